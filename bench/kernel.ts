@@ -1,0 +1,207 @@
+/**
+ * Kernel benchmark: mailbox deliveries per second and the memory of idle dynamic children. Prints one JSON object with
+ * every sample. Run: `node --expose-gc bench/kernel.ts` under Node 24 (without the flag heap figures include garbage).
+ */
+import { execFileSync } from 'node:child_process';
+import os from 'node:os';
+import { fromCallback, setup } from 'xstate';
+import type { Logger, Metrics, Ports } from '../src/actors/kernel/ports.ts';
+import { createTree, type KernelTree } from '../src/actors/kernel/tree.ts';
+import type { ActorSpec, AnySpec, DynamicSpec, KernelEvent, SupervisorSpec } from '../src/actors/kernel/types.ts';
+import { address, because, type Message } from '../src/machines/address.ts';
+
+const MESSAGES = 200_000;
+const BATCH = 1_000;
+const ROUNDS = 5;
+const CHILDREN = 1_000;
+
+type Flip = Message & { type: 'flip'; key?: string };
+
+const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
+const noMetrics: Metrics = {
+  counter: () => ({ inc() {} }),
+  gauge: () => ({ set() {}, remove() {} }),
+  histogram: () => ({ observe() {} }),
+  onCollect() {},
+  render: async () => '',
+};
+const missing = new Proxy(
+  {},
+  {
+    get: (_t, name) => {
+      throw new Error(`the benchmark has no port method ${String(name)}`);
+    },
+  },
+);
+const ports: Ports = {
+  clock: {
+    wallMs: () => Date.now(),
+    monoMs: () => performance.now(),
+    setTimeout: (fn, ms) => setTimeout(fn, ms),
+    clearTimeout: (id) => clearTimeout(id as NodeJS.Timeout),
+  },
+  rng: { next: () => 0.5 },
+  yield: { defer: (fn) => void setImmediate(fn) },
+  log: silent,
+  metrics: noMetrics,
+  entropy: missing as Ports['entropy'],
+  fs: missing as Ports['fs'],
+  sys: missing as Ports['sys'],
+  net: missing as Ports['net'],
+  host: missing as Ports['host'],
+  cri: missing as Ports['cri'],
+};
+
+const rules = {
+  restart: 'permanent',
+  shutdownMs: 1_000,
+  intensity: { max: 3, periodMs: 60_000 },
+  backoff: { minMs: 100, maxMs: 1_000, factor: 2, jitter: 0 },
+} as const;
+const root = (children: AnySpec[]): SupervisorSpec => ({
+  ...rules,
+  type: 'supervisor',
+  id: 'node',
+  strategy: 'one_for_one',
+  escalate: 'parent',
+  children,
+});
+
+/** A flight recorder: keeps the newest 4,096 events. */
+function recorder(): (e: KernelEvent) => void {
+  const ring: (KernelEvent | undefined)[] = new Array(4096).fill(undefined);
+  let at = 0;
+  return (e) => {
+    ring[at] = e;
+    at = (at + 1) & 4095;
+  };
+}
+
+const toggle = setup({
+  types: { events: {} as Flip },
+  actions: { count: () => undefined },
+}).createMachine({
+  initial: 'off',
+  states: {
+    off: { meta: { reason: 'Off' }, on: { flip: { target: 'on', actions: 'count' } } },
+    on: { meta: { reason: 'On' }, on: { flip: { target: 'off', actions: 'count' } } },
+  },
+});
+
+/** Deliveries per second of wall time, and per second of this process's CPU time, which a busy machine does not change much. */
+interface Sample {
+  perS: number;
+  perCpuS: number;
+}
+
+async function deliveries(start: (count: () => void) => ReturnType<ActorSpec<Flip>['start']>): Promise<Sample[]> {
+  let seen = 0;
+  const count = () => {
+    seen += 1;
+  };
+  const spec: ActorSpec<Flip> = { ...rules, type: 'actor', id: 'sink', mailbox: { capacity: BATCH * 2 }, start: () => start(count) };
+  const tree = createTree(root([spec]), ports, { observers: [recorder()] });
+  await tree.start();
+  const to = address<Flip>('node/sink');
+  const samples: Sample[] = [];
+  for (let round = 0; round <= ROUNDS; round++) {
+    seen = 0;
+    const began = performance.now();
+    const cpuBegan = process.cpuUsage();
+    for (let sent = 0; sent < MESSAGES; sent += BATCH) {
+      for (let i = 0; i < BATCH; i++) {
+        const causes = because(undefined, { atMs: ports.clock.wallMs(), by: 'bench', what: 'a message was sent' });
+        if (tree.registry.send(to, { type: 'flip', causes }) !== 'delivered') throw new Error('the mailbox refused a message');
+      }
+      while (seen < sent + BATCH) await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+    // Round 0 warms up.
+    const cpu = process.cpuUsage(cpuBegan);
+    const perS = Math.round((MESSAGES * 1000) / (performance.now() - began));
+    if (round > 0) samples.push({ perS, perCpuS: Math.round((MESSAGES * 1e6) / (cpu.user + cpu.system)) });
+  }
+  await tree.stop();
+  return samples;
+}
+
+/** A pod worker's shape: a few states with a timer it never reaches, keyed by UID. */
+const worker = setup({
+  types: { events: {} as Flip, context: {} as { uid: string; causes: readonly string[] }, input: {} as { uid: string } },
+}).createMachine({
+  initial: 'waiting',
+  context: ({ input }) => ({ uid: input.uid, causes: [] }),
+  states: {
+    waiting: { meta: { reason: 'Waiting' }, on: { flip: 'idle' } },
+    idle: { meta: { reason: 'Idle' }, on: { flip: 'syncing' }, after: { 3600000: 'syncing' } },
+    syncing: { meta: { reason: 'Syncing' }, on: { flip: 'idle' } },
+  },
+});
+
+async function idleChildren(): Promise<{ heapMiB: number; rssMiB: number; children: number }> {
+  const spec: DynamicSpec<Flip> = {
+    ...rules,
+    type: 'dynamic',
+    id: 'workers',
+    mailbox: { capacity: CHILDREN * 2, key: (e) => e.key },
+    route: (e) => e.key ?? '',
+    starts: () => true,
+    child: (key) => ({ ...rules, type: 'actor', id: key, start: () => ({ logic: worker, input: { uid: key } }) }),
+  };
+  const tree: KernelTree = createTree(root([spec]), ports, { observers: [recorder()] });
+  await tree.start();
+  const to = address<Flip>('node/workers');
+  const before = await memory();
+  for (let i = 0; i < CHILDREN; i++) tree.registry.send(to, { type: 'flip', key: `0000-uid-${i}` });
+  while (tree.aliveActors() < CHILDREN) await new Promise<void>((resolve) => setImmediate(resolve));
+  const after = await memory();
+  const children = tree.state().children[0]?.children.length ?? 0;
+  await tree.stop();
+  return { heapMiB: mib(after.heapUsed - before.heapUsed), rssMiB: mib(after.rss - before.rss), children };
+}
+
+const mib = (bytes: number): number => Math.round((bytes / 1048576) * 100) / 100;
+async function memory(): Promise<NodeJS.MemoryUsage> {
+  for (let i = 0; i < 3; i++) {
+    globalThis.gc?.();
+    await new Promise<void>((resolve) => setTimeout(resolve, 20));
+  }
+  return process.memoryUsage();
+}
+function commit(): string {
+  try {
+    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
+  } catch {
+    return 'unknown';
+  }
+}
+const summary = (samples: Sample[]) => ({
+  medianPerS: median(samples.map((s) => s.perS)),
+  medianPerCpuS: median(samples.map((s) => s.perCpuS)),
+  samples,
+});
+const median = (samples: number[]): number => samples.toSorted((a, b) => a - b)[Math.floor(samples.length / 2)] ?? 0;
+
+// Memory first: afterwards the heap has grown for other reasons.
+const idle = await idleChildren();
+const callback = await deliveries((count) => ({ logic: fromCallback(({ receive }) => receive(count)) }));
+const machine = await deliveries((count) => ({ logic: toggle.provide({ actions: { count } }) }));
+const targets = { callbackPerS: 200_000, machinePerS: 80_000, rssMiB: 64 };
+console.log(
+  JSON.stringify(
+    {
+      benchmark: 'kernel',
+      machine: { cpu: os.cpus()[0]?.model ?? 'unknown', cpus: os.cpus().length, node: process.version, loadavg: os.loadavg() },
+      commit: commit(),
+      targets,
+      callbackDeliveries: summary(callback),
+      machineDeliveries: summary(machine),
+      idleDynamicChildren: idle,
+      met:
+        summary(callback).medianPerS >= targets.callbackPerS &&
+        summary(machine).medianPerS >= targets.machinePerS &&
+        idle.rssMiB <= targets.rssMiB,
+    },
+    null,
+    2,
+  ),
+);

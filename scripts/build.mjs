@@ -1,0 +1,105 @@
+/**
+ * Bundles the programs into dist/: one ESM file each, readable (not minified: stack traces name what they ran), with a
+ * source map beside it. Bundling is for memory: the daemon tree-shaken needs a third less than its packages imported.
+ * Does nothing when no input is newer than the last build; `--force` builds anyway.
+ */
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = join(dirname(fileURLToPath(import.meta.url)), '..');
+const dist = join(root, 'dist');
+const stampFile = join(dist, '.stamp');
+
+/** Program name -> source. A program whose source is not there fails the build, after the others are built. */
+const programs = {
+  actorlet: 'src/boot/main.ts',
+  actorctl: 'src/ctl/main.ts',
+  sandboxd: 'src/sandbox/process/main.ts',
+};
+/** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */
+const inputs = ['src', 'proto', 'package.json', 'package-lock.json', 'scripts/build.mjs'];
+
+/** Every file below `path`, sorted. */
+function files(path) {
+  const info = statSync(path, { throwIfNoEntry: false });
+  if (!info) return [];
+  if (!info.isDirectory()) return [path];
+  return readdirSync(path)
+    .sort()
+    .flatMap((name) => files(join(path, name)));
+}
+
+/** Content hash of all inputs: a checkout that changes modification times only does not rebuild, a revert does. */
+function fingerprint() {
+  const hash = createHash('sha256');
+  for (const file of inputs.flatMap((input) => files(join(root, input)))) {
+    hash.update(relative(root, file)).update('\0').update(readFileSync(file)).update('\0');
+  }
+  return hash.digest('hex');
+}
+
+const force = process.argv.includes('--force');
+const stamp = fingerprint();
+const entries = Object.entries(programs).filter(([name, source]) => {
+  const present = existsSync(join(root, source));
+  if (!present) {
+    console.error(`build: ${name} left out, ${source} is not there`);
+    process.exitCode = 1;
+  }
+  return present;
+});
+const complete = entries.every(([name]) => existsSync(join(dist, `${name}.mjs`)));
+if (!force && complete && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) {
+  console.log('build: up to date');
+  process.exit();
+}
+
+const { build } = await import('esbuild');
+const started = performance.now();
+// Built beside dist/ and moved in, so that a running daemon's next lazy import never meets half a file.
+const fresh = join(root, `dist.${process.pid}`);
+try {
+  await build({
+    absWorkingDir: root,
+    entryPoints: Object.fromEntries(entries.map(([name, source]) => [name, source])),
+    outdir: fresh,
+    outExtension: { '.js': '.mjs' },
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node22',
+    // One chunk per lazily imported module: what a mode does not need is not loaded.
+    splitting: true,
+    chunkNames: 'chunks/[name]-[hash]',
+    // Native code, found in node_modules at run time.
+    external: ['koffi'],
+    // CommonJS packages inside an ES module still want `require`.
+    banner: {
+      js: "import { createRequire as actorletCreateRequire } from 'node:module';\nconst require = actorletCreateRequire(import.meta.url);",
+    },
+    keepNames: true,
+    sourcemap: 'external',
+    legalComments: 'none',
+    logLevel: 'warning',
+  });
+  if (force) rmSync(dist, { recursive: true, force: true });
+  mkdirSync(dist, { recursive: true });
+  // Chunks of earlier builds stay: a daemon started from them may still load one. `--force` clears them.
+  // Chunks first (their names carry a hash), programs last, each by a rename.
+  for (const file of files(fresh).sort((a, b) => (Number(a.includes('chunks/')) < Number(b.includes('chunks/')) ? 1 : -1))) {
+    const to = join(dist, relative(fresh, file));
+    mkdirSync(dirname(to), { recursive: true });
+    renameSync(file, to);
+  }
+  writeFileSync(stampFile, stamp);
+} catch (error) {
+  // esbuild has already said what is wrong and where.
+  if (!Array.isArray(error.errors)) throw error;
+  rmSync(fresh, { recursive: true, force: true });
+  process.exit(1);
+} finally {
+  rmSync(fresh, { recursive: true, force: true });
+}
+console.log(`build: ${entries.map(([name]) => `dist/${name}.mjs`).join(', ')} in ${Math.round(performance.now() - started)} ms`);

@@ -1,0 +1,38 @@
+# Sourced by the other scripts (plain POSIX sh, any Node >= 20 on PATH): where things are, and how to install and build.
+root=$(CDPATH='' cd -P -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+state=$root/.actorlet
+. "$root/scripts/launch.sh"
+
+# npm ci, when nothing is installed or the lock file is another one than at the last install.
+install_packages() {
+  command -v npm >/dev/null 2>&1 || { echo "$program: npm is not on PATH; install Node 20 or newer with npm" >&2; exit 1; }
+  want=$(cksum <package-lock.json)
+  if [ "$(cat node_modules/.actorlet-lock 2>/dev/null)" != "$want" ]; then
+    echo "$program: installing packages (npm ci)"
+    # The build needs the development packages whatever the caller's NODE_ENV says. Engine warnings are about the Node
+    # that runs npm, not about the pinned one we run under, hence the log level.
+    npm ci --include=dev --no-audit --no-fund --loglevel=error || { echo "$program: npm ci failed, see above" >&2; exit 1; }
+    printf '%s\n' "$want" >node_modules/.actorlet-lock
+  fi
+}
+
+# From here on `node` is one that can run us, and the tools of node_modules are on PATH.
+use_node() {
+  choose_node "$root"
+  PATH=$(dirname -- "$node"):$root/node_modules/.bin:$PATH
+  export PATH
+}
+
+build_programs() { "$node" scripts/build.mjs || { echo "$program: the build failed, see above" >&2; return 1; }; }
+
+# Prints the process id of this checkout's running quick-start daemon, or nothing. The number in the file is believed
+# only if that process runs this checkout's daemon on this checkout's state: numbers are reused.
+daemon_pid() {
+  pid=$(cat "$state/actorlet.pid" 2>/dev/null) || return 0
+  case $pid in '' | *[!0-9]*) return 0 ;; esac
+  args=$(ps -ww -o args= -p "$pid" 2>/dev/null || tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline") || return 0
+  case $args in
+    *"$root/"*actorlet.mjs*"--root-dir=$state"* | *"$root/src/boot/main.ts"*"--root-dir=$state"*) printf '%s\n' "$pid" ;;
+  esac
+}

@@ -1,0 +1,59 @@
+#!/bin/sh
+# npm test: installs, builds, lints, checks types, runs the tests; the last line is `N passed, N failed`.
+# The real-runtime tests (test/e2e) run as root when CI=true (which also installs what they need; then a skipped test
+# is a failure) or after `npm run e2e:setup`. Arguments go to vitest: npm test -- test/kernel
+set -u
+program='npm test'
+. "$(dirname -- "$0")/env.sh"
+
+install_packages
+use_node
+reports=$(mktemp -d "${TMPDIR:-/tmp}/actorlet-test.XXXXXX") || exit 1
+trap 'rm -rf "$reports"' EXIT
+broken=''
+
+# step NAME COMMAND...: one that is not a vitest project; a failure is counted, the rest still runs.
+step() {
+  name=$1
+  shift
+  echo "--- $name"
+  "$@" || broken="$broken $name"
+}
+# project NAME ARGS...: one vitest project, its outcome in $reports/NAME.json, its exit code in NAME.code.
+project() {
+  name=$1
+  shift
+  echo "--- tests: $name"
+  vitest run --project "$name" --passWithNoTests --reporter=default --reporter=json --outputFile.json="$reports/$name.json" "$@"
+  echo $? >"$reports/$name.code"
+}
+
+step build build_programs
+step lint npm run --silent lint
+step types tsc --noEmit
+project unit "$@"
+
+ci=${CI:-}
+case $ci in true | 1) ci=true ;; *) ci='' ;; esac
+e2e=''
+if [ "$(id -u)" != 0 ]; then
+  why='they need root'
+elif [ -n "$ci" ]; then
+  if sh scripts/e2e-setup.sh; then e2e=yes; else
+    broken="$broken e2e-setup"
+    why='their setup failed'
+  fi
+elif [ -f .cache/e2e-ready ]; then
+  e2e=yes
+else
+  why="run 'npm run e2e:setup' once (installs containerd), or set CI=true"
+fi
+if [ -n "$e2e" ]; then
+  project e2e "$@"
+else
+  echo
+  echo "!!! THE REAL-RUNTIME TESTS (test/e2e) DID NOT RUN: $why !!!"
+fi
+
+# shellcheck disable=SC2086 # a list of step names
+"$node" scripts/test-summary.mjs "$reports" "${ci:-no}" $broken

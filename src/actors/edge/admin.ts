@@ -1,0 +1,134 @@
+/**
+ * State held: a listening unix socket.
+ * Lost on restart: requests in progress.
+ * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
+ */
+import { treeHealth } from '../../machines/actorState.ts';
+import { findPod } from '../../machines/findPod.ts';
+import { logFileOf } from '../../machines/podLogs.ts';
+import { summarizePods } from '../../machines/podSummary.ts';
+import { addr, type PodsView, view } from '../../machines/protocol.ts';
+import type { ServerEvent } from '../../machines/server.ts';
+import { renderTree } from '../../machines/text/tree.ts';
+import { explainPod } from '../../machines/why.ts';
+import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { execOffer } from './execOffer.ts';
+import { type Inspect, json, router, serverSpec, text } from './server.ts';
+import { readView } from './views.ts';
+
+export interface AdminOptions {
+  /** `<root-dir>/actorlet.sock`. */
+  socketPath: string;
+  inspect: Inspect;
+  /** `podLogsDir` of the configuration, for /logs. */
+  podLogsDir: string;
+  /** Named in errors about the path. Default `--root-dir`, which decides it. */
+  flag?: string;
+}
+
+/** The admin socket (0600): what `actorctl` asks. Unlike the read-only port it gives reasons, and shapes of our own. */
+export function adminServerSpec(o: AdminOptions): ActorSpec<ServerEvent> {
+  return serverSpec({
+    id: 'admin',
+    at: { socketPath: o.socketPath, mode: 0o600 },
+    flag: o.flag ?? '--root-dir',
+    handler: (ctx) => adminHandler(ctx, o),
+  });
+}
+
+function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRequest) => Promise<HttpReply> {
+  const { registry, ports } = ctx;
+  const from = { registry, state: o.inspect.state };
+  const withPods = (fn: (pods: PodsView, stale: string) => HttpReply): HttpReply => {
+    const pods = readView(from, view.pods, addr.podManager.path);
+    return pods.ok ? fn(pods.value, pods.stale) : pods.reply;
+  };
+  return router({
+    any: { '/exec': (req) => execOffer(ctx, req) },
+    get: {
+      '/healthz': (req) => adminHealth(o.inspect, req),
+      '/statez': (req) => (req.query.has('text') ? text(`${renderTree(o.inspect.state()).join('\n')}\n`) : json(o.inspect.state())),
+      '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
+      '/recorder': (req) => {
+        const limit = Number(req.query.get('limit') ?? Number.NaN);
+        const path = req.query.get('path');
+        const lines = o.inspect.recorder({
+          ...(path === null || path === '' ? {} : { path }),
+          ...(Number.isInteger(limit) && limit > 0 ? { limit } : {}),
+        });
+        return text(lines.map((l) => `${l}\n`).join(''));
+      },
+      '/pods': () =>
+        withPods((pods, stale) =>
+          json({
+            stale,
+            sourcesReady: pods.sourcesReady,
+            pods: summarizePods(pods, registry.read(view.statuses)?.value, ports.clock.wallMs()),
+          }),
+        ),
+      '/events': (req) => events(ctx, req),
+      // Works without the pod list too: that it is missing is then the answer.
+      '/why': (req) => {
+        const query = req.query.get('pod') ?? '';
+        if (query === '') return text('400: say which pod: /why?pod=NAME, NAMESPACE/NAME, UID or manifest file\n', 400);
+        return json(
+          explainPod({
+            query,
+            nowMs: ports.clock.wallMs(),
+            monoMs: ports.clock.monoMs(),
+            pods: registry.read(view.pods)?.value,
+            statuses: registry.read(view.statuses)?.value,
+            events: registry.read(view.events)?.value,
+            sourceErrors: registry.read(view.sourceErrors)?.value,
+            cri: registry.read(view.cri)?.value,
+            state: o.inspect.state(),
+          }),
+        );
+      },
+      '/logs': (req) => withPods((pods) => logFile(ctx, { pods, podLogsDir: o.podLogsDir, req })),
+    },
+  });
+}
+
+/** One line per actor, reasons given. 500 only when a part that must be there is down; a crashed pod worker is a line. */
+function adminHealth(inspect: Inspect, req: HttpRequest): HttpReply {
+  const all = treeHealth(inspect.state());
+  const down = all.some((h) => h.down);
+  const shown = req.query.has('verbose') ? all : all.filter((h) => !h.ok);
+  const lines = shown.map((h) => (h.ok ? `[+]${h.path} ok` : `[-]${h.path} failed: ${h.reason}`));
+  if (!down && lines.length === 0) return text('ok');
+  lines.push(down ? 'healthz check failed' : 'healthz check passed');
+  return text(`${lines.join('\n')}\n`, down ? 500 : 200);
+}
+
+function events(ctx: ActorCtx<ServerEvent>, req: HttpRequest): HttpReply {
+  const all = ctx.registry.read(view.events)?.value ?? [];
+  const query = req.query.get('pod');
+  if (query === null || query === '') return json({ events: all });
+  const found = findPod(query, ctx.registry.read(view.pods)?.value.records ?? new Map());
+  if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
+  // A pod that is gone still has events: then its name or UID is looked for among them.
+  const mine = all.filter((e) =>
+    found.kind === 'one'
+      ? e.pod?.uid === found.uid
+      : e.pod !== undefined && (e.pod.uid === query || e.pod.name === query || `${e.pod.namespace}/${e.pod.name}` === query),
+  );
+  if (found.kind === 'none' && mine.length === 0) return text(`404: no pod and no event of a pod called ${query}\n`, 404);
+  return json({ events: mine });
+}
+
+function logFile(ctx: ActorCtx<ServerEvent>, o: { pods: PodsView; podLogsDir: string; req: HttpRequest }): HttpReply {
+  const query = o.req.query.get('pod') ?? '';
+  const found = findPod(query, o.pods.records);
+  if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
+  if (found.kind === 'none') return text(`404: no pod called ${JSON.stringify(query)} on this node\n`, 404);
+  const file = logFileOf({
+    record: found.record,
+    status: ctx.registry.read(view.statuses)?.value.get(found.uid)?.status,
+    container: o.req.query.get('container') ?? '',
+    previous: o.req.query.has('previous'),
+    podLogsDir: o.podLogsDir,
+  });
+  return file.ok ? json(file) : text(`${file.status}: ${file.reason}\n`, file.status);
+}

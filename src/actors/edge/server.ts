@@ -1,0 +1,136 @@
+/** What every server of the edge shares: the actor that listens, a small router and the words of its errors. */
+import { fromPromise } from 'xstate';
+import { type ServerEvent, serverMachine } from '../../machines/server.ts';
+import type { HttpReply, HttpRequest, Net } from '../kernel/ports.ts';
+import type { ActorCtx, ActorSpec, ActorState } from '../kernel/types.ts';
+
+/** What the edge may look at besides the published views; given by whoever builds the tree. */
+export interface Inspect {
+  state(): ActorState;
+  /** Lines of the flight recorder, oldest first. */
+  recorder(filter?: { path?: string; limit?: number }): string[];
+  /** The effective KubeletConfiguration (v1beta1 field names). */
+  configz(): unknown;
+}
+
+export interface ServerOptions {
+  id: string;
+  at: { host: string; port: number } | { socketPath: string; mode: number };
+  /** The flag or field that sets the address: named in every error about it. */
+  flag: string;
+  handler: (ctx: ActorCtx<ServerEvent>) => (req: HttpRequest) => Promise<HttpReply>;
+}
+
+/**
+ * A server as an actor. It is ready when it listens, or when it was found that it cannot: pods do not wait for a port.
+ * A taken address is logged with its flag, shown as the actor's reason, and tried again (100 ms, 500 ms, 2 s, then every 5 s).
+ */
+export function serverSpec(o: ServerOptions): ActorSpec<ServerEvent> {
+  return {
+    type: 'actor',
+    id: o.id,
+    restart: 'permanent',
+    shutdownMs: 2000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16 },
+    stopEvent: { type: 'server.close' },
+    ready: { when: listeningOrBlocked, timeoutMs: 10_000 },
+    start: (ctx) => ({ logic: serverLogic(ctx, o) }),
+  };
+}
+
+function listeningOrBlocked(snapshot: unknown): boolean {
+  if (typeof snapshot !== 'object' || snapshot === null || !('value' in snapshot)) return false;
+  return snapshot.value === 'listening' || snapshot.value === 'blocked';
+}
+
+function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
+  let open: Awaited<ReturnType<Net['serveHttp']>> | null = null;
+  let lastError = '';
+  const close = async () => {
+    const server = open;
+    open = null;
+    await server?.close();
+  };
+  ctx.signal.addEventListener('abort', () => void close(), { once: true });
+  return serverMachine.provide({
+    actors: {
+      listen: fromPromise(async () => {
+        const server = await listen(ctx.ports.net, o, o.handler(ctx));
+        if (ctx.signal.aborted) {
+          await server.close();
+          throw new Error('stopped while opening');
+        }
+        open = server;
+        return server.address;
+      }),
+      close: fromPromise(close),
+    },
+    actions: {
+      opened: ({ context }) => {
+        lastError = '';
+        ctx.log.info({ address: context.address }, `${o.id} server listens on ${context.address}`);
+      },
+      report: ({ context }) => {
+        if (context.error !== lastError)
+          ctx.log.error({ flag: o.flag }, `${o.id} server: ${context.error}; it is tried again until it works`);
+        lastError = context.error;
+      },
+    },
+  });
+}
+
+async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag'>, handler: (req: HttpRequest) => Promise<HttpReply>) {
+  try {
+    return await net.serveHttp(o.at, handler);
+  } catch (error) {
+    throw new Error(`${o.flag}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
+}
+
+/**
+ * Binds an address and lets it go again: for the boot step that makes a taken port fatal before anything was started.
+ * Rejects with one clear line that names the flag, e.g. `--read-only-port: cannot listen on 127.0.0.1:10255: ...`.
+ */
+export async function probePort(net: Net, at: { host: string; port: number }, flag: string): Promise<void> {
+  const server = await listen(net, { at, flag }, async () => ({ status: 503, body: 'starting\n' }));
+  await server.close();
+}
+
+// ---- answers -------------------------------------------------------------------------------------------------------
+
+export const NOT_FOUND: HttpReply = { status: 404, body: '404: Page Not Found' };
+export const METHOD_NOT_ALLOWED: HttpReply = { status: 405, body: '405: Method Not Allowed' };
+
+export function json(value: unknown, o: { status?: number; headers?: Record<string, string> } = {}): HttpReply {
+  return {
+    status: o.status ?? 200,
+    headers: { 'content-type': 'application/json', ...o.headers },
+    body: `${JSON.stringify(value)}\n`,
+  };
+}
+export function text(body: string, status = 200): HttpReply {
+  return { status, headers: { 'content-type': 'text/plain; charset=utf-8' }, body };
+}
+
+export type Route = (req: HttpRequest) => HttpReply | Promise<HttpReply>;
+/** Path to its GET handler; `any` routes take every method. */
+export interface Routes {
+  get: Readonly<Record<string, Route>>;
+  any?: Readonly<Record<string, Route>>;
+}
+/** A trailing slash does not matter. Unknown path: 404; known path with another method: 405. */
+export function router(routes: Routes): (req: HttpRequest) => Promise<HttpReply> {
+  const get = new Map(Object.entries(routes.get));
+  const any = new Map(Object.entries(routes.any ?? {}));
+  return async (req) => {
+    const path = req.path.length > 1 && req.path.endsWith('/') ? req.path.slice(0, -1) : req.path;
+    const free = any.get(path);
+    if (free !== undefined) return free(req);
+    const route = get.get(path);
+    if (route === undefined) return NOT_FOUND;
+    if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
+    return route(req);
+  };
+}

@@ -1,0 +1,84 @@
+/**
+ * State held: per name the newest document and whether it is on disk yet.
+ * Lost on restart: a document put in the last moments before a crash of this actor; its owner puts the next one.
+ * Rebuilt from: `<root-dir>/actorlet/state/<name>.json`, read when asked for.
+ */
+import { assign, fromPromise, setup } from 'xstate';
+import { addr, type CheckpointEvent } from '../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { type CheckpointStore, createCheckpointStore, message } from './checkpointStore.ts';
+
+export interface CheckpointOptions {
+  /** The node's root directory, e.g. `/var/lib/kubelet`. */
+  rootDir: string;
+}
+
+/** The actor behind `addr.checkpoint`. */
+export function checkpointSpec(opts: CheckpointOptions): ActorSpec<CheckpointEvent> {
+  return {
+    type: 'actor',
+    id: addr.checkpoint.path.split('/').at(-1) ?? 'checkpoint',
+    restart: 'permanent',
+    // Long enough for a slow disk; what is lost after it only delays (design, section 5).
+    shutdownMs: 5000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: {
+      capacity: 256,
+      key: (e) => (e.type === 'checkpoint.put' ? e.name : undefined),
+      overflow: 'reject',
+    },
+    stopEvent: { type: 'checkpoint.flush' },
+    start: (ctx) => ({ logic: checkpointLogic(ctx, opts) }),
+  };
+}
+
+function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions) {
+  const store = createCheckpointStore(ctx.ports, { dir: `${opts.rootDir.replace(/\/+$/, '')}/actorlet/state`, log: ctx.log });
+  ctx.signal.addEventListener('abort', () => store.dispose(), { once: true });
+  return setup({
+    types: { context: {} as { unsaved: string[] }, events: {} as CheckpointEvent },
+    actors: { flush: fromPromise<string[]>(() => store.flush()) },
+    actions: {
+      put: ({ event }) => {
+        if (event.type === 'checkpoint.put') store.put(event.name, event.value);
+      },
+      get: ({ event }) => {
+        if (event.type === 'checkpoint.get') reply(store, event);
+      },
+      report: ({ context }) => {
+        if (context.unsaved.length > 0) ctx.log.error({ names: context.unsaved }, 'stopping with checkpoints that could not be written');
+      },
+    },
+  }).createMachine({
+    id: 'checkpoint',
+    context: { unsaved: [] },
+    initial: 'serving',
+    states: {
+      serving: {
+        meta: { reason: 'Serving', message: 'documents are read and written as asked' },
+        on: {
+          'checkpoint.put': { actions: 'put' },
+          'checkpoint.get': { actions: 'get' },
+          'checkpoint.flush': { target: 'flushing' },
+        },
+      },
+      flushing: {
+        meta: { reason: 'Flushing', message: 'writing what is pending before the stop' },
+        invoke: {
+          src: 'flush',
+          onDone: { target: 'ended', actions: [assign({ unsaved: ({ event }) => event.output }), 'report'] },
+          onError: { target: 'ended' },
+        },
+      },
+      ended: { type: 'final' },
+    },
+  });
+}
+
+function reply(store: CheckpointStore, event: Extract<CheckpointEvent, { type: 'checkpoint.get' }>): void {
+  store.get(event.name).then(
+    (found) => event.replyTo(found),
+    (error: unknown) => event.replyTo.refuse(`checkpoint ${event.name} could not be read: ${message(error)}`),
+  );
+}

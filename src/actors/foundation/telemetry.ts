@@ -1,0 +1,107 @@
+/**
+ * State held: the node's recent events with their counts, and since when each pod with events has been gone.
+ * Lost on restart: nothing that was published; the gone-since times begin anew (events stay a little longer).
+ * Rebuilt from: the last published view.events.
+ */
+import { fromCallback } from 'xstate';
+import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '../../machines/eventLog.ts';
+import { addr, type EventsEvent, type RecordedEvent, view } from '../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+
+export interface TelemetryOptions {
+  limits?: EventLogLimits;
+  /** How long the events of a pod that is gone stay readable. Default 10 minutes. */
+  goneMs?: number;
+  /** How often gone pods are looked for. Default 1 minute. */
+  sweepMs?: number;
+}
+
+/** The actor behind `addr.events`: keeps, counts, publishes (`view.events`, latest last) and logs events. */
+export function telemetrySpec(opts: TelemetryOptions = {}): ActorSpec<EventsEvent> {
+  return {
+    type: 'actor',
+    id: addr.events.path.split('/').at(-1) ?? 'telemetry',
+    restart: 'permanent',
+    shutdownMs: 1000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    // Telemetry may lose the oldest of a storm; nobody waits for it.
+    mailbox: { capacity: 4096, overflow: 'drop-oldest' },
+    start: (ctx) => ({ logic: telemetryLogic(ctx, opts) }),
+  };
+}
+
+function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
+  const { clock } = ctx.ports;
+  const goneMs = opts.goneMs ?? 600_000;
+  const sweepMs = opts.sweepMs ?? 60_000;
+  return fromCallback<EventsEvent>(({ receive }) => {
+    const log = createEventLog(opts.limits ?? EVENT_LOG_LIMITS, ctx.registry.read(view.events)?.value);
+    const goneSince = new Map<string, number>();
+    let publishing = false;
+    let stopped = false;
+
+    // Many events of one burst become one publish: the array is copied once per turn, not once per event.
+    const publishSoon = () => {
+      if (publishing) return;
+      publishing = true;
+      ctx.ports.yield.defer(() => {
+        publishing = false;
+        if (!stopped) ctx.publish(view.events, log.list());
+      });
+    };
+    const sweep = () => {
+      if (forgetGone(ctx, { log, goneSince, goneMs })) publishSoon();
+      timer = clock.setTimeout(sweep, sweepMs);
+    };
+    let timer = clock.setTimeout(sweep, sweepMs);
+
+    receive((message) => {
+      if (message.type !== 'event.record') return;
+      const { event, repeated } = log.record(message.event, clock.wallMs());
+      if (!repeated) say(ctx, event);
+      publishSoon();
+    });
+    return () => {
+      stopped = true;
+      clock.clearTimeout(timer);
+    };
+  });
+}
+
+function say(ctx: ActorCtx<EventsEvent>, event: RecordedEvent): void {
+  const fields = {
+    reason: event.reason,
+    ...(event.pod === undefined ? {} : { uid: event.pod.uid, pod: `${event.pod.namespace}/${event.pod.name}` }),
+    ...(event.fieldPath === undefined ? {} : { fieldPath: event.fieldPath }),
+  };
+  if (event.type === 'Warning') ctx.log.warn(fields, event.message);
+  else ctx.log.info(fields, event.message);
+}
+
+/** Forgets pods that have been out of view.pods for `goneMs`; says whether any went. */
+function forgetGone(
+  ctx: ActorCtx<EventsEvent>,
+  o: { log: ReturnType<typeof createEventLog>; goneSince: Map<string, number>; goneMs: number },
+): boolean {
+  const pods = ctx.registry.read(view.pods)?.value;
+  // Before the sources have spoken nobody knows which pods are gone.
+  if (pods === undefined || !pods.sourcesReady) return false;
+  const nowMs = ctx.ports.clock.monoMs();
+  let any = false;
+  const withEvents = new Set(o.log.pods());
+  for (const uid of withEvents) {
+    if (pods.records.has(uid)) {
+      o.goneSince.delete(uid);
+      continue;
+    }
+    const since = o.goneSince.get(uid) ?? nowMs;
+    o.goneSince.set(uid, since);
+    if (nowMs - since < o.goneMs) continue;
+    o.log.forget(uid);
+    o.goneSince.delete(uid);
+    any = true;
+  }
+  for (const uid of o.goneSince.keys()) if (!withEvents.has(uid)) o.goneSince.delete(uid);
+  return any;
+}

@@ -1,0 +1,17 @@
+/** What every part of one tree's kernel shares. One per `createTree`; nothing of it is global. */
+import type { DeadLetters } from './deadLetters.ts';
+import type { KernelMetrics } from './metrics.ts';
+import type { Observers } from './observers.ts';
+import type { Logger, Ports } from './ports.ts';
+import type { RegistryCore } from './registry.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface Kernel {
+  readonly ports: Ports;
+  readonly log: Logger;
+  readonly scheduler: Scheduler;
+  readonly observers: Observers;
+  readonly deadLetters: DeadLetters;
+  readonly registry: RegistryCore;
+  readonly metrics: KernelMetrics;
+}

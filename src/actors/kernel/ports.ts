@@ -1,0 +1,194 @@
+/**
+ * Ports: the only doors from the tree to the outside, to time and to chance. Production gives real ones
+ * (`src/boot/dependencies`), simulation and tests give fakes; no actor imports `node:` I/O, reads a clock or rolls
+ * a die by itself. Every port method that can wait takes an `AbortSignal`, and every method may be slow or fail.
+ */
+import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+
+export interface Clock {
+  /** Wall time, milliseconds since the epoch; may jump. For time stamps people read. */
+  wallMs(): number;
+  /** Monotonic milliseconds from an arbitrary origin. For durations, back-off and restart intensity. */
+  monoMs(): number;
+  /** Same contract as xstate's clock; `id` is opaque. */
+  setTimeout(fn: () => void, ms: number): unknown;
+  clearTimeout(id: unknown): void;
+}
+
+export interface Rng {
+  /** Uniform in [0, 1). Jitter only, never keys. */
+  next(): number;
+}
+
+export interface Entropy {
+  bytes(count: number): Uint8Array;
+  md5Hex(text: string | Uint8Array): string;
+  sha256Hex(text: string | Uint8Array): string;
+}
+
+export interface Yield {
+  /** Runs `fn` after whatever I/O is ready now has had its turn (`setImmediate` in production). */
+  defer(fn: () => void): void;
+}
+
+export interface FileInfo {
+  kind: 'file' | 'dir' | 'symlink' | 'other';
+  size: number;
+  mode: number;
+  mtimeMs: number;
+  dev: number;
+  ino: number;
+}
+
+/** File system of the host. Errors carry Node's `code` (`ENOENT`, ...). Paths are absolute. */
+export interface HostFs {
+  /** Reads at most `bytesMax` bytes; a longer file fails with code `EFBIG`. */
+  readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array>;
+  /** Reads the last `bytesMax` bytes. */
+  readTail(path: string, bytesMax: number): Promise<Uint8Array>;
+  writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  fsyncDir(path: string): Promise<void>;
+  mkdirp(path: string, mode: number): Promise<void>;
+  /** Names only, sorted by code unit. */
+  readdir(path: string): Promise<string[]>;
+  /** Follows symlinks. */
+  stat(path: string): Promise<FileInfo>;
+  lstat(path: string): Promise<FileInfo>;
+  readlink(path: string): Promise<string>;
+  symlink(target: string, path: string): Promise<void>;
+  chmod(path: string, mode: number): Promise<void>;
+  unlink(path: string): Promise<void>;
+  rmdir(path: string): Promise<void>;
+  statfs(path: string): Promise<{ bytesTotal: number; bytesAvailable: number; inodesTotal: number; inodesFree: number }>;
+}
+
+export interface FsEvent {
+  kind: 'create' | 'modify' | 'delete';
+  /** Base name inside the watched directory. */
+  name: string;
+}
+
+/** System calls Node lacks. */
+export interface Sys {
+  /** inotify on a directory (create, close-write, chmod, move, delete). `onEnd` runs once if the watch breaks by itself. */
+  watchDir(path: string, onEvent: (e: FsEvent) => void, onEnd: (error: Error) => void): Disposable;
+  /** Datagram to NOTIFY_SOCKET; false when there is none. */
+  notify(state: string): boolean;
+}
+
+export interface HttpRequest {
+  method: string;
+  /** Path without query, decoded once. */
+  path: string;
+  query: URLSearchParams;
+  headers: Record<string, string>;
+  body: Uint8Array;
+  signal: AbortSignal;
+}
+export interface HttpReply {
+  status: number;
+  headers?: Record<string, string>;
+  body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+}
+export interface Net {
+  /** GET with redirects; the body is cut with an error at `bytesMax`. */
+  httpGet(
+    url: string,
+    opts: { headers: Record<string, string[]>; timeoutMs: number; bytesMax: number; signal: AbortSignal },
+  ): Promise<{ status: number; body: Uint8Array }>;
+  /** Listens on TCP or a unix socket (created with `mode`). Rejects with the bind error. */
+  serveHttp(
+    at: { host: string; port: number } | { socketPath: string; mode: number },
+    handler: (req: HttpRequest) => Promise<HttpReply>,
+  ): Promise<{ close(): Promise<void>; address: string }>;
+}
+
+export interface Host {
+  hostname(): string;
+  bootId(): string;
+  /** Bytes of memory and number of logical CPUs the node has. */
+  capacity(): { memoryBytes: number; cpus: number };
+  /** First address that is not loopback, by family; IPv4 first. */
+  addresses(): { ip: string; family: 4 | 6 }[];
+  cpuUsageMs(): number;
+  rssBytes(): number;
+}
+
+/** What went wrong with a CRI call. `outcome: 'unknown'` means the call may or may not have had its effect. */
+export class CriError extends Error {
+  readonly method: string;
+  /** gRPC status code (5 NotFound, 4 DeadlineExceeded, 14 Unavailable, 1 Cancelled, 12 Unimplemented). */
+  readonly code: number;
+  readonly outcome: 'failed' | 'unknown';
+  /** The runtime's own words, without gRPC's wrapper. */
+  readonly details: string;
+  constructor(o: { method: string; code: number; outcome: 'failed' | 'unknown'; details: string }) {
+    super(`CRI ${o.method}: ${o.details} (gRPC code ${o.code}, outcome ${o.outcome})`);
+    this.name = 'CriError';
+    this.method = o.method;
+    this.code = o.code;
+    this.outcome = o.outcome;
+    this.details = o.details;
+  }
+}
+
+/** One container runtime. Real: gRPC over a unix socket. Simulated: the hollow runtime. */
+export interface Cri {
+  /** Rejects with {@link CriError}. `timeoutMs` null = no deadline (only the signal ends it). */
+  call<M extends CriMethod>(
+    method: M,
+    req: CriRequest<M>,
+    opts: { timeoutMs: number | null; signal: AbortSignal },
+  ): Promise<CriResponse<M>>;
+  /**
+   * Lifecycle hints: CRI GetContainerEvents where the runtime has it, else containerd's event stream. Rejects with
+   * {@link CriError} code 12 when the runtime has neither; the iterator ends or throws when the stream is lost.
+   */
+  hints(signal: AbortSignal): Promise<{ via: 'cri' | 'containerd'; stream: AsyncIterable<RuntimeHint> }>;
+  /** Drops the channel; the next call dials again. */
+  reconnect(): void;
+  close(): void;
+}
+
+export interface Logger {
+  debug(fields: object, msg: string): void;
+  info(fields: object, msg: string): void;
+  warn(fields: object, msg: string): void;
+  error(fields: object, msg: string): void;
+  child(bindings: object): Logger;
+}
+
+/** Metrics sink; one per node, no module state. Names and labels are the kubelet's own where they exist. */
+export interface Metrics {
+  counter(name: string, help: string, labels?: readonly string[]): { inc(labels?: Record<string, string>, by?: number): void };
+  gauge(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+  ): { set(value: number, labels?: Record<string, string>): void; remove(labels: Record<string, string>): void };
+  histogram(
+    name: string,
+    help: string,
+    buckets: readonly number[],
+    labels?: readonly string[],
+  ): { observe(value: number, labels?: Record<string, string>): void };
+  /** Called at each scrape, before rendering. A later `fn` with the same `key` replaces it: what a restarted actor needs. */
+  onCollect(fn: () => void, key?: string): void;
+  /** Prometheus text format. */
+  render(): Promise<string>;
+}
+
+export interface Ports {
+  readonly clock: Clock;
+  readonly rng: Rng;
+  readonly entropy: Entropy;
+  readonly yield: Yield;
+  readonly fs: HostFs;
+  readonly sys: Sys;
+  readonly net: Net;
+  readonly host: Host;
+  readonly cri: Cri;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}

@@ -1,0 +1,177 @@
+/** `createTree`: builds the nodes of a specification, starts them, stops them, and shows what they do. */
+import type { AnyActorRef, InspectionEvent } from 'xstate';
+import { DeadLetters } from './deadLetters.ts';
+import { SpecError } from './errors.ts';
+import type { Kernel } from './kernel.ts';
+import { KernelMetrics } from './metrics.ts';
+import { ActorNode } from './nodes/actorNode.ts';
+import { DynamicNode } from './nodes/dynamicNode.ts';
+import type { Owner, TreeNode } from './nodes/node.ts';
+import { SupervisorNode } from './nodes/supervisorNode.ts';
+import { Observers } from './observers.ts';
+import type { Ports } from './ports.ts';
+import { RegistryCore } from './registry.ts';
+import { Scheduler } from './scheduler.ts';
+import type { ActorState, AnySpec, ExitReason, KernelEvent, Registry, SupervisorSpec, Tree } from './types.ts';
+import { specProblems } from './validate.ts';
+import type { Heartbeat } from './watchdog.ts';
+
+/** What this kernel offers beyond the contract of {@link Tree}: for the watchdog, inspectors and leak checks. */
+export interface KernelTree extends Tree {
+  /** Which actor's slice is running since when; readable from another thread. */
+  readonly heartbeat: Heartbeat;
+  /** The live xstate actor at a path; null when there is none just now. */
+  actorAt(path: string): AnyActorRef | null;
+  /**
+   * Raw xstate inspection of the present incarnation at a path, through the safe wrapper; null when there is none.
+   * Costs three events a message while attached; attach again at `child.started`.
+   */
+  inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;
+  /** xstate actors alive in the whole tree, invoked and spawned ones included. */
+  aliveActors(): number;
+}
+
+export interface TreeOptions {
+  observers?: ((e: KernelEvent) => void)[];
+}
+
+/** Throws {@link SpecError} naming every wrong field. Nothing runs before `start()`; addresses take messages at once. */
+export function createTree(root: SupervisorSpec, ports: Ports, opts: TreeOptions = {}): KernelTree {
+  const problems = specProblems(root);
+  if (problems.length > 0) throw new SpecError(problems);
+  return new RunningTree(root, ports, opts);
+}
+
+function buildKernel(ports: Ports, opts: TreeOptions): Kernel {
+  const observers = new Observers(ports.log, opts.observers);
+  const deadLetters = new DeadLetters(ports, observers);
+  return {
+    ports,
+    log: ports.log,
+    observers,
+    deadLetters,
+    scheduler: new Scheduler(ports),
+    registry: new RegistryCore({ ports, observers, deadLetters }),
+    metrics: new KernelMetrics(ports.metrics),
+  };
+}
+
+function buildNode(spec: AnySpec, parentPath: string, env: { kernel: Kernel; owner: Owner }): TreeNode {
+  const path = parentPath === '' ? spec.id : `${parentPath}/${spec.id}`;
+  switch (spec.type) {
+    case 'actor':
+      return new ActorNode(path, spec, env);
+    case 'dynamic':
+      return new DynamicNode(path, spec, env);
+    case 'supervisor':
+      return new SupervisorNode(path, spec, {
+        ...env,
+        build: (above, index, owner) => {
+          const child = spec.children[index];
+          if (child === undefined) throw new Error(`${path} has no child ${index}`);
+          return buildNode(child, above, { kernel: env.kernel, owner });
+        },
+      });
+  }
+}
+
+interface Deferred<T> {
+  promise: Promise<T>;
+  resolve(value: T): void;
+  reject(error: Error): void;
+}
+
+class RunningTree implements KernelTree {
+  readonly failed: Promise<Error>;
+  readonly #kernel: Kernel;
+  readonly #root: TreeNode;
+  #phase: 'new' | 'started' | 'ended' = 'new';
+  #stopAsked = false;
+  #hasFailed = false;
+  readonly #up: Deferred<void> = Promise.withResolvers();
+  readonly #down: Deferred<void> = Promise.withResolvers();
+  readonly #failure: Deferred<Error> = Promise.withResolvers();
+
+  constructor(spec: SupervisorSpec, ports: Ports, opts: TreeOptions) {
+    this.#kernel = buildKernel(ports, opts);
+    this.failed = this.#failure.promise;
+    // Whoever stops a tree without having awaited its start is no unhandled rejection.
+    this.#up.promise.catch(() => undefined);
+    const owner: Owner = {
+      started: () => undefined,
+      ready: () => this.#up.resolve(),
+      exited: (_id, _incarnation, { reason }) => this.#onRootEnd(reason),
+      counted: () => undefined,
+    };
+    this.#root = buildNode(spec, '', { kernel: this.#kernel, owner });
+  }
+
+  get registry(): Registry {
+    return this.#kernel.registry;
+  }
+  get heartbeat(): Heartbeat {
+    return this.#kernel.scheduler.heartbeat;
+  }
+
+  start(): Promise<void> {
+    if (this.#phase === 'new') {
+      this.#phase = 'started';
+      this.#kernel.scheduler.post(this.#root.path, () => this.#root.start(1));
+    }
+    return this.#up.promise;
+  }
+
+  stop(): Promise<void> {
+    if (this.#stopAsked || this.#phase === 'ended') return this.#down.promise;
+    this.#stopAsked = true;
+    if (this.#phase === 'new') this.#onRootEnd({ kind: 'shutdown' });
+    else this.#kernel.scheduler.post(this.#root.path, () => this.#root.stop());
+    return this.#down.promise;
+  }
+
+  #onRootEnd(reason: ExitReason): void {
+    if (this.#phase === 'ended') return;
+    this.#phase = 'ended';
+    this.#root.retire();
+    const error = reason.kind === 'error' ? reason.error : null;
+    this.#up.reject(error ?? new Error(`the tree ${this.#root.path} was stopped before it was ready`));
+    if (error !== null && !this.#stopAsked) {
+      this.#kernel.log.error({ actor: this.#root.path, err: error }, 'the root supervisor failed; the process must exit');
+      this.#hasFailed = true;
+      this.#failure.resolve(error);
+    }
+    this.#down.resolve();
+  }
+
+  state(): ActorState {
+    if (this.#phase !== 'ended') return this.#root.state('starting');
+    return this.#root.state(this.#hasFailed ? 'failed' : 'stopped');
+  }
+
+  /** The root itself cannot be killed: there is nothing above it to start it again. */
+  kill(path: string, by: string): boolean {
+    return path !== this.#root.path && this.#root.killPath(path, by);
+  }
+
+  observe(fn: (e: KernelEvent) => void): Disposable {
+    return this.#kernel.observers.add(fn);
+  }
+
+  actorAt(path: string): AnyActorRef | null {
+    return this.#root.actorAt(path);
+  }
+
+  inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null {
+    const actor = this.#root.actorAt(path);
+    if (actor === null) return null;
+    const { observers } = this.#kernel;
+    const subscription = actor.system.inspect((e: InspectionEvent) => {
+      observers.guard(() => fn(e), `inspection of ${path}`);
+    });
+    return { [Symbol.dispose]: () => subscription.unsubscribe() };
+  }
+
+  aliveActors(): number {
+    return this.#root.aliveActors();
+  }
+}

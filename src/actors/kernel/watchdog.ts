@@ -1,0 +1,99 @@
+/**
+ * Above the tree: which actor is running, since when, and whether the main thread still finishes its slices. The stamp
+ * lives in shared memory, so that a watching thread can read it while the main thread hangs.
+ */
+
+const PATH_BYTES_MAX = 256;
+const SEQ = 0;
+const BUSY = 1;
+const PATH_BYTES = 2;
+const INTS = 4;
+const BEGAN_OFFSET = INTS * 4;
+const PATH_OFFSET = BEGAN_OFFSET + 8;
+
+export interface HeartbeatReading {
+  /** Grows with every beginning and every end of a slice, and with every pulse. */
+  seq: number;
+  /** Path of the actor whose slice has begun and not ended; null between slices. */
+  path: string | null;
+  /** Monotonic ms (the node's clock) at which that slice, or the pause since the last one, began. */
+  beganMonoMs: number;
+}
+
+/** Written by the scheduler. Give `shared` to the watching thread, which calls {@link readHeartbeat}. */
+export class Heartbeat {
+  readonly shared: SharedArrayBuffer = new SharedArrayBuffer(PATH_OFFSET + PATH_BYTES_MAX);
+  readonly #ints = new Int32Array(this.shared, 0, INTS);
+  readonly #began = new Float64Array(this.shared, BEGAN_OFFSET, 1);
+  readonly #bytes = new Uint8Array(this.shared, PATH_OFFSET, PATH_BYTES_MAX);
+  readonly #encoder = new TextEncoder();
+  #path = '';
+
+  /** A slice of `path` begins. */
+  begin(path: string, monoMs: number): void {
+    if (path !== this.#path) {
+      // TextEncoder does not write into shared memory.
+      const bytes = this.#encoder.encode(path).subarray(0, PATH_BYTES_MAX);
+      this.#bytes.set(bytes);
+      this.#ints[PATH_BYTES] = bytes.length;
+      this.#path = path;
+    }
+    this.#began[0] = monoMs;
+    this.#ints[BUSY] = 1;
+    Atomics.add(this.#ints, SEQ, 1);
+  }
+
+  end(monoMs: number): void {
+    this.#began[0] = monoMs;
+    this.#ints[BUSY] = 0;
+    Atomics.add(this.#ints, SEQ, 1);
+  }
+
+  /** For a periodic timer of the main thread: shows that it turns although no actor has work. */
+  pulse(monoMs: number): void {
+    if (this.#ints[BUSY] === 0) this.end(monoMs);
+  }
+
+  read(): HeartbeatReading {
+    return readHeartbeat(this.shared);
+  }
+}
+
+export function readHeartbeat(shared: SharedArrayBuffer): HeartbeatReading {
+  const ints = new Int32Array(shared, 0, INTS);
+  const busy = ints[BUSY] === 1;
+  const length = ints[PATH_BYTES] ?? 0;
+  // A copy: TextDecoder does not read shared memory.
+  const path = busy ? new TextDecoder().decode(new Uint8Array(shared, PATH_OFFSET, length).slice()) : null;
+  return { seq: Atomics.load(ints, SEQ), path, beganMonoMs: new Float64Array(shared, BEGAN_OFFSET, 1)[0] ?? 0 };
+}
+
+export interface Stall {
+  /** Who holds the main thread; `outside any actor` when it hangs between slices. */
+  path: string;
+  forMs: number;
+}
+
+/**
+ * Judges readings taken now and then. `check` answers a stall when no slice began or ended for `limitMs`, by the
+ * watcher's own monotonic clock. Needs {@link Heartbeat.pulse} a few times per limit, or an idle tree looks stalled.
+ */
+export class StallDetector {
+  readonly #limitMs: number;
+  #seq = -1;
+  #sinceMs = 0;
+
+  constructor(limitMs: number) {
+    this.#limitMs = limitMs;
+  }
+
+  check(reading: HeartbeatReading, nowMs: number): Stall | null {
+    if (reading.seq !== this.#seq) {
+      this.#seq = reading.seq;
+      this.#sinceMs = nowMs;
+      return null;
+    }
+    const forMs = nowMs - this.#sinceMs;
+    return forMs < this.#limitMs ? null : { path: reading.path ?? 'outside any actor', forMs };
+  }
+}

@@ -1,0 +1,75 @@
+/** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
+import { createRecorder } from '../inspect/recorder.ts';
+import { toV1beta1 } from '../machines/config/v1beta1.ts';
+import type { NodeConfig } from '../machines/config.ts';
+import type { NodeFacts } from '../machines/pods/types.ts';
+import { view } from '../machines/protocol.ts';
+import type { BuildInfo } from './edge/nodeMetrics.ts';
+import type { Ports } from './kernel/ports.ts';
+import { createTree } from './kernel/tree.ts';
+import type { KernelEvent, Tree } from './kernel/types.ts';
+import { readNodeFacts } from './nodeFacts.ts';
+import { nodeTree } from './tree.ts';
+import { treeOptions } from './treeOptions.ts';
+
+export interface Node {
+  readonly tree: Tree;
+  readonly facts: NodeFacts;
+  /** Starts the tree, left to right. Rejects with the reason when the root fails. */
+  start(): Promise<void>;
+  /** Stops the tree, right to left. Containers are left alone. */
+  stop(): Promise<void>;
+  /** Lines of the flight recorder, oldest first. */
+  recorder(): string[];
+}
+
+const UNKNOWN_BUILD: BuildInfo = { major: '1', minor: '34', gitVersion: '', gitCommit: '', buildDate: '', platform: '' };
+
+/** From this `--v` on, each state change of each actor is one debug line; the flight recorder has them at any verbosity. */
+const TRANSITIONS_VERBOSITY = 4;
+/** Pods are named by UID in a worker's path. */
+const WORKERS = /^node\/pods\/workers\/([^/]+)$/;
+
+function logTransition(ports: Ports): (e: KernelEvent) => void {
+  return (e) => {
+    if (e.kind !== 'transition') return;
+    const uid = WORKERS.exec(e.path)?.[1];
+    const { path: actor, from, to, event, reason } = e;
+    ports.log.debug({ actor, ...(uid === undefined ? {} : { uid }), from, to, event, reason }, 'state changed');
+  };
+}
+
+/** @throws when the host has no name; everything else is an actor's failure, handled in the tree. */
+export async function createNode(config: NodeConfig, ports: Ports, o: { build?: BuildInfo } = {}): Promise<Node> {
+  const recorder = createRecorder();
+  const fixed = await readNodeFacts(config, ports);
+  let tree: Tree | undefined;
+  const runtimeName = (): string => tree?.registry.read(view.cri)?.value.runtimeName ?? '';
+  const facts: NodeFacts = {
+    ...fixed,
+    get runtimeName() {
+      return runtimeName();
+    },
+  };
+  const live = (): Tree => {
+    if (tree === undefined) throw new Error('the tree is not built yet');
+    return tree;
+  };
+  const inspect = {
+    state: () => live().state(),
+    recorder: (filter?: { path?: string; limit?: number }) => recorder.dump(filter),
+    configz: () => toV1beta1(config.config),
+  };
+  const options = treeOptions(config, { facts: () => facts, inspect, build: o.build ?? UNKNOWN_BUILD });
+  const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
+  if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
+  tree = createTree(nodeTree(options), ports, { observers });
+  const built = tree;
+  return {
+    tree: built,
+    facts,
+    start: () => built.start(),
+    stop: () => built.stop(),
+    recorder: () => recorder.dump(),
+  };
+}

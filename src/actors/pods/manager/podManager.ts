@@ -1,0 +1,69 @@
+/**
+ * State held: the pods every source wants and those still being wound down, and what their workers last said.
+ * Lost on restart: all of it.
+ * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (orphans found by housekeeping).
+ */
+
+import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/machine.ts';
+import { joinDirty, podRef, sourcesReady } from '../../../machines/pods/manager/records.ts';
+import type { SourceName } from '../../../machines/pods/types.ts';
+import { addr, type PodManagerEvent, view } from '../../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+
+export interface PodManagerOptions {
+  /** Configured sources; cleaning up waits for each of them. */
+  sources: readonly SourceName[];
+  podsMax: number;
+}
+
+export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEvent> {
+  return {
+    type: 'actor',
+    id: 'podManager',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    mailbox: {
+      // Dirty marks coalesce per pod; operations are few but must never be refused: each may carry every pod.
+      capacity: 8 * opts.podsMax + 256,
+      key: (e) => (e.type === 'pods.dirty' ? `dirty ${e.uid}` : e.type === 'worker.state' ? `state ${e.uid}` : undefined),
+      coalesce: (prev, next) => (prev.type === 'pods.dirty' && next.type === 'pods.dirty' ? joinDirty(prev, next) : next),
+    },
+    start: (ctx) => ({
+      logic: podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context) } }),
+      input: { sources: opts.sources, now: () => ({ atMs: ctx.ports.clock.wallMs(), by: ctx.path }) },
+    }),
+  };
+}
+
+function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext): void {
+  if (context.changed) ctx.publish(view.pods, { records: context.book.records, sourcesReady: sourcesReady(context.book) });
+  for (const out of context.out) {
+    switch (out.to) {
+      case 'worker':
+        ctx.registry.send(addr.workers, out.event);
+        break;
+      case 'forget':
+        ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid });
+        break;
+      case 'rejected':
+        ctx.registry.send(addr.status, {
+          type: 'status.set',
+          pod: podRef(out.pod),
+          incarnation: 0,
+          restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
+          deleting: false,
+          finished: true,
+          status: { phase: 'Failed', reason: out.reason, message: `Pod was rejected: ${out.message}` },
+        });
+        break;
+      case 'gc':
+        ctx.registry.send(addr.containerGc, { type: 'gc.run', why: out.why });
+        break;
+      case 'housekeep':
+        ctx.registry.send(addr.housekeeping, { type: 'housekeeping.run', why: out.why });
+        break;
+    }
+  }
+}

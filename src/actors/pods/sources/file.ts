@@ -1,0 +1,173 @@
+/**
+ * The file source: static pods from manifests in a directory (or from one file), posted to the mux as complete sets.
+ *
+ * State held: per manifest its digest, last good pod and error; names hinted at but not yet read; the watch.
+ * Lost on restart: all of it, among it the pod of a manifest that has become unusable since.
+ * Rebuilt from: the first listing, which posts a complete set.
+ */
+import { fromCallback, fromPromise } from 'xstate';
+import { because, CAUSES_MAX, type Cause } from '../../../machines/address.ts';
+import {
+  type FileSourceContext,
+  type FileSourceEvent,
+  fileSourceMachine,
+  type ListResult,
+} from '../../../machines/pods/sources/fileMachine.ts';
+import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
+import { addr } from '../../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
+
+export interface FileSourceOptions {
+  /** Directory or file, absolute; a trailing `/` does not matter. */
+  path: string;
+  /** Milliseconds between full listings (`fileCheckFrequency`, default 20 s). */
+  checkFrequencyMs: number;
+  nodeName: string;
+  /** Refuse manifests that refer to API objects (gate PreventStaticPodAPIReferences). Default false. */
+  preventApiReferences?: boolean;
+}
+
+function parentOf(path: string): { dir: string; name: string } {
+  const slash = path.lastIndexOf('/');
+  return { dir: slash <= 0 ? '/' : path.slice(0, slash), name: path.slice(slash + 1) };
+}
+
+function watchActor(ctx: ActorCtx) {
+  return fromCallback<FileSourceEvent, { path: string }>(({ input, sendBack }) => {
+    const tell = (e: FileSourceEvent) => sendBack(e);
+    let open: Disposable | null = null;
+    let over = false;
+    const ended = (error: unknown) => {
+      if (over) return;
+      over = true;
+      const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+      tell({ type: 'watch.ended', message: error instanceof Error ? error.message : String(error), missing });
+    };
+    const hint = (path: string, kind: 'create' | 'modify' | 'delete') => {
+      if (!over) tell({ type: 'file.hint', path, kind });
+    };
+    const watchParent = () => {
+      // One file is watched through its directory: a watch on the file itself would follow it when it is renamed away.
+      const { dir, name } = parentOf(input.path);
+      return ctx.ports.sys.watchDir(dir, (e) => (e.name === name || e.name === '' ? hint(input.path, e.kind) : undefined), ended);
+    };
+    try {
+      open = ctx.ports.sys.watchDir(
+        input.path,
+        (e) => {
+          if (e.name === '') tell({ type: 'list.now' });
+          else if (!e.name.startsWith('.')) hint(input.path === '/' ? `/${e.name}` : `${input.path}/${e.name}`, e.kind);
+          // Volumes that are swapped in one step change a dot entry, and every name beneath is a link through it.
+          else if (e.name === '..data') tell({ type: 'list.now' });
+        },
+        ended,
+      );
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') {
+        try {
+          open = watchParent();
+        } catch (inner) {
+          ended(inner);
+        }
+      } else ended(error);
+    }
+    if (open !== null) tell({ type: 'watch.started' });
+    return () => {
+      over = true;
+      open?.[Symbol.dispose]();
+    };
+  });
+}
+
+/** One cause per manifest where they are few, else one for all: a list cut short would name the wrong file. */
+function causesOf(ctx: ActorCtx, path: string, changes: readonly string[]): readonly Cause[] {
+  const atMs = ctx.ports.clock.wallMs();
+  const whats = changes.length < CAUSES_MAX ? changes : [`${changes.length} manifests in ${path} changed or appeared`];
+  let causes: readonly Cause[] = [];
+  for (const what of whats) causes = because(causes, { atMs, by: ctx.path, what });
+  return causes;
+}
+
+/** `file` under `node/pods/sources`. */
+export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
+  const path = options.path.replace(/\/+$/, '') || '/';
+  return {
+    id: 'file',
+    type: 'actor',
+    restart: 'permanent',
+    shutdownMs: 1_000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    start: (ctx) => {
+      const reader: ReaderOptions = {
+        path,
+        nodeName: options.nodeName,
+        preventApiReferences: options.preventApiReferences === true,
+        ports: ctx.ports,
+      };
+      const skipped = new Set<string>();
+      const report = (readings: readonly FileReading[]) => {
+        for (const r of readings) {
+          if (r.kind !== 'skipped') skipped.delete(r.path);
+          else if (!skipped.has(r.path)) {
+            skipped.add(r.path);
+            ctx.log.warn({ file: r.path }, `static pod path: ${r.path} is left out: ${r.message}`);
+          }
+        }
+      };
+      const errorsLogged = new Map<string, string>();
+      const logErrors = (errors: readonly { where: string; message: string }[]) => {
+        for (const e of errors) {
+          if (errorsLogged.get(e.where) !== e.message) ctx.log.error({ file: e.where }, `static pod manifest ${e.where}: ${e.message}`);
+        }
+        errorsLogged.clear();
+        for (const e of errors) errorsLogged.set(e.where, e.message);
+      };
+      const send = (context: FileSourceContext) => {
+        const { outbox } = context;
+        if (outbox === null) return;
+        logErrors(outbox.errors);
+        if (outbox.kind === 'errors') {
+          ctx.registry.send(addr.config, { type: 'source.errors', source: 'file', errors: outbox.errors });
+          return;
+        }
+        for (const change of outbox.changes) ctx.log.info({}, change);
+        ctx.registry.send(addr.config, {
+          type: 'source.set',
+          source: 'file',
+          pods: outbox.pods,
+          errors: outbox.errors,
+          causes: causesOf(ctx, path, outbox.changes),
+        });
+      };
+      const logic = fileSourceMachine.provide({
+        actors: {
+          list: fromPromise<ListResult, { path: string; store: FileStore }>(async ({ input }) => {
+            const result = await listManifests(reader, input.store);
+            if (result.kind === 'listed') report(result.readings);
+            return result;
+          }),
+          read: fromPromise<FileReading[], { paths: readonly string[]; store: FileStore }>(async ({ input }) => {
+            const readings = await readManifests(reader, input.paths, input.store);
+            report(readings);
+            return readings;
+          }),
+          watch: watchActor(ctx),
+        },
+        actions: {
+          send: ({ context }) => send(context),
+          logWatchEnded: (_, params) => {
+            if (params.missing) ctx.log.debug({ path }, `static pod path ${path} cannot be watched yet: ${params.message}`);
+            else
+              ctx.log.warn(
+                { path },
+                `watch of static pod path ${path} ended: ${params.message}; listing goes on, the watch is tried again`,
+              );
+          },
+        },
+      });
+      return { logic, input: { path, checkFrequencyMs: options.checkFrequencyMs, now: () => ctx.ports.clock.monoMs() } };
+    },
+  };
+}

@@ -1,0 +1,110 @@
+/** The file source's I/O: listing a manifest path and reading single manifests through the HostFs port. */
+import { decodeManifest } from '../../../machines/pods/sources/decode.ts';
+import type { ListResult } from '../../../machines/pods/sources/fileMachine.ts';
+import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
+import type { FileInfo, Ports } from '../../kernel/ports.ts';
+import { MANIFEST_BYTES_MAX, parseManifest } from './manifest.ts';
+
+/** Files read at the same time in a listing: the pool of threads that reads has four. */
+const READS_AT_ONCE = 4;
+
+export interface ReaderOptions {
+  path: string;
+  nodeName: string;
+  preventApiReferences: boolean;
+  ports: Pick<Ports, 'fs' | 'entropy' | 'yield'>;
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+function sameFile(a: FileInfo, b: FileInfo): boolean {
+  return a.dev === b.dev && a.ino === b.ino && a.size === b.size && a.mtimeMs === b.mtimeMs;
+}
+
+/** Reads one manifest. Never rejects: whatever goes wrong is a reading too. */
+export async function readManifest(o: ReaderOptions, path: string, store: FileStore): Promise<FileReading> {
+  const { fs, entropy } = o.ports;
+  try {
+    const before = await fs.stat(path);
+    if (before.kind === 'dir') return { path, kind: 'skipped', message: 'a directory is not entered' };
+    if (before.kind !== 'file') return { path, kind: 'skipped', message: 'not a regular file (FIFO, socket or device): not read' };
+    const bytes = await fs.readFile(path, { bytesMax: MANIFEST_BYTES_MAX });
+    const after = await fs.stat(path);
+    if (!sameFile(before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
+    const digest = entropy.md5Hex(bytes);
+    if (store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
+    const parsed = parseManifest(bytes);
+    if (!parsed.ok) return { path, kind: 'bad', message: parsed.message, digest };
+    const decoded = decodeManifest(parsed.value, {
+      source: 'file',
+      where: path,
+      nodeName: o.nodeName,
+      preventApiReferences: o.preventApiReferences,
+      md5Hex: (text) => entropy.md5Hex(text),
+    });
+    const pod = decoded.ok ? decoded.pods[0] : undefined;
+    if (pod === undefined) return { path, kind: 'bad', message: decoded.ok ? 'no pod in it' : decoded.errors.join('; '), digest };
+    return { path, kind: 'pod', pod, digest };
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'EFBIG')
+      return { path, kind: 'bad', message: `larger than the limit of ${MANIFEST_BYTES_MAX} bytes (10 MiB)`, digest: '' };
+    if (code === 'ENOENT') return isDangling(o, path);
+    return { path, kind: 'bad', message: textOf(error), digest: '' };
+  }
+}
+
+/** A name without a target behind it is an error worth telling; no name at all is a file that is gone. */
+async function isDangling(o: ReaderOptions, path: string): Promise<FileReading> {
+  try {
+    const link = await o.ports.fs.lstat(path);
+    if (link.kind === 'symlink') return { path, kind: 'bad', message: 'a symbolic link to nothing', digest: '' };
+    return { path, kind: 'changing' };
+  } catch {
+    return { path, kind: 'gone' };
+  }
+}
+
+/** Reads several; yields between parses, so that a burst of manifests does not hold the main thread. */
+export async function readManifests(o: ReaderOptions, paths: readonly string[], store: FileStore): Promise<FileReading[]> {
+  const readings: FileReading[] = new Array(paths.length);
+  let next = 0;
+  const worker = async () => {
+    for (;;) {
+      const index = next++;
+      const path = paths[index];
+      if (path === undefined) return;
+      readings[index] = await readManifest(o, path, store);
+      await new Promise<void>((resolve) => o.ports.yield.defer(resolve));
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, paths.length) }, worker));
+  return readings;
+}
+
+/** Lists the path: every manifest of a directory, or the one file it names. */
+export async function listManifests(o: ReaderOptions, store: FileStore): Promise<ListResult> {
+  const { fs } = o.ports;
+  try {
+    const root = await fs.stat(o.path);
+    if (root.kind === 'file') {
+      const readings = await readManifests(o, [o.path], store);
+      return { kind: 'listed', readings, identity: 'file', single: true };
+    }
+    if (root.kind !== 'dir') return { kind: 'failed', message: 'the path is neither a directory nor a regular file' };
+    const names = (await fs.readdir(o.path)).filter((n) => !n.startsWith('.'));
+    const readings = await readManifests(
+      o,
+      names.map((n) => `${o.path === '/' ? '' : o.path}/${n}`),
+      store,
+    );
+    return { kind: 'listed', readings: readings.filter((r) => r.kind !== 'gone'), identity: `${root.dev}:${root.ino}`, single: false };
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return { kind: 'missing' };
+    return { kind: 'failed', message: `cannot be listed: ${textOf(error)}` };
+  }
+}

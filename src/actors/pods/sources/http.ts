@@ -1,0 +1,100 @@
+/**
+ * The HTTP source: static pods polled from a URL, a Pod or a PodList in YAML or JSON.
+ *
+ * State held: digest and fault of the last body, failures in a row.
+ * Lost on restart: both; the same document is then taken again, which changes nothing downstream.
+ * Rebuilt from: the first answer of the URL. While it fails, the pods of the last good answer stay with the mux.
+ */
+import { fromPromise } from 'xstate';
+import { decodeManifest } from '../../../machines/pods/sources/decode.ts';
+import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
+import { addr } from '../../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { MANIFEST_BYTES_MAX, parseManifest } from './manifest.ts';
+
+/** Time allowed for one request, body included (spec: pod lifecycle 1.3). */
+export const HTTP_SOURCE_TIMEOUT_MS = 10_000;
+
+export interface HttpSourceOptions {
+  url: string;
+  /** Sent with each request; their values are secrets and are never logged. */
+  headers: Record<string, string[]>;
+  /** Milliseconds between requests (`httpCheckFrequency`, default 20 s). */
+  checkFrequencyMs: number;
+  nodeName: string;
+  /** Refuse manifests that refer to API objects (gate PreventStaticPodAPIReferences). Default false. */
+  preventApiReferences?: boolean;
+}
+
+/** Without user information and query: both may hold secrets. */
+function shownUrl(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? 'the static pod URL (not a valid URL)' : `${parsed.protocol}//${parsed.host}${parsed.pathname}`;
+}
+
+async function poll(ctx: ActorCtx, o: HttpSourceOptions, at: { digest: string; signal: AbortSignal }): Promise<Poll> {
+  const { net, entropy } = ctx.ports;
+  let body: Uint8Array;
+  try {
+    const answer = await net.httpGet(o.url, {
+      headers: o.headers,
+      timeoutMs: HTTP_SOURCE_TIMEOUT_MS,
+      bytesMax: MANIFEST_BYTES_MAX,
+      signal: at.signal,
+    });
+    if (answer.status !== 200) return { kind: 'failed', message: `HTTP status ${answer.status}, expected 200` };
+    body = answer.body;
+  } catch (error) {
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+  }
+  const digest = entropy.sha256Hex(body);
+  if (body.byteLength === 0) return { kind: 'empty', digest };
+  if (digest === at.digest) return { kind: 'same' };
+  const parsed = parseManifest(body);
+  if (!parsed.ok) return { kind: 'bad', message: parsed.message, digest };
+  const decoded = decodeManifest(parsed.value, {
+    source: 'http',
+    where: o.url,
+    nodeName: o.nodeName,
+    preventApiReferences: o.preventApiReferences === true,
+    md5Hex: (text) => entropy.md5Hex(text),
+  });
+  return decoded.ok ? { kind: 'pods', pods: decoded.pods, digest } : { kind: 'bad', message: decoded.errors.join('; '), digest };
+}
+
+function sendOn(ctx: ActorCtx, context: HttpSourceContext): void {
+  const { log, outbox } = context;
+  if (log !== null) ctx.log[log.level]({ url: context.shown }, log.message);
+  if (outbox === null) return;
+  if (outbox.kind === 'errors') ctx.registry.send(addr.config, { type: 'source.errors', source: 'http', errors: outbox.errors });
+  else {
+    ctx.registry.send(addr.config, {
+      type: 'source.set',
+      source: 'http',
+      pods: outbox.pods,
+      errors: outbox.errors,
+      causes: [{ atMs: ctx.ports.clock.wallMs(), by: ctx.path, what: outbox.change }],
+    });
+  }
+}
+
+/** `http` under `node/pods/sources`. */
+export function httpSourceSpec(options: HttpSourceOptions): ActorSpec {
+  return {
+    id: 'http',
+    type: 'actor',
+    restart: 'permanent',
+    shutdownMs: 1_000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    start: (ctx) => ({
+      logic: httpSourceMachine.provide({
+        actors: {
+          fetch: fromPromise<Poll, { digest: string }>(({ input, signal }) => poll(ctx, options, { digest: input.digest, signal })),
+        },
+        actions: { send: ({ context }) => sendOn(ctx, context) },
+      }),
+      input: { shown: shownUrl(options.url), checkFrequencyMs: options.checkFrequencyMs, now: () => ctx.ports.clock.monoMs() },
+    }),
+  };
+}

@@ -1,0 +1,122 @@
+/** From the bytes of a manifest to plain data: UTF-8, JSON or one YAML document, with limits against hostile input. */
+import { LineCounter, parseAllDocuments, type Tags, type YAMLError } from 'yaml';
+
+/** Largest manifest file and largest HTTP body (spec: pod lifecycle 1.2 and 1.3). */
+export const MANIFEST_BYTES_MAX = 10 * 1024 * 1024;
+/**
+ * Largest YAML text. YAML is parsed on the main thread at a few MiB a second, so a bigger one would hold everything
+ * up; JSON is fast and may use the whole limit. Far above any real Pod: an API object is at most 1.5 MiB.
+ */
+export const YAML_BYTES_MAX = 1536 * 1024;
+/** Aliases may multiply the document by this much. */
+const ALIASES_MAX = 100;
+/** Deepest nesting taken; a Pod needs about a dozen levels. */
+const DEPTH_MAX = 100;
+
+export type Parsed = { ok: true; value: unknown } | { ok: false; message: string };
+
+const textOf = new TextDecoder('utf-8', { fatal: true });
+
+/**
+ * YAML 1.1 as Kubernetes tools read it: yes/no/on/off are booleans, 0644 is octal, `<<` merges. Times, sexagesimal
+ * numbers and binary stay the strings they were written as.
+ */
+function kubernetesTags(tags: Tags): Tags {
+  const unwanted = new Set(['timestamp', 'binary', 'omap', 'pairs', 'set', 'intTime', 'floatTime']);
+  return tags.flatMap((t): Tags => {
+    if (typeof t === 'string') return unwanted.has(t) ? [] : [t];
+    const name = t.tag.slice(t.tag.lastIndexOf(':') + 1);
+    if (unwanted.has(name) || ('format' in t && t.format === 'TIME')) return [];
+    // A bare y or n is a name or a flag far more often than a boolean, and Kubernetes tools read it as text.
+    if (name === 'bool' && 'test' in t && t.test !== undefined) {
+      const own = t.test;
+      const strict = new RegExp(`^(?![YyNn]$)${own.source.replace(/^\^/, '')}`);
+      return [{ ...t, test: strict }];
+    }
+    return [t];
+  });
+}
+
+function firstLine(e: YAMLError): string {
+  return (e.message.split('\n')[0] ?? '').replace(/ at line \d+, column \d+:?$/, '');
+}
+
+function tooDeep(value: unknown, left: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  if (left === 0) return true;
+  return Object.values(value).some((v) => tooDeep(v, left - 1));
+}
+
+/**
+ * The parser takes seconds to give up on a megabyte of opening brackets, so such text is turned away before. Counting
+ * is rough (it does not know strings), hence the generous limit.
+ */
+function hopelesslyNested(text: string): boolean {
+  if (/(?:- ){200}/.test(text)) return true;
+  let open = 0;
+  for (let i = 0; i < text.length; i += 1) {
+    const c = text.charCodeAt(i);
+    if (c === 0x5b || c === 0x7b) open += 1;
+    else if (c === 0x5d || c === 0x7d) open -= 1;
+    if (open > 5_000) return true;
+  }
+  return false;
+}
+
+function parseYaml(text: string): Parsed {
+  const lines = new LineCounter();
+  const docs = parseAllDocuments(text, {
+    lineCounter: lines,
+    version: '1.1',
+    customTags: kubernetesTags,
+    prettyErrors: true,
+    uniqueKeys: true,
+    merge: true,
+    logLevel: 'silent',
+  });
+  if (!Array.isArray(docs)) return { ok: false, message: 'the document is empty' };
+  for (const doc of docs) {
+    const error = doc.errors[0];
+    if (error === undefined) continue;
+    const at = error.linePos?.[0] ?? lines.linePos(error.pos[0]);
+    return { ok: false, message: `line ${at.line}, column ${at.col}: ${firstLine(error)}` };
+  }
+  const full = docs.filter((d) => d.contents !== null && d.toJS({ maxAliasCount: ALIASES_MAX }) !== null);
+  const [only] = full;
+  if (only === undefined) return { ok: false, message: 'the document is empty' };
+  if (full.length > 1) return { ok: false, message: `${full.length} YAML documents in one manifest; put each pod in a file of its own` };
+  return { ok: true, value: only.toJS({ maxAliasCount: ALIASES_MAX }) };
+}
+
+/** Parses one manifest. Never throws; the message carries line and column where the text is at fault. */
+export function parseManifest(bytes: Uint8Array): Parsed {
+  let text: string;
+  try {
+    text = textOf.decode(bytes);
+  } catch {
+    return { ok: false, message: 'not UTF-8 text' };
+  }
+  if (text.trim() === '') return { ok: false, message: 'the document is empty' };
+  const result = parseText(text, bytes.byteLength);
+  return result.ok && tooDeep(result.value, DEPTH_MAX) ? { ok: false, message: `nested more than ${DEPTH_MAX} levels deep` } : result;
+}
+
+function parseText(text: string, bytes: number): Parsed {
+  if (text.trimStart().startsWith('{')) {
+    try {
+      return { ok: true, value: JSON.parse(text) };
+    } catch {
+      // A flow mapping of YAML begins with a brace too, and the YAML parser names line and column.
+    }
+  }
+  if (bytes > YAML_BYTES_MAX)
+    return { ok: false, message: `larger than ${YAML_BYTES_MAX} bytes of YAML; write so large a manifest as JSON` };
+  if (hopelesslyNested(text)) return { ok: false, message: 'nested too deeply' };
+  try {
+    return parseYaml(text);
+  } catch (error) {
+    if (error instanceof RangeError) return { ok: false, message: 'nested too deeply' };
+    const what = error instanceof Error ? error.message : String(error);
+    return { ok: false, message: /alias/i.test(what) ? `aliases: ${what}` : what };
+  }
+}

@@ -1,0 +1,405 @@
+/**
+ * What a pod worker does to the runtime and the host: each act is one promise actor with an outcome. Mutating CRI
+ * calls go through the CRI link's fence for this pod; a time-out is `unknown`, never `failed`.
+ */
+import type { ReplyTo } from '../../../machines/address.ts';
+import type { Container, Pod } from '../../../machines/k8s.ts';
+import { generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
+import { etcHosts, etcHostsPath } from '../../../machines/pods/hosts.ts';
+import {
+  containerFieldPath,
+  containerGraceSeconds,
+  findContainer,
+  type KillStep,
+  killPlan,
+  stopTimeoutSeconds,
+} from '../../../machines/pods/killOrder.ts';
+import { containerLogDir, containerLogLink, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
+import { podRef } from '../../../machines/pods/manager/records.ts';
+import { generateSandboxConfig } from '../../../machines/pods/sandboxConfig.ts';
+import { sidecarNames } from '../../../machines/pods/status/manager.ts';
+import type { KillContainer, NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
+import { type ActOutcome, EARLIER_START, type ImageUser, podDescription, type StartJob } from '../../../machines/pods/worker/container.ts';
+import type { SandboxInput, Settled, StopInput, WorkerContext, WorkerIo } from '../../../machines/pods/worker/context.ts';
+import {
+  addr,
+  type CriFailure,
+  type CriResult,
+  type ImageResult,
+  type WorkerEvent,
+  type WorkerSummary,
+} from '../../../machines/protocol.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
+import { Inspector } from './inspect.ts';
+
+/** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
+const PULL_ANSWER_MS = 24 * 3_600_000;
+/** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
+/** What containerd answers to a removal in the middle of a start. */
+const START_UNDER_WAY = /in starting state/;
+const POD_DIR_MODE = 0o750;
+const LOG_DIR_MODE = 0o755;
+const HOSTS_MODE = 0o644;
+const TERMINATION_LOG_MODE = 0o666;
+
+export interface EffectOptions {
+  ctx: ActorCtx<WorkerEvent>;
+  /** The pod manager's count of this UID's lives; goes out with every report. */
+  life: number;
+  facts(): NodeFacts;
+}
+
+export class Effects implements WorkerIo {
+  readonly ctx: ActorCtx<WorkerEvent>;
+  readonly cri: CriClient;
+  readonly inspector: Inspector;
+  private readonly facts: () => NodeFacts;
+  private readonly life: number;
+  /** Sandboxes of this pod that are known to be stopped; those no longer there are forgotten. */
+  private readonly stopped = new Set<string>();
+
+  constructor(o: EffectOptions) {
+    this.ctx = o.ctx;
+    this.facts = o.facts;
+    this.life = o.life;
+    this.cri = criClient(o.ctx.registry);
+    this.inspector = new Inspector(this.cri, o.ctx.ports);
+  }
+
+  fence(uid: string): Promise<unknown> {
+    return this.cri.fence(uid, this.ctx.incarnation);
+  }
+
+  inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus> {
+    return this.inspector.inspect(uid, signal);
+  }
+
+  /** The pod's directories: its own, its volumes', its plugins', its logs'. */
+  async prepare(pod: Pod): Promise<void> {
+    const { fs } = this.ctx.ports;
+    const dir = `${this.facts().rootDir}/pods/${pod.metadata.uid}`;
+    for (const d of [dir, `${dir}/volumes`, `${dir}/plugins`]) await fs.mkdirp(d, POD_DIR_MODE);
+    await fs.mkdirp(podLogDir(this.facts().podLogsDir, podRef(pod)), LOG_DIR_MODE);
+    await fs.mkdirp(this.facts().containerLogsDir, LOG_DIR_MODE);
+  }
+
+  async runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>> {
+    const { pod, actions } = input;
+    const earlier = input.status.sandboxes.map((s) => s.id);
+    for (const id of this.stopped) if (!earlier.includes(id)) this.stopped.delete(id);
+    // One that died by itself still has its addresses and host ports: they are given back before they are asked for again.
+    const fresh = earlier.filter((id) => !this.stopped.has(id));
+    for (const r of await this.stopSandboxes(pod, fresh, signal)) if (!r.ok) return unknownOr(r.error, 'KillPodSandboxError');
+    const [purge] = (await this.removeInits(pod, input.status, signal)).filter((r) => !r.ok);
+    if (purge?.ok === false) return unknownOr(purge.error, 'CreatePodSandboxError');
+    const config = generateSandboxConfig(pod, { attempt: actions.attempt, facts: this.facts() });
+    if (!config.ok) {
+      this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${config.message}`);
+      return { kind: 'failed', failure: { reason: 'CreatePodSandboxError', message: config.message } };
+    }
+    for (const w of config.warnings) this.event(pod, 'Warning', w.reason, w.message);
+    const result = await this.act(pod, { method: 'RunPodSandbox', request: { config: config.config } }, signal);
+    if (result.ok) return { kind: 'done', value: { id: (result.value as { podSandboxId: string }).podSandboxId } };
+    this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${result.error.details}`);
+    return unknownOr(result.error, 'CreatePodSandboxError');
+  }
+
+  async ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult> {
+    const sandbox = generateSandboxConfig(job.pod, { attempt: job.sandboxAttempt, facts: this.facts() });
+    if (!sandbox.ok) return { ok: false, failure: { reason: 'CreateContainerConfigError', message: sandbox.message } };
+    const answer = await this.ctx.registry.ask(
+      addr.imagePuller,
+      (replyTo: ReplyTo<ImageResult>) => ({
+        type: 'image.ensure' as const,
+        uid: job.pod.metadata.uid,
+        podRef: podRef(job.pod),
+        container: job.container.name,
+        image: job.container.image ?? '',
+        policy: job.container.imagePullPolicy ?? 'IfNotPresent',
+        sandboxConfig: sandbox.config,
+        causes: job.causes,
+        replyTo,
+      }),
+      { timeoutMs: PULL_ANSWER_MS, signal },
+    );
+    if (answer.kind === 'reply') return answer.value;
+    return {
+      ok: false,
+      failure: { reason: 'ErrImagePull', message: `the image puller did not answer: ${answer.reason}; it is asked again` },
+    };
+  }
+
+  async createContainer(
+    input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
+    signal: AbortSignal,
+  ): Promise<ActOutcome<{ id: string; restartCount: number }>> {
+    const { job } = input;
+    const { pod, container } = job;
+    const { fs } = this.ctx.ports;
+    const facts = this.facts();
+    const logDir = containerLogDir(facts.podLogsDir, podRef(pod), container.name);
+    await fs.mkdirp(logDir, LOG_DIR_MODE);
+    const left = await this.removeUnstarted(job, signal);
+    if (left !== null) return left;
+    const restartCount = await this.restartCountOf(job, logDir);
+    const sandbox = generateSandboxConfig(pod, { attempt: job.sandboxAttempt, facts });
+    const config = sandbox.ok
+      ? generateContainerConfig({
+          pod,
+          container,
+          kind: job.kind,
+          restartCount,
+          imageRef: input.imageRef,
+          imageUser: input.imageUser,
+          podIPs: job.podIPs,
+          facts,
+          mounts: [...(await this.hostsMount(job)), ...(await this.terminationLogMount(job))],
+        })
+      : sandbox;
+    if (!sandbox.ok || !config.ok) {
+      const message = config.ok ? '' : config.message;
+      this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
+      return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
+    }
+    const call: CriCall = {
+      method: 'CreateContainer',
+      request: { podSandboxId: job.sandboxId, config: config.config, sandboxConfig: sandbox.config },
+    };
+    const result = await this.act(pod, call, signal);
+    if (result.ok) {
+      this.event(pod, 'Normal', 'Created', `Created container: ${container.name}`, container);
+      return { kind: 'done', value: { id: (result.value as { containerId: string }).containerId, restartCount } };
+    }
+    this.event(pod, 'Warning', 'Failed', `Error: ${result.error.details}`, container);
+    return unknownOr(result.error, 'CreateContainerError');
+  }
+
+  /**
+   * An instance that was created and never seen to start is left over from an act of unknown outcome, and its start may
+   * still come: removed first, so that two never run at once. Null when nothing stands in the way.
+   */
+  private async removeUnstarted({ pod, container, newest }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | null> {
+    if (newest?.state !== 'created') return null;
+    const result = await this.act(pod, { method: 'RemoveContainer', request: { containerId: newest.id } }, signal);
+    if (result.ok) return null;
+    if (START_UNDER_WAY.test(result.error.details)) {
+      return { kind: 'failed', failure: { reason: EARLIER_START, message: 'an earlier start of it is still under way in the runtime' } };
+    }
+    const message = `an instance that was created and not started cannot be removed: ${result.error.details}`;
+    this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
+    return unknownOr({ ...result.error, details: message }, 'CreateContainerError');
+  }
+
+  /** An instance that never started was no run: the one that takes its place has its count. */
+  private async restartCountOf({ newest }: StartJob, logDir: string): Promise<number> {
+    if (newest === null) return restartCountFromLogNames(await this.ctx.ports.fs.readdir(logDir));
+    return newest.state === 'created' ? newest.restartCount : newest.restartCount + 1;
+  }
+
+  async startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>> {
+    const { job, id } = input;
+    const result = await this.act(job.pod, { method: 'StartContainer', request: { containerId: id } }, signal);
+    if (!result.ok) {
+      this.event(job.pod, 'Warning', 'Failed', `Error: ${result.error.details.replaceAll(id, job.container.name)}`, job.container);
+      return unknownOr(result.error, 'RunContainerError');
+    }
+    this.event(job.pod, 'Normal', 'Started', `Started container ${job.container.name}`, job.container);
+    await this.linkLog(input);
+    return { kind: 'done', value: null };
+  }
+
+  /** Containers first, in termination order and in parallel within it; then every sandbox, whatever became of the containers. */
+  async stopPod(input: StopInput, signal: AbortSignal): Promise<Settled> {
+    const { pod, status } = input;
+    const { clock } = this.ctx.ports;
+    const beganMonoMs = clock.monoMs();
+    const failures: string[] = [];
+    let left: KillStep[] = killPlan({ pod, status, graceSeconds: input.graceSeconds });
+    while (left.length > 0) {
+      const leftIds = new Set(left.map((s) => s.id));
+      const wave = left.filter((s) => !s.waitForIds.some((id) => leftIds.has(id)));
+      for (const s of wave) this.event(pod, 'Normal', 'Killing', `Stopping container ${s.name}`, s.container ?? { name: s.name });
+      const elapsedMs = clock.monoMs() - beganMonoMs;
+      const results = await this.acts(
+        pod,
+        wave.map((s) => ({
+          method: 'StopContainer',
+          request: { containerId: s.id, timeout: stopTimeoutSeconds(s.graceSeconds, elapsedMs) },
+        })),
+        signal,
+      );
+      for (const r of results) if (!r.ok) failures.push(`${r.error.method}: ${r.error.details}`);
+      left = left.filter((s) => !wave.includes(s));
+    }
+    const stops = await this.stopSandboxes(
+      pod,
+      status.sandboxes.map((s) => s.id),
+      signal,
+    );
+    for (const r of stops) if (!r.ok) failures.push(`${r.error.method}: ${r.error.details}`);
+    if (input.forSandbox) {
+      const results = await this.removeInits(pod, status, signal);
+      for (const r of results) if (!r.ok) failures.push(`${r.error.method}: ${r.error.details}`);
+    }
+    return failures.length === 0
+      ? { kind: 'done' }
+      : { kind: 'failed', failure: { reason: 'FailedKillPod', message: failures.join('; ') } };
+  }
+
+  private async stopSandboxes(pod: Pod, ids: readonly string[], signal: AbortSignal): Promise<readonly CriResult[]> {
+    const results = await this.acts(
+      pod,
+      ids.map((id) => ({ method: 'StopPodSandbox', request: { podSandboxId: id } })),
+      signal,
+    );
+    ids.forEach((id, i) => {
+      if (results[i]?.ok === true) this.stopped.add(id);
+    });
+    return results;
+  }
+
+  /** What ran to its end in an old sandbox says nothing about a new one. */
+  private removeInits(pod: Pod, status: PodRuntimeStatus, signal: AbortSignal): Promise<readonly CriResult[]> {
+    const inits = new Set((pod.spec.initContainers ?? []).map((c) => c.name));
+    const left = status.containers.filter((c) => inits.has(c.name));
+    return this.acts(
+      pod,
+      left.map((c) => ({ method: 'RemoveContainer', request: { containerId: c.id } })),
+      signal,
+    );
+  }
+
+  async killContainers(
+    input: { pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] },
+    signal: AbortSignal,
+  ): Promise<Settled> {
+    const { pod } = input;
+    for (const k of input.kills) this.event(pod, 'Normal', 'Killing', k.message, findContainer(pod, k.name) ?? { name: k.name });
+    const results = await this.acts(
+      pod,
+      input.kills.map((k) => ({
+        method: 'StopContainer',
+        request: {
+          containerId: k.id,
+          timeout: stopTimeoutSeconds(containerGraceSeconds({ pod, container: findContainer(pod, k.name), reason: k.reason }), 0),
+        },
+      })),
+      signal,
+    );
+    const failed = results.flatMap((r) => (r.ok ? [] : [`${r.error.method}: ${r.error.details}`]));
+    return failed.length === 0
+      ? { kind: 'done' }
+      : { kind: 'failed', failure: { reason: 'KillContainerError', message: failed.join('; ') } };
+  }
+
+  /** Nothing of this pod is in flight any more; its directories go when its source has let go of it (housekeeping). */
+  async cleanup(uid: string): Promise<void> {
+    await this.fence(uid);
+  }
+
+  publish(context: WorkerContext, finished: boolean): void {
+    if (context.runtimeOnly || context.apiStatus === undefined) return;
+    this.ctx.registry.send(addr.status, {
+      type: 'status.set',
+      pod: podRef(context.pod),
+      incarnation: this.life,
+      status: context.apiStatus,
+      restartPolicy: context.pod.spec.restartPolicy ?? 'Always',
+      deleting: context.killAsked,
+      sidecars: [...sidecarNames(context.pod)],
+      finished,
+    });
+  }
+
+  report(state: WorkerSummary): void {
+    this.ctx.registry.send(addr.podManager, { type: 'worker.state', uid: this.ctx.id, incarnation: this.life, state });
+  }
+
+  backingOff(job: StartJob): void {
+    const message = `Back-off restarting failed container ${job.container.name} in pod ${podDescription(job.pod)}`;
+    this.event(job.pod, 'Warning', 'BackOff', message, job.container);
+  }
+
+  event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void {
+    const fieldPath =
+      container === undefined ? undefined : (containerFieldPath(pod, container.name) ?? `spec.containers{${container.name}}`);
+    this.ctx.registry.send(addr.events, {
+      type: 'event.record',
+      event: { type, reason, message, pod: podRef(pod), ...(fieldPath === undefined ? {} : { fieldPath }) },
+    });
+  }
+
+  private async act(pod: Pod, call: CriCall, signal: AbortSignal): Promise<CriResult> {
+    const [result] = await this.acts(pod, [call], signal);
+    if (result === undefined) throw new Error(`CRI link: no result for ${call.method} of pod ${pod.metadata.uid}`);
+    return result;
+  }
+
+  private acts(pod: Pod, calls: readonly CriCall[], signal: AbortSignal): Promise<readonly CriResult[]> {
+    if (calls.length === 0) return Promise.resolve([]);
+    return this.cri.act(pod.metadata.uid, this.ctx.incarnation, calls, { signal });
+  }
+
+  private async hostsMount(job: StartJob) {
+    const facts = this.facts();
+    if (job.podIPs.length === 0 || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
+    const path = etcHostsPath(facts.rootDir, job.pod.metadata.uid);
+    const { fs } = this.ctx.ports;
+    const nodeHosts =
+      job.pod.spec.hostNetwork === true ? new TextDecoder().decode(await fs.readFile(facts.hostsFile, { bytesMax: 1 << 20 })) : '';
+    // The sandbox may have been made by another agent, with another root directory: then nothing of the pod is here yet.
+    await fs.mkdirp(`${facts.rootDir}/pods/${job.pod.metadata.uid}`, POD_DIR_MODE);
+    await fs.writeFile(path, etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts }), { mode: HOSTS_MODE });
+    return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false }];
+  }
+
+  private async terminationLogMount(job: StartJob) {
+    const containerPath = job.container.terminationMessagePath ?? '';
+    if (containerPath === '') return [];
+    const { fs, entropy } = this.ctx.ports;
+    const dir = `${this.facts().rootDir}/pods/${job.pod.metadata.uid}/containers/${job.container.name}`;
+    const name = [...entropy.bytes(4)].map((b) => b.toString(16).padStart(2, '0')).join('');
+    await fs.mkdirp(dir, POD_DIR_MODE);
+    await this.clearLitter(dir, job.terminationFiles);
+    await fs.writeFile(`${dir}/${name}`, '', { mode: TERMINATION_LOG_MODE });
+    // The umask may have taken bits away: any user of the container must be able to write it.
+    await fs.chmod(`${dir}/${name}`, TERMINATION_LOG_MODE);
+    return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false }];
+  }
+
+  /** Every start makes a file; those of instances that are gone would add up over a life of crashes. */
+  private async clearLitter(dir: string, kept: readonly string[] | undefined): Promise<void> {
+    if (kept === undefined) return;
+    const { fs } = this.ctx.ports;
+    try {
+      for (const name of await fs.readdir(dir)) if (!kept.includes(`${dir}/${name}`)) await fs.unlink(`${dir}/${name}`);
+    } catch (error) {
+      // Not worth a failed start.
+      this.ctx.log.debug({ err: String(error), dir }, 'an old termination file cannot be removed');
+    }
+  }
+
+  /** The link that log collectors follow. A failure is said and does not matter to the container. */
+  private async linkLog({ job, id, restartCount }: { job: StartJob; id: string; restartCount: number }): Promise<void> {
+    const facts = this.facts();
+    const dir = containerLogDir(facts.podLogsDir, podRef(job.pod), job.container.name);
+    const link = containerLogLink(facts.containerLogsDir, podRef(job.pod), { container: job.container.name, id });
+    try {
+      await this.ctx.ports.fs.mkdirp(facts.containerLogsDir, LOG_DIR_MODE);
+      await this.ctx.ports.fs.symlink(`${dir}/${restartCount}.log`, link);
+    } catch (error) {
+      const err = error instanceof Error ? error.message : String(error);
+      this.ctx.log.warn({ err, link }, 'log link was not made; log collectors will not see this container');
+    }
+  }
+}
+
+function unknownOr(
+  error: CriFailure,
+  reason: string,
+): { kind: 'failed'; failure: { reason: string; message: string } } | { kind: 'unknown'; details: string } {
+  return error.outcome === 'unknown'
+    ? { kind: 'unknown', details: `${error.method}: ${error.details}` }
+    : { kind: 'failed', failure: { reason, message: error.details } };
+}

@@ -1,0 +1,140 @@
+/**
+ * State held: one worker per pod UID: where its life stands, its containers' back-off, what was last seen of it.
+ * Lost on restart: the act in flight (fenced), back-off entries, start failures.
+ * Rebuilt from: the pod manager's view (pod, whether it is going), the runtime (everything else), the last status.
+ * All of them at once are made again by the pod manager when the restarted mux has said its first word.
+ */
+
+import { fromPromise } from 'xstate';
+import { joinCauses } from '../../../machines/address.ts';
+import { joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
+import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
+import type { WorkerEnv, WorkerInput } from '../../../machines/pods/worker/context.ts';
+import { podWorkerMachine } from '../../../machines/pods/worker/podWorker.ts';
+import { addr, type RuntimePodsView, view, type WorkerEvent } from '../../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec, DynamicSpec } from '../../kernel/types.ts';
+import { Effects } from './effects.ts';
+
+export interface WorkersOptions {
+  facts(): NodeFacts;
+  podsMax: number;
+  /** Cadence of a settled pod's own look at the runtime, lengthened by up to half. */
+  syncFrequencyMs: number;
+  backoffBaseMs: number;
+  backoffMaxMs: number;
+}
+
+/** Somewhat more than the longest wait between two listings: an older one means that listings have stopped. */
+const LISTING_RECENT_MS = 35_000;
+/** Wait after a failed start (pod lifecycle 3.1). */
+const START_RETRY_MS = 10_000;
+
+export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
+  return {
+    type: 'dynamic',
+    id: 'workers',
+    restart: 'permanent',
+    shutdownMs: 5_000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    mailbox: {
+      capacity: 4 * opts.podsMax + 64,
+      lane: (e) => (e.type === 'pod.kill' ? 'control' : 'data'),
+      // Per UID the newest spec wins, hints collapse, a kill is never merged into anything else.
+      key: (e) => (e.type === 'pod.kill' ? undefined : `${e.uid} ${e.type === 'pod.dirty' ? 'dirty' : e.incarnation}`),
+      coalesce: (prev, next) => (prev.type === 'pod.dirty' && next.type === 'pod.dirty' ? joinDirty(prev, next) : joinUpdate(prev, next)),
+    },
+    route: (e) => e.uid,
+    starts: (e) => e.type === 'pod.update' && e.kind === 'create',
+    // Late hints and kills for a worker that has ended are ordinary.
+    unknown: () => {},
+    child: (uid, first) => workerSpec(uid, first, opts),
+    release: (e) => e.type === 'pod.update' && e.kind === 'create',
+    onQuarantine: (uid, error, ctx) => {
+      ctx.registry.send(addr.podManager, { type: 'pods.quarantined', uid, error: error.message });
+      const pod = ctx.registry.read(view.pods)?.value.records.get(uid)?.pod;
+      if (pod === undefined) return;
+      ctx.registry.send(addr.events, {
+        type: 'event.record',
+        event: {
+          type: 'Warning',
+          reason: 'WorkerQuarantined',
+          message: `the worker of this pod kept failing and was set aside; its containers are left as they are: ${error.message}`,
+          pod: podRef(pod),
+        },
+      });
+    },
+  };
+}
+
+/** The newest definition wins, but a worker that was to be created still is. */
+function joinUpdate(prev: WorkerEvent, next: WorkerEvent): WorkerEvent {
+  const causes = joinCauses(prev.causes, next.causes);
+  if (prev.type !== 'pod.update' || next.type !== 'pod.update') return { ...next, causes };
+  return { ...next, causes, kind: prev.kind === 'create' ? 'create' : next.kind };
+}
+
+function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): ActorSpec<WorkerEvent> {
+  if (first.type !== 'pod.update') throw new Error(`worker ${uid}: started by ${first.type}, expected pod.update`);
+  return {
+    type: 'actor',
+    id: uid,
+    restart: 'transient',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 300_000 },
+    backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
+    start: (ctx) => {
+      // A message left over from before the pod manager was restarted: it will say again what it wants.
+      if (ctx.registry.read(view.pods)?.value.records.has(uid) !== true) return { logic: fromPromise(async () => undefined) };
+      return { logic: podWorkerMachine, input: workerInput(ctx, first, opts) };
+    },
+  };
+}
+
+/** A restarted worker takes its pod and its fate from the pod manager's view; the first event is what a new one starts from. */
+function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { type: 'pod.update' }>, opts: WorkersOptions): WorkerInput {
+  const rec = ctx.registry.read(view.pods)?.value.records.get(first.uid);
+  const runtimeOnly = first.fromRuntime !== undefined;
+  const refusal = rec?.refusal ?? null;
+  const { ports, registry } = ctx;
+  const env: WorkerEnv = {
+    now: () => ({ wallMs: ports.clock.wallMs(), monoMs: ports.clock.monoMs() }),
+    random: () => ports.rng.next(),
+    facts: opts.facts,
+    network: () => {
+      const cri = registry.read(view.cri)?.value;
+      return cri === undefined
+        ? { ready: false, reason: 'the runtime has not been asked yet' }
+        : { ready: cri.networkReady, reason: cri.networkReason };
+    },
+    lastStatus: () => registry.read(view.statuses)?.value.get(first.uid)?.status,
+    listingAgrees: (status) => listingAgrees(registry.read(view.runtimePods)?.value, status, ports.clock.monoMs()),
+    resyncMs: opts.syncFrequencyMs,
+    backoffBaseMs: opts.backoffBaseMs,
+    backoffMaxMs: opts.backoffMaxMs,
+    retryMs: START_RETRY_MS,
+  };
+  return {
+    uid: first.uid,
+    pod: rec !== undefined && !runtimeOnly ? rec.pod : first.pod,
+    runtimeOnly,
+    newLife: first.incarnation > 1,
+    terminating: rec?.removed === true || refusal !== null,
+    killStatus: refusal === null ? null : { phase: 'Failed', ...refusal },
+    causes: first.causes ?? [],
+    env,
+    io: new Effects({ ctx, life: first.incarnation, facts: opts.facts }),
+  };
+}
+
+/** Recent, newer than the inspection, and every sandbox and container as it was then. */
+function listingAgrees(listing: RuntimePodsView | undefined, status: PodRuntimeStatus, nowMonoMs: number): boolean {
+  if (listing === undefined || listing.atMonoMs <= status.observedAtMonoMs || nowMonoMs - listing.atMonoMs > LISTING_RECENT_MS)
+    return false;
+  const listed = listing.pods.get(status.uid);
+  if (listed === undefined || listed.sandboxes.length !== status.sandboxes.length) return false;
+  if (listed.containers.length !== status.containers.length) return false;
+  const sandboxes = new Map(listed.sandboxes.map((s) => [s.id, s.ready]));
+  const containers = new Map(listed.containers.map((c) => [c.id, c.state]));
+  return status.sandboxes.every((s) => sandboxes.get(s.id) === s.ready) && status.containers.every((c) => containers.get(c.id) === c.state);
+}

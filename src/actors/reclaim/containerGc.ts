@@ -1,0 +1,169 @@
+/**
+ * State held: none between sweeps.
+ * Lost on restart: a sweep in progress.
+ * Rebuilt from: the runtime's lists, the pod manager's view, the log directories.
+ */
+import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/cri.ts';
+import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/pods/gc.ts';
+import { containerIdOfLink, containerLogDir, containerLogLink, logFilesOf, podUidOfLogDir } from '../../machines/pods/logNames.ts';
+import { type ContainerGcEvent, view } from '../../machines/protocol.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
+import { groupByPod } from '../../machines/runtime/pleg.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { type CriClient, criCall, criClient } from '../runtime/client.ts';
+import { exists, listOrEmpty, removeTree, unlinkIfThere } from './files.ts';
+
+export interface ContainerGcOptions {
+  policy: GcPolicy;
+  podLogsDir: string;
+  containerLogsDir: string;
+}
+/** Pod lifecycle 9.1. */
+const PERIOD_MS = 60_000;
+/** Many pods ending together are one sweep. */
+const REST_MS = 2_000;
+/** An unknown container may be running: it is stopped first, with the least grace there is. */
+const UNKNOWN_GRACE_SECONDS = 2;
+const STATES = {
+  CONTAINER_CREATED: 'created',
+  CONTAINER_RUNNING: 'running',
+  CONTAINER_EXITED: 'exited',
+  CONTAINER_UNKNOWN: 'unknown',
+} as const satisfies Record<CriContainerState, string>;
+
+export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGcEvent> {
+  return {
+    type: 'actor',
+    id: 'containerGc',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    mailbox: { capacity: 64, key: () => 'run' },
+    start: (ctx) => ({
+      logic: sweeperMachine,
+      input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => new Sweep(ctx, opts, signal).run() },
+    }),
+  };
+}
+
+class Sweep {
+  private readonly ctx: ActorCtx<ContainerGcEvent>;
+  private readonly opts: ContainerGcOptions;
+  private readonly signal: AbortSignal;
+  private readonly cri: CriClient;
+
+  constructor(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, signal: AbortSignal) {
+    this.ctx = ctx;
+    this.opts = opts;
+    this.signal = signal;
+    this.cri = criClient(ctx.registry);
+  }
+
+  async run(): Promise<string> {
+    if (this.ctx.registry.read(view.cri)?.value.state !== 'ready') return '';
+    const [{ items }, { containers }] = await Promise.all([
+      this.cri.read('ListPodSandbox', {}, { signal: this.signal }),
+      this.cri.read('ListContainers', {}, { signal: this.signal }),
+    ]);
+    const pods = groupByPod(items, containers);
+    const book = this.ctx.registry.read(view.pods)?.value;
+    const sourcesReady = book?.sourcesReady === true;
+    // Wanted by nobody, or wound down to the end and gone from its source: the record goes in that very moment. Asked
+    // again before each removal: a pod may have come back during the sweep.
+    const isRemovable = (uid: string): boolean => this.ctx.registry.read(view.pods)?.value.records.has(uid) === false;
+    const removable = new Set([...pods.keys()].filter(isRemovable));
+    const cameBack = (uid: string): boolean => removable.has(uid) && !isRemovable(uid);
+
+    const dead = containersToCollect({
+      pods: pods.values(),
+      sourcesReady,
+      isRemovable,
+      nowWallMs: this.ctx.ports.clock.wallMs(),
+      policy: this.opts.policy,
+    });
+    const gone = new Set<string>();
+    for (const c of dead) if (!cameBack(c.uid) && (await this.removeContainer(c))) gone.add(c.id);
+    const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
+    let removed = 0;
+    for (const s of sandboxes) if (!cameBack(s.uid) && (await this.removeSandbox(s))) removed += 1;
+    const logs = await this.removeLogs({ sourcesReady, isRemovable, containers });
+    return gone.size + removed + logs === 0
+      ? ''
+      : `${gone.size} containers, ${removed} sandboxes and ${logs} log directories or links removed`;
+  }
+
+  /** Logs first: if they cannot go, the container stays, so that they are tried again. */
+  private async removeContainer(c: ReturnType<typeof containersToCollect>[number]): Promise<boolean> {
+    const pod = { uid: c.uid, name: c.podName, namespace: c.podNamespace };
+    if (c.killFirst) await this.act(c.uid, criCall('StopContainer', { containerId: c.id, timeout: UNKNOWN_GRACE_SECONDS }));
+    const dir = containerLogDir(this.opts.podLogsDir, pod, c.name);
+    const restartCount = Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0');
+    const { fs } = this.ctx.ports;
+    try {
+      for (const name of logFilesOf(restartCount, await listOrEmpty(fs, dir))) await unlinkIfThere(fs, `${dir}/${name}`);
+      await unlinkIfThere(fs, containerLogLink(this.opts.containerLogsDir, pod, { container: c.name, id: c.id }));
+    } catch (error) {
+      this.ctx.log.warn(
+        { err: String(error), uid: c.uid, container: c.name, dir },
+        'logs of a dead container cannot be removed; it is kept and tried again',
+      );
+      return false;
+    }
+    return this.act(c.uid, criCall('RemoveContainer', { containerId: c.id }));
+  }
+
+  private async removeSandbox(s: { id: string; uid: string }): Promise<boolean> {
+    if (!(await this.act(s.uid, criCall('StopPodSandbox', { podSandboxId: s.id })))) return false;
+    return this.act(s.uid, criCall('RemovePodSandbox', { podSandboxId: s.id }));
+  }
+
+  /** Fenced with the pod's own acts, never refused as stale: it belongs to no worker's incarnation. */
+  private async act(uid: string, call: ReturnType<typeof criCall>): Promise<boolean> {
+    const [result] = await this.cri.act(uid, null, [call], { signal: this.signal });
+    if (result?.ok === true) return true;
+    this.ctx.log.warn(
+      { uid, call: call.method, err: result?.error.details ?? 'no answer' },
+      'garbage collection: the runtime refused; tried again at the next sweep',
+    );
+    return false;
+  }
+
+  private async removeLogs(o: {
+    sourcesReady: boolean;
+    isRemovable(uid: string): boolean;
+    containers: readonly CriContainer[];
+  }): Promise<number> {
+    const { fs } = this.ctx.ports;
+    const { podLogsDir, containerLogsDir } = this.opts;
+    let removed = 0;
+    for (const name of logDirsToRemove({ dirNames: await listOrEmpty(fs, podLogsDir), ...o })) {
+      const uid = podUidOfLogDir(name);
+      if (uid === undefined || !o.isRemovable(uid)) continue;
+      const dir = `${podLogsDir}/${name}`;
+      try {
+        await removeTree(fs, dir, (await fs.lstat(dir)).dev);
+        removed += 1;
+      } catch (error) {
+        this.ctx.log.warn(
+          { err: String(error), uid, dir },
+          'log directory of a pod that is gone cannot be removed; tried again at the next sweep',
+        );
+      }
+    }
+    const links: { name: string; targetExists: boolean }[] = [];
+    for (const name of await listOrEmpty(fs, containerLogsDir)) {
+      if (containerIdOfLink(name) !== undefined) links.push({ name, targetExists: await exists(fs, `${containerLogsDir}/${name}`) });
+    }
+    const states = new Map(o.containers.map((c) => [c.id, c.state]));
+    const stateOf = (id: string) => {
+      const state = [...states].find(([full]) => full.startsWith(id))?.[1];
+      return state === undefined ? undefined : STATES[state];
+    };
+    for (const name of deadLinks({ links, stateOf })) {
+      await unlinkIfThere(fs, `${containerLogsDir}/${name}`);
+      removed += 1;
+    }
+    return removed;
+  }
+}

@@ -1,0 +1,47 @@
+/** Removing files and directories with care: what is not there is not an error, links are never followed. */
+import type { HostFs } from '../kernel/ports.ts';
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}
+
+/** Names in a directory; none when it does not exist. */
+export async function listOrEmpty(fs: HostFs, dir: string): Promise<string[]> {
+  try {
+    return await fs.readdir(dir);
+  } catch (error) {
+    if (isMissing(error)) return [];
+    throw error;
+  }
+}
+
+export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
+  try {
+    await fs.unlink(path);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
+}
+
+/** Follows links: tells whether there is something at the end. */
+export async function exists(fs: HostFs, path: string): Promise<boolean> {
+  try {
+    await fs.stat(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
+/** Never crosses into another file system: something mounted inside stops it with an error that names the place. */
+export async function removeTree(fs: HostFs, dir: string, dev: number): Promise<void> {
+  for (const name of await fs.readdir(dir)) {
+    const path = `${dir}/${name}`;
+    const info = await fs.lstat(path);
+    if (info.dev !== dev) throw new Error(`${path} lies on another file system (a mount?); ${dir} is left alone`);
+    if (info.kind === 'dir') await removeTree(fs, path, dev);
+    else await fs.unlink(path);
+  }
+  await fs.rmdir(dir);
+}

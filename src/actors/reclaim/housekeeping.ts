@@ -1,0 +1,130 @@
+/**
+ * State held: which versions of the views the last sweep saw.
+ * Lost on restart: that; one sweep too many follows.
+ * Rebuilt from: the pod manager's view, the runtime's listing, the pods directory.
+ */
+
+import { addr, type HousekeepingEvent, type ListedPod, type PodsView, view } from '../../machines/protocol.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
+import { groupByPod } from '../../machines/runtime/pleg.ts';
+import type { HostFs } from '../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { criClient } from '../runtime/client.ts';
+import { listOrEmpty, removeTree } from './files.ts';
+
+export interface HousekeepingOptions {
+  rootDir: string;
+}
+/** Pod lifecycle 2.1. A sweep that finds both views unchanged costs nothing. */
+const PERIOD_MS = 2_000;
+/** Even with unchanged views the directories are looked at this often. */
+const FULL_PERIOD_MS = 60_000;
+
+export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<HousekeepingEvent> {
+  return {
+    type: 'actor',
+    id: 'housekeeping',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    mailbox: { capacity: 64, key: () => 'run' },
+    start: (ctx) => {
+      const seen: Seen = { stuck: new Map(), versions: '', fullAtMonoMs: Number.NEGATIVE_INFINITY };
+      return {
+        logic: sweeperMachine,
+        input: { everyMs: PERIOD_MS, restMs: 100, sweep: (_why: string, signal: AbortSignal) => sweep(ctx, { opts, seen, signal }) },
+      };
+    },
+  };
+}
+
+interface Seen {
+  /** What was said of directories that cannot be removed: said again only when it is something else. */
+  stuck: Map<string, string>;
+  versions: string;
+  fullAtMonoMs: number;
+}
+
+async function sweep(
+  ctx: ActorCtx<HousekeepingEvent>,
+  { opts, seen, signal }: { opts: HousekeepingOptions; seen: Seen; signal: AbortSignal },
+): Promise<string> {
+  const pods = ctx.registry.read(view.pods);
+  const listed = ctx.registry.read(view.runtimePods);
+  // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
+  if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
+  const versions = `${pods.version}/${listed.version}`;
+  const nowMonoMs = ctx.ports.clock.monoMs();
+  if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < FULL_PERIOD_MS) return '';
+  const records = () => ctx.registry.read(view.pods)?.value.records ?? pods.value.records;
+  forgetStatuses(ctx, records());
+  let orphans = 0;
+  if (strangers(records(), listed.value.pods).length > 0) {
+    // The view may be older than the end of a pod that has just been let go: decided on what the runtime holds now.
+    const cri = criClient(ctx.registry);
+    const [{ items }, { containers }] = await Promise.all([
+      cri.read('ListPodSandbox', {}, { signal }),
+      cri.read('ListContainers', {}, { signal }),
+    ]);
+    for (const pod of strangers(records(), groupByPod(items, containers))) {
+      ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod });
+      orphans += 1;
+    }
+  }
+  const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
+  const removed = await removeOrphanDirs(ctx, { rootDir: opts.rootDir, known, stuck: seen.stuck });
+  seen.versions = versions;
+  seen.fullAtMonoMs = nowMonoMs;
+  return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;
+}
+
+/** Pods that run and have nobody who minds them. A refused pod has no worker: what runs of it ran before it was refused. */
+function strangers(records: PodsView['records'], listed: ReadonlyMap<string, ListedPod>): ListedPod[] {
+  return [...listed.values()].filter((pod) => {
+    const record = records.get(pod.uid);
+    const idle = record?.worker === null || record?.worker.phase === 'finished';
+    if (record !== undefined && !(record.rejected && idle)) return false;
+    return pod.containers.some((c) => c.state === 'running') || pod.sandboxes.some((s) => s.ready);
+  });
+}
+
+/** Statuses of pods that went while the pod manager was away. */
+function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['records']): void {
+  for (const uid of ctx.registry.read(view.statuses)?.value.keys() ?? []) {
+    if (!records.has(uid)) ctx.registry.send(addr.status, { type: 'status.forget', uid });
+  }
+}
+
+/** Directories of pods that nobody knows and the runtime does not hold (pod lifecycle 9.5). No volumes exist yet that could be mounted there. */
+async function removeOrphanDirs(
+  ctx: ActorCtx<HousekeepingEvent>,
+  o: { rootDir: string; known(uid: string): boolean; stuck: Map<string, string> },
+): Promise<number> {
+  const { fs } = ctx.ports;
+  const root = `${o.rootDir}/pods`;
+  const names = await listOrEmpty(fs, root);
+  for (const uid of o.stuck.keys()) if (!names.includes(uid)) o.stuck.delete(uid);
+  let removed = 0;
+  for (const uid of names) {
+    if (o.known(uid)) continue;
+    const dir = `${root}/${uid}`;
+    try {
+      if (await removeOrphanDir(fs, dir)) removed += 1;
+    } catch (error) {
+      // One that cannot go keeps no other from going.
+      const err = error instanceof Error ? error.message : String(error);
+      if (o.stuck.get(uid) !== err) ctx.log.warn({ uid, dir, err }, 'directory of an unknown pod is left alone; tried again later');
+      o.stuck.set(uid, err);
+    }
+  }
+  return removed;
+}
+
+async function removeOrphanDir(fs: HostFs, dir: string): Promise<boolean> {
+  const top = await fs.lstat(dir);
+  if (top.kind !== 'dir') return false;
+  if ((await listOrEmpty(fs, `${dir}/volumes`)).length > 0) throw new Error('it still has volumes');
+  await removeTree(fs, dir, top.dev);
+  return true;
+}

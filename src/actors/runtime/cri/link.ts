@@ -1,0 +1,122 @@
+/**
+ * State held: whether the runtime answers, its name and version, which pod UIDs have a mutating call in flight.
+ * Lost on restart: all of it; calls in flight are cancelled and their askers told `lost` (outcome unknown).
+ * Rebuilt from: Version and Status of the runtime; fences begin empty, workers inspect before they act again.
+ */
+import { fromPromise } from 'xstate';
+import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
+import { addr, type CriEvent, type CriView, view } from '../../../machines/protocol.ts';
+import { criLinkMachine, linkView, readStatus } from '../../../machines/runtime/criLink.ts';
+import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/deadlines.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type OperationMetrics, operationMetrics } from './metrics.ts';
+import { CriServer } from './server.ts';
+
+/** A runtime that does not answer Status for this long counts as lost; its calls in flight keep their own deadlines. */
+const STATUS_TIMEOUT_MS = 15_000;
+/** What the kubelet asks for; runtimes answer with their own version. */
+const CRI_VERSION_ASKED = '0.1.0';
+
+export interface CriLinkOptions {
+  /** Config field runtimeRequestTimeout, milliseconds; bounds the Status poll when it is shorter than 15 s. */
+  runtimeRequestTimeoutMs?: number;
+}
+
+function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
+  const { cri, clock } = ctx.ports;
+  const metrics: OperationMetrics = operationMetrics(ctx.ports.metrics);
+  const timeoutMs = Math.min(STATUS_TIMEOUT_MS, o.runtimeRequestTimeoutMs ?? RUNTIME_REQUEST_TIMEOUT_MS);
+
+  async function ask<M extends CriMethod>(method: M, request: CriRequest<M>, signal: AbortSignal): Promise<CriResponse<M>> {
+    const began = clock.monoMs();
+    let ok = false;
+    try {
+      const value = await cri.call(method, request, { timeoutMs, signal });
+      ok = true;
+      return value;
+    } finally {
+      metrics.ended(method, (clock.monoMs() - began) / 1000, ok);
+    }
+  }
+  async function status(signal: AbortSignal) {
+    const atMonoMs = clock.monoMs();
+    return readStatus(await ask('Status', {}, signal), atMonoMs);
+  }
+
+  let server: CriServer | undefined;
+  const serverFor = (send: (event: { type: 'cri.check' } | { type: 'server.broken'; error: Error }) => void): CriServer => {
+    server ??= new CriServer({
+      cri,
+      clock,
+      metrics,
+      signal: ctx.signal,
+      onUnavailable: () => send({ type: 'cri.check' }),
+      onBroken: (error) => send({ type: 'server.broken', error }),
+    });
+    return server;
+  };
+  let announced: CriView | undefined;
+
+  return criLinkMachine.provide({
+    actors: {
+      dial: fromPromise(async ({ signal }) => {
+        cri.reconnect();
+        const version = await ask('Version', { version: CRI_VERSION_ASKED }, signal);
+        return { identity: { name: version.runtimeName, version: version.runtimeVersion }, reading: await status(signal) };
+      }),
+      poll: fromPromise(({ signal }) => status(signal)),
+    },
+    actions: {
+      serve: ({ event, self }) => {
+        if (event.type === 'cri.call') serverFor((e) => self.send(e)).call(event);
+      },
+      fence: ({ event, self }) => {
+        if (event.type === 'cri.fence') serverFor((e) => self.send(e)).fence(event);
+      },
+      announce: ({ context }, { state }) => {
+        const next = linkView(context, state);
+        const same = announced?.reason === next.reason && announced.networkReason === next.networkReason;
+        // Dials that fail as the one before did are no news.
+        const news = !same || (announced?.state === 'ready') !== (next.state === 'ready');
+        if (news || announced?.state !== next.state) {
+          ctx.log[news ? 'info' : 'debug'](
+            {
+              from: announced?.state ?? '',
+              to: next.state,
+              reason: next.reason,
+              network: next.networkReason,
+              runtime: `${next.runtimeName} ${next.runtimeVersion}`,
+            },
+            'container runtime link',
+          );
+        }
+        announced = next;
+        ctx.publish(view.cri, next);
+      },
+      tellReady: () => {
+        ctx.registry.send(addr.pleg, { type: 'cri.ready' });
+      },
+      tellLost: () => {
+        ctx.registry.send(addr.pleg, { type: 'cri.lost' });
+      },
+    },
+  });
+}
+
+export function criLinkSpec(o: CriLinkOptions = {}): ActorSpec<CriEvent> {
+  return {
+    type: 'actor',
+    id: 'cri',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5000, factor: 2, jitter: 0.2 },
+    mailbox: {
+      capacity: 8192,
+      lane: (e) => (e.type === 'cri.call' ? 'data' : 'control'),
+      key: (e) => (e.type === 'cri.check' ? 'check' : undefined),
+      overflow: 'reject',
+    },
+    start: (ctx) => ({ logic: linkActor(ctx, o) }),
+  };
+}

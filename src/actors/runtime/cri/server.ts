@@ -1,0 +1,147 @@
+/** Runs the calls that others ask the CRI link for: reads at once, mutating acts one at a time per pod UID. */
+import type { ReplyTo } from '../../../machines/address.ts';
+import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
+import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
+import { Fences } from '../../../machines/runtime/fence.ts';
+import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
+import { type Clock, type Cri, CriError } from '../../kernel/ports.ts';
+import type { OperationMetrics } from './metrics.ts';
+
+type CallEvent = Extract<CriEvent, { type: 'cri.call' }>;
+type FenceEvent = Extract<CriEvent, { type: 'cri.fence' }>;
+interface Job {
+  readonly uid: string;
+  readonly incarnation: number | null;
+  readonly replyTo: { refuse(reason: string): void; readonly signal: AbortSignal };
+  readonly abort: AbortController;
+  run(): Promise<void>;
+  readonly withdrawn: () => void;
+}
+
+const NOT_FOUND = 5;
+const UNAVAILABLE = 14;
+
+export interface ServerOptions {
+  cri: Cri;
+  clock: Clock;
+  metrics: OperationMetrics;
+  /** Ends every call in flight. */
+  signal: AbortSignal;
+  /** A call found the connection gone: the link should look. */
+  onUnavailable(): void;
+  /** An error of our own, not of the runtime's: the actor must crash with it. */
+  onBroken(error: Error): void;
+}
+
+export class CriServer {
+  readonly #o: ServerOptions;
+  readonly #fences = new Fences<Job>();
+  readonly #inFlight = new Map<number, { method: CriMethod; sinceMonoMs: number }>();
+  /** One per read or act that has not ended. */
+  readonly #live = new Set<AbortController>();
+  #nextCall = 0;
+
+  constructor(o: ServerOptions) {
+    this.#o = o;
+    o.signal.addEventListener('abort', () => {
+      for (const abort of this.#live) abort.abort();
+    });
+  }
+
+  call(event: CallEvent): void {
+    const unfenced = event.calls.find((c) => CRI_METHODS[c.method].mutating);
+    if (event.uid === undefined) {
+      if (unfenced === undefined) this.#read(event);
+      else event.replyTo.refuse(`${unfenced.method} changes a pod and was sent without the pod's UID: nothing was done`);
+      return;
+    }
+    this.#submit(event.uid, event.incarnation ?? null, event.replyTo, (signal) => this.#runAll(event, signal, event.replyTo));
+  }
+
+  fence(event: FenceEvent): void {
+    this.#submit(event.uid, event.incarnation, event.replyTo, () => {
+      event.replyTo({ monoMs: this.#o.clock.monoMs() });
+      return Promise.resolve();
+    });
+  }
+
+  /** The oldest call without an answer, for the actor's note; undefined when none is in flight. */
+  oldest(): { method: CriMethod; ageMs: number; inFlight: number } | undefined {
+    for (const { method, sinceMonoMs } of this.#inFlight.values()) {
+      return { method, ageMs: this.#o.clock.monoMs() - sinceMonoMs, inFlight: this.#inFlight.size };
+    }
+    return undefined;
+  }
+
+  #read(event: CallEvent): void {
+    const abort = this.#abortWith(event.replyTo.signal);
+    this.#detach(this.#runAll(event, abort.signal, event.replyTo).finally(() => this.#live.delete(abort)));
+  }
+
+  #submit(uid: string, incarnation: number | null, replyTo: Job['replyTo'], work: (signal: AbortSignal) => Promise<void>): void {
+    if (replyTo.signal.aborted) return;
+    const abort = this.#abortWith(replyTo.signal);
+    const withdrawn = () => {
+      if (this.#fences.withdraw(job)) this.#live.delete(abort);
+    };
+    const job: Job = { uid, incarnation, replyTo, abort, withdrawn, run: () => work(abort.signal) };
+    // While queued, an asker that gave up leaves the queue; while running, its signal cancels the calls.
+    replyTo.signal.addEventListener('abort', withdrawn, { once: true });
+    const { start, refuse } = this.#fences.submit(job);
+    for (const { job: refused, reason } of refuse) {
+      refused.replyTo.signal.removeEventListener('abort', refused.withdrawn);
+      this.#live.delete(refused.abort);
+      refused.replyTo.refuse(reason);
+    }
+    this.#start(start);
+  }
+
+  #start(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      job.replyTo.signal.removeEventListener('abort', job.withdrawn);
+      const ended = () => {
+        this.#live.delete(job.abort);
+        this.#start(this.#fences.settled(job));
+      };
+      this.#detach(job.run().finally(ended));
+    }
+  }
+
+  /** Aborted with its asker, or with this server. */
+  #abortWith(asker: AbortSignal): AbortController {
+    const abort = new AbortController();
+    if (asker.aborted || this.#o.signal.aborted) abort.abort();
+    else asker.addEventListener('abort', () => abort.abort(), { once: true });
+    this.#live.add(abort);
+    return abort;
+  }
+
+  #detach(work: Promise<void>): void {
+    work.catch((error: unknown) => this.#o.onBroken(error instanceof Error ? error : new Error(String(error))));
+  }
+
+  async #runAll(event: CallEvent, signal: AbortSignal, replyTo: ReplyTo<readonly CriResult[]>): Promise<void> {
+    // All settle, whatever happens to each: only then may the next act of this pod begin.
+    replyTo(await Promise.all(event.calls.map((c) => this.#one(c.method, c.request, c.timeoutMs, signal))));
+  }
+
+  async #one(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
+    const id = this.#nextCall++;
+    const sinceMonoMs = this.#o.clock.monoMs();
+    this.#inFlight.set(id, { method, sinceMonoMs });
+    let ok = true;
+    try {
+      // The request's type was checked against its method where it was written (actors/runtime/client.ts).
+      return { ok: true, value: await this.#o.cri.call(method, request as CriRequest<typeof method>, { timeoutMs, signal }) };
+    } catch (error) {
+      if (!(error instanceof CriError)) throw error;
+      if (error.code === NOT_FOUND && CRI_METHODS[method].notFoundIsDone) return { ok: true, value: {} };
+      ok = false;
+      if (error.code === UNAVAILABLE) this.#o.onUnavailable();
+      return { ok: false, error: { method, code: error.code, outcome: error.outcome, details: error.details } };
+    } finally {
+      this.#inFlight.delete(id);
+      this.#o.metrics.ended(method, (this.#o.clock.monoMs() - sinceMonoMs) / 1000, ok);
+    }
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * State held: pulls under way, the back-off of failed pulls per pod and image, the pull rate bucket.
+ * Lost on restart: all of it; pulls are cancelled and asked for again by their workers, back-off begins at its first step.
+ * Rebuilt from: the runtime, which knows the images that are present.
+ */
+import type { AnyActorLogic } from 'xstate';
+import type { AuthConfig, Image } from '../../../machines/cri.ts';
+import type { StartFailure } from '../../../machines/pods/types.ts';
+import { addr, type ImageEvent, type ImageResult } from '../../../machines/protocol.ts';
+import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imageBackoff.ts';
+import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePolicy.ts';
+import { imagePullerMachine } from '../../../machines/runtime/imagePullerMachine.ts';
+import { withDefaultTag } from '../../../machines/runtime/imageRef.ts';
+import { CriError } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type CriClient, criClient } from '../client.ts';
+import { Pulls } from './pulls.ts';
+
+export interface ImagePullerOptions {
+  runtimeRequestTimeoutMs?: number;
+  /** Config field serializeImagePulls, default true: one pull at a time. */
+  serializeImagePulls?: boolean;
+  /** Config field maxParallelImagePulls; null or absent = no bound. Ignored while pulls are serial. */
+  maxParallelImagePulls?: number | null;
+  /** Config field registryPullQPS, default 5; 0 = no limit. */
+  registryPullQPS?: number;
+  /** Config field registryBurst, default 10. */
+  registryBurst?: number;
+  /** Credentials that match an image, best first; none by default (anonymous). */
+  credentials?(image: string): readonly AuthConfig[];
+}
+
+class ImagePuller {
+  readonly #ctx: ActorCtx<ImageEvent>;
+  readonly #cri: CriClient;
+  readonly #backoffs = new ImageBackoffs();
+  readonly #pulls: Pulls;
+  readonly #credentials: (image: string) => readonly AuthConfig[];
+
+  constructor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions, onChange: (active: number) => void) {
+    this.#ctx = ctx;
+    this.#cri = criClient(ctx.registry, o);
+    this.#credentials = o.credentials ?? (() => []);
+    this.#pulls = new Pulls({
+      cri: this.#cri,
+      clock: ctx.ports.clock,
+      parallelMax: (o.serializeImagePulls ?? true) ? 1 : (o.maxParallelImagePulls ?? Number.POSITIVE_INFINITY),
+      qps: o.registryPullQPS ?? 5,
+      burst: o.registryBurst ?? 10,
+      onChange,
+    });
+  }
+
+  async ensure(event: ImageEvent): Promise<void> {
+    // An asker that gave up and an incarnation that ended have nobody to answer.
+    const signal = AbortSignal.any([event.replyTo.signal, this.#ctx.signal]);
+    const result = await this.#decide(event, signal);
+    if (!signal.aborted) event.replyTo(result);
+  }
+
+  progress(): string {
+    const pulls = this.#pulls.progress();
+    return `pulling ${pulls.slice(0, 5).join(', ')}${pulls.length > 5 ? ` and ${pulls.length - 5} more` : ''}`;
+  }
+  collect(): void {
+    this.#backoffs.collect(this.#ctx.ports.clock.monoMs());
+  }
+
+  async #decide(event: ImageEvent, signal: AbortSignal): Promise<ImageResult> {
+    const askedMonoMs = this.#ctx.ports.clock.monoMs();
+    const named = withDefaultTag(event.image);
+    if (!named.ok) {
+      this.#say(event, imageEvents.invalidName(event.image, named.error));
+      return failed(imageFailures.invalidName(event.image, named.error));
+    }
+    const { image } = named;
+    let present: Image | null;
+    try {
+      present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
+    } catch (error) {
+      if (!(error instanceof CriError)) throw error;
+      if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(image, error.details));
+      return failed(imageFailures.inspect(image, error.details));
+    }
+    switch (decideImage(event.policy, present !== null)) {
+      case 'present':
+        this.#say(event, imageEvents.present(image));
+        return { ok: true, imageRef: present?.id ?? image, image: present, pulled: false };
+      case 'never':
+        this.#say(event, imageEvents.never(image));
+        return failed(imageFailures.never(image));
+      case 'pull':
+        return this.#pull(event, { image, askedMonoMs, signal });
+    }
+  }
+
+  async #pull(event: ImageEvent, o: { image: string; askedMonoMs: number; signal: AbortSignal }): Promise<ImageResult> {
+    const { clock } = this.#ctx.ports;
+    const { image, signal } = o;
+    const waiting = this.#backoffs.get(event.uid, image);
+    if (waiting !== undefined && remainingMs(waiting, clock.monoMs()) > 0) {
+      this.#say(event, imageEvents.backOff(image));
+      return failed(imageFailures.backOff(image, waiting.previous));
+    }
+    this.#say(event, imageEvents.pulling(image));
+    const result = await this.#pulls.pull({ image, auths: this.#credentials(image), sandboxConfig: event.sandboxConfig }, signal);
+    // A pull that its pod gave up has not failed: it must neither back off nor be reported.
+    if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
+    if (!result.ok) {
+      const failure = imageFailures.pull(image, result.error);
+      const known = this.#backoffs.get(event.uid, image);
+      // Another container of this pod shared the pull: its failure counts once.
+      const counted = known !== undefined && result.beganMonoMs !== null && known.failedAtMonoMs >= result.beganMonoMs;
+      if (!counted)
+        this.#backoffs.failed({ uid: event.uid, image, nowMonoMs: clock.monoMs(), previous: `${failure.reason}: ${failure.message}` });
+      this.#say(event, imageEvents.pullFailed(image, result.error));
+      return failed(failure);
+    }
+    const { pullMs } = result;
+    this.#say(event, imageEvents.pulled(image, { pullMs, totalMs: clock.monoMs() - o.askedMonoMs, bytes: result.image?.size ?? '0' }));
+    this.#backoffs.collect(clock.monoMs());
+    return { ok: true, imageRef: result.imageRef, image: result.image, pulled: true };
+  }
+
+  #say(event: ImageEvent, text: ImageEventText): void {
+    this.#ctx.registry.send(addr.events, {
+      type: 'event.record',
+      ...(event.causes === undefined ? {} : { causes: event.causes }),
+      event: { ...text, pod: event.podRef, fieldPath: `spec.containers{${event.container}}` },
+    });
+  }
+}
+
+function failed(failure: StartFailure): ImageResult {
+  return { ok: false, failure };
+}
+
+function pullerActor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions): { logic: AnyActorLogic; input: { progress: () => string } } {
+  let puller: ImagePuller | undefined;
+  const logic = imagePullerMachine.provide({
+    actions: {
+      ensure: ({ event, self }) => {
+        if (event.type !== 'image.ensure') return;
+        puller ??= new ImagePuller(ctx, o, (active) => {
+          if (!ctx.signal.aborted) self.send({ type: 'pulls.changed', active });
+        });
+        puller.ensure(event).catch((error: unknown) => {
+          if (!ctx.signal.aborted) self.send({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
+        });
+      },
+      collect: () => puller?.collect(),
+    },
+  });
+  return { logic, input: { progress: () => puller?.progress() ?? '' } };
+}
+
+export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<ImageEvent> {
+  return {
+    type: 'actor',
+    id: 'imagePuller',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 4096, overflow: 'reject' },
+    start: (ctx) => pullerActor(ctx, o),
+  };
+}

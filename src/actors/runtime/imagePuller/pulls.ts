@@ -1,0 +1,154 @@
+/** Pulls under way: one per image and credentials however many pods wait, and only so many at a time. */
+import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/cri.ts';
+import { TokenBucket } from '../../../machines/runtime/tokenBucket.ts';
+import { type Clock, CriError } from '../../kernel/ports.ts';
+import type { CriClient } from '../client.ts';
+
+export interface PullOptions {
+  /** Pulls at a time; Infinity = no bound. */
+  parallelMax: number;
+  /** Config fields registryPullQPS and registryBurst; 0 pulls per second = no limit. */
+  qps: number;
+  burst: number;
+}
+export interface PullRequest {
+  image: string;
+  auths: readonly AuthConfig[];
+  sandboxConfig: PodSandboxConfig;
+}
+/** `beganMonoMs`: of the failed pull, null when it never began. All that shared one are told the same. */
+export type PullResult =
+  | { ok: true; imageRef: string; image: Image | null; pullMs: number }
+  | { ok: false; error: string; beganMonoMs: number | null };
+
+interface Pull {
+  image: string;
+  result: Promise<PullResult>;
+  waiters: number;
+  abort: AbortController;
+  /** Monotonic; null while it waits for its turn. */
+  beganMonoMs: number | null;
+}
+
+function gaveUp(error: string): PullResult {
+  return { ok: false, error, beganMonoMs: null };
+}
+
+export class Pulls {
+  readonly #cri: CriClient;
+  readonly #clock: Clock;
+  readonly #parallelMax: number;
+  readonly #bucket: TokenBucket;
+  readonly #onChange: (active: number) => void;
+  readonly #pulls = new Map<string, Pull>();
+  readonly #turns: (() => void)[] = [];
+  #running = 0;
+
+  constructor(o: PullOptions & { cri: CriClient; clock: Clock; onChange(active: number): void }) {
+    this.#cri = o.cri;
+    this.#clock = o.clock;
+    this.#parallelMax = o.parallelMax;
+    this.#bucket = new TokenBucket(o.qps, o.burst);
+    this.#onChange = o.onChange;
+  }
+
+  /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
+  async pull(request: PullRequest, signal: AbortSignal): Promise<PullResult> {
+    const key = `${request.image}\n${JSON.stringify(request.auths)}`;
+    let pull = this.#pulls.get(key);
+    if (pull === undefined || pull.abort.signal.aborted) {
+      pull = this.#begin(key, request);
+    }
+    const joined = pull;
+    joined.waiters++;
+    const left = new Promise<PullResult>((resolve) => {
+      const leave = () => resolve(gaveUp('nobody waits for this image any more'));
+      if (signal.aborted) leave();
+      else signal.addEventListener('abort', leave, { once: true });
+    });
+    try {
+      return await Promise.race([joined.result, left]);
+    } finally {
+      joined.waiters--;
+      if (joined.waiters === 0) joined.abort.abort();
+    }
+  }
+
+  /** What is being pulled, oldest first: `nginx:1.25 (12 s)`. */
+  progress(): string[] {
+    const now = this.#clock.monoMs();
+    return [...this.#pulls.values()].map((p) =>
+      p.beganMonoMs === null ? `${p.image} (waiting for its turn)` : `${p.image} (${Math.round((now - p.beganMonoMs) / 1000)} s)`,
+    );
+  }
+
+  #begin(key: string, request: PullRequest): Pull {
+    const abort = new AbortController();
+    const pull: Pull = { image: request.image, waiters: 0, abort, beganMonoMs: null, result: Promise.resolve(gaveUp('')) };
+    this.#pulls.set(key, pull);
+    pull.result = this.#run(pull, request).finally(() => {
+      if (this.#pulls.get(key) === pull) this.#pulls.delete(key);
+      this.#onChange(this.#pulls.size);
+    });
+    this.#onChange(this.#pulls.size);
+    return pull;
+  }
+
+  async #run(pull: Pull, request: PullRequest): Promise<PullResult> {
+    if (!(await this.#turn(pull.abort.signal))) return gaveUp('cancelled before its turn came');
+    try {
+      pull.beganMonoMs = this.#clock.monoMs();
+      if (!this.#bucket.take(pull.beganMonoMs)) return { ok: false, error: 'pull QPS exceeded', beganMonoMs: pull.beganMonoMs };
+      return await this.#tryAll(pull.beganMonoMs, request, pull.abort.signal);
+    } finally {
+      this.#running--;
+      this.#turns.shift()?.();
+    }
+  }
+
+  /** Every matching credential in order until one works; none at all = anonymous. */
+  async #tryAll(beganMonoMs: number, request: PullRequest, signal: AbortSignal): Promise<PullResult> {
+    const errors: string[] = [];
+    const attempts: (AuthConfig | undefined)[] = request.auths.length === 0 ? [undefined] : [...request.auths];
+    for (const auth of attempts) {
+      try {
+        const { imageRef } = await this.#cri.read(
+          'PullImage',
+          { image: { image: request.image }, sandboxConfig: request.sandboxConfig, ...(auth === undefined ? {} : { auth }) },
+          { signal },
+        );
+        const pullMs = this.#clock.monoMs() - beganMonoMs;
+        const { image } = await this.#cri.read('ImageStatus', { image: { image: imageRef } }, { signal });
+        return { ok: true, imageRef, image, pullMs };
+      } catch (error) {
+        if (!(error instanceof CriError)) throw error;
+        errors.push(error.details);
+        if (signal.aborted) break;
+      }
+    }
+    return { ok: false, error: errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`, beganMonoMs };
+  }
+
+  /** Resolves true when it may run, false when it was cancelled while it waited. */
+  #turn(signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted) return Promise.resolve(false);
+    if (this.#running < this.#parallelMax) {
+      this.#running++;
+      return Promise.resolve(true);
+    }
+    return new Promise((resolve) => {
+      const go = () => {
+        signal.removeEventListener('abort', cancel);
+        this.#running++;
+        resolve(true);
+      };
+      const cancel = () => {
+        const at = this.#turns.indexOf(go);
+        if (at >= 0) this.#turns.splice(at, 1);
+        resolve(false);
+      };
+      signal.addEventListener('abort', cancel, { once: true });
+      this.#turns.push(go);
+    });
+  }
+}

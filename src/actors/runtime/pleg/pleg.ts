@@ -1,0 +1,139 @@
+/**
+ * State held: the last listing of the runtime (ids and states), whose each id is, how far the hint stream is trusted.
+ * Lost on restart: all of it; hints that arrived meanwhile.
+ * Rebuilt from: one listing of the runtime, which marks every pod it holds dirty; the stream is opened anew.
+ */
+import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
+import type { RuntimeHint } from '../../../machines/cri.ts';
+import { addr, type PlegEvent, view } from '../../../machines/protocol.ts';
+import { RELIST_PERIODS_MS } from '../../../machines/runtime/hintTrust.ts';
+import { type Listing, type PlegInput, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/plegMachine.ts';
+import { CriError } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type CriClient, criClient } from '../client.ts';
+import { podUidOf } from './attribution.ts';
+import { LifecycleBook } from './book.ts';
+
+const UNIMPLEMENTED = 12;
+/** Questions about unknown ids at one time; beyond it a listing is cheaper. */
+const LOOKUPS_MAX = 16;
+
+export interface PlegOptions {
+  /** Config field runtimeRequestTimeout, milliseconds: the deadline of each listing call. */
+  runtimeRequestTimeoutMs?: number;
+}
+
+async function list(ctx: ActorCtx<PlegEvent>, cri: CriClient, book: LifecycleBook, signal: AbortSignal): Promise<Listing> {
+  const { clock } = ctx.ports;
+  const beganMonoMs = clock.monoMs();
+  const answered = <T>(call: string, answer: Promise<T>) => answer.finally(book.asked(call));
+  const [sandboxes, containers] = await Promise.all([
+    answered('ListPodSandbox', cri.read('ListPodSandbox', {}, { signal })),
+    answered('ListContainers', cri.read('ListContainers', {}, { signal })),
+  ]);
+  return { beganMonoMs, sandboxes: sandboxes.items, containers: containers.containers };
+}
+
+/** Reads the hint stream until it ends; says how it went by events only. */
+async function pump(ctx: ActorCtx<PlegEvent>, signal: AbortSignal, send: (event: PlegMachineEvent) => void): Promise<void> {
+  try {
+    const { via, stream } = await ctx.ports.cri.hints(signal);
+    send({ type: 'stream.opened', via });
+    for await (const hint of stream) {
+      if (signal.aborted) return;
+      send({ type: 'stream.hint', hint });
+    }
+    send({ type: 'stream.lost', reason: 'the runtime ended the stream', unimplemented: false });
+  } catch (error) {
+    if (signal.aborted) return;
+    const reason = error instanceof Error ? error.message : String(error);
+    send({ type: 'stream.lost', reason, unimplemented: error instanceof CriError && error.code === UNIMPLEMENTED });
+  }
+}
+
+function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorLogic; input: PlegInput } {
+  const cri = criClient(ctx.registry, o);
+  const book = new LifecycleBook(ctx);
+  let lookups = 0;
+  let failing = false;
+
+  const lookUp = async (hint: RuntimeHint, send: (event: PlegMachineEvent) => void): Promise<void> => {
+    if (lookups >= LOOKUPS_MAX) return send({ type: 'relist.want', when: 'now' });
+    lookups++;
+    try {
+      const uid = await podUidOf(cri, hint.id, ctx.signal);
+      if (ctx.signal.aborted) return;
+      if (uid === undefined) send({ type: 'relist.want', when: 'soon' });
+      else {
+        book.attributed(hint, uid);
+        send({ type: 'relist.want', when: 'soon' });
+      }
+    } catch (error) {
+      if (ctx.signal.aborted) return;
+      ctx.log.debug({ id: hint.id, error: String(error) }, 'a hint could not be attributed; listing instead');
+      send({ type: 'relist.want', when: 'now' });
+    } finally {
+      lookups--;
+    }
+  };
+
+  const logic = plegMachine.provide({
+    guards: { runtimeReady: () => ctx.registry.read(view.cri)?.value.state === 'ready' },
+    delays: { period: ({ context }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : book.trust.periodMs()) },
+    actors: {
+      list: fromPromise(({ signal }) => list(ctx, cri, book, signal)),
+      stream: fromCallback<PlegMachineEvent>(({ sendBack }) => {
+        const abort = new AbortController();
+        void pump(ctx, abort.signal, (event) => {
+          if (!abort.signal.aborted) sendBack(event);
+        });
+        return () => abort.abort();
+      }),
+    },
+    actions: {
+      listed: (_, { listing }) => {
+        failing = false;
+        book.listed(listing);
+      },
+      listFailed: (_, { error }) => {
+        const what = error instanceof Error ? error.message : String(error);
+        book.listFailed(what);
+        if (!failing) ctx.log.warn({ error: what }, 'listing the runtime failed; tried again every second');
+        failing = true;
+        ctx.registry.send(addr.cri, { type: 'cri.check' });
+      },
+      everyPodDirty: () => book.everyPodDirty('the runtime may have changed unseen'),
+      hint: ({ self }, { hint }) => {
+        const verdict = book.hint(hint);
+        if (verdict === 'relist-soon') self.send({ type: 'relist.want', when: 'soon' });
+        if (verdict === 'lookup') void lookUp(hint, (event) => self.send(event));
+      },
+      opened: (_, { via }) => book.streamOpened(via),
+      lost: (_, { reason }) => {
+        book.streamLost(reason);
+        // A stream that broke is the first sign of a runtime that went away.
+        if (ctx.registry.read(view.cri)?.value.state === 'ready') ctx.registry.send(addr.cri, { type: 'cri.check' });
+      },
+    },
+  });
+  return { logic, input: { trouble: () => book.trouble() } };
+}
+
+export function plegSpec(o: PlegOptions = {}): ActorSpec<PlegEvent> {
+  return {
+    type: 'actor',
+    id: 'pleg',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5000, factor: 2, jitter: 0.2 },
+    mailbox: {
+      capacity: 4096,
+      lane: (e) => (e.type === 'pleg.hint' ? 'data' : 'control'),
+      key: (e) => (e.type === 'pleg.hint' ? `${e.id} ${e.kind}` : e.type === 'pleg.relist' ? 'relist' : undefined),
+      overflow: 'mark-resync',
+      resync: () => ({ type: 'pleg.resync' }),
+    },
+    start: (ctx) => plegActor(ctx, o),
+  };
+}

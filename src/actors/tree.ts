@@ -1,0 +1,87 @@
+/**
+ * THE supervision tree. Start order is the reverse of data flow, so that a restarted consumer finds producers that
+ * replay into it; stop order is the reverse of start order. Layers of later work are added here, in this order:
+ * foundation, edge, runtime, allocation, api, services, pods, reclaim.
+ */
+import type { SourceName } from '../machines/pods/types.ts';
+import { adminServerSpec } from './edge/admin.ts';
+import { healthzServerSpec } from './edge/healthz.ts';
+import { readOnlyServerSpec } from './edge/readOnly.ts';
+import { checkpointSpec } from './foundation/checkpoint.ts';
+import { telemetrySpec } from './foundation/telemetry.ts';
+import type { AnySpec, SupervisorSpec } from './kernel/types.ts';
+import { admissionSpec } from './pods/admission/admission.ts';
+import { configSpec } from './pods/config/config.ts';
+import { podManagerSpec } from './pods/manager/podManager.ts';
+import { fileSourceSpec } from './pods/sources/file.ts';
+import { httpSourceSpec } from './pods/sources/http.ts';
+import { statusSpec } from './pods/status/status.ts';
+import { workersSpec } from './pods/workers/workers.ts';
+import { containerGcSpec } from './reclaim/containerGc.ts';
+import { housekeepingSpec } from './reclaim/housekeeping.ts';
+import { criLinkSpec } from './runtime/cri/link.ts';
+import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
+import { plegSpec } from './runtime/pleg/pleg.ts';
+import type { TreeOptions } from './treeOptions.ts';
+
+/** Burst and sustained limits shrink towards the root, since they multiply. */
+const LAYER = {
+  restart: 'permanent',
+  intensity: { max: 5, periodMs: 60_000 },
+  backoff: { minMs: 200, maxMs: 5_000, factor: 2, jitter: 0.1 },
+} as const;
+
+export function nodeTree(o: TreeOptions): SupervisorSpec {
+  return {
+    ...LAYER,
+    type: 'supervisor',
+    id: 'node',
+    strategy: 'rest_for_one',
+    intensity: { max: 3, periodMs: 300_000 },
+    shutdownMs: 20_000,
+    escalate: 'parent',
+    children: [
+      layer('foundation', [checkpointSpec(o.checkpoint), telemetrySpec()]),
+      // A debugging aid never brings the node down: over its limit it is parked and tried again.
+      { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
+      layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
+      {
+        ...layer('pods', [
+          statusSpec(),
+          podManagerSpec(o.podManager),
+          workersSpec(o.workers),
+          admissionSpec(o.admission),
+          configSpec(o.config),
+          layer('sources', sources(o)),
+        ]),
+        strategy: 'rest_for_one',
+        intensity: { max: 3, periodMs: 60_000 },
+      },
+      layer('reclaim', [containerGcSpec(o.containerGc), housekeepingSpec(o.housekeeping)]),
+    ],
+  };
+}
+
+function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
+  return { ...LAYER, type: 'supervisor', id, strategy: 'one_for_one', shutdownMs: 10_000, escalate: 'parent', children };
+}
+
+function edge(o: TreeOptions): AnySpec[] {
+  return [
+    ...(o.admin === null ? [] : [adminServerSpec(o.admin)]),
+    ...(o.healthz === null ? [] : [healthzServerSpec(o.healthz)]),
+    ...(o.readOnly === null ? [] : [readOnlyServerSpec(o.readOnly)]),
+  ];
+}
+
+function sources(o: TreeOptions): AnySpec[] {
+  return [
+    ...(o.fileSource === null ? [] : [fileSourceSpec(o.fileSource)]),
+    ...(o.httpSource === null ? [] : [httpSourceSpec(o.httpSource)]),
+  ];
+}
+
+/** The sources that cleaning up must wait for. */
+export function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource'>): SourceName[] {
+  return [...(o.fileSource === null ? [] : ['file' as const]), ...(o.httpSource === null ? [] : ['http' as const])];
+}

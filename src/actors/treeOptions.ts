@@ -1,0 +1,108 @@
+/** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
+import type { NodeConfig } from '../machines/config.ts';
+import type { NodeFacts } from '../machines/pods/types.ts';
+import type { AdminOptions } from './edge/admin.ts';
+import type { HealthzOptions } from './edge/healthz.ts';
+import type { BuildInfo } from './edge/nodeMetrics.ts';
+import type { ReadOnlyOptions } from './edge/readOnly.ts';
+import type { Inspect } from './edge/server.ts';
+import type { CheckpointOptions } from './foundation/checkpoint.ts';
+import type { AdmissionOptions } from './pods/admission/admission.ts';
+import type { ConfigOptions } from './pods/config/config.ts';
+import type { PodManagerOptions } from './pods/manager/podManager.ts';
+import type { FileSourceOptions } from './pods/sources/file.ts';
+import type { HttpSourceOptions } from './pods/sources/http.ts';
+import type { WorkersOptions } from './pods/workers/workers.ts';
+import type { ContainerGcOptions } from './reclaim/containerGc.ts';
+import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
+import type { CriLinkOptions } from './runtime/cri/link.ts';
+import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
+import type { PlegOptions } from './runtime/pleg/pleg.ts';
+import { configuredSources } from './tree.ts';
+
+export interface TreeOptions {
+  checkpoint: CheckpointOptions;
+  /** Null where it is switched off. */
+  admin: AdminOptions | null;
+  healthz: HealthzOptions | null;
+  readOnly: ReadOnlyOptions | null;
+  cri: CriLinkOptions;
+  images: ImagePullerOptions;
+  pleg: PlegOptions;
+  config: ConfigOptions;
+  podManager: PodManagerOptions;
+  workers: WorkersOptions;
+  admission: AdmissionOptions;
+  fileSource: FileSourceOptions | null;
+  httpSource: HttpSourceOptions | null;
+  containerGc: ContainerGcOptions;
+  housekeeping: HousekeepingOptions;
+}
+
+/** First wait of the crash back-off (pod lifecycle 5.12); with its gate on, 1 s up to 60 s. */
+const BACKOFF_BASE_MS = 10_000;
+
+export function treeOptions(config: NodeConfig, o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo }): TreeOptions {
+  const { config: c, flags, gates } = config;
+  const facts = o.facts();
+  const nodeName = facts.nodeName;
+  const reduced = gates.enabled('ReduceDefaultCrashLoopBackOffDecay');
+  const fileSource = c.staticPodPath === '' ? null : { path: c.staticPodPath, checkFrequencyMs: c.fileCheckFrequency, nodeName };
+  const httpSource =
+    c.staticPodURL === ''
+      ? null
+      : {
+          url: c.staticPodURL,
+          headers: Object.fromEntries(Object.entries(c.staticPodURLHeader).map(([k, v]) => [k, [...v]])),
+          checkFrequencyMs: c.httpCheckFrequency,
+          nodeName,
+        };
+  const sources = configuredSources({ fileSource, httpSource });
+  return {
+    checkpoint: { rootDir: flags.rootDir },
+    admin: flags.adminSocket === '' ? null : { socketPath: flags.adminSocket, inspect: o.inspect, podLogsDir: c.podLogsDir },
+    healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
+    readOnly:
+      c.readOnlyPort === 0
+        ? null
+        : {
+            host: c.address,
+            port: c.readOnlyPort,
+            inspect: o.inspect,
+            nodeName,
+            build: o.build,
+            syncFrequencyMs: c.syncFrequency,
+          },
+    cri: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
+    images: {
+      runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
+      serializeImagePulls: c.serializeImagePulls,
+      maxParallelImagePulls: c.maxParallelImagePulls,
+      registryPullQPS: c.registryPullQPS,
+      registryBurst: c.registryBurst,
+    },
+    pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
+    config: { sources },
+    podManager: { sources, podsMax: c.maxPods },
+    workers: {
+      facts: o.facts,
+      podsMax: c.maxPods,
+      syncFrequencyMs: c.syncFrequency,
+      backoffBaseMs: reduced ? 1_000 : BACKOFF_BASE_MS,
+      backoffMaxMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? (reduced ? 60_000 : 300_000),
+    },
+    admission: { podsMax: c.maxPods, allocatable: facts.allocatable },
+    fileSource,
+    httpSource,
+    containerGc: {
+      policy: {
+        minAgeMs: flags.minimumContainerTTLDuration,
+        maxPerPodContainer: flags.maximumDeadContainersPerContainer,
+        maxContainers: flags.maximumDeadContainers,
+      },
+      podLogsDir: c.podLogsDir,
+      containerLogsDir: facts.containerLogsDir,
+    },
+    housekeeping: { rootDir: flags.rootDir },
+  };
+}

@@ -1,0 +1,94 @@
+/** The boot: one list of named steps, read from top to bottom, each small. */
+import { EXIT, messageOf, StartError } from './errors.ts';
+import { type Libc, loadLibc } from './process/libc.ts';
+import * as configure from './steps/configure.ts';
+import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
+import * as host from './steps/hostChecks.ts';
+import * as prepare from './steps/prepare.ts';
+import * as run from './steps/run.ts';
+import { runOnce } from './steps/runOnce.ts';
+
+export const BOOT_STEPS: readonly Step[] = [
+  configure.parseArguments,
+  configure.answerHelpAndVersion,
+  configure.loadConfiguration,
+  configure.setFeatureGates,
+  configure.validateConfiguration,
+  configure.checkWhatIsMissing,
+  configure.refuseBadConfiguration,
+
+  prepare.startLog,
+  prepare.handleSignals,
+  prepare.handleCrashes,
+  prepare.takeLock,
+  prepare.checkRoot,
+  host.checkSwap,
+  host.checkCgroupVersion,
+  host.checkPorts,
+  prepare.makeRootDirectory,
+  prepare.adjustOomScore,
+  prepare.raiseFileLimit,
+  prepare.connectNotify,
+
+  run.createDependencies,
+  run.createTheNode,
+  run.startTheNode,
+  runOnce,
+  run.tellReady,
+  run.keepWatch,
+  run.giveBackStartPages,
+  run.serve,
+];
+
+/**
+ * Runs the node until it ends; resolves with the exit code and never rejects. What it opened is closed by then; a timer
+ * or socket of an abandoned actor may still hold the event loop, so the caller exits with the code.
+ */
+export async function boot(
+  argv: readonly string[],
+  env: Readonly<Record<string, string | undefined>>,
+  outside: { io: BootIo; wiring: Wiring; steps?: readonly Step[] },
+): Promise<number> {
+  using cleanup = new DisposableStack();
+  let libc: Libc | undefined;
+  const ctx: BootContext = {
+    argv,
+    env,
+    io: outside.io,
+    wiring: outside.wiring,
+    state: {},
+    problems: [],
+    remarks: [],
+    ending: new AbortController(),
+    cleanup,
+    libc: () => (libc ??= loadLibc()),
+  };
+  for (const step of outside.steps ?? BOOT_STEPS) {
+    try {
+      const outcome = await step.run(ctx);
+      if (outcome !== undefined) return outcome.exit;
+    } catch (error) {
+      // The person's to mend: the list alone. Anything else also says where the boot was.
+      const text = error instanceof StartError ? error.message : `boot step "${step.name}" failed: ${messageOf(error)}`;
+      ctx.io.stderr.write(`actorlet: ${text}\n`);
+      return EXIT.fatal;
+    }
+  }
+  return EXIT.ok;
+}
+
+/** The real process. */
+export function processIo(): BootIo {
+  return {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    cwd: process.cwd(),
+    pid: process.pid,
+    uid: process.getuid?.() ?? 0,
+    exit: (code) => process.exit(code),
+    on(name, fn) {
+      process.on(name, fn);
+      return { [Symbol.dispose]: () => void process.off(name, fn) };
+    },
+  };
+}

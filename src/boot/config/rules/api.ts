@@ -1,0 +1,84 @@
+/** Rules about servers, authentication, TLS, registration and tracing. */
+import { isIP } from 'node:net';
+import { isLabelValue, isQualifiedName } from '../../names.ts';
+import { oneOf, type Rule } from './rule.ts';
+
+/** Cipher suites by the names Go gives them. */
+const CIPHER_SUITES: readonly string[] = [
+  ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
+  ...['TLS_RSA_WITH_RC4_128_SHA', 'TLS_RSA_WITH_3DES_EDE_CBC_SHA', 'TLS_RSA_WITH_AES_128_CBC_SHA', 'TLS_RSA_WITH_AES_256_CBC_SHA'],
+  ...['TLS_RSA_WITH_AES_128_CBC_SHA256', 'TLS_RSA_WITH_AES_128_GCM_SHA256', 'TLS_RSA_WITH_AES_256_GCM_SHA384'],
+  ...['TLS_ECDHE_ECDSA_WITH_RC4_128_SHA', 'TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA', 'TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA'],
+  ...['TLS_ECDHE_RSA_WITH_RC4_128_SHA', 'TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA', 'TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA'],
+  ...['TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA', 'TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256', 'TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256'],
+  ...['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384'],
+  ...['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305', 'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305'],
+  ...['TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256', 'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256'],
+];
+
+const addresses: Rule = ({ config, bad }) => {
+  for (const field of ['address', 'healthzBindAddress'] as const) {
+    if (isIP(config[field]) === 0) bad(field, `${JSON.stringify(config[field])} is not an IP address`);
+  }
+};
+
+const authorizationMode: Rule = ({ config, bad }) => {
+  const mode: string = config.authorization.mode;
+  if (mode !== 'AlwaysAllow' && mode !== 'Webhook') bad('authorization.mode', `${JSON.stringify(mode)} is not one of AlwaysAllow, Webhook`);
+};
+
+const tls: Rule = ({ config, gates, bad }) => {
+  for (const suite of config.tlsCipherSuites)
+    if (!CIPHER_SUITES.includes(suite)) bad('tlsCipherSuites', `${JSON.stringify(suite)} is not a known suite`);
+  if ((config.tlsCertFile === '') !== (config.tlsPrivateKeyFile === '')) {
+    bad(config.tlsCertFile === '' ? 'tlsCertFile' : 'tlsPrivateKeyFile', 'certificate and private key must be given together');
+  }
+  if (config.serverTLSBootstrap && !gates.enabled('RotateKubeletServerCertificate')) {
+    bad('serverTLSBootstrap', 'true needs feature gate RotateKubeletServerCertificate');
+  }
+};
+
+const taints: Rule = ({ config, bad }) => {
+  config.registerWithTaints.forEach((taint, i) => {
+    const effect: string = taint.effect;
+    if (!isQualifiedName(taint.key)) bad(`registerWithTaints[${i}].key`, `${JSON.stringify(taint.key)} is not a qualified name`);
+    if (!isLabelValue(taint.value)) bad(`registerWithTaints[${i}].value`, `${JSON.stringify(taint.value)} is not a label value`);
+    if (!['NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect)) {
+      bad(`registerWithTaints[${i}].effect`, `${JSON.stringify(effect)} is not one of NoSchedule, PreferNoSchedule, NoExecute`);
+    }
+  });
+};
+
+const tracing: Rule = ({ config, gates, bad }) => {
+  if (config.tracing === null) return;
+  if (!gates.enabled('KubeletTracing')) bad('tracing', 'needs feature gate KubeletTracing');
+  const rate = config.tracing.samplingRatePerMillion;
+  if (rate !== null && (rate < 0 || rate > 1_000_000)) bad('tracing.samplingRatePerMillion', `${rate} must be in 0..1000000`);
+  const endpoint = config.tracing.endpoint;
+  if (endpoint !== null && !URL.canParse(`http://${endpoint.replace(/^https?:\/\//, '')}`)) {
+    bad('tracing.endpoint', `${JSON.stringify(endpoint)} is not host:port`);
+  }
+};
+
+const systemLogs: Rule = ({ config, gates, bad }) => {
+  if (!config.enableSystemLogQuery) return;
+  if (!gates.enabled('NodeLogQuery')) bad('enableSystemLogQuery', 'true needs feature gate NodeLogQuery');
+  if (!config.enableSystemLogHandler) bad('enableSystemLogQuery', 'true needs enableSystemLogHandler: true');
+};
+
+const manifestUrl: Rule = ({ config, bad }) => {
+  const url = config.staticPodURL;
+  if (url !== '' && !(URL.canParse(url) && /^https?:/.test(url))) bad('staticPodURL', `${JSON.stringify(url)} is not an http or https URL`);
+};
+
+export const API_RULES: readonly Rule[] = [
+  addresses,
+  authorizationMode,
+  oneOf('tlsMinVersion', ['', 'VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13']),
+  tls,
+  taints,
+  tracing,
+  systemLogs,
+  manifestUrl,
+  oneOf('configMapAndSecretChangeDetectionStrategy', ['Watch', 'Cache', 'Get']),
+];

@@ -1,0 +1,75 @@
+/** Rules about images, pulls, and the container runtime. */
+import { formatGoDuration } from '../../../machines/config/duration.ts';
+import { oneOf, type Rule } from './rule.ts';
+
+const imageGc: Rule = ({ config, gates, bad }) => {
+  const { imageGCHighThresholdPercent: high, imageGCLowThresholdPercent: low } = config;
+  if (low >= high)
+    bad('imageGCLowThresholdPercent', `${low} must be below imageGCHighThresholdPercent (--image-gc-high-threshold), which is ${high}`);
+  const max = config.imageMaximumGCAge;
+  if (max === 0) return;
+  if (!gates.enabled('ImageMaximumGCAge')) bad('imageMaximumGCAge', 'needs feature gate ImageMaximumGCAge');
+  if (max < 0) bad('imageMaximumGCAge', `${formatGoDuration(max)} must not be negative`);
+  else if (max <= config.imageMinimumGCAge) {
+    bad(
+      'imageMaximumGCAge',
+      `${formatGoDuration(max)} must exceed imageMinimumGCAge, which is ${formatGoDuration(config.imageMinimumGCAge)}`,
+    );
+  }
+};
+
+const pulls: Rule = ({ config, gates, bad }) => {
+  const max = config.maxParallelImagePulls;
+  if (max !== null && max < 1) bad('maxParallelImagePulls', `${max} must be at least 1`);
+  else if (max !== null && max > 1 && config.serializeImagePulls) {
+    bad('maxParallelImagePulls', `${max} contradicts serializeImagePulls: true (--serialize-image-pulls)`);
+  }
+  const policy = config.imagePullCredentialsVerificationPolicy;
+  if (policy !== '' && !gates.enabled('KubeletEnsureSecretPulledImages')) {
+    bad('imagePullCredentialsVerificationPolicy', 'needs feature gate KubeletEnsureSecretPulledImages');
+  }
+  if (config.preloadedImagesVerificationAllowlist.length > 0 && policy !== 'NeverVerifyAllowlistedImages') {
+    bad(
+      'preloadedImagesVerificationAllowlist',
+      'is only possible with imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages',
+    );
+  }
+  for (const image of config.preloadedImagesVerificationAllowlist) {
+    const name = image.endsWith('/*') ? image.slice(0, -2) : image;
+    if (name === '' || /[@*\s]/.test(name) || /:[^/]*$/.test(name)) {
+      bad(
+        'preloadedImagesVerificationAllowlist',
+        `${JSON.stringify(image)} must be an image name without tag or digest, or a prefix ending in /*`,
+      );
+    }
+  }
+};
+
+const EMBEDDED: readonly string[] = ['embedded://process', 'embedded://hollow'];
+
+const endpoints: Rule = ({ config, bad }) => {
+  const endpoint = config.containerRuntimeEndpoint;
+  if (!EMBEDDED.includes(endpoint) && !/^unix:\/\/\/[^/]/.test(endpoint)) {
+    bad('containerRuntimeEndpoint', `${JSON.stringify(endpoint)} must be unix:///path/to.sock or one of ${EMBEDDED.join(', ')}`);
+  }
+  const image = config.imageServiceEndpoint;
+  if (image !== '' && image !== endpoint) {
+    bad(
+      'imageServiceEndpoint',
+      `${JSON.stringify(image)} differs from containerRuntimeEndpoint; a separate image service is not there yet`,
+    );
+  }
+};
+
+export const IMAGE_RULES: readonly Rule[] = [
+  imageGc,
+  pulls,
+  oneOf('imagePullCredentialsVerificationPolicy', [
+    '',
+    'NeverVerify',
+    'NeverVerifyPreloadedImages',
+    'NeverVerifyAllowlistedImages',
+    'AlwaysVerify',
+  ]),
+  endpoints,
+];

@@ -1,0 +1,126 @@
+/** The real HostFs port: `node:fs/promises`, with bounded reads and writes that are on disk when they say so. */
+import { constants } from 'node:fs';
+import { chmod, lstat, mkdir, open, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
+import type { FileInfo, HostFs } from '../../actors/kernel/ports.ts';
+
+/** Read chunk for files whose size stat does not tell (procfs, sysfs, cgroups say 0 or a page). */
+const CHUNK_BYTES = 64 * 1024;
+
+class FsError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(`${code}: ${message}`);
+    this.name = 'FsError';
+    this.code = code;
+  }
+}
+
+interface StatLike {
+  isFile(): boolean;
+  isDirectory(): boolean;
+  isSymbolicLink(): boolean;
+  size: number;
+  mode: number;
+  mtimeMs: number;
+  dev: number;
+  ino: number;
+}
+function info(s: StatLike): FileInfo {
+  const kind = s.isFile() ? 'file' : s.isDirectory() ? 'dir' : s.isSymbolicLink() ? 'symlink' : 'other';
+  return { kind, size: s.size, mode: s.mode & 0o7777, mtimeMs: s.mtimeMs, dev: s.dev, ino: s.ino };
+}
+
+// Node opens everything close-on-exec. O_NONBLOCK: opening a FIFO that nobody writes to would otherwise hold a thread of the pool for ever.
+const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+
+async function readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array> {
+  const file = await open(path, READ_FLAGS);
+  try {
+    const s = await file.stat();
+    const tooBig = () => new FsError('EFBIG', `${path} is larger than ${opts.bytesMax} bytes`);
+    if (s.isFile() && s.size > opts.bytesMax) throw tooBig();
+    const chunks: Buffer[] = [];
+    let total = 0;
+    for (;;) {
+      // One byte more than allowed, so that a file that grew is noticed.
+      const wanted = Math.min(total === 0 ? Math.max(s.size + 1, 512) : CHUNK_BYTES, opts.bytesMax + 1 - total);
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, null);
+      if (bytesRead === 0) break;
+      chunks.push(buffer.subarray(0, bytesRead));
+      total += bytesRead;
+      if (total > opts.bytesMax) throw tooBig();
+    }
+    return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+  } finally {
+    await file.close();
+  }
+}
+
+async function readTail(path: string, bytesMax: number): Promise<Uint8Array> {
+  const file = await open(path, READ_FLAGS);
+  try {
+    const { size } = await file.stat();
+    const length = Math.min(size, bytesMax);
+    const buffer = Buffer.alloc(length);
+    let filled = 0;
+    while (filled < length) {
+      const { bytesRead } = await file.read(buffer, filled, length - filled, size - length + filled);
+      if (bytesRead === 0) break;
+      filled += bytesRead;
+    }
+    return buffer.subarray(0, filled);
+  } finally {
+    await file.close();
+  }
+}
+
+async function writeFile(
+  path: string,
+  data: string | Uint8Array,
+  opts: { mode?: number; fsync?: boolean; exclusive?: boolean } = {},
+): Promise<void> {
+  const create = constants.O_WRONLY | constants.O_CREAT;
+  const file = await open(path, create | (opts.exclusive === true ? constants.O_EXCL : constants.O_TRUNC), opts.mode ?? 0o644);
+  try {
+    // The mode given to open passes through the umask; what was asked for is what must stand.
+    if (opts.mode !== undefined) await file.chmod(opts.mode);
+    await file.writeFile(data);
+    if (opts.fsync === true) await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function fsyncDir(path: string): Promise<void> {
+  const dir = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    await dir.sync();
+  } finally {
+    await dir.close();
+  }
+}
+
+export function createHostFs(): HostFs {
+  return {
+    readFile,
+    readTail,
+    writeFile,
+    rename: (from, to) => rename(from, to),
+    fsyncDir,
+    mkdirp: async (path, mode) => {
+      await mkdir(path, { recursive: true, mode });
+    },
+    readdir: async (path) => (await readdir(path)).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+    stat: async (path) => info(await stat(path)),
+    lstat: async (path) => info(await lstat(path)),
+    readlink: (path) => readlink(path),
+    symlink: (target, path) => symlink(target, path),
+    chmod: (path, mode) => chmod(path, mode),
+    unlink: (path) => unlink(path),
+    rmdir: (path) => rmdir(path),
+    statfs: async (path) => {
+      const s = await statfs(path);
+      return { bytesTotal: s.blocks * s.bsize, bytesAvailable: s.bavail * s.bsize, inodesTotal: s.files, inodesFree: s.ffree };
+    },
+  };
+}

@@ -1,0 +1,45 @@
+/** The real Host port: name, addresses, boot id and size of this machine, and what this process uses of it. */
+import { readFileSync } from 'node:fs';
+import { availableParallelism, cpus, hostname, networkInterfaces, totalmem } from 'node:os';
+import type { Host } from '../../actors/kernel/ports.ts';
+
+/** `/proc` answers at once, so these few reads are synchronous. Empty where there is no such file. */
+function readTrimmed(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+}
+
+export function hostAddresses(interfaces: ReturnType<typeof networkInterfaces>): { ip: string; family: 4 | 6 }[] {
+  const first: { 4: string | null; 6: string | null } = { 4: null, 6: null };
+  for (const addresses of Object.values(interfaces)) {
+    for (const a of addresses ?? []) {
+      const family = a.family === 'IPv4' ? 4 : 6;
+      // A link-local address means nothing without its interface.
+      if (a.internal || (family === 6 && /^fe[89ab]/i.test(a.address))) continue;
+      first[family] ??= a.address;
+    }
+  }
+  const out: { ip: string; family: 4 | 6 }[] = [];
+  for (const family of [4, 6] as const) {
+    const ip = first[family];
+    if (ip !== null) out.push({ ip, family });
+  }
+  return out;
+}
+
+export function createHost(): Host {
+  return {
+    hostname: () => hostname(),
+    bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
+    capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),
+    addresses: () => hostAddresses(networkInterfaces()),
+    cpuUsageMs: () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1000;
+    },
+    rssBytes: () => process.memoryUsage.rss(),
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * The real Metrics port on prom-client, with a registry of its own per instance.
+ * Only four of its files are imported: the package's root also loads clustering, the push gateway and a tracing API,
+ * 9 MiB resident instead of 0.8 (measured, Node 24).
+ */
+import Counter from 'prom-client/lib/counter.js';
+import Gauge from 'prom-client/lib/gauge.js';
+import Histogram from 'prom-client/lib/histogram.js';
+import Registry from 'prom-client/lib/registry.js';
+import type { Metrics } from '../../actors/kernel/ports.ts';
+
+interface Known {
+  kind: string;
+  labels: string;
+  handle: unknown;
+}
+
+/**
+ * Makes a metrics sink. Asking again for a metric with the same kind and labels gives the same one (an actor that
+ * restarts registers anew); with others it throws, since two meanings of one name are a defect.
+ * A collector that throws is counted, handed to `onCollectError`, and the rest are still rendered.
+ * Adds `process_cpu_seconds_total`, `process_resident_memory_bytes` and `process_start_time_seconds`.
+ */
+export function createMetrics(opts: { onCollectError?: (collector: string, error: unknown) => void } = {}): Metrics {
+  const registry = new Registry();
+  const known = new Map<string, Known>();
+  const collectors = new Map<string, () => void>();
+  let anonymous = 0;
+
+  const once = <T>(kind: string, name: string, o: { labels: readonly string[]; make: () => T }): T => {
+    const labels = [...o.labels].sort().join(',');
+    const before = known.get(name);
+    if (before === undefined) {
+      const handle = o.make();
+      known.set(name, { kind, labels, handle });
+      return handle;
+    }
+    if (before.kind !== kind || before.labels !== labels) {
+      throw new Error(`metric ${name} is registered as ${before.kind}{${before.labels}}, now asked for as ${kind}{${labels}}`);
+    }
+    return before.handle as T;
+  };
+
+  const metrics: Metrics = {
+    counter(name, help, labels = []) {
+      return once('counter', name, {
+        labels,
+        make: () => {
+          const c = new Counter({ name, help, labelNames: [...labels], registers: [registry] });
+          return { inc: (l?: Record<string, string>, by = 1) => (l === undefined ? c.inc(by) : c.inc(l, by)) };
+        },
+      });
+    },
+    gauge(name, help, labels = []) {
+      return once('gauge', name, {
+        labels,
+        make: () => {
+          const g = new Gauge({ name, help, labelNames: [...labels], registers: [registry] });
+          return {
+            set: (value: number, l?: Record<string, string>) => (l === undefined ? g.set(value) : g.set(l, value)),
+            remove: (l: Record<string, string>) => g.remove(l),
+          };
+        },
+      });
+    },
+    histogram(name, help, buckets, labels = []) {
+      return once('histogram', name, {
+        labels,
+        make: () => {
+          const h = new Histogram({ name, help, buckets: [...buckets], labelNames: [...labels], registers: [registry] });
+          return { observe: (value: number, l?: Record<string, string>) => (l === undefined ? h.observe(value) : h.observe(l, value)) };
+        },
+      });
+    },
+    onCollect(fn, key) {
+      collectors.set(key ?? `anonymous ${++anonymous}`, fn);
+    },
+    async render() {
+      for (const [key, collect] of collectors) {
+        try {
+          collect();
+        } catch (error) {
+          // One broken collector must not hide every other figure; it shows up as its own counter.
+          collectErrors.inc({ collector: key });
+          opts.onCollectError?.(key, error);
+        }
+      }
+      return registry.metrics();
+    },
+  };
+  const collectErrors = metrics.counter('actorlet_metrics_collect_errors_total', 'Collectors that failed at a scrape.', ['collector']);
+  addProcessMetrics(metrics);
+  return metrics;
+}
+
+function addProcessMetrics(metrics: Metrics): void {
+  const cpu = metrics.counter('process_cpu_seconds_total', 'Total user and system CPU time spent in seconds.');
+  const rss = metrics.gauge('process_resident_memory_bytes', 'Resident memory size in bytes.');
+  const start = metrics.gauge('process_start_time_seconds', 'Start time of the process since unix epoch in seconds.');
+  start.set((Date.now() - process.uptime() * 1000) / 1000);
+  let counted = 0;
+  metrics.onCollect(() => {
+    const used = process.cpuUsage();
+    const seconds = (used.user + used.system) / 1e6;
+    cpu.inc(undefined, Math.max(0, seconds - counted));
+    counted = seconds;
+    rss.set(process.memoryUsage.rss());
+  }, 'process');
+}

@@ -1,0 +1,234 @@
+/** HTTP servers for the Net port: TCP or a private unix socket, bounded requests, orderly close. */
+import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { dirname } from 'node:path';
+import type { HttpReply, HttpRequest, Net } from '../../actors/kernel/ports.ts';
+
+type At = Parameters<Net['serveHttp']>[0];
+type Handler = (req: HttpRequest) => Promise<HttpReply>;
+type Listening = Awaited<ReturnType<Net['serveHttp']>>;
+
+/** A request body beyond this is refused with 413: nothing this node serves takes more. */
+export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
+/** Header limit of the kubelet's servers. */
+const HEADER_BYTES_MAX = 1024 * 1024;
+/** Idle keep-alive time of the modern kubelet's servers. */
+const KEEP_ALIVE_MS = 90_000;
+const CONNECTIONS_MAX = 512;
+/** How long an answer that is being written may go on once the server closes. */
+const CLOSE_GRACE_MS = 500;
+/** `sun_path` holds 108 bytes with its final zero byte. */
+const SOCKET_PATH_BYTES_MAX = 107;
+
+/** See {@link Net.serveHttp}. Bind errors keep their `code` and name address and port, or the socket path. */
+export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
+  const inFlight = new Set<AbortController>();
+  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: 10_000, requestTimeout: 60_000 });
+  server.keepAliveTimeout = KEEP_ALIVE_MS;
+  server.maxConnections = CONNECTIONS_MAX;
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+    const stop = new AbortController();
+    inFlight.add(stop);
+    res.once('close', () => {
+      inFlight.delete(stop);
+      stop.abort(new Error('the client has gone'));
+    });
+    answer(req, res, { handler, signal: stop.signal }).catch(() => res.destroy());
+  });
+  server.on('clientError', (_error, socket) => {
+    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+    else socket.destroy();
+  });
+  const address = 'socketPath' in at ? await listenUnix(server, at) : await listenTcp(server, at);
+  let closing: Promise<void> | undefined;
+  return {
+    address,
+    close() {
+      closing ??= closeServer(server, inFlight);
+      return closing;
+    },
+  };
+}
+
+function closeServer(server: Server, inFlight: Set<AbortController>): Promise<void> {
+  return new Promise((resolve) => {
+    const force = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+    server.close(() => {
+      clearTimeout(force);
+      resolve();
+    });
+    for (const c of inFlight) c.abort(new Error('the server is closing'));
+    server.closeIdleConnections();
+  });
+}
+
+// ---- listening -----------------------------------------------------------------------------------------------------
+
+function listen(server: Server, target: { host: string; port: number } | { path: string }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(target, () => {
+      server.off('error', reject);
+      resolve();
+    });
+  });
+}
+
+async function listenTcp(server: Server, at: { host: string; port: number }): Promise<string> {
+  const shown = at.host.includes(':') ? `[${at.host}]:${at.port}` : `${at.host}:${at.port}`;
+  try {
+    await listen(server, { host: at.host, port: at.port });
+  } catch (error) {
+    throw bindError(shown, error);
+  }
+  const bound = server.address() as AddressInfo;
+  return bound.family === 'IPv6' ? `[${bound.address}]:${bound.port}` : `${bound.address}:${bound.port}`;
+}
+
+async function listenUnix(server: Server, at: { socketPath: string; mode: number }): Promise<string> {
+  const path = at.socketPath;
+  const bytes = Buffer.byteLength(path);
+  if (bytes > SOCKET_PATH_BYTES_MAX) {
+    throw Object.assign(
+      new Error(`cannot listen on ${path}: a unix socket path holds at most ${SOCKET_PATH_BYTES_MAX} bytes, this one has ${bytes}`),
+      {
+        code: 'ENAMETOOLONG',
+      },
+    );
+  }
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await removeStale(path);
+    await listenWithMode(server, path, at.mode);
+  } catch (error) {
+    throw bindError(path, error);
+  }
+  return path;
+}
+
+/** Nobody may connect between bind and chmod, so the socket is born with no more rights than it shall have. */
+async function listenWithMode(server: Server, path: string, mode: number): Promise<void> {
+  const before = process.umask(0o777 & ~mode);
+  let listening: Promise<void>;
+  try {
+    // The bind itself happens inside listen(); only its announcement is asynchronous.
+    listening = listen(server, { path });
+  } finally {
+    process.umask(before);
+  }
+  await listening;
+  await chmod(path, mode);
+}
+
+/** Removes a socket file that nobody answers on. A file that is no socket, or a living server, is an error. */
+async function removeStale(path: string): Promise<void> {
+  const info = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (info === null) return;
+  if (!info.isSocket())
+    throw Object.assign(new Error('a file that is no socket is in the way; remove it or choose another path'), { code: 'EEXIST' });
+  if (await answers(path)) throw Object.assign(new Error('another process is listening on it'), { code: 'EADDRINUSE' });
+  await unlink(path);
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ path });
+    const settle = (alive: boolean) => {
+      socket.destroy();
+      resolve(alive);
+    };
+    socket.once('connect', () => settle(true));
+    // Refused means: no listener. Anything else (a full backlog, no permission) may hide a living server.
+    socket.once('error', (error: NodeJS.ErrnoException) => settle(error.code !== 'ECONNREFUSED' && error.code !== 'ENOENT'));
+  });
+}
+
+function bindError(where: string, error: unknown): Error {
+  const e = error as NodeJS.ErrnoException;
+  const why = e.code === 'EADDRINUSE' && e.syscall === 'listen' ? 'the address is already in use' : e.message;
+  return Object.assign(new Error(`cannot listen on ${where}: ${why}`, { cause: error }), { code: e.code ?? 'EIO' });
+}
+
+// ---- one request ---------------------------------------------------------------------------------------------------
+
+async function answer(req: IncomingMessage, res: ServerResponse, o: { handler: Handler; signal: AbortSignal }): Promise<void> {
+  let reply: HttpReply;
+  try {
+    const parsed = await parse(req, o.signal);
+    reply = 'status' in parsed ? parsed : await o.handler(parsed);
+  } catch (error) {
+    // Handlers report what they can; what arrives here is a defect of ours, so say what it was.
+    reply = { status: 500, body: `internal server error: ${error instanceof Error ? error.message : String(error)}\n` };
+  }
+  await write(res, reply, { headOnly: req.method === 'HEAD', signal: o.signal });
+}
+
+async function parse(req: IncomingMessage, signal: AbortSignal): Promise<HttpRequest | HttpReply> {
+  const raw = req.url ?? '/';
+  const cut = raw.indexOf('?');
+  let path: string;
+  try {
+    path = decodeURIComponent(cut < 0 ? raw : raw.slice(0, cut));
+  } catch {
+    return { status: 400, body: '400: Bad Request\n' };
+  }
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of req.iterator({ destroyOnReturn: false })) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > REQUEST_BYTES_MAX) {
+      return { status: 413, headers: { connection: 'close' }, body: `request body is larger than ${REQUEST_BYTES_MAX} bytes\n` };
+    }
+    chunks.push(bytes);
+  }
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(req.headers)) {
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return {
+    method: req.method ?? 'GET',
+    path,
+    query: new URLSearchParams(cut < 0 ? '' : raw.slice(cut + 1)),
+    headers,
+    body: Buffer.concat(chunks),
+    signal,
+  };
+}
+
+async function write(res: ServerResponse, reply: HttpReply, o: { headOnly: boolean; signal: AbortSignal }): Promise<void> {
+  const headers: Record<string, string> = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' };
+  for (const [name, value] of Object.entries(reply.headers ?? {})) headers[name.toLowerCase()] = value;
+  res.writeHead(reply.status, STATUS_CODES[reply.status], headers);
+  if (o.headOnly) {
+    res.end();
+    return;
+  }
+  if (typeof reply.body === 'string' || reply.body instanceof Uint8Array) {
+    res.end(reply.body);
+    return;
+  }
+  res.flushHeaders();
+  for await (const chunk of reply.body) {
+    if (o.signal.aborted) break;
+    if (!res.write(chunk)) await drained(res, o.signal);
+  }
+  res.end();
+}
+
+function drained(res: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      res.off('drain', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    res.once('drain', done);
+    signal.addEventListener('abort', done, { once: true });
+    if (signal.aborted) done();
+  });
+}

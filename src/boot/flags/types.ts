@@ -1,0 +1,57 @@
+/** What a command-line flag is: the vocabulary of the flag tables. */
+import type { KubeletFlags } from '../../machines/config.ts';
+
+export type FlagType =
+  | 'bool'
+  | 'int'
+  | 'int32'
+  | 'int64'
+  | 'uint64'
+  | 'float'
+  | 'string'
+  /** Made absolute against the working directory; '' stays ''. */
+  | 'path'
+  | 'duration'
+  /** '' is accepted and changes nothing. */
+  | 'ip'
+  /** One address, or a comma-separated dual-stack pair. */
+  | 'nodeIPs'
+  | 'strings'
+  | 'mapStringBool'
+  | 'mapStringString'
+  /** `signal<value,...` */
+  | 'langleMap'
+  /** `Name:value,Name:value2` */
+  | 'colonMultimap'
+  /** One `k=v` per occurrence; commas belong to the value. */
+  | 'noSplitMap'
+  | 'taints'
+  /** `numa:resource=quantity,...` per occurrence, `;` between several. */
+  | 'reservedMemory'
+  /** Like mapStringString, but a bare key means an empty value. */
+  | 'labels'
+  | 'vmodule'
+  /** `true`, `false` or `raw`. */
+  | 'version';
+
+export interface FlagSpec {
+  readonly name: string;
+  readonly type: FlagType;
+  readonly help: string;
+  /** Field of KubeletFlags this flag writes. */
+  readonly flag?: keyof KubeletFlags;
+  /** Path in KubeletConfiguration this flag writes. */
+  readonly cfg?: string;
+  /** One-letter form. */
+  readonly short?: string;
+  /** Hint printed once when the flag is used; the flag keeps working. */
+  readonly deprecated?: string;
+  /** Upstream release that dropped it, or that made it do nothing: accepted, does nothing, says so. */
+  readonly removed?: string;
+  /** Of a removed flag: any other value asks for something (often a protection) that must not be ignored, so it is a start error. */
+  readonly onlyValue?: string;
+  /** Our own, listed apart in --help. */
+  readonly own?: true;
+  /** Shown in help when neither `flag` nor `cfg` gives it. */
+  readonly shownDefault?: string;
+}

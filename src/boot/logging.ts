@@ -1,0 +1,61 @@
+/** Logs: pino behind the Logger port. `text` is the kubelet's line format, `json` is pino's; secrets never come out. */
+import pino from 'pino';
+import type { Logger } from '../actors/kernel/ports.ts';
+import type { LoggingConfig } from '../machines/config.ts';
+
+/** Fields whose values are secrets, at the top of a line and one and two levels down. */
+const SECRET_FIELDS = ['env', 'envs', 'auth', 'authorization', 'token', 'password', 'secret', 'headers', 'staticPodURLHeader'] as const;
+const REDACTED = '<masked>';
+const REDACT_PATHS = SECRET_FIELDS.flatMap((f) => [f, `*.${f}`, `*.*.${f}`]);
+
+/** From this verbosity on, debug lines are written too. */
+const DEBUG_VERBOSITY = 4;
+
+export interface LogSink {
+  write(line: string): void;
+}
+
+/** One logger per node; there is no global one. Lines are written at once. */
+export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'>, sink: LogSink): Logger {
+  const destination = config.format === 'json' ? sink : { write: (line: string) => sink.write(toText(line)) };
+  return pino(
+    {
+      level: config.verbosity >= DEBUG_VERBOSITY ? 'debug' : 'info',
+      base: null,
+      redact: { paths: REDACT_PATHS, censor: REDACTED },
+      timestamp: () => `,"ts":${Date.now()}`,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: errorText, error: errorText },
+    },
+    destination,
+  );
+}
+
+function errorText(error: unknown): unknown {
+  return error instanceof Error ? error.message : error;
+}
+
+const LETTERS: Readonly<Record<string, string>> = { debug: 'I', info: 'I', warn: 'W', error: 'E', fatal: 'F' };
+
+/** `I1121 04:01:02.123000 path] msg key=value`: the actor's path stands where a program's file would. */
+function toText(line: string): string {
+  const record: unknown = JSON.parse(line);
+  if (typeof record !== 'object' || record === null) return line;
+  const { level, ts, actor, msg, ...rest } = Object.fromEntries(Object.entries(record));
+  const letter = LETTERS[String(level)] ?? 'I';
+  const fields = Object.entries(rest).map(([key, value]) => ` ${key}=${fieldText(value)}`);
+  return `${letter}${stamp(Number(ts))} ${typeof actor === 'string' ? actor : 'boot'}] ${String(msg ?? '')}${fields.join('')}\n`;
+}
+
+function fieldText(value: unknown): string {
+  if (typeof value === 'string') return /^[^\s"=]+$/.test(value) ? value : JSON.stringify(value);
+  return JSON.stringify(value) ?? 'undefined';
+}
+
+/** Local time, as klog prints it; the clock gives milliseconds, the last three digits are zero. */
+function stamp(ms: number): string {
+  const d = new Date(ms);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const time = `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}.${String(d.getMilliseconds()).padStart(3, '0')}000`;
+  return `${two(d.getMonth() + 1)}${two(d.getDate())} ${time}`;
+}

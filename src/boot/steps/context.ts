@@ -1,0 +1,104 @@
+/** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
+import type { Logger, Ports } from '../../actors/kernel/ports.ts';
+import type { Registry } from '../../actors/kernel/types.ts';
+import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
+import type { LoadedConfig } from '../config/load.ts';
+import type { Problem } from '../errors.ts';
+import type { ParsedFlags } from '../flags/parse.ts';
+import type { Libc } from '../process/libc.ts';
+import type { FileLock } from '../process/lock.ts';
+import type { Notify } from '../process/notify.ts';
+
+/** The process as the boot sees it; `process` in production. */
+export interface BootIo {
+  stdout: { write(text: string): unknown };
+  stderr: { write(text: string): unknown };
+  cwd: string;
+  pid: number;
+  uid: number;
+  /** Ends the process at once; for a second signal and for failures outside the tree. */
+  exit(code: number): void;
+  /** Listens for SIGINT, SIGTERM, uncaughtException, unhandledRejection. */
+  on(name: ProcessEvent, fn: (detail: unknown) => void): Disposable;
+}
+export type ProcessEvent = 'SIGINT' | 'SIGTERM' | 'uncaughtException' | 'unhandledRejection';
+
+/** Shape of the kernel's Heartbeat. */
+export interface HeartbeatSource {
+  readonly shared: SharedArrayBuffer;
+  pulse(monoMs: number): void;
+}
+/** What the boot needs of a node; `Node` of src/actors/node.ts is one. */
+export interface BootNode {
+  start(): Promise<void>;
+  stop(): Promise<void>;
+  recorder(): string[];
+  readonly tree: {
+    readonly registry: Registry;
+    readonly failed: Promise<Error>;
+    /** Absent: the boot beats its own, and a stall is reported without an actor's path. */
+    readonly heartbeat?: HeartbeatSource;
+  };
+}
+export interface PortsInput {
+  log: Logger;
+  notify: Notify;
+}
+/** The parts given from outside the boot, so that it can be tested with others. */
+export interface Wiring {
+  createPorts(config: NodeConfig, input: PortsInput): Ports | Promise<Ports>;
+  createNode(config: NodeConfig, ports: Ports, o: { build: BuildInfo }): BootNode | Promise<BootNode>;
+}
+export interface BuildInfo {
+  major: string;
+  minor: string;
+  gitVersion: string;
+  gitCommit: string;
+  buildDate: string;
+  platform: string;
+}
+
+/** Filled in step by step; {@link need} reads what an earlier step must have left. */
+export interface BootState {
+  parsed?: ParsedFlags;
+  loaded?: LoadedConfig;
+  gates?: FeatureGates;
+  gateWarnings?: readonly string[];
+  nodeConfig?: NodeConfig;
+  log?: Logger;
+  lock?: FileLock;
+  notify?: Notify;
+  ports?: Ports;
+  node?: BootNode;
+}
+
+export interface BootContext {
+  readonly argv: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly io: BootIo;
+  readonly wiring: Wiring;
+  readonly state: BootState;
+  /** Everything wrong with flags and configuration; one step refuses the start with all of it. */
+  readonly problems: Problem[];
+  /** One line each once there is a log. */
+  readonly remarks: { level: 'info' | 'warn'; text: string }[];
+  /** Aborted with a reason when the process shall end: a signal or lock contention. */
+  readonly ending: AbortController;
+  /** Undone in reverse order when the boot ends, whatever the way. */
+  readonly cleanup: DisposableStack;
+  libc(): Libc;
+}
+
+/** Undefined = go on with the next step. */
+export type Outcome = { exit: number } | undefined;
+
+export interface Step {
+  readonly name: string;
+  run(ctx: BootContext): Outcome | Promise<Outcome>;
+}
+
+export function need<K extends keyof BootState>(ctx: BootContext, key: K): NonNullable<BootState[K]> {
+  const value = ctx.state[key];
+  if (value === undefined || value === null) throw new Error(`boot steps are out of order: ${key} is not there yet`);
+  return value;
+}

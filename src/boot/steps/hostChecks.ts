@@ -1,0 +1,77 @@
+/** Steps that look at the host and refuse it where the configuration says so: swap, cgroup version, taken ports. */
+import { access, readFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { codeOf, messageOf, type Problem, StartError } from '../errors.ts';
+import { need, type Step } from './context.ts';
+
+const SWAPS = '/proc/swaps';
+/** Exists at the root of a cgroup v2 hierarchy only. */
+const CGROUP_V2 = '/sys/fs/cgroup/cgroup.controllers';
+
+export const checkSwap: Step = {
+  name: 'check swap',
+  async run(ctx) {
+    if (!need(ctx, 'loaded').config.failSwapOn) return undefined;
+    let text: string;
+    try {
+      text = await readFile(SWAPS, 'utf8');
+    } catch (error) {
+      need(ctx, 'log').warn({ err: messageOf(error) }, `${SWAPS} cannot be read; assuming that swap is off`);
+      return undefined;
+    }
+    const areas = text.trim().split('\n').slice(1);
+    if (areas.length === 0) return undefined;
+    const names = areas.map((line) => line.split(/\s+/)[0] ?? line).join(', ');
+    throw new StartError('this host is not accepted', [
+      { where: 'failSwapOn (--fail-swap-on)', what: `swap is on (${names}); turn it off, or set the field to false` },
+    ]);
+  },
+};
+
+export const checkCgroupVersion: Step = {
+  name: 'check the cgroup version',
+  async run(ctx) {
+    if (!need(ctx, 'loaded').config.failCgroupV1) return undefined;
+    try {
+      await access(CGROUP_V2);
+      return undefined;
+    } catch {
+      throw new StartError('this host is not accepted', [
+        { where: 'failCgroupV1', what: 'this host does not use cgroup v2; set the field to false to run on it' },
+      ]);
+    }
+  },
+};
+
+/**
+ * Tries the ports this node is going to listen on. A taken read-only port ends the start, as a listener's failure does
+ * in the reference; a taken healthz port is said and tried again by its server for ever.
+ */
+export const checkPorts: Step = {
+  name: 'check that ports are free',
+  async run(ctx) {
+    const { config } = need(ctx, 'nodeConfig');
+    const healthz = await tryPort(config.healthzBindAddress, config.healthzPort, 'healthzPort (--healthz-port)');
+    if (healthz !== undefined) need(ctx, 'log').error({}, `${healthz.where}: ${healthz.what}; it is tried again until it is free`);
+    const readOnly = await tryPort(config.address, config.readOnlyPort, 'readOnlyPort (--read-only-port)');
+    if (readOnly !== undefined) throw new StartError('a port cannot be listened on', [readOnly]);
+    return undefined;
+  },
+};
+
+async function tryPort(host: string, port: number, where: string): Promise<Problem | undefined> {
+  if (port === 0) return undefined;
+  const server = createServer();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port, exclusive: true }, resolve);
+    });
+    return undefined;
+  } catch (error) {
+    const why = codeOf(error) === 'EADDRINUSE' ? 'another process listens there already' : messageOf(error);
+    return { where, what: `${host}:${port}: ${why}; choose another port, or 0 for none` };
+  } finally {
+    await new Promise<void>((resolve) => server.close(() => resolve()));
+  }
+}

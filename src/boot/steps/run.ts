@@ -1,0 +1,152 @@
+/** Steps that bring the node up, tell the init system, keep watch and wait for the end. */
+import { realpathSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Heartbeat } from '../../actors/kernel/watchdog.ts';
+import { EXIT, messageOf } from '../errors.ts';
+import { releaseStartPages } from '../process/memory.ts';
+import { watchdogIntervalMs } from '../process/notify.ts';
+import { STALL_LIMIT_MS, watchForStalls } from '../process/watchdogThread.ts';
+import { versionInfo } from '../version.ts';
+import { type BootContext, type BuildInfo, need, type Outcome, type Step } from './context.ts';
+
+/** An orderly stop that takes longer is abandoned; containers are not touched either way. */
+const STOP_LIMIT_MS = 20_000;
+/** The tree is asked this often per stall limit whether it still turns. */
+const PULSES_PER_LIMIT = 10;
+/** By then a hundred pods were started or adopted. */
+const START_SETTLES_MS = 30_000;
+/** What rare work touched meanwhile goes again. */
+const RELEASE_EVERY_MS = 600_000;
+
+export const createDependencies: Step = {
+  name: 'create dependencies',
+  async run(ctx) {
+    ctx.state.ports = await ctx.wiring.createPorts(need(ctx, 'nodeConfig'), { log: need(ctx, 'log'), notify: need(ctx, 'notify') });
+    return undefined;
+  },
+};
+
+export const createTheNode: Step = {
+  name: 'create the node',
+  async run(ctx) {
+    ctx.state.node = await ctx.wiring.createNode(need(ctx, 'nodeConfig'), need(ctx, 'ports'), { build: buildInfo() });
+    return undefined;
+  },
+};
+
+function buildInfo(): BuildInfo {
+  const info = versionInfo();
+  const text = (key: string): string => info[key] ?? '';
+  return {
+    major: text('major'),
+    minor: text('minor'),
+    gitVersion: text('gitVersion'),
+    gitCommit: '',
+    buildDate: '',
+    platform: text('platform'),
+  };
+}
+
+/** Servers and healthz are children of the tree: they listen once this has happened. */
+export const startTheNode: Step = {
+  name: 'start the node',
+  async run(ctx) {
+    const node = need(ctx, 'node');
+    const started = node.start().then(
+      () => 'started' as const,
+      (error: unknown) => ({ failed: error }),
+    );
+    const result = await Promise.race([started, ended(ctx).then(() => 'ended' as const)]);
+    if (result === 'started') return undefined;
+    if (result === 'ended') return stopTheNode(ctx);
+    need(ctx, 'log').error({ err: messageOf(result.failed) }, `the tree did not start; exiting with code ${EXIT.internal}`);
+    dumpRecorder(ctx);
+    return { exit: EXIT.internal };
+  },
+};
+
+/** Told once the servers were started; it does not mean that the runtime answers (trap 17). */
+export const tellReady: Step = {
+  name: 'tell the init system that we are ready',
+  run(ctx) {
+    tell(ctx, 'READY=1');
+    return undefined;
+  },
+};
+
+function tell(ctx: BootContext, state: string): void {
+  try {
+    need(ctx, 'notify')(state);
+  } catch (error) {
+    need(ctx, 'log').warn({ err: messageOf(error), state }, 'the init system could not be told');
+  }
+}
+
+/** systemd's watchdog where it asks for one, else our own thread. */
+export const keepWatch: Step = {
+  name: 'keep watch over the main thread',
+  run(ctx) {
+    const interval = need(ctx, 'gates').enabled('SystemdWatchdog') ? watchdogIntervalMs(ctx.env, ctx.io.pid) : undefined;
+    if (interval !== undefined) {
+      every(ctx, interval, () => tell(ctx, 'WATCHDOG=1'));
+      return undefined;
+    }
+    const heartbeat = need(ctx, 'node').tree.heartbeat ?? new Heartbeat();
+    const clock = need(ctx, 'ports').clock;
+    every(ctx, STALL_LIMIT_MS / PULSES_PER_LIMIT, () => heartbeat.pulse(clock.monoMs()));
+    ctx.cleanup.use(watchForStalls({ shared: heartbeat.shared }));
+    return undefined;
+  },
+};
+
+function every(ctx: BootContext, ms: number, fn: () => void): void {
+  // Not unref'd: this is also what keeps the event loop alive while every actor waits.
+  const timer = setInterval(fn, ms);
+  ctx.cleanup.defer(() => clearInterval(timer));
+}
+
+/** Once the start is over, and then now and again; see `process/memory.ts`. */
+export const giveBackStartPages: Step = {
+  name: 'give back what only the start needed',
+  run(ctx) {
+    const program = realpathSync(process.execPath);
+    const first = setTimeout(() => releaseStartPages(program), START_SETTLES_MS);
+    first.unref();
+    ctx.cleanup.defer(() => clearTimeout(first));
+    every(ctx, RELEASE_EVERY_MS, () => releaseStartPages(program));
+    return undefined;
+  },
+};
+
+export const serve: Step = {
+  name: 'serve until told to end',
+  async run(ctx) {
+    const failed = need(ctx, 'node').tree.failed;
+    const result = await Promise.race([failed, ended(ctx)]);
+    if (result === undefined) return stopTheNode(ctx);
+    need(ctx, 'log').error({ err: messageOf(result) }, `the tree failed; exiting with code ${EXIT.internal}, containers are left running`);
+    dumpRecorder(ctx);
+    return { exit: EXIT.internal };
+  },
+};
+
+export async function stopTheNode(ctx: BootContext): Promise<Outcome> {
+  const log = need(ctx, 'log');
+  const limit = new AbortController();
+  const late = sleep(STOP_LIMIT_MS, 'late' as const, { signal: limit.signal }).catch(() => 'cancelled' as const);
+  const how = await Promise.race([need(ctx, 'node').stop(), late]);
+  limit.abort();
+  if (how === 'late') log.warn({}, `the tree did not stop within ${STOP_LIMIT_MS} ms; it is abandoned`);
+  log.info({}, 'stopped; containers are left running');
+  return { exit: EXIT.ok };
+}
+
+function dumpRecorder(ctx: BootContext): void {
+  for (const line of need(ctx, 'node').recorder()) ctx.io.stderr.write(`${line}\n`);
+}
+
+export function ended(ctx: BootContext): Promise<undefined> {
+  const { signal } = ctx.ending;
+  if (signal.aborted) return Promise.resolve(undefined);
+  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(undefined), { once: true }));
+}

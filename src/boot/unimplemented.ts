@@ -1,0 +1,277 @@
+/**
+ * What this node reads and checks but does not do yet. A value that differs from the default is said in one line at
+ * start; where ignoring it would take a protection away from somebody who asked for it, the start is refused.
+ */
+
+import { defaultKubeletConfiguration, defaultKubeletFlags, withLegacyDefaults } from '../machines/config/defaults.ts';
+import { KUBELET_GATES } from '../machines/config/gateTable.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../machines/config.ts';
+import { getPath } from './config/paths.ts';
+import type { Problem } from './errors.ts';
+import { flagHint } from './flags/table.ts';
+
+interface Entry {
+  /** Configuration path, or `--` and the name of a command-line flag. */
+  readonly path: string;
+  readonly why: string;
+  /** A start error instead of a line. */
+  readonly refuse?: boolean;
+  /** Concerns the HTTPS server: with `enableServer: false` it asks for nothing. */
+  readonly server?: boolean;
+}
+
+const CLUSTER = 'it concerns membership in a cluster, which is not there yet';
+const SERVER = 'the HTTPS server is not there yet and nothing listens on its port';
+const SERVER_SECURITY = `${SERVER}, so what this protects does not exist; --enable-server=false says that no server is wanted`;
+const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
+const EVICTION = 'eviction is not there yet: nothing is evicted at these thresholds';
+const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
+const ROTATION = 'container log rotation is not there yet: logs grow';
+const MANAGERS = 'the CPU, memory and topology managers are not there yet';
+const VOLUMES = 'volume plugins are not there yet';
+const SHUTDOWN = 'graceful node shutdown is not there yet';
+
+const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
+const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why, refuse: true }));
+
+export const UNIMPLEMENTED: readonly Entry[] = [
+  ...refused('membership in a cluster is not there yet; leave the flag out to run in standalone mode', '--kubeconfig'),
+  ...refused('fault injection is not there yet', '--actorlet-fault-injection'),
+  ...lines(
+    CLUSTER,
+    '--bootstrap-kubeconfig',
+    '--cert-dir',
+    '--node-labels',
+    '--register-schedulable',
+    '--cloud-provider',
+    '--cloud-config',
+  ),
+  ...lines(CGROUPS, '--runtime-cgroups'),
+  ...lines(IMAGE_GC, '--pod-infra-container-image'),
+  ...lines(
+    'credential provider plugins are not there yet: private images cannot be pulled through them',
+    '--image-credential-provider-config',
+    '--image-credential-provider-bin-dir',
+  ),
+  ...lines(VOLUMES, '--experimental-mounter-path'),
+  ...lines(EVICTION, '--experimental-allocatable-ignore-eviction'),
+
+  ...[
+    ...refused(
+      SERVER_SECURITY,
+      'authentication.x509.clientCAFile',
+      'tlsCertFile',
+      'tlsPrivateKeyFile',
+      'tlsCipherSuites',
+      'tlsMinVersion',
+      'serverTLSBootstrap',
+    ),
+    ...lines(
+      SERVER,
+      'port',
+      'authentication.webhook.enabled',
+      'authentication.webhook.cacheTTL',
+      'authentication.anonymous.enabled',
+      'authorization.mode',
+      'authorization.webhook.cacheAuthorizedTTL',
+      'authorization.webhook.cacheUnauthorizedTTL',
+      'enableDebuggingHandlers',
+      'enableContentionProfiling',
+      'streamingConnectionIdleTimeout',
+      'enableSystemLogHandler',
+      'enableSystemLogQuery',
+      'enableProfilingHandler',
+      'enableDebugFlagsHandler',
+    ),
+  ].map((e) => ({ ...e, server: true })),
+  ...refused(
+    'checking of pull credentials against images already present is not there yet',
+    'imagePullCredentialsVerificationPolicy',
+    'preloadedImagesVerificationAllowlist',
+  ),
+  ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
+  ...lines(
+    CLUSTER,
+    'rotateCertificates',
+    'eventRecordQPS',
+    'eventBurst',
+    'nodeStatusUpdateFrequency',
+    'nodeStatusReportFrequency',
+    'nodeLeaseDurationSeconds',
+    'nodeStatusMaxImages',
+    'contentType',
+    'kubeAPIQPS',
+    'kubeAPIBurst',
+    'providerID',
+    'registerWithTaints',
+    'registerNode',
+    'configMapAndSecretChangeDetectionStrategy',
+  ),
+  ...lines(
+    CGROUPS,
+    'kubeletCgroups',
+    'systemCgroups',
+    'cgroupRoot',
+    'cgroupsPerQOS',
+    'cgroupDriver',
+    'singleProcessOOMKill',
+    'qosReserved',
+    'systemReserved',
+    'kubeReserved',
+    'systemReservedCgroup',
+    'kubeReservedCgroup',
+    'enforceNodeAllocatable',
+    'memorySwap.swapBehavior',
+    'memoryThrottlingFactor',
+  ),
+  ...lines(
+    MANAGERS,
+    'cpuManagerPolicy',
+    'cpuManagerPolicyOptions',
+    'cpuManagerReconcilePeriod',
+    'memoryManagerPolicy',
+    'reservedMemory',
+    'reservedSystemCPUs',
+    'topologyManagerPolicy',
+    'topologyManagerScope',
+    'topologyManagerPolicyOptions',
+  ),
+  ...lines(IMAGE_GC, 'imageMinimumGCAge', 'imageMaximumGCAge', 'imageGCHighThresholdPercent', 'imageGCLowThresholdPercent'),
+  ...lines(
+    EVICTION,
+    'evictionHard',
+    'evictionSoft',
+    'evictionSoftGracePeriod',
+    'evictionPressureTransitionPeriod',
+    'evictionMaxPodGracePeriod',
+    'evictionMinimumReclaim',
+    'mergeDefaultEvictionSettings',
+    'kernelMemcgNotification',
+  ),
+  ...lines(ROTATION, 'containerLogMaxSize', 'containerLogMaxFiles', 'containerLogMaxWorkers', 'containerLogMonitorInterval'),
+  ...lines(VOLUMES, 'volumeStatsAggPeriod', 'volumePluginDir', 'enableControllerAttachDetach', 'localStorageCapacityIsolation'),
+  ...lines(SHUTDOWN, 'shutdownGracePeriod', 'shutdownGracePeriodCriticalPods', 'shutdownGracePeriodByPodPriority'),
+  ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
+  ...lines('the node keeps no iptables chains', 'makeIPTablesUtilChains', 'iptablesMasqueradeBit', 'iptablesDropBit'),
+  ...lines('the node changes no kernel settings and does not check them', 'protectKernelDefaults'),
+  ...lines('a pod may set the safe sysctls only: one that sets another is refused', 'allowedUnsafeSysctls'),
+  ...lines('user namespaces are not there yet: a pod that asks for one is refused', 'userNamespaces.idsPerPod'),
+  ...lines('the number of pods is limited by maxPods only', 'podsPerCore'),
+  ...lines('no metric is hidden', 'showHiddenMetricsForVersion'),
+  ...lines('tracing is not there yet', 'tracing.endpoint', 'tracing.samplingRatePerMillion'),
+  ...lines('verbosity per file is not there yet', 'logging.vmodule'),
+  ...lines(
+    'every line is written to stderr at once',
+    'logging.flushFrequency',
+    'logging.options.text.splitStream',
+    'logging.options.text.infoBufferSize',
+    'logging.options.json.splitStream',
+    'logging.options.json.infoBufferSize',
+  ),
+];
+
+/** Configuration paths this node acts on. Together with the table above they are all there are (a test says so). */
+export const HONOURED: readonly string[] = [
+  'enableServer',
+  'staticPodPath',
+  'podLogsDir',
+  'syncFrequency',
+  'fileCheckFrequency',
+  'httpCheckFrequency',
+  'staticPodURL',
+  'staticPodURLHeader',
+  'address',
+  'readOnlyPort',
+  'registryPullQPS',
+  'registryBurst',
+  'healthzPort',
+  'healthzBindAddress',
+  'oomScoreAdj',
+  'clusterDomain',
+  'clusterDNS',
+  'runtimeRequestTimeout',
+  'maxPods',
+  'resolvConf',
+  'runOnce',
+  'cpuCFSQuota',
+  'cpuCFSQuotaPeriod',
+  'maxOpenFiles',
+  'serializeImagePulls',
+  'maxParallelImagePulls',
+  'featureGates',
+  'failSwapOn',
+  'failCgroupV1',
+  'logging.format',
+  'logging.verbosity',
+  'seccompDefault',
+  'containerRuntimeEndpoint',
+  'imageServiceEndpoint',
+  'crashLoopBackOff.maxContainerRestartPeriod',
+];
+
+/** Field of KubeletFlags behind a `--name` entry. */
+const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
+  '--kubeconfig': 'kubeconfig',
+  '--actorlet-fault-injection': 'faultInjection',
+  '--bootstrap-kubeconfig': 'bootstrapKubeconfig',
+  '--cert-dir': 'certDir',
+  '--node-labels': 'nodeLabels',
+  '--register-schedulable': 'registerSchedulable',
+  '--cloud-provider': 'cloudProvider',
+  '--cloud-config': 'cloudConfig',
+  '--runtime-cgroups': 'runtimeCgroups',
+  '--pod-infra-container-image': 'podInfraContainerImage',
+  '--image-credential-provider-config': 'imageCredentialProviderConfig',
+  '--image-credential-provider-bin-dir': 'imageCredentialProviderBinDir',
+  '--experimental-mounter-path': 'experimentalMounterPath',
+  '--experimental-allocatable-ignore-eviction': 'experimentalAllocatableIgnoreEviction',
+};
+
+/** Gates of the kubelet that change what this node does, or what it accepts. */
+const HONOURED_GATES: readonly string[] = [
+  'CustomCPUCFSQuotaPeriod',
+  'KubeletCrashLoopBackOffMax',
+  'LoggingAlphaOptions',
+  'NodeLogQuery',
+  'QOSReserved',
+  'ReduceDefaultCrashLoopBackOffDecay',
+  'RotateKubeletServerCertificate',
+  'GracefulNodeShutdown',
+  'GracefulNodeShutdownBasedOnPodPriority',
+  'ImageMaximumGCAge',
+  'SystemdWatchdog',
+];
+/** Turning these on asks for a protection that is not there yet. */
+const REFUSED_GATES: readonly string[] = ['KubeletEnsureSecretPulledImages'];
+
+/** Lines to log and reasons to refuse the start. */
+export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): { refusals: Problem[]; lines: Problem[] } {
+  const plain = defaultKubeletConfiguration();
+  // With a file the legacy overlay does not apply, so "default" means something else.
+  const defaults = flags.config === '' ? withLegacyDefaults(plain) : plain;
+  const flagDefaults = defaultKubeletFlags();
+  const refusals: Problem[] = [];
+  const out: Problem[] = [];
+  for (const entry of UNIMPLEMENTED) {
+    if (entry.server && !config.enableServer) continue;
+    const field = FLAG_FIELDS[entry.path];
+    const [value, initial] =
+      field === undefined ? [getPath(config, entry.path), getPath(defaults, entry.path)] : [flags[field], flagDefaults[field]];
+    if (sameJson(value, initial)) continue;
+    const problem = { where: `${entry.path}${flagHint(entry.path)}`, what: entry.why };
+    (entry.refuse ? refusals : out).push(problem);
+  }
+  for (const [name, value] of Object.entries(config.featureGates)) {
+    const spec = KUBELET_GATES[name];
+    if (spec === undefined || value === spec.default || HONOURED_GATES.includes(name)) continue;
+    const problem = { where: `featureGates.${name}${flagHint('featureGates')}`, what: `what ${name}=${value} asks for is not there yet` };
+    (REFUSED_GATES.includes(name) ? refusals : out).push(problem);
+  }
+  if (config.enableServer)
+    out.push({ where: 'enableServer (--enable-server)', what: `${SERVER} ${config.port}: it would need authentication` });
+  return { refusals, lines: out };
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
+}

@@ -1,0 +1,177 @@
+/** `actorctl sim`: runs seeds of the deterministic simulation, in this process or in several; shows the first failures in full. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import {
+  addTotals,
+  emptyTotals,
+  failureReport,
+  realMs,
+  reproduction,
+  runSim,
+  type SimOptions,
+  shrink,
+  summary,
+  type Totals,
+  totalsOf,
+} from '../../sim/index.ts';
+import { CtlError, EXIT } from '../client.ts';
+import type { CtlIo } from '../io.ts';
+
+export interface SimArgs {
+  seed: number | undefined;
+  seeds: number;
+  minutes: number;
+  pods: number;
+  nodes: number;
+  jobs: number;
+  /** Runs spent on making a failing schedule small; 0: none. */
+  shrink: number;
+  tail: number;
+  edges: boolean;
+  json: boolean;
+  /** For the processes of `--jobs`: one JSON line a seed, no reports. */
+  lines: boolean;
+}
+/** Failures shown in full; more of them say the same. */
+const REPORTS_MAX = 3;
+
+interface SeedLine {
+  seed: number;
+  hash: string;
+  claim: string | null;
+  what: string;
+  totals: Totals;
+}
+
+export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
+  check(args);
+  // A fresh range each time it is not told otherwise; every report names its seed.
+  const first = args.seed ?? 1 + (Math.floor(io.nowMs() / 1_000) % 1_000_000_000);
+  const total = emptyTotals();
+  const failed: SeedLine[] = [];
+  const began = realMs();
+  const progress = meter(io, args.seeds);
+  const take = (line: SeedLine): void => {
+    addTotals(total, line.totals);
+    if (line.claim !== null) failed.push(line);
+    if (args.lines) io.out(`${JSON.stringify(line)}\n`);
+    else progress(total.runs, failed.length);
+  };
+  if (!args.lines && !args.json) io.out(`seeds ${first} to ${first + args.seeds - 1}\n`);
+  if (args.jobs > 1 && args.seeds > 1) await inProcesses(io, { ...args, seed: first }, take);
+  else for (let seed = first; seed < first + args.seeds && !io.signal.aborted; seed++) take(await oneSeed(optionsOf(args, seed)));
+  if (args.lines) return EXIT.ok;
+  progress(-1, failed.length);
+  const wallMs = realMs() - began;
+  if (args.json)
+    io.out(`${JSON.stringify({ first, ...total, wallMs, failures: failed.map(({ seed, claim, what }) => ({ seed, claim, what })) })}\n`);
+  else {
+    for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, optionsOf(args, seed), args);
+    for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.claim}: ${f.what}\n`);
+    io.out(`${summary(total, { wallMs, edges: args.edges }).join('\n')}\n`);
+  }
+  return failed.length > 0 || io.signal.aborted ? EXIT.no : EXIT.ok;
+}
+
+function check(args: SimArgs): void {
+  const whole = (name: 'seeds' | 'pods' | 'nodes' | 'jobs', min: number, max: number): void => {
+    const value = args[name];
+    if (!Number.isInteger(value) || value < min || value > max) {
+      throw new CtlError(EXIT.usage, `--${name} takes a whole number from ${min} to ${max}.`);
+    }
+  };
+  whole('seeds', 1, 1_000_000);
+  whole('pods', 0, 100);
+  whole('nodes', 1, 8);
+  whole('jobs', 1, 256);
+  if (!(args.minutes > 0 && args.minutes <= 10_000)) throw new CtlError(EXIT.usage, '--minutes takes a number above 0, at most 10000.');
+  if (args.seed !== undefined && !Number.isSafeInteger(args.seed)) throw new CtlError(EXIT.usage, '--seed takes a whole number.');
+}
+
+function optionsOf(args: SimArgs, seed: number): SimOptions & { seed: number } {
+  return { seed, minutes: args.minutes, pods: args.pods, nodes: args.nodes };
+}
+
+async function oneSeed(o: SimOptions): Promise<SeedLine> {
+  const began = realMs();
+  const r = await runSim(o);
+  return {
+    seed: r.options.seed,
+    hash: r.hash,
+    claim: r.violation?.claim ?? null,
+    what: r.violation?.what ?? '',
+    totals: totalsOf(r, realMs() - began),
+  };
+}
+
+async function report(io: CtlIo, o: SimOptions, args: SimArgs): Promise<void> {
+  const whole = await runSim(o);
+  if (whole.violation === null) {
+    io.out(`seed ${o.seed} failed once and passed when repeated: the run is not deterministic. ${reproduction(whole.options)}\n`);
+    return;
+  }
+  const small =
+    args.shrink > 0
+      ? await shrink(o, whole, {
+          runsMax: args.shrink,
+          cancelled: () => io.signal.aborted,
+          on: (left, runs) =>
+            io.columns > 0 ? io.err(`\rshrinking: ${left} of ${whole.schedule.length} left, ${runs} runs   `) : undefined,
+        })
+      : { result: whole, runs: 0 };
+  if (io.columns > 0) io.err('\r');
+  const lines = failureReport(small.result, { drawn: whole.schedule.length, shrinkRuns: small.runs, tailLines: args.tail });
+  io.out(`${lines.join('\n')}\n`);
+}
+
+/** A bar on a terminal, a line now and then elsewhere. */
+function meter(io: CtlIo, seeds: number): (done: number, failed: number) => void {
+  const began = realMs();
+  let saidAt = began;
+  return (done, failed) => {
+    const now = realMs();
+    if (done < 0) {
+      if (io.columns > 0) io.err('\r\u001b[K');
+      return;
+    }
+    if (io.columns > 0) {
+      const width = 30;
+      const full = Math.round((done / seeds) * width);
+      const leftS = Math.round((((now - began) / done) * (seeds - done)) / 1_000);
+      io.err(`\r[${'#'.repeat(full)}${'.'.repeat(width - full)}] ${done}/${seeds}, ${failed} failed, ${leftS} s left\u001b[K`);
+    } else if (now - saidAt > 30_000) {
+      saidAt = now;
+      io.err(`${done}/${seeds} runs, ${failed} failed\n`);
+    }
+  };
+}
+
+async function inProcesses(io: CtlIo, args: SimArgs & { seed: number }, take: (line: SeedLine) => void): Promise<void> {
+  const share = Math.ceil(args.seeds / args.jobs);
+  const parts = Array.from({ length: args.jobs }, (_, i) => ({
+    seed: args.seed + i * share,
+    seeds: Math.min(share, args.seeds - i * share),
+  }));
+  await Promise.all(parts.filter((p) => p.seeds > 0).map((part) => oneProcess(io, { ...args, ...part }, take)));
+}
+
+function oneProcess(io: CtlIo, args: SimArgs & { seed: number }, take: (line: SeedLine) => void): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const flags = ['seed', 'seeds', 'minutes', 'pods', 'nodes'] as const;
+    const argv = [process.argv[1] ?? '', 'sim', '--lines', ...flags.map((f) => `--${f}=${args[f]}`)];
+    const child = spawn(process.execPath, [...process.execArgv, ...argv], { stdio: ['ignore', 'pipe', 'inherit'], signal: io.signal });
+    let seen = 0;
+    createInterface({ input: child.stdout }).on('line', (text) => {
+      seen += 1;
+      take(JSON.parse(text) as SeedLine);
+    });
+    child.on('error', (error) => (io.signal.aborted ? resolve() : reject(error)));
+    child.on('close', (code) => {
+      if (io.signal.aborted || (code === 0 && seen === args.seeds)) resolve();
+      else
+        reject(
+          new CtlError(EXIT.failed, `the process for seeds from ${args.seed} ended with ${code} after ${seen} of ${args.seeds} seeds.`),
+        );
+    });
+  });
+}

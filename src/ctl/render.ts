@@ -1,0 +1,47 @@
+/** The daemon's JSON answers as text. Pure. */
+import type { PodSummary } from '../machines/podSummary.ts';
+import type { RecordedEvent } from '../machines/protocol.ts';
+import { shortDuration } from '../machines/text/duration.ts';
+import { renderTable } from '../machines/text/table.ts';
+
+export interface TextOptions {
+  /** Terminal width, lines are cut to it; 0 = do not cut. */
+  widthMax: number;
+}
+
+export function renderPods(pods: readonly PodSummary[], o: TextOptions): string[] {
+  if (pods.length === 0) return ['No pods on this node.'];
+  const rows = pods.map((p) => [
+    p.namespace,
+    p.name,
+    `${p.ready}/${p.containers}`,
+    p.rejected ? 'Refused' : p.phase,
+    String(p.restarts),
+    shortDuration(p.ageMs),
+    p.workerState === '' ? p.worker : p.workerState,
+    [p.reason, p.message].filter((s) => s !== '').join(': '),
+  ]);
+  return renderTable(['NAMESPACE', 'NAME', 'READY', 'PHASE', 'RESTARTS', 'AGE', 'WORKER', 'REASON'], rows, o);
+}
+
+export function renderEvents(events: readonly RecordedEvent[], nowMs: number, o: TextOptions): string[] {
+  if (events.length === 0) return ['No events.'];
+  const rows = events.map((e) => [
+    shortDuration(nowMs - e.atMs),
+    String(e.count),
+    e.type,
+    e.reason,
+    e.pod === undefined ? '(node)' : `${e.pod.namespace}/${e.pod.name}`,
+    e.message,
+  ]);
+  return renderTable(['LAST SEEN', 'COUNT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], rows, o);
+}
+
+const RED = '\u001b[31m';
+const OFF = '\u001b[0m';
+const BAD = /^\[-\]| (restarting|failed|parked|quarantined|stopped)( |$)| (Warning|Refused|Failed) /;
+
+/** Lines that tell of something broken in red; the text itself is unchanged. */
+export function paint(lines: readonly string[], colour: boolean): string[] {
+  return colour ? lines.map((l) => (BAD.test(l) ? RED + l + OFF : l)) : [...lines];
+}

@@ -1,0 +1,119 @@
+/**
+ * The flight recorder: a bounded ring of what the kernel saw last. It keeps types, keys, states, error messages and the
+ * text of causes, never the payload of a message, so a dump holds no secret of a pod.
+ */
+import type { KernelEvent } from '../actors/kernel/types.ts';
+import type { Cause } from '../machines/address.ts';
+
+/** Entries kept by default: some seconds of a busy node, hours of a quiet one. */
+export const RECORDER_CAPACITY = 4096;
+/** Longest text kept of one error or cause. */
+const TEXT_CHARS_MAX = 300;
+
+export interface DumpFilter {
+  /** Only entries of this path and below it. */
+  path?: string;
+  /** Only the newest so many. */
+  limit?: number;
+}
+export interface Recorder {
+  /** Give this to `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
+  observe(e: KernelEvent): void;
+  /** Oldest first, one line each; the first line tells how many earlier ones the ring has overwritten. */
+  dump(filter?: DumpFilter): string[];
+  readonly recorded: number;
+}
+
+export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
+  const events = new Array<KernelEvent['kind'] | ''>(capacity).fill('');
+  const atMs = new Float64Array(capacity);
+  const path = new Array<string>(capacity).fill('');
+  const a = new Array<string>(capacity).fill('');
+  const b = new Array<string>(capacity).fill('');
+  const causes = new Array<readonly Cause[] | undefined>(capacity).fill(undefined);
+  let count = 0;
+
+  return {
+    get recorded() {
+      return count;
+    },
+    observe(e) {
+      const i = count % capacity;
+      count++;
+      events[i] = e.kind;
+      atMs[i] = e.atMs;
+      causes[i] = undefined;
+      switch (e.kind) {
+        case 'message':
+          path[i] = e.to;
+          a[i] = e.type;
+          b[i] = e.key ?? '';
+          causes[i] = e.causes;
+          return;
+        case 'transition':
+          path[i] = e.path;
+          a[i] = `${e.from} -> ${e.to}`;
+          b[i] = e.reason === '' ? `on ${e.event}` : `on ${e.event} (${e.reason})`;
+          return;
+        case 'child.started':
+          path[i] = e.path;
+          a[i] = `incarnation ${e.incarnation}`;
+          b[i] = '';
+          return;
+        case 'child.exited':
+          path[i] = e.path;
+          a[i] =
+            e.reason.kind === 'error'
+              ? `error: ${cut(e.reason.error.message)}`
+              : e.reason.kind === 'killed'
+                ? `killed by ${e.reason.by}`
+                : e.reason.kind;
+          b[i] = `incarnation ${e.incarnation}`;
+          return;
+        case 'child.restarting':
+          path[i] = e.path;
+          a[i] = `in ${Math.round(e.delayMs)} ms`;
+          b[i] = `${e.restartsInWindow} restarts in the window`;
+          return;
+        case 'supervisor.escalated':
+        case 'quarantined':
+          path[i] = e.path;
+          a[i] = cut(e.error);
+          b[i] = '';
+          return;
+        case 'dead-letter':
+          path[i] = e.letter.to;
+          a[i] = `${e.letter.type} (${e.letter.reason})`;
+          b[i] = e.letter.key ?? '';
+          return;
+        default:
+          return assertNever(e);
+      }
+    },
+    dump(filter = {}) {
+      const kept = Math.min(count, capacity);
+      const lines: string[] = [];
+      for (let n = count - kept; n < count; n++) {
+        const i = n % capacity;
+        const at = path[i] ?? '';
+        if (filter.path !== undefined && at !== filter.path && !at.startsWith(`${filter.path}/`)) continue;
+        const why = (causes[i] ?? []).map((c) => `${c.by}: ${cut(c.what)}`).join(' < ');
+        lines.push(
+          [new Date(atMs[i] ?? 0).toISOString(), events[i], at, a[i], b[i], why === '' ? '' : `because ${why}`]
+            .filter((s) => s !== '')
+            .join(' '),
+        );
+      }
+      const shown = filter.limit === undefined ? lines : lines.slice(Math.max(0, lines.length - filter.limit));
+      return count > capacity ? [`(${count - capacity} earlier entries overwritten)`, ...shown] : shown;
+    },
+  };
+}
+
+function cut(text: string): string {
+  const line = text.split('\n', 1)[0] ?? '';
+  return line.length > TEXT_CHARS_MAX ? `${line.slice(0, TEXT_CHARS_MAX - 1)}…` : line;
+}
+function assertNever(e: never): void {
+  void e;
+}

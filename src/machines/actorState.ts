@@ -1,0 +1,71 @@
+/** The supervision tree as inspectors read it, reduced to what pure code needs; the kernel's ActorState fits it. */
+import { CANNOT_LISTEN } from './server.ts';
+
+export interface ActorView {
+  path: string;
+  type: 'actor' | 'supervisor' | 'dynamic';
+  lifecycle: string;
+  state: string;
+  reason: string;
+  message: string;
+  ageMs: number;
+  incarnation: number;
+  restarts: number;
+  mailbox?: { depth: number; depthMax: number; oldestAgeMs: number; coalesced: number; dropped: number; suspended: boolean };
+  lastError?: string;
+  children: readonly ActorView[];
+}
+
+/** The actor at `path`, or undefined. */
+export function findActor(root: ActorView, path: string): ActorView | undefined {
+  if (root.path === path) return root;
+  for (const child of root.children) {
+    if (child.path === path) return child;
+    if (path.startsWith(`${child.path}/`)) {
+      const found = findActor(child, path);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+export interface ActorHealth {
+  path: string;
+  ok: boolean;
+  /** Why not; '' when ok. */
+  reason: string;
+  /** A part of the node that must be there is down. Children of a dynamic supervisor (pod workers) never are. */
+  down: boolean;
+}
+/** A message that waited longer than this means that its actor is stuck. */
+export const MAIL_AGE_MAX_MS = 30_000;
+/** A start may take this long before it counts as a failure. */
+const START_MAX_MS = 60_000;
+const DOWN = new Set(['restarting', 'failed', 'parked', 'quarantined', 'stopped']);
+
+/** One line per actor, parents first. */
+export function treeHealth(root: ActorView): ActorHealth[] {
+  const out: ActorHealth[] = [];
+  const visit = (actor: ActorView, dynamic: boolean) => {
+    out.push(oneHealth(actor, dynamic));
+    for (const child of actor.children) visit(child, dynamic || actor.type === 'dynamic');
+  };
+  visit(root, false);
+  return out;
+}
+
+function oneHealth(actor: ActorView, dynamic: boolean): ActorHealth {
+  const fail = (reason: string, down: boolean): ActorHealth => ({ path: actor.path, ok: false, reason, down: down && !dynamic });
+  if (DOWN.has(actor.lifecycle)) {
+    const why = actor.lastError ?? [actor.reason, actor.message].filter((s) => s !== '').join(': ');
+    return fail(why === '' ? actor.lifecycle : `${actor.lifecycle}: ${why}`, true);
+  }
+  if (actor.lifecycle === 'starting' && actor.ageMs > START_MAX_MS)
+    return fail(`still starting after ${Math.round(actor.ageMs / 1000)} s`, true);
+  if (actor.reason === CANNOT_LISTEN) return fail(actor.message, false);
+  const waitedMs = actor.mailbox?.oldestAgeMs ?? 0;
+  if (waitedMs > MAIL_AGE_MAX_MS) {
+    return fail(`${actor.mailbox?.depth} messages wait, the oldest for ${Math.round(waitedMs / 1000)} s`, false);
+  }
+  return { path: actor.path, ok: true, reason: '', down: false };
+}

@@ -1,0 +1,85 @@
+/**
+ * Feature gates (boot-and-node 4.1): named switches with a default, a stage and maybe a lock. Pure: a set of gates is a
+ * value made from a map, never a global that is added to.
+ */
+import type { FeatureGates, GateStage, GateState } from '../config.ts';
+import { GATES, type GateSpec } from './gateTable.ts';
+
+export interface GateResult {
+  /** When `errors` is not empty these are the defaults: a map with one bad entry changes nothing. */
+  gates: FeatureGates;
+  errors: GateError[];
+  /** One line per gate that is set although it is GA or deprecated. */
+  warnings: string[];
+}
+export interface GateError {
+  name: string;
+  kind: 'unknown' | 'locked';
+}
+
+const GROUPS: Readonly<Record<string, GateStage>> = { AllAlpha: 'ALPHA', AllBeta: 'BETA' };
+
+/**
+ * Effective gates from explicit settings. `AllAlpha` and `AllBeta`, when given, set every gate of their stage that has
+ * no setting of its own (an explicit `AllBeta: false` turns beta gates off); not given, they have no effect.
+ */
+export function createFeatureGates(
+  settings: Readonly<Record<string, boolean>>,
+  table: Readonly<Record<string, GateSpec>> = GATES,
+): GateResult {
+  const specs = new Map(Object.entries(table));
+  const given = new Map(Object.entries(settings));
+  const errors: GateError[] = [];
+  const warnings: string[] = [];
+  for (const [name, value] of given) {
+    if (GROUPS[name] !== undefined) continue;
+    const spec = specs.get(name);
+    if (spec === undefined) errors.push({ name, kind: 'unknown' });
+    else if (spec.locked && value !== spec.default) errors.push({ name, kind: 'locked' });
+    else if (spec.stage === 'GA' || spec.stage === 'DEPRECATED') warnings.push(setWarning(name, spec, value));
+  }
+  return { gates: view(specs, errors.length > 0 ? new Map() : given), errors, warnings };
+}
+
+function setWarning(name: string, spec: GateSpec, value: boolean): string {
+  const what = spec.stage === 'GA' ? 'generally available' : 'deprecated';
+  return `feature gate ${name}=${value}: the gate is ${what} and will go away; remove the setting`;
+}
+
+function view(specs: ReadonlyMap<string, GateSpec>, given: ReadonlyMap<string, boolean>): FeatureGates {
+  const effective = new Map<string, boolean>();
+  for (const [name, spec] of specs) {
+    const all = spec.stage === 'ALPHA' ? given.get('AllAlpha') : spec.stage === 'BETA' ? given.get('AllBeta') : undefined;
+    effective.set(name, given.get(name) ?? (spec.locked ? spec.default : (all ?? spec.default)));
+  }
+  const states: GateState[] = [...specs].map(([name, s]) => ({
+    name,
+    stage: s.stage,
+    enabled: effective.get(name) ?? s.default,
+    default: s.default,
+    locked: s.locked,
+  }));
+  states.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return {
+    enabled(name) {
+      const value = effective.get(name);
+      if (value === undefined) throw new Error(`feature gate ${name} is not registered; add it to gateTable.ts`);
+      return value;
+    },
+    list: () => states,
+  };
+}
+
+/** Names accepted in a map, the two groups among them; for suggestions. */
+export function gateNames(): string[] {
+  return [...Object.keys(GROUPS), ...Object.keys(GATES)];
+}
+
+/** The help lines: alpha and beta gates only, sorted. */
+export function gateHelp(): string[] {
+  const groups = Object.entries(GROUPS).map(([name, stage]) => `${name}=true|false (${stage} - default=false)`);
+  const gates = Object.entries(GATES)
+    .filter(([, s]) => s.stage === 'ALPHA' || s.stage === 'BETA')
+    .map(([name, s]) => `${name}=true|false (${s.stage} - default=${s.default})`);
+  return [...groups, ...gates].sort();
+}

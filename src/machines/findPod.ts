@@ -1,0 +1,39 @@
+/** Which pod a person means by a UID, `namespace/name`, a name, or the start of a UID. Pure. */
+import type { PodRecord } from './protocol.ts';
+
+export type PodQuery =
+  | { kind: 'one'; uid: string; record: PodRecord }
+  | { kind: 'none' }
+  /** Several fit; `names` are `namespace/name (uid)`. */
+  | { kind: 'many'; names: string[] };
+
+/** A UID prefix shorter than this is not taken for one. */
+const UID_PREFIX_CHARS_MIN = 6;
+
+/** The first kind of match that finds anything decides: UID, full name, name, start of a UID. */
+export function findPod(query: string, records: ReadonlyMap<string, PodRecord>): PodQuery {
+  const exact = records.get(query);
+  if (exact !== undefined) return { kind: 'one', uid: query, record: exact };
+  const slash = query.indexOf('/');
+  const tests: ((r: PodRecord, uid: string) => boolean)[] =
+    slash >= 0
+      ? [(r) => r.pod.metadata.namespace === query.slice(0, slash) && r.pod.metadata.name === query.slice(slash + 1)]
+      : [
+          (r) => r.pod.metadata.name === query,
+          (_, uid) => query.length >= UID_PREFIX_CHARS_MIN && uid.startsWith(query),
+          // Static pods carry the node's name as a suffix; people leave it off.
+          (r) => r.source !== 'api' && r.pod.metadata.name.startsWith(`${query}-`),
+        ];
+  for (const test of tests) {
+    const found = [...records].filter(([uid, r]) => test(r, uid));
+    // A replaced static pod lives on beside its successor for a while: the one still wanted is meant.
+    const wanted = found.filter(([, r]) => !r.removed && r.source !== 'runtime');
+    const pick = wanted.length > 0 ? wanted : found;
+    const [first] = pick;
+    if (first !== undefined && pick.length === 1) return { kind: 'one', uid: first[0], record: first[1] };
+    if (pick.length > 1) {
+      return { kind: 'many', names: pick.map(([uid, r]) => `${r.pod.metadata.namespace}/${r.pod.metadata.name} (${uid})`).sort() };
+    }
+  }
+  return { kind: 'none' };
+}

@@ -1,0 +1,92 @@
+/** What CRI is told of one container (pod lifecycle 5.10). */
+import { type ContainerConfig, CRI_ANNOTATIONS, CRI_LABELS, type Device, type Mount } from '../cri.ts';
+import type { Container, Pod } from '../k8s.ts';
+import { containerEnv, expand } from './config/env.ts';
+import { encodeHandler, encodePorts } from './config/goJson.ts';
+import { containerResources } from './config/resources.ts';
+import { containerSecurity, type ImageUser } from './config/security.ts';
+import { hashNameAndImage } from './containerHash.ts';
+import { containerLogPath } from './logNames.ts';
+import { podLabels } from './sandboxConfig.ts';
+import type { NodeFacts } from './types.ts';
+
+export type { ImageUser } from './config/security.ts';
+
+export interface ContainerConfigInput {
+  pod: Pod;
+  container: Container;
+  kind: 'init' | 'regular' | 'ephemeral';
+  restartCount: number;
+  /** What the image manager answered: digest or id. */
+  imageRef: string;
+  /** Null: not known; then the runtime applies the image's user. */
+  imageUser: ImageUser | null;
+  podIPs: readonly string[];
+  facts: NodeFacts;
+  mounts: readonly Mount[];
+  devices?: readonly Device[];
+  /** Newest instance of an ephemeral container's target. */
+  targetContainerId?: string;
+}
+export type ContainerConfigResult =
+  | { ok: true; config: ContainerConfig }
+  /** Becomes `CreateContainerConfigError`. */
+  | { ok: false; message: string };
+
+/** What must survive a restart of the node agent is written on the container itself. */
+export function containerAnnotations(pod: Pod, container: Container, restartCount: number): Record<string, string> {
+  const { deletionGracePeriodSeconds } = pod.metadata;
+  const { terminationGracePeriodSeconds } = pod.spec;
+  const preStop = container.lifecycle?.preStop;
+  return {
+    [CRI_ANNOTATIONS.hash]: hashNameAndImage(container),
+    [CRI_ANNOTATIONS.restartCount]: String(restartCount),
+    [CRI_ANNOTATIONS.terminationMessagePath]: container.terminationMessagePath ?? '',
+    [CRI_ANNOTATIONS.terminationMessagePolicy]: container.terminationMessagePolicy ?? '',
+    ...(deletionGracePeriodSeconds === undefined ? {} : { [CRI_ANNOTATIONS.podDeletionGracePeriod]: String(deletionGracePeriodSeconds) }),
+    ...(terminationGracePeriodSeconds === undefined
+      ? {}
+      : { [CRI_ANNOTATIONS.podTerminationGracePeriod]: String(terminationGracePeriodSeconds) }),
+    ...(preStop === undefined ? {} : { [CRI_ANNOTATIONS.preStopHandler]: encodeHandler(preStop) }),
+    ...(container.ports === undefined || container.ports.length === 0 ? {} : { [CRI_ANNOTATIONS.ports]: encodePorts(container.ports) }),
+  };
+}
+
+export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
+  const { pod, container, facts } = input;
+  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts });
+  if (!env.ok) return env;
+  const security = containerSecurity({
+    pod,
+    container,
+    imageUser: input.imageUser,
+    facts,
+    targetContainerId: input.targetContainerId,
+  });
+  if (!security.ok) return security;
+  const variables = new Map(env.value.map(({ key, value }) => [key, value]));
+  const expanded = (list: readonly string[] | undefined): string[] =>
+    (list ?? []).map((text) => expand(text, (name) => variables.get(name)));
+  const stopSignal = container.lifecycle?.stopSignal;
+  return {
+    ok: true,
+    config: {
+      metadata: { name: container.name, attempt: input.restartCount },
+      image: { image: input.imageRef, userSpecifiedImage: container.image ?? '' },
+      command: expanded(container.command),
+      args: expanded(container.args),
+      workingDir: container.workingDir ?? '',
+      envs: env.value,
+      mounts: [...input.mounts],
+      devices: [...(input.devices ?? [])],
+      labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
+      annotations: containerAnnotations(pod, container, input.restartCount),
+      logPath: containerLogPath(container.name, input.restartCount),
+      stdin: container.stdin ?? false,
+      stdinOnce: container.stdinOnce ?? false,
+      tty: container.tty ?? false,
+      linux: { resources: containerResources(pod, container, facts), securityContext: security.value },
+      ...(stopSignal === undefined ? {} : { stopSignal }),
+    },
+  };
+}

@@ -1,0 +1,71 @@
+/** Names of log directories, log files and the links that collectors follow; and what is read back from them. */
+
+interface PodName {
+  uid: string;
+  name: string;
+  namespace: string;
+}
+
+/** Longest file name of the common file systems. */
+const FILE_NAME_BYTES_MAX = 255;
+const LOG_SUFFIX = '.log';
+/** Shorter texts after the last dash are not container ids. */
+const ID_CHARS_MIN = 6;
+
+export function podLogDir(podLogsDir: string, pod: PodName): string {
+  return `${podLogsDir}/${pod.namespace}_${pod.name}_${pod.uid}`;
+}
+
+export function containerLogDir(podLogsDir: string, pod: PodName, container: string): string {
+  return `${podLogDir(podLogsDir, pod)}/${container}`;
+}
+
+/** Relative to the sandbox's log directory: what CRI is told. */
+export function containerLogPath(container: string, restartCount: number): string {
+  return `${container}/${restartCount}${LOG_SUFFIX}`;
+}
+
+/** File name of the link to a container's log; cut so that the suffix always fits. */
+export function containerLogLinkName(pod: PodName, container: string, id: string): string {
+  return `${`${pod.name}_${pod.namespace}_${container}-${id}`.slice(0, FILE_NAME_BYTES_MAX - LOG_SUFFIX.length)}${LOG_SUFFIX}`;
+}
+
+export function containerLogLink(containerLogsDir: string, pod: PodName, of: { container: string; id: string }): string {
+  return `${containerLogsDir}/${containerLogLinkName(pod, of.container, of.id)}`;
+}
+
+/** The container id in a link's name, or undefined for a name that holds none. */
+export function containerIdOfLink(linkName: string): string | undefined {
+  if (!linkName.endsWith(LOG_SUFFIX)) return undefined;
+  const stem = linkName.slice(0, -LOG_SUFFIX.length);
+  const id = stem.slice(stem.lastIndexOf('-') + 1);
+  return stem.includes('-') && id.length >= ID_CHARS_MIN ? id : undefined;
+}
+
+/** The pod UID in a pod log directory's name, or undefined for a name of another form. */
+export function podUidOfLogDir(dirName: string): string | undefined {
+  const parts = dirName.split('_');
+  const uid = parts.at(-1);
+  return parts.length >= 3 && uid !== '' ? uid : undefined;
+}
+
+/** The restart count that a log file's name holds: `3.log`, `3.log.20240102-030405`, `3.log.….gz`. */
+export function restartCountOfLogName(fileName: string): number | undefined {
+  const match = /^(\d{1,9})\.log(?:\..*)?$/.exec(fileName);
+  return match === null ? undefined : Number(match[1]);
+}
+
+/** Restart count for a container of which the runtime knows nothing: one more than the highest seen in its log directory, or 0. */
+export function restartCountFromLogNames(fileNames: readonly string[]): number {
+  let next = 0;
+  for (const name of fileNames) {
+    const count = restartCountOfLogName(name);
+    if (count !== undefined) next = Math.max(next, count + 1);
+  }
+  return next;
+}
+
+/** The current and rotated log files of one instance, among the names in its container's log directory. */
+export function logFilesOf(restartCount: number, fileNames: readonly string[]): string[] {
+  return fileNames.filter((name) => restartCountOfLogName(name) === restartCount);
+}

@@ -1,0 +1,60 @@
+/** The pod manager as a statechart: the book of pods, and whether every source has delivered. */
+import { assign, setup } from 'xstate';
+import type { PodManagerEvent } from '../../protocol.ts';
+import type { SourceName } from '../types.ts';
+import { type Book, emptyBook, type Now, type Out, sourcesReady, step } from './records.ts';
+
+export interface PodManagerInput {
+  sources: readonly SourceName[];
+  now(): Now;
+}
+export interface PodManagerContext {
+  book: Book;
+  /** What the last event asks to be sent; `deliver` sends it within the same transition. */
+  out: readonly Out[];
+  changed: boolean;
+  now(): Now;
+}
+
+const TAKEN = [
+  'pods.op',
+  'pods.rejected',
+  'worker.state',
+  'pods.orphan',
+  'pods.quarantined',
+  'pods.dirty',
+  'pods.housekeep',
+] as const satisfies readonly PodManagerEvent['type'][];
+
+const apply = { actions: ['step', 'deliver'] as const };
+
+export const podManagerMachine = setup({
+  types: {
+    context: {} as PodManagerContext,
+    events: {} as PodManagerEvent,
+    input: {} as PodManagerInput,
+  },
+  actions: {
+    step: assign(({ context, event }) => {
+      const next = step(context.book, event, context.now());
+      return { book: next.book, out: next.out, changed: next.changed };
+    }),
+    /** Sends `context.out` and publishes the view when `context.changed`. */
+    deliver: () => {},
+  },
+  guards: { ready: ({ context }) => sourcesReady(context.book) },
+}).createMachine({
+  id: 'podManager',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({ book: emptyBook(input.sources), out: [], changed: true, now: input.now }),
+  on: Object.fromEntries(TAKEN.map((type) => [type, apply])),
+  initial: 'waitingForSources',
+  states: {
+    waitingForSources: {
+      entry: ['deliver'],
+      meta: { reason: 'WaitingForSources', message: 'not every configured source has delivered yet; nothing is cleaned up until then' },
+      always: { guard: 'ready', target: 'ready' },
+    },
+    ready: { meta: { reason: 'Ready', message: 'every source has delivered at least once' } },
+  },
+});

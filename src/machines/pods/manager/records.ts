@@ -1,0 +1,468 @@
+/**
+ * The pod manager's book of pods, as a pure step function: one operation in, new records and messages out.
+ * It orders the updates of one UID and holds a pod back while its predecessor of the same full name is still being
+ * wound down (pod lifecycle 3.3, trap 2), or while its own UID is (trap 58).
+ */
+import { because, type Cause, joinCauses } from '../../address.ts';
+import type { Pod } from '../../k8s.ts';
+import type { ListedPod, PodManagerEvent, PodRecord, PodRef, WorkerEvent, WorkerSummary } from '../../protocol.ts';
+import { podFromListed } from '../killOrder.ts';
+import type { SourceName } from '../types.ts';
+
+interface Refused {
+  reason: string;
+  message: string;
+}
+export interface Rec extends PodRecord {
+  /** Counts the lives of one UID: a pinned UID that is removed and added again gets a new one. */
+  life: number;
+  /** A worker was asked to exist in this life. */
+  started: boolean;
+  /** What this UID is to be when it has finished: it was added again while winding down, or its definition was put right. */
+  next: Pod | null;
+  /** `next` was refused: it is not started but listed as failed. */
+  nextRefusal: Refused | null;
+  refusal: Refused | null;
+  causes: readonly Cause[];
+  /** Set when the worker kept crashing. */
+  quarantine: string | null;
+  /** What the runtime held of a pod that no source wants; null for all others. */
+  listed: ListedPod | null;
+}
+export interface Book {
+  records: ReadonlyMap<string, Rec>;
+  seen: ReadonlySet<SourceName>;
+  sources: readonly SourceName[];
+}
+export type Out =
+  | { to: 'worker'; event: WorkerEvent }
+  | { to: 'forget'; uid: string }
+  | { to: 'rejected'; pod: Pod; reason: string; message: string }
+  | { to: 'gc'; why: string }
+  | { to: 'housekeep'; why: string };
+export interface Step {
+  book: Book;
+  out: Out[];
+  /** False when nothing a reader of the view could see has changed. */
+  changed: boolean;
+}
+export interface Now {
+  atMs: number;
+  by: string;
+}
+
+/** Two hints about one pod are one: every announced end is kept. */
+export function joinDirty<E extends { causes?: readonly Cause[]; ended?: readonly string[] }>(prev: E, next: E): E {
+  const ended = [...new Set([...(prev.ended ?? []), ...(next.ended ?? [])])];
+  return { ...next, causes: joinCauses(prev.causes, next.causes), ...(ended.length === 0 ? {} : { ended }) };
+}
+
+export function emptyBook(sources: readonly SourceName[]): Book {
+  return { records: new Map(), seen: new Set(), sources };
+}
+export function sourcesReady(book: Book): boolean {
+  return book.sources.every((s) => book.seen.has(s));
+}
+export function fullName(pod: { metadata: { name: string; namespace: string } }): string {
+  return `${pod.metadata.name}_${pod.metadata.namespace}`;
+}
+export function podRef(pod: Pod): PodRef {
+  return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
+}
+
+/** A worker may still have containers of this record. */
+function live(rec: Rec): boolean {
+  return rec.started && rec.worker?.phase !== 'finished' && rec.quarantine === null;
+}
+
+export function step(book: Book, event: PodManagerEvent, now: Now): Step {
+  const edit = new Edit(book, now);
+  switch (event.type) {
+    case 'pods.op':
+      return edit.op(event);
+    case 'pods.rejected':
+      return edit.rejected(event);
+    case 'worker.state':
+      return edit.workerState(event.uid, event.incarnation, event.state);
+    case 'pods.orphan':
+      return edit.orphan(event.listed, event.causes);
+    case 'pods.quarantined':
+      return edit.quarantined(event.uid, event.error);
+    case 'pods.dirty': {
+      const rec = book.records.get(event.uid);
+      if (rec !== undefined && live(rec)) {
+        const { uid, why, ended } = event;
+        const causes = event.causes ?? [{ ...now, what: why }];
+        edit.out.push({ to: 'worker', event: { type: 'pod.dirty', uid, why, causes, ...(ended === undefined ? {} : { ended }) } });
+      }
+      return edit.finish();
+    }
+    case 'pods.housekeep':
+      return edit.finish();
+    default:
+      return unreachable(event);
+  }
+}
+
+function unreachable(event: never): never {
+  throw new Error(`pod manager: no such event ${JSON.stringify(event)}`);
+}
+
+function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cause[] } {
+  return causes === undefined ? {} : { causes };
+}
+
+class Edit {
+  readonly book: Book;
+  readonly now: Now;
+  readonly records: Map<string, Rec>;
+  seen: ReadonlySet<SourceName>;
+  changed = false;
+  readonly out: Out[] = [];
+
+  constructor(book: Book, now: Now) {
+    this.book = book;
+    this.now = now;
+    this.records = new Map(book.records);
+    this.seen = book.seen;
+  }
+
+  finish(): Step {
+    const book = this.changed ? { records: this.records, seen: this.seen, sources: this.book.sources } : this.book;
+    return { book, out: this.out, changed: this.changed };
+  }
+  private put(uid: string, rec: Rec): void {
+    this.records.set(uid, rec);
+    this.changed = true;
+  }
+  private drop(uid: string): void {
+    this.records.delete(uid);
+    this.changed = true;
+    this.out.push({ to: 'forget', uid });
+  }
+  private why(prior: readonly Cause[] | undefined, what: string): readonly Cause[] {
+    return because(prior, { ...this.now, what });
+  }
+
+  op(event: Extract<PodManagerEvent, { type: 'pods.op' }>): Step {
+    const { op, source, pods, causes } = event;
+    // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
+    // only, and would pass for all that the source has. The mux that follows begins with its first word.
+    if (!this.seen.has(source) && event.first !== true) return this.finish();
+    for (const pod of pods) {
+      const uid = pod.metadata.uid;
+      const rec = this.records.get(uid);
+      if (op === 'ADD') this.add(pod, source, causes);
+      else if (op === 'REMOVE') this.remove(uid, this.why(causes, `${fullName(pod)} is gone from source ${source}`));
+      else if (rec === undefined) this.add(pod, source, causes);
+      else if (op === 'RECONCILE') this.put(uid, { ...rec, pod: { ...rec.pod, status: pod.status } });
+      else this.update(rec, pod, { causes: this.why(causes, `${op} from source ${source}`), kind: 'update' });
+    }
+    const firstSight = !this.seen.has(source);
+    if (firstSight) {
+      this.seen = new Set([...this.seen, source]);
+      this.changed = true;
+    }
+    if (event.first === true) this.resumeRemoved(source);
+    if (event.complete !== undefined) this.removeMissing(source, new Set(event.complete), causes);
+    if (firstSight && this.book.sources.every((s) => this.seen.has(s))) {
+      this.killRemoved();
+      this.out.push({ to: 'housekeep', why: 'every source has delivered' });
+    }
+    return this.finish();
+  }
+
+  private add(pod: Pod, source: SourceName, causes: readonly Cause[] | undefined): void {
+    const uid = pod.metadata.uid;
+    const why = this.why(causes, `${fullName(pod)} was added by source ${source}`);
+    const rec = this.records.get(uid);
+    if (rec === undefined) {
+      this.put(uid, {
+        pod,
+        source,
+        removed: false,
+        rejected: false,
+        seenAtMs: this.now.atMs,
+        worker: null,
+        life: 1,
+        started: false,
+        next: null,
+        nextRefusal: null,
+        refusal: null,
+        causes: why,
+        quarantine: null,
+        listed: null,
+      });
+      this.startIfFree(uid);
+      return;
+    }
+    if (rec.rejected || rec.refusal !== null) {
+      this.renew(rec, pod, why);
+      return;
+    }
+    if (!rec.removed) {
+      // The mux was restarted and says everything again. Perhaps the workers were too: `create` makes one that is missing.
+      if (rec.started) this.update(rec, pod, { causes: why, kind: 'create' });
+      else this.put(uid, { ...rec, pod });
+      return;
+    }
+    // Found as an orphan before its source delivered, or the same UID again while winding down.
+    this.put(uid, { ...rec, next: pod, nextRefusal: null, source });
+    if (!live(rec)) this.revive(uid);
+  }
+
+  /** What was refused has been put right: a new life, as soon as nothing is left of the present one. */
+  private renew(rec: Rec, pod: Pod, causes: readonly Cause[]): void {
+    const uid = rec.pod.metadata.uid;
+    this.put(uid, { ...rec, next: pod, nextRefusal: null, causes: joinCauses(rec.causes, causes) });
+    if (!live(rec)) this.revive(uid);
+  }
+
+  private update(rec: Rec, pod: Pod, { causes, kind }: { causes: readonly Cause[]; kind: 'create' | 'update' }): void {
+    const uid = pod.metadata.uid;
+    if (rec.removed) {
+      if (rec.next !== null) this.put(uid, { ...rec, next: pod, nextRefusal: null });
+      return;
+    }
+    if (rec.rejected || rec.refusal !== null) {
+      this.renew(rec, pod, causes);
+      return;
+    }
+    this.put(uid, { ...rec, pod, causes: joinCauses(rec.causes, causes) });
+    if (live(rec)) {
+      this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind, pod, causes } });
+    }
+  }
+
+  private remove(uid: string, causes: readonly Cause[]): void {
+    const rec = this.records.get(uid);
+    if (rec === undefined) return;
+    if (rec.removed) {
+      if (rec.next !== null) this.put(uid, { ...rec, next: null, nextRefusal: null });
+      return;
+    }
+    if (!live(rec)) {
+      this.drop(uid);
+      this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} was removed` });
+      this.startWaiters(fullName(rec.pod));
+      return;
+    }
+    const gone: Rec = { ...rec, removed: true, next: null, nextRefusal: null, causes: joinCauses(rec.causes, causes) };
+    this.put(uid, gone);
+    if (sourcesReady({ ...this.book, seen: this.seen })) this.kill(gone);
+  }
+
+  private kill(rec: Rec): void {
+    const uid = rec.pod.metadata.uid;
+    this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, causes: rec.causes } });
+  }
+
+  /** Removals seen before every source had delivered were only noted (pod lifecycle 1.8). */
+  private killRemoved(): void {
+    for (const rec of this.records.values()) if (rec.removed && live(rec)) this.kill(rec);
+  }
+
+  /**
+   * Pods of that source that are being wound down, and strangers, have nobody who would name them again if the workers
+   * were restarted: each is handed over once more. A worker that is there takes it as an update that changes nothing.
+   */
+  private resumeRemoved(source: SourceName): void {
+    for (const rec of this.book.records.values()) {
+      if (!(rec.removed || rec.listed !== null) || !live(rec) || (rec.source !== source && rec.source !== 'runtime')) continue;
+      const { uid } = rec.pod.metadata;
+      const { pod, life, listed, causes } = rec;
+      this.out.push({
+        to: 'worker',
+        event: {
+          type: 'pod.update',
+          uid,
+          incarnation: life,
+          kind: 'create',
+          pod,
+          causes,
+          ...(listed === null ? {} : { fromRuntime: listed }),
+        },
+      });
+    }
+  }
+
+  private removeMissing(source: SourceName, complete: ReadonlySet<string>, causes: readonly Cause[] | undefined): void {
+    for (const [uid, rec] of this.book.records) {
+      if (rec.source !== source || rec.removed || complete.has(uid)) continue;
+      this.remove(uid, this.why(causes, `${fullName(rec.pod)} is not in the complete set of source ${source}`));
+    }
+  }
+
+  rejected(event: Extract<PodManagerEvent, { type: 'pods.rejected' }>): Step {
+    const { pod, reason, message } = event;
+    const uid = pod.metadata.uid;
+    const rec = this.records.get(uid);
+    if (rec !== undefined && live(rec) && (rec.removed || rec.rejected)) {
+      this.put(uid, { ...rec, next: pod, nextRefusal: { reason, message } });
+      return this.finish();
+    }
+    if (rec !== undefined && live(rec)) {
+      // An update asks for what this node cannot honour: the pod fails, as it would have when it was new.
+      const status = { phase: 'Failed' as const, reason, message: `Pod was rejected: ${message}` };
+      this.put(uid, { ...rec, refusal: { reason, message: status.message }, next: null, nextRefusal: null });
+      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, status, ...causesOf(event.causes) } });
+      return this.finish();
+    }
+    this.reject(pod, event, rec);
+    return this.finish();
+  }
+
+  private reject(pod: Pod, event: Refused & { source?: SourceName; causes?: readonly Cause[] }, rec: Rec | undefined): void {
+    const { reason, message } = event;
+    this.put(pod.metadata.uid, {
+      pod,
+      source: rec?.source === undefined || rec.source === 'runtime' ? (event.source ?? 'file') : rec.source,
+      removed: false,
+      rejected: true,
+      seenAtMs: rec?.seenAtMs ?? this.now.atMs,
+      worker: null,
+      life: (rec?.life ?? 0) + 1,
+      started: false,
+      next: null,
+      nextRefusal: null,
+      refusal: null,
+      causes: this.why(event.causes, `admission refused it: ${reason}`),
+      quarantine: null,
+      listed: null,
+    });
+    this.out.push({ to: 'rejected', pod, reason, message });
+  }
+
+  workerState(uid: string, life: number, state: WorkerSummary): Step {
+    const rec = this.records.get(uid);
+    if (rec === undefined || rec.life !== life || !rec.started) return this.finish();
+    this.put(uid, { ...rec, worker: state });
+    if (state.phase !== 'finished') return this.finish();
+    this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} has ended` });
+    if (rec.next !== null) this.revive(uid);
+    else if (rec.removed) this.drop(uid);
+    this.startWaiters(fullName(rec.pod));
+    return this.finish();
+  }
+
+  private revive(uid: string): void {
+    const rec = this.records.get(uid);
+    if (rec?.next === null || rec?.next === undefined) return;
+    // A new life begins without the ended one's terminal phase.
+    this.out.push({ to: 'forget', uid });
+    if (rec.nextRefusal !== null) {
+      this.reject(rec.next, { ...rec.nextRefusal, causes: rec.causes }, rec);
+      return;
+    }
+    this.put(uid, {
+      ...rec,
+      pod: rec.next,
+      next: null,
+      refusal: null,
+      removed: false,
+      rejected: false,
+      started: false,
+      worker: null,
+      life: rec.life + 1,
+      quarantine: null,
+      listed: null,
+    });
+    this.startIfFree(uid);
+  }
+
+  orphan(listed: ListedPod, causes: readonly Cause[] | undefined): Step {
+    const known = this.records.get(listed.uid);
+    if (known !== undefined && (!known.rejected || live(known))) return this.finish();
+    const { pod } = podFromListed(listed);
+    if (known !== undefined) {
+      // Refused at the start of the node, but it ran here before: what is left of it is stopped, the refusal stands.
+      const causes = this.why(known.causes, `the runtime still holds ${fullName(pod)}, which this node refused`);
+      this.put(listed.uid, { ...known, started: true, worker: null, quarantine: null, listed, causes });
+      this.windDown(listed, known.life, causes);
+      return this.finish();
+    }
+    const why = this.why(causes, `the runtime holds ${fullName(pod)} and no source wants it`);
+    const rec: Rec = {
+      pod,
+      source: 'runtime',
+      removed: true,
+      rejected: false,
+      seenAtMs: this.now.atMs,
+      worker: null,
+      life: 1,
+      started: true,
+      next: null,
+      nextRefusal: null,
+      refusal: null,
+      causes: why,
+      quarantine: null,
+      listed,
+    };
+    this.put(listed.uid, rec);
+    this.windDown(listed, 1, why);
+    return this.finish();
+  }
+
+  private windDown(listed: ListedPod, incarnation: number, causes: readonly Cause[]): void {
+    const { pod } = podFromListed(listed);
+    this.out.push({
+      to: 'worker',
+      event: { type: 'pod.update', uid: listed.uid, incarnation, kind: 'create', pod, fromRuntime: listed, causes },
+    });
+  }
+
+  quarantined(uid: string, error: string): Step {
+    const rec = this.records.get(uid);
+    if (rec === undefined) return this.finish();
+    this.put(uid, { ...rec, quarantine: error });
+    if (rec.removed && rec.next === null) this.drop(uid);
+    this.startWaiters(fullName(rec.pod));
+    return this.finish();
+  }
+
+  /** Starts it unless another pod of the same full name is still being wound down or stands before it. */
+  private startIfFree(uid: string): void {
+    const rec = this.records.get(uid);
+    if (rec === undefined || rec.started || rec.rejected) return;
+    const name = fullName(rec.pod);
+    for (const [otherUid, other] of this.records) {
+      if (otherUid === uid) break;
+      if (fullName(other.pod) !== name || (other.rejected && !live(other))) continue;
+      if (live(other) || (!other.started && !other.removed)) {
+        this.hold(uid, rec, otherUid);
+        return;
+      }
+    }
+    for (const [otherUid, other] of this.records) {
+      if (otherUid === uid || fullName(other.pod) !== name || !live(other)) continue;
+      this.hold(uid, rec, otherUid);
+      return;
+    }
+    this.put(uid, { ...rec, started: true, worker: null });
+    this.out.push({
+      to: 'worker',
+      event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'create', pod: rec.pod, causes: rec.causes },
+    });
+  }
+
+  private hold(uid: string, rec: Rec, behind: string): void {
+    this.put(uid, {
+      ...rec,
+      worker: {
+        phase: 'waiting',
+        state: 'waiting',
+        reason: 'WaitingForPredecessor',
+        message: `an earlier pod of this name (uid ${behind}) is still being stopped`,
+        sinceMs: this.now.atMs,
+        containers: [],
+        causes: rec.causes,
+      },
+    });
+  }
+
+  private startWaiters(name: string): void {
+    for (const [uid, rec] of [...this.records]) {
+      if (!rec.started && !rec.removed && !rec.rejected && fullName(rec.pod) === name) this.startIfFree(uid);
+    }
+  }
+}

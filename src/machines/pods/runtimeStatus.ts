@@ -1,0 +1,149 @@
+/** From CRI answers to the runtime status of one pod: newest first, whatever order the runtime listed in. */
+import { CRI_ANNOTATIONS, CRI_LABELS, type CriContainerStatus, type Nanos, type PodSandboxStatus } from '../cri.ts';
+import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox, ToRuntimeStatus } from './types.ts';
+
+const NANOS_PER_MS = 1_000_000n;
+
+/** Nanoseconds of a CRI field; 0 for anything that is not an integer (an absent field of an old runtime). */
+export function nanosOf(value: Nanos | undefined): bigint {
+  return value !== undefined && /^-?\d+$/.test(value) ? BigInt(value) : 0n;
+}
+
+/** Whole milliseconds since the epoch, or null for "never": 0, or negative (the zero time of Go runtimes). */
+export function nanosToMs(value: Nanos | undefined): number | null {
+  const nanos = nanosOf(value);
+  return nanos <= 0n ? null : Number(nanos / NANOS_PER_MS);
+}
+
+/** A non-negative decimal annotation; 0 when missing or not a number. */
+function countOf(text: string | undefined): number {
+  return text !== undefined && /^\d{1,9}$/.test(text) ? Number(text) : 0;
+}
+
+const STATES = {
+  CONTAINER_CREATED: 'created',
+  CONTAINER_RUNNING: 'running',
+  CONTAINER_EXITED: 'exited',
+  CONTAINER_UNKNOWN: 'unknown',
+} as const satisfies Record<CriContainerStatus['state'], RuntimeContainer['state']>;
+
+/**
+ * What containerd writes on a container whose start it broke off because the caller was gone (this node was killed) or
+ * out of time. Exited, though its process never ran: such a start has an unknown outcome that is now known to be none.
+ */
+const START_BROKEN_OFF = /context (?:canceled|deadline exceeded)/;
+
+/** An instance whose start was broken off counts as created: it was no run, also not the only one of a Never pod. */
+function stateOf(from: CriContainerStatus): RuntimeContainer['state'] {
+  const brokenOff =
+    from.state === 'CONTAINER_EXITED' &&
+    from.reason === 'StartError' &&
+    nanosOf(from.startedAt) <= 0n &&
+    START_BROKEN_OFF.test(from.message);
+  return brokenOff ? 'created' : (STATES[from.state] ?? 'unknown');
+}
+
+function toContainer(from: CriContainerStatus, sandboxId: string): RuntimeContainer {
+  const annotations = from.annotations;
+  const messagePath = annotations[CRI_ANNOTATIONS.terminationMessagePath] ?? '';
+  const mount = messagePath === '' ? undefined : from.mounts.find((m) => m.containerPath === messagePath);
+  return {
+    id: from.id,
+    name: from.labels[CRI_LABELS.containerName] ?? from.metadata?.name ?? '',
+    sandboxId,
+    state: stateOf(from),
+    createdAtNs: nanosOf(from.createdAt),
+    startedAtMs: nanosToMs(from.startedAt),
+    finishedAtMs: nanosToMs(from.finishedAt),
+    exitCode: from.exitCode,
+    image: from.image?.image || from.image?.userSpecifiedImage || '',
+    imageRef: from.imageRef,
+    reason: from.reason,
+    message: from.message,
+    hash: (annotations[CRI_ANNOTATIONS.hash] ?? '').toLowerCase(),
+    restartCount: countOf(annotations[CRI_ANNOTATIONS.restartCount]),
+    terminationMessagePath: messagePath,
+    terminationMessagePolicy: annotations[CRI_ANNOTATIONS.terminationMessagePolicy] ?? '',
+    logPath: from.logPath,
+    terminationMessageHostPath: mount?.hostPath ?? null,
+    annotations,
+  };
+}
+
+function toSandbox(from: PodSandboxStatus): RuntimeSandbox {
+  const ready = from.state === 'SANDBOX_READY';
+  const hostNetwork = from.linux?.namespaces?.options?.network === 'NODE';
+  const ips: string[] = [];
+  if (ready && !hostNetwork && from.network !== null) {
+    for (const ip of [from.network.ip, ...from.network.additionalIps.map((a) => a.ip)]) {
+      if (ip !== '' && !ips.includes(ip)) ips.push(ip);
+    }
+  }
+  return { id: from.id, attempt: from.metadata?.attempt ?? 0, ready, createdAtNs: nanosOf(from.createdAt), ips, hostNetwork };
+}
+
+/** Newest first; equal times are told apart by the counter the node itself wrote, then by id, so the order is total. */
+function newestFirst(a: { createdAtNs: bigint; id: string }, b: { createdAtNs: bigint; id: string }, counters: number): number {
+  if (a.createdAtNs !== b.createdAtNs) return a.createdAtNs > b.createdAtNs ? -1 : 1;
+  if (counters !== 0) return counters;
+  return a.id < b.id ? -1 : a.id > b.id ? 1 : 0;
+}
+
+/** Sorted copy, newest-created first. */
+export function sortSandboxes<T extends { createdAtNs: bigint; id: string; attempt: number }>(list: readonly T[]): T[] {
+  return [...list].sort((a, b) => newestFirst(a, b, b.attempt - a.attempt));
+}
+
+/** Sorted copy, newest-created first. */
+export function sortContainers<T extends { createdAtNs: bigint; id: string; restartCount?: number }>(list: readonly T[]): T[] {
+  return [...list].sort((a, b) => newestFirst(a, b, (b.restartCount ?? 0) - (a.restartCount ?? 0)));
+}
+
+/**
+ * Reduces the CRI answers about one pod UID to what decisions read. The termination message is not in CRI: see
+ * `terminationMessage.ts`. CRI container statuses do not name their sandbox, so `sandboxId` is '' here; give
+ * {@link toRuntimeStatusWith} the listing's mapping where it matters.
+ */
+export const toRuntimeStatus: ToRuntimeStatus = (uid, sandboxes, containers, observedAtMonoMs) =>
+  toRuntimeStatusWith({ uid, sandboxes, containers, observedAtMonoMs });
+
+/** As {@link toRuntimeStatus}, with the sandbox of each container id as ListContainers told it. */
+export function toRuntimeStatusWith(input: {
+  uid: string;
+  sandboxes: readonly PodSandboxStatus[];
+  containers: readonly CriContainerStatus[];
+  observedAtMonoMs: number;
+  sandboxIdByContainerId?: ReadonlyMap<string, string>;
+}): PodRuntimeStatus {
+  const sandboxes = sortSandboxes(input.sandboxes.map(toSandbox));
+  const containers = sortContainers(input.containers.map((c) => toContainer(c, input.sandboxIdByContainerId?.get(c.id) ?? '')));
+  const metadata = input.sandboxes.find((s) => s.metadata !== null)?.metadata;
+  const labels = input.containers[0]?.labels;
+  return {
+    uid: input.uid,
+    name: metadata?.name ?? labels?.[CRI_LABELS.podName] ?? '',
+    namespace: metadata?.namespace ?? labels?.[CRI_LABELS.podNamespace] ?? '',
+    ips: [...(sandboxes[0]?.ips ?? [])],
+    sandboxes,
+    containers,
+    observedAtMonoMs: input.observedAtMonoMs,
+  };
+}
+
+/** The newest instance of that container name ("first status"), in any state. */
+export function firstStatus(status: PodRuntimeStatus, name: string): RuntimeContainer | undefined {
+  return status.containers.find((c) => c.name === name);
+}
+
+/**
+ * The newest exited instance of that name. `exceptIds`: instances that this worker itself stopped in order to replace
+ * them; the crash back-off of such a restart looks at the instance before (trap 17).
+ */
+export function newestExited(status: PodRuntimeStatus, name: string, exceptIds?: ReadonlySet<string>): RuntimeContainer | undefined {
+  return status.containers.find((c) => c.name === name && c.state === 'exited' && exceptIds?.has(c.id) !== true);
+}
+
+/** An empty runtime status: a pod of which the runtime holds nothing. */
+export function emptyRuntimeStatus(ref: { uid: string; name: string; namespace: string }, observedAtMonoMs: number): PodRuntimeStatus {
+  return { uid: ref.uid, name: ref.name, namespace: ref.namespace, ips: [], sandboxes: [], containers: [], observedAtMonoMs };
+}

@@ -1,0 +1,89 @@
+/** API defaulting of a decoded pod (spec: pod lifecycle 1.5): what the API server would have filled in. Pure. */
+import type { Container, LifecycleHandler, Pod, Probe, PullPolicy } from '../../k8s.ts';
+import { isRecord, VOLUME_SOURCES } from './schema.ts';
+
+/** Octal 0644, the default mode of files in secret, config map, downward and projected volumes. */
+const FILE_MODE = 0o644;
+
+/** `Always` when the tag is, or resolves to, `latest`; a digest without a tag counts as pinned. */
+export function defaultPullPolicy(image: string | undefined): PullPolicy {
+  const named = image ?? '';
+  const at = named.indexOf('@');
+  const name = at < 0 ? named : named.slice(0, at);
+  const lastPart = name.slice(name.lastIndexOf('/') + 1);
+  const colon = lastPart.indexOf(':');
+  const tag = colon >= 0 ? lastPart.slice(colon + 1) : at < 0 ? 'latest' : '';
+  return tag === 'latest' ? 'Always' : 'IfNotPresent';
+}
+
+function defaultHandler(h: LifecycleHandler | undefined): void {
+  if (h?.httpGet === undefined) return;
+  h.httpGet.path = h.httpGet.path || '/';
+  h.httpGet.scheme = h.httpGet.scheme || 'HTTP';
+}
+
+function defaultProbe(p: Probe | undefined): void {
+  if (p === undefined) return;
+  defaultHandler(p);
+  p.timeoutSeconds ||= 1;
+  p.periodSeconds ||= 10;
+  p.successThreshold ||= 1;
+  p.failureThreshold ||= 3;
+  if (p.grpc !== undefined) p.grpc.service ??= '';
+}
+
+function defaultContainer(c: Container, hostNetwork: boolean): void {
+  c.imagePullPolicy ||= defaultPullPolicy(c.image);
+  c.terminationMessagePath ||= '/dev/termination-log';
+  c.terminationMessagePolicy ||= 'File';
+  c.resources ??= {};
+  for (const [name, limit] of Object.entries(c.resources.limits ?? {})) {
+    c.resources.requests ??= {};
+    c.resources.requests[name] ??= limit;
+  }
+  for (const port of c.ports ?? []) {
+    port.protocol ||= 'TCP';
+    if (hostNetwork && !port.hostPort) port.hostPort = port.containerPort;
+  }
+  for (const env of c.env ?? []) {
+    const from = env.valueFrom;
+    if (from?.fieldRef !== undefined) from.fieldRef.apiVersion ||= 'v1';
+    if (from?.resourceFieldRef !== undefined) from.resourceFieldRef.divisor ??= '0';
+  }
+  for (const p of [c.livenessProbe, c.readinessProbe, c.startupProbe]) defaultProbe(p);
+  defaultHandler(c.lifecycle?.postStart);
+  defaultHandler(c.lifecycle?.preStop);
+}
+
+function defaultVolumes(pod: Pod): void {
+  for (const volume of pod.spec.volumes ?? []) {
+    const kinds = Object.keys(volume).filter((k) => VOLUME_SOURCES.includes(k));
+    if (kinds.length === 0 && Object.keys(volume).length === 1) volume.emptyDir = {};
+    for (const kind of ['configMap', 'secret', 'downwardAPI', 'projected']) {
+      const source = volume[kind];
+      if (isRecord(source)) source.defaultMode ??= FILE_MODE;
+    }
+    const hostPath = volume.hostPath;
+    if (isRecord(hostPath)) hostPath.type ??= '';
+  }
+}
+
+/** Fills the defaults in, in place. */
+export function applyApiDefaults(pod: Pod): void {
+  const { spec } = pod;
+  spec.restartPolicy ||= 'Always';
+  spec.dnsPolicy ||= 'ClusterFirst';
+  spec.terminationGracePeriodSeconds ??= 30;
+  spec.schedulerName ||= 'default-scheduler';
+  spec.securityContext ??= {};
+  spec.enableServiceLinks ??= true;
+  // The two spellings name one field; the newer one rules.
+  const account = spec.serviceAccountName || spec.serviceAccount;
+  if (account) {
+    spec.serviceAccountName = account;
+    spec.serviceAccount = account;
+  }
+  const hostNetwork = spec.hostNetwork === true;
+  for (const c of [...(spec.initContainers ?? []), ...spec.containers]) defaultContainer(c, hostNetwork);
+  defaultVolumes(pod);
+}

@@ -1,0 +1,335 @@
+/**
+ * The file source as a statechart: one region keeps a watch on the directory, the other lists and reads manifests.
+ * A watch only hints at names; what is true is what a reading finds. I/O is given with `provide`.
+ */
+import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, raise, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import type { SourceError } from '../../protocol.ts';
+import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
+
+/** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */
+export const SETTLE_CREATE_MS = 5;
+/** A file that is being written is read when it has been quiet for this long. */
+export const SETTLE_MODIFY_MS = 30;
+/** A file that never falls quiet is read at least this often. */
+export const SETTLE_MAX_MS = 1_000;
+/** Waits before another look at a hinted file that cannot be used as it stands: it may be half written. */
+export const SETTLE_RETRY_MS: readonly number[] = [50, 150, 400];
+/** Watch attempts: every second while the path is missing; other failures double the wait up to the maximum. */
+export const WATCH_RETRY_MIN_MS = 1_000;
+export const WATCH_RETRY_MAX_MS = 20_000;
+
+export type ListResult =
+  /** `single`: the path is one file, not a directory. `identity`: device and inode of what the watch should be on. */
+  | { kind: 'listed'; readings: FileReading[]; identity: string; single: boolean }
+  | { kind: 'missing' }
+  /** The path itself cannot be used; nothing is known of its manifests. */
+  | { kind: 'failed'; message: string };
+
+interface Pending {
+  dueMs: number;
+  firstMs: number;
+  /** Looks already taken since the last hint about this path. */
+  attempt: number;
+}
+type PendingMap = ReadonlyMap<string, Pending>;
+
+export interface FileSourceInput {
+  /** Directory or file, absolute, without a trailing slash. */
+  path: string;
+  checkFrequencyMs: number;
+  /** Monotonic milliseconds. */
+  now: () => number;
+}
+export interface FileSourceContext extends FileSourceInput {
+  store: FileStore;
+  /** Hinted paths that wait to be read. */
+  pending: PendingMap;
+  /** Paths being read now, as they were when taken from `pending`. */
+  taken: PendingMap;
+  /** Identity found by the last listing; another one means that the watch looks at something else. */
+  identity: string;
+  /** Monotonic ms of the start of the last periodic listing. */
+  listedAtMs: number;
+  /** Whether the listing under way is a periodic one: only those give up on unusable manifests. */
+  periodic: boolean;
+  /** A listing was asked for while one could not begin. */
+  relist: boolean;
+  /** A SET was posted: the source counts as seen. */
+  posted: boolean;
+  /** The path is one file. */
+  single: boolean;
+  outbox: Outbox | null;
+  /** The watch is on something that the path no longer names. */
+  reopen: boolean;
+  watchFailures: number;
+  watchMissing: boolean;
+}
+export interface FileHint {
+  path: string;
+  kind: 'create' | 'modify' | 'delete';
+}
+export type FileSourceEvent =
+  | ({ type: 'file.hint' } & FileHint)
+  | { type: 'watch.started' }
+  | { type: 'watch.ended'; message: string; missing: boolean }
+  | { type: 'list.now' };
+
+/** What the `send` action has to send, if anything. */
+export type Outbox =
+  /** The complete set; `changes` says what differs since the last one, in short sentences. */
+  | { kind: 'set'; pods: readonly Pod[]; errors: readonly SourceError[]; changes: readonly string[] }
+  /** What is wrong; the pods of the last set stay. */
+  | { kind: 'errors'; errors: readonly SourceError[] };
+
+const notProvided = 'no implementation was provided';
+const list: PromiseActorLogic<ListResult, { path: string; store: FileStore }> = fromPromise(() => Promise.reject(new Error(notProvided)));
+const read: PromiseActorLogic<FileReading[], { paths: readonly string[]; store: FileStore }> = fromPromise(() =>
+  Promise.reject(new Error(notProvided)),
+);
+const watch: CallbackActorLogic<FileSourceEvent, { path: string }> = fromCallback(() => {
+  throw new Error(notProvided);
+});
+
+function hinted(context: FileSourceContext, hint: FileHint): PendingMap {
+  const now = context.now();
+  const prior = context.pending.get(hint.path);
+  const firstMs = prior?.firstMs ?? now;
+  const modify = hint.kind === 'modify';
+  const quietAt = now + (modify ? SETTLE_MODIFY_MS : SETTLE_CREATE_MS);
+  // The newest hint decides how long to wait: a rename into place right after a write need not wait for quiet.
+  return new Map(context.pending).set(hint.path, { dueMs: Math.min(firstMs + SETTLE_MAX_MS, quietAt), firstMs, attempt: 0 });
+}
+
+function due(context: FileSourceContext): PendingMap {
+  const now = context.now();
+  return new Map([...context.pending].filter(([, p]) => p.dueMs <= now));
+}
+
+/**
+ * Splits readings into those that count and those to be taken again: a file that cannot be used is looked at a few
+ * times before it is called bad, for somebody may be writing it.
+ */
+export function settle(
+  readings: readonly FileReading[],
+  taken: PendingMap,
+  now: number,
+): { count: FileReading[]; retry: Map<string, Pending> } {
+  const count: FileReading[] = [];
+  const retry = new Map<string, Pending>();
+  for (const r of readings) {
+    const look = taken.get(r.path);
+    const waitMs = r.kind === 'bad' || r.kind === 'changing' ? SETTLE_RETRY_MS[look?.attempt ?? 0] : undefined;
+    if (waitMs !== undefined) retry.set(r.path, { dueMs: now + waitMs, firstMs: now, attempt: (look?.attempt ?? 0) + 1 });
+    else if (r.kind === 'changing')
+      count.push({ path: r.path, kind: 'bad', message: 'the file keeps changing while it is read', digest: '' });
+    else count.push(r);
+  }
+  return { count, retry };
+}
+
+const machineSetup = setup({
+  types: { context: {} as FileSourceContext, events: {} as FileSourceEvent, input: {} as FileSourceInput },
+  actors: { list, read, watch },
+  actions: {
+    /** Sends `context.outbox`; runs right after it was set. */
+    send: () => {},
+    logWatchEnded: (_, _params: { message: string; missing: boolean }) => {},
+    takeHint: assign(({ context }, hint: FileHint) => ({ pending: hinted(context, hint) })),
+    takeListing: assign(({ context }, params: { result: ListResult }) => ({ ...afterListing(context, params.result), periodic: false })),
+    takeReadings: assign(({ context }, params: { readings: readonly FileReading[] }) => afterReading(context, params.readings)),
+  },
+  guards: {
+    anyPending: ({ context }) => context.pending.size > 0,
+    relistWanted: ({ context }) => context.relist,
+    reopenWanted: ({ context }) => context.reopen,
+  },
+  delays: {
+    untilListing: ({ context }) => Math.max(0, context.listedAtMs + context.checkFrequencyMs - context.now()),
+    untilDue: ({ context }) => {
+      const first = Math.min(...[...context.pending.values()].map((p) => p.dueMs));
+      return Number.isFinite(first) ? Math.max(0, first - context.now()) : 0;
+    },
+    watchRetry: ({ context }) =>
+      context.watchMissing
+        ? WATCH_RETRY_MIN_MS
+        : Math.min(WATCH_RETRY_MAX_MS, WATCH_RETRY_MIN_MS * 2 ** Math.max(0, context.watchFailures - 1)),
+  },
+});
+
+const takeHint = { type: 'takeHint', params: ({ event }: { event: FileHint }) => event } as const;
+
+const takeListing = { type: 'takeListing', params: ({ event }: { event: { output: ListResult } }) => ({ result: event.output }) } as const;
+
+/** What a finished listing makes of the context; the post goes out with the `send` action that follows. */
+function afterListing(context: FileSourceContext, result: ListResult): Partial<FileSourceContext> {
+  if (result.kind === 'failed') {
+    const outbox: Outbox = { kind: 'errors', errors: [...toSet(context.store).errors, { where: context.path, message: result.message }] };
+    return { outbox };
+  }
+  if (result.kind === 'missing') {
+    const { store, changes } = applyListing(context.store, [], false);
+    const errors = [{ where: context.path, message: 'the path does not exist; it counts as empty and is looked for every second' }];
+    return { store, pending: new Map(), identity: '', posted: true, outbox: { kind: 'set', pods: [], errors, changes } };
+  }
+  const { store, changes } = applyListing(context.store, result.readings, context.periodic && !result.single);
+  const now = context.now();
+  const pending = new Map(context.pending);
+  for (const r of result.readings) {
+    // Another look soon at whatever was caught half written, unless a hint asks for one already.
+    if (r.kind === 'changing' && !pending.has(r.path)) pending.set(r.path, { dueMs: now + SETTLE_MODIFY_MS, firstMs: now, attempt: 0 });
+  }
+  const set = toSet(store);
+  // A single file that never held a pod says nothing about which pods are wanted, so the source does not count as seen.
+  const silent = result.single && set.pods.length === 0 && !context.posted && set.errors.length > 0;
+  return {
+    store,
+    pending,
+    single: result.single,
+    identity: result.identity,
+    reopen: context.identity !== '' && context.identity !== result.identity,
+    posted: context.posted || !silent,
+    outbox: silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
+  };
+}
+
+function afterReading(context: FileSourceContext, readings: readonly FileReading[]): Partial<FileSourceContext> {
+  const { count, retry } = settle(readings, context.taken, context.now());
+  const { store, changes } = applyReadings(context.store, count);
+  const set = toSet(store);
+  const silent = context.single && set.pods.length === 0 && !context.posted;
+  return {
+    store,
+    // A newer hint about the same path stands.
+    pending: new Map([...retry, ...context.pending]),
+    taken: new Map(),
+    posted: context.posted || (changes.length > 0 && !silent),
+    outbox: changes.length === 0 ? null : silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
+  };
+}
+
+export const fileSourceMachine = machineSetup.createMachine({
+  id: 'fileSource',
+  context: ({ input }) => ({
+    ...input,
+    store: emptyFileStore,
+    pending: new Map(),
+    taken: new Map(),
+    identity: '',
+    listedAtMs: 0,
+    periodic: true,
+    relist: false,
+    posted: false,
+    single: false,
+    outbox: null,
+    reopen: false,
+    watchFailures: 0,
+    watchMissing: false,
+  }),
+  type: 'parallel',
+  states: {
+    // First, so that the watch stands before the first listing begins: nothing can slip in between.
+    watch: {
+      initial: 'trying',
+      states: {
+        trying: {
+          initial: 'opening',
+          invoke: { src: 'watch', input: ({ context }) => ({ path: context.path }) },
+          always: { guard: 'reopenWanted', target: 'trying', reenter: true, actions: assign({ reopen: false }) },
+          on: {
+            'watch.ended': {
+              target: 'broken',
+              actions: [
+                assign(({ context, event }) => ({ watchFailures: context.watchFailures + 1, watchMissing: event.missing })),
+                { type: 'logWatchEnded', params: ({ event }) => event },
+              ],
+            },
+          },
+          states: {
+            opening: {
+              meta: { reason: 'OpeningWatch', message: 'asking the kernel to report changes of the path' },
+              on: { 'watch.started': 'open' },
+            },
+            open: {
+              meta: { reason: 'Watching', message: 'changes of the path are reported as they happen' },
+              entry: [assign({ watchFailures: 0, watchMissing: false }), raise({ type: 'list.now' })],
+            },
+          },
+        },
+        broken: {
+          meta: { reason: 'WatchBroken', message: 'changes are found by listing only, until the watch can be opened again' },
+          after: { watchRetry: 'trying' },
+        },
+      },
+    },
+    files: {
+      initial: 'starting',
+      on: {
+        'file.hint': { actions: takeHint },
+        'list.now': { actions: assign({ relist: true }) },
+      },
+      states: {
+        starting: {
+          meta: { reason: 'OpeningWatch', message: 'the first listing follows the first attempt to watch' },
+          on: { 'list.now': 'listing', 'watch.ended': 'listing' },
+        },
+        listing: {
+          meta: { reason: 'Listing', message: 'reading every manifest of the path' },
+          entry: assign(({ context }) => (context.periodic ? { listedAtMs: context.now(), relist: false } : { relist: false })),
+          invoke: {
+            src: 'list',
+            input: ({ context }) => ({ path: context.path, store: context.store }),
+            onDone: [
+              { guard: ({ event }) => event.output.kind === 'missing', target: 'missing', actions: [takeListing, 'send'] },
+              { guard: ({ event }) => event.output.kind === 'failed', target: 'unreadable', actions: [takeListing, 'send'] },
+              { target: 'watching', actions: [takeListing, 'send'] },
+            ],
+          },
+        },
+        watching: {
+          initial: 'idle',
+          always: { guard: 'relistWanted', target: 'listing' },
+          after: { untilListing: { target: 'listing', actions: assign({ periodic: true }) } },
+          on: { 'file.hint': { target: '.settling', actions: takeHint } },
+          states: {
+            idle: {
+              meta: { reason: 'UpToDate', message: 'the last listing is at most one check period old' },
+              always: { guard: 'anyPending', target: 'settling' },
+            },
+            settling: {
+              meta: { reason: 'Settling', message: 'a file changed and is read as soon as it is quiet' },
+              after: { untilDue: '#fileSource.files.reading' },
+            },
+          },
+        },
+        reading: {
+          meta: { reason: 'Reading', message: 'reading the files that changed' },
+          entry: assign(({ context }) => {
+            const taken = due(context);
+            return { taken, pending: new Map([...context.pending].filter(([path]) => !taken.has(path))) };
+          }),
+          invoke: {
+            src: 'read',
+            input: ({ context }) => ({ paths: [...context.taken.keys()], store: context.store }),
+            onDone: {
+              target: 'watching',
+              actions: [{ type: 'takeReadings', params: ({ event }) => ({ readings: event.output }) }, 'send'],
+            },
+          },
+        },
+        missing: {
+          meta: { reason: 'PathMissing', message: 'the static pod path does not exist; it counts as empty' },
+          always: { guard: 'relistWanted', target: 'listing' },
+          after: { untilListing: { target: 'listing', actions: assign({ periodic: true }) } },
+          on: { 'file.hint': 'listing' },
+        },
+        unreadable: {
+          meta: { reason: 'PathUnreadable', message: 'the static pod path cannot be listed; the pods of the last listing stay' },
+          always: { guard: 'relistWanted', target: 'listing' },
+          after: { untilListing: { target: 'listing', actions: assign({ periodic: true }) } },
+          on: { 'file.hint': 'listing' },
+        },
+      },
+    },
+  },
+});

@@ -1,0 +1,168 @@
+/**
+ * Full create validation of a pod, as far as a node can judge: every violation with its path, none skipped because of
+ * another. Runs after defaulting. Pure.
+ */
+import type { Pod, PodSpec } from '../../k8s.ts';
+import { VOLUME_SOURCES } from './schema.ts';
+import { type ContainerScope, validateContainer } from './validation/container.ts';
+import { dnsLabel, dnsSubdomain, ipAddress, labelValue, qualifiedName, quantityValue } from './validation/names.ts';
+import { Problems } from './validation/problems.ts';
+import { validatePodSecurity } from './validation/security.ts';
+
+const INT32_MAX = 2_147_483_647;
+/** All keys and values of the annotations together. */
+const ANNOTATIONS_BYTES_MAX = 256 * 1024;
+const NAMESERVERS_MAX = 3;
+const SEARCHES_MAX = 32;
+const SEARCHES_CHARS_MAX = 2048;
+
+function validateMetadata(p: Problems, pod: Pod): void {
+  const m = pod.metadata;
+  p.check('metadata.name', dnsSubdomain(m.name));
+  p.check('metadata.namespace', dnsLabel(m.namespace));
+  // The UID names directories, cgroups and log paths.
+  if (!/^[A-Za-z0-9][-A-Za-z0-9._]{0,127}$/.test(m.uid) || m.uid.includes('..')) {
+    p.add('metadata.uid', `${JSON.stringify(m.uid)} must be letters, digits, '-', '_' and '.', at most 128 characters`);
+  }
+  for (const [key, value] of Object.entries(m.labels ?? {})) {
+    p.check(`metadata.labels[${key}]`, qualifiedName(key));
+    p.check(`metadata.labels[${key}]`, labelValue(value));
+  }
+  let size = 0;
+  for (const [key, value] of Object.entries(m.annotations ?? {})) {
+    p.check(`metadata.annotations[${key}]`, qualifiedName(key.toLowerCase()));
+    size += key.length + value.length;
+  }
+  if (size > ANNOTATIONS_BYTES_MAX) p.add('metadata.annotations', `must be at most ${ANNOTATIONS_BYTES_MAX} bytes together`);
+  p.range('metadata.deletionGracePeriodSeconds', m.deletionGracePeriodSeconds, { min: 0 });
+}
+
+function validateVolumes(p: Problems, spec: PodSpec): Set<string> {
+  const names = new Set<string>();
+  spec.volumes?.forEach((v, i) => {
+    const at = `spec.volumes[${i}]`;
+    p.check(`${at}.name`, dnsLabel(v.name ?? ''));
+    if (v.name) p.unique(`${at}.name`, v.name, names);
+    const sources = Object.keys(v).filter((k) => VOLUME_SOURCES.includes(k));
+    if (sources.length > 1) p.add(at, `must have one source only, not ${sources.join(' and ')}`);
+    const hostPath = v.hostPath;
+    if (typeof hostPath === 'object' && hostPath !== null) {
+      const path = 'path' in hostPath ? String(hostPath.path) : '';
+      if (path === '') p.add(`${at}.hostPath.path`, 'required');
+      else if (path.split('/').includes('..')) p.add(`${at}.hostPath.path`, "must not contain '..'");
+    }
+  });
+  return names;
+}
+
+function validateDns(p: Problems, spec: PodSpec): void {
+  p.oneOf('spec.dnsPolicy', spec.dnsPolicy, ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None']);
+  const dns = spec.dnsConfig;
+  const servers = dns?.nameservers ?? [];
+  if (spec.dnsPolicy === 'None' && servers.length === 0)
+    p.add('spec.dnsConfig.nameservers', 'at least one is required when dnsPolicy is None');
+  if (servers.length > NAMESERVERS_MAX) p.add('spec.dnsConfig.nameservers', `must be at most ${NAMESERVERS_MAX}`);
+  servers.forEach((ip, i) => {
+    p.check(`spec.dnsConfig.nameservers[${i}]`, ipAddress(ip));
+  });
+  const searches = dns?.searches ?? [];
+  if (searches.length > SEARCHES_MAX) p.add('spec.dnsConfig.searches', `must be at most ${SEARCHES_MAX}`);
+  if (searches.join(' ').length > SEARCHES_CHARS_MAX)
+    p.add('spec.dnsConfig.searches', `must be at most ${SEARCHES_CHARS_MAX} characters together`);
+  searches.forEach((s, i) => {
+    // A trailing dot, the lone dot and underscores are allowed in search domains.
+    if (s !== '.') p.check(`spec.dnsConfig.searches[${i}]`, dnsSubdomain(s.replace(/\.$/, '').replaceAll('_', 'x')));
+  });
+  dns?.options?.forEach((o, i) => {
+    p.required(`spec.dnsConfig.options[${i}].name`, o.name);
+  });
+}
+
+function validateTolerations(p: Problems, spec: PodSpec): void {
+  spec.tolerations?.forEach((t, i) => {
+    const at = `spec.tolerations[${i}]`;
+    if (t.key) p.check(`${at}.key`, qualifiedName(t.key));
+    if (!t.key && t.operator !== 'Exists') p.add(`${at}.operator`, 'must be Exists when key is empty');
+    if (t.operator) p.oneOf(`${at}.operator`, t.operator, ['Equal', 'Exists']);
+    if (t.operator === 'Exists' && t.value) p.add(`${at}.value`, 'must be empty when operator is Exists');
+    if (t.operator !== 'Exists' && t.value) p.check(`${at}.value`, labelValue(t.value));
+    if (t.effect) p.oneOf(`${at}.effect`, t.effect, ['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
+    if (t.tolerationSeconds !== undefined && t.effect !== 'NoExecute')
+      p.add(`${at}.effect`, 'must be NoExecute when tolerationSeconds is set');
+  });
+}
+
+function validateNaming(p: Problems, spec: PodSpec): void {
+  if (spec.hostname) p.check('spec.hostname', dnsLabel(spec.hostname));
+  if (spec.subdomain) p.check('spec.subdomain', dnsLabel(spec.subdomain));
+  if (spec.serviceAccountName) p.check('spec.serviceAccountName', dnsSubdomain(spec.serviceAccountName));
+  if (spec.priorityClassName) p.check('spec.priorityClassName', dnsSubdomain(spec.priorityClassName));
+  if (spec.runtimeClassName) p.check('spec.runtimeClassName', dnsSubdomain(spec.runtimeClassName));
+  if (spec.schedulerName) p.check('spec.schedulerName', dnsSubdomain(spec.schedulerName));
+  spec.hostAliases?.forEach((a, i) => {
+    p.check(`spec.hostAliases[${i}].ip`, ipAddress(a.ip ?? ''));
+    a.hostnames?.forEach((h, j) => {
+      p.check(`spec.hostAliases[${i}].hostnames[${j}]`, dnsSubdomain(h));
+    });
+  });
+  spec.imagePullSecrets?.forEach((s, i) => {
+    p.required(`spec.imagePullSecrets[${i}].name`, s.name);
+  });
+  spec.readinessGates?.forEach((g, i) => {
+    p.check(`spec.readinessGates[${i}].conditionType`, qualifiedName(g.conditionType ?? ''));
+  });
+  for (const [key, value] of Object.entries(spec.nodeSelector ?? {})) {
+    p.check(`spec.nodeSelector[${key}]`, qualifiedName(key));
+    p.check(`spec.nodeSelector[${key}]`, labelValue(value));
+  }
+}
+
+function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<string>): void {
+  const names = new Set<string>();
+  const hostPorts = new Set<string>();
+  const scope = (kind: ContainerScope['kind']): ContainerScope => ({
+    kind,
+    hostNetwork: spec.hostNetwork === true,
+    volumes,
+    names,
+    hostPorts,
+  });
+  if (spec.containers.length === 0) p.add('spec.containers', 'at least one container is required');
+  spec.containers.forEach((container, i) => {
+    validateContainer(p, `spec.containers[${i}]`, { container, scope: scope('containers') });
+  });
+  spec.initContainers?.forEach((container, i) => {
+    validateContainer(p, `spec.initContainers[${i}]`, { container, scope: scope('initContainers') });
+  });
+  if ((spec.ephemeralContainers ?? []).length > 0) p.add('spec.ephemeralContainers', 'cannot be part of a new pod');
+}
+
+/** Everything that is wrong with the pod, each as `path: what`; empty when nothing is. */
+export function validatePod(pod: Pod): string[] {
+  const p = new Problems();
+  const { spec } = pod;
+  validateMetadata(p, pod);
+  const volumes = validateVolumes(p, spec);
+  validateContainers(p, spec, volumes);
+  p.oneOf('spec.restartPolicy', spec.restartPolicy, ['Always', 'OnFailure', 'Never']);
+  p.range('spec.terminationGracePeriodSeconds', spec.terminationGracePeriodSeconds, { min: 0 });
+  p.range('spec.activeDeadlineSeconds', spec.activeDeadlineSeconds, { min: 1, max: INT32_MAX });
+  p.range('spec.priority', spec.priority, { min: -INT32_MAX - 1, max: INT32_MAX });
+  if (spec.preemptionPolicy) p.oneOf('spec.preemptionPolicy', spec.preemptionPolicy, ['PreemptLowerPriority', 'Never']);
+  if (spec.os !== undefined) p.oneOf('spec.os.name', spec.os.name ?? '', ['linux', 'windows']);
+  for (const [name, q] of Object.entries(spec.overhead ?? {})) {
+    const value = quantityValue(q);
+    if (value === null || value < 0) p.add(`spec.overhead.${name}`, `${JSON.stringify(q)} is not a quantity of at least 0`);
+  }
+  validateDns(p, spec);
+  validateTolerations(p, spec);
+  validateNaming(p, spec);
+  validatePodSecurity(p, 'spec.securityContext', spec.securityContext);
+  if (spec.shareProcessNamespace === true && spec.hostPID === true) p.add('spec.shareProcessNamespace', 'must not be true beside hostPID');
+  if (spec.hostUsers === false) {
+    for (const key of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
+      if (spec[key] === true) p.add(`spec.${key}`, 'must not be true when hostUsers is false');
+    }
+  }
+  return p.found;
+}

@@ -1,0 +1,197 @@
+/** Validation of one container, app or init: what a node needs to be right before it runs it. Pure. */
+import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
+import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
+import { validateProbes } from './probes.ts';
+import type { Problems } from './problems.ts';
+import { validateContainerSecurity } from './security.ts';
+
+/** What the containers of one pod share while they are validated. */
+export interface ContainerScope {
+  kind: 'containers' | 'initContainers';
+  hostNetwork: boolean;
+  volumes: ReadonlySet<string>;
+  /** Names of all containers so far, of both kinds. */
+  names: Set<string>;
+  /** `protocol/hostIP/port` taken so far by containers that run at the same time. */
+  hostPorts: Set<string>;
+}
+
+const FIELD_PATHS = new Set([
+  'metadata.name',
+  'metadata.namespace',
+  'metadata.uid',
+  'spec.nodeName',
+  'spec.serviceAccountName',
+  'status.hostIP',
+  'status.hostIPs',
+  'status.podIP',
+  'status.podIPs',
+]);
+const FIELD_PATH_KEYED = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
+const STANDARD_RESOURCES = new Set(['cpu', 'memory', 'ephemeral-storage']);
+const RESOURCE_FIELD = /^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$/;
+
+function validatePorts(p: Problems, path: string, of: { container: Container; scope: ContainerScope }): void {
+  const { container, scope } = of;
+  const names = new Set<string>();
+  container.ports?.forEach((port, i) => {
+    const at = `${path}.ports[${i}]`;
+    if (port.name) {
+      p.check(`${at}.name`, portName(port.name));
+      p.unique(`${at}.name`, port.name, names);
+    }
+    if (port.containerPort === undefined) p.add(`${at}.containerPort`, 'required');
+    p.range(`${at}.containerPort`, port.containerPort, { min: 1, max: 65_535 });
+    p.oneOf(`${at}.protocol`, port.protocol, ['TCP', 'UDP', 'SCTP']);
+    if (port.hostIP) p.check(`${at}.hostIP`, ipAddress(port.hostIP));
+    if (!port.hostPort) return;
+    p.range(`${at}.hostPort`, port.hostPort, { min: 1, max: 65_535 });
+    if (scope.hostNetwork && port.hostPort !== port.containerPort)
+      p.add(`${at}.hostPort`, 'must equal containerPort when hostNetwork is true');
+    p.unique(`${at}.hostPort`, `${port.protocol ?? 'TCP'}/${port.hostIP ?? ''}/${port.hostPort}`, scope.hostPorts);
+  });
+}
+
+function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['valueFrom']>): void {
+  const set = (['fieldRef', 'resourceFieldRef', 'configMapKeyRef', 'secretKeyRef', 'fileKeyRef'] as const).filter(
+    (k) => from[k] !== undefined,
+  );
+  if (set.length !== 1) p.add(path, set.length === 0 ? 'must name a source' : `must name one source only, not ${set.join(' and ')}`);
+  const field = from.fieldRef;
+  if (field !== undefined) {
+    const at = `${path}.fieldRef.fieldPath`;
+    const keyed = FIELD_PATH_KEYED.exec(field.fieldPath ?? '');
+    if (field.apiVersion !== undefined && field.apiVersion !== 'v1') p.add(`${path}.fieldRef.apiVersion`, 'must be v1');
+    if (!field.fieldPath) p.add(at, 'required');
+    else if (keyed !== null) p.check(at, qualifiedName(keyed[2] ?? ''));
+    else if (!FIELD_PATHS.has(field.fieldPath))
+      p.add(at, `${JSON.stringify(field.fieldPath)} is not a field that an environment variable can take`);
+  }
+  const resource = from.resourceFieldRef;
+  if (resource !== undefined) {
+    if (!RESOURCE_FIELD.test(resource.resource ?? '')) {
+      p.add(
+        `${path}.resourceFieldRef.resource`,
+        'must be limits or requests of cpu, memory, ephemeral-storage or hugepages, such as limits.cpu',
+      );
+    }
+    const divisor = quantityValue(resource.divisor ?? '0');
+    if (divisor === null || divisor < 0)
+      p.add(`${path}.resourceFieldRef.divisor`, `${JSON.stringify(resource.divisor)} is not a quantity of at least 0`);
+  }
+  for (const key of ['configMapKeyRef', 'secretKeyRef'] as const) {
+    const ref = from[key];
+    if (ref === undefined) continue;
+    p.required(`${path}.${key}.name`, ref.name);
+    p.required(`${path}.${key}.key`, ref.key);
+  }
+}
+
+function validateEnv(p: Problems, path: string, c: Container): void {
+  c.env?.forEach((env, i) => {
+    const at = `${path}.env[${i}]`;
+    p.check(`${at}.name`, envName(env.name ?? ''));
+    if (env.valueFrom === undefined) return;
+    if (env.value) p.add(`${at}.valueFrom`, 'must not be set beside value');
+    validateEnvSource(p, `${at}.valueFrom`, env.valueFrom);
+  });
+  c.envFrom?.forEach((from, i) => {
+    const at = `${path}.envFrom[${i}]`;
+    const refs = [from.configMapRef, from.secretRef].filter((r) => r !== undefined);
+    if (refs.length !== 1) p.add(at, 'must name one of configMapRef and secretRef');
+    if (from.prefix) p.check(`${at}.prefix`, envName(from.prefix));
+  });
+}
+
+function validateResources(p: Problems, path: string, c: Container): void {
+  const limits = c.resources?.limits ?? {};
+  const requests = c.resources?.requests ?? {};
+  const amounts = (where: string, list: Record<string, Quantity>) => {
+    for (const [name, q] of Object.entries(list)) {
+      const at = `${path}.resources.${where}.${name}`;
+      const value = quantityValue(q);
+      if (value === null) p.add(at, `${JSON.stringify(q)} is not a quantity such as 500m or 1Gi`);
+      else if (value < 0) p.add(at, 'must not be negative');
+      if (!STANDARD_RESOURCES.has(name) && !name.startsWith('hugepages-') && !name.includes('/')) {
+        p.add(
+          at,
+          'is not a resource a container can have; other than cpu, memory, ephemeral-storage and hugepages-* need a domain, such as example.com/name',
+        );
+      } else if (name.includes('/')) {
+        p.check(at, qualifiedName(name));
+        if (limits[name] === undefined) p.add(at, 'a limit is required for an extended resource');
+      }
+    }
+  };
+  amounts('limits', limits);
+  amounts('requests', requests);
+  for (const [name, q] of Object.entries(requests)) {
+    const limit = limits[name];
+    if (limit === undefined) continue;
+    const [asked, most] = [quantityValue(q), quantityValue(limit)];
+    if (asked === null || most === null) continue;
+    const mustEqual = name.startsWith('hugepages-') || name.includes('/');
+    if (asked > most) p.add(`${path}.resources.requests.${name}`, `${q} must be at most the limit ${limit}`);
+    else if (mustEqual && asked !== most) p.add(`${path}.resources.requests.${name}`, `${q} must equal the limit ${limit}`);
+  }
+  const all = [...Object.keys(limits), ...Object.keys(requests)];
+  if (all.some((n) => n.startsWith('hugepages-')) && !all.some((n) => n === 'cpu' || n === 'memory')) {
+    p.add(`${path}.resources`, 'huge pages need cpu or memory beside them');
+  }
+}
+
+function validateMounts(p: Problems, path: string, of: { container: Container; scope: ContainerScope }): void {
+  const { container: c, scope } = of;
+  const paths = new Set<string>();
+  c.volumeMounts?.forEach((m, i) => {
+    const at = `${path}.volumeMounts[${i}]`;
+    if (!m.name) p.add(`${at}.name`, 'required');
+    else if (!scope.volumes.has(m.name)) p.add(`${at}.name`, `no volume is named ${JSON.stringify(m.name)}`);
+    if (!m.mountPath) p.add(`${at}.mountPath`, 'required');
+    else {
+      if (!m.mountPath.startsWith('/')) p.add(`${at}.mountPath`, `${JSON.stringify(m.mountPath)} must be an absolute path`);
+      p.unique(`${at}.mountPath`, m.mountPath, paths);
+    }
+    for (const key of ['subPath', 'subPathExpr'] as const) {
+      const sub = m[key];
+      if (sub && (sub.startsWith('/') || sub.split('/').includes('..'))) p.add(`${at}.${key}`, "must be a relative path without '..'");
+    }
+    if (m.subPath && m.subPathExpr) p.add(`${at}.subPathExpr`, 'must not be set beside subPath');
+    p.oneOf(`${at}.mountPropagation`, m.mountPropagation, ['None', 'HostToContainer', 'Bidirectional']);
+    if (m.mountPropagation === 'Bidirectional' && c.securityContext?.privileged !== true) {
+      p.add(`${at}.mountPropagation`, 'Bidirectional needs a privileged container');
+    }
+    p.oneOf(`${at}.recursiveReadOnly`, m.recursiveReadOnly, ['Disabled', 'IfPossible', 'Enabled']);
+  });
+  c.volumeDevices?.forEach((d, i) => {
+    const at = `${path}.volumeDevices[${i}]`;
+    if (!scope.volumes.has(d.name ?? '')) p.add(`${at}.name`, `no volume is named ${JSON.stringify(d.name)}`);
+    p.required(`${at}.devicePath`, d.devicePath);
+    if (d.devicePath) p.unique(`${at}.devicePath`, d.devicePath, paths);
+  });
+}
+
+export function validateContainer(p: Problems, path: string, of: { container: Container; scope: ContainerScope }): void {
+  const { container: c, scope } = of;
+  const init = scope.kind === 'initContainers';
+  const sidecar = init && c.restartPolicy === 'Always';
+  p.check(`${path}.name`, dnsLabel(c.name ?? ''));
+  if (c.name) p.unique(`${path}.name`, c.name, scope.names);
+  const image = c.image ?? '';
+  if (image === '') p.add(`${path}.image`, 'required');
+  else if (image !== image.trim()) p.add(`${path}.image`, 'must not begin or end with white space');
+  if (c.restartPolicy !== undefined) {
+    if (init) p.oneOf(`${path}.restartPolicy`, c.restartPolicy, ['Always']);
+    else p.add(`${path}.restartPolicy`, 'may be set on init containers only');
+  }
+  p.oneOf(`${path}.imagePullPolicy`, c.imagePullPolicy, ['Always', 'IfNotPresent', 'Never']);
+  p.oneOf(`${path}.terminationMessagePolicy`, c.terminationMessagePolicy, ['File', 'FallbackToLogsOnError']);
+  // Plain init containers run one after the other, so only within one of them can host ports conflict.
+  const hostPorts = init && !sidecar ? new Set<string>() : scope.hostPorts;
+  validatePorts(p, path, { container: c, scope: { ...scope, hostPorts } });
+  validateEnv(p, path, c);
+  validateResources(p, path, c);
+  validateMounts(p, path, of);
+  validateProbes(p, path, { container: c, allowed: !init || sidecar });
+  validateContainerSecurity(p, `${path}.securityContext`, c.securityContext);
+}

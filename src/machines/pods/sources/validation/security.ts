@@ -1,0 +1,61 @@
+/** Validation of the security contexts of pods and containers. Pure. */
+import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../k8s.ts';
+import type { Problems } from './problems.ts';
+
+/** User and group ids are 32 bits wide and not negative. */
+const ID_MAX = 2_147_483_647;
+const SYSCTL = /^([a-z0-9][-_a-z0-9]*[a-z0-9]?|[a-z0-9])([./]([a-z0-9][-_a-z0-9]*[a-z0-9]?|[a-z0-9]))*$/;
+
+function profile(p: Problems, path: string, value: SeccompProfile | undefined): void {
+  if (value === undefined) return;
+  p.oneOf(`${path}.type`, value.type ?? '', ['RuntimeDefault', 'Unconfined', 'Localhost']);
+  const file = value.localhostProfile;
+  if (value.type === 'Localhost') {
+    if (!file) p.add(`${path}.localhostProfile`, 'required when type is Localhost');
+    else if (path.endsWith('seccompProfile') && (file.startsWith('/') || file.split('/').includes('..'))) {
+      p.add(`${path}.localhostProfile`, "must be a relative path without '..'");
+    }
+  } else if (file !== undefined) p.add(`${path}.localhostProfile`, 'may be set only when type is Localhost');
+}
+
+function ids(p: Problems, path: string, s: { runAsUser?: number; runAsGroup?: number }): void {
+  p.range(`${path}.runAsUser`, s.runAsUser, { min: 0, max: ID_MAX });
+  p.range(`${path}.runAsGroup`, s.runAsGroup, { min: 0, max: ID_MAX });
+}
+
+export function validatePodSecurity(p: Problems, path: string, s: PodSecurityContext | undefined): void {
+  if (s === undefined) return;
+  ids(p, path, s);
+  p.range(`${path}.fsGroup`, s.fsGroup, { min: 0, max: ID_MAX });
+  p.oneOf(`${path}.fsGroupChangePolicy`, s.fsGroupChangePolicy, ['OnRootMismatch', 'Always']);
+  p.oneOf(`${path}.supplementalGroupsPolicy`, s.supplementalGroupsPolicy, ['Merge', 'Strict']);
+  p.oneOf(`${path}.seLinuxChangePolicy`, s.seLinuxChangePolicy, ['Recursive', 'MountOption']);
+  s.supplementalGroups?.forEach((g, i) => {
+    p.range(`${path}.supplementalGroups[${i}]`, g, { min: 0, max: ID_MAX });
+  });
+  const names = new Set<string>();
+  s.sysctls?.forEach((c, i) => {
+    const at = `${path}.sysctls[${i}].name`;
+    const name = c.name ?? '';
+    if (name === '') p.add(at, 'required');
+    else if (name.length > 253 || !SYSCTL.test(name)) p.add(at, `${JSON.stringify(name)} is not a sysctl name`);
+    else p.unique(at, name.replaceAll('/', '.'), names);
+  });
+  profile(p, `${path}.seccompProfile`, s.seccompProfile);
+  profile(p, `${path}.appArmorProfile`, s.appArmorProfile);
+}
+
+export function validateContainerSecurity(p: Problems, path: string, s: SecurityContext | undefined): void {
+  if (s === undefined) return;
+  ids(p, path, s);
+  p.oneOf(`${path}.procMount`, s.procMount, ['Default', 'Unmasked']);
+  profile(p, `${path}.seccompProfile`, s.seccompProfile);
+  profile(p, `${path}.appArmorProfile`, s.appArmorProfile);
+  if (s.allowPrivilegeEscalation === false) {
+    if (s.privileged === true) p.add(`${path}.allowPrivilegeEscalation`, 'cannot be false when privileged is true');
+    const added = s.capabilities?.add ?? [];
+    if (added.some((c) => ['CAP_SYS_ADMIN', 'SYS_ADMIN'].includes(c.toUpperCase()))) {
+      p.add(`${path}.allowPrivilegeEscalation`, 'cannot be false when the capability SYS_ADMIN is added');
+    }
+  }
+}

@@ -1,0 +1,112 @@
+/** Pod conditions: all of them come from here, so that they cannot contradict each other (pod lifecycle 6.5). */
+import type { Container, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from '../../k8s.ts';
+import { isRestartableInit } from '../shouldRestart.ts';
+import { rfc3339 } from './containers.ts';
+import { anyRegularEverStarted } from './phase.ts';
+
+const OWNED: ReadonlySet<string> = new Set([
+  'PodScheduled',
+  'Ready',
+  'Initialized',
+  'ContainersReady',
+  'PodReadyToStartContainers',
+  'PodResizePending',
+  'PodResizeInProgress',
+]);
+
+/** Conditions of other types are other writers': they are passed on untouched. */
+export function isOwnedCondition(type: string): boolean {
+  return OWNED.has(type);
+}
+
+type Verdict = Pick<PodCondition, 'status' | 'reason' | 'message'>;
+
+function listed(label: string, names: readonly string[]): string[] {
+  return names.length === 0 ? [] : [`containers with ${label} status: [${names.join(' ')}]`];
+}
+
+/** Sorts the containers that are not as they should be into unknown (no status at all) and the rest. */
+function sortOut(
+  containers: readonly Container[],
+  statuses: readonly ContainerStatus[],
+  good: (container: Container, status: ContainerStatus) => boolean,
+): { unknown: string[]; bad: string[] } {
+  const unknown: string[] = [];
+  const bad: string[] = [];
+  for (const container of containers) {
+    const status = statuses.find((s) => s.name === container.name);
+    if (status === undefined) unknown.push(container.name);
+    else if (!good(container, status)) bad.push(container.name);
+  }
+  return { unknown, bad };
+}
+
+/** `statuses` holds regular and init containers. */
+function initialized(pod: Pod, statuses: readonly ContainerStatus[], phase: PodPhase): Verdict {
+  const inits = pod.spec.initContainers ?? [];
+  const { unknown, bad } = sortOut(inits, statuses, (c, s) => (isRestartableInit(c) ? s.started === true : s.ready));
+  if (phase === 'Succeeded' && unknown.length === 0) return { status: 'True', reason: 'PodCompleted' };
+  if (anyRegularEverStarted(pod.spec, statuses) || unknown.length + bad.length === 0) return { status: 'True' };
+  return {
+    status: 'False',
+    reason: 'ContainersNotInitialized',
+    message: [...listed('unknown', unknown), ...listed('incomplete', bad)].join(', '),
+  };
+}
+
+function containersReady(pod: Pod, statuses: readonly ContainerStatus[], phase: PodPhase): Verdict {
+  const counted = [...(pod.spec.initContainers ?? []).filter(isRestartableInit), ...pod.spec.containers];
+  const { unknown, bad } = sortOut(counted, statuses, (_, s) => s.ready);
+  if (phase === 'Succeeded' && unknown.length === 0) return { status: 'False', reason: 'PodCompleted' };
+  if (phase === 'Failed') return { status: 'False', reason: 'PodFailed' };
+  if (unknown.length + bad.length === 0) return { status: 'True' };
+  return {
+    status: 'False',
+    reason: 'ContainersNotReady',
+    message: [...listed('unknown', unknown), ...listed('unready', bad)].join(', '),
+  };
+}
+
+/** Ready is ContainersReady and every readiness gate; `conditions` are those of other writers. */
+export function readyVerdict(pod: Pod, containers: Verdict, conditions: readonly PodCondition[]): Verdict {
+  if (containers.status !== 'True') return containers;
+  const problems: string[] = [];
+  for (const { conditionType } of pod.spec.readinessGates ?? []) {
+    const found = conditions.find((c) => c.type === conditionType);
+    if (found === undefined) problems.push(`corresponding condition of pod readiness gate "${conditionType}" does not exist.`);
+    else if (found.status !== 'True')
+      problems.push(`the status of pod readiness gate "${conditionType}" is not "True", but ${found.status}`);
+  }
+  return problems.length === 0 ? { status: 'True' } : { status: 'False', reason: 'ReadinessGatesNotReady', message: problems.join(', ') };
+}
+
+/** The node's own conditions, in the order the reference writes them, without times. */
+export function ownConditions(input: {
+  pod: Pod;
+  statuses: readonly ContainerStatus[];
+  phase: PodPhase;
+  /** The pod has a sandbox that can be used. */
+  sandboxReady: boolean;
+  foreign: readonly PodCondition[];
+}): PodCondition[] {
+  const { pod, statuses, phase } = input;
+  const containers = containersReady(pod, statuses, phase);
+  return [
+    { type: 'PodReadyToStartContainers', status: input.sandboxReady ? 'True' : 'False' },
+    { type: 'Initialized', ...initialized(pod, statuses, phase) },
+    { type: 'Ready', ...readyVerdict(pod, containers, input.foreign) },
+    { type: 'ContainersReady', ...containers },
+    { type: 'PodScheduled', status: 'True' },
+  ];
+}
+
+/** Gives each owned condition its time of change: the old one while its status stays, else now. */
+export function stampTransitions(conditions: readonly PodCondition[], old: PodStatus | undefined, nowWallMs: number): PodCondition[] {
+  return conditions.map((condition) => {
+    if (!isOwnedCondition(condition.type) && condition.lastTransitionTime) return condition;
+    const before = old?.conditions?.find((c) => c.type === condition.type);
+    const lastTransitionTime =
+      before?.status === condition.status && before.lastTransitionTime ? before.lastTransitionTime : rfc3339(nowWallMs);
+    return { ...condition, lastTransitionTime };
+  });
+}

@@ -1,0 +1,187 @@
+/** API status of each container, from the runtime, the last status and failed starts (pod lifecycle 6.1, 8.5). */
+import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
+import { firstStatus } from '../runtimeStatus.ts';
+import { isRestartableInit, shouldRestart } from '../shouldRestart.ts';
+import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../types.ts';
+
+/** Exit code for an instance whose end nobody saw. */
+export const UNKNOWN_EXIT_CODE = 137;
+export const STATUS_UNKNOWN_REASON = 'ContainerStatusUnknown';
+
+/** Whole seconds, as the API keeps times. */
+export function rfc3339(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+export interface ContainersInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  old: PodStatus | undefined;
+  failures: StartFailures;
+  runtimeName: string;
+  /** By container id; an id that is not in it has no startup probe and counts as started while it runs. */
+  startedContainers?: ReadonlyMap<string, boolean> | undefined;
+  /** By container id; an id that is not in it has no readiness probe and counts as ready once started. */
+  readyContainers?: ReadonlyMap<string, boolean> | undefined;
+}
+
+type Kind = 'init' | 'regular' | 'ephemeral';
+
+export interface ContainerStatuses {
+  init: ContainerStatus[];
+  regular: ContainerStatus[];
+  ephemeral: ContainerStatus[];
+}
+
+/** Init containers in the order of the definition, the others sorted by name. Containers not in the definition are left out. */
+export function containerStatuses(input: ContainersInput): ContainerStatuses {
+  const { spec } = input.pod;
+  const sorted = (list: ContainerStatus[]): ContainerStatus[] => list.sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+  return {
+    init: listStatuses(input, spec.initContainers ?? [], 'init'),
+    regular: sorted(listStatuses(input, spec.containers, 'regular')),
+    ephemeral: sorted(listStatuses(input, spec.ephemeralContainers ?? [], 'ephemeral')),
+  };
+}
+
+function listStatuses(input: ContainersInput, containers: readonly Container[], kind: Kind): ContainerStatus[] {
+  const oldList =
+    kind === 'init'
+      ? input.old?.initContainerStatuses
+      : kind === 'regular'
+        ? input.old?.containerStatuses
+        : input.old?.ephemeralContainerStatuses;
+  return containers.map((container) => {
+    const old = oldList?.find((s) => s.name === container.name);
+    const status = withFailure(input, container, kind, observedStatus(input, container, old));
+    return withReadiness(input, container, kind, status);
+  });
+}
+
+function unknownEnd(message: string): NonNullable<ContainerState['terminated']> {
+  return { exitCode: UNKNOWN_EXIT_CODE, reason: STATUS_UNKNOWN_REASON, message };
+}
+
+/** What can be said without the runtime: waiting, or what was last said. */
+function defaultStatus(input: ContainersInput, container: Container, old: ContainerStatus | undefined): ContainerStatus {
+  const { pod } = input;
+  if (old?.state.terminated !== undefined) return { ...old };
+  const initializing = (pod.spec.initContainers?.length ?? 0) > 0;
+  const status: ContainerStatus = {
+    name: container.name,
+    state: { waiting: { reason: initializing ? 'PodInitializing' : 'ContainerCreating' } },
+    lastState: old?.lastState ?? {},
+    ready: false,
+    restartCount: old?.restartCount ?? 0,
+    image: container.image ?? '',
+    imageID: '',
+  };
+  // Gone from the runtime although it ran: say that it ended, or the pod would fall back to Pending (trap 25).
+  if (old?.state.running !== undefined && status.lastState.terminated === undefined) {
+    status.lastState = {
+      terminated: unknownEnd('the runtime holds no such container any more; it was last seen running, and how it ended is not known'),
+    };
+    if (!pod.metadata.deletionTimestamp) status.restartCount += 1;
+  }
+  return status;
+}
+
+function observedStatus(input: ContainersInput, container: Container, old: ContainerStatus | undefined): ContainerStatus {
+  const instances = input.status.containers.filter((c) => c.name === container.name);
+  const [newest, ...earlier] = instances;
+  if (newest === undefined) return defaultStatus(input, container, old);
+  const status = convert(input, container, newest, old);
+  // An instance that was created and never ran may be taken away and made anew: what was shown does not go back.
+  status.restartCount = Math.max(status.restartCount, old?.restartCount ?? 0);
+  // The newest earlier instance that ended; one that was created and never ran ended nothing.
+  for (const instance of earlier) {
+    const { state } = convert(input, container, instance, old);
+    if (state.terminated === undefined) continue;
+    status.lastState = state;
+    break;
+  }
+  // The earlier instance may have been collected since it was last reported.
+  if (status.lastState.terminated === undefined && old?.containerID === status.containerID && old !== undefined) {
+    status.lastState = old.lastState;
+  }
+  return status;
+}
+
+function convert(input: ContainersInput, container: Container, from: RuntimeContainer, old: ContainerStatus | undefined): ContainerStatus {
+  const containerID = `${input.runtimeName}://${from.id}`;
+  const status: ContainerStatus = {
+    name: from.name,
+    state: {},
+    lastState: {},
+    ready: false,
+    restartCount: from.restartCount,
+    image: from.image,
+    imageID: from.imageRef,
+    containerID,
+  };
+  switch (from.state) {
+    case 'running': {
+      status.state = { running: { startedAt: rfc3339(from.startedAtMs ?? Number(from.createdAtNs / 1_000_000n)) } };
+      status.resources = container.resources ?? {};
+      const requests = container.resources?.requests;
+      if (requests !== undefined) status.allocatedResources = requests;
+      break;
+    }
+    case 'exited':
+      status.state = { terminated: terminatedState(from, containerID) };
+      break;
+    case 'unknown':
+      if (old?.state.running !== undefined) {
+        status.state = { terminated: unknownEnd('the runtime holds this container in an unknown state; how it ended is not known') };
+        status.restartCount = old.restartCount + 1;
+      } else if (old?.containerID === containerID && old.state.terminated?.reason === STATUS_UNKNOWN_REASON) {
+        // Said before, and nothing new is known.
+        status.state = old.state;
+        status.restartCount = old.restartCount;
+      } else {
+        status.state = { waiting: {} };
+      }
+      break;
+    case 'created':
+      status.state = { waiting: { reason: 'ContainerCreating' } };
+      break;
+  }
+  return status;
+}
+
+function terminatedState(from: RuntimeContainer, containerID: string): NonNullable<ContainerState['terminated']> {
+  return {
+    exitCode: from.exitCode,
+    // The runtime names special ends (OOMKilled); where it names nothing the exit code does.
+    reason: from.reason || (from.exitCode === 0 ? 'Completed' : 'Error'),
+    ...(from.message === '' ? {} : { message: from.message }),
+    startedAt: from.startedAtMs === null ? null : rfc3339(from.startedAtMs),
+    finishedAt: from.finishedAtMs === null ? null : rfc3339(from.finishedAtMs),
+    containerID,
+  };
+}
+
+/** A container that is to be started and whose start did not succeed is waiting, with the reason of that failure. */
+function withFailure(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
+  const failure = input.failures.get(container.name);
+  if (failure === undefined) return status;
+  const newest = firstStatus(input.status, container.name);
+  const done = kind === 'init' && !isRestartableInit(container) && newest?.state === 'exited' && newest.exitCode === 0;
+  if (done || !shouldRestart({ container, pod: input.pod, newest })) return status;
+  return {
+    ...status,
+    lastState: status.state.terminated === undefined ? status.lastState : { terminated: status.state.terminated },
+    state: { waiting: { reason: failure.reason, ...(failure.message === '' ? {} : { message: failure.message }) } },
+  };
+}
+
+function withReadiness(input: ContainersInput, container: Container, kind: Kind, status: ContainerStatus): ContainerStatus {
+  if (kind === 'ephemeral') return { ...status, ready: false };
+  const id = firstStatus(input.status, container.name)?.id ?? '';
+  const running = status.state.running !== undefined;
+  const started = running && input.startedContainers?.get(id) !== false;
+  if (kind === 'init' && !isRestartableInit(container)) {
+    return { ...status, started, ready: status.state.terminated?.exitCode === 0 };
+  }
+  return { ...status, started, ready: started && input.readyContainers?.get(id) !== false };
+}

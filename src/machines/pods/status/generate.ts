@@ -1,0 +1,143 @@
+/** The API status of a pod, from its definition, the runtime and what was said before: the only place where one is made. */
+import type { Pod, PodCondition, PodPhase, PodStatus } from '../../k8s.ts';
+import { isIPv6, onePerFamily } from '../config/addresses.ts';
+import { checkSandbox } from '../podActions.ts';
+import { qosClass } from '../qos.ts';
+import type { NodeFacts, PodRuntimeStatus, StartFailures } from '../types.ts';
+import { isOwnedCondition, ownConditions, stampTransitions } from './conditions.ts';
+import { containerStatuses, rfc3339 } from './containers.ts';
+import { podPhase } from './phase.ts';
+
+export interface StatusOverride {
+  phase: PodPhase;
+  reason: string;
+  message: string;
+  /** Why the node ends this pod: becomes condition DisruptionTarget with reason TerminationByKubelet. */
+  disruption?: string;
+}
+
+export interface GenerateStatusInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  /** Last status of this UID that the status manager accepted; absent: `pod.status`. */
+  old?: PodStatus | undefined;
+  /** By container name. */
+  failures: StartFailures;
+  facts: NodeFacts;
+  nowWallMs: number;
+  /** Everything was stopped and nothing starts again. */
+  podIsTerminal: boolean;
+  deadlineExceeded?: boolean;
+  /** Eviction, preemption, shutdown. */
+  override?: StatusOverride;
+  startedContainers?: ReadonlyMap<string, boolean>;
+  readyContainers?: ReadonlyMap<string, boolean>;
+}
+
+export const DEADLINE_OVERRIDE: StatusOverride = {
+  phase: 'Failed',
+  reason: 'DeadlineExceeded',
+  message: 'Pod was active on the node longer than the specified deadline',
+};
+
+export function isTerminal(phase: PodPhase | undefined): phase is 'Succeeded' | 'Failed' {
+  return phase === 'Succeeded' || phase === 'Failed';
+}
+
+export function generatePodStatus(input: GenerateStatusInput): PodStatus {
+  const { pod, facts } = input;
+  // A status that says no phase (a bare start time) does not hide what the API last showed.
+  const old = input.old?.phase === undefined ? { ...pod.status, ...input.old } : input.old;
+  const lists = containerStatuses({
+    pod,
+    status: input.status,
+    old,
+    failures: input.failures,
+    runtimeName: facts.runtimeName,
+    startedContainers: input.startedContainers,
+    readyContainers: input.readyContainers,
+  });
+  const counted = [...lists.init, ...lists.regular];
+  const verdict = phaseVerdict(input, old, podPhase(pod, counted, input.podIsTerminal));
+  const foreign = foreignConditions(input, old);
+  const own = ownConditions({
+    pod,
+    statuses: counted,
+    phase: verdict.phase,
+    sandboxReady: !checkSandbox(pod, input.status).changed,
+    foreign,
+  });
+  const generation = pod.metadata.generation;
+  const conditions = stampTransitions([...foreign, ...own], old, input.nowWallMs).map((c) =>
+    generation === undefined || !isOwnedCondition(c.type) ? c : { ...c, observedGeneration: generation },
+  );
+  const podIPs = podAddresses(input, old);
+  const hostIPs = onePerFamily(facts.hostIPs);
+  return {
+    ...(generation === undefined ? {} : { observedGeneration: generation }),
+    phase: verdict.phase,
+    conditions,
+    ...(verdict.reason === undefined ? {} : { reason: verdict.reason }),
+    ...(verdict.message === undefined ? {} : { message: verdict.message }),
+    ...(hostIPs[0] === undefined ? {} : { hostIP: hostIPs[0], hostIPs: hostIPs.map((ip) => ({ ip })) }),
+    ...(podIPs[0] === undefined ? {} : { podIP: podIPs[0], podIPs: podIPs.map((ip) => ({ ip })) }),
+    startTime: old.startTime ?? pod.status.startTime ?? rfc3339(input.nowWallMs),
+    ...(lists.init.length === 0 ? {} : { initContainerStatuses: lists.init }),
+    containerStatuses: lists.regular,
+    ...(lists.ephemeral.length === 0 ? {} : { ephemeralContainerStatuses: lists.ephemeral }),
+    qosClass: qosClass(pod),
+  };
+}
+
+/**
+ * Terminal phases, once said by the API or by this node, stay (trap 26). Reason and message live as long as the phase
+ * they came with. A request from inside the node (deadline, eviction) names its own, unless the pod had ended otherwise.
+ */
+function phaseVerdict(
+  input: GenerateStatusInput,
+  old: PodStatus,
+  computed: PodPhase,
+): { phase: PodPhase; reason?: string; message?: string } {
+  const api = input.pod.status;
+  let phase = computed;
+  if (isTerminal(api.phase)) phase = api.phase;
+  else if (isTerminal(old.phase)) phase = old.phase;
+  const sticky = isTerminal(api.phase) || isTerminal(old.phase);
+  const asked = input.override ?? (input.deadlineExceeded === true ? DEADLINE_OVERRIDE : undefined);
+  if (asked !== undefined && !sticky) {
+    return { phase: asked.phase, reason: asked.reason, message: asked.message };
+  }
+  if (phase !== old.phase) return { phase };
+  const reason = old.reason || api.reason;
+  const message = old.message || api.message;
+  return { phase, ...(reason ? { reason } : {}), ...(message ? { message } : {}) };
+}
+
+/** Conditions of other writers as the API last showed them, and DisruptionTarget, which stays once set. */
+function foreignConditions(input: GenerateStatusInput, old: PodStatus): PodCondition[] {
+  const kept = (input.pod.status.conditions ?? []).filter((c) => !isOwnedCondition(c.type) && c.type !== 'DisruptionTarget');
+  const disruption = input.override?.disruption;
+  const target: PodCondition | undefined =
+    disruption !== undefined
+      ? { type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet', message: disruption }
+      : [...(old.conditions ?? []), ...(input.pod.status.conditions ?? [])].find((c) => c.type === 'DisruptionTarget');
+  return target === undefined ? kept : [...kept, target];
+}
+
+/**
+ * Addresses of the sandbox, the node's primary family first, one of each family. A pod without a ready sandbox keeps
+ * those it had. Host network: the node's own addresses, fixed once set, except that a second family may join.
+ */
+function podAddresses(input: GenerateStatusInput, old: PodStatus): string[] {
+  const { pod, status } = input;
+  const before = old.podIPs?.map((p) => p.ip) ?? (old.podIP === undefined ? [] : [old.podIP]);
+  const nodeIPs = onePerFamily(input.facts.hostIPs);
+  if (pod.spec.hostNetwork === true) {
+    const [first] = before.length > 0 ? before : nodeIPs;
+    if (first === undefined || before.length > 1) return before;
+    return onePerFamily([first, ...nodeIPs]);
+  }
+  const seen = status.ips.length > 0 || status.sandboxes.some((s) => s.ready) ? status.ips : before;
+  const primaryV6 = nodeIPs[0] !== undefined && isIPv6(nodeIPs[0]);
+  return onePerFamily([...seen].sort((a, b) => Number(isIPv6(a) !== primaryV6) - Number(isIPv6(b) !== primaryV6)));
+}

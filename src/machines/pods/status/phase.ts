@@ -1,0 +1,76 @@
+/** The phase of a pod from the statuses of its containers (pod lifecycle 6.2). */
+import type { ContainerStatus, Pod, PodPhase, PodSpec } from '../../k8s.ts';
+import { isRestartableInit, podRestartPolicy } from '../shouldRestart.ts';
+
+export const CONFIG_SOURCE_ANNOTATION = 'kubernetes.io/config.source';
+
+/** From a file or URL, not from the API server. */
+export function isStaticPod(pod: Pod): boolean {
+  const source = pod.metadata.annotations?.[CONFIG_SOURCE_ANNOTATION];
+  return source !== undefined && source !== 'api';
+}
+
+/** Some regular container runs or ever ended: initialisation was complete at some time. */
+export function anyRegularEverStarted(spec: PodSpec, statuses: readonly ContainerStatus[]): boolean {
+  return statuses.some(
+    (s) =>
+      spec.containers.some((c) => c.name === s.name) &&
+      (s.state.running !== undefined || s.state.terminated !== undefined || s.lastState.terminated !== undefined),
+  );
+}
+
+/**
+ * `statuses` holds regular and init containers. `podIsTerminal`: everything was stopped and nothing will start again; a
+ * pod that is not static then gets its final phase whatever its restart policy.
+ */
+export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTerminal: boolean): PodPhase {
+  const { spec } = pod;
+  const policy = podRestartPolicy(pod);
+  const find = (name: string): ContainerStatus | undefined => statuses.find((s) => s.name === name);
+  let pendingInit = 0;
+  let failedInit = 0;
+  let unknown = 0;
+  let running = 0;
+  let waiting = 0;
+  let stopped = 0;
+  let succeeded = 0;
+
+  for (const container of spec.initContainers ?? []) {
+    const status = find(container.name);
+    const ended = status?.state.waiting === undefined ? status?.state.terminated : status.lastState.terminated;
+    if (isRestartableInit(container)) {
+      if (status?.state.running !== undefined) {
+        running += 1;
+        if (status.started !== true) pendingInit += 1;
+      } else if (ended === undefined) {
+        if (status?.state.waiting === undefined) unknown += 1;
+        else waiting += 1;
+        if (status !== undefined) pendingInit += 1;
+      }
+      continue;
+    }
+    if (ended === undefined) pendingInit += 1;
+    else if (ended.exitCode !== 0) failedInit += 1;
+  }
+  for (const container of spec.containers) {
+    const state = find(container.name)?.state;
+    if (state?.running !== undefined) running += 1;
+    else if (state?.terminated !== undefined) {
+      stopped += 1;
+      if (state.terminated.exitCode === 0) succeeded += 1;
+    } else if (state?.waiting !== undefined) {
+      if (find(container.name)?.lastState.terminated !== undefined) stopped += 1;
+      else waiting += 1;
+    } else unknown += 1;
+  }
+
+  if (failedInit > 0 && policy === 'Never') return 'Failed';
+  if ((pendingInit > 0 && !anyRegularEverStarted(spec, statuses)) || waiting > 0) return 'Pending';
+  if (running > 0 && unknown === 0) return 'Running';
+  if (running > 0 || stopped === 0 || unknown > 0) return 'Pending';
+  const final = stopped === succeeded ? 'Succeeded' : 'Failed';
+  if (podIsTerminal && !isStaticPod(pod)) return final;
+  if (policy === 'Always') return 'Running';
+  if (final === 'Succeeded') return 'Succeeded';
+  return policy === 'Never' ? 'Failed' : 'Running';
+}

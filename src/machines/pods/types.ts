@@ -1,0 +1,125 @@
+/** Shared shapes of pod decisions: what the runtime was seen to hold, and what a worker decides to do about it. */
+import type { CriContainerStatus, PodSandboxStatus } from '../cri.ts';
+import type { Container, Pod, PodStatus } from '../k8s.ts';
+
+export type SourceName = 'file' | 'http' | 'api';
+
+/** CRI state reduced to what decisions read. Lists are newest-created first; many rules depend on it. */
+export interface RuntimeContainer {
+  id: string;
+  name: string;
+  sandboxId: string;
+  state: 'created' | 'running' | 'exited' | 'unknown';
+  /** Nanoseconds, for ordering. */
+  createdAtNs: bigint;
+  /** Milliseconds since the epoch; null = never. */
+  startedAtMs: number | null;
+  finishedAtMs: number | null;
+  exitCode: number;
+  image: string;
+  imageRef: string;
+  reason: string;
+  /** CRI message joined with the termination message, as spec 5.15. */
+  message: string;
+  /** Annotation as written, lower-case hex; '' when absent. */
+  hash: string;
+  restartCount: number;
+  terminationMessagePath: string;
+  terminationMessagePolicy: string;
+  logPath: string;
+  /** Host path mounted at terminationMessagePath, if any. */
+  terminationMessageHostPath: string | null;
+  annotations: Record<string, string>;
+}
+export interface RuntimeSandbox {
+  id: string;
+  attempt: number;
+  ready: boolean;
+  createdAtNs: bigint;
+  /** Primary first; empty for host network or not-ready sandboxes. */
+  ips: string[];
+  hostNetwork: boolean;
+}
+/** Everything the runtime holds of one pod UID. */
+export interface PodRuntimeStatus {
+  uid: string;
+  name: string;
+  namespace: string;
+  /** Of the newest sandbox if ready, else []. */
+  ips: string[];
+  sandboxes: RuntimeSandbox[];
+  containers: RuntimeContainer[];
+  /** Monotonic milliseconds at which the inspection began: everything that happened before is in it. */
+  observedAtMonoMs: number;
+}
+export type ToRuntimeStatus = (
+  uid: string,
+  sandboxes: readonly PodSandboxStatus[],
+  containers: readonly CriContainerStatus[],
+  observedAtMonoMs: number,
+) => PodRuntimeStatus;
+
+/** Why a start did not succeed: becomes the waiting reason (spec 5.3) and message of the container's status. */
+export interface StartFailure {
+  reason: string;
+  message: string;
+}
+
+export interface KillContainer {
+  id: string;
+  name: string;
+  /** Event text, e.g. `Container web definition changed, will be restarted`. */
+  message: string;
+  reason: 'definitionChanged' | 'LivenessProbe' | 'StartupProbe' | 'Unknown' | 'FailedPostStartHook';
+}
+export interface PodActions {
+  /** Stop everything of the pod, sandboxes too. */
+  killPod: boolean;
+  createSandbox: boolean;
+  /** Sandbox to use or replace; '' when there is none (or host network was toggled). */
+  sandboxId: string;
+  attempt: number;
+  initToStart: string[];
+  containersToStart: string[];
+  ephemeralToStart: string[];
+  containersToKill: KillContainer[];
+  /** Some init container is still ahead: regular containers were not examined. */
+  initializing: boolean;
+}
+
+export interface CrashBackoffEntry {
+  delayMs: number;
+  /** Monotonic milliseconds of the last advance. */
+  updatedAtMonoMs: number;
+  /** Wall milliseconds of the last advance (comparable with the runtime's finishedAt). */
+  updatedAtWallMs: number;
+}
+
+/** What a container machine says to status generation when it is not simply what the runtime shows. */
+export type StartFailures = ReadonlyMap<string, StartFailure>;
+
+/** Facts of this node that pod decisions need; immutable. */
+export interface NodeFacts {
+  nodeName: string;
+  hostIPs: string[];
+  rootDir: string;
+  podLogsDir: string;
+  containerLogsDir: string;
+  clusterDomain: string;
+  clusterDNS: string[];
+  /** Parsed host resolv.conf; null when resolvConf is ''. */
+  hostDns: { servers: string[]; searches: string[]; options: string[] } | null;
+  hostsFile: string;
+  memoryCapacityBytes: number;
+  allocatable: Record<string, string>;
+  cpuCFSQuota: boolean;
+  cpuCFSQuotaPeriodMs: number;
+  seccompDefault: boolean;
+  hugePageSizes: string[];
+  runtimeName: string;
+  maxRestartBackoffMs: number;
+}
+
+export type PodOpKind = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
+
+export type { Container, Pod, PodStatus };

@@ -1,0 +1,418 @@
+/**
+ * One container of one pod, as a statechart inside its pod's worker: waiting, backing off, pulling, creating,
+ * starting, running, exited. It never looks at the runtime; the worker feeds it what was observed and asks it to
+ * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
+ */
+import { assertEvent, assign, fromPromise, sendParent, setup } from 'xstate';
+import type { Container, Pod } from '../../k8s.ts';
+import type { ImageResult } from '../../protocol.ts';
+import { checkBackoff } from '../crashBackoff.ts';
+import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
+
+export type ContainerKind = 'init' | 'regular' | 'ephemeral';
+
+/** All that one start needs; a snapshot taken when the worker decided. */
+export interface StartJob {
+  pod: Pod;
+  container: Container;
+  kind: ContainerKind;
+  sandboxId: string;
+  sandboxAttempt: number;
+  podIPs: readonly string[];
+  /** Newest instance of this name in any state, and newest exited one that this node did not stop in order to replace it. */
+  newest: RuntimeContainer | null;
+  newestExited: RuntimeContainer | null;
+  /** Host paths of the termination files of all instances of this name that the runtime still holds; others are litter. */
+  terminationFiles?: readonly string[];
+  /** Hash of the name and image: a change starts a fresh back-off. */
+  specKey: string;
+  causes: readonly { atMs: number; by: string; what: string }[];
+}
+
+/** What an act came to. `unknown`: it may have had its effect; only an inspection can tell. */
+export type ActOutcome<T> = { kind: 'done'; value: T } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
+
+export interface ContainerEnv {
+  now(): { wallMs: number; monoMs: number };
+  /** Uniform in [0, 1). */
+  random(): number;
+  backoffBaseMs: number;
+  backoffMaxMs: number;
+  /** Wait after a failed start before the worker may decide again, lengthened by up to half (pod lifecycle 3.1: 10 s). */
+  retryMs: number;
+}
+
+export interface ContainerInput {
+  name: string;
+  kind: ContainerKind;
+  env: ContainerEnv;
+  io: ContainerIo;
+  /** Wall ms since which this worker has kept back-off in memory; earlier starts are judged by their restart count. */
+  sinceWallMs: number;
+}
+
+interface Context extends ContainerInput {
+  job: StartJob | null;
+  observed: RuntimeContainer | null;
+  imageRef: string;
+  imageUser: ImageUser | null;
+  containerId: string;
+  restartCount: number;
+  /** Monotonic ms of the last act: only an inspection that began later shows its effect. */
+  actedAtMonoMs: number;
+  failure: StartFailure | null;
+  waitMs: number;
+  nextStartAtMs: number | null;
+  backoff: CrashBackoffEntry | undefined;
+  backoffKey: string;
+}
+
+export type ContainerEvent =
+  | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
+  | { type: 'container.start'; job: StartJob }
+  | { type: 'container.cancel' };
+
+/**
+ * Reason of a start that must wait for an earlier one of the same container, which the runtime has not ended with yet
+ * (this node was killed in the middle of it): no failure, so it is looked at again soon.
+ */
+export const EARLIER_START = 'ContainerCreating';
+const EARLIER_START_RETRY_MS = 250;
+
+/** To the worker. */
+export type ContainerReport =
+  | { type: 'container.report'; name: string; failure: StartFailure | null; nextStartAtMs: number | null }
+  /** Something was done to the runtime, or a wait is over: inspect and decide again. */
+  | { type: 'container.acted'; name: string; why: string };
+
+/** What a container's chart asks of the outside; given by `actors/pods/workers`, or by a test. */
+export interface ContainerIo {
+  ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult>;
+  createContainer(
+    input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
+    signal: AbortSignal,
+  ): Promise<ActOutcome<{ id: string; restartCount: number }>>;
+  startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>>;
+  backingOff(job: StartJob, failure: StartFailure): void;
+}
+export interface ImageUser {
+  uid: number | null;
+  username: string;
+}
+
+export const containerMachine = setup({
+  types: {
+    context: {} as Context,
+    events: {} as ContainerEvent,
+    input: {} as ContainerInput,
+  },
+  actors: {
+    ensureImage: fromPromise(({ input, signal }: { input: { io: ContainerIo; job: StartJob }; signal: AbortSignal }) =>
+      input.io.ensureImage(input.job, signal),
+    ),
+    createContainer: fromPromise(
+      ({
+        input,
+        signal,
+      }: {
+        input: { io: ContainerIo; job: StartJob; imageRef: string; imageUser: ImageUser | null };
+        signal: AbortSignal;
+      }) => input.io.createContainer(input, signal),
+    ),
+    startContainer: fromPromise(
+      ({ input, signal }: { input: { io: ContainerIo; job: StartJob; id: string; restartCount: number }; signal: AbortSignal }) =>
+        input.io.startContainer(input, signal),
+    ),
+  },
+  actions: {
+    recordBackOff: ({ context }) => {
+      if (context.job !== null && context.failure !== null) context.io.backingOff(context.job, context.failure);
+    },
+    report: sendParent(
+      ({ context }): ContainerReport => ({
+        type: 'container.report',
+        name: context.name,
+        failure: context.failure,
+        nextStartAtMs: context.nextStartAtMs,
+      }),
+    ),
+    acted: sendParent(
+      ({ context }, params: { why: string }): ContainerReport => ({ type: 'container.acted', name: context.name, why: params.why }),
+    ),
+    takeJob: assign(({ event }) => {
+      assertEvent(event, 'container.start');
+      return { job: event.job };
+    }),
+    observe: assign(({ event }) => {
+      assertEvent(event, 'container.observed');
+      return { observed: event.current };
+    }),
+    clearFailure: assign({ failure: null, nextStartAtMs: null }),
+    stampAct: assign(({ context }) => ({ actedAtMonoMs: context.env.now().monoMs })),
+    fail: assign(({ context }, params: StartFailure) => {
+      const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.env.retryMs;
+      const waitMs = baseMs * (1 + 0.5 * context.env.random());
+      return { failure: params, waitMs, nextStartAtMs: context.env.now().wallMs + waitMs };
+    }),
+    checkBackoff: assign(({ context }) => {
+      const { job, env } = context;
+      if (job === null) return {};
+      const now = env.now();
+      const entry = context.backoffKey === job.specKey ? context.backoff : undefined;
+      const verdict = checkBackoff({
+        entry,
+        newestExited: job.newestExited,
+        restartCount: job.newest?.restartCount ?? 0,
+        nowWallMs: now.wallMs,
+        nowMonoMs: now.monoMs,
+        baseMs: Math.min(env.backoffBaseMs, env.backoffMaxMs),
+        maxMs: env.backoffMaxMs,
+        container: job.container,
+        rememberedSinceWallMs: context.sinceWallMs,
+      });
+      if (verdict.allowed) return { backoff: verdict.next, backoffKey: job.specKey, failure: null, waitMs: 0, nextStartAtMs: null };
+      return {
+        backoff: verdict.entry,
+        backoffKey: job.specKey,
+        waitMs: Math.max(1, verdict.retryAtWallMs - now.wallMs),
+        nextStartAtMs: verdict.retryAtWallMs,
+        failure: {
+          reason: 'CrashLoopBackOff',
+          message: `back-off ${goSeconds(verdict.delayMs)} restarting failed container=${context.name} pod=${podDescription(job.pod)}`,
+        },
+      };
+    }),
+  },
+  delays: { wait: ({ context }) => context.waitMs },
+  guards: {
+    backingOff: ({ context }) => context.failure !== null,
+    observedRunning: ({ event }) => event.type === 'container.observed' && event.current?.state === 'running',
+    observedExited: ({ event }) =>
+      event.type === 'container.observed' && (event.current?.state === 'exited' || event.current?.state === 'unknown'),
+    stale: ({ context, event }) => event.type === 'container.observed' && event.observedAtMonoMs <= context.actedAtMonoMs,
+    specChanged: ({ context, event }) => event.type === 'container.start' && event.job.specKey !== context.job?.specKey,
+    /** What failed in another sandbox, or with another definition, says nothing about this one. */
+    freshGround: ({ context, event }) =>
+      event.type === 'container.start' &&
+      (event.job.specKey !== context.job?.specKey ||
+        event.job.sandboxId !== context.job.sandboxId ||
+        (event.job.pod !== context.job.pod && JSON.stringify(event.job.pod.spec) !== JSON.stringify(context.job.pod.spec))),
+  },
+}).createMachine({
+  id: 'container',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({
+    ...input,
+    job: null,
+    observed: null,
+    imageRef: '',
+    imageUser: null,
+    containerId: '',
+    restartCount: 0,
+    actedAtMonoMs: Number.NEGATIVE_INFINITY,
+    failure: null,
+    waitMs: 0,
+    nextStartAtMs: null,
+    backoff: undefined,
+    backoffKey: '',
+  }),
+  initial: 'waiting',
+  on: {
+    'container.cancel': { target: '.waiting', actions: ['clearFailure'] },
+    'container.observed': { actions: ['observe'] },
+  },
+  states: {
+    waiting: {
+      meta: { reason: 'Waiting', message: 'not started yet: an earlier container, the sandbox or a decision is ahead' },
+      on: {
+        'container.start': { target: 'deciding', actions: ['takeJob'] },
+        'container.observed': [
+          { guard: 'observedRunning', target: 'running', actions: ['observe'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe'] },
+          { actions: ['observe'] },
+        ],
+      },
+    },
+    running: {
+      meta: { reason: 'Running', message: 'the runtime shows it running' },
+      on: {
+        'container.start': { target: 'deciding', actions: ['takeJob'] },
+        'container.observed': [
+          { guard: 'observedRunning', actions: ['observe'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe'] },
+          { target: 'waiting', actions: ['observe'] },
+        ],
+      },
+    },
+    exited: {
+      meta: { reason: 'Exited', message: 'the runtime shows its newest instance exited' },
+      on: {
+        'container.start': { target: 'deciding', actions: ['takeJob'] },
+        'container.observed': [
+          { guard: 'observedRunning', target: 'running', actions: ['observe'] },
+          { guard: 'observedExited', actions: ['observe'] },
+          { target: 'waiting', actions: ['observe'] },
+        ],
+      },
+    },
+    deciding: {
+      meta: { reason: 'CheckingBackOff', message: 'whether its crash back-off is over' },
+      entry: ['checkBackoff'],
+      always: [{ guard: 'backingOff', target: 'backingOff' }, { target: 'pulling' }],
+    },
+    backingOff: {
+      meta: { reason: 'CrashLoopBackOff', message: 'crashed before; waiting until its back-off is over' },
+      entry: ['report', 'recordBackOff'],
+      after: { wait: { target: 'exited', actions: [{ type: 'acted', params: { why: 'back-off is over' } }] } },
+      on: {
+        'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
+        'container.observed': [
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'clearFailure', 'report'] },
+          { actions: ['observe'] },
+        ],
+      },
+    },
+    pulling: {
+      meta: { reason: 'Pulling', message: 'its image is being checked or pulled' },
+      // The newest job: its sandbox may be another by the time the image is there.
+      on: { 'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }] },
+      invoke: {
+        src: 'ensureImage',
+        input: ({ context }) => ({ io: context.io, job: required(context.job) }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.ok,
+            target: 'creating',
+            actions: assign(({ event }) => {
+              if (!event.output.ok) return {};
+              const image = event.output.image;
+              return {
+                imageRef: event.output.imageRef,
+                imageUser: image === null ? null : { uid: image.uid === null ? null : Number(image.uid.value), username: image.username },
+              };
+            }),
+          },
+          {
+            target: 'failed',
+            actions: {
+              type: 'fail',
+              params: ({ event }) => (event.output.ok ? { reason: 'ErrImagePull', message: '' } : event.output.failure),
+            },
+          },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'fail', params: ({ event }) => ({ reason: 'ErrImagePull', message: messageOf(event.error) }) },
+        },
+      },
+    },
+    creating: {
+      meta: { reason: 'ContainerCreating', message: 'the runtime is creating it' },
+      invoke: {
+        src: 'createContainer',
+        input: ({ context }) => ({ io: context.io, job: required(context.job), imageRef: context.imageRef, imageUser: context.imageUser }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'done',
+            target: 'starting',
+            actions: assign(({ event }) =>
+              event.output.kind === 'done' ? { containerId: event.output.value.id, restartCount: event.output.value.restartCount } : {},
+            ),
+          },
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'failed',
+            actions: {
+              type: 'fail',
+              params: ({ event }) =>
+                event.output.kind === 'failed' ? event.output.failure : { reason: 'CreateContainerError', message: '' },
+            },
+          },
+          { target: 'observing', actions: ['stampAct', { type: 'acted', params: { why: 'create has an unknown outcome' } }] },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'fail', params: ({ event }) => ({ reason: 'CreateContainerError', message: messageOf(event.error) }) },
+        },
+      },
+    },
+    starting: {
+      meta: { reason: 'ContainerCreating', message: 'the runtime is starting it' },
+      invoke: {
+        src: 'startContainer',
+        input: ({ context }) => ({
+          io: context.io,
+          job: required(context.job),
+          id: context.containerId,
+          restartCount: context.restartCount,
+        }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'failed',
+            actions: [
+              {
+                type: 'fail',
+                params: ({ event }) =>
+                  event.output.kind === 'failed' ? event.output.failure : { reason: 'RunContainerError', message: '' },
+              },
+              'stampAct',
+            ],
+          },
+          {
+            target: 'observing',
+            actions: ['clearFailure', 'stampAct', 'report', { type: 'acted', params: { why: 'container was started' } }],
+          },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'fail', params: ({ event }) => ({ reason: 'RunContainerError', message: messageOf(event.error) }) },
+        },
+      },
+    },
+    observing: {
+      meta: { reason: 'Observing', message: 'acted; waiting for an inspection that began after the act' },
+      on: {
+        'container.observed': [
+          { guard: 'stale' },
+          { guard: 'observedRunning', target: 'running', actions: ['observe'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe'] },
+          { target: 'waiting', actions: ['observe'] },
+        ],
+      },
+    },
+    failed: {
+      meta: { reason: 'StartFailed', message: 'the last attempt to start it failed; it is tried again after a wait' },
+      entry: ['report'],
+      after: { wait: { target: 'waiting', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
+      on: {
+        'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob'] }, {}],
+        'container.observed': [
+          { guard: 'stale' },
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'clearFailure', 'report'] },
+          { actions: ['observe'] },
+        ],
+      },
+    },
+  },
+});
+
+function required<T>(value: T | null): T {
+  if (value === null) throw new Error('container machine: a start without a job');
+  return value;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** `name_namespace(uid)`, the form used in the kubelet's messages. */
+export function podDescription(pod: { metadata: { name: string; namespace: string; uid: string } }): string {
+  return `${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})`;
+}
+
+/** Go's duration text for whole seconds: `10s`, `1m20s`, `5m0s`. */
+export function goSeconds(ms: number): string {
+  const s = Math.round(ms / 1000);
+  return s < 60 ? `${s}s` : `${Math.floor(s / 60)}m${s % 60}s`;
+}

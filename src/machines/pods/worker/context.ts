@@ -1,0 +1,209 @@
+/** What a pod worker knows, what it is given, and small questions about both. */
+import type { ActorRefFrom } from 'xstate';
+import type { Cause } from '../../address.ts';
+import type { Pod, PodStatus } from '../../k8s.ts';
+import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
+import type { KillContainer, NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
+import { type ActOutcome, type ContainerEnv, type ContainerIo, type ContainerKind, type containerMachine, messageOf } from './container.ts';
+import type { Decision } from './decide.ts';
+
+export interface WorkerEnv extends ContainerEnv {
+  facts(): NodeFacts;
+  network(): { ready: boolean; reason: string };
+  /** The status last accepted for this UID, for a worker that was restarted. */
+  lastStatus(): PodStatus | undefined;
+  /** The newest listing of the runtime is newer than this inspection and shows the same. Absent: never. */
+  listingAgrees?(status: PodRuntimeStatus): boolean;
+  /** `syncFrequency`; the next look lies between it and 1.5 times it. */
+  resyncMs: number;
+}
+export interface WorkerInput {
+  uid: string;
+  pod: Pod;
+  /** Known to the runtime only: never started, only wound down; no status is written. */
+  runtimeOnly: boolean;
+  /** A stop was asked before this incarnation began. */
+  terminating: boolean;
+  /** The UID was wound down and wanted again since the pod manager began. Default false. */
+  newLife?: boolean;
+  /** What that stop gave as the pod's final status. */
+  killStatus?: KillStatus | null;
+  causes: readonly Cause[];
+  env: WorkerEnv;
+  io: WorkerIo;
+}
+export interface ReportAt {
+  phase: WorkerPhase;
+  state: string;
+  reason: string;
+  message: string;
+}
+export type KillStatus = { phase: 'Failed'; reason: string; message: string };
+export interface WorkerContext {
+  uid: string;
+  pod: Pod;
+  runtimeOnly: boolean;
+  newLife: boolean;
+  env: WorkerEnv;
+  io: WorkerIo;
+  causes: readonly Cause[];
+  status: PodRuntimeStatus | null;
+  decision: Decision | null;
+  apiStatus: PodStatus | undefined;
+  failures: ReadonlyMap<string, StartFailure>;
+  nextStarts: ReadonlyMap<string, number>;
+  /** Instances this worker stopped in order to replace them: they do not count for the crash back-off (trap 17). */
+  replaced: ReadonlySet<string>;
+  /** Containers of unknown state that this worker stopped with success; only those still there. */
+  stoppedUnknown: ReadonlySet<string>;
+  sinceWallMs: number;
+  children: ReadonlyMap<string, ActorRefFrom<typeof containerMachine>>;
+  /** A hint arrived while something was under way: look again after it. */
+  dirty: boolean;
+  killAsked: boolean;
+  graceSeconds: number | null;
+  graceOverride: number | null;
+  killStatus: KillStatus | null;
+  trouble: { reason: string; message: string } | null;
+  /** Consecutive failed attempts of the present act, for its back-off. */
+  failuresInRow: number;
+  waitMs: number;
+  /** Acts on the pod as a whole that followed one another without {@link CALM_AFTER_MS} of rest. */
+  actsInRow: number;
+  lastActMonoMs: number;
+  /** Containers whose end was announced and not yet seen, and how often it was looked for. */
+  ended: ReadonlySet<string>;
+  chases: number;
+  /** The sandbox whose replacement was last announced, or passed over because the pod moved to or from the host's network. */
+  changedSandboxId: string;
+  /** The calming wait before the next act is over. */
+  calmed: boolean;
+}
+
+export type Settled = { kind: 'done' } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
+export interface SandboxInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  actions: PodActions;
+}
+export interface StopInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  /** Null: each container's own grace. */
+  graceSeconds: number | null;
+  /** Everything goes so that a new sandbox can come: init containers are removed too. */
+  forSandbox: boolean;
+}
+/** What a worker's chart asks of the outside; given by `actors/pods/workers`, or by a test. Promises honour the signal. */
+export interface WorkerIo extends ContainerIo {
+  /** Settles when no act of an earlier incarnation is in flight. */
+  fence(uid: string): Promise<unknown>;
+  inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus>;
+  prepare(pod: Pod): Promise<void>;
+  /**
+   * Stops earlier sandboxes that this worker has not stopped yet (their network goes with that), removes what is left of
+   * init containers, then makes the sandbox: a new one is initialised anew.
+   */
+  runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>>;
+  /** Stops every running container and then every sandbox. */
+  stopPod(input: StopInput, signal: AbortSignal): Promise<Settled>;
+  killContainers(input: { pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] }, signal: AbortSignal): Promise<Settled>;
+  cleanup(uid: string): Promise<void>;
+  /** The API status in context goes to the status manager. */
+  publish(context: WorkerContext, finished: boolean): void;
+  /** A summary of the worker goes to the pod manager. */
+  report(summary: WorkerSummary): void;
+  event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void;
+}
+export type Io<T> = { input: T & { io: WorkerIo }; signal: AbortSignal };
+
+/** Back-off of a failed pod-level act: 10 s, lengthened by up to half (pod lifecycle 3.1). */
+export const ACT_RETRY_MS = 10_000;
+/** Network not ready (pod lifecycle 2.1). */
+export const NETWORK_RETRY_MS = 1_000;
+/** First retry of a failed stop; doubles to ACT_RETRY_MS, so that a stop is never slower than the reference. */
+export const STOP_RETRY_MS = 500;
+export const RUNTIME_RETRY_MS = 1_000;
+/** So many acts in a row are ordinary (kill, create, kill a container); more look like a pod that cannot come to rest. */
+export const ACTS_IN_ROW_MAX = 6;
+export const CALM_AFTER_MS = 60_000;
+/** First calming wait; doubles to ACT_RETRY_MS. */
+export const CALM_BASE_MS = 1_000;
+/** An end is announced before the runtime's books show it: looked for again after each of these. */
+export const CHASE_DELAYS_MS = [10, 20, 40, 80, 160, 320, 640] as const;
+/** Old ones are garbage collected long before this many. */
+export const REPLACED_MAX = 32;
+
+/** What went wrong with a pod-level act, and the first wait before it is tried again (doubling to ACT_RETRY_MS). */
+export interface Trouble {
+  reason: string;
+  message: string;
+  baseMs: number;
+}
+/** From an error or from a failed outcome; an outcome's own reason wins. */
+export function troubleOf(reason: string, what: unknown, baseMs: number): Trouble {
+  if (isFailed(what)) return { reason: what.failure.reason, message: what.failure.message, baseMs };
+  return { reason, message: messageOf(what), baseMs };
+}
+export function stopTrouble(what: unknown): Trouble {
+  return troubleOf('FailedKillPod', what, STOP_RETRY_MS);
+}
+function isFailed(what: unknown): what is { kind: 'failed'; failure: StartFailure } {
+  return typeof what === 'object' && what !== null && 'kind' in what && what.kind === 'failed';
+}
+
+export function isDeleting(pod: Pod): boolean {
+  const t = pod.metadata.deletionTimestamp;
+  return t !== undefined && t !== null;
+}
+
+export function planActions(context: WorkerContext): PodActions | null {
+  const plan = context.decision?.plan;
+  return plan !== undefined && 'actions' in plan ? plan.actions : null;
+}
+export function requiredActions(context: WorkerContext): PodActions {
+  const actions = planActions(context);
+  if (actions === null) throw new Error('pod worker: an act without a plan');
+  return actions;
+}
+export function requiredStatus(context: WorkerContext): PodRuntimeStatus {
+  if (context.status === null) throw new Error('pod worker: an act without an inspection');
+  return context.status;
+}
+
+/** Containers of a pod in start order, by name. */
+export function containersOf(pod: Pod): [string, ContainerKind][] {
+  return [
+    ...(pod.spec.initContainers ?? []).map((c): [string, ContainerKind] => [c.name, 'init']),
+    ...pod.spec.containers.map((c): [string, ContainerKind] => [c.name, 'regular']),
+    ...(pod.spec.ephemeralContainers ?? []).map((c): [string, ContainerKind] => [c.name, 'ephemeral']),
+  ];
+}
+export function specOf(pod: Pod, name: string) {
+  return (
+    pod.spec.initContainers?.find((c) => c.name === name) ??
+    pod.spec.containers.find((c) => c.name === name) ??
+    pod.spec.ephemeralContainers?.find((c) => c.name === name)
+  );
+}
+
+export function summarize(context: WorkerContext, at: ReportAt): WorkerSummary {
+  const statuses = new Map(
+    [...(context.apiStatus?.initContainerStatuses ?? []), ...(context.apiStatus?.containerStatuses ?? [])].map((s) => [s.name, s]),
+  );
+  const containers = containersOf(context.pod).map(([name, kind]): ContainerSummary => {
+    const s = statuses.get(name);
+    const state = s?.state.running !== undefined ? 'running' : s?.state.terminated !== undefined ? 'terminated' : 'waiting';
+    const next = context.nextStarts.get(name);
+    return {
+      name,
+      init: kind === 'init',
+      state,
+      reason: s?.state.waiting?.reason ?? s?.state.terminated?.reason ?? '',
+      message: s?.state.waiting?.message ?? s?.state.terminated?.message ?? '',
+      restartCount: s?.restartCount ?? 0,
+      ...(next === undefined ? {} : { nextStartAtMs: next }),
+    };
+  });
+  return { ...at, sinceMs: context.env.now().wallMs, containers, causes: context.causes };
+}

@@ -1,0 +1,105 @@
+/**
+ * The life of one pod UID: syncing -> terminating -> terminated -> finished, each a loop of decide, one act,
+ * observe. Deletion pre-empts at the root. Containers are child statecharts fed by what was observed; a pull never
+ * delays a stop. Acts and inspections are provided by `actors/pods/workers`.
+ */
+import { RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
+import { workerSetup } from './setup.ts';
+import { syncing } from './syncing.ts';
+import { terminating } from './terminating.ts';
+
+export const podWorkerMachine = workerSetup.createMachine({
+  id: 'podWorker',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({
+    uid: input.uid,
+    pod: input.pod,
+    runtimeOnly: input.runtimeOnly,
+    newLife: input.newLife === true,
+    env: input.env,
+    io: input.io,
+    causes: input.causes,
+    status: null,
+    decision: null,
+    apiStatus: undefined,
+    failures: new Map(),
+    nextStarts: new Map(),
+    replaced: new Set(),
+    stoppedUnknown: new Set(),
+    sinceWallMs: input.env.now().wallMs,
+    children: new Map(),
+    dirty: false,
+    killAsked: input.terminating,
+    graceSeconds: null,
+    graceOverride: null,
+    killStatus: input.killStatus ?? null,
+    trouble: null,
+    failuresInRow: 0,
+    waitMs: 0,
+    actsInRow: 0,
+    lastActMonoMs: Number.NEGATIVE_INFINITY,
+    changedSandboxId: '',
+    calmed: false,
+    ended: new Set(),
+    chases: 0,
+  }),
+  initial: 'fencing',
+  on: {
+    'pod.dirty': { actions: ['markDirty'] },
+    'container.report': { actions: ['takeReport'] },
+  },
+  states: {
+    fencing: {
+      meta: { reason: 'Fencing', message: 'waiting until no act of an earlier worker of this pod is in flight' },
+      entry: [{ type: 'report', params: { phase: 'waiting', state: 'fencing', reason: 'Fencing', message: '' } }],
+      invoke: {
+        src: 'fence',
+        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        onDone: [{ guard: 'terminating', target: 'terminating' }, { target: 'syncing' }],
+        onError: {
+          target: 'fencingAgain',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('RuntimeUnavailable', event.error, RUNTIME_RETRY_MS) },
+        },
+      },
+      on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { actions: ['takeKill'] } },
+    },
+    fencingAgain: {
+      meta: { reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      after: { wait: { target: 'fencing' } },
+      on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { actions: ['takeKill'] }, 'pod.dirty': { target: 'fencing' } },
+    },
+
+    syncing,
+    terminating,
+    terminated: {
+      meta: { reason: 'Terminated', message: 'all containers are stopped; cleaning up' },
+      entry: [
+        'clearTrouble',
+        { type: 'terminalStatus', params: { podIsTerminal: true } },
+        { type: 'publish', params: { finished: false } },
+        { type: 'report', params: { phase: 'terminated', state: 'terminated', reason: 'Terminated', message: '' } },
+      ],
+      invoke: {
+        src: 'cleanup',
+        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        onDone: { target: 'finished' },
+        onError: {
+          target: 'cleaningAgain',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('CleanupFailed', event.error, STOP_RETRY_MS) },
+        },
+      },
+    },
+    cleaningAgain: {
+      meta: { reason: 'CleanupFailed', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      after: { wait: { target: 'terminated' } },
+    },
+    finished: {
+      type: 'final',
+      meta: { reason: 'Finished', message: '' },
+      entry: [
+        { type: 'publish', params: { finished: true } },
+        { type: 'report', params: { phase: 'finished', state: 'finished', reason: 'Finished', message: '' } },
+      ],
+    },
+  },
+});

@@ -1,0 +1,287 @@
+/** Names of the worker's chart: its actors, actions, guards and delays. Actions are total. */
+import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { joinCauses } from '../../address.ts';
+import type { Pod } from '../../k8s.ts';
+import type { WorkerEvent } from '../../protocol.ts';
+import { onePerFamily } from '../config/addresses.ts';
+import { hashNameAndImage } from '../containerHash.ts';
+import { effectiveGraceSeconds } from '../killOrder.ts';
+import { firstStatus } from '../runtimeStatus.ts';
+import { generatePodStatus } from '../status/generate.ts';
+import { terminateStatus } from '../status/manager.ts';
+import type { KillContainer, PodRuntimeStatus } from '../types.ts';
+import { type ContainerReport, containerMachine } from './container.ts';
+import {
+  ACT_RETRY_MS,
+  ACTS_IN_ROW_MAX,
+  CALM_AFTER_MS,
+  CALM_BASE_MS,
+  CHASE_DELAYS_MS,
+  containersOf,
+  type Io,
+  isDeleting,
+  planActions,
+  type ReportAt,
+  type SandboxInput,
+  type StopInput,
+  specOf,
+  summarize,
+  type Trouble,
+  type WorkerContext,
+  type WorkerInput,
+} from './context.ts';
+import { type Decision, deadlineAtMs, decide } from './decide.ts';
+
+export const workerSetup = setup({
+  types: {
+    context: {} as WorkerContext,
+    events: {} as WorkerEvent | ContainerReport | { type: 'worker.resync' },
+    input: {} as WorkerInput,
+  },
+  actors: {
+    container: containerMachine,
+    fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
+    inspect: fromPromise(({ input, signal }: Io<{ uid: string }>) => input.io.inspect(input.uid, signal)),
+    prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
+    runSandbox: fromPromise(({ input, signal }: Io<SandboxInput>) => input.io.runSandbox(input, signal)),
+    stopPod: fromPromise(({ input, signal }: Io<StopInput>) => input.io.stopPod(input, signal)),
+    killContainers: fromPromise(({ input, signal }: Io<{ pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] }>) =>
+      input.io.killContainers(input, signal),
+    ),
+    cleanup: fromPromise(({ input }: Io<{ uid: string }>) => input.io.cleanup(input.uid)),
+  },
+  actions: {
+    publish: ({ context }, params: { finished: boolean }) => context.io.publish(context, params.finished),
+    report: ({ context }, params: ReportAt) => context.io.report(summarize(context, params)),
+    recordEvent: ({ context }, params: { type: 'Normal' | 'Warning'; reason: string; message: string }) =>
+      context.io.event(context.pod, params.type, params.reason, params.message),
+
+    /** Once per sandbox that is given up; not when the pod moved to or from the host's network (trap 35). */
+    saySandboxChanged: enqueueActions(({ context, enqueue }) => {
+      const actions = planActions(context);
+      const id = context.status?.sandboxes[0]?.id ?? '';
+      if (actions?.createSandbox !== true || id === '' || id === context.changedSandboxId) return;
+      enqueue.assign({ changedSandboxId: id });
+      if (actions.sandboxId === '') return;
+      enqueue(() => context.io.event(context.pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.'));
+    }),
+    takePod: assign(({ context, event }) => {
+      if (event.type !== 'pod.update') return {};
+      return { pod: event.pod, causes: joinCauses(context.causes, event.causes) };
+    }),
+    takeKill: assign(({ context, event }) => {
+      if (event.type !== 'pod.kill') return {};
+      const graceOverride =
+        event.graceOverrideSeconds === undefined
+          ? context.graceOverride
+          : Math.min(event.graceOverrideSeconds, context.graceOverride ?? Number.POSITIVE_INFINITY);
+      return {
+        killAsked: true,
+        graceOverride,
+        killStatus: event.status ?? context.killStatus,
+        causes: joinCauses(context.causes, event.causes),
+      };
+    }),
+    computeGrace: assign(({ context }) => ({
+      graceSeconds: effectiveGraceSeconds({ pod: context.pod, current: context.graceSeconds, override: context.graceOverride }),
+    })),
+    markDirty: assign(({ context, event }) => ({
+      dirty: true,
+      causes: joinCauses(context.causes, 'causes' in event ? event.causes : undefined),
+      ...(event.type === 'pod.dirty' && event.ended !== undefined ? { ended: new Set([...context.ended, ...event.ended]), chases: 0 } : {}),
+    })),
+    /** An announced end that the inspection shows, or that was looked for long enough, is not looked for again. */
+    settleEnded: assign(({ context }) => {
+      if (context.ended.size === 0) return {};
+      const up = new Set(context.status?.containers.filter((c) => c.state === 'running').map((c) => c.id));
+      const ended = context.chases < CHASE_DELAYS_MS.length ? new Set([...context.ended].filter((id) => up.has(id))) : new Set<string>();
+      return { ended };
+    }),
+    countChase: assign(({ context }) => ({ waitMs: CHASE_DELAYS_MS[context.chases] ?? 0, chases: context.chases + 1 })),
+    /** Acts that follow one another without a long rest in between. */
+    countAct: assign(({ context }) => {
+      const nowMonoMs = context.env.now().monoMs;
+      const rested = nowMonoMs - context.lastActMonoMs > CALM_AFTER_MS;
+      return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };
+    }),
+    calm: assign(({ context }) => ({
+      waitMs: Math.min(CALM_BASE_MS * 2 ** (context.actsInRow - ACTS_IN_ROW_MAX), ACT_RETRY_MS) * (1 + 0.5 * context.env.random()),
+    })),
+    /** A changed definition is not held back for what the one before it came to. */
+    beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
+    clearDirty: assign({ dirty: false }),
+    clearTrouble: assign({ trouble: null, failuresInRow: 0 }),
+    takeReport: assign(({ context, event }) => {
+      if (event.type !== 'container.report') return {};
+      const failures = new Map(context.failures);
+      const nextStarts = new Map(context.nextStarts);
+      if (event.failure === null) failures.delete(event.name);
+      else failures.set(event.name, event.failure);
+      if (event.nextStartAtMs === null) nextStarts.delete(event.name);
+      else nextStarts.set(event.name, event.nextStartAtMs);
+      return { failures, nextStarts };
+    }),
+    decide: assign(({ context }) => {
+      const { status, env } = context;
+      if (status === null) return {};
+      const network = env.network();
+      const decision = decide({
+        pod: context.pod,
+        status,
+        old: context.apiStatus ?? env.lastStatus(),
+        failures: context.failures,
+        facts: env.facts(),
+        networkReady: network.ready,
+        networkReason: network.reason,
+        nowWallMs: env.now().wallMs,
+        stoppedUnknown: context.stoppedUnknown,
+        newLife: context.newLife,
+      });
+      return { decision, apiStatus: decision.apiStatus };
+    }),
+    noteStopped: assign(({ context }) => {
+      const kills = planActions(context)?.containersToKill ?? [];
+      const there = new Set(context.status?.containers.map((c) => c.id));
+      const ids = [...context.stoppedUnknown, ...kills.filter((k) => k.reason === 'Unknown').map((k) => k.id)];
+      return { stoppedUnknown: new Set(ids.filter((id) => there.has(id))) };
+    }),
+    terminalStatus: assign(({ context }, params: { podIsTerminal: boolean }) => {
+      const { status, env } = context;
+      if (status === null || context.runtimeOnly) return {};
+      const old = context.apiStatus ?? env.lastStatus();
+      const deadline = deadlineAtMs(context.pod, old);
+      const nowWallMs = env.now().wallMs;
+      const apiStatus = generatePodStatus({
+        pod: context.pod,
+        status,
+        old,
+        // Nothing starts any more: that a start had failed does not make a container wait.
+        failures: params.podIsTerminal ? new Map() : context.failures,
+        facts: env.facts(),
+        nowWallMs,
+        podIsTerminal: params.podIsTerminal,
+        deadlineExceeded: deadline !== null && deadline <= nowWallMs,
+        ...(context.killStatus === null ? {} : { override: context.killStatus }),
+      });
+      return { apiStatus: params.podIsTerminal ? terminateStatus(context.pod, apiStatus) : apiStatus };
+    }),
+    /** Tells each container's child what was observed, and which of them are to start. */
+    feed: enqueueActions(({ context, enqueue }) => {
+      const { status, decision, pod } = context;
+      if (status === null || decision === null) return;
+      for (const [name, kind] of containersOf(pod)) {
+        const ref = context.children.get(name);
+        const current = firstStatus(status, name) ?? null;
+        if (ref === undefined) continue;
+        enqueue.sendTo(ref, { type: 'container.observed', current, observedAtMonoMs: status.observedAtMonoMs });
+        if (decision.plan.kind !== 'steady') continue;
+        const a = decision.plan.actions;
+        if (!a.initToStart.includes(name) && !a.containersToStart.includes(name) && !a.ephemeralToStart.includes(name)) continue;
+        const spec = specOf(pod, name);
+        if (spec === undefined) continue;
+        enqueue.sendTo(ref, {
+          type: 'container.start',
+          job: {
+            pod,
+            container: spec,
+            kind,
+            sandboxId: a.sandboxId,
+            sandboxAttempt: a.attempt,
+            podIPs: pod.spec.hostNetwork === true ? onePerFamily(context.env.facts().hostIPs) : status.ips,
+            newest: current,
+            newestExited: status.containers.find((c) => c.name === name && c.state === 'exited' && !context.replaced.has(c.id)) ?? null,
+            terminationFiles: status.containers.flatMap((c) =>
+              c.name === name && c.terminationMessageHostPath !== null ? [c.terminationMessageHostPath] : [],
+            ),
+            specKey: hashNameAndImage(spec),
+            causes: context.causes,
+          },
+        });
+      }
+    }),
+    /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
+    dropRemoved: enqueueActions(({ context, enqueue }) => {
+      const wanted = new Set(containersOf(context.pod).map(([name]) => name));
+      const kept = <V>(map: ReadonlyMap<string, V>) => new Map([...map].filter(([name]) => wanted.has(name)));
+      for (const [name, ref] of context.children) if (!wanted.has(name)) enqueue.stopChild(ref);
+      enqueue.assign({ children: kept(context.children), failures: kept(context.failures), nextStarts: kept(context.nextStarts) });
+    }),
+    ensureChildren: assign(({ context, spawn }) => {
+      const wanted = containersOf(context.pod);
+      const children = new Map(context.children);
+      for (const [name, kind] of wanted) {
+        if (!children.has(name))
+          children.set(
+            name,
+            spawn('container', {
+              id: `container:${name}`,
+              input: { name, kind, env: context.env, io: context.io, sinceWallMs: context.sinceWallMs },
+            }),
+          );
+      }
+      return { children };
+    }),
+    cancelChildren: enqueueActions(({ context, enqueue }) => {
+      for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
+    }),
+    dropChildren: enqueueActions(({ context, enqueue }) => {
+      for (const ref of context.children.values()) enqueue.stopChild(ref);
+      enqueue.assign({ children: new Map() });
+    }),
+    trouble: assign(({ context }, params: Trouble) => {
+      const n = context.failuresInRow;
+      const base = Math.min(params.baseMs * 2 ** Math.min(n, 16), ACT_RETRY_MS);
+      return {
+        trouble: { reason: params.reason, message: params.message },
+        failuresInRow: n + 1,
+        waitMs: base * (1 + 0.5 * context.env.random()),
+      };
+    }),
+  },
+  delays: {
+    wait: ({ context }) => context.waitMs,
+    /** 60 to 90 s by default, or the active deadline if that comes first. */
+    resync: ({ context }) => {
+      const ms = context.env.resyncMs * (1 + 0.5 * context.env.random());
+      const deadline = deadlineAtMs(context.pod, context.apiStatus);
+      return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - context.env.now().wallMs + 1));
+    },
+  },
+  guards: {
+    terminating: ({ context }) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
+    graceShrank: ({ context, event }) => {
+      const pod = event.type === 'pod.update' ? event.pod : context.pod;
+      const override = event.type === 'pod.kill' ? (event.graceOverrideSeconds ?? context.graceOverride) : context.graceOverride;
+      const next = effectiveGraceSeconds({ pod, current: context.graceSeconds, override });
+      return context.graceSeconds !== null && next < context.graceSeconds;
+    },
+    deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
+    dirty: ({ context }) => context.dirty,
+    /** All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is another matter. */
+    nothingNew: ({ context }) => {
+      const deadline = deadlineAtMs(context.pod, context.apiStatus);
+      if (deadline !== null && deadline <= context.env.now().wallMs) return false;
+      const actions = planActions(context);
+      const asWanted =
+        context.decision?.plan.kind === 'steady' &&
+        actions !== null &&
+        actions.initToStart.length + actions.containersToStart.length + actions.ephemeralToStart.length === 0 &&
+        context.failures.size === 0;
+      return asWanted && context.status !== null && context.env.listingAgrees?.(context.status) === true;
+    },
+    endAwaited: ({ context }) => context.ended.size > 0,
+    noProgress: ({ context }) => {
+      const kind = context.decision?.plan.kind;
+      const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
+      const rested = context.env.now().monoMs - context.lastActMonoMs > CALM_AFTER_MS;
+      return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
+    },
+    planIs: ({ context }, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
+    mustCreate: ({ context }) => planActions(context)?.createSandbox === true,
+    somethingUp: ({ context }) =>
+      context.status === null ||
+      context.status.containers.some((c) => c.state === 'running') ||
+      context.status.sandboxes.some((s) => s.ready),
+    containersUp: ({ context }) => context.status?.containers.some((c) => c.state === 'running') === true,
+  },
+});

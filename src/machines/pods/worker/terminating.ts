@@ -1,0 +1,119 @@
+/** Terminating: stop everything within the grace, check that it is stopped. Only a shorter grace interrupts it. */
+import { assign } from 'xstate';
+import { requiredStatus, stopTrouble, type WorkerContext } from './context.ts';
+import { workerSetup } from './setup.ts';
+
+export const terminating = workerSetup.createStateConfig({
+  initial: 'fencing',
+  entry: [
+    'dropChildren',
+    'computeGrace',
+    { type: 'terminalStatus', params: { podIsTerminal: false } },
+    { type: 'publish', params: { finished: false } },
+    {
+      type: 'report',
+      params: ({ context }) => ({
+        phase: 'terminating' as const,
+        state: 'terminating',
+        reason: 'Terminating',
+        message: `stopping with ${context.graceSeconds ?? 0} s of grace`,
+      }),
+    },
+  ],
+  on: {
+    'pod.kill': [
+      { guard: 'graceShrank', target: '.fencing', reenter: false, actions: ['takeKill', 'computeGrace'] },
+      { actions: ['takeKill', 'computeGrace'] },
+    ],
+    'pod.update': [
+      { guard: 'graceShrank', target: '.fencing', reenter: false, actions: ['takePod', 'computeGrace'] },
+      { actions: ['takePod', 'computeGrace'] },
+    ],
+  },
+  states: {
+    fencing: {
+      meta: { reason: 'Terminating', message: 'waiting for the act in flight to settle or be cancelled' },
+      invoke: {
+        src: 'fence',
+        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        onDone: { target: 'inspecting' },
+        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+      },
+    },
+    inspecting: {
+      meta: { reason: 'Terminating', message: 'asking the runtime what is still up' },
+      invoke: {
+        src: 'inspect',
+        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        onDone: { target: 'judging', actions: [assign(({ event }) => ({ status: event.output }))] },
+        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+      },
+    },
+    judging: { always: [{ guard: 'somethingUp', target: 'stopping' }, { target: 'done' }] },
+    stopping: {
+      meta: { reason: 'Terminating', message: 'containers were asked to stop; waiting for them or for the end of their grace' },
+      invoke: {
+        src: 'stopPod',
+        input: ({ context }) => ({
+          io: context.io,
+          pod: context.pod,
+          status: requiredStatus(context),
+          graceSeconds: context.graceSeconds,
+          forSandbox: false,
+        }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'again',
+            actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.output) },
+          },
+          { target: 'verifying' },
+        ],
+        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+      },
+    },
+    verifying: {
+      meta: { reason: 'Terminating', message: 'checking that nothing of this pod is left running' },
+      invoke: {
+        src: 'inspect',
+        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        onDone: { target: 'verified', actions: [assign(({ event }) => ({ status: event.output }))] },
+        onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
+      },
+    },
+    verified: {
+      always: [
+        {
+          guard: 'containersUp',
+          target: 'again',
+          actions: { type: 'trouble', params: stopTrouble('a container is still running after it was stopped') },
+        },
+        { target: 'done' },
+      ],
+    },
+    again: {
+      meta: { reason: 'FailedKillPod', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      entry: [
+        {
+          type: 'recordEvent',
+          params: ({ context }) => ({
+            type: 'Warning' as const,
+            reason: 'FailedKillPod',
+            message: `error killing pod: ${context.trouble?.message ?? ''}`,
+          }),
+        },
+        {
+          type: 'report',
+          params: ({ context }) => ({
+            phase: 'terminating' as const,
+            state: 'terminating.again',
+            reason: 'FailedKillPod',
+            message: context.trouble?.message ?? '',
+          }),
+        },
+      ],
+      after: { wait: { target: 'fencing' } },
+    },
+    done: { always: { target: '#podWorker.terminated' } },
+  },
+});

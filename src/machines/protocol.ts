@@ -1,0 +1,316 @@
+/**
+ * Every event that crosses from one actor to another, every address and every view, in one place.
+ * Events are `noun.verb`. Senders name addresses from {@link addr}; readers name views from {@link view}.
+ */
+import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './address.ts';
+import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
+import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
+import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
+
+// ---- runtime -----------------------------------------------------------------------------------------------------
+
+/** Plain form of a CRI failure, safe to pass between actors. `outcome: 'unknown'` = it may have had its effect. */
+export interface CriFailure {
+  method: CriMethod;
+  /** gRPC status code. */
+  code: number;
+  outcome: 'failed' | 'unknown';
+  details: string;
+}
+export type CriResult = { ok: true; value: unknown } | { ok: false; error: CriFailure };
+
+/** To the CRI link. Use the typed client in `actors/runtime/client.ts` rather than building these by hand. */
+export type CriEvent = Message &
+  (
+    | {
+        type: 'cri.call';
+        /** Fence key: mutating acts of one pod UID run one at a time. Absent for reads. */
+        uid?: string;
+        /** The incarnation of the asking worker; an act of an older one queued behind a newer one is refused. */
+        incarnation?: number;
+        /** One act: its calls run in parallel; the act is settled when all are. */
+        calls: readonly { method: CriMethod; request: unknown; timeoutMs: number | null }[];
+        replyTo: ReplyTo<readonly CriResult[]>;
+      }
+    /** Waits until no act of that UID is in flight (settled or cancelled), then answers with the present mono time. */
+    | { type: 'cri.fence'; uid: string; incarnation: number; replyTo: ReplyTo<{ monoMs: number }> }
+    /** Asks for a Status poll now. */
+    | { type: 'cri.check' }
+  );
+
+export interface CriView {
+  state: 'connecting' | 'ready' | 'lost';
+  reason: string;
+  runtimeName: string;
+  runtimeVersion: string;
+  runtimeReady: boolean;
+  networkReady: boolean;
+  networkReason: string;
+  /** Monotonic ms of the last good Status; null before the first. */
+  lastGoodMonoMs: number | null;
+}
+
+export type PlegEvent = Message &
+  (
+    | { type: 'pleg.relist'; why: string }
+    | { type: 'cri.ready' }
+    | { type: 'cri.lost' }
+    /** Something about this container or sandbox id changed (already attributed when podUid is set). */
+    | { type: 'pleg.hint'; id: string; podUid?: string; kind: string }
+    | { type: 'pleg.resync' }
+  );
+
+/** One pod as the last listing saw it: ids and states only. */
+export interface ListedPod {
+  uid: string;
+  name: string;
+  namespace: string;
+  sandboxes: readonly {
+    id: string;
+    ready: boolean;
+    createdAtNs: bigint;
+    attempt: number;
+    labels: Record<string, string>;
+    annotations: Record<string, string>;
+  }[];
+  containers: readonly {
+    id: string;
+    name: string;
+    sandboxId: string;
+    state: 'created' | 'running' | 'exited' | 'unknown';
+    createdAtNs: bigint;
+    labels: Record<string, string>;
+    annotations: Record<string, string>;
+  }[];
+}
+export interface RuntimePodsView {
+  /** Monotonic ms at which the listing began. */
+  atMonoMs: number;
+  pods: ReadonlyMap<string, ListedPod>;
+  /** `cri` or `containerd` while the stream is trusted, else `poll`. */
+  via: 'cri' | 'containerd' | 'poll';
+}
+
+export type ImageResult = { ok: true; imageRef: string; image: Image | null; pulled: boolean } | { ok: false; failure: StartFailure };
+export type ImageEvent = Message & {
+  type: 'image.ensure';
+  uid: string;
+  podRef: PodRef;
+  container: string;
+  image: string;
+  policy: PullPolicy;
+  sandboxConfig: PodSandboxConfig;
+  replyTo: ReplyTo<ImageResult>;
+};
+
+// ---- telemetry ---------------------------------------------------------------------------------------------------
+
+export interface PodRef {
+  uid: string;
+  name: string;
+  namespace: string;
+}
+/** A Kubernetes event about a pod (or, without `pod`, about the node). */
+export interface RecordedEvent {
+  atMs: number;
+  type: 'Normal' | 'Warning';
+  reason: string;
+  message: string;
+  pod?: PodRef;
+  /** `spec.containers{name}` and its siblings. */
+  fieldPath?: string;
+  count: number;
+  /** Wall ms of the first of `count` occurrences; absent means `atMs`. */
+  firstAtMs?: number;
+}
+export type EventsEvent = Message & { type: 'event.record'; event: Omit<RecordedEvent, 'count' | 'atMs' | 'firstAtMs'> };
+
+/** What a stored document comes to: `absent` also when a corrupt or newer one was set aside (the log says so). */
+export type CheckpointFound = { found: true; value: unknown } | { found: false };
+/** To the checkpoint actor: small JSON documents that outlive the process. A name is `[a-z][a-zA-Z0-9-]{0,62}`. */
+export type CheckpointEvent = Message &
+  /** Saves `value` (plain JSON). Per name the newest wins; it is on disk soon, and before an orderly stop ends. */
+  (
+    | { type: 'checkpoint.put'; name: string; value: unknown }
+    /** Answers with what was put last, else with what is on disk. Refused when the disk cannot be read. */
+    | { type: 'checkpoint.get'; name: string; replyTo: ReplyTo<CheckpointFound> }
+    /** Orderly stop: write what is pending, then end. */
+    | { type: 'checkpoint.flush' }
+  );
+
+// ---- pods --------------------------------------------------------------------------------------------------------
+
+export interface SourceError {
+  /** File path or URL. */
+  where: string;
+  message: string;
+  /** The pod that this document held when it was last good, if known. */
+  fullName?: string;
+}
+export type ConfigEvent = Message &
+  (
+    | {
+        type: 'source.set';
+        source: SourceName;
+        /** Decoded, defaulted and validated pods: the complete set of this source. */
+        pods: readonly Pod[];
+        errors: readonly SourceError[];
+      }
+    /** Replaces what is known to be wrong with that source; its pods stay, and it does not count as a SET. */
+    | { type: 'source.errors'; source: SourceName; errors: readonly SourceError[] }
+  );
+
+/** From config to admission and on to the pod manager: one operation of the mux, pods deep-copied. */
+export type PodOpEvent = Message & {
+  type: 'pods.op';
+  op: PodOpKind;
+  source: SourceName;
+  pods: readonly Pod[];
+  /** UIDs of the complete set of this source after the merge: what is not in it is gone, even if a REMOVE was missed. */
+  complete?: readonly string[];
+  /** Of the first ADD of this source since the mux (re)started: every pod it names may have been named before. */
+  first?: boolean;
+};
+
+export type PodManagerEvent =
+  | PodOpEvent
+  | (Message &
+      (
+        | {
+            type: 'pods.rejected';
+            source?: SourceName;
+            pod: Pod;
+            reason: string;
+            message: string;
+          }
+        /** From a worker: its life moved on. */
+        | { type: 'worker.state'; uid: string; incarnation: number; state: WorkerSummary }
+        /** From housekeeping: a pod the runtime holds and nobody wants. */
+        | { type: 'pods.orphan'; listed: ListedPod }
+        | { type: 'pods.quarantined'; uid: string; error: string }
+        /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. */
+        | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[] }
+        | { type: 'pods.housekeep' }
+      ));
+
+/** One container as its worker sees it, for `why`, `/statez` and `actorctl pods`. */
+export interface ContainerSummary {
+  name: string;
+  init: boolean;
+  /** `waiting`, `running`, `terminated`. */
+  state: string;
+  reason: string;
+  message: string;
+  restartCount: number;
+  /** Wall ms at which the next start is allowed, while backing off. */
+  nextStartAtMs?: number;
+}
+export type WorkerPhase = 'waiting' | 'syncing' | 'terminating' | 'terminated' | 'finished';
+export interface WorkerSummary {
+  phase: WorkerPhase;
+  /** State value of the worker's machine, e.g. `syncing.acting`. */
+  state: string;
+  reason: string;
+  message: string;
+  sinceMs: number;
+  containers: readonly ContainerSummary[];
+  causes: readonly Cause[];
+}
+
+/** A pod the node knows: wanted by a source, or still being wound down, or found in the runtime only. */
+export interface PodRecord {
+  pod: Pod;
+  source: SourceName | 'runtime';
+  /** No longer in any source; kept until its worker finished. */
+  removed: boolean;
+  /** Refused by admission: no worker. */
+  rejected: boolean;
+  /** An update of it was refused while it ran: it is being stopped, or was, and fails with this. */
+  refusal?: { reason: string; message: string } | null;
+  /** Wall ms first seen. */
+  seenAtMs: number;
+  worker: WorkerSummary | null;
+}
+export interface PodsView {
+  records: ReadonlyMap<string, PodRecord>;
+  /** Every configured source has delivered a SET that has been handled: never false again. */
+  sourcesReady: boolean;
+}
+
+export type WorkerEvent = Message &
+  (
+    | { type: 'pod.update'; uid: string; incarnation: number; kind: 'create' | 'update' | 'sync'; pod: Pod; fromRuntime?: ListedPod }
+    /** Stop it. `graceOverrideSeconds` shrinks, never extends. */
+    | {
+        type: 'pod.kill';
+        uid: string;
+        incarnation: number;
+        graceOverrideSeconds?: number;
+        /** Sets phase, reason and message of the final status (eviction, preemption). */
+        status?: { phase: 'Failed'; reason: string; message: string };
+      }
+    /** A hint: inspect the runtime again. */
+    | {
+        type: 'pod.dirty';
+        uid: string;
+        why: string;
+        /** Container ids whose end was announced: the runtime's books may show it a moment later. */
+        ended?: readonly string[];
+      }
+  );
+
+export type StatusEvent = Message &
+  (
+    | {
+        type: 'status.set';
+        pod: PodRef;
+        incarnation: number;
+        status: PodStatus;
+        restartPolicy: string;
+        deleting: boolean;
+        finished?: boolean /** Restartable init containers: they may start again under any policy. */;
+        sidecars?: readonly string[];
+      }
+    | { type: 'status.forget'; uid: string }
+  );
+export interface StatusEntry {
+  status: PodStatus;
+  /** Starts at 1, +1 per accepted change. */
+  version: number;
+  finished: boolean;
+}
+export type StatusView = ReadonlyMap<string, StatusEntry>;
+
+// ---- reclaim -----------------------------------------------------------------------------------------------------
+
+export type ContainerGcEvent = Message & { type: 'gc.run'; why: string };
+export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: string };
+
+// ---- names -------------------------------------------------------------------------------------------------------
+
+export const addr = {
+  events: address<EventsEvent>('node/foundation/telemetry'),
+  checkpoint: address<CheckpointEvent>('node/foundation/checkpoint'),
+  cri: address<CriEvent>('node/runtime/cri'),
+  pleg: address<PlegEvent>('node/runtime/pleg'),
+  imagePuller: address<ImageEvent>('node/runtime/imagePuller'),
+  status: address<StatusEvent>('node/pods/status'),
+  podManager: address<PodManagerEvent>('node/pods/podManager'),
+  workers: address<WorkerEvent>('node/pods/workers'),
+  admission: address<PodOpEvent>('node/pods/admission'),
+  config: address<ConfigEvent>('node/pods/config'),
+  containerGc: address<ContainerGcEvent>('node/reclaim/containerGc'),
+  housekeeping: address<HousekeepingEvent>('node/reclaim/housekeeping'),
+} as const satisfies Record<string, Address<never>>;
+
+export const view = {
+  cri: viewKey<CriView>('cri'),
+  runtimePods: viewKey<RuntimePodsView>('runtimePods'),
+  pods: viewKey<PodsView>('pods'),
+  statuses: viewKey<StatusView>('statuses'),
+  events: viewKey<readonly RecordedEvent[]>('events'),
+  /** Source errors by source: what `why` shows for a manifest that does not parse. */
+  sourceErrors: viewKey<ReadonlyMap<SourceName, readonly SourceError[]>>('sourceErrors'),
+} as const;
+
+export type { Container };

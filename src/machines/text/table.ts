@@ -1,0 +1,32 @@
+/** Plain text tables, columns as wide as their content. Pure. */
+
+export interface TableOptions {
+  /** Lines are cut to this width with an ellipsis; 0 = never. Default 0. */
+  widthMax?: number;
+}
+
+/** Control characters in data (a message may hold anything) would move the reader's cursor: they are shown escaped. */
+export function printable(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is the purpose.
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) =>
+    c === '\n' ? '\\n' : c === '\t' ? ' ' : `\\x${c.charCodeAt(0).toString(16).padStart(2, '0')}`,
+  );
+}
+
+export function renderTable(head: readonly string[], rows: readonly (readonly string[])[], opts: TableOptions = {}): string[] {
+  const all = [head, ...rows].map((row) => row.map(printable));
+  const widths = head.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
+  return all.map((row) =>
+    cutLine(
+      row
+        .map((cell, i) => (i === row.length - 1 ? cell : cell.padEnd(widths[i] ?? 0)))
+        .join('  ')
+        .trimEnd(),
+      opts.widthMax ?? 0,
+    ),
+  );
+}
+
+export function cutLine(line: string, widthMax: number): string {
+  return widthMax > 0 && line.length > widthMax ? `${line.slice(0, Math.max(1, widthMax - 1))}…` : line;
+}

@@ -1,0 +1,74 @@
+/** What a hollow runtime is given and what it shows. */
+import type { Clock, Cri, Rng } from '../../actors/kernel/ports.ts';
+import type { ContainerConfig, CriContainerState, CriMethod, PodSandboxMetadata } from '../../machines/cri.ts';
+import type { HollowImage } from './images.ts';
+import type { HollowLife } from './life.ts';
+
+export interface ScriptedContainer {
+  pod: PodSandboxMetadata;
+  name: string;
+  /** Restart count: 0 for the first. */
+  attempt: number;
+  /** As asked for in the pod. */
+  image: string;
+  config: ContainerConfig;
+}
+
+export interface HollowOptions {
+  clock: Clock;
+  rng: Rng;
+  /** Overrides annotations and images; asked once per CreateContainer. */
+  script?(container: ScriptedContainer): Partial<HollowLife> | undefined;
+  /** What a pull of this name finds; undefined = no such image, the pull fails with NotFound. Default: every name exists. */
+  image?(name: string): HollowImage | undefined;
+  /** Images present from the start. */
+  images?: readonly string[];
+  /** Answers ExecSync; default: by the container's life, no output. */
+  exec?(container: ScriptedContainer, cmd: readonly string[]): { exitCode: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
+  /** How long each call takes before it has its effect. Default 0 for all: the effect is immediate. */
+  latencyMs?(method: CriMethod): number;
+}
+
+export interface HollowSandboxDump {
+  id: string;
+  uid: string;
+  name: string;
+  namespace: string;
+  attempt: number;
+  ready: boolean;
+  ip: string;
+  createdAtMs: number;
+}
+export interface HollowContainerDump {
+  id: string;
+  sandboxId: string;
+  podUid: string;
+  name: string;
+  attempt: number;
+  state: CriContainerState;
+  startedAtMs: number;
+  finishedAtMs: number;
+  exitCode: number;
+  reason: string;
+  labels: Readonly<Record<string, string>>;
+  annotations: Readonly<Record<string, string>>;
+}
+export interface HollowDump {
+  sandboxes: HollowSandboxDump[];
+  containers: HollowContainerDump[];
+  images: string[];
+  /** Effects so far, over the runtime's whole life. */
+  counts: { sandboxesRun: number; containersCreated: number; containersStarted: number; pulls: number };
+}
+
+/** Itself a {@link Cri}; `connect()` gives further clients of the same runtime, each with its own streams and calls. */
+export interface HollowRuntime extends Cri {
+  connect(): Cri;
+  dump(): HollowDump;
+  /** Ends a running container from outside, as a crash, an OOM kill or `kill` would. False when it is not running. */
+  exit(containerId: string, how: { exitCode: number; reason?: string }): boolean;
+  /** What Status answers from now on. */
+  setCondition(type: 'RuntimeReady' | 'NetworkReady', ok: boolean, reason: string): void;
+  /** Ends every hint stream, as a restarted runtime does. Containers live on. */
+  dropStreams(): void;
+}

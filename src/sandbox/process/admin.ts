@@ -1,0 +1,106 @@
+/** What a person does with a whole process runtime from outside: look, and stop everything. Speaks CRI to it. */
+
+import { existsSync } from 'node:fs';
+import { Client, credentials } from '@grpc/grpc-js';
+import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
+import { CRI_ANNOTATIONS, CRI_LABELS } from '../../machines/cri.ts';
+import { readStat, signal } from './container/procfs.ts';
+import { answers, ensureProcessRuntime } from './ensure.ts';
+import { loadServices } from './proto.ts';
+import { layout, readPidFile } from './store.ts';
+
+/** Grace where the pod names none, and the longest that a stop of everything waits for one container. */
+const GRACE_SECONDS = 10;
+const CALL_MS = 60_000;
+const END_WITHIN_MS = 5000;
+
+function connectTo(socketPath: string) {
+  const { runtime } = loadServices();
+  const client = new Client(`unix://${socketPath}`, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });
+  return {
+    call<M extends CriMethod>(method: M, req: CriRequest<M>): Promise<CriResponse<M>> {
+      const def = runtime[method];
+      if (def === undefined) return Promise.reject(new Error(`no CRI call ${method}`));
+      return new Promise((resolve, reject) => {
+        client.makeUnaryRequest(
+          def.path,
+          def.requestSerialize,
+          def.responseDeserialize,
+          req,
+          { deadline: Date.now() + CALL_MS },
+          (error, value) => {
+            if (error) reject(error);
+            else resolve(value as CriResponse<M>);
+          },
+        );
+      });
+    },
+    close: () => client.close(),
+  };
+}
+
+export interface StopAllOptions {
+  say(line: string): void;
+  execPath: string;
+  entry: string;
+}
+
+/**
+ * Stops and removes every pod of a root directory, then ends its runtime. A runtime that is not there but left state
+ * is started for this. Stop the node daemon first: it would start its pods again.
+ */
+export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pods: number }> {
+  const l = layout(rootDir);
+  if (!existsSync(l.base)) {
+    o.say(`no embedded runtime was ever started below ${rootDir}`);
+    return { pods: 0 };
+  }
+  await ensureProcessRuntime({ rootDir, execPath: o.execPath, entry: o.entry, log: { info: () => undefined } });
+  const cri = connectTo(l.socket);
+  let pods = 0;
+  try {
+    const { containers } = await cri.call('ListContainers', {});
+    await Promise.all(
+      containers
+        .filter((c) => c.state === 'CONTAINER_RUNNING')
+        .map((c) => {
+          const asked = Number(c.annotations[CRI_ANNOTATIONS.podTerminationGracePeriod] ?? GRACE_SECONDS);
+          const timeout = Math.min(Number.isFinite(asked) && asked >= 0 ? asked : GRACE_SECONDS, GRACE_SECONDS);
+          return cri.call('StopContainer', { containerId: c.id, timeout });
+        }),
+    );
+    const { items } = await cri.call('ListPodSandbox', {});
+    await Promise.all(items.map((s) => cri.call('RemovePodSandbox', { podSandboxId: s.id })));
+    pods = items.length;
+  } finally {
+    cri.close();
+  }
+  const pid = readPidFile(l);
+  if (pid > 0) signal(pid, 'SIGTERM');
+  const deadlineMs = performance.now() + END_WITHIN_MS;
+  while (pid > 0 && (readStat(pid)?.state ?? 'Z') !== 'Z' && performance.now() < deadlineMs)
+    await new Promise((wake) => setTimeout(wake, 20));
+  o.say(`${pods} ${pods === 1 ? 'pod' : 'pods'} stopped and removed; the embedded runtime has ended`);
+  return { pods };
+}
+
+/** Prints one line per container, and says whether the runtime is up. */
+export async function statusOf(rootDir: string, say: (line: string) => void): Promise<void> {
+  const l = layout(rootDir);
+  if (!(await answers(l.socket))) {
+    say(`no embedded runtime serves ${rootDir}`);
+    return;
+  }
+  const cri = connectTo(l.socket);
+  try {
+    const { info } = await cri.call('Status', { verbose: true });
+    say(`embedded runtime of ${rootDir}: pid ${info.pid ?? '?'}, isolation ${info.isolation ?? '?'}`);
+    const { containers } = await cri.call('ListContainers', {});
+    for (const c of containers) {
+      const pod = `${c.labels[CRI_LABELS.podNamespace] ?? '?'}/${c.labels[CRI_LABELS.podName] ?? '?'}`;
+      say(`${c.id.slice(0, 12)}  ${c.state.slice('CONTAINER_'.length).padEnd(8)} ${pod}  ${c.metadata?.name ?? ''}`);
+    }
+  } finally {
+    cri.close();
+  }
+}

@@ -1,0 +1,88 @@
+/** Starts the process runtime of a root directory, or attaches to the one that is there. Used by the daemon; light on purpose. */
+import { spawn } from 'node:child_process';
+import { closeSync, openSync } from 'node:fs';
+import { connect } from 'node:net';
+import { resolve } from 'node:path';
+import { type Layout, layout, prepareFolders, readPidFile } from './store.ts';
+
+/** The runtime's exit code when another one serves the same root directory. */
+export const EXIT_LOCKED = 75;
+/** A small, mostly idle process: less young generation and fewer helper threads than a server wants. */
+const NODE_FLAGS = ['--max-semi-space-size=1', '--v8-pool-size=1', '--disable-warning=ExperimentalWarning'];
+const START_WITHIN_MS = 15_000;
+const LOOK_EVERY_MS = 20;
+
+export interface EnsureOptions {
+  /** The node's root directory; the runtime lives in `sandbox/` below it. */
+  rootDir: string;
+  log: { info(fields: object, msg: string): void };
+  /** The node binary. */
+  execPath: string;
+  /** `dist/sandboxd.mjs`, or `src/sandbox/process/main.ts`. */
+  entry: string;
+  /** Further arguments, e.g. `['--isolation', 'plain']`. */
+  args?: readonly string[];
+}
+
+/** Whether somebody listens. */
+export function answers(socketPath: string): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect(socketPath);
+    socket.once('connect', () => {
+      socket.destroy();
+      done(true);
+    });
+    socket.once('error', () => done(false));
+  });
+}
+
+/**
+ * Resolves with the CRI endpoint once a runtime answers on it. Any number of callers may race: the lock lets one
+ * runtime live, the others' end with {@link EXIT_LOCKED} and their callers wait for the winner's socket.
+ * @throws when the folders cannot be used, or no runtime answers within 15 s; the message names the log to read.
+ */
+export async function ensureProcessRuntime(o: EnsureOptions): Promise<{ endpoint: string; started: boolean }> {
+  const l = layout(resolve(o.rootDir));
+  prepareFolders(l);
+  const endpoint = `unix://${l.socket}`;
+  if (await answers(l.socket)) return { endpoint, started: false };
+  const started = startDetached(l, o);
+  const deadlineMs = performance.now() + START_WITHIN_MS;
+  for (;;) {
+    if (await answers(l.socket)) break;
+    const ended = started.ended();
+    if (ended !== undefined && ended !== EXIT_LOCKED) {
+      throw new Error(`the embedded runtime did not start (exit code ${ended}); its log is ${l.log}`);
+    }
+    if (performance.now() > deadlineMs)
+      throw new Error(`no embedded runtime answered on ${l.socket} within ${START_WITHIN_MS} ms; its log is ${l.log}`);
+    await new Promise((wake) => setTimeout(wake, LOOK_EVERY_MS));
+  }
+  // A loser of the race may not have ended yet; the winner wrote its pid before it listened.
+  const mine = started.pid !== undefined && started.pid === readPidFile(l);
+  o.log.info({ endpoint, pid: mine ? started.pid : undefined }, mine ? 'embedded runtime started' : 'attached to the embedded runtime');
+  return { endpoint, started: mine };
+}
+
+function startDetached(l: Layout, o: EnsureOptions): { pid: number | undefined; ended(): number | undefined } {
+  const log = openSync(l.log, 'a', 0o600);
+  let ended: number | undefined;
+  try {
+    // cwd `/`: the runtime must not keep the daemon's folder busy.
+    const child = spawn(o.execPath, [...NODE_FLAGS, resolve(o.entry), '--root-dir', resolve(o.rootDir), ...(o.args ?? [])], {
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', log, log],
+    });
+    child.on('exit', (code, signal) => {
+      ended = code ?? (signal === null ? -1 : -2);
+    });
+    child.on('error', () => {
+      ended = -1;
+    });
+    child.unref();
+    return { pid: child.pid, ended: () => ended };
+  } finally {
+    closeSync(log);
+  }
+}

@@ -1,0 +1,55 @@
+/** What a checker is: a named claim about the node that is looked at whenever something happens that could break it. */
+import type { ActorState, KernelEvent } from '../../actors/kernel/types.ts';
+import type { StatusView } from '../../machines/protocol.ts';
+import type { HollowDump } from '../../sandbox/hollow/index.ts';
+import type { Nemesis } from '../nemesis/nemesis.ts';
+import type { Operator } from '../nemesis/operator.ts';
+import type { SimNode } from '../world/node.ts';
+import type { CallSeen } from '../world/runtime.ts';
+
+/** Everything a checker may look at. */
+export interface Scene {
+  node: SimNode;
+  operator: Operator;
+  nemesis: Nemesis;
+  monoMs: number;
+}
+
+/** A claim is broken when a method gives a text: what was seen, with names and numbers. */
+export interface Checker {
+  readonly name: string;
+  /** A call that changes something reached the runtime, before its effect. */
+  arrived?(s: Scene, call: CallSeen): string | undefined;
+  settled?(s: Scene, call: CallSeen, outcome: 'done' | 'failed' | 'unknown'): void;
+  /** At the end of a step in which the runtime changed. */
+  changed?(s: Scene, dump: HollowDump): string | undefined;
+  statuses?(s: Scene, statuses: StatusView): string | undefined;
+  kernel?(s: Scene, e: KernelEvent): string | undefined;
+  /** The daemon is about to remove this path. */
+  removing?(s: Scene, path: string): string | undefined;
+  /** Once a virtual second while a daemon is up. */
+  beat?(s: Scene, state: ActorState): string | undefined;
+  exited?(s: Scene): void;
+}
+
+/** A pod's name as in its manifest: the node adds its own name to those of static pods. */
+export function manifestName(podName: string, node: SimNode): string {
+  const suffix = `-${node.name}`;
+  return podName.endsWith(suffix) ? podName.slice(0, -suffix.length) : podName;
+}
+
+/** Pod UID, and container or sandbox id, that a call is about; '' where the runtime knows it no more. */
+export function targetOf(call: CallSeen, dump: HollowDump): { uid: string; id: string } {
+  // The request's shape is that of its method; only fields that all such requests have are read.
+  const req = call.req as {
+    containerId?: string;
+    podSandboxId?: string;
+    config?: { metadata?: { uid?: string } };
+    sandboxConfig?: { metadata?: { uid?: string } };
+  };
+  const own = req.config?.metadata?.uid ?? req.sandboxConfig?.metadata?.uid;
+  const id = req.containerId ?? req.podSandboxId ?? '';
+  if (own !== undefined) return { uid: own, id };
+  if (req.containerId !== undefined) return { uid: dump.containers.find((c) => c.id === req.containerId)?.podUid ?? '', id };
+  return { uid: dump.sandboxes.find((s) => s.id === req.podSandboxId)?.uid ?? '', id };
+}

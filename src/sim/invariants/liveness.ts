@@ -1,0 +1,82 @@
+/** What must be true some time after everything healed: the runtime holds what the manifests say and nothing else, and every actor is at rest. */
+import type { ActorState } from '../../actors/kernel/types.ts';
+import { view } from '../../machines/protocol.ts';
+import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
+import type { Operator, Wanted } from '../nemesis/operator.ts';
+import type { SimNode } from '../world/node.ts';
+import { manifestName } from './checker.ts';
+
+const AT_REST = new Set(['running', 'repeating']);
+
+function restless(a: ActorState, found: string[]): void {
+  if (!AT_REST.has(a.lifecycle)) found.push(`${a.path} is ${a.lifecycle}${a.lastError === undefined ? '' : `: ${a.lastError}`}`);
+  else if (a.mailbox !== undefined && a.mailbox.depth > 0) found.push(`the mailbox of ${a.path} holds ${a.mailbox.depth}`);
+  for (const c of a.children) restless(c, found);
+}
+
+/** What is not yet as it should be; empty when all is. */
+export async function unsettled(node: SimNode, op: Operator): Promise<string[]> {
+  const found: string[] = [];
+  const { daemon } = node;
+  if (daemon === undefined || !daemon.up) return [`${node.name}: no daemon is up`];
+  restless(daemon.tree.state(), found);
+  const dump = node.runtime.hollow.dump();
+  const { containers: listed } = await node.runtime.hollow.call(
+    'ListContainers',
+    {},
+    { timeoutMs: null, signal: new AbortController().signal },
+  );
+  const images = new Map(listed.map((c) => [c.id, c.image?.userSpecifiedImage ?? '']));
+  const records = daemon.tree.registry.read(view.pods)?.value.records;
+  const statuses = daemon.tree.registry.read(view.statuses)?.value;
+  const currentUids = new Set<string>();
+  for (const [name, w] of op.wanted) {
+    const record = [...(records?.values() ?? [])].find((r) => !r.removed && manifestName(r.pod.metadata.name, node) === name);
+    if (record === undefined) {
+      found.push(`pod ${name} is not known to the pod manager`);
+      continue;
+    }
+    const { uid, labels } = record.pod.metadata;
+    if (labels?.rev !== String(w.pod.rev)) found.push(`pod ${name} is known as revision ${labels?.rev ?? '-'}, wanted ${w.pod.rev}`);
+    currentUids.add(uid);
+    const boxes = dump.sandboxes.filter((b) => b.uid === uid);
+    const containers = dump.containers.filter((c) => c.podUid === uid);
+    found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
+  }
+  for (const b of dump.sandboxes) if (!currentUids.has(b.uid)) found.push(`sandbox ${b.id} of pod ${b.name} (${b.uid}) is still there`);
+  for (const c of dump.containers)
+    if (!currentUids.has(c.podUid)) found.push(`container ${c.id} (${c.name} of ${c.podUid}) is still there`);
+  for (const r of records?.values() ?? []) {
+    if (!currentUids.has(r.pod.metadata.uid)) found.push(`pod manager still knows ${r.pod.metadata.name} (${r.pod.metadata.uid})`);
+  }
+  for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
+  return found.map((f) => `${node.name}: ${f}`);
+}
+
+interface Held {
+  boxes: HollowSandboxDump[];
+  containers: HollowContainerDump[];
+  images: ReadonlyMap<string, string>;
+  phase: string;
+}
+
+function podProblems(w: Wanted, { boxes, containers, images, phase }: Held): string[] {
+  const { name, fate, containers: names } = w.pod;
+  const found: string[] = [];
+  const running = containers.filter((c) => c.state === 'CONTAINER_RUNNING');
+  if (fate === 'ends') {
+    if (phase !== 'Succeeded' && phase !== 'Failed') found.push(`pod ${name} should have ended, its phase is ${phase || '-'}`);
+    if (running.length > 0) found.push(`pod ${name} has ended, yet ${running.map((c) => c.name).join(', ')} run`);
+    return found;
+  }
+  const ready = boxes.filter((b) => b.ready);
+  if (ready.length !== 1) found.push(`pod ${name} has ${ready.length} ready sandboxes`);
+  for (const c of running) {
+    if (w.pod.images[c.name] !== images.get(c.id))
+      found.push(`${c.name} of pod ${name} runs ${images.get(c.id)}, wanted ${w.pod.images[c.name]}`);
+  }
+  if (fate === 'loops') return found;
+  if (phase !== 'Running') found.push(`pod ${name} has phase ${phase || '-'}`);
+  for (const want of names) if (!running.some((c) => c.name === want)) found.push(`${want} of pod ${name} does not run`);
+  return found;
+}

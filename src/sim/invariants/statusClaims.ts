@@ -1,0 +1,125 @@
+/** Claims about what the node says: phases, restart counts and versions of pod statuses; and about its own actors. */
+import type { ActorState } from '../../actors/kernel/types.ts';
+import type { StatusEntry } from '../../machines/protocol.ts';
+import { type Checker, manifestName, type Scene } from './checker.ts';
+
+const TERMINAL = new Set(['Succeeded', 'Failed']);
+/** After a change to a pod its old and new life may both still speak. */
+const SLACK_MS = 60_000;
+
+/** The version of a pod's status only grows, as long as it is known. */
+export function versionGrows(): Checker {
+  const seen = new Map<string, Map<string, number>>();
+  return {
+    name: 'status-version-grows',
+    statuses(s, statuses) {
+      const before = seen.get(s.node.name);
+      seen.set(s.node.name, new Map([...statuses].map(([uid, e]) => [uid, e.version])));
+      for (const [uid, e] of statuses) {
+        const was = before?.get(uid);
+        if (was !== undefined && e.version < was)
+          return `${s.node.name}: status of pod ${uid} went from version ${was} back to ${e.version}`;
+      }
+      return undefined;
+    },
+    exited(s) {
+      seen.delete(s.node.name);
+    },
+  };
+}
+
+interface Life {
+  phase: string;
+  restarts: Map<string, number>;
+  name: string;
+  sinceMs: number;
+}
+
+function podName(s: Scene, uid: string): string | undefined {
+  const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.uid === uid);
+  return box === undefined ? undefined : manifestName(box.name, s.node);
+}
+
+/** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
+export function livesOnlyGoForward(): Checker {
+  const lives = new Map<string, Life>();
+  const restartsOf = (e: StatusEntry): Map<string, number> =>
+    // Init containers begin anew with a new sandbox, which removes every trace of the old ones (pod lifecycle 5.3).
+    new Map((e.status.containerStatuses ?? []).map((c) => [c.name, c.restartCount ?? 0]));
+  return {
+    name: 'lives-only-go-forward',
+    statuses(s, statuses) {
+      for (const [uid, e] of statuses) {
+        const key = `${s.node.name} ${uid}`;
+        const life = lives.get(key);
+        const phase = e.status.phase ?? '';
+        const restarts = restartsOf(e);
+        if (life === undefined || s.operator.touchedMs(life.name) > life.sinceMs) {
+          const name = life?.name ?? podName(s, uid);
+          if (name === undefined || s.monoMs < s.operator.touchedMs(name) + SLACK_MS) continue;
+          lives.set(key, { phase, restarts, name, sinceMs: s.monoMs });
+          continue;
+        }
+        if (TERMINAL.has(life.phase) && phase !== life.phase)
+          return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
+        for (const [container, was] of life.restarts) {
+          const now = restarts.get(container);
+          if (now !== undefined && now < was)
+            return `${s.node.name}: restart count of ${container} in pod ${uid} (${life.name}) fell from ${was} to ${now}`;
+        }
+        life.phase = phase;
+        life.restarts = restarts;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** Mailboxes with a larger bound of their own. */
+const CAPACITY: Readonly<Record<string, number>> = { 'node/runtime/cri': 8_192, 'node/pods/status': 8_192 };
+const CAPACITY_DEFAULT = 1_024;
+
+export function mailboxesAreBounded(): Checker {
+  const look = (a: ActorState): string | undefined => {
+    const max = CAPACITY[a.path] ?? CAPACITY_DEFAULT;
+    if (a.mailbox !== undefined && a.mailbox.depthMax > max) return `mailbox of ${a.path} held ${a.mailbox.depthMax}, bound ${max}`;
+    for (const c of a.children) {
+      const found = look(c);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  return {
+    name: 'mailboxes-are-bounded',
+    beat(s, state) {
+      const found = look(state);
+      return found === undefined ? undefined : `${s.node.name}: ${found}`;
+    },
+  };
+}
+
+/** A restart is counted up, never reused: what runs at a path has a newer incarnation than what ran there before. */
+export function incarnationsGrow(): Checker {
+  const seen = new Map<string, number>();
+  return {
+    name: 'incarnations-grow',
+    kernel(s, e) {
+      if (e.kind !== 'child.started') return undefined;
+      const key = `${s.node.name} ${s.node.boots} ${e.path}`;
+      const was = seen.get(key) ?? 0;
+      seen.set(key, e.incarnation);
+      return e.incarnation > was ? undefined : `${s.node.name}: ${e.path} started as incarnation ${e.incarnation} after ${was}`;
+    },
+  };
+}
+
+/** No crash of an actor that nobody caused: an error exit is a fault of the node, whatever the weather. */
+export function nothingCrashes(): Checker {
+  return {
+    name: 'nothing-crashes',
+    kernel(s, e) {
+      if (e.kind !== 'child.exited' || e.reason.kind !== 'error') return undefined;
+      return `${s.node.name}: ${e.path} crashed: ${e.reason.error.stack ?? e.reason.error.message}`;
+    },
+  };
+}

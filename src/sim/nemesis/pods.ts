@@ -1,0 +1,130 @@
+/**
+ * Pods for the simulation: manifests drawn from the seed, with lives for the hollow runtime and what is to be expected of
+ * each. Only fields that this node honours: hooks, probes and volumes are still refused by admission.
+ */
+import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
+import type { SimRng } from '../world/rng.ts';
+
+/** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. */
+export type PodFate = 'steady' | 'ends' | 'loops';
+
+export interface SimPod {
+  name: string;
+  /** Counts the definitions of this name. */
+  rev: number;
+  /** Undefined: the node derives it from the content, so an edit makes another pod. */
+  uid: string | undefined;
+  fate: PodFate;
+  restartPolicy: 'Always' | 'OnFailure' | 'Never';
+  /** Regular containers and sidecars: what runs in a steady pod. */
+  containers: readonly string[];
+  /** Image by container name. */
+  images: Readonly<Record<string, string>>;
+  manifest: object;
+}
+
+const GRACES = [0, 1, 2, 5, 30] as const;
+
+interface Drawn {
+  rng: SimRng;
+  lives: Record<string, string>;
+  images: Record<string, string>;
+}
+
+/** A life that ends up running for good. */
+function steadyLife({ rng }: Drawn): string {
+  const start = rng.chance(0.3) ? `startDelay=${rng.int(3_000)}ms,` : '';
+  const term = rng.chance(0.25) ? ',term=ignore' : rng.chance(0.4) ? `,term=${rng.int(2_000)}ms` : '';
+  const good = `${start}run=forever${term}`;
+  if (rng.chance(0.1)) return `startError=no such file;${good}`;
+  if (rng.chance(0.15)) return `${start}run=${200 + rng.int(4_000)}ms,exit=1;${good}`;
+  return good;
+}
+function finiteLife({ rng }: Drawn, exit: number): string {
+  const once = `run=${200 + rng.int(15_000)}ms,exit=${exit}`;
+  return exit === 0 && rng.chance(0.3) ? `run=${200 + rng.int(2_000)}ms,exit=${1 + rng.int(3)};${once}` : once;
+}
+
+function container(d: Drawn, name: string, life: string): object {
+  const { rng, lives } = d;
+  const image = `app-${rng.int(6)}:1`;
+  d.images[name] = image;
+  const slowExec = rng.chance(0.1) ? ',execDelay=2s' : '';
+  lives[`${HOLLOW_ANNOTATION}.${name}`] =
+    slowExec === ''
+      ? life
+      : life
+          .split(';')
+          .map((l) => l + slowExec)
+          .join(';');
+  return {
+    name,
+    image,
+    ...(rng.chance(0.2) ? { imagePullPolicy: 'Always' } : {}),
+  };
+}
+
+/** `uid` when the pod is to keep it through edits. */
+export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: string }): SimPod {
+  const d: Drawn = { rng, lives: {}, images: {} };
+  const fate: PodFate = rng.chance(0.7) ? 'steady' : rng.chance(0.6) ? 'ends' : 'loops';
+  const restartPolicy = fate === 'ends' ? (rng.chance(0.5) ? 'OnFailure' : 'Never') : 'Always';
+  const names = Array.from({ length: 1 + rng.int(3) }, (_, i) => `c${i}`);
+  const containers = names.map((name, i) => {
+    const finite = fate === 'ends' || (fate === 'loops' && i === 0);
+    const exit = restartPolicy === 'OnFailure' ? 0 : rng.int(2);
+    return container(d, name, finite ? finiteLife(d, exit) : steadyLife(d));
+  });
+  const sidecars = rng.chance(0.15) ? ['side'] : [];
+  const inits = Array.from({ length: rng.chance(0.3) ? 1 + rng.int(2) : 0 }, (_, i) => `i${i}`);
+  const initContainers = [
+    ...sidecars.map((name) => ({ ...container(d, name, 'run=forever'), restartPolicy: 'Always' })),
+    ...inits.map((name) => {
+      const good = `run=${rng.int(1_500)}ms,exit=0`;
+      return container(d, name, restartPolicy !== 'Never' && rng.chance(0.3) ? `run=300ms,exit=1;${good}` : good);
+    }),
+  ];
+  const slow = [
+    ...(rng.chance(0.2) ? [`sandboxDelay=${rng.int(3_000)}ms`] : []),
+    ...(rng.chance(0.2) ? [`pullDelay=${rng.int(8_000)}ms`] : []),
+  ].join(',');
+  const annotations = { ...(slow === '' ? {} : { [HOLLOW_ANNOTATION]: slow }), ...d.lives };
+  const { name, rev, uid } = o;
+  return {
+    name,
+    rev,
+    uid,
+    fate,
+    restartPolicy,
+    containers: [...names, ...sidecars],
+    images: d.images,
+    manifest: {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name, labels: { rev: String(rev) }, annotations, ...(uid === undefined ? {} : { uid }) },
+      spec: {
+        restartPolicy,
+        terminationGracePeriodSeconds: rng.pick(GRACES) ?? 30,
+        ...(rng.chance(0.1) ? { hostNetwork: true } : {}),
+        ...(initContainers.length === 0 ? {} : { initContainers }),
+        containers,
+      },
+    },
+  };
+}
+
+/**
+ * The same pod with other images: an edit in place. Nothing else changes, since the hollow runtime reads lives from the
+ * annotations its sandbox was made with.
+ */
+export function editImages(rng: SimRng, pod: SimPod, rev: number): SimPod {
+  const images: Record<string, string> = {};
+  for (const name of Object.keys(pod.images)) images[name] = rng.chance(0.5) ? `app-${rng.int(6)}:1` : (pod.images[name] ?? '');
+  const copy = structuredClone(pod.manifest) as {
+    metadata: { labels: Record<string, string> };
+    spec: { containers: { name: string; image: string }[]; initContainers?: { name: string; image: string }[] };
+  };
+  copy.metadata.labels.rev = String(rev);
+  for (const c of [...copy.spec.containers, ...(copy.spec.initContainers ?? [])]) c.image = images[c.name] ?? c.image;
+  return { ...pod, rev, images, manifest: copy };
+}

@@ -1,0 +1,387 @@
+/**
+ * One run: builds a world from a seed, lets faults rain, heals, waits for rest, kills what may be killed without a trace,
+ * empties the nodes, and stops them. The first broken claim ends it.
+ */
+import type { ActorState } from '../actors/kernel/types.ts';
+import type { HollowDump } from '../sandbox/hollow/index.ts';
+import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
+import { unsettled } from './invariants/liveness.ts';
+import {
+  healthyIsLeftAlone,
+  nothingStartsWhileStopping,
+  oneActPerPod,
+  oneRunningPerName,
+  oneSandboxInUse,
+  podDirStays,
+} from './invariants/runtimeClaims.ts';
+import { incarnationsGrow, livesOnlyGoForward, mailboxesAreBounded, nothingCrashes, versionGrows } from './invariants/statusClaims.ts';
+import { drawSchedule, drawTuning } from './nemesis/draw.ts';
+import type { Fault } from './nemesis/faults.ts';
+import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
+import { type Operator, operator } from './nemesis/operator.ts';
+import { drain, onUncaught } from './realm.ts';
+import { type NodeTuning, type NodeWatcher, type SimNode, simNode } from './world/node.ts';
+import { simRng } from './world/rng.ts';
+import type { CallSeen } from './world/runtime.ts';
+import { simTime } from './world/time.ts';
+import { createTrace, traceText } from './world/trace.ts';
+
+export interface SimOptions {
+  seed: number;
+  /** Virtual minutes with faults. Default 2. */
+  minutes?: number;
+  /** Pods per node. Default 8. */
+  pods?: number;
+  /** Default 1. */
+  nodes?: number;
+  /** In place of the schedule the seed would give: a part of it, when one looks for what matters. */
+  schedule?: readonly Fault[];
+  /** Virtual minutes in which a healed node must come to rest. Default 20. */
+  restMinutesMax?: number;
+}
+
+export interface Violation {
+  /** The claim, by name. */
+  claim: string;
+  what: string;
+  /** Virtual seconds since the world began. */
+  atSeconds: number;
+  phase: Phase;
+}
+export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
+
+export interface SimResult {
+  options: Required<Omit<SimOptions, 'schedule'>>;
+  violation: Violation | null;
+  hash: string;
+  steps: number;
+  virtualMs: number;
+  schedule: readonly Fault[];
+  tuning: readonly NodeTuning[];
+  /** Faults that took effect, by kind. */
+  faults: ReadonlyMap<string, number>;
+  /** Times each statechart edge was taken: `worker: syncing.acting -> syncing.looking`. */
+  edges: ReadonlyMap<string, number>;
+  /** The end of the trace, of the logs and of the flight recorder. */
+  tail: { trace: string[]; log: string[]; recorder: string[] };
+}
+
+const TAIL_LINES = 200;
+/** A step that takes no time is cheap; a world that never moves on is stuck. */
+const STEPS_PER_INSTANT_MAX = 200_000;
+
+export async function runSim(o: SimOptions): Promise<SimResult> {
+  const run = new Run(o);
+  using _ = onUncaught((error) => run.fail('nothing-escapes', error.stack ?? error.message));
+  return run.all();
+}
+
+/** The pods of a node, or the actor of a place: the same machine under many names is one. */
+function kindOf(path: string): string {
+  return path.startsWith('node/pods/workers/') ? 'worker' : path;
+}
+
+class Run implements NodeWatcher {
+  readonly #o: Required<Omit<SimOptions, 'schedule'>>;
+  readonly #rng;
+  readonly #time;
+  readonly #clock;
+  readonly #trace = createTrace();
+  readonly #edges = new Map<string, number>();
+  readonly #nodes: SimNode[];
+  readonly #operators: Operator[];
+  readonly #nemesis: Nemesis;
+  readonly #schedule: readonly Fault[];
+  readonly #checkers: Checker[];
+  #violation: Violation | null = null;
+  #phase: Phase = 'booting';
+  #steps = 0;
+  #instant = { atMs: -1, steps: 0 };
+  #beatAtMs = 0;
+
+  constructor(o: SimOptions) {
+    const { seed, minutes = 2, pods = 8, nodes = 1, restMinutesMax = 20 } = o;
+    this.#o = { seed, minutes, pods, nodes, restMinutesMax };
+    this.#rng = simRng(`seed ${seed}`);
+    this.#time = simTime(this.#rng.fork('ties'));
+    this.#clock = this.#time.clockFor({ on: true });
+    this.#nodes = Array.from({ length: nodes }, (_, index) => {
+      const rng = this.#rng.fork(`n${index}`);
+      return simNode({ index, rng, time: this.#time, tuning: drawTuning(rng.fork('tuning')), watcher: this });
+    });
+    this.#operators = this.#nodes.map((n) => operator(n, this.#time));
+    this.#schedule =
+      o.schedule ?? drawSchedule(this.#rng.fork('schedule'), { minutes, pods, nodes, http: this.#nodes.map((n) => n.tuning.http) });
+    this.#nemesis = createNemesis({
+      nodes: this.#nodes,
+      operators: this.#operators,
+      schedule: this.#schedule,
+      rng: this.#rng.fork('nemesis'),
+      time: this.#time,
+      clock: this.#clock,
+      on: (f, what) => this.#trace.add(this.#time.monoMs, `nemesis n${f.node + 1}`, `#${f.id} ${f.kind} ${what}`),
+    });
+    this.#checkers = [
+      oneRunningPerName(),
+      oneSandboxInUse(),
+      nothingStartsWhileStopping(),
+      oneActPerPod(),
+      healthyIsLeftAlone(),
+      podDirStays(),
+      versionGrows(),
+      livesOnlyGoForward(),
+      mailboxesAreBounded(),
+      incarnationsGrow(),
+      nothingCrashes(),
+    ];
+    for (const node of this.#nodes) {
+      node.runtime.watcher = {
+        arrived: (call) => this.#arrived(node, call),
+        settled: (call, outcome) => {
+          for (const c of this.#checkers) c.settled?.(this.#scene(node), call, outcome);
+        },
+      };
+      node.disk.onRemove = (path) => this.#ask((c, s) => c.removing?.(s, path), node);
+    }
+  }
+
+  async all(): Promise<SimResult> {
+    for (const n of this.#nodes) n.boot();
+    await this.#phaseOf('booting', () => this.#boot());
+    await this.#phaseOf('faults', () => this.#rain());
+    await this.#phaseOf('healing', () => this.#heal());
+    await this.#phaseOf('restarts', () => this.#restarts());
+    await this.#phaseOf('emptying', () => this.#empty());
+    await this.#phaseOf('stopping', () => this.#stop());
+    const result = this.#result();
+    for (const n of this.#nodes) n.kill('process');
+    return result;
+  }
+
+  fail(claim: string, what: string): void {
+    if (this.#violation !== null) return;
+    this.#violation = { claim, what, atSeconds: this.#time.monoMs / 1_000, phase: this.#phase };
+  }
+
+  // ---- what the nodes do ----
+
+  kernel(node: SimNode, e: Parameters<NodeWatcher['kernel']>[1]): void {
+    const { who, what } = traceText(e);
+    this.#trace.add(this.#time.monoMs, `${node.name} ${who}`, what);
+    if (e.kind === 'transition') {
+      const edge = `${kindOf(e.path)}: ${e.from} -> ${e.to}`;
+      this.#edges.set(edge, (this.#edges.get(edge) ?? 0) + 1);
+    }
+    this.#ask((c, s) => c.kernel?.(s, e), node);
+  }
+  statuses(node: SimNode, statuses: Parameters<NodeWatcher['statuses']>[1]): void {
+    this.#ask((c, s) => c.statuses?.(s, statuses), node);
+  }
+  log(node: SimNode, level: string, text: string): void {
+    if (level === 'error' && text.startsWith('fault in the kernel')) this.fail('nothing-escapes', `${node.name}: ${text}`);
+  }
+  booted(node: SimNode): void {
+    this.#trace.add(this.#time.monoMs, node.name, `boot ${node.boots}`);
+  }
+  exited(node: SimNode, why: string): void {
+    this.#trace.add(this.#time.monoMs, node.name, why);
+    for (const c of this.#checkers) c.exited?.(this.#scene(node));
+  }
+  broken(node: SimNode, what: string): void {
+    this.fail('nothing-escapes', `${node.name}: ${what}`);
+  }
+  #arrived(node: SimNode, call: CallSeen): void {
+    this.#trace.add(
+      this.#time.monoMs,
+      `${node.name} runtime`,
+      `${call.method} ${Object.values(targetOf(call, node.runtime.hollow.dump())).join(' ')}`,
+    );
+    this.#ask((c, s) => c.arrived?.(s, call), node);
+  }
+
+  // ---- the loop ----
+
+  #scene(node: SimNode): Scene {
+    const op = this.#operators[node.index];
+    if (op === undefined) throw new Error(`node ${node.name} has no operator`);
+    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs };
+  }
+  #ask(question: (c: Checker, s: Scene) => string | undefined, node: SimNode): void {
+    if (this.#violation !== null) return;
+    const scene = this.#scene(node);
+    for (const c of this.#checkers) {
+      const what = question(c, scene);
+      if (what !== undefined) this.fail(c.name, what);
+    }
+  }
+
+  /** Steps until `done` says so or the time is over; true when it did. Ends at once when a claim is broken. */
+  async #until(endMs: number, done: () => boolean): Promise<boolean> {
+    await drain();
+    while (this.#violation === null) {
+      if (done()) return true;
+      if (!(await this.#time.step(endMs))) return done();
+      this.#steps += 1;
+      this.#afterStep();
+    }
+    return false;
+  }
+  async #advance(ms: number): Promise<void> {
+    await this.#until(this.#time.monoMs + ms, () => false);
+  }
+
+  #afterStep(): void {
+    const now = this.#time.monoMs;
+    if (now !== this.#instant.atMs) this.#instant = { atMs: now, steps: 0 };
+    this.#instant.steps += 1;
+    if (this.#instant.steps > STEPS_PER_INSTANT_MAX)
+      this.fail('time-goes-on', `${STEPS_PER_INSTANT_MAX} steps without time: somebody spins`);
+    if (this.#phase === 'faults') this.#nemesis.step();
+    for (const node of this.#nodes) {
+      if (!node.runtime.changed) continue;
+      node.runtime.changed = false;
+      const dump: HollowDump = node.runtime.hollow.dump();
+      this.#ask((c, s) => c.changed?.(s, dump), node);
+    }
+    if (now - this.#beatAtMs < 1_000) return;
+    this.#beatAtMs = now;
+    for (const node of this.#nodes) {
+      const state: ActorState | undefined = node.daemon?.tree.state();
+      if (state !== undefined) this.#ask((c, s) => c.beat?.(s, state), node);
+    }
+  }
+
+  // ---- the phases ----
+
+  async #phaseOf(phase: Phase, fn: () => Promise<void>): Promise<void> {
+    if (this.#violation !== null) return;
+    this.#phase = phase;
+    this.#trace.add(this.#time.monoMs, 'world', phase);
+    await fn();
+  }
+
+  readonly #baseline = new Map<string, number>();
+
+  async #boot(): Promise<void> {
+    const up = await this.#until(this.#time.monoMs + 60_000, () => this.#nodes.every((n) => n.daemon?.up === true));
+    if (!up) return this.fail('comes-up', 'a node did not come up within a minute of fair weather');
+    await this.#advance(5_000);
+    for (const n of this.#nodes) this.#baseline.set(n.name, n.daemon?.tree.aliveActors() ?? 0);
+  }
+
+  async #rain(): Promise<void> {
+    this.#nemesis.begin();
+    await this.#advance(this.#o.minutes * 60_000);
+  }
+
+  async #heal(): Promise<void> {
+    this.#nemesis.heal();
+    await this.#rest('comes-to-rest');
+  }
+
+  /** Waits until nothing is left to do; names what is otherwise. Looks once a virtual second. */
+  async #rest(claim: string): Promise<void> {
+    const endMs = this.#time.monoMs + this.#o.restMinutesMax * 60_000;
+    let found: string[] = ['not looked yet'];
+    while (this.#violation === null && this.#time.monoMs < endMs) {
+      found = (await Promise.all(this.#nodes.map((n) => unsettled(n, this.#scene(n).operator)))).flat();
+      if (found.length === 0) return;
+      await this.#advance(1_000);
+    }
+    this.fail(claim, `still so ${this.#o.restMinutesMax} virtual minutes after: ${found.slice(0, 8).join('; ')}`);
+  }
+
+  /** Daemons and actors die over healthy pods; no container may notice. */
+  async #restarts(): Promise<void> {
+    const rng = this.#rng.fork('restarts');
+    const steady = (n: SimNode): string[] => {
+      const names = new Map(n.runtime.hollow.dump().sandboxes.map((b) => [b.id, b.name]));
+      const op = this.#scene(n).operator;
+      return n.runtime.hollow
+        .dump()
+        .containers.filter((c) => {
+          const name = (names.get(c.sandboxId) ?? '').slice(0, -(n.name.length + 1));
+          return c.state === 'CONTAINER_RUNNING' && op.wanted.get(name)?.pod.fate === 'steady';
+        })
+        .map((c) => `${c.id} ${c.name}`)
+        .sort();
+    };
+    // First lives that end on their own are over by then.
+    await this.#advance(30_000);
+    await this.#rest('stays-at-rest');
+    const before = this.#nodes.map(steady);
+    for (const n of this.#nodes) {
+      await this.#advance(rng.between(0, 2_000));
+      n.kill('process');
+      await this.#advance(rng.between(0, 3_000));
+      n.boot();
+      await this.#advance(rng.between(0, 5_000));
+      for (let i = 0; i < 3; i++) {
+        const paths = pathsOf(n.daemon?.tree.state());
+        const path = rng.pick(paths);
+        if (path !== undefined) n.daemon?.tree.kill(path, 'restarts');
+        await this.#advance(rng.between(0, 3_000));
+      }
+    }
+    await this.#rest('rests-after-restarts');
+    for (const [i, n] of this.#nodes.entries()) {
+      const after = new Set(steady(n));
+      const lost = (before[i] ?? []).filter((c) => !after.has(c));
+      if (lost.length > 0)
+        this.fail('restarts-touch-nothing', `${n.name}: ${lost.join(', ')} did not survive restarts of the daemon and its actors`);
+    }
+  }
+
+  async #empty(): Promise<void> {
+    for (const op of this.#operators) for (const name of [...op.wanted.keys()]) op.remove(name);
+    await this.#rest('comes-to-nothing');
+    const endMs = this.#time.monoMs + 60_000;
+    for (const n of this.#nodes) {
+      const base = this.#baseline.get(n.name) ?? 0;
+      const alive = () => n.daemon?.tree.aliveActors() ?? 0;
+      if (!(await this.#until(endMs, () => alive() === base)) && this.#violation === null) {
+        this.fail('no-orphan-actors', `${n.name}: ${alive()} actors are alive with no pod left; after the first boot there were ${base}`);
+      }
+    }
+  }
+
+  async #stop(): Promise<void> {
+    for (const n of this.#nodes) {
+      const tree = n.daemon?.tree;
+      if (tree === undefined) continue;
+      let down = false;
+      void n.stop().then(() => {
+        down = true;
+      });
+      await this.#until(this.#time.monoMs + 120_000, () => down);
+      if (!down) return this.fail('stops', `${n.name}: an orderly stop took more than two virtual minutes`);
+      if (tree.aliveActors() > 0) this.fail('no-orphan-actors', `${n.name}: ${tree.aliveActors()} actors are alive after the stop`);
+    }
+  }
+
+  #result(): SimResult {
+    const tails = this.#nodes.map((n) => n.tail(TAIL_LINES));
+    return {
+      options: this.#o,
+      violation: this.#violation,
+      hash: this.#trace.hash(),
+      steps: this.#steps,
+      virtualMs: this.#time.monoMs,
+      schedule: this.#schedule,
+      tuning: this.#nodes.map((n) => n.tuning),
+      faults: this.#nemesis.counts,
+      edges: this.#edges,
+      tail: {
+        trace: this.#trace.tail(TAIL_LINES),
+        log: tails.flatMap((t) => t.log),
+        recorder: tails.flatMap((t) => t.recorder),
+      },
+    };
+  }
+}
+
+function pathsOf(state: ActorState | undefined): string[] {
+  if (state === undefined) return [];
+  const below = state.children.flatMap(pathsOf);
+  return state.path === 'node' || state.lifecycle !== 'running' ? below : [state.path, ...below];
+}

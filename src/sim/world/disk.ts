@@ -1,0 +1,313 @@
+/**
+ * A disk with the truth of disks: what was written but not synced may be gone, or half there, after the power fails;
+ * names last when their directory was synced. One disk outlives many processes, each reaching it through its own mount.
+ */
+import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../actors/kernel/ports.ts';
+import type { SimRng } from './rng.ts';
+import type { Power, SimTime } from './time.ts';
+
+type Kind = 'file' | 'dir' | 'symlink';
+interface Entry {
+  kind: Kind;
+  data: Uint8Array;
+  /** Data is on the platter; true for directories and links. */
+  synced: boolean;
+  target: string;
+  mode: number;
+  mtimeMs: number;
+  ino: number;
+}
+
+/** What the nemesis does to this disk; read at every operation. */
+export interface DiskTrouble {
+  /** Writes fail with ENOSPC; a file being written is left empty. */
+  full: boolean;
+  /** Virtual milliseconds an operation takes. */
+  delayMs(op: string): number;
+  /** Code an operation that changes something fails with. */
+  failing(op: string, path: string): string | undefined;
+  /** File events are lost. */
+  deaf: boolean;
+}
+
+export interface SimDisk {
+  trouble: DiskTrouble;
+  /** What one process sees; when its power goes, it hears of nothing more and changes nothing more. */
+  mount(power: Power, clock: Clock): { fs: HostFs; watchDir: Sys['watchDir'] };
+  /** The machine's power fails: each thing not synced is kept, lost or torn. */
+  powerLoss(rng: SimRng): void;
+  /** Lasting, at once, by rename: what an operator's tool does. */
+  put(path: string, text: string): void;
+  drop(path: string): void;
+  makeDir(path: string): void;
+  has(path: string): boolean;
+  /** Ends every open watch with an error. */
+  breakWatches(message: string): void;
+  /** Called before a process removes something. */
+  onRemove: (path: string) => void;
+}
+
+interface Watch {
+  path: string;
+  power: Power;
+  onEvent(e: FsEvent): void;
+  onEnd(error: Error): void;
+}
+
+const NOTHING = new Uint8Array(0);
+const LINKS_MAX = 16;
+const encoder = new TextEncoder();
+
+function failure(code: string, what: string): Error {
+  return Object.assign(new Error(`${code}: ${what}`), { code });
+}
+function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '/';
+}
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
+  const live = new Map<string, Entry>();
+  const durable = new Map<string, Entry>();
+  /** Names in each directory of `live`. */
+  const names = new Map<string, Set<string>>();
+  const watches = new Set<Watch>();
+  let lastIno = 1;
+
+  const entry = (kind: Kind, over: Partial<Entry> = {}): Entry => ({
+    kind,
+    data: NOTHING,
+    synced: true,
+    target: '',
+    mode: 0o644,
+    mtimeMs: o.clock.wallMs(),
+    ino: ++lastIno,
+    ...over,
+  });
+  const set = (path: string, e: Entry): void => {
+    live.set(path, e);
+    if (path !== '/') names.get(parentOf(path))?.add(nameOf(path));
+    if (e.kind === 'dir' && !names.has(path)) names.set(path, new Set());
+  };
+  const unset = (path: string): void => {
+    live.delete(path);
+    names.get(parentOf(path))?.delete(nameOf(path));
+    names.delete(path);
+  };
+  const tell = (path: string, kind: FsEvent['kind']): void => {
+    const dir = parentOf(path);
+    for (const w of watches) {
+      if (w.path !== dir || self.trouble.deaf) continue;
+      o.time.yieldFor(w.power).defer(() => (watches.has(w) ? w.onEvent({ kind, name: nameOf(path) }) : undefined));
+    }
+  };
+  const found = (path: string): Entry => {
+    const e = live.get(path);
+    if (e === undefined) throw failure('ENOENT', path);
+    return e;
+  };
+  const follow = (path: string, depth = 0): Entry => {
+    const e = found(path);
+    if (e.kind !== 'symlink') return e;
+    if (depth >= LINKS_MAX) throw failure('ELOOP', path);
+    return follow(e.target.startsWith('/') ? e.target : `${parentOf(path)}/${e.target}`, depth + 1);
+  };
+  const info = (e: Entry): FileInfo => ({ kind: e.kind, size: e.data.length, mode: e.mode, mtimeMs: e.mtimeMs, dev: 1, ino: e.ino });
+  const makeDir = (path: string, lasting: boolean): void => {
+    if (live.has(path)) {
+      if (follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
+    } else {
+      if (path !== '/') makeDir(parentOf(path), lasting);
+      set(path, entry('dir', { mode: 0o755 }));
+      if (path !== '/') tell(path, 'create');
+    }
+    const made = live.get(path);
+    if (lasting && made !== undefined) durable.set(path, made);
+  };
+  const store = (path: string, e: Entry): void => {
+    if (live.get(parentOf(path))?.kind !== 'dir') throw failure('ENOENT', path);
+    const was = live.has(path);
+    set(path, e);
+    tell(path, was ? 'modify' : 'create');
+  };
+  const remove = (path: string): void => {
+    found(path);
+    unset(path);
+    tell(path, 'delete');
+  };
+  const forgetBelow = (path: string): void => {
+    durable.delete(path);
+    for (const p of [...durable.keys()]) if (p.startsWith(`${path}/`)) durable.delete(p);
+  };
+  const syncNames = (dir: string): void => {
+    const now = names.get(dir);
+    if (now === undefined) throw failure('ENOENT', dir);
+    for (const p of [...durable.keys()]) if (p !== '/' && parentOf(p) === dir && !now.has(nameOf(p))) forgetBelow(p);
+    const prefix = dir === '/' ? '' : dir;
+    for (const name of now) {
+      const e = live.get(`${prefix}/${name}`);
+      if (e !== undefined) durable.set(`${prefix}/${name}`, e);
+    }
+  };
+
+  const mount = (power: Power, clock: Clock): { fs: HostFs; watchDir: Sys['watchDir'] } => {
+    const never = <T>() => new Promise<T>(() => {});
+    const wait = (ms: number) => (ms <= 0 ? undefined : new Promise<void>((wake) => void clock.setTimeout(wake, ms)));
+    /** One operation: takes its time, then happens in one instant, unless the process died meanwhile. */
+    const op = async <T>(name: string, path: string, act: () => T | Promise<T>): Promise<T> => {
+      await wait(self.trouble.delayMs(name));
+      if (!power.on) return never<T>();
+      const code = self.trouble.failing(name, path);
+      if (code !== undefined) throw failure(code, `${name} ${path}`);
+      const value = await act();
+      return power.on ? value : never<T>();
+    };
+    const needsSpace = (path: string): void => {
+      if (self.trouble.full) throw failure('ENOSPC', `no space left on device, ${path}`);
+    };
+    const fs: HostFs = {
+      readFile: (path, { bytesMax }) =>
+        op('readFile', path, () => {
+          const e = follow(path);
+          if (e.kind === 'dir') throw failure('EISDIR', path);
+          if (e.data.length > bytesMax) throw failure('EFBIG', path);
+          return e.data;
+        }),
+      readTail: (path, bytesMax) => op('readTail', path, () => follow(path).data.slice(-bytesMax)),
+      writeFile: (path, data, opts) =>
+        op('writeFile', path, async () => {
+          if (opts?.exclusive === true && live.has(path)) throw failure('EEXIST', path);
+          if (live.get(path)?.kind === 'dir') throw failure('EISDIR', path);
+          const bytes = typeof data === 'string' ? encoder.encode(data) : data;
+          const mode = live.get(path)?.mode ?? opts?.mode ?? 0o644;
+          // Opening truncates; what follows can take long, fail, or never come.
+          const file = entry('file', { mode, synced: false });
+          const gone = live.get(path)?.data.length ?? 0;
+          store(path, file);
+          if (bytes.length > gone) needsSpace(path);
+          const slow = wait(self.trouble.delayMs('write'));
+          if (slow !== undefined) {
+            await slow;
+            if (!power.on || live.get(path) !== file) return;
+            file.data = bytes.slice(0, bytes.length >> 1);
+            await wait(self.trouble.delayMs('write'));
+            if (!power.on || live.get(path) !== file) return;
+          }
+          file.data = bytes;
+          file.synced = opts?.fsync === true;
+          file.mtimeMs = o.clock.wallMs();
+          tell(path, 'modify');
+        }),
+      rename: (from, to) =>
+        op('rename', to, () => {
+          const e = found(from);
+          if (live.get(parentOf(to))?.kind !== 'dir') throw failure('ENOENT', to);
+          unset(from);
+          tell(from, 'delete');
+          store(to, e);
+        }),
+      fsyncDir: (path) => op('fsyncDir', path, () => syncNames(path)),
+      mkdirp: (path) =>
+        op('mkdirp', path, () => {
+          if (!live.has(path)) needsSpace(path);
+          makeDir(path, false);
+        }),
+      readdir: (path) =>
+        op('readdir', path, () => {
+          if (follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
+          return [...(names.get(path) ?? [])].sort();
+        }),
+      stat: (path) => op('stat', path, () => info(follow(path))),
+      lstat: (path) => op('lstat', path, () => info(found(path))),
+      readlink: (path) =>
+        op('readlink', path, () => {
+          const e = found(path);
+          if (e.kind !== 'symlink') throw failure('EINVAL', path);
+          return e.target;
+        }),
+      symlink: (target, path) =>
+        op('symlink', path, () => {
+          if (live.has(path)) throw failure('EEXIST', path);
+          needsSpace(path);
+          store(path, entry('symlink', { target }));
+        }),
+      chmod: (path, mode) =>
+        op('chmod', path, () => {
+          follow(path).mode = mode;
+        }),
+      unlink: (path) =>
+        op('unlink', path, () => {
+          if (found(path).kind === 'dir') throw failure('EISDIR', path);
+          self.onRemove(path);
+          remove(path);
+        }),
+      rmdir: (path) =>
+        op('rmdir', path, () => {
+          if (found(path).kind !== 'dir') throw failure('ENOTDIR', path);
+          if ((names.get(path)?.size ?? 0) > 0) throw failure('ENOTEMPTY', path);
+          self.onRemove(path);
+          remove(path);
+        }),
+      statfs: (path) =>
+        op('statfs', path, () => ({ bytesTotal: 1e12, bytesAvailable: self.trouble.full ? 0 : 5e11, inodesTotal: 1e6, inodesFree: 5e5 })),
+    };
+    return {
+      fs,
+      watchDir(path, onEvent, onEnd) {
+        if (follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
+        const watch: Watch = { path, power, onEvent, onEnd };
+        watches.add(watch);
+        return { [Symbol.dispose]: () => void watches.delete(watch) };
+      },
+    };
+  };
+
+  const self: SimDisk = {
+    trouble: { full: false, delayMs: () => 0, failing: () => undefined, deaf: false },
+    mount,
+    powerLoss(rng) {
+      const after = new Map<string, Entry>();
+      const paths = [...new Set([...live.keys(), ...durable.keys()])].sort();
+      for (const path of paths) {
+        const now = live.get(path);
+        const safe = durable.get(path);
+        const kept = now === safe || rng.chance(0.5) ? now : safe;
+        if (kept === undefined || (path !== '/' && after.get(parentOf(path))?.kind !== 'dir')) continue;
+        if (kept.kind === 'file' && !kept.synced) {
+          after.set(path, { ...kept, synced: true, data: kept.data.slice(0, rng.int(kept.data.length + 1)) });
+        } else after.set(path, kept);
+      }
+      live.clear();
+      durable.clear();
+      names.clear();
+      watches.clear();
+      for (const [path, e] of after) {
+        set(path, e);
+        durable.set(path, e);
+      }
+    },
+    put(path, text) {
+      makeDir(parentOf(path), true);
+      const e = entry('file', { data: encoder.encode(text) });
+      store(path, e);
+      durable.set(path, e);
+    },
+    drop(path) {
+      remove(path);
+      durable.delete(path);
+    },
+    makeDir: (path) => makeDir(path, true),
+    has: (path) => live.has(path),
+    breakWatches(message) {
+      for (const w of [...watches]) {
+        watches.delete(w);
+        o.time.yieldFor(w.power).defer(() => w.onEnd(new Error(message)));
+      }
+    },
+    onRemove: () => {},
+  };
+  makeDir('/', true);
+  return self;
+}

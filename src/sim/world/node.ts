@@ -1,0 +1,268 @@
+/** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
+import type { HostFs, Logger, Metrics, Net, Ports } from '../../actors/kernel/ports.ts';
+import type { KernelTree } from '../../actors/kernel/tree.ts';
+import type { KernelEvent } from '../../actors/kernel/types.ts';
+import { createNode, type Node } from '../../actors/node.ts';
+import { defaultNodeConfig } from '../../machines/config/defaults.ts';
+import { type StatusView, view } from '../../machines/protocol.ts';
+import { md5Hex, sha256Hex } from '../realm.ts';
+import { type SimDisk, simDisk } from './disk.ts';
+import type { SimRng } from './rng.ts';
+import { type SimRuntime, simRuntime } from './runtime.ts';
+import type { Power, SimTime } from './time.ts';
+
+export const ROOT_DIR = '/var/lib/kubelet';
+export const MANIFESTS = '/etc/kubernetes/manifests';
+export const PODS_URL = 'http://pods.sim/list';
+/** An init system's wait before it starts a daemon again that exited 70. */
+const RESTART_AFTER_MS = 2_000;
+
+/** Settings of a node that the seed chooses. */
+export interface NodeTuning {
+  /** Longest ordinary latency of a runtime call and of a disk operation. */
+  callLatencyMs: number;
+  diskLatencyMs: number;
+  requestTimeoutMs: number;
+  syncFrequencyMs: number;
+  fileCheckMs: number;
+  httpCheckMs: number;
+  /** Pods also come over HTTP. */
+  http: boolean;
+  hints: boolean;
+}
+
+/** Who is told what this node does. */
+export interface NodeWatcher {
+  kernel(node: SimNode, e: KernelEvent): void;
+  statuses(node: SimNode, statuses: StatusView): void;
+  log(node: SimNode, level: string, text: string): void;
+  /** A daemon began; its tree has not started yet. */
+  booted(node: SimNode): void;
+  exited(node: SimNode, why: string): void;
+  /** Something that must not happen at all. */
+  broken(node: SimNode, what: string): void;
+}
+
+export interface SimNode {
+  readonly name: string;
+  readonly index: number;
+  readonly disk: SimDisk;
+  readonly runtime: SimRuntime;
+  readonly tuning: NodeTuning;
+  /** Daemons so far. */
+  readonly boots: number;
+  /** The running daemon; undefined while there is none. */
+  readonly daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
+  /** What the HTTP pod source answers. */
+  http: () => { status: number; body: string } | 'unreachable';
+  wallOffsetMs: number;
+  boot(): void;
+  /** As `kill -9`, or with `power`, as a pulled plug that the containers survive. */
+  kill(how: 'process' | 'power'): void;
+  /** Orderly; resolves when the tree is down. */
+  stop(): Promise<void>;
+  /** Newest log lines and flight recorder of the latest daemon. */
+  tail(lines: number): { log: string[]; recorder: string[] };
+}
+
+export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: NodeTuning; watcher: NodeWatcher }): SimNode {
+  const { index, rng, time, tuning, watcher } = o;
+  const name = `n${index + 1}`;
+  const world: Power = { on: true };
+  const wallOffset = { ms: 0 };
+  const machineClock = time.clockFor(world, () => wallOffset.ms);
+  const latency = rng.fork('latency');
+  const disk = simDisk({ time, clock: machineClock });
+  for (const dir of [MANIFESTS, ROOT_DIR, '/var/log']) disk.makeDir(dir);
+  disk.put('/etc/hosts', '127.0.0.1 localhost\n');
+  const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
+  const logLines: string[] = [];
+  let power: Power = { on: false };
+  let boots = 0;
+  let daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
+  let last: Node | undefined;
+
+  const portsFor = (mine: Power): Ports => {
+    const clock = time.clockFor(mine, () => wallOffset.ms);
+    const { fs, watchDir } = disk.mount(mine, clock);
+    const own = rng.fork(`daemon-${boots}`);
+    const chance = own.fork('jitter');
+    const bytes = own.fork('entropy');
+    return {
+      clock,
+      rng: { next: () => chance.next() },
+      yield: time.yieldFor(mine),
+      fs: fs satisfies HostFs,
+      sys: { watchDir, notify: () => false },
+      net: simNet(mine, () => self.http()),
+      host: {
+        hostname: () => name,
+        bootId: () => `boot-${name}`,
+        capacity: () => ({ memoryBytes: 8 * 1024 ** 3, cpus: 4 }),
+        addresses: () => [{ ip: `192.0.2.${index + 1}`, family: 4 }],
+        cpuUsageMs: () => 0,
+        rssBytes: () => 0,
+      },
+      entropy: { bytes: (count) => Uint8Array.from({ length: count }, () => bytes.int(256)), md5Hex, sha256Hex },
+      cri: runtime.connect({ power: mine, clock, boot: boots }),
+      log: simLogger((level, text) => {
+        if (!mine.on) return;
+        logLines.push(`${time.monoMs.toFixed(0)} ${level} ${text}`);
+        if (logLines.length > 400) logLines.splice(0, 200);
+        watcher.log(self, level, text);
+      }),
+      metrics: countingMetrics(),
+    };
+  };
+
+  const off = (why: string): void => {
+    if (!power.on) return;
+    power.on = false;
+    daemon = undefined;
+    watcher.exited(self, why);
+  };
+
+  const run = async (mine: Power): Promise<void> => {
+    const config = defaultNodeConfig({
+      flags: { rootDir: ROOT_DIR, hostnameOverride: name, adminSocket: `${ROOT_DIR}/actorlet.sock` },
+      config: {
+        staticPodPath: MANIFESTS,
+        staticPodURL: tuning.http ? PODS_URL : '',
+        podLogsDir: '/var/log/pods',
+        resolvConf: '',
+        readOnlyPort: 10_255,
+        runtimeRequestTimeout: tuning.requestTimeoutMs,
+        syncFrequency: tuning.syncFrequencyMs,
+        fileCheckFrequency: tuning.fileCheckMs,
+        httpCheckFrequency: tuning.httpCheckMs,
+      },
+    });
+    const node = await createNode(config, portsFor(mine));
+    if (!mine.on) return;
+    last = node;
+    // `Node` shows the contract; the kernel's tree has what leak checks need.
+    const mineNow = { node, tree: node.tree as KernelTree, up: false };
+    daemon = mineNow;
+    node.tree.observe((e) => {
+      if (mine.on) watcher.kernel(self, e);
+    });
+    node.tree.registry.watch(view.statuses, (statuses) => {
+      if (mine.on) watcher.statuses(self, statuses);
+    });
+    watcher.booted(self);
+    const crashed = (error: unknown): void => {
+      if (!mine.on) return;
+      off(`exit 70: ${error instanceof Error ? error.message : String(error)}`);
+      machineClock.setTimeout(() => self.boot(), RESTART_AFTER_MS);
+    };
+    void node.tree.failed.then(crashed);
+    node.start().then(
+      () => {
+        mineNow.up = true;
+      },
+      (error: unknown) => {
+        if (!stopping.has(mine)) crashed(error);
+      },
+    );
+  };
+  const stopping = new Set<Power>();
+
+  const self: SimNode = {
+    name,
+    index,
+    disk,
+    runtime,
+    tuning,
+    get boots() {
+      return boots;
+    },
+    get daemon() {
+      return daemon;
+    },
+    http: () => ({ status: 200, body: '{"apiVersion":"v1","kind":"PodList","items":[]}' }),
+    get wallOffsetMs() {
+      return wallOffset.ms;
+    },
+    set wallOffsetMs(ms) {
+      wallOffset.ms = ms;
+    },
+    boot() {
+      if (power.on) return;
+      power = { on: true };
+      boots += 1;
+      run(power).catch((error: unknown) => watcher.broken(self, `the node cannot be made: ${String(error)}`));
+    },
+    kill(how) {
+      if (!power.on) return;
+      off(how === 'power' ? 'power failed' : 'killed');
+      if (how === 'power') disk.powerLoss(rng.fork(`power-${boots}`));
+    },
+    async stop() {
+      const mine = power;
+      const running = daemon;
+      if (running === undefined) return;
+      stopping.add(mine);
+      await running.node.stop();
+      if (mine.on) off('stopped');
+    },
+    tail: (lines) => ({ log: logLines.slice(-lines), recorder: last?.recorder().slice(-lines) ?? [] }),
+  };
+  disk.trouble.delayMs = () => latency.between(0, tuning.diskLatencyMs);
+  runtime.trouble.noHints = !tuning.hints;
+  return self;
+}
+
+function simNet(power: Power, http: () => ReturnType<SimNode['http']>): Net {
+  return {
+    async httpGet() {
+      if (!power.on) return new Promise(() => {});
+      const answer = http();
+      if (answer === 'unreachable') throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+      return { status: answer.status, body: new TextEncoder().encode(answer.body) };
+    },
+    serveHttp: async (at) => ({ address: 'port' in at ? `${at.host}:${at.port}` : at.socketPath, close: async () => {} }),
+  };
+}
+
+function simLogger(write: (level: string, text: string) => void, bindings: object = {}): Logger {
+  const at = (level: string) => (fields: object, msg: string) => {
+    if (level === 'debug') return;
+    const all: Record<string, unknown> = { ...bindings, ...fields };
+    const parts = Object.entries(all).map(([k, v]) => `${k}=${v instanceof Error ? v.message : String(v)}`);
+    write(level, `${msg} ${parts.join(' ')}`);
+  };
+  return {
+    debug: at('debug'),
+    info: at('info'),
+    warn: at('warn'),
+    error: at('error'),
+    child: (more) => simLogger(write, { ...bindings, ...more }),
+  };
+}
+
+/** Metrics in memory; only collected values are kept, nobody scrapes. */
+function countingMetrics(): Metrics {
+  const values = new Map<string, number>();
+  const collect = new Map<string, () => void>();
+  let unnamed = 0;
+  const series = (name: string, labels: Record<string, string> = {}): string =>
+    `${name}{${Object.entries(labels)
+      .map(([k, v]) => `${k}="${v}"`)
+      .sort()
+      .join(',')}}`;
+  return {
+    counter: (name) => ({ inc: (labels, by = 1) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + by) }),
+    gauge: (name) => ({
+      set: (value, labels) => void values.set(series(name, labels), value),
+      remove: (labels) => void values.delete(series(name, labels)),
+    }),
+    histogram: (name) => ({ observe: (_, labels) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + 1) }),
+    onCollect(fn, key) {
+      collect.set(key ?? `#${unnamed++}`, fn);
+    },
+    async render() {
+      for (const fn of collect.values()) fn();
+      return [...values].map(([k, v]) => `${k} ${v}`).join('\n');
+    },
+  };
+}

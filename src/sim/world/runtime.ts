@@ -1,0 +1,204 @@
+/**
+ * A container runtime that can be far away: the hollow runtime behind delays, refusals, lost answers and outages. It
+ * outlives the daemons that talk to it, and what a dead daemon asked for may still happen.
+ */
+import { type Clock, type Cri, CriError } from '../../actors/kernel/ports.ts';
+import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+import { CRI_METHODS } from '../../machines/runtime/methods.ts';
+import { createHollowRuntime, type HollowRuntime } from '../../sandbox/hollow/index.ts';
+import type { SimRng } from './rng.ts';
+import type { Power } from './time.ts';
+
+/** What becomes of one call. */
+export interface Verdict {
+  /** Before its effect. */
+  delayMs: number;
+  refuse?: { code: number; details: string };
+  /** No answer: without effect, with it, or with an effect that comes `lateMs` after the call. */
+  lost?: 'without-effect' | 'with-effect' | 'late-effect';
+  lateMs?: number;
+}
+export type HintVerdict = 'pass' | 'drop' | 'duplicate' | 'reorder' | { delayMs: number };
+
+/** What the nemesis does to this runtime; asked at every call and hint. */
+export interface RuntimeTrouble {
+  verdict(method: CriMethod): Verdict;
+  hint(hint: RuntimeHint): HintVerdict;
+  /** Opening a hint stream fails with UNIMPLEMENTED: an older runtime. */
+  noHints: boolean;
+}
+
+/** A call as it reached the runtime's door. */
+export interface CallSeen {
+  method: CriMethod;
+  req: unknown;
+  /** 1 for the first daemon of this node. */
+  boot: number;
+}
+export interface RuntimeWatcher {
+  arrived(call: CallSeen): void;
+  /** The daemon has its answer, gave up, or died. */
+  settled(call: CallSeen, outcome: 'done' | 'failed' | 'unknown'): void;
+}
+
+export interface SimRuntime {
+  readonly hollow: HollowRuntime;
+  trouble: RuntimeTrouble;
+  watcher: RuntimeWatcher;
+  /** Something in the runtime changed since this was last set to false. */
+  changed: boolean;
+  connect(daemon: { power: Power; clock: Clock; boot: number }): Cri;
+  /** Calls in flight end with an unknown outcome, streams are cut, calls are refused until `up`. Containers live on. */
+  down(): void;
+  up(): void;
+}
+
+/** A connection without life is given up after this long, whatever the call's own deadline. */
+const LOST_AFTER_MS = 60_000;
+const UNAVAILABLE = 14;
+const CANCELLED = 1;
+const DEADLINE = 4;
+const UNIMPLEMENTED = 12;
+
+export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimRuntime {
+  const hollow = createHollowRuntime({ clock: o.clock, rng: o.rng.fork('hollow') });
+  const chance = o.rng.fork('abandoned');
+  const inFlight = new Set<(error: CriError) => void>();
+  const forever = new AbortController().signal;
+  let isDown = false;
+  let epoch = 0;
+  const wait = (ms: number) => (ms <= 0 ? undefined : new Promise<void>((wake) => void o.clock.setTimeout(wake, ms)));
+
+  const self: SimRuntime = {
+    hollow,
+    trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false },
+    watcher: { arrived: () => {}, settled: () => {} },
+    changed: true,
+    down() {
+      isDown = true;
+      epoch += 1;
+      for (const cut of [...inFlight])
+        cut(new CriError({ method: 'any', code: UNAVAILABLE, outcome: 'unknown', details: 'the connection was lost' }));
+      hollow.dropStreams();
+    },
+    up() {
+      isDown = false;
+    },
+    connect(daemon) {
+      const { power } = daemon;
+      const client = hollow.connect();
+      const failed = (method: string, code: number, details: string) => new CriError({ method, code, outcome: 'failed', details });
+
+      function call<M extends CriMethod>(method: M, req: CriRequest<M>, opts: { timeoutMs: number | null; signal: AbortSignal }) {
+        return new Promise<CriResponse<M>>((resolve, reject) => {
+          if (!power.on) return;
+          if (opts.signal.aborted) {
+            reject(failed(method, CANCELLED, 'cancelled before it was sent'));
+            return;
+          }
+          const { mutating } = CRI_METHODS[method];
+          const seen: CallSeen = { method, req, boot: daemon.boot };
+          if (mutating) self.watcher.arrived(seen);
+          let open = true;
+          const end = (outcome: 'done' | 'failed' | 'unknown', fn: () => void): void => {
+            if (!open) return;
+            open = false;
+            daemon.clock.clearTimeout(timer);
+            opts.signal.removeEventListener('abort', cancel);
+            inFlight.delete(cut);
+            if (mutating) self.watcher.settled(seen, outcome);
+            if (power.on) fn();
+          };
+          const cut = (error: CriError): void => end(error.outcome, () => reject(error));
+          const unknown = (code: number, details: string): void => cut(new CriError({ method, code, outcome: 'unknown', details }));
+          const cancel = (): void => unknown(CANCELLED, 'cancelled by the caller');
+          const limitMs = Math.min(opts.timeoutMs ?? Number.POSITIVE_INFINITY, LOST_AFTER_MS);
+          const own = opts.timeoutMs !== null && opts.timeoutMs <= LOST_AFTER_MS;
+          const verdict = self.trouble.verdict(method);
+          const timer =
+            own || verdict.lost !== undefined
+              ? daemon.clock.setTimeout(
+                  () => (own ? unknown(DEADLINE, `no answer within ${limitMs} ms`) : unknown(UNAVAILABLE, 'the connection went dead')),
+                  limitMs,
+                )
+              : undefined;
+          opts.signal.addEventListener('abort', cancel, { once: true });
+          inFlight.add(cut);
+          const born = epoch;
+          const work = async (): Promise<void> => {
+            await wait(o.latencyMs() + verdict.delayMs + (verdict.lost === 'late-effect' ? (verdict.lateMs ?? 0) : 0));
+            if (isDown || born !== epoch) {
+              cut(failed(method, UNAVAILABLE, 'connection refused'));
+              return;
+            }
+            if (verdict.refuse !== undefined) {
+              cut(failed(method, verdict.refuse.code, verdict.refuse.details));
+              return;
+            }
+            if (verdict.lost === 'without-effect') return;
+            // Nobody waits any more: a runtime may have noticed in time, or not.
+            if ((!open || !power.on) && verdict.lost === undefined && chance.chance(0.5)) return;
+            try {
+              const value = await client.call(method, req, { timeoutMs: null, signal: forever });
+              if (mutating) self.changed = true;
+              if (verdict.lost === undefined) end('done', () => resolve(value));
+            } catch (error) {
+              if (verdict.lost !== undefined) return;
+              cut(error instanceof CriError ? error : failed(method, 13, String(error)));
+            }
+          };
+          void work();
+        });
+      }
+
+      async function* faulty(stream: AsyncIterable<RuntimeHint>): AsyncGenerator<RuntimeHint, void, undefined> {
+        let held: RuntimeHint | undefined;
+        for await (const hint of stream) {
+          if (!power.on) return;
+          const verdict = self.trouble.hint(hint);
+          if (typeof verdict === 'object') await wait(verdict.delayMs);
+          if (!power.on) return;
+          if (verdict === 'drop') continue;
+          if (verdict === 'reorder' && held === undefined) {
+            held = hint;
+            continue;
+          }
+          yield hint;
+          if (verdict === 'duplicate') yield hint;
+          if (held !== undefined) yield held;
+          held = undefined;
+        }
+        if (held !== undefined && power.on) yield held;
+      }
+
+      return {
+        call,
+        async hints(signal) {
+          await wait(o.latencyMs());
+          if (isDown) throw failed('GetContainerEvents', UNAVAILABLE, 'connection refused');
+          if (self.trouble.noHints) throw failed('GetContainerEvents', UNIMPLEMENTED, 'unknown method GetContainerEvents');
+          const { via, stream } = await client.hints(signal);
+          return { via, stream: faulty(stream) };
+        },
+        reconnect: () => client.reconnect(),
+        close: () => client.close(),
+      };
+    },
+  };
+  void watch(hollow, () => {
+    self.changed = true;
+  });
+  return self;
+}
+
+/** Exits that nobody asked for are only seen here. */
+async function watch(hollow: HollowRuntime, changed: () => void): Promise<never> {
+  for (;;) {
+    const { stream } = await hollow.connect().hints(new AbortController().signal);
+    try {
+      for await (const _ of stream) changed();
+    } catch {
+      // Cut by a scripted outage: opened again at once.
+    }
+  }
+}

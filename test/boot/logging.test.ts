@@ -1,0 +1,48 @@
+/** Log lines: the kubelet's text form, pino's JSON, and no secret in either. */
+import { describe, expect, it } from 'vitest';
+import { createLogger } from '../../src/boot/logging.ts';
+
+function lines(format: 'text' | 'json', verbosity: number) {
+  const out: string[] = [];
+  return { out, log: createLogger({ format, verbosity }, { write: (line) => out.push(line) }) };
+}
+
+describe('the log', () => {
+  it('writes klog lines with the actor as place', () => {
+    const { out, log } = lines('text', 0);
+    log.child({ actor: 'node/pods/workers/web', uid: 'u1' }).warn({ reason: 'back off', n: 3 }, 'container waits');
+    expect(out).toEqual([
+      expect.stringMatching(/^W\d{4} \d\d:\d\d:\d\d\.\d{6} node\/pods\/workers\/web\] container waits uid=u1 reason="back off" n=3\n$/),
+    ]);
+  });
+
+  it('writes JSON with level, time and message', () => {
+    const { out, log } = lines('json', 0);
+    log.error({ err: new Error('broken') }, 'failed');
+    expect(JSON.parse(out[0] ?? '')).toEqual({ level: 'error', ts: expect.any(Number), err: 'broken', msg: 'failed' });
+  });
+
+  it('writes debug lines from verbosity 4 on', () => {
+    const quiet = lines('text', 3);
+    quiet.log.debug({}, 'x');
+    const loud = lines('text', 4);
+    loud.log.debug({}, 'x');
+    expect([quiet.out.length, loud.out.length]).toEqual([0, 1]);
+  });
+
+  it.each(['text', 'json'] as const)('never writes a secret as %s', (format) => {
+    const { out, log } = lines(format, 0);
+    log.info(
+      {
+        env: ['A=hush'],
+        container: { envs: [{ key: 'A', value: 'hush' }] },
+        request: { image: { auth: { password: 'hush' } } },
+        token: 'hush',
+        staticPodURLHeader: { A: ['hush'] },
+      },
+      'pull',
+    );
+    expect(out.join('')).not.toContain('hush');
+    expect(out.join('')).toContain('<masked>');
+  });
+});

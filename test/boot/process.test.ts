@@ -1,0 +1,209 @@
+/** What the boot does to and with its process, against the real kernel (boot-and-node 10). */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { Heartbeat } from '../../src/actors/kernel/watchdog.ts';
+import { loadLibc } from '../../src/boot/process/libc.ts';
+import { acquireLock } from '../../src/boot/process/lock.ts';
+import { createNotify, watchdogIntervalMs } from '../../src/boot/process/notify.ts';
+import { setOomScore } from '../../src/boot/process/oomScore.ts';
+import { tempDir, until } from './helpers.ts';
+
+const BOOT = join(import.meta.dirname, '../../src/boot/boot.ts');
+const LOCK = join(import.meta.dirname, '../../src/boot/process/lock.ts');
+const LIBC = join(import.meta.dirname, '../../src/boot/process/libc.ts');
+const WATCHDOG = join(import.meta.dirname, '../../src/boot/process/watchdogThread.ts');
+const HEARTBEAT = join(import.meta.dirname, '../../src/actors/kernel/watchdog.ts');
+
+interface Child extends AsyncDisposable {
+  process: ChildProcess;
+  output(): string;
+  code: Promise<number | null>;
+}
+
+/** A node process that runs one module text; killed when the scope ends. */
+function child(program: string): Child {
+  const p = spawn(process.execPath, ['--input-type=module-typescript', '-e', program], { stdio: ['pipe', 'pipe', 'pipe'] });
+  let text = '';
+  p.stdout.on('data', (d: Buffer) => (text += d.toString()));
+  p.stderr.on('data', (d: Buffer) => (text += d.toString()));
+  const code = new Promise<number | null>((resolve) => p.once('exit', resolve));
+  return {
+    process: p,
+    output: () => text,
+    code,
+    async [Symbol.asyncDispose]() {
+      p.kill('SIGKILL');
+      await code;
+    },
+  };
+}
+
+describe('the lock file', () => {
+  it('is waited for while another process holds it, without blocking this one (trap 14)', async () => {
+    using dir = tempDir();
+    const path = join(dir.path, 'node.lock');
+    await using holder = child(`
+      const { acquireLock } = await import(${JSON.stringify(LOCK)});
+      const { loadLibc } = await import(${JSON.stringify(LIBC)});
+      await acquireLock(${JSON.stringify(path)}, { libc: loadLibc(), signal: new AbortController().signal, onWait() {} });
+      console.log('held');
+      setInterval(() => {}, 1000);
+    `);
+    await until('the other process holds the lock', () => holder.output().includes('held'));
+    let waits = 0;
+    let held = false;
+    let ticks = 0;
+    const timer = setInterval(() => ticks++, 5);
+    const lock = acquireLock(path, { libc: loadLibc(), signal: new AbortController().signal, onWait: () => waits++ }).then((l) => {
+      held = true;
+      return l;
+    });
+    await until('timers run while waiting', () => ticks > 40);
+    expect([waits, held]).toEqual([1, false]);
+    holder.process.kill('SIGKILL');
+    using _lock = await lock;
+    clearInterval(timer);
+    expect(held).toBe(true);
+  });
+
+  it('can be given up while waiting, and is freed when disposed', async () => {
+    using dir = tempDir();
+    const path = join(dir.path, 'l');
+    const libc = loadLibc();
+    const first = await acquireLock(path, { libc, signal: new AbortController().signal, onWait: () => {} });
+    const ending = new AbortController();
+    const second = acquireLock(path, { libc, signal: ending.signal, onWait: () => ending.abort(new Error('SIGTERM')) });
+    await expect(second).rejects.toThrow('SIGTERM');
+    first[Symbol.dispose]();
+    using _again = await acquireLock(path, { libc, signal: new AbortController().signal, onWait: () => expect.fail('the lock was free') });
+  });
+
+  it('calls back once when anybody opens the file (trap 15)', async () => {
+    using dir = tempDir();
+    const path = join(dir.path, 'l');
+    const reasons: string[] = [];
+    using lock = await acquireLock(path, { libc: loadLibc(), signal: new AbortController().signal, onWait: () => {} });
+    using _watch = lock.watchContention((reason) => reasons.push(reason));
+    closeSync(openSync(path, 'r'));
+    await until('contention is seen', () => reasons.length > 0);
+    expect(reasons).toEqual([`somebody opened or deleted ${path}`]);
+  });
+});
+
+describe('sd_notify', () => {
+  it.each([
+    ['a path', (dir: string) => join(dir, 'notify.sock')],
+    ['an abstract name', (dir: string) => `@${dir}/notify`],
+  ])('sends a datagram to %s', (_what, name) => {
+    using dir = tempDir();
+    const libc = loadLibc();
+    const socket = name(dir.path);
+    const receiver = libc.datagramSocket();
+    try {
+      libc.bindUnix(receiver, socket.replace(/^@/, '\0'));
+      expect(createNotify({ NOTIFY_SOCKET: socket }, () => libc)('READY=1')).toBe(true);
+      const buffer = new Uint8Array(64);
+      expect(new TextDecoder().decode(buffer.subarray(0, libc.readNonblocking(receiver, buffer)))).toBe('READY=1');
+      expect(libc.readNonblocking(receiver, buffer)).toBe(0);
+    } finally {
+      libc.close(receiver);
+    }
+  });
+
+  it('does nothing without a socket and fails loudly when nobody listens', () => {
+    expect(createNotify({}, () => expect.fail('no system call is needed'))('READY=1')).toBe(false);
+    expect(() => createNotify({ NOTIFY_SOCKET: '/nowhere/notify' }, loadLibc)('READY=1')).toThrow(/ENOENT/);
+  });
+
+  it.each([
+    [{}, undefined],
+    [{ WATCHDOG_USEC: '0' }, undefined],
+    [{ WATCHDOG_USEC: '30000000' }, 15_000],
+    [{ WATCHDOG_USEC: '2000000', WATCHDOG_PID: '7' }, 1_000],
+    [{ WATCHDOG_USEC: '2000000', WATCHDOG_PID: '8' }, undefined],
+  ])('reads the watchdog from %j', (env, ms) => {
+    expect(watchdogIntervalMs(env, 7)).toBe(ms);
+  });
+
+  it.each([{ WATCHDOG_USEC: 'soon' }, { WATCHDOG_USEC: '1000000', WATCHDOG_PID: 'me' }])('refuses %j', (env) => {
+    expect(() => watchdogIntervalMs(env, 7)).toThrow(/is not a/);
+  });
+});
+
+describe('the watchdog thread', () => {
+  it('prints the path of the actor that holds the main thread and exits 70', async () => {
+    await using stuck = child(`
+      const { watchForStalls } = await import(${JSON.stringify(WATCHDOG)});
+      const { Heartbeat } = await import(${JSON.stringify(HEARTBEAT)});
+      const heartbeat = new Heartbeat();
+      watchForStalls({ shared: heartbeat.shared, limitMs: 300 });
+      setTimeout(() => { heartbeat.begin('node/pods/workers/web', performance.now()); for (;;); }, 200);
+    `);
+    expect(await stuck.code).toBe(70);
+    expect(stuck.output()).toContain('running node/pods/workers/web; exiting with code 70, containers are left running');
+  });
+
+  it('leaves a process alone whose heartbeat is pulsed', async () => {
+    await using busy = child(`
+      const { watchForStalls } = await import(${JSON.stringify(WATCHDOG)});
+      const { Heartbeat } = await import(${JSON.stringify(HEARTBEAT)});
+      const heartbeat = new Heartbeat();
+      using watch = watchForStalls({ shared: heartbeat.shared, limitMs: 400 });
+      const pulse = setInterval(() => heartbeat.pulse(performance.now()), 20);
+      setTimeout(() => { clearInterval(pulse); process.exit(3); }, 1200);
+    `);
+    expect(await busy.code).toBe(3);
+    expect(new Heartbeat().shared.byteLength).toBeGreaterThan(24);
+  });
+});
+
+describe('the OOM score', () => {
+  it('is written as a decimal, and a missing file is not created', async () => {
+    using dir = tempDir();
+    const file = dir.write('oom', '0000');
+    await setOomScore(-999, file);
+    expect(readFileSync(file, 'utf8')).toBe('-999');
+    await expect(setOomScore(1, join(dir.path, 'none'))).rejects.toThrow(/ENOENT/);
+    expect(existsSync(join(dir.path, 'none'))).toBe(false);
+  });
+});
+
+describe('the real process', () => {
+  /** A node that does nothing and whose stop never ends. */
+  const program = (root: string, extra: string) => `
+    const { boot, processIo } = await import(${JSON.stringify(BOOT)});
+    const wiring = {
+      createPorts: () => ({ clock: { monoMs: () => performance.now() } }),
+      createNode: () => ({
+        start: async () => console.log('started'),
+        stop: () => new Promise(() => {}),
+        recorder: () => ['recorder line'],
+        tree: { registry: {}, failed: new Promise(() => {}) },
+      }),
+    };
+    const score = (await import('node:fs')).readFileSync('/proc/self/oom_score_adj', 'utf8').trim();
+    const argv = ['--root-dir=${root}', '--read-only-port=0', '--healthz-port=0', '--fail-swap-on=false', '--oom-score-adj=' + score];
+    ${extra}
+    process.exit(await boot(argv, process.env, { io: processIo(), wiring }));
+  `;
+
+  it('ends with 1 on a second signal, before an orderly stop is over', async () => {
+    using dir = tempDir();
+    await using node = child(program(dir.path, ''));
+    await until('the node runs', () => node.output().includes('started'));
+    node.process.kill('SIGTERM');
+    await until('the first signal was seen', () => node.output().includes('containers are left running'));
+    node.process.kill('SIGTERM');
+    expect(await node.code).toBe(1);
+  });
+
+  it('ends with 70 and the flight recorder when a promise is rejected unseen', async () => {
+    using dir = tempDir();
+    await using node = child(program(dir.path, `setTimeout(() => Promise.reject(new Error('nobody waits')), 1000);`));
+    expect(await node.code).toBe(70);
+    expect(node.output()).toContain('unhandledRejection: nobody waits');
+    expect(node.output()).toContain('recorder line');
+  });
+});

@@ -1,0 +1,149 @@
+/** Validation reports every violation, each with field and flag (boot-and-node 2.6, 3). */
+import { describe, expect, it } from 'vitest';
+import { createFeatureGates } from '../../src/machines/config/gates.ts';
+import { problemsOf } from './helpers.ts';
+
+describe('the configuration', () => {
+  it('of defaults is valid, with and without a file', async () => {
+    expect(await problemsOf([])).toEqual([]);
+    expect(await problemsOf([], '')).toEqual([]);
+  });
+
+  it.each([
+    ['port: 70000', 'port (--port): 70000 must be in 1..65535'],
+    ['readOnlyPort: -1', 'readOnlyPort (--read-only-port): -1 must be in 0..65535'],
+    ['oomScoreAdj: 1001', 'oomScoreAdj (--oom-score-adj): 1001 must be in -1000..1000'],
+    ['nodeLeaseDurationSeconds: -1', 'nodeLeaseDurationSeconds: -1 must be at least 1'],
+    ['syncFrequency: -1s', 'syncFrequency (--sync-frequency): -1s must be at least 1ms'],
+    ['address: nowhere', 'address (--address): "nowhere" is not an IP address'],
+    ['podLogsDir: /var/../log', 'podLogsDir: "/var/../log" must be an absolute path'],
+    ['podLogsDir: /var/log/', 'podLogsDir: "/var/log/" must be an absolute path'],
+    ['authorization: {mode: RBAC}', 'authorization.mode (--authorization-mode): "RBAC" is not one of AlwaysAllow, Webhook'],
+    ['tlsMinVersion: TLS1', 'tlsMinVersion (--tls-min-version): "TLS1" is not one of'],
+    ['tlsCipherSuites: [NOPE]', 'tlsCipherSuites (--tls-cipher-suites): "NOPE" is not a known suite'],
+    ['tlsCertFile: /a', 'tlsPrivateKeyFile (--tls-private-key-file): certificate and private key must be given together'],
+    ['imageGCLowThresholdPercent: 90', 'imageGCLowThresholdPercent (--image-gc-low-threshold): 90 must be below'],
+    ['imageMaximumGCAge: 1m', 'imageMaximumGCAge: 1m0s must exceed imageMinimumGCAge'],
+    ['maxParallelImagePulls: 0', 'maxParallelImagePulls: 0 must be at least 1'],
+    ['maxParallelImagePulls: 2\nserializeImagePulls: true', 'maxParallelImagePulls: 2 contradicts serializeImagePulls'],
+    ['imagePullCredentialsVerificationPolicy: NeverVerify', 'needs feature gate KubeletEnsureSecretPulledImages'],
+    ['cpuCFSQuotaPeriod: 50ms', 'needs feature gate CustomCPUCFSQuotaPeriod'],
+    ['cpuCFSQuotaPeriod: 2s\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}', '2s must be in 1ms..1s'],
+    ['qosReserved: {memory: 50%}', 'needs feature gate QOSReserved'],
+    ['evictionHard: {memory.free: 1Gi}', 'evictionHard.memory.free: is not an eviction signal'],
+    ['evictionHard: {memory.available: 101%}', '"101%" must be in 0%..100%'],
+    ['evictionHard: {memory.available: "0"}', '0 must be above 0'],
+    ['evictionSoft: {memory.available: 5%}', 'evictionSoft.memory.available: needs an entry in evictionSoftGracePeriod'],
+    ['evictionSoftGracePeriod: {memory.available: 0s}', '"0s" must be a duration above 0s'],
+    ['evictionMinimumReclaim: {memory.available: -1Gi}', '-1Gi must be at least 0'],
+    ['systemCgroups: /sys', 'systemCgroups (--system-cgroups): needs cgroupRoot (--cgroup-root) to be set'],
+    ['cgroupsPerQOS: false', 'enforceNodeAllocatable (--enforce-node-allocatable): must be empty'],
+    ['enforceNodeAllocatable: [none, pods]', 'none must stand alone'],
+    ['enforceNodeAllocatable: [kube-reserved]', 'kubeReservedCgroup (--kube-reserved-cgroup): is needed by kube-reserved'],
+    ['systemReserved: {gpu: "1"}', 'systemReserved.gpu: cannot be reserved'],
+    ['systemReserved: {cpu: lots}', 'systemReserved.cpu: "lots" is not a quantity'],
+    ['reservedSystemCPUs: 3-1', 'reservedSystemCPUs (--reserved-cpus): "3-1" is not a CPU list'],
+    ['reservedMemory: [{numaNode: 0, limits: {memory: 1Gi}}, {numaNode: 0, limits: {memory: 1Gi}}]', 'is given twice for NUMA node 0'],
+    ['memorySwap: {swapBehavior: UnlimitedSwap}', '"UnlimitedSwap" is not one of NoSwap, LimitedSwap'],
+    ['hairpinMode: maybe', 'hairpinMode (--hairpin-mode): "maybe" is not one of'],
+    ['containerLogMaxFiles: 1', 'containerLogMaxFiles (--container-log-max-files): 1 must be at least 2'],
+    ['containerLogMonitorInterval: 1s', 'containerLogMonitorInterval: 1s must be at least 3s'],
+    ['shutdownGracePeriod: 500ms', 'shutdownGracePeriod: 500ms must be 0s or at least 1s'],
+    ['shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s', '6s must not exceed shutdownGracePeriod'],
+    ['memoryThrottlingFactor: 1.5', '1.5 must be above 0 and at most 1'],
+    ['registerWithTaints: [{key: a, effect: Never}]', 'registerWithTaints[0].effect: "Never" is not one of'],
+    ['tracing: {samplingRatePerMillion: 2000000}', 'tracing.samplingRatePerMillion: 2000000 must be in 0..1000000'],
+    ['containerRuntimeEndpoint: tcp://1.2.3.4:1', 'must be unix:///path/to.sock or one of embedded://process, embedded://hollow'],
+    ['containerRuntimeEndpoint: embedded://magic', 'must be unix:///path/to.sock'],
+    ['imageServiceEndpoint: unix:///other.sock', 'differs from containerRuntimeEndpoint'],
+    ['crashLoopBackOff: {maxContainerRestartPeriod: 10s}', 'needs feature gate KubeletCrashLoopBackOffMax'],
+    ['crashLoopBackOff: {maxContainerRestartPeriod: 10m}\nfeatureGates: {KubeletCrashLoopBackOffMax: true}', '10m0s must be in 1s..300s'],
+    ['userNamespaces: {idsPerPod: 1000}', '1000 must be a multiple of 65536'],
+    ['allowedUnsafeSysctls: [vm.swappiness]', '"vm.swappiness" is not namespaced'],
+    ['logging: {format: xml}', 'logging.format (--logging-format): "xml" is not one of text, json'],
+    ['logging: {options: {text: {splitStream: true}}}', 'needs feature gate LoggingAlphaOptions'],
+    ['showHiddenMetricsForVersion: "1.20"', 'must be empty or 1.33'],
+    ['staticPodURL: ftp://x', 'staticPodURL (--manifest-url): "ftp://x" is not an http or https URL'],
+  ])('%s', async (body, problem) => {
+    const found = await problemsOf([], `${body}\n`);
+    expect(found.join('\n')).toContain(problem);
+  });
+
+  it.each([
+    'containerRuntimeEndpoint: embedded://process',
+    'containerRuntimeEndpoint: embedded://hollow',
+    'imageServiceEndpoint: unix:///run/containerd/containerd.sock',
+    'enforceNodeAllocatable: []\ncgroupsPerQOS: false',
+    'evictionHard: {memory.available: 0%, pid.available: 100%}',
+    'allowedUnsafeSysctls: ["net.ipv4.*", "kernel.msg*"]',
+    'podPidsLimit: -7',
+  ])('accepts %s', async (body) => {
+    expect(await problemsOf([], `${body}\n`)).toEqual([]);
+  });
+
+  it('reports all of it at once, with file and line', async () => {
+    const found = await problemsOf(
+      ['--node-labels=node-role.kubernetes.io/x=,bad_/k=v', '--exit-on-lock-contention'],
+      'port: 70000\nhairpinMode: x\nmaxPods: five\n',
+    );
+    expect(found).toHaveLength(6);
+    expect(found.join('\n')).toMatch(/port \(--port\): 70000 must be in 1\.\.65535 \[.*kubelet\.yaml:3\]/);
+  });
+});
+
+describe('flags', () => {
+  it.each([
+    [['--exit-on-lock-contention'], '--exit-on-lock-contention: needs --lock-file'],
+    [['--node-labels=node-role.kubernetes.io/master='], '--node-labels: node-role.kubernetes.io/master: in a namespace of Kubernetes'],
+    [['--node-ip=1.2.3.4,5.6.7.8'], '--node-ip: 1.2.3.4,5.6.7.8 must be one address, or one IPv4 and one IPv6 address'],
+    [['--node-ip=0.0.0.0,fd00::1'], '--node-ip: 0.0.0.0 cannot be one of a pair'],
+    [['--cloud-provider=aws'], '--cloud-provider: "aws" must be empty or external'],
+    [['--dynamic-config-dir='], '--dynamic-config-dir: dynamic configuration was removed'],
+    [['--container-runtime=docker'], '--container-runtime: only "remote" is possible'],
+    [['--allow-privileged=false'], '--allow-privileged: only "true" is possible'],
+    [['--image-credential-provider-config=/x'], 'must be given together'],
+    [['--root-dir='], '--root-dir: must not be empty'],
+  ])('%j', async (argv, problem) => {
+    expect((await problemsOf(argv)).join('\n')).toContain(problem);
+  });
+
+  it('accepts labels of the kubelet and of other owners', async () => {
+    expect(
+      await problemsOf([
+        '--node-labels=topology.kubernetes.io/zone=a,node.kubernetes.io/x=1,sub.kubelet.kubernetes.io/y=,example.com/z=1,plain=2',
+        '--container-runtime=remote',
+        '--node-ip=1.2.3.4,fd00::1',
+      ]),
+    ).toEqual([]);
+  });
+});
+
+describe('feature gates', () => {
+  it('refuse an unknown name and the opposite of a lock, and warn of GA and deprecated ones (trap 11)', () => {
+    expect(createFeatureGates({ NoSuch: true }).errors).toEqual([{ name: 'NoSuch', kind: 'unknown' }]);
+    expect(createFeatureGates({ NodeLease: false }).errors).toEqual([{ name: 'NodeLease', kind: 'locked' }]);
+    const same = createFeatureGates({ NodeLease: true, AllowDNSOnlyNodeCSR: true });
+    expect(same.errors).toEqual([]);
+    expect(same.warnings).toHaveLength(2);
+    expect(same.gates.enabled('AllowDNSOnlyNodeCSR')).toBe(true);
+  });
+
+  it('let an explicit sibling win over AllAlpha, whatever the order (trap 12)', () => {
+    for (const map of [
+      { AllAlpha: true, QOSReserved: false },
+      { QOSReserved: false, AllAlpha: true },
+    ]) {
+      const { gates } = createFeatureGates(map);
+      expect([gates.enabled('QOSReserved'), gates.enabled('MemoryQoS'), gates.enabled('NodeLogQuery')]).toEqual([false, true, false]);
+    }
+    expect(createFeatureGates({ AllBeta: true }).gates.enabled('NodeLogQuery')).toBe(true);
+    expect(createFeatureGates({ AllBeta: false }).gates.enabled('SystemdWatchdog')).toBe(false);
+  });
+
+  it('store nothing on an error and throw when code asks for a gate that is not registered', () => {
+    const { gates } = createFeatureGates({ MemoryQoS: true, NoSuch: true });
+    expect(gates.enabled('MemoryQoS')).toBe(false);
+    expect(() => gates.enabled('Nope')).toThrow(/not registered/);
+    expect(gates.list().length).toBeGreaterThan(150);
+  });
+});

@@ -1,0 +1,226 @@
+/**
+ * One real containerd for one test: its own folders, socket, bridge, subnet and cgroup. `stop()` leaves nothing behind
+ * and says what it could not remove.
+ */
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Cri } from '../../../src/actors/kernel/ports.ts';
+import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
+import { mountsUnder, processesOf, removeBridge, removeCgroups, removeMounts } from './cleanup.ts';
+import { cniConfig, containerdConfig, type InstanceNames } from './config.ts';
+import { BUSYBOX_IMAGES, buildImages, PAUSE_IMAGE } from './images.ts';
+import { quietLog, realClock, until } from './ports.ts';
+
+export interface Containerd {
+  readonly dir: string;
+  readonly socket: string;
+  /** `unix://` form of {@link socket}, for `--container-runtime-endpoint`. */
+  readonly endpoint: string;
+  /** Cgroup parent for sandboxes of this instance, removed by `stop()`. */
+  readonly cgroupParent: string;
+  readonly bridge: string;
+  /** What the pause process is made of; `busybox` where no compiler works. */
+  readonly pauseFrom: 'gcc' | 'busybox';
+  /** A client of its own for the test's questions. Closed by `stop()`. */
+  readonly cri: Cri;
+  /** `ctr` on this instance, namespace `k8s.io` unless the arguments say otherwise. */
+  ctr(...args: string[]): string;
+  /** SIGKILL to the daemon; containers and shims go on. */
+  kill(): Promise<void>;
+  /** Starts the daemon again after `kill()` and waits until it is ready. */
+  start(): Promise<void>;
+  /** Freezes (true) or thaws the daemon: calls hang, the connection stays. */
+  freeze(frozen: boolean): void;
+  log(): string;
+  /** Removes every container, process, mount, namespace, cgroup, bridge and file of this instance. Returns what is left. */
+  stop(): Promise<string[]>;
+}
+
+const READY_TIMEOUT_MS = 20_000;
+const once = (timeoutMs: number) => ({ timeoutMs, signal: new AbortController().signal });
+
+class Instance implements Containerd {
+  readonly dir: string;
+  readonly socket: string;
+  readonly endpoint: string;
+  readonly cgroupParent: string;
+  readonly bridge: string;
+  readonly cri: Cri;
+  pauseFrom: 'gcc' | 'busybox' = 'gcc';
+  #daemon: ChildProcess | undefined;
+
+  constructor(names: InstanceNames, cgroupParent: string) {
+    this.dir = names.dir;
+    this.socket = names.socket;
+    this.bridge = names.bridge;
+    this.endpoint = `unix://${names.socket}`;
+    this.cgroupParent = cgroupParent;
+    this.cri = createGrpcCri({ endpoint: this.endpoint, log: quietLog, clock: realClock });
+  }
+
+  ctr(...args: string[]): string {
+    const namespaced = args[0] === '-n' ? args : ['-n', 'k8s.io', ...args];
+    return execFileSync('ctr', ['-a', this.socket, ...namespaced], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  }
+
+  async start(): Promise<void> {
+    const out = openSync(join(this.dir, 'containerd.log'), 'a');
+    // The library paths of a test runner must not reach the runtime.
+    const daemon = spawn('containerd', ['-c', join(this.dir, 'config.toml')], {
+      stdio: ['ignore', out, out],
+      env: { PATH: `${process.env.PATH ?? ''}:/usr/sbin:/sbin` },
+    });
+    closeSync(out);
+    this.#daemon = daemon;
+    let failure: string | undefined;
+    daemon.once('error', (error) => {
+      failure = `containerd did not start: ${error.message}`;
+    });
+    daemon.once('exit', (code, signal) => {
+      failure = `containerd ended with ${code ?? signal}`;
+    });
+    this.cri.reconnect();
+    await until(
+      'containerd to answer',
+      async () => {
+        if (failure !== undefined) return failure;
+        const answer = await this.cri.call('Status', {}, once(2000));
+        return answer.status?.conditions.find((c) => c.type === 'RuntimeReady')?.status === true;
+      },
+      { timeoutMs: READY_TIMEOUT_MS },
+    );
+    if (failure !== undefined) throw new Error(`${failure}\n${this.log().slice(-2000)}`);
+  }
+
+  async kill(): Promise<void> {
+    const daemon = this.#daemon;
+    if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) return;
+    const ended = new Promise<void>((resolve) => daemon.once('exit', () => resolve()));
+    daemon.kill('SIGKILL');
+    await ended;
+  }
+
+  freeze(frozen: boolean): void {
+    this.#daemon?.kill(frozen ? 'SIGSTOP' : 'SIGCONT');
+  }
+
+  log(): string {
+    const path = join(this.dir, 'containerd.log');
+    return existsSync(path) ? readFileSync(path, 'utf8') : '';
+  }
+
+  async loadImages(): Promise<void> {
+    const images = buildImages();
+    this.pauseFrom = images.pauseFrom;
+    for (const name of ['pause', 'busybox'] as const) {
+      const file = join(this.dir, `${name}.tar`);
+      writeFileSync(file, images[name]);
+      this.ctr('images', 'import', file);
+      rmSync(file);
+    }
+    for (const image of [PAUSE_IMAGE, ...BUSYBOX_IMAGES]) {
+      await until(`image ${image}`, async () => (await this.cri.call('ImageStatus', { image: { image } }, once(5000))).image !== null);
+    }
+  }
+
+  /** Through CRI, so that networks are taken down too. Failures are left to the steps after it. */
+  async #removePods(): Promise<void> {
+    const { items } = await this.cri.call('ListPodSandbox', {}, once(5000));
+    await Promise.allSettled(
+      items.map(async ({ id }) => {
+        const { containers } = await this.cri.call('ListContainers', { filter: { podSandboxId: id } }, once(5000));
+        await Promise.allSettled(containers.map((c) => this.cri.call('StopContainer', { containerId: c.id, timeout: 0 }, once(10_000))));
+        await this.cri.call('StopPodSandbox', { podSandboxId: id }, once(20_000));
+        await this.cri.call('RemovePodSandbox', { podSandboxId: id }, once(20_000));
+      }),
+    );
+  }
+
+  async stop(): Promise<string[]> {
+    const alive = this.#daemon !== undefined && this.#daemon.exitCode === null && this.#daemon.signalCode === null;
+    try {
+      if (!alive) await this.start();
+      this.freeze(false);
+      await this.#removePods();
+    } catch {
+      // A daemon that does not answer: its processes and mounts are removed by hand below.
+    }
+    this.cri.close();
+    if (this.#daemon !== undefined && this.#daemon.exitCode === null && this.#daemon.signalCode === null) {
+      const ended = new Promise<void>((resolve) => this.#daemon?.once('exit', () => resolve()));
+      this.#daemon.kill('SIGTERM');
+      await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 5000))]);
+      await this.kill();
+    }
+    await this.#removeRest();
+    return this.#leftovers();
+  }
+
+  async #removeRest(): Promise<void> {
+    for (const pid of processesOf(this.dir)) {
+      try {
+        process.kill(pid, 'SIGKILL');
+      } catch {
+        // Ended meanwhile.
+      }
+    }
+    await until('shims to end', () => processesOf(this.dir).length === 0, { timeoutMs: 5000 }).catch(() => {});
+    removeMounts(this.dir);
+    removeBridge(this.bridge);
+    removeCgroups(this.cgroupParent);
+    if (mountsUnder(this.dir).length === 0) rmSync(this.dir, { recursive: true, force: true });
+  }
+
+  #leftovers(): string[] {
+    return [
+      ...processesOf(this.dir).map((pid) => `process ${pid}`),
+      ...mountsUnder(this.dir).map((path) => `mount ${path}`),
+      ...removeCgroups(this.cgroupParent).map((path) => `cgroup ${path}`),
+      ...(existsSync(`/sys/class/net/${this.bridge}`) ? [`bridge ${this.bridge}`] : []),
+      ...(existsSync(this.dir) ? [`folder ${this.dir}`] : []),
+    ];
+  }
+}
+
+function freeSubnet(): string {
+  const taken = execFileSync('ip', ['-4', '-o', 'addr'], { encoding: 'utf8' });
+  for (let attempt = 0; attempt < 50; attempt++) {
+    const [a = 0, b = 0] = randomBytes(2);
+    const subnet = `10.${200 + (a % 50)}.${b}`;
+    if (!taken.includes(`${subnet}.`)) return subnet;
+  }
+  throw new Error('no free 10.200-249.x.0/24 subnet on this machine');
+}
+
+/**
+ * Starts an instance and imports the pause and busybox images: about two seconds.
+ * `dir` is created if absent and removed by `stop()`; default a fresh one under the system's temporary folder.
+ */
+export async function startContainerd(o: { dir?: string } = {}): Promise<Containerd> {
+  if (process.getuid?.() !== 0) throw new Error('a real containerd needs root');
+  const dir = o.dir ?? mkdtempSync(join(tmpdir(), 'actorlet-lab-'));
+  const id = randomBytes(3).toString('hex');
+  const names: InstanceNames = {
+    dir,
+    socket: join(dir, 'containerd.sock'),
+    bridge: `alab${id}`,
+    subnet: freeSubnet(),
+    pauseImage: PAUSE_IMAGE,
+  };
+  for (const sub of ['cni', 'certs.d', 'opt']) mkdirSync(join(dir, sub), { recursive: true });
+  writeFileSync(join(dir, 'config.toml'), containerdConfig(names));
+  writeFileSync(join(dir, 'cni', '10-lab.conflist'), cniConfig(names));
+  const instance = new Instance(names, `/actorlet-lab-${id}`);
+  try {
+    await instance.start();
+    await instance.loadImages();
+  } catch (error) {
+    const log = instance.log().slice(-3000);
+    await instance.stop();
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${log}`);
+  }
+  return instance;
+}

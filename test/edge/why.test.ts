@@ -1,0 +1,118 @@
+/** `why`: each answer in full, as a person reads it. */
+import { describe, expect, it } from 'vitest';
+import { explainPod, type WhyInput } from '../../src/machines/why.ts';
+import { sampleTree } from './harness.ts';
+import {
+  brokenManifest,
+  crashEvents,
+  crashRecord,
+  criReady,
+  NOW,
+  pod,
+  podsView,
+  record,
+  running,
+  statusView,
+  why,
+  worker,
+} from './samples.ts';
+
+const stories: Record<string, { input: WhyInput; found: boolean }> = {
+  'a crashing pod': { input: why('web'), found: true },
+  'a pod while the runtime is away': {
+    input: why('default/web-node1', { cri: { ...criReady, state: 'lost', reason: 'connect ENOENT /run/containerd/containerd.sock' } }),
+    found: true,
+  },
+  'a pod whose network is not ready': {
+    input: why('one', {
+      pods: podsView([record(pod('one'))]),
+      statuses: statusView({}),
+      cri: { ...criReady, networkReady: false, networkReason: 'cni plugin not initialized' },
+    }),
+    found: true,
+  },
+  'a healthy pod': {
+    input: why('one', { pods: podsView([record(pod('one'))]), statuses: statusView({ 'uid-one': running }) }),
+    found: true,
+  },
+  'a refused pod': {
+    input: why('big', {
+      pods: podsView([record(pod('big'), { rejected: true, worker: null })]),
+      statuses: statusView({ 'uid-big': { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected: needs 8 cpu, 2 are free' } }),
+    }),
+    found: true,
+  },
+  'a pod whose worker is quarantined': {
+    input: why('uid-web-node1', {
+      state: sampleTree({
+        'node/pods/workers/uid-web': {
+          path: 'node/pods/workers/uid-web-node1',
+          lifecycle: 'quarantined',
+          restarts: 3,
+          lastError: 'TypeError: x is undefined',
+        },
+      }),
+    }),
+    found: true,
+  },
+  'a pod being stopped since its manifest broke': {
+    input: why('db', {
+      pods: podsView([
+        record(pod('db-node1'), {
+          removed: true,
+          worker: worker({
+            phase: 'terminating',
+            state: 'terminating.stopping',
+            reason: 'Stopping',
+            message: 'SIGTERM sent, 30 s of grace',
+            causes: [
+              {
+                atMs: NOW - 3000,
+                by: 'node/pods/sources/file',
+                what: 'manifest /etc/kubernetes/manifests/db.yaml cannot be parsed any more',
+              },
+            ],
+          }),
+        }),
+      ]),
+      statuses: statusView({ 'uid-db-node1': running }),
+      sourceErrors: brokenManifest,
+    }),
+    found: true,
+  },
+  'a pod that went since its manifest broke': { input: why('db', { sourceErrors: brokenManifest }), found: true },
+  'a manifest by its file name': { input: why('db.yaml', { sourceErrors: brokenManifest }), found: true },
+  'a pod that is gone': { input: why('default/web-node1', { pods: podsView([]) }), found: true },
+  'an unknown name': { input: why('nosuch', { sourceErrors: brokenManifest, pods: podsView([crashRecord], false) }), found: false },
+  'an ambiguous name': {
+    input: why('web', { pods: podsView([record(pod('web', { uid: 'u1' })), record(pod('web', { uid: 'u2', namespace: 'shop' }))]) }),
+    found: false,
+  },
+  'a node that has just begun': {
+    input: why('web', {
+      pods: undefined,
+      events: undefined,
+      cri: { ...criReady, state: 'connecting', reason: 'connect ECONNREFUSED' },
+      state: sampleTree({ 'node/pods/podManager': { lifecycle: 'restarting', lastError: 'boom' } }),
+    }),
+    found: false,
+  },
+};
+
+describe('why', () => {
+  it.each(Object.entries(stories))('explains %s', async (name, { input, found }) => {
+    const said = explainPod(input);
+    expect(said.found).toBe(found);
+    await expect(`${said.lines.join('\n')}\n`).toMatchFileSnapshot(`golden/why/${name.replaceAll(' ', '-')}.txt`);
+  });
+  it('prefers the pod that is wanted over its predecessor of the same name', () => {
+    const old = record(pod('web', { uid: 'old' }), { removed: true });
+    const said = explainPod(why('web', { pods: podsView([old, record(pod('web', { uid: 'new' }))]) }));
+    expect(said.lines[0]).toBe('Pod default/web  uid new');
+  });
+  it('cannot be made to move the cursor by what a container wrote', () => {
+    const events = crashEvents.map((e) => ({ ...e, message: 'a\u001b[2Jb\nc' }));
+    const said = explainPod(why('web', { events }));
+    expect(said.lines.join('|')).toContain('a\\x1b[2Jb\\nc');
+  });
+});

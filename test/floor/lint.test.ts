@@ -1,0 +1,141 @@
+/** The lint rules bite: each ban is shown a file that breaks it. A rule nobody saw fail may not be a rule. */
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+const project = join(import.meta.dirname, '..', '..');
+let root = '';
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'actorlet-lint-'));
+  await put('src/machines/address.ts', 'export const a = 1;\n');
+  await put('src/actors/kernel/types.ts', "import { a } from '../../machines/address.ts';\nexport const k = a;\n");
+  await put('src/actors/runtime/client.ts', 'export const c = 1;\n');
+  await put('src/actors/runtime/link.ts', 'export const l = 1;\n');
+  await put('src/boot/main.ts', "import { l } from '../actors/runtime/link.ts';\nexport const m = l;\n");
+});
+afterEach(() => rm(root, { recursive: true, force: true }));
+
+async function put(path: string, text: string): Promise<void> {
+  await mkdir(dirname(join(root, path)), { recursive: true });
+  await writeFile(join(root, path), text);
+}
+
+/** Runs a tool of the project; resolves with exit code and both outputs, whatever the code. */
+function run(file: string, args: string[], cwd: string): Promise<{ code: number; output: string }> {
+  return new Promise((resolve) => {
+    execFile(file, args, { cwd, maxBuffer: 1 << 24 }, (error, stdout, stderr) => {
+      resolve({ code: error === null ? 0 : typeof error.code === 'number' ? error.code : 1, output: stdout + stderr });
+    });
+  });
+}
+const checkImports = () => run(process.execPath, [join(project, 'scripts/check-imports.mjs'), root], root);
+
+describe('import direction', () => {
+  it('is content with a tree that keeps to it', async () => {
+    expect(await checkImports()).toEqual({ code: 0, output: 'check-imports: 5 files, 0 complaints\n' });
+  });
+
+  const wrong: [string, string, string, string][] = [
+    ['a machine that does I/O', 'src/machines/pods/x.ts', "import { readFileSync } from 'node:fs';", "package 'node:fs'"],
+    [
+      'a machine that imports an actor',
+      'src/machines/x.ts',
+      "import { k } from '../actors/kernel/types.ts';",
+      'src/actors/kernel/types.ts',
+    ],
+    [
+      'a type import of a higher layer',
+      'src/machines/x.ts',
+      "import type { k } from '../actors/kernel/types.ts';",
+      'src/actors/kernel/types.ts',
+    ],
+    ['a kernel that knows an actor', 'src/actors/kernel/x.ts', "export { c } from '../runtime/client.ts';", 'src/actors/runtime/client.ts'],
+    [
+      "an actor that imports a sibling's internals",
+      'src/actors/pods/x.ts',
+      "import { l } from '../runtime/link.ts';",
+      'src/actors/runtime/link.ts',
+    ],
+    ['an actor that imports an I/O package', 'src/actors/pods/x.ts', "import pino from 'pino';", "package 'pino'"],
+    ['an actor that imports boot', 'src/actors/tree.ts', "import { m } from '../boot/main.ts';", 'src/boot/main.ts'],
+    ['a dynamic import of boot', 'src/sandbox/process/x.ts', "export const x = () => import('../../boot/main.ts');", 'src/boot/main.ts'],
+    ['the simulation importing boot', 'src/sim/x.ts', "import '../boot/main.ts';", 'src/boot/main.ts'],
+    ['the inspector importing boot', 'src/inspect/x.ts', "import { m } from '../boot/main.ts';", 'src/boot/main.ts'],
+    [
+      'the hollow runtime doing I/O',
+      'src/sandbox/hollow/x.ts',
+      "import { spawn } from 'node:child_process';",
+      "package 'node:child_process'",
+    ],
+    ['actorctl importing an actor', 'src/ctl/x.ts', "import { c } from '../actors/runtime/client.ts';", 'src/actors/runtime/client.ts'],
+    ['a folder without a rule', 'src/utils/x.ts', 'export const x = 1;', 'no import rule for this folder'],
+    ['an import that leaves src', 'src/boot/x.ts', "import '../../package.json';", "'../../package.json'"],
+  ];
+  it.each(wrong)('refuses %s', async (_name, path, text, complaint) => {
+    await put('package.json', '{}\n');
+    await put(path, `${text}\n`);
+    const result = await checkImports();
+    expect(result.output).toContain(`${path}:1: `);
+    expect(result.output).toContain(complaint);
+    expect(result.code).toBe(1);
+  });
+
+  it("lets an actor use its siblings' client and the tree use all actors", async () => {
+    await put('src/actors/pods/x.ts', "import { c } from '../runtime/client.ts';\nexport const x = c;\n");
+    await put('src/actors/tree.ts', "import { l } from './runtime/link.ts';\nimport { x } from './pods/x.ts';\nexport const t = [l, x];\n");
+    expect((await checkImports()).code).toBe(0);
+  });
+
+  it('finds a cycle of value imports and forgives one of types', async () => {
+    await put('src/machines/x.ts', "import type { y } from './y.ts';\nexport const x = 1 as typeof y;\n");
+    await put('src/machines/y.ts', "import { x } from './x.ts';\nexport const y = x;\n");
+    expect((await checkImports()).code).toBe(0);
+    await put('src/machines/x.ts', "import { y } from './y.ts';\nexport const x = () => y;\n");
+    expect((await checkImports()).output).toContain('import cycle machines/x.ts -> machines/y.ts -> machines/x.ts');
+  });
+
+  it('does not take a comment or a template for an import', async () => {
+    await put(
+      'src/machines/x.ts',
+      "// import '../boot/main.ts';\n/* import '../boot/main.ts'; */\nexport const x = `import '../boot/main.ts'`;\n",
+    );
+    expect((await checkImports()).code).toBe(0);
+  });
+});
+
+describe('ambient time, chance and process', () => {
+  it('are refused in actors and machines, allowed in boot', async () => {
+    await cp(join(project, 'biome.json'), join(root, 'biome.json'));
+    await cp(join(project, 'scripts/lint'), join(root, 'scripts/lint'), { recursive: true });
+    await symlink(join(project, 'node_modules'), join(root, 'node_modules'));
+    const uses = [
+      'Date.now()',
+      'new Date()',
+      'Math.random()',
+      'setTimeout(() => 0, 1)',
+      'setInterval(() => 0, 1)',
+      'process.pid',
+      'globalThis.fetch',
+    ];
+    const text = `export const uses = () => [\n${uses.map((use) => `  ${use},\n`).join('')}];\nexport const allowed = (at: number) => new Date(at);\n`;
+    for (const folder of ['src/machines', 'src/actors/pods', 'src/sandbox/hollow', 'src/boot', 'src/sandbox/process']) {
+      await put(`${folder}/ambient.ts`, text);
+    }
+    const biome = join(project, 'node_modules/.bin/biome');
+    const { output } = await run(biome, ['lint', '--max-diagnostics=none', '--reporter=github', 'src'], root);
+    const lines = (folder: string) =>
+      [...new Set([...output.matchAll(new RegExp(`/${folder}/ambient.ts,line=(\\d+)`, 'g'))].map((m) => Number(m[1])))].sort(
+        (a, b) => a - b,
+      );
+    const all = uses.map((_, i) => i + 2);
+    expect({ machines: lines('src/machines'), actors: lines('src/actors/pods'), hollow: lines('src/sandbox/hollow') }, output).toEqual({
+      machines: all,
+      actors: all,
+      hollow: all,
+    });
+    expect({ boot: lines('src/boot'), process: lines('src/sandbox/process') }).toEqual({ boot: [], process: [] });
+  });
+});

@@ -1,0 +1,88 @@
+/**
+ * Every actor killed in each of its states. Each case is played twice, with the kill and without, and must end the same;
+ * healthy pods beside it must not change in any way. The last test keeps the list honest: a new state of a machine must
+ * be covered here, or say why it cannot be.
+ */
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { StateMachine } from 'xstate';
+import { createJudge, type KillCase } from './killing.ts';
+import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
+
+const TABLES: Record<string, KillCase[]> = {
+  'pod worker': WORKER_CASES,
+  container: CONTAINER_CASES,
+  pods: POD_CASES,
+  runtime: RUNTIME_CASES,
+  'with an act in flight': LINK_CASES,
+  'the rest': OTHER_CASES,
+};
+
+const judge = createJudge();
+
+describe.each(Object.entries(TABLES))('%s', (_, cases) => {
+  it.each(cases.map((c) => [c.covers, c] as const))('killed in: %s', async (_covers, c) => judge(c));
+});
+
+const NO_TIME = 'left in the same step in which it is entered: nothing can happen in it';
+/** States that no kill can meet in a running node, with the reason. */
+const NOT_KILLED: Record<string, string> = {
+  'podWorker syncing.deciding': NO_TIME,
+  'podWorker syncing.acting': NO_TIME,
+  'podWorker terminating.judging': NO_TIME,
+  'podWorker terminating.verified': NO_TIME,
+  'podWorker terminating.done': NO_TIME,
+  'podWorker finished': 'final: the actor has ended',
+  'container deciding': NO_TIME,
+  'httpSource sorting': NO_TIME,
+  'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
+  'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',
+  'pleg relist.deciding': NO_TIME,
+  'pleg stream.deciding': NO_TIME,
+  'supervisor stopped': 'final: the actor has ended',
+  'supervisor failed': 'final: the actor has ended',
+  'server closed': 'final: the actor has ended',
+};
+
+async function machinesOf(
+  dir: string,
+): Promise<StateMachine<never, never, never, never, never, never, never, never, never, never, never, never, never, never>[]> {
+  const found: unknown[] = [];
+  for (const e of readdirSync(dir, { withFileTypes: true, recursive: true })) {
+    if (!e.isFile() || !e.name.endsWith('.ts')) continue;
+    const module = (await import(join(e.parentPath, e.name))) as Record<string, unknown>;
+    found.push(...Object.values(module).filter((v) => v instanceof StateMachine));
+  }
+  return found as never;
+}
+
+it('covers every state of every machine', async () => {
+  const covered = new Set(Object.values(TABLES).flatMap((cases) => cases.map((c) => c.covers)));
+  const missing: string[] = [];
+  const known = new Set<string>();
+  for (const machine of await machinesOf(join(import.meta.dirname, '../../src/machines'))) {
+    const { root } = machine as unknown as { root: StateNodeLike };
+    for (const leaf of leaves(root)) {
+      const name = `${root.id} ${leaf}`;
+      known.add(name);
+      if (!covered.has(name) && NOT_KILLED[name] === undefined) missing.push(name);
+    }
+  }
+  expect(known.size).toBeGreaterThan(60);
+  expect(missing, 'states that are neither killed in nor explained').toEqual([]);
+  expect(
+    Object.keys(NOT_KILLED).filter((name) => !known.has(name)),
+    'explanations of states that are no more',
+  ).toEqual([]);
+});
+
+interface StateNodeLike {
+  id: string;
+  path: string[];
+  states: Record<string, StateNodeLike>;
+}
+function leaves(node: StateNodeLike): string[] {
+  const below = Object.values(node.states);
+  return below.length === 0 ? [node.path.join('.')] : below.flatMap(leaves);
+}

@@ -1,0 +1,427 @@
+/**
+ * A whole node in a virtual world: the production tree on virtual time, a file system in memory and the hollow runtime.
+ * Runtime calls can be slowed, failed, lost with or without their effect; the daemon can be killed as `kill -9` does.
+ * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
+ */
+import { podList } from '../../src/actors/edge/podList.ts';
+import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
+import { type Cri, CriError, type Ports } from '../../src/actors/kernel/ports.ts';
+import type { KernelTree } from '../../src/actors/kernel/tree.ts';
+import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
+import { createNode, type Node } from '../../src/actors/node.ts';
+import { createEntropy } from '../../src/boot/dependencies/clock.ts';
+import { findActor } from '../../src/machines/actorState.ts';
+import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
+import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.ts';
+import type { Pod } from '../../src/machines/k8s.ts';
+import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
+import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
+import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../kernel/fakePorts.ts';
+import { type MemFs, memFs } from './memFs.ts';
+import { type VirtualTime, virtualTime } from './virtualTime.ts';
+
+export const MANIFESTS = '/manifests';
+export const ROOT = '/var/lib/kubelet';
+
+/** What becomes of one runtime call. */
+export type Fault =
+  /** Answered with this gRPC code, without effect. */
+  | { kind: 'refuse'; code: number; details: string }
+  /** No answer within its time: outcome unknown. `effect` says whether it happened all the same. */
+  | { kind: 'timeout'; effect: boolean; afterMs?: number };
+
+export interface Faults {
+  latencyMs: Partial<Record<CriMethod, number>>;
+  /** Asked before each call; the first fault given applies. */
+  fault: (method: CriMethod, req: unknown) => Fault | undefined;
+  /** What the daemon is told in place of the true answer. */
+  answer: (method: CriMethod, value: unknown) => unknown;
+  /** Calls that were cancelled are still waited for, as by a runtime that does not notice. */
+  deaf: boolean;
+  /** Every call fails with UNAVAILABLE and the hint streams are cut. */
+  away: boolean;
+  /** Hints are dropped / delivered this many times. */
+  hintCopies: number;
+  /** Opening the hint stream fails with this code. */
+  hintsRefused: number | undefined;
+}
+
+export interface VirtualNode extends AsyncDisposable {
+  time: VirtualTime;
+  fs: MemFs;
+  runtime: HollowRuntime;
+  readonly node: Node;
+  readonly tree: KernelTree;
+  lines: LogLine[];
+  /** Kernel events of the present tree. */
+  events: KernelEvent[];
+  faults: Faults;
+  net: { getBody: () => Promise<{ status: number; body: Uint8Array }>; serve: (at: string) => Promise<void>; closeMs: number };
+  violations: string[];
+  /** Calls that reached the runtime, in order. */
+  calls: { method: CriMethod; req: unknown }[];
+
+  write(name: string, manifest: object): void;
+  remove(name: string): void;
+  uid(name: string): string;
+  record(name: string): PodRecord | undefined;
+  status(name: string): StatusEntry | undefined;
+  pods(): Omit<Pod, 'kind' | 'apiVersion'>[];
+  running(name?: string): HollowContainerDump[];
+  containers(name: string): HollowContainerDump[];
+  phase(name: string): string | undefined;
+
+  workerPath(name: string): string;
+  /** The state of an actor in words, '' when it is not up. Containers: `CONTAINER of POD` via {@link containerState}. */
+  state(path: string): string;
+  actor(path: string): ActorState | undefined;
+  containerState(pod: string, container: string): string;
+
+  /** Steps from timer to timer until it holds. Throws with what was wanted. */
+  until(what: string, look: () => unknown, withinMs?: number): Promise<void>;
+  advance(ms: number): Promise<void>;
+  settle(): Promise<void>;
+  kill(path: string): boolean;
+
+  /** As `kill -9`: nothing of the present node hears or does anything from here on. */
+  crash(): Promise<void>;
+  boot(): Promise<void>;
+}
+
+export interface VirtualNodeOptions {
+  seed?: number;
+  config?: Partial<KubeletConfiguration>;
+  flags?: Partial<KubeletFlags>;
+  hollow?: Partial<HollowOptions>;
+  servers?: boolean;
+  /** Manifests before the node starts. */
+  manifests?: Record<string, object>;
+  before?(h: VirtualNode): void;
+  /** False: the tree is started but not waited for. */
+  ready?: boolean;
+}
+
+export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNode> {
+  const time = virtualTime();
+  const rng = seededRng(o.seed ?? 1);
+  const fs = memFs(time.clock);
+  fs.makeDir(MANIFESTS);
+  fs.makeDir('/etc');
+  fs.put('/etc/hosts', '127.0.0.1 localhost\n');
+  const runtime = createHollowRuntime({ clock: time.clock, rng, ...o.hollow });
+  const lines: LogLine[] = [];
+  const violations: string[] = [];
+  const calls: VirtualNode['calls'] = [];
+  const faults: Faults = {
+    latencyMs: {},
+    fault: () => undefined,
+    answer: (_, value) => value,
+    deaf: false,
+    away: false,
+    hintCopies: 1,
+    hintsRefused: undefined,
+  };
+  const net: VirtualNode['net'] = {
+    getBody: () => Promise.resolve({ status: 200, body: new TextEncoder().encode('{"apiVersion":"v1","kind":"PodList","items":[]}') }),
+    serve: () => Promise.resolve(),
+    closeMs: 0,
+  };
+  watchForDuplicates(runtime, violations);
+
+  let power: { on: boolean } = { on: false };
+  let built: Node | undefined;
+  let events: KernelEvent[] = [];
+
+  const build = async (): Promise<Node> => {
+    const mine = { on: true };
+    power = mine;
+    const never = <T>() => new Promise<T>(() => {});
+    const alive =
+      <A extends unknown[]>(fn: (...a: A) => void) =>
+      (...a: A) => {
+        if (mine.on) fn(...a);
+      };
+    const cri = faultyCri(runtime, { time, faults, calls, power: mine });
+    const ports: Ports = {
+      clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
+      rng,
+      entropy: createEntropy(),
+      yield: { defer: (fn) => time.yield.defer(alive(fn)) },
+      fs: new Proxy(fs, {
+        get(target, name: keyof MemFs) {
+          const own: unknown = target[name];
+          if (typeof own !== 'function') return own;
+          // What was asked of the disk before the power went is done or not; nobody hears of it.
+          return async (...args: unknown[]) => {
+            if (!mine.on) return never();
+            const result: unknown = await Reflect.apply(own, target, args);
+            return mine.on ? result : never();
+          };
+        },
+      }),
+      sys: { watchDir: (path, onEvent, onEnd) => fs.watchDir(path, alive(onEvent), alive(onEnd)), notify: () => false },
+      net: {
+        httpGet: async () => net.getBody(),
+        async serveHttp(at) {
+          const where = 'port' in at ? `${at.host}:${at.port}` : at.socketPath;
+          await net.serve(where);
+          return {
+            address: where,
+            close: () => new Promise<void>((done) => (net.closeMs === 0 ? done() : void time.clock.setTimeout(alive(done), net.closeMs))),
+          };
+        },
+      },
+      host: {
+        hostname: () => 'n1',
+        bootId: () => 'boot-1',
+        capacity: () => ({ memoryBytes: 8 * 1024 ** 3, cpus: 4 }),
+        addresses: () => [{ ip: '192.0.2.1', family: 4 }],
+        cpuUsageMs: () => 0,
+        rssBytes: () => 0,
+      },
+      cri,
+      log: collectingLogger(lines),
+      metrics: memoryMetrics(),
+    };
+    const config = defaultNodeConfig({
+      flags: { rootDir: ROOT, hostnameOverride: 'n1', adminSocket: '/admin.sock', ...o.flags },
+      config: {
+        staticPodPath: MANIFESTS,
+        podLogsDir: '/var/log/actorlet/pods',
+        resolvConf: '',
+        healthzPort: o.servers === true ? 10248 : 0,
+        readOnlyPort: o.servers === true ? 10255 : 0,
+        ...o.config,
+      },
+    });
+    const node = await createNode(config, ports);
+    built = node;
+    events = [];
+    const kept = events;
+    node.tree.observe((e) => {
+      if (mine.on) kept.push(e);
+    });
+    let up = false;
+    const starting = node.start().then(() => {
+      up = true;
+    });
+    if (o.ready === false) starting.catch(() => {});
+    else {
+      await self.until('the tree starts', () => up, 120_000);
+      await starting;
+    }
+    return node;
+  };
+
+  const present = (): Node => {
+    if (built === undefined) throw new Error('no node');
+    return built;
+  };
+  const self: VirtualNode = {
+    time,
+    fs,
+    runtime,
+    get node() {
+      return present();
+    },
+    get tree() {
+      return present().tree as KernelTree;
+    },
+    lines,
+    get events() {
+      return events;
+    },
+    faults,
+    net,
+    violations,
+    calls,
+    write: (name, manifest) => fs.put(`${MANIFESTS}/${name}.json`, JSON.stringify(manifest)),
+    remove: (name) => fs.drop(`${MANIFESTS}/${name}.json`),
+    uid(name) {
+      const uid = self.record(name)?.pod.metadata.uid;
+      if (uid === undefined) throw new Error(`no pod ${name}`);
+      return uid;
+    },
+    record(name) {
+      const records = [...(present().tree.registry.read(view.pods)?.value.records.values() ?? [])];
+      const named = records.filter((r) => r.pod.metadata.name === `${name}-n1`);
+      return named.find((r) => !r.removed) ?? named[0];
+    },
+    status(name) {
+      const uid = self.record(name)?.pod.metadata.uid;
+      return uid === undefined ? undefined : present().tree.registry.read(view.statuses)?.value.get(uid);
+    },
+    pods() {
+      const { registry } = present().tree;
+      const pods = registry.read(view.pods)?.value;
+      return pods === undefined ? [] : (podList(pods, registry.read(view.statuses)?.value).items ?? []);
+    },
+    running: (name) =>
+      (name === undefined ? runtime.dump().containers : self.containers(name)).filter((c) => c.state === 'CONTAINER_RUNNING'),
+    containers(name) {
+      const { sandboxes, containers } = runtime.dump();
+      const mine = new Set(sandboxes.filter((s) => s.name === `${name}-n1`).map((s) => s.id));
+      return containers.filter((c) => mine.has(c.sandboxId));
+    },
+    phase: (name) => self.status(name)?.status.phase,
+    workerPath: (name) => `node/pods/workers/${self.uid(name)}`,
+    actor: (path) => findActor(present().tree.state(), path) as ActorState | undefined,
+    state(path) {
+      const snapshot = self.tree.actorAt(path)?.getSnapshot() as { value?: unknown } | undefined;
+      return dottedState(snapshot?.value);
+    },
+    containerState(pod, container) {
+      const record = self.record(pod);
+      if (record === undefined) return '';
+      const worker = self.tree.actorAt(`node/pods/workers/${record.pod.metadata.uid}`)?.getSnapshot() as
+        | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
+        | undefined;
+      const value = worker?.children?.[`container:${container}`]?.getSnapshot().value;
+      return typeof value === 'string' ? value : '';
+    },
+    async until(what, look, withinMs = 60_000) {
+      const end = time.clock.monoMs() + withinMs;
+      await time.settle();
+      while (!look()) {
+        if (time.clock.monoMs() >= end) throw new Error(`not within ${withinMs} virtual ms: ${what}`);
+        await time.step(end);
+      }
+    },
+    advance: (ms) => time.advance(ms),
+    settle: () => time.settle(),
+    kill: (path) => present().tree.kill(path, 'test'),
+    async crash() {
+      power.on = false;
+      await time.settle();
+    },
+    async boot() {
+      if (power.on) throw new Error('still running');
+      await build();
+    },
+    async [Symbol.asyncDispose]() {
+      power.on = false;
+      await time.settle();
+    },
+  };
+  for (const [name, manifest] of Object.entries(o.manifests ?? {})) self.write(name, manifest);
+  o.before?.(self);
+  await build();
+  return self;
+}
+
+/** Looks at every hint of the runtime's own stream: a start is announced in the very moment it happens. */
+function watchForDuplicates(runtime: HollowRuntime, violations: string[]): void {
+  const look = (): void => {
+    const seen = new Map<string, string>();
+    for (const c of runtime.dump().containers) {
+      if (c.state !== 'CONTAINER_RUNNING') continue;
+      const key = `${c.labels['io.kubernetes.pod.namespace']}/${c.labels['io.kubernetes.pod.name']} ${c.labels['io.kubernetes.pod.uid']} ${c.name}`;
+      const other = seen.get(key);
+      if (other !== undefined) violations.push(`two containers of ${key} run at once: ${other} and ${c.id}`);
+      seen.set(key, c.id);
+    }
+  };
+  void (async () => {
+    for (;;) {
+      const { stream } = await runtime.connect().hints(new AbortController().signal);
+      try {
+        for await (const hint of stream) if (hint.kind === 'started') look();
+      } catch {
+        // Cut by a scripted outage: open it again.
+      }
+    }
+  })();
+}
+
+function faultyCri(
+  runtime: HollowRuntime,
+  o: { time: VirtualTime; faults: Faults; calls: VirtualNode['calls']; power: { on: boolean } },
+): Cri {
+  const { time, faults, power } = o;
+  const client = runtime.connect();
+  const wait = (ms: number) => new Promise<void>((wake) => void time.clock.setTimeout(wake, ms));
+  const failed = (method: string, code: number, details: string) => new CriError({ method, code, outcome: 'failed', details });
+  const deafly = new AbortController().signal;
+
+  async function call<M extends CriMethod>(method: M, req: CriRequest<M>, opts: { timeoutMs: number | null; signal: AbortSignal }) {
+    if (faults.away) throw failed(method, 14, 'connection refused');
+    const fault = faults.fault(method, req);
+    if (fault?.kind === 'refuse') throw failed(method, fault.code, fault.details);
+    const latencyMs = faults.latencyMs[method] ?? 0;
+    const signal = faults.deaf ? deafly : opts.signal;
+    // The effect comes after the latency, whether or not anybody still waits for it.
+    const effect = (async (): Promise<CriResponse<M>> => {
+      if (latencyMs > 0) await wait(latencyMs);
+      if (faults.away) throw failed(method, 14, 'connection lost');
+      if (fault?.kind === 'timeout' && !fault.effect) return new Promise<CriResponse<M>>(() => {});
+      o.calls.push({ method, req });
+      return client.call(method, req, { timeoutMs: null, signal: deafly });
+    })();
+    effect.catch(() => {});
+    const timeoutMs = fault?.kind === 'timeout' ? (fault.afterMs ?? 1_000) : opts.timeoutMs;
+    const held: Promise<CriResponse<M>> = fault?.kind === 'timeout' ? new Promise<CriResponse<M>>(() => {}) : effect;
+    return ended(held, { method, timeoutMs, signal });
+  }
+  function ended<T>(work: Promise<T>, by: { method: string; timeoutMs: number | null; signal: AbortSignal }): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const unknown = (code: number, details: string) => reject(new CriError({ method: by.method, code, outcome: 'unknown', details }));
+      const timer =
+        by.timeoutMs === null ? undefined : time.clock.setTimeout(() => unknown(4, `no answer within ${by.timeoutMs} ms`), by.timeoutMs);
+      const cancel = () => unknown(1, 'cancelled by the caller');
+      if (by.signal.aborted) cancel();
+      by.signal.addEventListener('abort', cancel, { once: true });
+      work.then(resolve, reject).finally(() => {
+        time.clock.clearTimeout(timer);
+        by.signal.removeEventListener('abort', cancel);
+      });
+    });
+  }
+  return {
+    call: (method, req, opts) => {
+      const answer = call(method, req, opts);
+      return new Promise((resolve, reject) => {
+        answer.then(
+          (v) => (power.on ? resolve(faults.answer(method, v) as typeof v) : undefined),
+          (e: unknown) => (power.on ? reject(e) : undefined),
+        );
+      });
+    },
+    async hints(signal) {
+      if (faults.away) throw failed('GetContainerEvents', 14, 'connection refused');
+      if (faults.hintsRefused !== undefined) throw failed('GetContainerEvents', faults.hintsRefused, 'no hints here');
+      const { via, stream } = await client.hints(signal);
+      return {
+        via,
+        stream: (async function* () {
+          for await (const hint of stream) {
+            if (!power.on) return;
+            for (let i = 0; i < faults.hintCopies; i++) yield hint;
+          }
+        })(),
+      };
+    },
+    reconnect: () => client.reconnect(),
+    close: () => client.close(),
+  };
+}
+
+/** A pod manifest: annotations script the hollow runtime. */
+export function pod(
+  name: string,
+  o: { life?: string; lives?: Record<string, string>; uid?: string; container?: object; spec?: object; inits?: object[] } = {},
+): object {
+  const annotations: Record<string, string> = {};
+  if (o.life !== undefined) annotations['actorlet.dev/hollow'] = o.life;
+  for (const [container, life] of Object.entries(o.lives ?? {})) annotations[`actorlet.dev/hollow.${container}`] = life;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, annotations, ...(o.uid === undefined ? {} : { uid: o.uid }) },
+    spec: {
+      ...(o.inits === undefined ? {} : { initContainers: o.inits.map((c, i) => ({ name: `init-${i}`, image: 'busybox:1', ...c })) }),
+      containers: [{ name: 'main', image: 'busybox:1', ...o.container }],
+      ...o.spec,
+    },
+  };
+}

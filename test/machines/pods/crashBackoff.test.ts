@@ -1,0 +1,115 @@
+/** Waits between exits and starts. */
+import { describe, expect, it } from 'vitest';
+import { type CheckBackoffInput, checkBackoff } from '../../../src/machines/pods/crashBackoff.ts';
+import type { CrashBackoffEntry } from '../../../src/machines/pods/types.ts';
+import { container, rc, T0_MS } from './fixtures.ts';
+
+const S = 1000;
+const base = { baseMs: 10 * S, maxMs: 300 * S };
+
+/** Lives of a container that runs `runMs` each time; returns the waits after each exit. `forget`: the daemon restarts then. */
+function waits(count: number, runMs: number, forget: (life: number) => boolean = () => false): number[] {
+  let entry: CrashBackoffEntry | undefined;
+  let now = T0_MS;
+  const result: number[] = [];
+  for (let life = 0; life < count; life += 1) {
+    const startedAtMs = now;
+    now += runMs;
+    const finishedAtMs = now;
+    if (forget(life)) entry = undefined;
+    const at = (nowWallMs: number): CheckBackoffInput => ({
+      ...base,
+      entry,
+      newestExited: { startedAtMs, finishedAtMs, hash: '' },
+      restartCount: life,
+      nowWallMs,
+      nowMonoMs: nowWallMs - T0_MS,
+    });
+    let verdict = checkBackoff(at(now));
+    if (!verdict.allowed) {
+      entry = verdict.entry;
+      const early = checkBackoff(at(verdict.retryAtWallMs - 1));
+      expect(early.allowed).toBe(false);
+      now = verdict.retryAtWallMs;
+      verdict = checkBackoff(at(now));
+    }
+    if (!verdict.allowed) throw new Error('refused at the time it named');
+    entry = verdict.next;
+    result.push((now - finishedAtMs) / S);
+  }
+  return result;
+}
+
+describe('crash back-off', () => {
+  it('trap 13: restarts at once after the first exit, then waits 10, 20, 40, 80, 160, 300, 300 s', () => {
+    expect(waits(9, 100)).toEqual([0, 10, 20, 40, 80, 160, 300, 300, 300]);
+  });
+
+  it('trap 15: a run of 9 minutes continues the series, one of more than 10 minutes begins it anew', () => {
+    expect(waits(4, 540 * S)).toEqual([0, 10, 20, 40]);
+    expect(waits(4, 601 * S)).toEqual([0, 0, 0, 0]);
+  });
+
+  it('is not lost when the daemon restarts: the next wait is what it would have been', () => {
+    expect(waits(7, 100, (life) => life === 4)).toEqual([0, 10, 20, 40, 80, 160, 300]);
+    expect(waits(7, 100, () => true)).toEqual([0, 10, 20, 40, 80, 160, 300]);
+    expect(waits(3, 700 * S, () => true)).toEqual([0, 0, 0]);
+  });
+
+  it('nothing exited yet: starts and leaves the series alone', () => {
+    const entry = { delayMs: 20 * S, updatedAtMonoMs: 1, updatedAtWallMs: T0_MS };
+    const verdict = checkBackoff({ ...base, entry, newestExited: null, restartCount: 2, nowWallMs: T0_MS, nowMonoMs: 5 });
+    expect(verdict).toEqual({ allowed: true, next: entry });
+  });
+
+  it('trap 16: a changed image starts afresh even when the entry is missing', () => {
+    const input = {
+      ...base,
+      entry: undefined,
+      newestExited: rc('web', 'exited', { n: 5 }),
+      restartCount: 4,
+      nowWallMs: T0_MS + 6000,
+      nowMonoMs: 6000,
+    };
+    expect(checkBackoff({ ...input, container: container('web') }).allowed).toBe(false);
+    const changed = checkBackoff({ ...input, container: container('web', { image: 'example.org/web:v2' }) });
+    expect(changed).toMatchObject({ allowed: true, next: { delayMs: 10 * S } });
+  });
+
+  it('infers nothing for an instance whose whole life it remembers', () => {
+    const input = {
+      ...base,
+      entry: undefined,
+      newestExited: rc('web', 'exited', { n: 2 }),
+      restartCount: 1,
+      nowWallMs: T0_MS + 3000,
+      nowMonoMs: 3000,
+    };
+    expect(checkBackoff({ ...input, rememberedSinceWallMs: T0_MS }).allowed).toBe(true);
+    expect(checkBackoff({ ...input, rememberedSinceWallMs: T0_MS + 3000 }).allowed).toBe(false);
+  });
+
+  it('a wall clock set back by an hour costs at most one wait', () => {
+    const nowWallMs = T0_MS - 3600 * S;
+    const entry = { delayMs: 20 * S, updatedAtMonoMs: 1000 * S, updatedAtWallMs: T0_MS };
+    const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + 5 * S, hash: '' };
+    const at = (nowMonoMs: number) => checkBackoff({ ...base, entry, newestExited, restartCount: 2, nowWallMs, nowMonoMs });
+    expect(at(1005 * S)).toMatchObject({ allowed: false, retryAtWallMs: nowWallMs + 20 * S });
+    expect(at(1025 * S)).toMatchObject({ allowed: true, next: { delayMs: 40 * S } });
+  });
+
+  it('a shorter configured longest wait applies at once, to base and series', () => {
+    const entry = { delayMs: 160 * S, updatedAtMonoMs: 0, updatedAtWallMs: T0_MS };
+    const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + S, hash: '' };
+    const verdict = checkBackoff({
+      entry,
+      newestExited,
+      restartCount: 5,
+      nowWallMs: T0_MS + 2 * S,
+      nowMonoMs: 2 * S,
+      baseMs: 10 * S,
+      maxMs: 5 * S,
+    });
+    expect(verdict).toMatchObject({ allowed: false, delayMs: 5 * S, retryAtWallMs: T0_MS + 6 * S });
+  });
+});

@@ -1,0 +1,101 @@
+/** Grace, order of stopping, pods that only the runtime remembers. */
+import { describe, expect, it } from 'vitest';
+import {
+  containerGraceSeconds,
+  effectiveGraceSeconds,
+  killPlan,
+  podFromListed,
+  stopTimeoutSeconds,
+} from '../../../src/machines/pods/killOrder.ts';
+import { container, observed, pod, rc, sidecar } from './fixtures.ts';
+
+describe('grace', () => {
+  it.each([
+    ['the definition, when nobody asked', {}, null, null, 30],
+    ['the deletion', { deletionGracePeriodSeconds: 5 }, null, null, 5],
+    ['a shorter override', { deletionGracePeriodSeconds: 20 }, null, 3, 3],
+    ['not a longer override', { deletionGracePeriodSeconds: 20 }, null, 60, 20],
+    ['an override of 0 counts, with at least 1 s', {}, null, 0, 1],
+    ['forced deletion is not lengthened by an override', { deletionGracePeriodSeconds: 0 }, null, 30, 1],
+    ['never grows', { deletionGracePeriodSeconds: 600 }, 10, null, 10],
+    ['may shrink', { deletionGracePeriodSeconds: 1 }, 300, null, 1],
+  ] as const)('pod: %s', (_, metadata, current, override, expected) => {
+    const p = pod({}, { metadata });
+    expect(effectiveGraceSeconds({ pod: p, current, override })).toBe(expected);
+  });
+
+  it("a probe's own grace counts for its own failure, and not while the pod is deleted", () => {
+    const c = container('web', { livenessProbe: { terminationGracePeriodSeconds: 4 } });
+    const deleting = pod({}, { metadata: { deletionGracePeriodSeconds: 9 } });
+    expect(containerGraceSeconds({ pod: pod(), container: c, reason: 'LivenessProbe' })).toBe(4);
+    expect(containerGraceSeconds({ pod: pod(), container: c, reason: 'StartupProbe' })).toBe(30);
+    expect(containerGraceSeconds({ pod: deleting, container: c, reason: 'LivenessProbe' })).toBe(9);
+    expect(containerGraceSeconds({ pod: pod(), container: c, override: 0 })).toBe(0);
+  });
+
+  it('traps 31, 32: time spent is deducted in whole seconds, and 2 s always remain', () => {
+    expect([stopTimeoutSeconds(30, 1999), stopTimeoutSeconds(30, 29_500), stopTimeoutSeconds(0, 0)]).toEqual([29, 2, 2]);
+  });
+});
+
+describe('order of stopping', () => {
+  it('trap 39: sidecars stop after the regular containers, in reverse order; everything else at once', () => {
+    const p = pod({ initContainers: [sidecar('s1'), container('i1'), sidecar('s2')], containers: [container('a'), container('b')] });
+    const running = ['s1', 's2', 'a', 'b'].map((name, i) => rc(name, 'running', { n: i + 1 }));
+    const plan = killPlan({ pod: p, status: observed([...running, rc('i1', 'exited', { n: 9 })]), graceSeconds: 10 });
+    const waits = Object.fromEntries(plan.map((s) => [s.name, [...s.waitForIds].sort()]));
+    expect(waits).toEqual({ a: [], b: [], s2: ['a-3', 'b-4'], s1: ['a-3', 'b-4', 's2-2'] });
+    expect(plan.map((s) => s.graceSeconds)).toEqual([10, 10, 10, 10]);
+  });
+
+  it('trap 31: no preStop hook without grace; trap 33: a container that the definition lost is stopped all the same', () => {
+    const preStop = { exec: { command: ['true'] } };
+    const p = pod({ containers: [container('web', { lifecycle: { preStop } })] });
+    const status = observed([rc('web', 'running'), rc('gone', 'running', { n: 2 })]);
+    expect(killPlan({ pod: p, status, graceSeconds: 0 }).map((s) => [s.name, s.preStop])).toEqual([
+      ['gone', undefined],
+      ['web', undefined],
+    ]);
+    expect(killPlan({ pod: p, status }).map((s) => [s.name, s.graceSeconds, s.preStop])).toEqual([
+      ['gone', 30, undefined],
+      ['web', 30, preStop],
+    ]);
+  });
+
+  it('rebuilds a pod from what its containers carry, each with its own grace', () => {
+    const listed = {
+      uid: 'u',
+      name: 'p',
+      namespace: 'ns',
+      sandboxes: [
+        { id: 's', ready: true, createdAtNs: 1n, attempt: 0, labels: { app: 'x', 'io.kubernetes.pod.uid': 'u' }, annotations: {} },
+      ],
+      containers: [
+        {
+          id: 'new',
+          name: 'web',
+          sandboxId: 's',
+          state: 'running' as const,
+          createdAtNs: 2n,
+          labels: {},
+          annotations: {
+            'io.kubernetes.pod.terminationGracePeriod': '7',
+            'io.kubernetes.container.preStopHandler': '{"exec":{"command":["bye"]}}',
+            'io.kubernetes.container.ports': 'not json',
+          },
+        },
+        { id: 'old', name: 'web', sandboxId: 's', state: 'exited' as const, createdAtNs: 1n, labels: {}, annotations: {} },
+      ],
+    };
+    const { pod: rebuilt, graceSecondsByContainerId } = podFromListed(listed);
+    expect(rebuilt.metadata).toMatchObject({ uid: 'u', name: 'p', namespace: 'ns', labels: { app: 'x' } });
+    expect(rebuilt.spec).toEqual({
+      containers: [{ name: 'web', lifecycle: { preStop: { exec: { command: ['bye'] } } } }],
+      terminationGracePeriodSeconds: 7,
+    });
+    expect([...graceSecondsByContainerId]).toEqual([
+      ['new', 7],
+      ['old', 2],
+    ]);
+  });
+});

@@ -1,0 +1,101 @@
+/** From CRI answers to runtime status. */
+import { describe, expect, it } from 'vitest';
+import type { CriContainerStatus, PodSandboxStatus } from '../../../src/machines/cri.ts';
+import { firstStatus, newestExited, toRuntimeStatus } from '../../../src/machines/pods/runtimeStatus.ts';
+
+function cri(id: string, createdAt: string, more: Partial<CriContainerStatus> = {}): CriContainerStatus {
+  return {
+    id,
+    metadata: { name: 'web', attempt: 0 },
+    state: 'CONTAINER_EXITED',
+    createdAt,
+    startedAt: '0',
+    finishedAt: '0',
+    exitCode: 0,
+    image: { image: 'busybox:1.36' },
+    imageRef: 'sha256:1',
+    reason: '',
+    message: '',
+    labels: { 'io.kubernetes.container.name': 'web' },
+    annotations: {},
+    mounts: [],
+    logPath: '',
+    ...more,
+  };
+}
+function sandbox(more: Partial<PodSandboxStatus> = {}): PodSandboxStatus {
+  return {
+    id: 's1',
+    metadata: { name: 'p', uid: 'u', namespace: 'ns', attempt: 3 },
+    state: 'SANDBOX_READY',
+    createdAt: '5',
+    labels: {},
+    annotations: {},
+    runtimeHandler: '',
+    network: { ip: '10.0.0.5', additionalIps: [{ ip: 'fd00::5' }] },
+    linux: { namespaces: { options: { network: 'POD' } } },
+    ...more,
+  };
+}
+
+describe('runtime status', () => {
+  it('trap 19: is newest first whatever order the runtime lists in, to the nanosecond', () => {
+    const a = cri('a', '1700000000000000001', { annotations: { 'io.kubernetes.container.restartCount': '1' } });
+    const b = cri('b', '1700000000000000002', { annotations: { 'io.kubernetes.container.restartCount': '2' } });
+    const c = cri('c', '1700000000000000002', { annotations: { 'io.kubernetes.container.restartCount': '3' } });
+    const orders = [
+      [a, b, c],
+      [c, b, a],
+      [b, a, c],
+      [b, c, a],
+    ].map((list) => toRuntimeStatus('u', [], list, 1).containers.map((x) => x.id));
+    expect(orders).toEqual(orders.map(() => ['c', 'b', 'a']));
+    expect(firstStatus(toRuntimeStatus('u', [], [a, c, b], 1), 'web')?.restartCount).toBe(3);
+  });
+
+  it('turns nanoseconds into milliseconds, and 0 and the zero time of Go into never', () => {
+    const [x] = toRuntimeStatus(
+      'u',
+      [],
+      [cri('a', '1', { startedAt: '1700000000123999999', finishedAt: '-6795364578871345152' })],
+      1,
+    ).containers;
+    expect(x?.startedAtMs).toBe(1_700_000_000_123);
+    expect(x?.finishedAtMs).toBeNull();
+  });
+
+  it('takes addresses from the newest sandbox only, and only when it is ready and not on the host network', () => {
+    expect(toRuntimeStatus('u', [sandbox()], [], 1).ips).toEqual(['10.0.0.5', 'fd00::5']);
+    expect(toRuntimeStatus('u', [sandbox({ state: 'SANDBOX_NOTREADY' })], [], 1).ips).toEqual([]);
+    expect(toRuntimeStatus('u', [sandbox({ id: 'new', createdAt: '9', state: 'SANDBOX_NOTREADY' }), sandbox()], [], 1).ips).toEqual([]);
+    const host = toRuntimeStatus('u', [sandbox({ linux: { namespaces: { options: { network: 'NODE' } } } })], [], 1);
+    expect([host.ips, host.sandboxes[0]?.hostNetwork, host.sandboxes[0]?.attempt, host.name]).toEqual([[], true, 3, 'p']);
+  });
+
+  it('reads back what was written on the container and finds the host file of its termination log', () => {
+    const annotations = {
+      'io.kubernetes.container.hash': 'B47EC1E2',
+      'io.kubernetes.container.restartCount': 'many',
+      'io.kubernetes.container.terminationMessagePath': '/dev/termination-log',
+    };
+    const mounts = [{ containerPath: '/dev/termination-log', hostPath: '/x/1' }];
+    const [x] = toRuntimeStatus('u', [], [cri('a', '1', { annotations, mounts })], 1).containers;
+    expect([x?.hash, x?.restartCount, x?.terminationMessageHostPath]).toEqual(['b47ec1e2', 0, '/x/1']);
+  });
+
+  it('trap 17: the instance that was stopped to be replaced is not the one that back-off looks at', () => {
+    const status = toRuntimeStatus('u', [], [cri('old', '1'), cri('killed', '2')], 1);
+    expect(newestExited(status, 'web')?.id).toBe('killed');
+    expect(newestExited(status, 'web', new Set(['killed']))?.id).toBe('old');
+  });
+
+  it('takes an instance whose start the runtime broke off for one that never ran, and one that could not start for a failure', () => {
+    const of = (more: Partial<CriContainerStatus>) =>
+      toRuntimeStatus('u', [], [cri('c', '1', { exitCode: 128, reason: 'StartError', ...more })], 0).containers[0]?.state;
+    expect(of({ message: 'failed to create containerd task: failed to start shim: context canceled: unknown' })).toBe('created');
+    expect(of({ message: 'failed to start containerd task "x": context deadline exceeded: unknown' })).toBe('created');
+    expect(of({ message: 'exec: "nope": executable file not found in $PATH: unknown' })).toBe('exited');
+    expect(of({ message: 'context canceled', startedAt: '7' })).toBe('exited');
+    expect(of({ message: 'context canceled', reason: 'Error' })).toBe('exited');
+  });
+});

@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+import type { Pod } from '../../../src/machines/k8s.ts';
+import { emptyMux, type MuxState, mergeSet, podsOf, seenStamp } from '../../../src/machines/pods/sources/merge.ts';
+import type { SourceName } from '../../../src/machines/pods/types.ts';
+import { pod } from './pods.ts';
+
+const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
+const merge = (state: MuxState, pods: Pod[], source: SourceName = 'file') => mergeSet(state, { source, pods, nowWallMs: NOW });
+const ops = (r: ReturnType<typeof mergeSet>) => r.ops.map((o) => `${o.op} ${o.pods.map((p) => p.metadata.name).join(',')}`.trim());
+const api = (uid: string, over: { meta?: Partial<Pod['metadata']>; status?: Pod['status']; spec?: Partial<Pod['spec']> } = {}): Pod => ({
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: uid, namespace: 'default', uid, ...over.meta },
+  spec: { containers: [{ name: 'a', image: 'b' }], ...over.spec },
+  status: over.status ?? {},
+});
+
+describe('merging a set', () => {
+  it('emits an empty ADD for an empty first set, and only for the first', () => {
+    const first = merge(emptyMux, []);
+    expect(ops(first)).toEqual(['ADD']);
+    expect(ops(merge(first.state, []))).toEqual([]);
+    expect(ops(merge(first.state, [], 'http'))).toEqual(['ADD']);
+  });
+
+  it('stamps the source and the time first seen, and keeps that time', () => {
+    const first = merge(emptyMux, [pod('a')]);
+    expect(first.ops[0]?.pods[0]?.metadata.annotations).toMatchObject({
+      'kubernetes.io/config.source': 'file',
+      'kubernetes.io/config.seen': '2026-01-02T03:04:05.006000000Z',
+    });
+    const again = mergeSet(first.state, {
+      source: 'file',
+      pods: [{ ...pod('a'), metadata: { ...pod('a').metadata, labels: { x: 'y' } } }],
+      nowWallMs: NOW + 60_000,
+    });
+    expect(ops(again)).toEqual(['UPDATE a-node1']);
+    expect(again.ops[0]?.pods[0]?.metadata.annotations?.['kubernetes.io/config.seen']).toBe(seenStamp(NOW));
+  });
+
+  it('replaces an edited static pod: REMOVE of the old UID, then ADD of the new', () => {
+    const first = merge(emptyMux, [pod('a')]);
+    const edited = merge(first.state, [pod('a', {}, { image: 'other:1' })]);
+    expect(ops(edited)).toEqual(['REMOVE a-node1', 'ADD a-node1']);
+    expect(edited.ops[0]?.pods[0]?.metadata.uid).not.toBe(edited.ops[1]?.pods[0]?.metadata.uid);
+  });
+
+  it('updates in place when the manifest pins a UID', () => {
+    const pinned = (image: string) => {
+      const p = pod('a', {}, { image });
+      return { ...p, metadata: { ...p.metadata, uid: 'pin', annotations: {} } };
+    };
+    expect(ops(merge(merge(emptyMux, [pinned('a:1')]).state, [pinned('a:2')]))).toEqual(['UPDATE a-node1']);
+  });
+
+  it('emits nothing for the same pods again, even as fresh objects', () => {
+    const first = merge(emptyMux, [pod('a'), pod('b')]);
+    expect(ops(merge(first.state, [pod('a'), pod('b')]))).toEqual([]);
+  });
+
+  it('emits in the order REMOVE, ADD, UPDATE, DELETE, RECONCILE', () => {
+    const first = merge(emptyMux, [api('gone'), api('upd'), api('del'), api('rec')], 'api');
+    const second = merge(
+      first.state,
+      [
+        api('rec', { status: { phase: 'Running' } }),
+        api('del', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } }),
+        api('upd', { meta: { labels: { a: 'b' } } }),
+        api('new'),
+      ],
+      'api',
+    );
+    expect(ops(second)).toEqual(['REMOVE gone', 'ADD new', 'UPDATE upd', 'DELETE del', 'RECONCILE rec']);
+  });
+
+  it('takes a pod first seen while deleting as ADD', () => {
+    expect(ops(merge(emptyMux, [api('a', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } })], 'api'))).toEqual(['ADD a']);
+  });
+
+  it('reconciles only when nothing but the status differs', () => {
+    const first = merge(emptyMux, [api('a')], 'api').state;
+    expect(ops(merge(first, [api('a', { status: { phase: 'Failed' } })], 'api'))).toEqual(['RECONCILE a']);
+    expect(ops(merge(first, [api('a', { status: { phase: 'Failed' }, meta: { labels: { x: 'y' } } })], 'api'))).toEqual(['UPDATE a']);
+  });
+
+  it.each([
+    ['annotations of this node', { annotations: { 'kubernetes.io/config.seen': 'x', 'kubernetes.io/config.source': 'y' } }, []],
+    ['empty annotations', { annotations: {} }, []],
+    ['resource version, owners, finalizers', { resourceVersion: '9', finalizers: ['a'], generation: 5 }, []],
+    ['another annotation', { annotations: { mine: '1' } }, ['UPDATE a']],
+    ['grace', { deletionGracePeriodSeconds: 5 }, ['UPDATE a']],
+  ])('compares %s', (_, meta, expected) => {
+    expect(ops(merge(merge(emptyMux, [api('a')], 'api').state, [api('a', { meta })], 'api'))).toEqual(expected);
+  });
+
+  it('sees an annotation that went away', () => {
+    const first = merge(emptyMux, [api('a', { meta: { annotations: { mine: '1' } } })], 'api');
+    expect(ops(merge(first.state, [api('a')], 'api'))).toEqual(['UPDATE a']);
+  });
+
+  it('keeps the first of two pods with one name in one source, and both across sources', () => {
+    const twice = merge(emptyMux, [api('u1', { meta: { name: 'x' } }), api('u2', { meta: { name: 'x' } })], 'api');
+    expect(podsOf(twice.state, 'api').map((p) => p.metadata.uid)).toEqual(['u1']);
+    expect(twice.duplicates.map((d) => [d.pod.metadata.uid, d.winner.metadata.uid, d.same])).toEqual([['u2', 'u1', 'name']]);
+    expect(ops(merge(twice.state, [api('u3', { meta: { name: 'x' } })], 'file'))).toEqual(['ADD x']);
+  });
+
+  it('keeps the first of two pods with one UID', () => {
+    const twice = merge(emptyMux, [api('u1', { meta: { name: 'x' } }), api('u1', { meta: { name: 'y' } })], 'api');
+    expect(twice.duplicates.map((d) => d.same)).toEqual(['uid']);
+  });
+
+  it('gives copies: what a receiver does to a pod changes nothing here', () => {
+    const first = merge(emptyMux, [api('a')], 'api');
+    const given = first.ops[0]?.pods[0];
+    if (given !== undefined) given.spec.containers = [];
+    expect(podsOf(first.state, 'api')[0]?.spec.containers).toHaveLength(1);
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, it } from 'vitest';
+import { unsupportedFields } from '../../../src/machines/pods/sources/supported.ts';
+import { pod } from './pods.ts';
+
+describe('the table of supported fields', () => {
+  it('accepts a plain pod and every field that goes to CRI', () => {
+    const securityContext = {
+      runAsUser: 1,
+      runAsGroup: 1,
+      runAsNonRoot: true,
+      capabilities: { add: ['NET_ADMIN'], drop: ['ALL'] },
+      privileged: false,
+      readOnlyRootFilesystem: true,
+      allowPrivilegeEscalation: false,
+      procMount: 'Default',
+      seccompProfile: { type: 'RuntimeDefault' },
+      appArmorProfile: { type: 'Unconfined' },
+      seLinuxOptions: { level: 's0' },
+    };
+    const p = pod(
+      'web',
+      {
+        hostUsers: true,
+        os: { name: 'linux' },
+        nodeSelector: {},
+        affinity: {},
+        volumes: [],
+        serviceAccountName: 'default',
+        securityContext: { fsGroup: 5, supplementalGroups: [1], sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] },
+        initContainers: [{ name: 'side', image: 'b', restartPolicy: 'Always' }],
+      },
+      {
+        command: ['a'],
+        env: [
+          { name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
+          { name: 'B', value: '' },
+        ],
+        resources: { limits: { cpu: 1, memory: '1Mi', 'hugepages-2Mi': '2Mi' }, requests: { 'ephemeral-storage': '1Gi' } },
+        ports: [{ containerPort: 80 }],
+        securityContext,
+        stdin: true,
+      },
+    );
+    expect(unsupportedFields(p)).toEqual([]);
+  });
+
+  it.each<[string, Record<string, unknown>, Record<string, unknown>, string[]]>([
+    [
+      'volumes and mounts',
+      { volumes: [{ name: 'v', emptyDir: {} }] },
+      { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+      ['spec.volumes', 'spec.containers[0].volumeMounts'],
+    ],
+    ['probes', {}, { livenessProbe: { exec: { command: ['a'] } } }, ['spec.containers[0].livenessProbe']],
+    ['hooks', {}, { lifecycle: { preStop: { exec: { command: ['a'] } } } }, ['spec.containers[0].lifecycle']],
+    ['envFrom', {}, { envFrom: [{ configMapRef: { name: 'a' } }] }, ['spec.containers[0].envFrom']],
+    [
+      'secret keys',
+      {},
+      { env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b' } } }] },
+      ['spec.containers[0].env[0].valueFrom.secretKeyRef'],
+    ],
+    [
+      'limits of ephemeral storage',
+      {},
+      { resources: { limits: { 'ephemeral-storage': '1Gi' } } },
+      ['spec.containers[0].resources.limits.ephemeral-storage'],
+    ],
+    [
+      'devices',
+      {},
+      { resources: { limits: { 'example.com/gpu': 1 } } },
+      ['spec.containers[0].resources.limits.example.com/gpu', 'spec.containers[0].resources.requests.example.com/gpu'],
+    ],
+    ['user namespaces', { hostUsers: false }, {}, ['spec.hostUsers (value false)']],
+    ['another system', { os: { name: 'windows' } }, {}, ['spec.os.name (value "windows")']],
+    [
+      'unsafe sysctls',
+      { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '1' }] } },
+      {},
+      ['spec.securityContext.sysctls[0].name (value "kernel.msgmax")'],
+    ],
+    ['node selection', { nodeSelector: { a: 'b' } }, {}, ['spec.nodeSelector']],
+    [
+      'runtime classes and pull secrets',
+      { runtimeClassName: 'x', imagePullSecrets: [{ name: 'a' }] },
+      {},
+      ['spec.runtimeClassName', 'spec.imagePullSecrets'],
+    ],
+    [
+      'unknown fields',
+      { frobnicate: 1 },
+      { imagePullPolice: 'Never', securityContext: { runAsRoot: true } },
+      [
+        'spec.frobnicate (unknown field)',
+        'spec.containers[0].imagePullPolice (unknown field)',
+        'spec.containers[0].securityContext.runAsRoot (unknown field)',
+      ],
+    ],
+  ])('names %s', (_, spec, container, paths) => {
+    expect(unsupportedFields(pod('web', spec, container)).sort()).toEqual(paths.sort());
+  });
+});

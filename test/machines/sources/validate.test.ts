@@ -1,0 +1,219 @@
+import { describe, expect, it } from 'vitest';
+import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
+import { isIPv6, quantityValue } from '../../../src/machines/pods/sources/validation/names.ts';
+import { errorsOf, inFile, manifest } from './pods.ts';
+
+type Part = Record<string, unknown>;
+const specErrors = (spec: Part) => errorsOf(decodeManifest(manifest('web', spec), inFile()));
+const containerErrors = (c: Part) => errorsOf(decodeManifest(manifest('web', {}, c), inFile()));
+const initErrors = (c: Part) => specErrors({ initContainers: [{ name: 'init', image: 'b', ...c }] });
+
+describe('pod validation', () => {
+  it('finds nothing wrong with a full, good pod', () => {
+    const spec = {
+      hostname: 'web',
+      subdomain: 'sub',
+      terminationGracePeriodSeconds: 0,
+      activeDeadlineSeconds: 5,
+      dnsPolicy: 'None',
+      dnsConfig: { nameservers: ['10.0.0.1', 'fd00::1'], searches: ['a.b.', '_x.y', '.'], options: [{ name: 'ndots', value: '2' }] },
+      hostAliases: [{ ip: '1.2.3.4', hostnames: ['a.b'] }],
+      tolerations: [{ key: 'a/b', operator: 'Equal', value: 'v', effect: 'NoExecute', tolerationSeconds: 5 }],
+      securityContext: {
+        runAsUser: 0,
+        sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }],
+        seccompProfile: { type: 'RuntimeDefault' },
+      },
+      initContainers: [
+        { name: 'side', image: 'b', restartPolicy: 'Always', readinessProbe: { exec: { command: ['true'] } } },
+        { name: 'init', image: 'b', ports: [{ containerPort: 1, hostPort: 80 }] },
+      ],
+      volumes: [{ name: 'v', hostPath: { path: '/x' } }],
+    };
+    const container = {
+      ports: [{ name: 'http', containerPort: 80, hostPort: 80 }],
+      env: [
+        { name: 'A B', value: '1' },
+        { name: 'L', valueFrom: { fieldRef: { fieldPath: "metadata.labels['app']" } } },
+        { name: 'R', valueFrom: { resourceFieldRef: { resource: 'limits.cpu', divisor: '1m' } } },
+      ],
+      resources: { limits: { cpu: '1', memory: '1Gi', 'hugepages-2Mi': '4Mi' }, requests: { cpu: '500m' } },
+      volumeMounts: [{ name: 'v', mountPath: '/v' }],
+      livenessProbe: { tcpSocket: { port: 'http' }, terminationGracePeriodSeconds: 1 },
+      lifecycle: { preStop: { sleep: { seconds: 1 } } },
+    };
+    expect(errorsOf(decodeManifest(manifest('web', spec, container), inFile()))).toEqual([]);
+  });
+
+  it.each<[string, string[], string[]]>([
+    ['metadata.name', errorsOf(decodeManifest(manifest('Web_1'), inFile())), ['metadata.name']],
+    [
+      'a UID that would leave its directory',
+      errorsOf(decodeManifest({ ...manifest(), metadata: { name: 'a', uid: '../../etc' } }, inFile())),
+      ['metadata.uid'],
+    ],
+    [
+      'a label',
+      errorsOf(decodeManifest({ ...manifest(), metadata: { name: 'a', labels: { '-x': 'ok', ok: '-x' } } }, inFile())),
+      ['metadata.labels[-x]', 'metadata.labels[ok]'],
+    ],
+    ['names doubled across both kinds', initErrors({ name: 'main' }), ['spec.initContainers[0].name']],
+    ['no image', containerErrors({ image: '' }), ['spec.containers[0].image']],
+    ['white space around an image', containerErrors({ image: ' a' }), ['spec.containers[0].image']],
+    ['a port out of range', containerErrors({ ports: [{ containerPort: 70000 }] }), ['spec.containers[0].ports[0].containerPort']],
+    [
+      'a port name doubled',
+      containerErrors({
+        ports: [
+          { name: 'a', containerPort: 1 },
+          { name: 'a', containerPort: 2 },
+        ],
+      }),
+      ['spec.containers[0].ports[1].name'],
+    ],
+    [
+      'a host port doubled',
+      containerErrors({
+        ports: [
+          { hostPort: 9, containerPort: 1 },
+          { hostPort: 9, containerPort: 2 },
+        ],
+      }),
+      ['spec.containers[0].ports[1].hostPort'],
+    ],
+    ['a protocol', containerErrors({ ports: [{ containerPort: 1, protocol: 'tcp' }] }), ['spec.containers[0].ports[0].protocol']],
+    [
+      'an environment name',
+      containerErrors({ env: [{ name: 'A=B' }, { value: 'x' }] }),
+      ['spec.containers[0].env[0].name', 'spec.containers[0].env[1].name'],
+    ],
+    [
+      'value and valueFrom',
+      containerErrors({ env: [{ name: 'A', value: 'x', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } }] }),
+      ['spec.containers[0].env[0].valueFrom'],
+    ],
+    [
+      'an unknown field path',
+      containerErrors({ env: [{ name: 'A', valueFrom: { fieldRef: { fieldPath: 'spec.x' } } }] }),
+      ['spec.containers[0].env[0].valueFrom.fieldRef.fieldPath'],
+    ],
+    [
+      'restart policies',
+      [
+        ...specErrors({ restartPolicy: 'Sometimes' }),
+        ...containerErrors({ restartPolicy: 'Always' }),
+        ...initErrors({ restartPolicy: 'Never' }),
+      ],
+      ['spec.restartPolicy', 'spec.containers[0].restartPolicy', 'spec.initContainers[0].restartPolicy'],
+    ],
+    ['a probe without handler', containerErrors({ livenessProbe: {} }), ['spec.containers[0].livenessProbe']],
+    [
+      'a probe with two',
+      containerErrors({ livenessProbe: { exec: { command: ['a'] }, tcpSocket: { port: 1 } } }),
+      ['spec.containers[0].livenessProbe'],
+    ],
+    [
+      'liveness successThreshold',
+      containerErrors({ livenessProbe: { exec: { command: ['a'] }, successThreshold: 2, periodSeconds: -1 } }),
+      ['spec.containers[0].livenessProbe.periodSeconds', 'spec.containers[0].livenessProbe.successThreshold'],
+    ],
+    [
+      'a probe on a plain init container',
+      initErrors({ livenessProbe: { exec: { command: ['a'] } } }),
+      ['spec.initContainers[0].livenessProbe'],
+    ],
+    ['volumes doubled', specErrors({ volumes: [{ name: 'a' }, { name: 'a' }] }), ['spec.volumes[1].name']],
+    ['a volume of two sources', specErrors({ volumes: [{ name: 'a', emptyDir: {}, hostPath: { path: '/x' } }] }), ['spec.volumes[0]']],
+    [
+      'mounts',
+      containerErrors({ volumeMounts: [{ name: 'x', mountPath: 'rel' }] }),
+      ['spec.containers[0].volumeMounts[0].name', 'spec.containers[0].volumeMounts[0].mountPath'],
+    ],
+    [
+      'requests over limits',
+      containerErrors({ resources: { limits: { cpu: '1' }, requests: { cpu: '1500m' } } }),
+      ['spec.containers[0].resources.requests.cpu'],
+    ],
+    [
+      'no quantity',
+      containerErrors({ resources: { limits: { cpu: 'one', memory: '-1' } } }),
+      [
+        'spec.containers[0].resources.limits.cpu',
+        'spec.containers[0].resources.limits.memory',
+        'spec.containers[0].resources.requests.cpu',
+        'spec.containers[0].resources.requests.memory',
+      ],
+    ],
+    [
+      'a resource without domain',
+      containerErrors({ resources: { limits: { gpu: 1 } } }),
+      ['spec.containers[0].resources.limits.gpu', 'spec.containers[0].resources.requests.gpu'],
+    ],
+    [
+      'grace and deadline',
+      specErrors({ terminationGracePeriodSeconds: -1, activeDeadlineSeconds: 0 }),
+      ['spec.terminationGracePeriodSeconds', 'spec.activeDeadlineSeconds'],
+    ],
+    [
+      'ids out of range',
+      specErrors({ securityContext: { runAsUser: -1, supplementalGroups: [2 ** 31] } }),
+      ['spec.securityContext.runAsUser', 'spec.securityContext.supplementalGroups[0]'],
+    ],
+    [
+      'a localhost profile without file',
+      containerErrors({ securityContext: { seccompProfile: { type: 'Localhost' } } }),
+      ['spec.containers[0].securityContext.seccompProfile.localhostProfile'],
+    ],
+    [
+      'privilege against itself',
+      containerErrors({ securityContext: { privileged: true, allowPrivilegeEscalation: false } }),
+      ['spec.containers[0].securityContext.allowPrivilegeEscalation'],
+    ],
+    ['dnsPolicy None without servers', specErrors({ dnsPolicy: 'None' }), ['spec.dnsConfig.nameservers']],
+    ['a toleration', specErrors({ tolerations: [{ operator: 'Equal' }] }), ['spec.tolerations[0].operator']],
+    ['process namespaces shared twice', specErrors({ shareProcessNamespace: true, hostPID: true }), ['spec.shareProcessNamespace']],
+    [
+      'host port beside the host network',
+      specErrors({ hostNetwork: true, containers: [{ name: 'a', image: 'b', ports: [{ containerPort: 80, hostPort: 81 }] }] }),
+      ['spec.containers[0].ports[0].hostPort'],
+    ],
+    ['an empty list of containers', specErrors({ containers: [] }), ['spec.containers']],
+  ])('names the path of: %s', (_, errors, paths) => {
+    expect(errors.map((e) => e.slice(0, e.indexOf(': ')))).toEqual(paths);
+  });
+
+  it('lists violations of several parts together', () => {
+    expect(
+      errorsOf(decodeManifest(manifest('web', { hostname: 'A', dnsPolicy: 'x' }, { image: '', ports: [{ containerPort: 0 }] }), inFile())),
+    ).toHaveLength(4);
+  });
+});
+
+describe('formats', () => {
+  it.each([
+    ['500m', 0.5],
+    ['1Gi', 2 ** 30],
+    ['1e3', 1000],
+    ['1E', 1e18],
+    ['.5', 0.5],
+    ['1.5Gi', 1.5 * 2 ** 30],
+    ['5x', null],
+    ['', null],
+    ['1 Gi', null],
+  ])('quantity %s', (q, v) => {
+    expect(quantityValue(q)).toBe(v);
+  });
+  it.each([
+    ['::', true],
+    ['::1', true],
+    ['fe80::1', true],
+    ['1:2:3:4:5:6:7:8', true],
+    ['1:2:3:4:5:6:7', false],
+    ['::ffff:1.2.3.4', true],
+    ['1::2::3', false],
+    ['g::', false],
+    [':::', false],
+  ])('IPv6 %s: %s', (ip, ok) => {
+    expect(isIPv6(ip)).toBe(ok);
+  });
+});

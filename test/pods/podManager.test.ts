@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest';
+import type { Pod } from '../../src/machines/k8s.ts';
+import { type Book, emptyBook, type Out, sourcesReady, step } from '../../src/machines/pods/manager/records.ts';
+import type { PodManagerEvent, WorkerPhase } from '../../src/machines/protocol.ts';
+
+function pod(name: string, uid: string, image = 'a'): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default', uid },
+    spec: { containers: [{ name: 'c', image }], restartPolicy: 'Always' },
+    status: { phase: 'Pending' },
+  };
+}
+const now = { atMs: 1000, by: 'test' };
+
+class Bench {
+  book: Book;
+  out: Out[] = [];
+  constructor(sources: ('file' | 'http')[] = ['file']) {
+    this.book = emptyBook(sources);
+  }
+  send(event: PodManagerEvent): Out[] {
+    const next = step(this.book, event, now);
+    this.book = next.book;
+    this.out = next.out;
+    return next.out;
+  }
+  op(op: 'ADD' | 'UPDATE' | 'REMOVE', pods: Pod[], more: { source?: 'file' | 'http'; complete?: string[] } = {}): Out[] {
+    const source = more.source ?? 'file';
+    // As the mux has it: its first word of a source says so.
+    const first = this.book.seen.has(source) ? {} : { first: true };
+    return this.send({ type: 'pods.op', op, source, pods, ...first, ...(more.complete ? { complete: more.complete } : {}) });
+  }
+  phase(uid: string, phase: WorkerPhase): Out[] {
+    const life = this.book.records.get(uid)?.life ?? 0;
+    return this.send({
+      type: 'worker.state',
+      uid,
+      incarnation: life,
+      state: { phase, state: phase, reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
+    });
+  }
+  workerEvents(): string[] {
+    return this.out.flatMap((o) =>
+      o.to === 'worker' ? [`${o.event.type}${o.event.type === 'pod.update' ? `:${o.event.kind}` : ''} ${o.event.uid}`] : [],
+    );
+  }
+}
+
+describe('the pod manager', () => {
+  it('takes no word of a source before its first one: what an earlier mux left in the mailbox names a part of the pods only', () => {
+    const b = new Bench();
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1', 'u2'] });
+    expect(b.out).toEqual([]);
+    expect(b.book.records.size).toBe(0);
+    expect(sourcesReady(b.book)).toBe(false);
+  });
+
+  it('starts a worker for a new pod', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    expect(b.workerEvents()).toEqual(['pod.update:create u1']);
+  });
+
+  it('trap 2: holds an edited static pod back until its predecessor of the same name has finished', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    expect(b.workerEvents()).toEqual(['pod.kill u1']);
+    b.op('ADD', [pod('web', 'u2', 'b')]);
+    expect(b.workerEvents()).toEqual([]);
+    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    b.phase('u1', 'terminating');
+    expect(b.workerEvents()).toEqual([]);
+    b.phase('u1', 'finished');
+    expect(b.workerEvents()).toEqual(['pod.update:create u2']);
+    expect(b.book.records.has('u1')).toBe(false);
+  });
+
+  it('gives the slot of a name to the newest of several edits made while the first pod is still stopping', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    b.op('ADD', [pod('web', 'u2')]);
+    b.op('REMOVE', [pod('web', 'u2')]);
+    b.op('ADD', [pod('web', 'u3')]);
+    b.phase('u1', 'finished');
+    expect(b.workerEvents()).toEqual(['pod.update:create u3']);
+    expect([...b.book.records.keys()]).toEqual(['u3']);
+  });
+
+  it('trap 58: a pinned UID that is removed and added again while stopping starts anew when it has finished', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'pinned')]);
+    b.op('REMOVE', [pod('web', 'pinned')]);
+    b.op('ADD', [pod('web', 'pinned', 'b')]);
+    expect(b.workerEvents()).toEqual([]);
+    b.phase('pinned', 'finished');
+    expect(b.workerEvents()).toEqual(['pod.update:create pinned']);
+    expect(b.book.records.get('pinned')).toMatchObject({ life: 2, removed: false });
+  });
+
+  it('trap 6: notes a removal but stops nothing before every source has delivered', () => {
+    const b = new Bench(['file', 'http']);
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    expect(b.workerEvents()).toEqual([]);
+    expect(sourcesReady(b.book)).toBe(false);
+    b.op('ADD', [], { source: 'http' });
+    expect(b.workerEvents()).toEqual(['pod.kill u1']);
+    expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
+  });
+
+  it('trap 5: an empty first SET makes the source ready', () => {
+    const b = new Bench();
+    expect(sourcesReady(b.book)).toBe(false);
+    b.op('ADD', []);
+    expect(sourcesReady(b.book)).toBe(true);
+  });
+
+  it('stops a pod that a restarted mux no longer names in its complete set', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('a', 'ua'), pod('b', 'ub')]);
+    b.op('ADD', [pod('a', 'ua')], { complete: ['ua'] });
+    expect(b.workerEvents()).toEqual(['pod.update:create ua', 'pod.kill ub']);
+  });
+
+  it('hands over again what is being wound down when a restarted mux begins anew: the workers may have gone too', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('a', 'ua')]);
+    b.op('REMOVE', [pod('a', 'ua')]);
+    b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] } });
+    b.op('ADD', []);
+    expect(b.workerEvents()).toEqual([]);
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], complete: [], first: true });
+    expect(b.workerEvents()).toEqual(['pod.update:create ua', 'pod.update:create ghost']);
+  });
+
+  it('winds down a pod that only the runtime knows, and forgets it when done', () => {
+    const b = new Bench();
+    b.op('ADD', []);
+    b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] } });
+    expect(b.workerEvents()).toEqual(['pod.update:create ghost']);
+    expect(b.book.records.get('ghost')).toMatchObject({ source: 'runtime', removed: true });
+    b.phase('ghost', 'finished');
+    expect(b.book.records.has('ghost')).toBe(false);
+  });
+
+  it('ignores what a worker of an earlier life says', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.send({
+      type: 'worker.state',
+      uid: 'u1',
+      incarnation: 99,
+      state: { phase: 'finished', state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
+    });
+    expect(b.book.records.get('u1')?.worker).toBeNull();
+  });
+
+  it('keeps a refused pod listed without a worker, and lets it go when its manifest goes', () => {
+    const b = new Bench();
+    b.send({ type: 'pods.rejected', pod: pod('web', 'u1'), source: 'file', reason: 'UnsupportedField', message: 'spec.volumes' });
+    expect(b.workerEvents()).toEqual([]);
+    expect(b.book.records.get('u1')?.rejected).toBe(true);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    expect(b.book.records.has('u1')).toBe(false);
+    expect(b.out).toContainEqual({ to: 'forget', uid: 'u1' });
+  });
+
+  it('fails a running pod whose update asks for what the node cannot honour', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.send({ type: 'pods.rejected', pod: pod('web', 'u1'), source: 'file', reason: 'UnsupportedField', message: 'spec.volumes' });
+    expect(b.out[0]).toMatchObject({ to: 'worker', event: { type: 'pod.kill', status: { reason: 'UnsupportedField' } } });
+  });
+});

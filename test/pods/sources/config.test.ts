@@ -1,0 +1,141 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { configSpec } from '../../../src/actors/pods/config/config.ts';
+import type { Pod } from '../../../src/machines/k8s.ts';
+import type { ConfigEvent, PodsView, SourceError } from '../../../src/machines/protocol.ts';
+import { pod } from '../../machines/sources/pods.ts';
+import { events, ops, type Running, run } from './harness.ts';
+
+let r: Running | null = null;
+afterEach(() => {
+  r?.stop();
+  r = null;
+});
+function start(): Running {
+  r = run(configSpec({ sources: ['file', 'http'], listingWaitMs: 0 }));
+  return r;
+}
+const set = (pods: Pod[], errors: SourceError[] = [], what = 'manifest /m/web.yaml changed'): ConfigEvent => ({
+  type: 'source.set',
+  source: 'file',
+  pods,
+  errors,
+  causes: [{ atMs: 1, by: 'node/pods/sources/file', what }],
+});
+const order = (s: Running) =>
+  s.sent.map((x) => (x.event.type === 'pods.op' ? (ops(s)[ops(s).indexOf(x.event as never)]?.op ?? '') : x.event.type));
+
+describe('the mux actor', () => {
+  it('waits for every configured source, and says so', () => {
+    const s = start();
+    expect(s.state()).toBe('"waiting"');
+    s.ref.send(set([]));
+    expect(s.state()).toBe('"waiting"');
+    s.ref.send({ ...set([]), source: 'http' });
+    expect(s.state()).toBe('"complete"');
+    expect(ops(s).map((o) => [o.op, o.source, o.pods.length])).toEqual([
+      ['ADD', 'file', 0],
+      ['ADD', 'http', 0],
+    ]);
+  });
+
+  it('sends operations to admission in their order, with the causes of the source', () => {
+    const s = start();
+    s.ref.send(set([pod('web')]));
+    s.ref.send(set([pod('web', {}, { image: 'new:1' })]));
+    expect(ops(s).map((o) => o.op)).toEqual(['ADD', 'REMOVE', 'ADD']);
+    expect(s.sent.every((x) => x.to === 'node/pods/admission')).toBe(true);
+    expect(ops(s)[1]?.causes?.map((c) => c.what)).toEqual(['manifest /m/web.yaml changed', 'source file: REMOVE of 1 pod']);
+  });
+
+  it('does not count a report of errors as a set, and publishes it', () => {
+    const s = start();
+    s.ref.send({ type: 'source.errors', source: 'file', errors: [{ where: '/m', message: 'EIO' }] });
+    expect(ops(s)).toEqual([]);
+    expect(s.views.get('sourceErrors')).toEqual(new Map([['file', [{ where: '/m', message: 'EIO' }]]]));
+    expect(events(s).map((e) => [e.type, e.reason, e.message])).toEqual([['Warning', 'FailedValidation', '/m: EIO']]);
+  });
+
+  it('keeps the pods over a report of errors', () => {
+    const s = start();
+    s.ref.send(set([pod('web')]));
+    s.ref.send({ type: 'source.errors', source: 'file', errors: [{ where: '/m', message: 'EIO' }] });
+    s.ref.send(set([pod('web')]));
+    expect(ops(s).map((o) => o.op)).toEqual(['ADD']);
+  });
+
+  it('announces an unusable manifest once, and its removal before it happens', () => {
+    const s = start();
+    const web = pod('web');
+    s.ref.send(set([web]));
+    const error = { where: '/m/web.yaml', message: 'line 3, column 1: bad', fullName: 'web-node1_default' };
+    s.ref.send(set([web], [error]));
+    s.ref.send(set([web], [error]));
+    s.ref.send(set([], [error]));
+    expect(order(s)).toEqual(['ADD', 'event.record', 'event.record', 'REMOVE']);
+    const [bad, removal] = events(s);
+    expect(bad).toMatchObject({
+      type: 'Warning',
+      reason: 'FailedValidation',
+      pod: { uid: web.metadata.uid },
+      message: '/m/web.yaml: line 3, column 1: bad',
+    });
+    expect(removal?.message).toMatch(/^\/m\/web.yaml stayed unusable \(line 3, column 1: bad\), so its pod default\/web-node1 is removed$/);
+    expect(ops(s)[1]?.causes?.some((c) => c.what.includes('stayed unusable'))).toBe(true);
+  });
+
+  it('rejects a second pod of one name with FailedValidation, said once', () => {
+    const s = start();
+    const twin = { ...pod('web'), metadata: { ...pod('web').metadata, uid: 'twin' } };
+    s.ref.send(set([pod('web'), twin]));
+    s.ref.send(set([pod('web'), twin]));
+    expect(events(s).map((e) => [e.reason, e.pod?.uid])).toEqual([['FailedValidation', 'twin']]);
+    expect(ops(s).map((o) => o.pods.length)).toEqual([1]);
+  });
+
+  it('after its own restart adds everything again and removes what only the pod manager still has', () => {
+    const s = start();
+    const gone = pod('gone');
+    const record = (p: Pod, over = {}) => ({
+      pod: p,
+      source: 'file' as const,
+      removed: false,
+      rejected: false,
+      seenAtMs: 0,
+      worker: null,
+      ...over,
+    });
+    const view: PodsView = {
+      sourcesReady: true,
+      records: new Map([
+        ['a', record(pod('web'))],
+        ['b', record(gone)],
+        ['c', record(pod('left'), { removed: true })],
+        ['d', record(pod('other'), { source: 'http' })],
+      ]),
+    };
+    s.views.set('pods', view);
+    s.ref.send(set([pod('web')]));
+    expect(ops(s).map((o) => [o.op, ...o.pods.map((p) => p.metadata.name)])).toEqual([
+      ['REMOVE', 'gone-node1'],
+      ['ADD', 'web-node1'],
+    ]);
+  });
+});
+
+describe('the mailbox of the mux', () => {
+  const { key, coalesce } = configSpec({ sources: ['file'], listingWaitMs: 0 }).mailbox ?? {};
+  const failed: ConfigEvent = { type: 'source.errors', source: 'file', errors: [{ where: 'x', message: 'later' }] };
+
+  it('holds one item per source', () => {
+    expect([key?.(set([])), key?.(failed), key?.({ ...set([]), source: 'http' })]).toEqual(['file', 'file', 'http']);
+  });
+  it('lets the newest set win and joins causes', () => {
+    const merged = coalesce?.(set([pod('a')], [], 'first'), set([pod('b')], [], 'second'));
+    expect(merged?.type === 'source.set' && merged.pods[0]?.metadata.name).toBe('b-node1');
+    expect(merged?.causes?.map((c) => c.what)).toEqual(['first', 'second']);
+  });
+  it('never loses a set behind a report of errors', () => {
+    expect(coalesce?.(set([pod('a')]), failed)).toMatchObject({ type: 'source.set', pods: [{}], errors: failed.errors });
+    expect(coalesce?.(failed, set([pod('a')]))).toMatchObject({ type: 'source.set', errors: [] });
+  });
+});

@@ -1,0 +1,135 @@
+/** The real ports that sources stand on. */
+import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { FsEvent } from '../../../src/actors/kernel/ports.ts';
+import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
+import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
+import { createHost, hostAddresses } from '../../../src/boot/dependencies/host.ts';
+import { watchDirectory } from '../../../src/boot/dependencies/sys.ts';
+import { tempDir } from './harness.ts';
+
+let t: Awaited<ReturnType<typeof tempDir>>;
+beforeEach(async () => {
+  t = await tempDir();
+});
+afterEach(() => t.remove());
+
+async function eventually(condition: () => boolean): Promise<void> {
+  const deadline = performance.now() + 3_000;
+  while (!condition()) {
+    if (performance.now() > deadline) throw new Error(`never: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+describe('HostFs', () => {
+  const fs = createHostFs();
+
+  it('reads a file whole up to the limit, and fails with EFBIG one byte over it', async () => {
+    await writeFile(t.file('a'), 'x'.repeat(100));
+    expect((await fs.readFile(t.file('a'), { bytesMax: 100 })).byteLength).toBe(100);
+    await expect(fs.readFile(t.file('a'), { bytesMax: 99 })).rejects.toMatchObject({ code: 'EFBIG' });
+  });
+  it('reads files whose size stat does not tell', async () => {
+    expect((await fs.readFile('/proc/self/status', { bytesMax: 1 << 20 })).byteLength).toBeGreaterThan(100);
+    await expect(fs.readFile('/proc/self/status', { bytesMax: 10 })).rejects.toMatchObject({ code: 'EFBIG' });
+  });
+  it('reads the tail', async () => {
+    await writeFile(t.file('a'), 'hello world');
+    expect(Buffer.from(await fs.readTail(t.file('a'), 5)).toString()).toBe('world');
+    expect(Buffer.from(await fs.readTail(t.file('a'), 500)).toString()).toBe('hello world');
+  });
+  it('writes with the mode asked for, synced, and exclusively', async () => {
+    await fs.writeFile(t.file('a'), 'one', { mode: 0o666, fsync: true });
+    expect((await stat(t.file('a'))).mode & 0o777).toBe(0o666);
+    await fs.writeFile(t.file('a'), '2');
+    expect(await readFile(t.file('a'), 'utf8')).toBe('2');
+    await expect(fs.writeFile(t.file('a'), 'x', { exclusive: true })).rejects.toMatchObject({ code: 'EEXIST' });
+    await fs.fsyncDir(t.dir);
+  });
+  it('lists sorted by code unit and tells kinds apart', async () => {
+    await Promise.all(['b', 'B', 'a'].map((n) => writeFile(t.file(n), '')));
+    await fs.symlink('nowhere', t.file('c'));
+    expect(await fs.readdir(t.dir)).toEqual(['B', 'a', 'b', 'c']);
+    expect((await fs.lstat(t.file('c'))).kind).toBe('symlink');
+    expect((await fs.stat(t.dir)).kind).toBe('dir');
+    await expect(fs.stat(t.file('c'))).rejects.toMatchObject({ code: 'ENOENT' });
+    expect((await fs.stat('/dev/null')).kind).toBe('other');
+  });
+});
+
+describe('watching a directory', () => {
+  it('reports what appears, changes and vanishes', async () => {
+    const seen: FsEvent[] = [];
+    using _watch = watchDirectory(
+      t.dir,
+      (e) => void seen.push(e),
+      () => {},
+    );
+    const has = (kind: FsEvent['kind'], name: string) => seen.some((e) => e.kind === kind && e.name === name);
+    await writeFile(t.file('a'), 'x');
+    await eventually(() => has('create', 'a') && has('modify', 'a'));
+    await rename(t.file('a'), t.file('b'));
+    await eventually(() => has('delete', 'a') && has('create', 'b'));
+  });
+  it('ends when the directory goes away, once', async () => {
+    await mkdir(t.file('d'));
+    const ends: Error[] = [];
+    using _watch = watchDirectory(
+      t.file('d'),
+      () => {},
+      (e) => void ends.push(e),
+    );
+    await rm(t.file('d'), { recursive: true });
+    await eventually(() => ends.length > 0);
+    expect(ends.map((e) => 'code' in e && e.code)).toEqual(['ENOENT']);
+  });
+  it('fails at once for what is not there or no directory', async () => {
+    const open = (path: string) => () =>
+      watchDirectory(
+        path,
+        () => {},
+        () => {},
+      );
+    expect(open(t.file('nope'))).toThrow(expect.objectContaining({ code: 'ENOENT' }));
+    await writeFile(t.file('f'), '');
+    expect(open(t.file('f'))).toThrow(expect.objectContaining({ code: 'ENOTDIR' }));
+  });
+});
+
+describe('Clock, Entropy and Host', () => {
+  it('does not fire a timer beyond 24.8 days at once', async () => {
+    const clock = createClock();
+    let fired = false;
+    const id = clock.setTimeout(() => {
+      fired = true;
+    }, 2 ** 32);
+    await new Promise((resolve) => clock.setTimeout(() => resolve(null), 5));
+    clock.clearTimeout(id);
+    expect(fired).toBe(false);
+  });
+  it('hashes as md5sum and sha256sum do', () => {
+    expect(createEntropy().md5Hex('')).toBe('d41d8cd98f00b204e9800998ecf8427e');
+    expect(createEntropy().sha256Hex('')).toMatch(/^e3b0c442/);
+    expect(createEntropy().bytes(16)).toHaveLength(16);
+  });
+  it('gives one address per family, IPv4 first, never loopback or link-local', () => {
+    const at = (address: string, family: 'IPv4' | 'IPv6', internal = false) =>
+      ({ address, family, internal, netmask: '', mac: '', cidr: null, scopeid: 0 }) as never;
+    expect(
+      hostAddresses({
+        lo: [at('127.0.0.1', 'IPv4', true)],
+        eth0: [at('fe80::1', 'IPv6'), at('fd00::1', 'IPv6'), at('10.0.0.2', 'IPv4'), at('10.0.0.3', 'IPv4')],
+      }),
+    ).toEqual([
+      { ip: '10.0.0.2', family: 4 },
+      { ip: 'fd00::1', family: 6 },
+    ]);
+  });
+  it('knows this machine', () => {
+    const host = createHost();
+    expect(host.hostname()).not.toBe('');
+    expect(host.capacity().memoryBytes).toBeGreaterThan(0);
+    expect(host.rssBytes()).toBeGreaterThan(0);
+  });
+});

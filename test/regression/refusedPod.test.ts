@@ -1,0 +1,91 @@
+/** Pods that admission refused: what is left of them in the runtime, and what happens when their manifest is put right. */
+import { expect, it } from 'vitest';
+import { pod, virtualNode } from '../integration/virtualNode.ts';
+
+const good = { uid: 'pinned-1', life: 'term=3s' };
+const bad = { ...good, spec: { volumes: [{ name: 'v', emptyDir: {} }] } };
+
+it('runs when its manifest with a pinned UID is put right', async () => {
+  await using h = await virtualNode();
+  h.write('web', pod('web', bad));
+  await h.until('it was refused', () => h.phase('web') === 'Failed');
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.phase('web') === 'Running' && h.running('web').length === 1, 30_000);
+  expect(h.record('web')).toMatchObject({ rejected: false });
+  expect(h.status('web')?.status.reason).toBeUndefined();
+});
+
+it('runs again when an update was refused, stopped it, and is put right', async () => {
+  await using h = await virtualNode();
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.phase('web') === 'Running');
+  h.write('web', pod('web', bad));
+  await h.until('it failed', () => h.phase('web') === 'Failed' && h.running('web').length === 0);
+  await h.advance(10_000);
+  h.write('web', pod('web', good));
+  await h.until('it runs again', () => h.phase('web') === 'Running' && h.running('web').length === 1, 30_000);
+});
+
+it('runs again when the update is put right while the pod is still being stopped for it', async () => {
+  await using h = await virtualNode();
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.phase('web') === 'Running');
+  const [old] = h.running('web');
+  h.write('web', pod('web', bad));
+  await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
+  h.write('web', pod('web', good));
+  await h.until('another runs', () => h.running('web').some((c) => c.id !== old?.id) && h.phase('web') === 'Running', 60_000);
+  expect(h.violations).toEqual([]);
+});
+
+it('is stopped in the runtime when the node refuses at its start what ran before', async () => {
+  await using h = await virtualNode();
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.running('web').length === 1);
+  await h.crash();
+  h.write('web', pod('web', bad));
+  await h.boot();
+  await h.until('nothing of it runs', () => h.running('web').length === 0, 30_000);
+  expect(h.record('web')).toMatchObject({ rejected: true });
+  expect(h.phase('web')).toBe('Failed');
+  expect(h.status('web')?.status.reason).toBe('UnsupportedField');
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.phase('web') === 'Running' && h.running('web').length === 1, 60_000);
+  h.remove('web');
+  await h.until('all is gone', () => h.record('web') === undefined && h.runtime.dump().sandboxes.length === 0, 180_000);
+});
+
+it('is refused also when its pinned UID went and came back while it was being stopped', async () => {
+  await using h = await virtualNode();
+  h.write('web', pod('web', good));
+  await h.until('it runs', () => h.phase('web') === 'Running');
+  h.remove('web');
+  await h.until('it is being stopped', () => h.state(h.workerPath('web')) === 'terminating.stopping');
+  h.write('web', pod('web', bad));
+  await h.until('it was refused', () => h.record('web')?.rejected === true && h.phase('web') === 'Failed', 30_000);
+  expect(h.status('web')?.status.reason).toBe('UnsupportedField');
+  await h.advance(60_000);
+  expect(h.running('web')).toEqual([]);
+});
+
+it('is judged as it is now, not as it was, when it had to wait for the first listing', async () => {
+  await using h = await virtualNode({
+    config: { maxPods: 1 },
+    before: (n) => {
+      n.faults.away = true;
+      n.write('a', pod('a', { uid: 'pinned-a' }));
+      n.write('b', pod('b', { uid: 'pinned-b' }));
+    },
+  });
+  await h.until('b waits', () => h.actor('node/pods/admission')?.reason === 'WaitingForListing');
+  h.write('b', pod('b', { uid: 'pinned-b', container: { image: 'busybox:2' } }));
+  await h.advance(1_000);
+  h.kill('node/pods/config');
+  await h.advance(1_000);
+  h.faults.away = false;
+  await h.until('a runs, b is refused', () => h.phase('a') === 'Running' && h.record('b')?.rejected === true, 60_000);
+  expect(h.status('b')?.status.reason).toBe('OutOfpods');
+  expect(h.record('b')?.pod.spec.containers[0]?.image).toBe('busybox:2');
+  await h.advance(60_000);
+  expect(h.running().map((c) => c.podUid)).toEqual(['pinned-a']);
+});

@@ -1,0 +1,201 @@
+/** The CRI link: does it find, watch and lose the runtime; does it fence what changes a pod. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { CriError } from '../../src/actors/kernel/ports.ts';
+import { criCall, criClient } from '../../src/actors/runtime/client.ts';
+import type { ReplyTo } from '../../src/machines/address.ts';
+import { addr, type CriEvent, type CriResult, view } from '../../src/machines/protocol.ts';
+import { type FakeCri, fail, fakeCri, healthy } from './fakeCri.ts';
+import { type World, world } from './world.ts';
+
+let w: World;
+afterEach(async () => {
+  await w.stop();
+});
+const link = () => w.tree.registry.read(view.cri)?.value;
+const client = () => criClient(w.tree.registry);
+const stopOf = (id: string) => criCall('StopContainer', { containerId: id, timeout: 5 });
+
+describe('the CRI link', () => {
+  it('asks for the version and the status, then for the status every five seconds', async () => {
+    w = await world({ only: ['cri'] });
+    expect(w.cri.calls.map((c) => c.method)).toEqual(['Version', 'Status']);
+    expect(link()).toMatchObject({ state: 'ready', runtimeName: 'fake', runtimeReady: true, networkReady: true });
+    await w.ports.advance(10_000);
+    expect(w.cri.of('Status')).toHaveLength(3);
+  });
+
+  it('is lost with the error as its reason, dials again with growing waits, and comes back by itself', async () => {
+    const cri = fakeCri();
+    cri.answer('Version', () => fail(14, 'connect ENOENT /run/x.sock'));
+    w = await world({ cri, only: ['cri'] });
+    expect(link()).toMatchObject({ state: 'lost', runtimeReady: false });
+    expect(link()?.reason).toContain('connect ENOENT /run/x.sock');
+    await w.ports.advance(200 + 400 + 800);
+    expect(cri.of('Version')).toHaveLength(4);
+    healthy(cri);
+    await w.ports.advance(1600);
+    expect(link()).toMatchObject({ state: 'ready' });
+  });
+
+  it('is lost when a status poll is not answered, and stays usable for calls', async () => {
+    w = await world({ only: ['cri'] });
+    w.cri.answer('Status', () => fail(4, 'Deadline exceeded'));
+    await w.ports.advance(5000);
+    expect(link()?.state).toBe('lost');
+    w.cri.answer('ListContainers', () => ({ containers: [] }));
+    const answer = client().read('ListContainers', {});
+    await w.ports.settle();
+    await expect(answer).resolves.toEqual({ containers: [] });
+  });
+
+  it('shows a runtime that says it is not ready, with its words', async () => {
+    const cri = healthy(fakeCri());
+    cri.answer('Status', () => ({
+      status: {
+        conditions: [
+          { type: 'RuntimeReady', status: true, reason: '', message: '' },
+          { type: 'NetworkReady', status: false, reason: 'NoCni', message: 'no config' },
+        ],
+      },
+      info: {},
+    }));
+    w = await world({ cri, only: ['cri'] });
+    expect(link()).toMatchObject({ state: 'ready', networkReady: false, networkReason: 'NoCni: no config' });
+  });
+
+  it('looks at once when a call finds the connection gone', async () => {
+    w = await world({ only: ['cri'] });
+    w.cri.answer('ListContainers', () => fail(14, 'No connection established'));
+    w.cri.answer('Status', () => fail(14, 'No connection established'));
+    const answer = client().read('ListContainers', {});
+    answer.catch(() => {});
+    await w.ports.settle();
+    await expect(answer).rejects.toBeInstanceOf(CriError);
+    expect(link()?.state).toBe('lost');
+  });
+
+  it('runs reads at once, and acts of one pod one after the other', async () => {
+    w = await world({ only: ['cri'] });
+    const first = client().act('u', 1, [stopOf('a'), stopOf('b')]);
+    const second = client().act('u', 1, [stopOf('c')]);
+    const other = client().act('v', 1, [stopOf('d')]);
+    await w.ports.settle();
+    const ids = () => w.cri.of('StopContainer').map((c) => (c.request as { containerId: string }).containerId);
+    expect(ids()).toEqual(['a', 'b', 'd']);
+    const [a, b, d] = w.cri.of('StopContainer');
+    expect(a?.timeoutMs).toBe(125_000);
+    a?.resolve({});
+    await w.ports.settle();
+    expect(ids()).toEqual(['a', 'b', 'd']);
+    b?.reject({ code: 2, details: 'busy' });
+    await w.ports.settle();
+    expect(ids()).toEqual(['a', 'b', 'd', 'c']);
+    expect((await first).map((r) => r.ok)).toEqual([true, false]);
+    w.cri.of('StopContainer')[3]?.resolve({});
+    d?.resolve({});
+    await w.ports.settle();
+    expect(await second).toEqual([{ ok: true, value: {} }]);
+    expect((await other)[0]?.ok).toBe(true);
+  });
+
+  it('holds a fence until the cancelled act of the predecessor has really ended', async () => {
+    w = await world({ only: ['cri'] });
+    const abort = new AbortController();
+    const act = client().act('u', 1, [stopOf('a')], { signal: abort.signal });
+    await w.ports.settle();
+    let fenced: number | undefined;
+    void client()
+      .fence('u', 2)
+      .then((f) => {
+        fenced = f.monoMs;
+      });
+    await w.ports.advance(1000);
+    expect(fenced).toBeUndefined();
+    abort.abort();
+    await w.ports.settle();
+    expect(w.cri.of('StopContainer')[0]?.signal.aborted).toBe(true);
+    expect(fenced).toBe(w.ports.clock.monoMs());
+    const [result] = await act;
+    expect(result).toMatchObject({ ok: false, error: { code: 1, outcome: 'unknown' } });
+  });
+
+  it('refuses an act of an older incarnation, as surely not done', async () => {
+    w = await world({ only: ['cri'] });
+    const fence = client().fence('u', 2);
+    await w.ports.settle();
+    await fence;
+    const late = client().act('u', 1, [stopOf('a')]);
+    await w.ports.settle();
+    expect(await late).toMatchObject([{ ok: false, error: { outcome: 'failed', code: 10 } }]);
+    expect(w.cri.of('StopContainer')).toHaveLength(0);
+  });
+
+  it('takes "not found" on stop and remove for done, and on anything else for an error', async () => {
+    w = await world({ only: ['cri'] });
+    w.cri.answer('RemoveContainer', () => fail(5, 'not found'));
+    w.cri.answer('StartContainer', () => fail(5, 'not found'));
+    const removed = client().act('u', 1, [criCall('RemoveContainer', { containerId: 'a' })]);
+    const started = client().act('u', 1, [criCall('StartContainer', { containerId: 'a' })]);
+    await w.ports.settle();
+    expect(await removed).toEqual([{ ok: true, value: {} }]);
+    expect(await started).toMatchObject([{ ok: false, error: { code: 5 } }]);
+  });
+
+  it('refuses to change a pod without knowing which', async () => {
+    w = await world({ only: ['cri'] });
+    const answer = w.tree.registry.ask(
+      addr.cri,
+      (replyTo: ReplyTo<readonly CriResult[]>): CriEvent => ({
+        type: 'cri.call',
+        calls: [{ method: 'StopContainer', request: {}, timeoutMs: 1 }],
+        replyTo,
+      }),
+      { timeoutMs: 1000 },
+    );
+    await w.ports.settle();
+    expect(await answer).toMatchObject({ kind: 'refused' });
+  });
+
+  it('when it is killed cancels its calls, tells the askers that the outcome is unknown, and comes back ready', async () => {
+    w = await world({ only: ['cri'] });
+    const act = client().act('u', 1, [stopOf('a')]);
+    await w.ports.settle();
+    expect(w.tree.kill('node/runtime/cri', 'test')).toBe(true);
+    await w.ports.settle();
+    expect(await act).toMatchObject([{ ok: false, error: { outcome: 'unknown' } }]);
+    expect(w.cri.of('StopContainer')[0]?.signal.aborted).toBe(true);
+    await w.ports.advance(1000);
+    expect(w.cri.of('Version')).toHaveLength(2);
+    expect(link()?.state).toBe('ready');
+  });
+
+  it.each([
+    ['connecting', (cri: FakeCri) => cri.answer('Version', 'hang')],
+    ['lost', (cri: FakeCri) => cri.answer('Version', () => fail(14, 'gone'))],
+    ['ready.polling', (cri: FakeCri) => cri.answer('Status', 'hang')],
+  ])('killed while it is %s is ready again once the runtime is', async (state, arrange) => {
+    const cri = healthy(fakeCri());
+    if (state !== 'ready.polling') arrange(cri);
+    w = await world({ cri, only: ['cri'] });
+    if (state === 'ready.polling') arrange(cri);
+    await w.ports.advance(5000);
+    if (state === 'lost') await w.ports.settle();
+    expect(JSON.stringify(w.tree.state())).toContain(`"state":"${state}"`);
+    expect(w.tree.kill('node/runtime/cri', 'test')).toBe(true);
+    healthy(cri);
+    await w.ports.advance(2000);
+    expect(link()).toMatchObject({ state: 'ready', runtimeName: 'fake' });
+  });
+
+  it('counts operations by the names of the kubelet', async () => {
+    w = await world({ only: ['cri'] });
+    w.cri.answer('ListContainers', () => fail(2, 'no'));
+    client()
+      .read('ListContainers', {})
+      .catch(() => {});
+    await w.ports.settle();
+    const text = await w.ports.metrics.render();
+    expect(text).toContain('kubelet_runtime_operations_total{operation_type="version"} 1');
+    expect(text).toContain('kubelet_runtime_operations_errors_total{operation_type="list_containers"} 1');
+  });
+});

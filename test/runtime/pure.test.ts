@@ -1,0 +1,327 @@
+/** Pure decisions of the container side. */
+import { describe, expect, it } from 'vitest';
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/cri.ts';
+import { linkBackoffMs, readStatus } from '../../src/machines/runtime/criLink.ts';
+import { deadlineMs } from '../../src/machines/runtime/deadlines.ts';
+import { type FencedJob, Fences } from '../../src/machines/runtime/fence.ts';
+import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/hintTrust.ts';
+import { ImageBackoffs, remainingMs } from '../../src/machines/runtime/imageBackoff.ts';
+import { decideImage, imageFailures, pullDuration } from '../../src/machines/runtime/imagePolicy.ts';
+import { parseImageRef, withDefaultTag } from '../../src/machines/runtime/imageRef.ts';
+import { diffListing, diffPod, groupByPod, tells } from '../../src/machines/runtime/pleg.ts';
+import { TokenBucket } from '../../src/machines/runtime/tokenBucket.ts';
+
+describe('deadlines', () => {
+  const timeout = 120_000;
+  it('follow the table: twice for a sandbox, grace on top for a stop, none for a pull', () => {
+    expect(deadlineMs('RunPodSandbox', {}, timeout)).toBe(240_000);
+    expect(deadlineMs('StopContainer', { containerId: 'c', timeout: 300 }, timeout)).toBe(420_000);
+    expect(deadlineMs('StopContainer', { containerId: 'c', timeout: '30' }, timeout)).toBe(150_000);
+    expect(deadlineMs('PullImage', {}, timeout)).toBeNull();
+    expect(deadlineMs('ListContainers', {}, timeout)).toBe(120_000);
+  });
+  it('leave an exec without a limit of its own without a deadline', () => {
+    expect(deadlineMs('ExecSync', { timeout: 0 }, timeout)).toBeNull();
+    expect(deadlineMs('ExecSync', { timeout: 5 }, timeout)).toBe(125_000);
+  });
+});
+
+describe('the link', () => {
+  it('backs off 0.2 s, doubled, at most 1 s', () => {
+    expect([0, 1, 2, 3, 99].map(linkBackoffMs)).toEqual([200, 400, 800, 1000, 1000]);
+  });
+  it('takes a missing condition for a false one and says which', () => {
+    const reading = readStatus({ status: { conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }] }, info: {} }, 5);
+    expect(reading).toMatchObject({
+      runtimeReady: true,
+      networkReady: false,
+      networkReason: 'the runtime reports no NetworkReady condition',
+    });
+  });
+});
+
+describe('fences', () => {
+  const job = (uid: string, incarnation: number | null, name = ''): FencedJob & { name: string } => ({ uid, incarnation, name });
+
+  it('run one act per pod at a time and the others in order', () => {
+    const fences = new Fences<ReturnType<typeof job>>();
+    const [a, b, c, other] = [job('u', 1, 'a'), job('u', 1, 'b'), job('u', 1, 'c'), job('v', 1)];
+    expect(fences.submit(a).start).toEqual([a]);
+    expect(fences.submit(b).start).toEqual([]);
+    expect(fences.submit(c).start).toEqual([]);
+    expect(fences.submit(other).start).toEqual([other]);
+    expect(fences.settled(a)).toEqual([b]);
+    expect(fences.settled(a)).toEqual([]);
+    expect(fences.settled(b)).toEqual([c]);
+    expect(fences.settled(c)).toEqual([]);
+    expect(fences.running()).toBe(1);
+  });
+  it('refuse an older incarnation, queued or new, but let its running act end first', () => {
+    const fences = new Fences<ReturnType<typeof job>>();
+    const [running, queued, newer, late] = [job('u', 1), job('u', 1), job('u', 2), job('u', 1)];
+    fences.submit(running);
+    fences.submit(queued);
+    const step = fences.submit(newer);
+    expect(step.start).toEqual([]);
+    expect(step.refuse.map((r) => r.job)).toEqual([queued]);
+    expect(fences.submit(late).refuse.map((r) => r.job)).toEqual([late]);
+    expect(fences.settled(running)).toEqual([newer]);
+  });
+  it('let an act of no incarnation wait its turn without superseding anybody', () => {
+    const fences = new Fences<ReturnType<typeof job>>();
+    const [worker, gc, worker2] = [job('u', 3), job('u', null), job('u', 3)];
+    fences.submit(worker);
+    expect(fences.submit(gc)).toEqual({ start: [], refuse: [] });
+    expect(fences.submit(worker2)).toEqual({ start: [], refuse: [] });
+    expect(fences.settled(worker)).toEqual([gc]);
+  });
+  it('forget a queued act whose asker gave up, and leave no lane behind', () => {
+    const fences = new Fences<ReturnType<typeof job>>();
+    const [a, b] = [job('u', 1), job('u', 1)];
+    fences.submit(a);
+    fences.submit(b);
+    expect(fences.withdraw(b)).toBe(true);
+    expect(fences.withdraw(a)).toBe(false);
+    expect(fences.settled(a)).toEqual([]);
+    expect([fences.running(), fences.queued()]).toEqual([0, 0]);
+  });
+});
+
+function sandbox(id: string, o: Partial<PodSandbox> & { uid?: string } = {}): PodSandbox {
+  return {
+    id,
+    metadata: { name: 'p', uid: o.uid ?? 'u', namespace: 'default', attempt: 0 },
+    state: 'SANDBOX_READY',
+    createdAt: '1',
+    labels: {},
+    annotations: {},
+    runtimeHandler: '',
+    ...o,
+  };
+}
+function container(id: string, o: Partial<CriContainer> = {}): CriContainer {
+  return {
+    id,
+    podSandboxId: 's',
+    metadata: { name: 'main', attempt: 0 },
+    image: null,
+    imageRef: '',
+    state: 'CONTAINER_RUNNING',
+    createdAt: '1',
+    labels: {
+      [CRI_LABELS.podUid]: 'u',
+      [CRI_LABELS.podName]: 'p',
+      [CRI_LABELS.podNamespace]: 'default',
+      [CRI_LABELS.containerName]: 'main',
+    },
+    annotations: {},
+    ...o,
+  };
+}
+
+describe('listings', () => {
+  it('keep a pod whose sandbox is gone, by its containers, and skip a sandbox without metadata', () => {
+    const pods = groupByPod([sandbox('s0', { metadata: null })], [container('c')]);
+    expect([...pods.keys()]).toEqual(['u']);
+    expect(pods.get('u')).toMatchObject({
+      name: 'p',
+      namespace: 'default',
+      sandboxes: [],
+      containers: [{ id: 'c', name: 'main', state: 'running' }],
+    });
+  });
+  it('order by creation, newest first, beyond the precision of a number', () => {
+    const pods = groupByPod(
+      [],
+      [container('old', { createdAt: '1795235363546401895' }), container('new', { createdAt: '1795235363546401896' })],
+    );
+    expect(pods.get('u')?.containers.map((c) => c.id)).toEqual(['new', 'old']);
+  });
+  it('differ by the table of states', () => {
+    const pod = (state: CriContainer['state'] | null) =>
+      groupByPod([sandbox('s')], state === null ? [] : [container('c', { state })]).get('u');
+    const kinds = (from: CriContainer['state'] | null, to: CriContainer['state'] | null) => diffPod(pod(from), pod(to)).map((c) => c.kind);
+    expect(kinds(null, 'CONTAINER_RUNNING')).toEqual(['ContainerStarted']);
+    expect(kinds(null, 'CONTAINER_EXITED')).toEqual(['ContainerDied']);
+    expect(kinds(null, 'CONTAINER_CREATED')).toEqual(['ContainerChanged']);
+    expect(kinds('CONTAINER_CREATED', 'CONTAINER_UNKNOWN')).toEqual([]);
+    expect(kinds('CONTAINER_RUNNING', 'CONTAINER_EXITED')).toEqual(['ContainerDied']);
+    expect(kinds('CONTAINER_RUNNING', null)).toEqual(['ContainerDied', 'ContainerRemoved']);
+    expect(kinds('CONTAINER_EXITED', null)).toEqual(['ContainerRemoved']);
+    expect(tells([{ kind: 'ContainerChanged', id: 'c' }])).toBeUndefined();
+  });
+  it('keep the old object of an unchanged pod and report a vanished one', () => {
+    const before = groupByPod([sandbox('s'), sandbox('t', { uid: 'v' })], [container('c')]);
+    const { pods, changes } = diffListing(before, groupByPod([sandbox('s')], [container('c')]));
+    expect(pods.get('u')).toBe(before.get('u'));
+    expect([...changes.keys()]).toEqual(['v']);
+    expect(pods.has('v')).toBe(false);
+  });
+});
+
+describe('trust in the hint stream', () => {
+  const cleanListing = (trust: HintTrust) => trust.listingEnded([]);
+  const died = (id: string) => [{ kind: 'ContainerDied' as const, id }];
+  it('slows the listings down only after three clean ones each, up to a minute', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    const seen: number[] = [];
+    for (let i = 0; i < 18; i++) {
+      seen.push(trust.periodMs());
+      cleanListing(trust);
+    }
+    expect([...new Set(seen)]).toEqual([...RELIST_PERIODS_MS]);
+    expect(seen.filter((p) => p === 1000)).toHaveLength(3);
+  });
+  it('never slows down without a stream', () => {
+    const trust = new HintTrust();
+    for (let i = 0; i < 10; i++) cleanListing(trust);
+    expect(trust.periodMs()).toBe(1000);
+  });
+  it('ends when a listing finds a change that is still unannounced at the next one', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    for (let i = 0; i < 6; i++) cleanListing(trust);
+    expect(trust.periodMs()).toBe(5000);
+    expect(trust.listingEnded(died('c'))).toEqual([]);
+    expect(trust.periodMs()).toBe(1000);
+    expect(trust.listingEnded([])).toEqual(['c']);
+    expect(trust.trusted).toBe(false);
+  });
+  it('forgives a hint that arrives just after the listing that showed its change', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    for (let i = 0; i < 3; i++) cleanListing(trust);
+    trust.listingEnded(died('c'));
+    trust.announced('c', 'stopped');
+    expect(trust.listingEnded([])).toEqual([]);
+    expect(trust.trusted).toBe(true);
+  });
+  it('accepts a change that the runtime shows only some listings after its hint', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    trust.announced('c', 'started');
+    for (let i = 0; i < 5; i++) cleanListing(trust);
+    expect(trust.listingEnded([{ kind: 'ContainerStarted', id: 'c' }])).toEqual([]);
+    expect(cleanListing(trust)).toEqual([]);
+    expect(trust.trusted).toBe(true);
+  });
+  it('does not take a start for the announcement of an exit, nor one exit for two', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    trust.announced('c', 'started');
+    trust.announced('d', 'stopped');
+    trust.listingEnded([...died('c'), ...died('d')]);
+    expect(trust.listingEnded(died('d'))).toEqual(['c']);
+    expect(cleanListing(trust)).toEqual(['d']);
+  });
+  it('takes a removal for the announcement of the death that came with it', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    trust.announced('c', 'deleted');
+    trust.listingEnded([...died('c'), { kind: 'ContainerRemoved', id: 'c' }]);
+    expect(cleanListing(trust)).toEqual([]);
+  });
+  it('begins again at one second when the stream is lost', () => {
+    const trust = new HintTrust();
+    trust.streamOpened();
+    for (let i = 0; i < 9; i++) cleanListing(trust);
+    trust.streamLost();
+    expect(trust.periodMs()).toBe(1000);
+    trust.streamOpened();
+    expect(trust.periodMs()).toBe(1000);
+  });
+});
+
+describe('image references', () => {
+  const digest = `sha256:${'a'.repeat(64)}`;
+  it.each([
+    ['nginx', { domain: 'docker.io', path: 'library/nginx', tag: undefined, digest: undefined }],
+    ['nginx:1.25', { domain: 'docker.io', path: 'library/nginx', tag: '1.25', digest: undefined }],
+    ['localhost:5000/a/b', { domain: 'localhost:5000', path: 'a/b', tag: undefined, digest: undefined }],
+    ['localhost/a:x', { domain: 'localhost', path: 'a', tag: 'x', digest: undefined }],
+    ['registry.k8s.io/pause:3.9', { domain: 'registry.k8s.io', path: 'pause', tag: '3.9', digest: undefined }],
+    [`user/app@${digest}`, { domain: 'docker.io', path: 'user/app', tag: undefined, digest }],
+    [`h:1/a__b/c-d:t@${digest}`, { domain: 'h:1', path: 'a__b/c-d', tag: 't', digest }],
+    ['index.docker.io/nginx', { domain: 'docker.io', path: 'library/nginx', tag: undefined, digest: undefined }],
+  ])('%s is understood', (text, ref) => {
+    expect(parseImageRef(text)).toEqual({ ok: true, ref });
+  });
+  it.each([
+    '',
+    'Nginx',
+    'a//b',
+    'a:',
+    'a:b:c',
+    'a@sha256:12',
+    `a@sha256:${'A'.repeat(64)}`,
+    '-a',
+    'a_',
+    'a b',
+    'f'.repeat(64),
+    'a/',
+    '/a',
+    'x'.repeat(300),
+    'http://a/b',
+  ])('"%s" is refused', (text) => {
+    expect(parseImageRef(text).ok).toBe(false);
+  });
+  it('get :latest only when they have neither tag nor digest, and are not expanded', () => {
+    expect(withDefaultTag('nginx')).toEqual({ ok: true, image: 'nginx:latest' });
+    expect(withDefaultTag('h:5000/nginx')).toEqual({ ok: true, image: 'h:5000/nginx:latest' });
+    expect(withDefaultTag('nginx:1')).toEqual({ ok: true, image: 'nginx:1' });
+    expect(withDefaultTag(`nginx@${digest}`)).toEqual({ ok: true, image: `nginx@${digest}` });
+    expect(withDefaultTag('UPPER')).toEqual({
+      ok: false,
+      error: `couldn't parse image name "UPPER": invalid reference format: repository name must be lowercase`,
+    });
+  });
+});
+
+describe('image policy', () => {
+  it('pulls by the table, and not at all for a policy it does not know', () => {
+    expect(decideImage('Always', true)).toBe('pull');
+    expect(decideImage('IfNotPresent', true)).toBe('present');
+    expect(decideImage('IfNotPresent', false)).toBe('pull');
+    expect(decideImage('Never', true)).toBe('present');
+    expect(decideImage('Never', false)).toBe('never');
+    expect(decideImage('', false)).toBe('never');
+  });
+  it('names the two special causes and keeps the text of the rest', () => {
+    expect(imageFailures.pull('a:1', 'RegistryUnavailable: no route').reason).toBe('RegistryUnavailable');
+    expect(imageFailures.pull('a:1', 'SignatureValidationFailed')).toEqual({
+      reason: 'SignatureValidationFailed',
+      message: 'image pull failed for a:1 because the signature validation failed',
+    });
+    expect(imageFailures.pull('a:1', 'not found')).toEqual({ reason: 'ErrImagePull', message: 'not found' });
+  });
+  it('writes durations as the kubelet does', () => {
+    expect([850, 1234, 2000, 123_004].map(pullDuration)).toEqual(['850ms', '1.234s', '2s', '2m3.004s']);
+  });
+  it('backs off 10 s doubled to 300 s from the last failure, per pod and image, and forgets after ten minutes', () => {
+    const backoffs = new ImageBackoffs();
+    let now = 0;
+    const delays: number[] = [];
+    for (let i = 0; i < 7; i++) {
+      const entry = backoffs.failed({ uid: 'u', image: 'a:1', nowMonoMs: now, previous: 'ErrImagePull: no' });
+      delays.push(entry.delayMs);
+      expect(remainingMs(entry, now + entry.delayMs - 1)).toBe(1);
+      expect(remainingMs(entry, now + entry.delayMs)).toBe(0);
+      now += entry.delayMs;
+    }
+    expect(delays).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000]);
+    expect(backoffs.get('v', 'a:1')).toBeUndefined();
+    now += 300_001;
+    backoffs.collect(now);
+    expect(backoffs.size()).toBe(0);
+    expect(backoffs.failed({ uid: 'u', image: 'a:1', nowMonoMs: now, previous: '' }).delayMs).toBe(10_000);
+  });
+  it('limits pulls to a burst and then to a rate', () => {
+    const bucket = new TokenBucket(5, 2);
+    expect([bucket.take(0), bucket.take(0), bucket.take(0)]).toEqual([true, true, false]);
+    expect(bucket.take(199)).toBe(false);
+    expect(bucket.take(201)).toBe(true);
+    const unlimited = new TokenBucket(0, 0);
+    expect(unlimited.take(0)).toBe(true);
+  });
+});
