@@ -21,6 +21,8 @@ const ANY = 'any';
  * of (importer, imported). `packages`: names, or ANY, which includes node: modules.
  */
 export const RULES = [
+  // Scenario files are YAML text; decoding text is no I/O.
+  { in: /^machines\/faults\//, may: ['machines/'], packages: PURE },
   { in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
   { in: /^actors\/kernel\//, may: ['machines/', 'actors/kernel/'], packages: ['xstate'] },
   // The tree and the node: the only actor files that know all the others.

@@ -6,8 +6,8 @@ import { dirname, resolve } from 'node:path';
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { parseGoDuration } from '../../machines/config/duration.ts';
 import { type Fields, type FieldType, KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
+import { didYouMean } from '../../machines/text/nearest.ts';
 import type { Problem } from '../errors.ts';
-import { didYouMean } from '../nearest.ts';
 import { getPath, type Tree, withPath } from './paths.ts';
 
 const API_VERSION = 'kubelet.config.k8s.io/v1beta1';

@@ -3,7 +3,7 @@
  * which is its value and which stands alone. yargs' own guesses (a boolean takes the next word, `--no-x`, quotes
  * stripped) would differ.
  */
-import { didYouMean } from '../nearest.ts';
+import { didYouMean } from '../../machines/text/nearest.ts';
 import { FLAGS, flagByName, flagByShort } from './table.ts';
 import type { FlagSpec } from './types.ts';
 

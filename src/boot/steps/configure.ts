@@ -1,11 +1,11 @@
 /** Steps from arguments to a checked configuration. Nothing outside the process is touched but files that are read. */
 import { createFeatureGates, gateNames } from '../../machines/config/gates.ts';
+import { didYouMean } from '../../machines/text/nearest.ts';
 import { loadConfig } from '../config/load.ts';
 import { validate } from '../config/validate.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { helpText } from '../flags/help.ts';
 import { parseFlags } from '../flags/parse.ts';
-import { didYouMean } from '../nearest.ts';
 import { checkUnimplemented } from '../unimplemented.ts';
 import { versionText } from '../version.ts';
 import { need, type Step } from './context.ts';

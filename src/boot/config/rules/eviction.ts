@@ -3,7 +3,7 @@
 import { parseGoDuration } from '../../../machines/config/duration.ts';
 import type { KubeletConfiguration } from '../../../machines/config.ts';
 import { parseQuantity } from '../../../machines/pods/quantity.ts';
-import { didYouMean } from '../../nearest.ts';
+import { didYouMean } from '../../../machines/text/nearest.ts';
 import type { Rule, RuleInput } from './rule.ts';
 
 const SIGNALS: readonly string[] = [
