@@ -2,11 +2,11 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
+import { buildDaemon, createDaemon, type Daemon, NODE_NAME, type PodView } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { until } from './lab/ports.ts';
 import { manifest, steady } from './manifests.ts';
-import { containers, running, sandboxes } from './runtime.ts';
+import { containers, running, sandboxes, statusOf } from './runtime.ts';
 
 let lab: Containerd;
 let daemon: Daemon;
@@ -53,16 +53,32 @@ async function quiet(): Promise<void> {
   await until('the runtime to be quiet', unchanged, { timeoutMs: 30_000, everyMs: 500 });
 }
 
+/** What daemon and runtime say of every pod of the burst that does not come up. */
+async function whyNot(burst: string, isReady: (p: PodView) => boolean): Promise<string> {
+  const all = await daemon.pods();
+  const held = await containers(lab);
+  const lines: string[] = [];
+  for (const name of names(burst)) {
+    const pod = all.find((p) => p.metadata.name === `${name}-${NODE_NAME}`);
+    if (pod !== undefined && isReady(pod)) continue;
+    lines.push(`--- ${name}: ${JSON.stringify(pod?.status ?? 'not among the pods')}`, await daemon.whyText(`${name}-${NODE_NAME}`));
+    for (const c of held.filter((h) => h.pod === name)) lines.push(JSON.stringify(await statusOf(lab, c.id)));
+    lines.push(JSON.stringify(await sandboxes(lab, name)));
+  }
+  return lines.join('\n');
+}
+
 /** The daemon says that all are ready, and what it says is what the runtime holds. */
 async function allReady(burst: string): Promise<Record<string, string>> {
-  await daemon.wait(
-    `all of ${burst} ready`,
-    async () => {
-      const ready = (await daemon.pods()).filter((p) => p.metadata.name.startsWith(`${burst}-`) && p.status.containerStatuses?.[0]?.ready);
-      return ready.length === PODS;
-    },
-    { timeoutMs: 90_000, everyMs: 100 },
-  );
+  const isReady = (p: PodView) => p.metadata.name.startsWith(`${burst}-`) && p.status.containerStatuses?.[0]?.ready === true;
+  try {
+    await daemon.wait(`all of ${burst} ready`, async () => (await daemon.pods()).filter(isReady).length === PODS, {
+      timeoutMs: 90_000,
+      everyMs: 100,
+    });
+  } catch (error) {
+    throw new Error(`${error instanceof Error ? error.message : String(error)}\n${await whyNot(burst, isReady)}`);
+  }
   const now = of(burst, await running(lab));
   expect(Object.keys(now).sort()).toEqual(names(burst).map((n) => `${n}/main`));
   const reported = (await daemon.pods()).filter((p) => p.metadata.name.startsWith(`${burst}-`));

@@ -29,9 +29,10 @@ const STATES = {
 
 /**
  * What containerd writes on a container whose start it broke off because the caller was gone (this node was killed) or
- * out of time. Exited, though its process never ran: such a start has an unknown outcome that is now known to be none.
+ * out of time: by its own account, or by what became of the shim or of runc, which it kills then, or of the line to the
+ * shim. Exited, though its process never ran: such a start has an unknown outcome that is now known to be none.
  */
-const START_BROKEN_OFF = /context (?:canceled|deadline exceeded)/;
+const START_BROKEN_OFF = /context (?:canceled|deadline exceeded)|signal: killed|did not terminate successfully|ttrpc: closed/;
 
 /** An instance whose start was broken off counts as created: it was no run, also not the only one of a Never pod. */
 function stateOf(from: CriContainerStatus): RuntimeContainer['state'] {

@@ -93,6 +93,13 @@ describe('runtime status', () => {
     const of = (more: Partial<CriContainerStatus>) =>
       toRuntimeStatus('u', [], [cri('c', '1', { exitCode: 128, reason: 'StartError', ...more })], 0).containers[0]?.state;
     expect(of({ message: 'failed to create containerd task: failed to start shim: context canceled: unknown' })).toBe('created');
+    expect(of({ message: 'failed to create containerd task: failed to start shim: start failed: : signal: killed: unknown' })).toBe(
+      'created',
+    );
+    expect(of({ message: 'failed to create containerd task: failed to create shim task: ttrpc: closed: unknown' })).toBe('created');
+    expect(of({ message: 'failed to create shim task: OCI runtime create failed: exec: "nope": executable file not found in $PATH' })).toBe(
+      'exited',
+    );
     expect(of({ message: 'failed to start containerd task "x": context deadline exceeded: unknown' })).toBe('created');
     expect(of({ message: 'exec: "nope": executable file not found in $PATH: unknown' })).toBe('exited');
     expect(of({ message: 'context canceled', startedAt: '7' })).toBe('exited');
