@@ -1,6 +1,9 @@
 import { defineConfig } from 'vitest/config';
 
-/** `unit`: everything that needs no root and no host runtime. `e2e`: real containerd (see CONTRIBUTING.md). */
+/**
+ * `unit`: everything that needs no root and no host runtime. `e2e`: real containerd. `cluster`: a real control plane
+ * (see CONTRIBUTING.md).
+ */
 export default defineConfig({
   test: {
     projects: [
@@ -9,7 +12,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/e2e/**'],
+          exclude: ['test/e2e/**', 'test/cluster/**'],
           testTimeout: 20_000,
           pool: 'forks',
         },
@@ -20,6 +23,16 @@ export default defineConfig({
           include: ['test/e2e/**/*.test.ts'],
           testTimeout: 120_000,
           hookTimeout: 120_000,
+          pool: 'forks',
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'cluster',
+          include: ['test/cluster/**/*.test.ts'],
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           pool: 'forks',
           fileParallelism: false,
         },
