@@ -1,0 +1,57 @@
+/** `spec.simulation`: what the simulated world holds. */
+import { isMap } from 'yaml';
+import type { MapReader } from './reader.ts';
+import type { ScenarioSimulation, WorkloadStep } from './types.ts';
+
+const PODS_MAX = 100;
+const NODES_MAX = 8;
+const KINDS = ['pod.put', 'pod.remove', 'pod.break', 'pod.mend'] as const;
+
+export function decodeSimulation(r: MapReader, lineOf: (r: MapReader) => number): ScenarioSimulation {
+  const pods = r.number('pods', { min: 0, max: PODS_MAX, whole: true });
+  const nodes = r.number('nodes', { min: 1, max: NODES_MAX, whole: true });
+  const workload = r.maps('workload').flatMap((entry) => workloadStep(entry, lineOf(entry)) ?? []);
+  if (workload.length > 0 && pods !== undefined) r.wrong('pods', 'has no effect beside workload: pods are drawn, or given');
+  r.finish();
+  return { workload, ...(pods === undefined ? {} : { pods }), ...(nodes === undefined ? {} : { nodes }) };
+}
+
+function workloadStep(r: MapReader, line: number): WorkloadStep | undefined {
+  if (!r.has('kind')) r.wrong('kind', `is missing; it must be one of ${KINDS.join(', ')}`);
+  const kind = r.word('kind', KINDS);
+  const when = { atMs: r.duration('at') ?? 0, nodes: r.texts('nodes') ?? [], line };
+  if (kind === undefined) return undefined;
+  const step = stepOf(r, kind, when);
+  r.finish();
+  return step;
+}
+
+function stepOf(
+  r: MapReader,
+  kind: (typeof KINDS)[number],
+  when: { atMs: number; nodes: readonly string[]; line: number },
+): WorkloadStep | undefined {
+  if (kind === 'pod.mend') return { ...when, kind };
+  if (kind !== 'pod.put') {
+    if (!r.has('name')) r.wrong('name', 'is missing: which pod');
+    const name = r.text('name');
+    return name === undefined ? undefined : { ...when, kind, name };
+  }
+  const source = r.word('source', ['file', 'http'] as const) ?? 'file';
+  const fate = r.word('fate', ['steady', 'ends', 'loops'] as const) ?? 'steady';
+  if (!r.has('manifest')) {
+    r.get('manifest');
+    r.wrong('manifest', 'is missing: a Pod, as in a manifest file');
+    return undefined;
+  }
+  const map = r.map('manifest');
+  if (map === undefined) return undefined;
+  const name = map.map('metadata')?.text('name');
+  if (name === undefined) {
+    map.wrong('metadata', 'must hold the name of the pod: metadata.name');
+    return undefined;
+  }
+  const node = r.get('manifest');
+  const manifest: unknown = isMap(node) ? node.toJSON() : undefined;
+  return typeof manifest === 'object' && manifest !== null ? { ...when, kind, name, source, fate, manifest } : undefined;
+}
