@@ -45,6 +45,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
+      layer('services', []),
       {
         ...layer('pods', [
           statusSpec(),
