@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
 import { runCtl, socketPathFrom } from '../../src/ctl/cli.ts';
+import { adminClient } from '../../src/ctl/client.ts';
 import { view } from '../../src/machines/protocol.ts';
 import { fakePorts } from '../kernel/fakePorts.ts';
 import { run, sampleTree, until, views } from './harness.ts';
@@ -89,6 +90,17 @@ describe('actorctl', () => {
     const d = await daemon();
     const { out } = await ctl(['pods', '--socket', d.socketPath]);
     await expect(out).toMatchFileSnapshot('golden/ctl/pods.txt');
+  });
+  it('gives programs the whole pods with their live status', async () => {
+    const d = await daemon();
+    const { pods } = (await adminClient(d.socketPath, new AbortController().signal).json('/pods', { full: '' })) as {
+      pods: { name: string; pod: { spec: unknown; status: unknown } }[];
+    };
+    expect(pods.map((p) => [p.name, p.pod.status])).toEqual([
+      ['calm', running],
+      ['web-node1', crashing],
+    ]);
+    expect(pods[1]?.pod.spec).toEqual(crashRecord.pod.spec);
   });
   it('lists events, of all or of one pod', async () => {
     const d = await daemon();

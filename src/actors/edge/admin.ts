@@ -59,14 +59,21 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
         });
         return text(lines.map((l) => `${l}\n`).join(''));
       },
-      '/pods': () =>
-        withPods((pods, stale) =>
-          json({
+      // `?full`: each line with the whole pod and its live status, for programs; those being wound down are in it too.
+      '/pods': (req) =>
+        withPods((pods, stale) => {
+          const statuses = registry.read(view.statuses)?.value;
+          const lines = summarizePods(pods, statuses, ports.clock.wallMs());
+          const whole = (uid: string) => {
+            const pod = pods.records.get(uid)?.pod;
+            return pod === undefined ? undefined : { ...pod, status: statuses?.get(uid)?.status ?? pod.status };
+          };
+          return json({
             stale,
             sourcesReady: pods.sourcesReady,
-            pods: summarizePods(pods, registry.read(view.statuses)?.value, ports.clock.wallMs()),
-          }),
-        ),
+            pods: req.query.has('full') ? lines.map((line) => ({ ...line, pod: whole(line.uid) })) : lines,
+          });
+        }),
       '/events': (req) => events(ctx, req),
       // Works without the pod list too: that it is missing is then the answer.
       '/why': (req) => {

@@ -9,12 +9,13 @@ import { answers, ensureProcessRuntime } from './ensure.ts';
 import { loadServices } from './proto.ts';
 import { layout, readPidFile } from './store.ts';
 
-/** Grace where the pod names none, and the longest that a stop of everything waits for one container. */
+/** Grace where the pod names none, and the longest that a stop of everything waits for one container by default. */
 const GRACE_SECONDS = 10;
 const CALL_MS = 60_000;
 const END_WITHIN_MS = 5000;
 
-function connectTo(socketPath: string) {
+/** A CRI client for the calls of RuntimeService on any unix socket. Close it. */
+export function connectTo(socketPath: string) {
   const { runtime } = loadServices();
   const client = new Client(`unix://${socketPath}`, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });
   return {
@@ -43,6 +44,8 @@ export interface StopAllOptions {
   say(line: string): void;
   execPath: string;
   entry: string;
+  /** No container is given longer than this, whatever its pod asks for. Default 10. */
+  graceSecondsMax?: number;
 }
 
 /**
@@ -64,8 +67,9 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
       containers
         .filter((c) => c.state === 'CONTAINER_RUNNING')
         .map((c) => {
-          const asked = Number(c.annotations[CRI_ANNOTATIONS.podTerminationGracePeriod] ?? GRACE_SECONDS);
-          const timeout = Math.min(Number.isFinite(asked) && asked >= 0 ? asked : GRACE_SECONDS, GRACE_SECONDS);
+          const most = o.graceSecondsMax ?? GRACE_SECONDS;
+          const asked = Number(c.annotations[CRI_ANNOTATIONS.podTerminationGracePeriod] ?? most);
+          const timeout = Math.min(Number.isFinite(asked) && asked >= 0 ? asked : most, most);
           return cri.call('StopContainer', { containerId: c.id, timeout });
         }),
     );
