@@ -52,6 +52,7 @@ export function memoryFs(): MemoryFs {
     fsyncDir: (path) => step(`fsyncDir ${path}`),
     mkdirp: (path) => step(`mkdirp ${path}`),
     readTail: none,
+    openRead: none,
     readdir: none,
     stat: none,
     lstat: none,

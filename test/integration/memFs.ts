@@ -125,6 +125,11 @@ export function memFs(clock: Clock): MemFs {
       await op('readTail', path);
       return follow(path).data.slice(-bytesMax);
     },
+    async openRead(path) {
+      await op('openRead', path);
+      const e = follow(path);
+      return { read: async (offset, bytesMax) => e.data.slice(offset, offset + bytesMax), stat: () => self.stat(path), close: async () => {} };
+    },
     async writeFile(path, data, o) {
       await op('writeFile', path);
       if (o?.exclusive === true && entries.has(path)) throw failure('EEXIST', path);

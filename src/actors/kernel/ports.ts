@@ -40,12 +40,25 @@ export interface FileInfo {
   ino: number;
 }
 
+/** A file that was opened once and stays the same file, whatever happens to its name. */
+export interface ReadHandle {
+  /** At most `bytesMax` bytes from `offset` on; none at the end of the file. */
+  read(offset: number, bytesMax: number): Promise<Uint8Array>;
+  stat(): Promise<FileInfo>;
+  close(): Promise<void>;
+}
+
 /** File system of the host. Errors carry Node's `code` (`ENOENT`, ...). Paths are absolute. */
 export interface HostFs {
   /** Reads at most `bytesMax` bytes; a longer file fails with code `EFBIG`. */
   readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array>;
   /** Reads the last `bytesMax` bytes. */
   readTail(path: string, bytesMax: number): Promise<Uint8Array>;
+  /**
+   * Opens a regular file for reading (else code `EINVAL`). With `within`, the file that was really opened, every link
+   * followed, must lie below one of these folders (links in their own paths followed too), or it fails with `EACCES`.
+   */
+  openRead(path: string, o?: { within?: readonly string[] }): Promise<ReadHandle>;
   writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   fsyncDir(path: string): Promise<void>;
@@ -77,6 +90,29 @@ export interface Sys {
   notify(state: string): boolean;
 }
 
+/** What a TLS handshake showed of the client. `verified`: the chain stands on the client CA and was valid then. */
+export type ClientCertificate =
+  | { kind: 'none' }
+  | { kind: 'verified'; commonName: string; organizations: readonly string[]; notAfterMs: number }
+  | { kind: 'rejected'; reason: string };
+
+export interface TlsMaterial {
+  /** PEM: the leaf first, then what links it to its CA. */
+  cert: Uint8Array;
+  /** PEM. Secret. */
+  key: Uint8Array;
+  /** PEM bundle that client certificates must stand on; null = none is asked for. May not change between null and not null. */
+  clientCa: Uint8Array | null;
+}
+export interface TlsServing {
+  material: TlsMaterial;
+  minVersion: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
+  /** OpenSSL names joined by `:`; '' = the library's own choice. Concerns TLS up to 1.2 only. */
+  ciphers: string;
+  /** Gives the function that changes the material of new connections; it throws on material that does not fit together. */
+  renew(apply: (material: TlsMaterial) => void): void;
+}
+
 export interface HttpRequest {
   method: string;
   /** Path without query, decoded once. */
@@ -85,11 +121,19 @@ export interface HttpRequest {
   headers: Record<string, string>;
   body: Uint8Array;
   signal: AbortSignal;
+  /** The connection's client certificate; absent on a server without TLS. */
+  client?: ClientCertificate;
 }
 export interface HttpReply {
   status: number;
   headers?: Record<string, string>;
   body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+  /**
+   * For a request that asks to switch protocols, instead of the rest: the connection is handed on to the server at this
+   * URL (http, https, or `http+unix://<encoded socket path>/path`), the request sent again without credentials, and bytes
+   * carried both ways until either side ends. Not honoured for an ordinary request.
+   */
+  relay?: string;
 }
 export interface Net {
   /** GET with redirects; the body is cut with an error at `bytesMax`. */
@@ -97,9 +141,12 @@ export interface Net {
     url: string,
     opts: { headers: Record<string, string[]>; timeoutMs: number; bytesMax: number; signal: AbortSignal },
   ): Promise<{ status: number; body: Uint8Array }>;
-  /** Listens on TCP or a unix socket (created with `mode`). Rejects with the bind error. */
+  /**
+   * Listens on TCP, with TLS where asked for, or on a unix socket (created with `mode`). Rejects with the bind error.
+   * `bodyBytesMax` bounds request bodies (default 4 MiB).
+   */
   serveHttp(
-    at: { host: string; port: number } | { socketPath: string; mode: number },
+    at: ({ host: string; port: number; tls?: TlsServing } | { socketPath: string; mode: number }) & { bodyBytesMax?: number },
     handler: (req: HttpRequest) => Promise<HttpReply>,
   ): Promise<{ close(): Promise<void>; address: string }>;
 }

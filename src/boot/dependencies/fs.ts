@@ -1,7 +1,7 @@
 /** The real HostFs port: `node:fs/promises`, with bounded reads and writes that are on disk when they say so. */
 import { constants } from 'node:fs';
-import { chmod, lstat, mkdir, open, readdir, readlink, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
-import type { FileInfo, HostFs } from '../../actors/kernel/ports.ts';
+import { chmod, lstat, mkdir, open, readdir, readlink, realpath, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
+import type { FileInfo, HostFs, ReadHandle } from '../../actors/kernel/ports.ts';
 
 /** Read chunk for files whose size stat does not tell (procfs, sysfs, cgroups say 0 or a page). */
 const CHUNK_BYTES = 64 * 1024;
@@ -74,6 +74,37 @@ async function readTail(path: string, bytesMax: number): Promise<Uint8Array> {
   }
 }
 
+async function openRead(path: string, o: { within?: readonly string[] } = {}): Promise<ReadHandle> {
+  const file = await open(path, READ_FLAGS);
+  try {
+    if (!(await file.stat()).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
+    // The file that is open, not its name, is what must lie inside: a name can change between a look and an open.
+    if (o.within !== undefined && !(await liesWithin(`/proc/self/fd/${file.fd}`, o.within))) {
+      throw new FsError('EACCES', `${path} leads out of the folders it may be in`);
+    }
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+  return {
+    async read(offset, bytesMax) {
+      const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(bytesMax), 0, bytesMax, offset);
+      return buffer.subarray(0, bytesRead);
+    },
+    stat: async () => info(await file.stat()),
+    close: () => file.close(),
+  };
+}
+
+async function liesWithin(link: string, folders: readonly string[]): Promise<boolean> {
+  const real = await readlink(link);
+  for (const folder of folders) {
+    const root = await realpath(folder).catch(() => null);
+    if (root !== null && real.startsWith(root === '/' ? root : `${root}/`)) return true;
+  }
+  return false;
+}
+
 async function writeFile(
   path: string,
   data: string | Uint8Array,
@@ -104,6 +135,7 @@ export function createHostFs(): HostFs {
   return {
     readFile,
     readTail,
+    openRead,
     writeFile,
     rename: (from, to) => rename(from, to),
     fsyncDir,

@@ -176,6 +176,13 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
           return e.data;
         }),
       readTail: (path, bytesMax) => op('readTail', path, () => follow(path).data.slice(-bytesMax)),
+      openRead: (path) =>
+        op('openRead', path, () => {
+          const e = follow(path);
+          if (e.kind !== 'file') throw failure('EINVAL', path);
+          const read = (offset: number, bytesMax: number) => op('read', path, () => e.data.slice(offset, offset + bytesMax));
+          return { read, stat: () => fs.stat(path), close: async () => {} };
+        }),
       writeFile: (path, data, opts) =>
         op('writeFile', path, async () => {
           if (opts?.exclusive === true && live.has(path)) throw failure('EEXIST', path);
