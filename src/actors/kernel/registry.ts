@@ -1,8 +1,10 @@
 /** Typed addresses, questions and views of one tree. Actors get a {@link ScopedRegistry}, which knows when they are stale. */
 import type { Address, Answer, Message, ReplyTo, ViewKey } from '../../machines/address.ts';
+import type { MailboxTap } from '../../machines/faults/types.ts';
 import type { DeadLetters } from './deadLetters.ts';
 import { type PendingAsk, Question } from './mailbox/ask.ts';
 import type { Mailbox } from './mailbox/mailbox.ts';
+import { type Parcel, type Sink, TapGate } from './mailbox/tap.ts';
 import type { Observers } from './observers.ts';
 import type { Ports } from './ports.ts';
 import type { DeadLetter, Registry, SendResult } from './types.ts';
@@ -25,6 +27,7 @@ export class RegistryCore implements Registry {
   readonly #ports: Ports;
   readonly #observers: Observers;
   readonly #deadLetters: DeadLetters;
+  #gate: TapGate | null = null;
 
   constructor(env: { ports: Ports; observers: Observers; deadLetters: DeadLetters }) {
     this.#ports = env.ports;
@@ -56,9 +59,27 @@ export class RegistryCore implements Registry {
     return question.answer;
   }
 
+  /** From now on every message passes `tap`; a later one replaces it. Disposed, it hands over what it held. */
+  tap(tap: MailboxTap): Disposable {
+    this.untap();
+    const gate = new TapGate(tap, { clock: this.#ports.clock, observers: this.#observers });
+    this.#gate = gate;
+    return {
+      [Symbol.dispose]: () => {
+        if (this.#gate === gate) this.untap();
+      },
+    };
+  }
+
+  untap(): void {
+    const gate = this.#gate;
+    this.#gate = null;
+    gate?.release();
+  }
+
   post<E extends Message>(path: string, event: E, ask?: PendingAsk): SendResult {
-    const opts: { ask?: PendingAsk; route?: string } = ask === undefined ? {} : { ask };
     let box = this.#boxes.get(path);
+    let route: string | undefined;
     if (box === undefined) {
       const parent = this.#dynamicAbove(path);
       if (parent === null) {
@@ -67,15 +88,33 @@ export class RegistryCore implements Registry {
         return 'dead';
       }
       box = this.#boxes.get(parent);
-      opts.route = path.slice(parent.length + 1);
+      route = path.slice(parent.length + 1);
     }
-    const result = box?.send(event, opts) ?? 'dead';
-    if (result !== 'dead' && this.#observers.any) this.#report(path, event, box);
+    if (box === undefined) return 'dead';
+    const parcel = { to: path, event, ask, route };
+    const gate = this.#gate;
+    return gate === null ? this.#deliver(box, parcel) : gate.send(this.#sink(box), parcel);
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: see #boxes.
+  #deliver(box: Mailbox<any>, parcel: Parcel): SendResult {
+    const result = box.send(parcel.event, parcel);
+    if (result !== 'dead' && this.#observers.any) this.#report(parcel.to, parcel.event, box);
     return result;
   }
 
-  #report(to: string, event: Message, box: { keyOf(e: Message): string | undefined } | undefined): void {
-    const key = box?.keyOf(event);
+  // biome-ignore lint/suspicious/noExplicitAny: see #boxes.
+  #sink(box: Mailbox<any>): Sink {
+    return {
+      path: box.path,
+      laneOf: (event) => box.laneOf(event),
+      send: (parcel) => this.#deliver(box, parcel),
+      drop: ({ event, ask }) => box.lose(event, ask),
+    };
+  }
+
+  #report(to: string, event: Message, box: { keyOf(e: Message): string | undefined }): void {
+    const key = box.keyOf(event);
     const report = { kind: 'message' as const, atMs: this.#ports.clock.wallMs(), to, type: event.type, causes: event.causes ?? [] };
     this.#observers.emit(key === undefined ? report : { ...report, key });
   }

@@ -1,5 +1,6 @@
 /** `createTree`: builds the nodes of a specification, starts them, stops them, and shows what they do. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
+import type { MailboxTap } from '../../machines/faults/types.ts';
 import { DeadLetters } from './deadLetters.ts';
 import { SpecError } from './errors.ts';
 import type { Kernel } from './kernel.ts';
@@ -29,10 +30,17 @@ export interface KernelTree extends Tree {
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;
   /** xstate actors alive in the whole tree, invoked and spawned ones included. */
   aliveActors(): number;
+  /**
+   * Puts a tap on every mailbox, for fault injection; a later one replaces it. Disposed, or at the end of the tree, what
+   * it holds back is handed over.
+   */
+  tap(tap: MailboxTap): Disposable;
 }
 
 export interface TreeOptions {
   observers?: ((e: KernelEvent) => void)[];
+  /** As {@link KernelTree.tap}, from the first message on. */
+  tap?: MailboxTap;
 }
 
 /** Throws {@link SpecError} naming every wrong field. Nothing runs before `start()`; addresses take messages at once. */
@@ -94,6 +102,7 @@ class RunningTree implements KernelTree {
 
   constructor(spec: SupervisorSpec, ports: Ports, opts: TreeOptions) {
     this.#kernel = buildKernel(ports, opts);
+    if (opts.tap !== undefined) this.#kernel.registry.tap(opts.tap);
     this.failed = this.#failure.promise;
     // Whoever stops a tree without having awaited its start is no unhandled rejection.
     this.#up.promise.catch(() => undefined);
@@ -133,6 +142,7 @@ class RunningTree implements KernelTree {
     if (this.#phase === 'ended') return;
     this.#phase = 'ended';
     this.#root.retire();
+    this.#kernel.registry.untap();
     const error = reason.kind === 'error' ? reason.error : null;
     this.#up.reject(error ?? new Error(`the tree ${this.#root.path} was stopped before it was ready`));
     if (error !== null && !this.#stopAsked) {
@@ -173,5 +183,9 @@ class RunningTree implements KernelTree {
 
   aliveActors(): number {
     return this.#root.aliveActors();
+  }
+
+  tap(tap: MailboxTap): Disposable {
+    return this.#kernel.registry.tap(tap);
   }
 }

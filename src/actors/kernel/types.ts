@@ -124,7 +124,7 @@ export interface DeadLetter {
   to: string;
   type: string;
   key?: string;
-  reason: 'stopped' | 'overflow' | 'poison' | 'unknown-address' | 'quarantined' | 'stale-sender';
+  reason: 'stopped' | 'overflow' | 'poison' | 'unknown-address' | 'quarantined' | 'stale-sender' | 'injected';
 }
 
 export interface Registry {

@@ -8,7 +8,8 @@ import type { Kernel } from '../kernel.ts';
 import type { Runnable } from '../scheduler.ts';
 import type { DeadLetter, MailboxSpec, SendResult } from '../types.ts';
 import type { PendingAsk } from './ask.ts';
-import { type Item, Queue } from './item.ts';
+import type { Item } from './item.ts';
+import { Lanes } from './lanes.ts';
 import { Quarantine } from './quarantine.ts';
 
 export const CAPACITY_DEFAULT = 1024;
@@ -24,7 +25,6 @@ export interface MailboxFigures {
   enqueued: number;
   coalesced: number;
   dropped: Record<DeadLetter['reason'], number>;
-  depthMax: number;
 }
 
 export class Mailbox<E extends Message> implements Runnable {
@@ -43,16 +43,10 @@ export class Mailbox<E extends Message> implements Runnable {
   readonly #capacity: number;
   readonly #sliceMax: number;
   readonly #sliceMs: number;
-  readonly #control = new Queue<E>();
-  readonly #data = new Queue<E>();
-  /** Waiting per lane, held and dirty ones included. */
-  #controlDepth = 0;
-  #dataDepth = 0;
+  readonly #lanes = new Lanes<E>();
   readonly #queued = new Map<string, Item<E>>();
   readonly #processing = new Map<string, Item<E>>();
   readonly #dirty = new Map<string, Item<E>>();
-  /** Items put aside by a dynamic supervisor until their child is back. */
-  readonly #held = new Map<string, Item<E>[]>();
   readonly #quarantine = new Quarantine();
   #open = true;
   #suspended = true;
@@ -70,13 +64,16 @@ export class Mailbox<E extends Message> implements Runnable {
     this.figures = {
       enqueued: 0,
       coalesced: 0,
-      dropped: { stopped: 0, overflow: 0, poison: 0, 'unknown-address': 0, quarantined: 0, 'stale-sender': 0 },
-      depthMax: 0,
+      dropped: { stopped: 0, overflow: 0, poison: 0, 'unknown-address': 0, quarantined: 0, 'stale-sender': 0, injected: 0 },
     };
   }
 
   get depth(): number {
-    return this.#controlDepth + this.#dataDepth;
+    return this.#lanes.depth;
+  }
+  /** Most that ever waited at once. */
+  get depthMax(): number {
+    return this.#lanes.depthMax;
   }
   get suspended(): boolean {
     return this.#suspended;
@@ -85,11 +82,9 @@ export class Mailbox<E extends Message> implements Runnable {
     return this.#quarantine.keys;
   }
   oldestAgeMs(nowMonoMs: number): number {
-    let oldest = Number.POSITIVE_INFINITY;
-    for (const head of [this.#control.peek(), this.#data.peek(), ...[...this.#held.values()].map((l) => l[0]), ...this.#dirty.values()]) {
-      if (head !== null && head !== undefined) oldest = Math.min(oldest, head.atMs);
-    }
-    return oldest === Number.POSITIVE_INFINITY ? 0 : Math.max(0, nowMonoMs - oldest);
+    let oldest = nowMonoMs;
+    for (const item of [...this.#lanes.heads(), ...this.#dirty.values()]) oldest = Math.min(oldest, item.atMs);
+    return nowMonoMs - oldest;
   }
 
   /** The coalescing key of an event, for reports; undefined when there is none. */
@@ -102,9 +97,18 @@ export class Mailbox<E extends Message> implements Runnable {
     }
   }
 
+  /** Where an event would wait; an event that cannot be placed counts as data here. */
+  laneOf(event: E): 'control' | 'data' {
+    try {
+      return this.#spec.lane?.(event) ?? 'data';
+    } catch {
+      return 'data';
+    }
+  }
+
   // ---- sending ---------------------------------------------------------------------------------------------------
 
-  send(event: E, opts: { ask?: PendingAsk; route?: string } = {}): SendResult {
+  send(event: E, opts: { ask?: PendingAsk | undefined; route?: string | undefined } = {}): SendResult {
     let key: string | undefined;
     let control = false;
     try {
@@ -131,17 +135,22 @@ export class Mailbox<E extends Message> implements Runnable {
       gone: false,
       next: null,
     };
-    if ((control ? this.#controlDepth : this.#dataDepth) >= this.#capacity) {
+    if (this.#lanes.depthOf(item) >= this.#capacity) {
       const result = this.#overflow(item);
       if (result !== null) return result;
     }
     if (key !== undefined && this.#processing.has(key)) {
       this.#dirty.set(key, item);
-      this.#count(item, 1);
+      this.#lanes.count(item, 1);
     } else {
       this.#push(item);
     }
     return this.#accepted();
+  }
+
+  /** A message that a tap dropped on its way here: whoever waits for an answer is told that it is lost. */
+  lose(event: E, ask?: PendingAsk): void {
+    this.#dead({ event, key: this.keyOf(event), ask }, 'injected');
   }
 
   #accepted(): SendResult {
@@ -151,17 +160,8 @@ export class Mailbox<E extends Message> implements Runnable {
   }
 
   #push(item: Item<E>, where: 'back' | 'front' = 'back'): void {
-    const queue = item.control ? this.#control : this.#data;
-    if (where === 'back') queue.pushBack(item);
-    else queue.pushFront(item);
+    this.#lanes.push(item, where);
     if (item.key !== undefined) this.#queued.set(item.key, item);
-    this.#count(item, 1);
-  }
-
-  #count(item: Item<E>, by: 1 | -1): void {
-    if (item.control) this.#controlDepth += by;
-    else this.#dataDepth += by;
-    if (this.depth > this.figures.depthMax) this.figures.depthMax = this.depth;
   }
 
   #merge(key: string, event: E, control: boolean): boolean {
@@ -171,23 +171,18 @@ export class Mailbox<E extends Message> implements Runnable {
     waiting.event = this.#coalesce(waiting.event, event);
     this.figures.coalesced += 1;
     if (control && !waiting.control) {
-      if (dirty === undefined && !this.#isHeld(waiting)) {
+      if (dirty === undefined && !this.#lanes.isHeld(waiting)) {
         // Leaves a tombstone in the data lane and takes a new place in the control lane, its age kept.
         waiting.gone = true;
-        this.#count(waiting, -1);
+        this.#lanes.count(waiting, -1);
         this.#push({ ...waiting, control: true, gone: false, next: null });
       } else {
-        this.#count(waiting, -1);
+        this.#lanes.count(waiting, -1);
         waiting.control = true;
-        this.#count(waiting, 1);
+        this.#lanes.count(waiting, 1);
       }
     }
     return true;
-  }
-
-  #isHeld(item: Item<E>): boolean {
-    for (const list of this.#held.values()) if (list.includes(item)) return true;
-    return false;
   }
 
   #coalesce(prev: E, next: E): E {
@@ -206,9 +201,8 @@ export class Mailbox<E extends Message> implements Runnable {
         item.ask?.refuse(`the mailbox of ${this.path} is full`);
         return 'queued';
       case 'drop-oldest': {
-        const victim = (item.control ? this.#control : this.#data).shift();
+        const victim = this.#lanes.shiftOf(item);
         if (victim === null) return this.#dead(item, 'overflow');
-        this.#count(victim, -1);
         if (victim.key !== undefined) this.#queued.delete(victim.key);
         victim.ask?.refuse(`the mailbox of ${this.path} is full`);
         this.figures.dropped.overflow += 1;
@@ -222,6 +216,7 @@ export class Mailbox<E extends Message> implements Runnable {
     const letter = { to: this.path, type: item.event.type, reason };
     this.#kernel.deadLetters.add(item.key === undefined ? letter : { ...letter, key: item.key }, error);
     if (reason === 'poison') item.ask?.lose(`the message crashed ${this.path}`);
+    else if (reason === 'injected') item.ask?.lose(`an injected fault dropped the message to ${this.path}`);
     else item.ask?.refuse(reason === 'overflow' ? `the mailbox of ${this.path} is full` : `${this.path}: ${reason}`);
     return 'dead';
   }
@@ -239,18 +234,13 @@ export class Mailbox<E extends Message> implements Runnable {
       if (n === 0) this.onSample?.(Math.max(0, began - item.atMs), now - began);
       if (now - began >= this.#sliceMs) break;
     }
-    return !this.#suspended && this.#hasReady();
-  }
-
-  #hasReady(): boolean {
-    return this.#control.peek() !== null || this.#data.peek() !== null;
+    return !this.#suspended && this.#lanes.hasReady;
   }
 
   #take(): Item<E> | null {
     for (;;) {
-      const item = this.#control.shift() ?? this.#data.shift();
+      const item = this.#lanes.shift();
       if (item === null) return null;
-      this.#count(item, -1);
       if (item.key !== undefined) this.#queued.delete(item.key);
       this.#enqueueResync();
       if (item.ask?.settled === true) continue;
@@ -273,7 +263,7 @@ export class Mailbox<E extends Message> implements Runnable {
       );
       return;
     }
-    if ((control ? this.#controlDepth : this.#dataDepth) >= this.#capacity) return;
+    if (this.#lanes.depthOf({ control }) >= this.#capacity) return;
     this.#resyncDue = false;
     const atMs = this.#kernel.ports.clock.monoMs();
     this.#push({ event, key: undefined, route: undefined, control, atMs, crashedAtMs: [], ask: undefined, gone: false, next: null });
@@ -285,7 +275,7 @@ export class Mailbox<E extends Message> implements Runnable {
   resume(): void {
     this.#open = true;
     this.#suspended = false;
-    if (this.#hasReady()) this.#kernel.scheduler.wake(this);
+    if (this.#lanes.hasReady) this.#kernel.scheduler.wake(this);
   }
 
   /** Nobody is there for now: keep what comes. */
@@ -298,16 +288,12 @@ export class Mailbox<E extends Message> implements Runnable {
   close(): void {
     this.suspend();
     this.#open = false;
-    const waiting: Item<E>[] = [...this.#dirty.values(), ...[...this.#held.values()].flat()];
-    for (const queue of [this.#control, this.#data]) {
-      for (let item = queue.shift(); item !== null; item = queue.shift()) waiting.push(item);
-    }
+    const waiting = [...this.#dirty.values()];
+    for (const item of waiting) this.#lanes.count(item, -1);
+    waiting.push(...this.#lanes.drain());
     this.#queued.clear();
     this.#processing.clear();
     this.#dirty.clear();
-    this.#held.clear();
-    this.#controlDepth = 0;
-    this.#dataDepth = 0;
     this.#resyncDue = false;
     for (const item of waiting) this.#dead(item, 'stopped');
   }
@@ -323,7 +309,7 @@ export class Mailbox<E extends Message> implements Runnable {
     if (item === undefined) return null;
     this.#processing.delete(key);
     this.#requeueDirty(key);
-    if (!this.#suspended && this.#hasReady()) this.#kernel.scheduler.wake(this);
+    if (!this.#suspended && this.#lanes.hasReady) this.#kernel.scheduler.wake(this);
     return item;
   }
 
@@ -331,7 +317,7 @@ export class Mailbox<E extends Message> implements Runnable {
     const dirty = this.#dirty.get(key);
     if (dirty === undefined) return;
     this.#dirty.delete(key);
-    this.#count(dirty, -1);
+    this.#lanes.count(dirty, -1);
     this.#push(dirty);
   }
 
@@ -359,24 +345,13 @@ export class Mailbox<E extends Message> implements Runnable {
     if (newer === undefined || newer === item) return;
     this.#dirty.delete(item.key);
     this.#queued.delete(item.key);
-    this.#forget(newer);
-    this.#count(newer, -1);
+    this.#lanes.forget(newer);
+    this.#lanes.count(newer, -1);
     try {
       item.event = this.#coalesce(item.event, newer.event);
     } catch (thrown) {
       this.#dead(item, 'poison', toError(thrown));
       item.event = newer.event;
-    }
-  }
-
-  #forget(item: Item<E>): void {
-    item.gone = true;
-    for (const [route, list] of this.#held) {
-      if (list.includes(item))
-        this.#held.set(
-          route,
-          list.filter((i) => i !== item),
-        );
     }
   }
 
@@ -397,8 +372,8 @@ export class Mailbox<E extends Message> implements Runnable {
     }
     this.#dirty.delete(item.key);
     this.#queued.delete(item.key);
-    this.#forget(later);
-    this.#count(later, -1);
+    this.#lanes.forget(later);
+    this.#lanes.count(later, -1);
     this.#dead(later, 'quarantined');
   }
 
@@ -419,22 +394,12 @@ export class Mailbox<E extends Message> implements Runnable {
   hold(route: string, item: Item<E>, where: 'front' | 'back' = 'back'): void {
     this.#absorbNewer(item);
     if (item.key !== undefined) this.#queued.set(item.key, item);
-    this.#count(item, 1);
-    const list = this.#held.get(route);
-    if (list === undefined) this.#held.set(route, [item]);
-    else if (where === 'back') list.push(item);
-    else list.unshift(item);
+    this.#lanes.hold(route, item, where);
   }
 
   /** Puts what was held back first in line, in its order. */
   unhold(route: string): void {
-    const list = this.#held.get(route);
-    if (list === undefined) return;
-    this.#held.delete(route);
-    for (const item of list.toReversed()) {
-      this.#count(item, -1);
-      if (!item.gone) this.#push(item, 'front');
-    }
-    if (!this.#suspended && this.#hasReady()) this.#kernel.scheduler.wake(this);
+    for (const item of this.#lanes.unhold(route).toReversed()) if (!item.gone) this.#push(item, 'front');
+    if (!this.#suspended && this.#lanes.hasReady) this.#kernel.scheduler.wake(this);
   }
 }

@@ -208,7 +208,7 @@ export function mailboxState(box: Mailbox<any>, nowMonoMs: number): NonNullable<
   const { figures } = box;
   return {
     depth: box.depth,
-    depthMax: figures.depthMax,
+    depthMax: box.depthMax,
     oldestAgeMs: box.oldestAgeMs(nowMonoMs),
     coalesced: figures.coalesced,
     dropped: Object.values(figures.dropped).reduce((sum, n) => sum + n, 0),
