@@ -3,6 +3,7 @@
  * (`src/boot/dependencies`), simulation and tests give fakes; no actor imports `node:` I/O, reads a clock or rolls
  * a die by itself. Every port method that can wait takes an `AbortSignal`, and every method may be slow or fail.
  */
+import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
 
 export interface Clock {
@@ -198,6 +199,31 @@ export interface Cri {
   close(): void;
 }
 
+export interface KubeCallOptions {
+  /** Whose rate limit and connections: default `kube`. */
+  class?: KubeClass;
+  /** Milliseconds for the whole call, the wait for the rate limit included; null = none. */
+  timeoutMs: number | null;
+  signal: AbortSignal;
+}
+export type KubeWatch = { ok: true; lines: AsyncIterable<string> } | { ok: false; failure: KubeFailure };
+
+/** The API server of the cluster this node belongs to. Real: HTTPS with the credentials of the kubeconfig. */
+export interface KubeApi {
+  /** Where it is, as people may see it. */
+  readonly server: string;
+  /** Never rejects: what went wrong is a {@link KubeFailure}. An aborted call is one with reason `Aborted`. */
+  request(request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult>;
+  /**
+   * Opens a watch (`watch=true` is added) and gives its lines as they come. `timeoutMs` bounds the opening only. The
+   * iterator ends when the server closes the stream, and throws when it is cut; a cut last line is never given.
+   */
+  watch(request: Pick<KubeRequest, 'path' | 'query'>, opts: KubeCallOptions): Promise<KubeWatch>;
+  /** Drops every connection of that class; what is in flight on them fails. The next call dials again. */
+  closeConnections(of: KubeClass): void;
+  close(): void;
+}
+
 export interface Logger {
   debug(fields: object, msg: string): void;
   info(fields: object, msg: string): void;
@@ -236,6 +262,8 @@ export interface Ports {
   readonly net: Net;
   readonly host: Host;
   readonly cri: Cri;
+  /** Absent in standalone mode. */
+  readonly kube?: KubeApi;
   readonly log: Logger;
   readonly metrics: Metrics;
 }

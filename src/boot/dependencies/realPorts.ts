@@ -1,7 +1,9 @@
 /** The real ports of a node daemon. */
-import type { Cri, Ports } from '../../actors/kernel/ports.ts';
+import type { Cri, KubeApi, Ports } from '../../actors/kernel/ports.ts';
 import type { NodeConfig } from '../../machines/config.ts';
+import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
+import { GIT_VERSION, versionInfo } from '../version.ts';
 import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
@@ -27,7 +29,8 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
       onCollectError: (collector, error) => log.warn({ collector, err: String(error) }, 'a metric could not be collected'),
     }),
   };
-  return { ...base, cri: await createCri(config, base) };
+  const kube = await createKube(config, base);
+  return { ...base, cri: await createCri(config, base), ...(kube === null ? {} : { kube }) };
 }
 
 async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<Cri> {
@@ -42,4 +45,29 @@ async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<
     log: base.log,
     clock: base.clock,
   });
+}
+
+/** Null in standalone mode, which then loads no TLS either. Whether the server can be reached is not asked here. */
+async function createKube(config: NodeConfig, base: Pick<Ports, 'clock' | 'log'>): Promise<KubeApi | null> {
+  const { kubeconfig } = config.flags;
+  if (kubeconfig === '') return null;
+  const { createCredentials } = await import('./kube/credentials.ts');
+  const { createKubeApi } = await import('./kube/kubeApi.ts');
+  const { readKubeConfig } = await import('./kube/kubeconfig.ts');
+  const { kubeAPIQPS, kubeAPIBurst, eventRecordQPS, eventBurst } = config.config;
+  try {
+    const file = await readKubeConfig(kubeconfig);
+    // Credentials that cannot be read now are a mistake of who starts the node; later on they may be in rotation.
+    await createCredentials(file, base).current();
+    return createKubeApi({
+      config: file,
+      ...base,
+      userAgent: `kubelet/${GIT_VERSION} (${versionInfo().platform ?? ''})`,
+      kube: { qps: kubeAPIQPS, burst: kubeAPIBurst },
+      event: { qps: eventRecordQPS, burst: eventBurst },
+    });
+  } catch (error) {
+    const what = error instanceof Error ? error.message : String(error);
+    throw new StartError('the API client cannot be made', [{ where: '--kubeconfig', what }]);
+  }
 }

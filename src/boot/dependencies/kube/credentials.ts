@@ -1,0 +1,97 @@
+/** Credentials of a kubeconfig, read again when their files change: rotated certificates and tokens need no restart. */
+import { readFile, stat } from 'node:fs/promises';
+import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import type { Clock, Logger } from '../../../actors/kernel/ports.ts';
+import type { KubeConfigFile, Material } from './kubeconfig.ts';
+
+/** Files are looked at no more often than this, and only when a call is made: a rotated certificate is used within it. */
+export const CREDENTIAL_CHECK_MS = 10_000;
+
+export interface Loaded {
+  /** Grows whenever certificate, key or authority changed: connections made with an older one must not be used again. */
+  generation: number;
+  tls: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>;
+  /** Bearer token; '' for none. */
+  token: string;
+}
+
+export interface Credentials {
+  /** @throws Error naming the file when there is nothing to use; a failed reload keeps what was read before. */
+  current(): Promise<Loaded>;
+  /** The server refused them: look at the files before the next call. */
+  suspect(): void;
+}
+
+/** Changes with the content, as far as the file system tells. */
+async function stampOf(material: Material | null): Promise<string> {
+  if (material === null || 'data' in material) return '';
+  const s = await stat(material.file);
+  return `${s.ino} ${s.size} ${s.mtimeMs}`;
+}
+
+async function bytesOf(material: Material | null): Promise<Buffer | undefined> {
+  if (material === null) return undefined;
+  return 'data' in material ? material.data : readFile(material.file);
+}
+
+export function createCredentials(config: KubeConfigFile, o: { clock: Clock; log: Logger }): Credentials {
+  const parts = [config.ca, config.cert, config.key, config.token];
+  let loaded: (Loaded & { stamp: string }) | undefined;
+  let checkedAtMs = Number.NEGATIVE_INFINITY;
+  let checking: Promise<Loaded> | undefined;
+  let complained = '';
+
+  const load = async (stamp: string): Promise<Loaded & { stamp: string }> => {
+    const [ca, cert, key, token] = await Promise.all(parts.map(bytesOf));
+    const tls = { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
+    // A certificate and a key that do not belong together, or half of a file: refused here, with the files' names.
+    createSecureContext(tls);
+    const before = loaded?.tls;
+    const same = before !== undefined && sameBytes(before.ca, ca) && sameBytes(before.cert, cert) && sameBytes(before.key, key);
+    return {
+      stamp,
+      generation: same ? (loaded?.generation ?? 1) : (loaded?.generation ?? 0) + 1,
+      tls,
+      token: token === undefined ? '' : token.toString('utf8').trim(),
+    };
+  };
+
+  const check = async (): Promise<Loaded> => {
+    try {
+      const stamp = (await Promise.all(parts.map(stampOf))).join('|');
+      if (loaded === undefined || loaded.stamp !== stamp) {
+        const again = loaded !== undefined;
+        loaded = await load(stamp);
+        if (again) o.log.info({ kubeconfig: config.path, generation: loaded.generation }, 'credentials of the API client were read again');
+      }
+      complained = '';
+    } catch (error) {
+      const files = parts.flatMap((p) => (p !== null && 'file' in p ? [p.file] : [])).join(', ');
+      const why = error instanceof Error ? error.message : String(error);
+      const message = `kubeconfig ${config.path}: credentials cannot be used (${files === '' ? 'inline data' : files}): ${why}`;
+      if (loaded === undefined) throw new Error(message);
+      if (complained !== why) o.log.warn({ kubeconfig: config.path }, `${message}; what was read before stays in use`);
+      complained = why;
+    } finally {
+      checkedAtMs = o.clock.monoMs();
+    }
+    return loaded;
+  };
+
+  return {
+    async current() {
+      if (loaded !== undefined && o.clock.monoMs() - checkedAtMs < CREDENTIAL_CHECK_MS) return loaded;
+      checking ??= check().finally(() => {
+        checking = undefined;
+      });
+      return checking;
+    },
+    suspect() {
+      checkedAtMs = Number.NEGATIVE_INFINITY;
+    },
+  };
+}
+
+function sameBytes(a: unknown, b: Buffer | undefined): boolean {
+  return a === undefined ? b === undefined : b !== undefined && Buffer.isBuffer(a) && a.equals(b);
+}

@@ -1,0 +1,305 @@
+/**
+ * The real KubeApi port: JSON over HTTPS with keep-alive, one pool of connections and one rate limit per class. The
+ * server is always verified. Credentials are read again when their files change (`credentials.ts`).
+ */
+import type { IncomingMessage } from 'node:http';
+import { Agent, request as httpsRequest } from 'node:https';
+import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger } from '../../../actors/kernel/ports.ts';
+import {
+  KUBE_CLASSES,
+  type KubeClass,
+  type KubeFailure,
+  type KubeRequest,
+  type KubeResult,
+  PATCH_TYPES,
+  statusFailure,
+} from '../../../machines/api/kube.ts';
+import { type Credentials, createCredentials, type Loaded } from './credentials.ts';
+import type { KubeConfigFile } from './kubeconfig.ts';
+import { watchLines } from './lines.ts';
+import { createRateLimiter, type RateLimiter, UNLIMITED } from './rateLimit.ts';
+
+export interface KubeApiOptions {
+  config: KubeConfigFile;
+  clock: Clock;
+  log: Logger;
+  /** Sent with every request. */
+  userAgent: string;
+  kube: { qps: number; burst: number };
+  event: { qps: number; burst: number };
+}
+
+/** A larger answer is refused: lists are asked for in pages. */
+export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+/** Connections of one class; watches hold theirs for as long as they last. */
+const SOCKETS_MAX = 256;
+/** TCP asks an idle peer for life after this; a dead one is noticed within minutes even where nothing is sent. */
+const TCP_KEEP_ALIVE_MS = 15_000;
+
+interface Pool {
+  agent: Agent;
+  generation: number;
+  /** Streams in progress: they end when the credentials they were opened with are replaced. */
+  watches: Set<IncomingMessage>;
+}
+
+/** Errors of a connection that never was: nothing reached the server. */
+const NOT_SENT = new Set([
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'EPROTO',
+]);
+
+export function createKubeApi(o: KubeApiOptions): KubeApi {
+  return new HttpsKubeApi(o);
+}
+
+class HttpsKubeApi implements KubeApi {
+  readonly server: string;
+  readonly #o: KubeApiOptions;
+  readonly #credentials: Credentials;
+  readonly #limits: Record<KubeClass, RateLimiter>;
+  readonly #pools = new Map<KubeClass, Pool>();
+  #closed = false;
+
+  constructor(o: KubeApiOptions) {
+    this.#o = o;
+    this.server = o.config.server.origin;
+    this.#credentials = createCredentials(o.config, o);
+    this.#limits = {
+      kube: createRateLimiter({ ...o.kube, clock: o.clock }),
+      event: createRateLimiter({ ...o.event, clock: o.clock }),
+      heartbeat: UNLIMITED,
+    };
+  }
+
+  async request(request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult> {
+    const deadline = new Deadline(this.#o.clock, opts);
+    try {
+      await this.#limits[opts.class ?? 'kube'].acquire(deadline.signal);
+      // Only reads are sent once more on a connection that the server had closed meanwhile: a write may have been heard.
+      let sent = await this.#send(request, opts, deadline);
+      if (sent.stale && request.verb === 'GET') sent = await this.#send(request, opts, deadline);
+      if (sent.res === null) return { ok: false, failure: sent.failure };
+      return await this.#answer(request, sent.res, deadline);
+    } catch (error) {
+      return { ok: false, failure: deadline.failure(error, false) };
+    } finally {
+      deadline.end();
+    }
+  }
+
+  async watch(request: Pick<KubeRequest, 'path' | 'query'>, opts: KubeCallOptions): Promise<KubeWatch> {
+    const deadline = new Deadline(this.#o.clock, opts);
+    const full: KubeRequest = { verb: 'GET', path: request.path, query: { ...request.query, watch: 'true' } };
+    let watching = false;
+    try {
+      const of = opts.class ?? 'kube';
+      await this.#limits[of].acquire(deadline.signal);
+      let sent = await this.#send(full, opts, deadline);
+      if (sent.stale) sent = await this.#send(full, opts, deadline);
+      if (sent.res === null) return { ok: false, failure: sent.failure };
+      const { res } = sent;
+      if (res.statusCode !== 200) {
+        const answer = await this.#answer(full, res, deadline);
+        return answer.ok ? { ok: false, failure: statusFailure(answer.body, answer.code) } : answer;
+      }
+      const pool = this.#pools.get(of);
+      pool?.watches.add(res);
+      // From here on only the caller's signal ends it.
+      deadline.disarm();
+      watching = true;
+      return {
+        ok: true,
+        lines: watchLines(res, () => {
+          pool?.watches.delete(res);
+          deadline.end();
+        }),
+      };
+    } catch (error) {
+      return { ok: false, failure: deadline.failure(error, false) };
+    } finally {
+      if (!watching) deadline.end();
+    }
+  }
+
+  closeConnections(of: KubeClass): void {
+    const pool = this.#pools.get(of);
+    this.#pools.delete(of);
+    pool?.agent.destroy();
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const of of KUBE_CLASSES) this.closeConnections(of);
+  }
+
+  #pool(of: KubeClass, loaded: Loaded): Pool {
+    const present = this.#pools.get(of);
+    if (present !== undefined && present.generation === loaded.generation) return present;
+    const { config } = this.#o;
+    const pool: Pool = {
+      agent: new Agent({
+        ...loaded.tls,
+        keepAlive: true,
+        keepAliveMsecs: TCP_KEEP_ALIVE_MS,
+        maxSockets: SOCKETS_MAX,
+        rejectUnauthorized: true,
+        minVersion: 'TLSv1.2',
+        ...(config.tlsServerName === null ? {} : { servername: config.tlsServerName }),
+      }),
+      generation: loaded.generation,
+      watches: new Set(),
+    };
+    this.#pools.set(of, pool);
+    if (present !== undefined) retire(present);
+    return pool;
+  }
+
+  async #send(request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
+    if (this.#closed) throw Object.assign(new Error('this client is closed'), { code: 'ECLOSED' });
+    const loaded = await this.#credentials.current();
+    deadline.signal.throwIfAborted();
+    const { agent } = this.#pool(opts.class ?? 'kube', loaded);
+    const { server } = this.#o.config;
+    const base = server.pathname.replace(/\/+$/, '');
+    const query = request.query === undefined ? '' : `?${new URLSearchParams(request.query).toString()}`;
+    const body = request.body === undefined ? undefined : Buffer.from(JSON.stringify(request.body));
+    const headers: Record<string, string> = {
+      accept: 'application/json',
+      'user-agent': this.#o.userAgent,
+      ...(loaded.token === '' ? {} : { authorization: `Bearer ${loaded.token}` }),
+      ...(body === undefined
+        ? {}
+        : {
+            'content-type': request.patchType === undefined ? 'application/json' : PATCH_TYPES[request.patchType],
+            'content-length': String(body.length),
+          }),
+    };
+    return new Promise<Sent>((resolve) => {
+      const req = httpsRequest(
+        {
+          agent,
+          method: request.verb,
+          hostname: server.hostname.replace(/^\[|\]$/g, ''),
+          port: server.port === '' ? 443 : Number(server.port),
+          path: `${base}${request.path}${query}`,
+          headers,
+          signal: deadline.signal,
+        },
+        (res) => resolve({ res, stale: false }),
+      );
+      req.on('error', (error: NodeJS.ErrnoException) => {
+        const stale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE') && !deadline.signal.aborted;
+        resolve({ res: null, stale, failure: deadline.failure(error, true) });
+      });
+      req.end(body);
+    });
+  }
+
+  async #answer(request: KubeRequest, res: IncomingMessage, deadline: Deadline): Promise<KubeResult> {
+    const code = res.statusCode ?? 0;
+    let text: string;
+    try {
+      text = await readBody(res);
+    } catch (error) {
+      // The status line came, so the request was carried out; only its answer is lost.
+      return { ok: false, failure: deadline.failure(error, true) };
+    }
+    if (code === 401) this.#credentials.suspect();
+    let body: unknown;
+    try {
+      body = text === '' ? undefined : JSON.parse(text);
+    } catch {
+      const good = code >= 200 && code < 300;
+      // Health checks and the like answer in plain text.
+      if (good && !/json/.test(String(res.headers['content-type'] ?? ''))) return { ok: true, code, body: text };
+      if (good) {
+        const message = `${request.verb} ${request.path} was answered with what is not JSON`;
+        return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'unknown' } };
+      }
+      body = undefined;
+    }
+    if (code >= 200 && code < 300) return { ok: true, code, body };
+    return { ok: false, failure: statusFailure(body, code, retryAfterMs(res.headers['retry-after'])) };
+  }
+}
+
+type Sent = { res: IncomingMessage; stale: false } | { res: null; stale: boolean; failure: KubeFailure };
+
+/** Idle connections go at once, streams end and are opened anew; calls in flight are left to finish. */
+function retire(pool: Pool): void {
+  for (const sockets of Object.values(pool.agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+  pool.agent.maxFreeSockets = 0;
+  for (const res of pool.watches) res.destroy(new Error('the credentials were replaced'));
+}
+
+async function readBody(res: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of res) {
+    const bytes = Buffer.from(chunk);
+    size += bytes.length;
+    if (size > ANSWER_BYTES_MAX) {
+      res.destroy();
+      throw Object.assign(new Error(`the answer is larger than ${ANSWER_BYTES_MAX} bytes`), { code: 'EFBIG' });
+    }
+    chunks.push(bytes);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+function retryAfterMs(header: string | undefined): number | undefined {
+  const seconds = header === undefined ? Number.NaN : Number(header);
+  return Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : undefined;
+}
+
+/** The time a call has, and the words for how it ended. */
+class Deadline {
+  readonly signal: AbortSignal;
+  readonly #own = new AbortController();
+  readonly #opts: KubeCallOptions;
+  readonly #clock: Clock;
+  #timer: unknown;
+
+  constructor(clock: Clock, opts: KubeCallOptions) {
+    this.#opts = opts;
+    this.#clock = clock;
+    this.signal = AbortSignal.any([opts.signal, this.#own.signal]);
+    const { timeoutMs } = opts;
+    if (timeoutMs !== null) this.#timer = clock.setTimeout(() => this.#own.abort(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+  }
+
+  disarm(): void {
+    if (this.#timer !== undefined) this.#clock.clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+  end(): void {
+    this.disarm();
+  }
+
+  /** `sent`: the request may have reached the server. */
+  failure(error: unknown, sent: boolean): KubeFailure {
+    const outcome = (code: string): 'failed' | 'unknown' => (sent && !NOT_SENT.has(code) ? 'unknown' : 'failed');
+    if (this.#opts.signal.aborted)
+      return { code: 0, reason: 'Aborted', message: 'the call was given up', outcome: sent ? 'unknown' : 'failed' };
+    if (this.#own.signal.aborted) {
+      const message = `no answer within ${this.#opts.timeoutMs ?? 0} ms`;
+      return { code: 0, reason: 'Timeout', message, outcome: sent ? 'unknown' : 'failed' };
+    }
+    const e = error instanceof Error ? error : new Error(String(error));
+    const code = 'code' in e && typeof e.code === 'string' ? e.code : 'EIO';
+    return { code: 0, reason: code, message: e.message || code, outcome: outcome(code) };
+  }
+}

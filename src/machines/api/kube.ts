@@ -1,0 +1,173 @@
+/** Requests to the Kubernetes API and what they come to, as plain data. Pure. */
+
+/** `kube`: everything else; `event`: events only; `heartbeat`: node status and lease, never throttled (boot-and-node 6.1). */
+export type KubeClass = 'kube' | 'event' | 'heartbeat';
+export const KUBE_CLASSES: readonly KubeClass[] = ['kube', 'event', 'heartbeat'];
+
+export type KubeVerb = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+
+export const PATCH_TYPES = {
+  strategic: 'application/strategic-merge-patch+json',
+  merge: 'application/merge-patch+json',
+  json: 'application/json-patch+json',
+} as const;
+export type PatchType = keyof typeof PATCH_TYPES;
+
+export interface KubeRequest {
+  verb: KubeVerb;
+  /** From the root of the API: `/api/v1/namespaces/default/pods/web`. Its parts are escaped already. */
+  path: string;
+  query?: Readonly<Record<string, string>>;
+  /** Plain JSON. */
+  body?: unknown;
+  /** Required with PATCH. */
+  patchType?: PatchType;
+}
+
+/**
+ * Why there is no good answer. `code` is the HTTP status, 0 when the API server did not answer. `outcome: 'unknown'`
+ * means that a write may or may not have had its effect.
+ */
+export interface KubeFailure {
+  code: number;
+  /** Reason of the Status object (`NotFound`, `Conflict`, `Expired`, ...), or of the transport (`ECONNREFUSED`, `Timeout`). */
+  reason: string;
+  message: string;
+  outcome: 'failed' | 'unknown';
+  /** The server asked to wait this long before the next try. */
+  retryAfterMs?: number;
+}
+export type KubeResult = { ok: true; code: number; body: unknown } | { ok: false; failure: KubeFailure };
+
+/** One decoded line of a watch. */
+export interface WatchEvent {
+  type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
+  object: KubeObject;
+}
+/** Any object of the API: what list-watch needs of it. */
+export interface KubeObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata: {
+    name: string;
+    namespace?: string;
+    uid?: string;
+    resourceVersion?: string;
+    [field: string]: unknown;
+  };
+  [field: string]: unknown;
+}
+
+export function isKubeRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isKubeObject(value: unknown): value is KubeObject {
+  return isKubeRecord(value) && isKubeRecord(value.metadata) && typeof value.metadata.name === 'string';
+}
+
+const WATCH_TYPES: readonly string[] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'];
+
+/** One line of a watch stream, or the failure that it carries or is. */
+export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } | { ok: false; failure: KubeFailure } {
+  const malformed = (what: string): { ok: false; failure: KubeFailure } => ({
+    ok: false,
+    failure: { code: 0, reason: 'MalformedWatchEvent', message: `a line of the watch ${what}`, outcome: 'failed' },
+  });
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return malformed('is not JSON');
+  }
+  if (!isKubeRecord(value) || typeof value.type !== 'string' || !WATCH_TYPES.includes(value.type)) return malformed('has no known type');
+  if (value.type === 'ERROR') return { ok: false, failure: statusFailure(value.object, 500) };
+  // A bookmark carries nothing but a resource version.
+  if (value.type === 'BOOKMARK' && isKubeRecord(value.object) && isKubeRecord(value.object.metadata)) {
+    const { resourceVersion } = value.object.metadata;
+    if (typeof resourceVersion !== 'string') return malformed('is a bookmark without a resource version');
+    return { ok: true, event: { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion } } } };
+  }
+  if (!isKubeObject(value.object)) return malformed('holds no object');
+  return { ok: true, event: { type: value.type as WatchEvent['type'], object: value.object } };
+}
+
+/** Reasons for codes of servers and proxies that say none. */
+const REASONS: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  404: 'NotFound',
+  409: 'Conflict',
+  410: 'Gone',
+  422: 'Invalid',
+  429: 'TooManyRequests',
+  500: 'InternalError',
+  503: 'ServiceUnavailable',
+  504: 'Timeout',
+};
+
+/** From a Status object, or from whatever a proxy in between answered. */
+export function statusFailure(body: unknown, code: number, retryAfterMs?: number): KubeFailure {
+  const status = isKubeRecord(body) && body.kind === 'Status' ? body : {};
+  const actual = typeof status.code === 'number' && status.code >= 400 ? status.code : code;
+  const details = isKubeRecord(status.details) ? status.details : {};
+  const asked = retryAfterMs ?? (typeof details.retryAfterSeconds === 'number' ? details.retryAfterSeconds * 1000 : undefined);
+  const reason = typeof status.reason === 'string' && status.reason !== '' ? status.reason : (REASONS[actual] ?? 'Unknown');
+  return {
+    code: actual,
+    reason,
+    message: typeof status.message === 'string' && status.message !== '' ? status.message : `HTTP status ${actual}`,
+    // A gateway that gave up waiting does not know; a server that answered does.
+    outcome: actual === 504 || reason === 'Timeout' || reason === 'ServerTimeout' ? 'unknown' : 'failed',
+    ...(asked === undefined ? {} : { retryAfterMs: asked }),
+  };
+}
+
+/** `GET /api/v1/nodes/n1: 403 Forbidden: ...`, for logs. */
+export function failureText(request: { verb: string; path: string }, f: KubeFailure): string {
+  const kind = f.code === 0 ? f.reason : `${f.code} ${f.reason}`;
+  return `${request.verb} ${request.path}: ${kind}: ${f.message}${f.outcome === 'unknown' && request.verb !== 'GET' ? ' (it may have taken effect)' : ''}`;
+}
+
+/** The resource version is gone from the server's history: list again. */
+export function isExpired(f: KubeFailure): boolean {
+  return f.code === 410 || f.reason === 'Expired' || f.reason === 'Gone';
+}
+
+/** The server is there but will not do this, now or later; trying again soon is no use. */
+export function isRefusal(f: KubeFailure): boolean {
+  return f.code >= 400 && f.code < 500 && f.code !== 408 && f.code !== 409 && f.code !== 429;
+}
+
+/** True for failures that say nothing about the API server being away: it answered. */
+export function wasAnswered(f: KubeFailure): boolean {
+  return f.code > 0 && f.code !== 502 && f.code !== 503 && f.code !== 504;
+}
+
+// ---- paths -------------------------------------------------------------------------------------------------------
+
+const CORE = '/api/v1';
+
+export const kubePath = {
+  pods: `${CORE}/pods`,
+  pod: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/pods/${esc(name)}`,
+  podStatus: (namespace: string, name: string): string => `${kubePath.pod(namespace, name)}/status`,
+  podsIn: (namespace: string): string => `${CORE}/namespaces/${esc(namespace)}/pods`,
+  nodes: `${CORE}/nodes`,
+  node: (name: string): string => `${CORE}/nodes/${esc(name)}`,
+  nodeStatus: (name: string): string => `${kubePath.node(name)}/status`,
+  services: `${CORE}/services`,
+  eventsIn: (namespace: string): string => `${CORE}/namespaces/${esc(namespace)}/events`,
+  event: (namespace: string, name: string): string => `${kubePath.eventsIn(namespace)}/${esc(name)}`,
+  secret: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/secrets/${esc(name)}`,
+  configMap: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/configmaps/${esc(name)}`,
+  token: (namespace: string, account: string): string => `${CORE}/namespaces/${esc(namespace)}/serviceaccounts/${esc(account)}/token`,
+  leasesIn: (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${esc(namespace)}/leases`,
+  lease: (namespace: string, name: string): string => `${kubePath.leasesIn(namespace)}/${esc(name)}`,
+  version: '/version',
+} as const;
+
+function esc(part: string): string {
+  return encodeURIComponent(part);
+}

@@ -1,0 +1,293 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { KubeApi, KubeCallOptions } from '../../../src/actors/kernel/ports.ts';
+import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
+import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
+import type { KubeResult } from '../../../src/machines/api/kube.ts';
+import { collectingLogger, type LogLine } from '../../kernel/fakePorts.ts';
+import { type Issued, issue } from './certs.ts';
+
+const ca = issue({ cn: 'test-ca', issuer: null });
+const serving = issue({ cn: 'api', issuer: ca, ips: ['127.0.0.1'], dns: ['kubernetes'] });
+const client = issue({ cn: 'system:node:n1', org: 'system:nodes', issuer: ca });
+
+type Handler = (req: IncomingMessage & { peer: string }, res: ServerResponse, body: string) => void;
+let handler: Handler = (_, res) => void res.end('{}');
+let port = 0;
+let connections = 0;
+const server = createServer(
+  { cert: serving.cert, key: serving.key, ca: ca.cert, requestCert: true, rejectUnauthorized: false },
+  (req, res) => {
+    let body = '';
+    req.on('data', (d) => {
+      body += String(d);
+    });
+    req.on('end', () => {
+      const { subject } =
+        'getPeerCertificate' in req.socket
+          ? (req.socket as { getPeerCertificate(): { subject?: { CN?: string } } }).getPeerCertificate()
+          : { subject: undefined };
+      handler(Object.assign(req, { peer: subject?.CN ?? '' }), res, body);
+    });
+  },
+);
+server.on('secureConnection', () => {
+  connections += 1;
+});
+
+const folders: string[] = [];
+const made: KubeApi[] = [];
+const lines: LogLine[] = [];
+
+async function folder(files: Record<string, string>): Promise<string> {
+  const dir = await mkdtemp(join(tmpdir(), 'kube-'));
+  folders.push(dir);
+  for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
+  return dir;
+}
+
+async function api(
+  o: {
+    ca?: Issued;
+    user?: object;
+    files?: Record<string, string>;
+    qps?: number;
+    burst?: number;
+    port?: number;
+    clock?: ReturnType<typeof createClock>;
+    cluster?: object;
+  } = {},
+) {
+  const dir = await folder({ 'ca.pem': (o.ca ?? ca).cert, 'client.pem': client.cert, 'client.key': client.key, ...o.files });
+  const text = JSON.stringify({
+    'current-context': 'x',
+    contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
+    clusters: [{ name: 'x', cluster: { server: `https://127.0.0.1:${o.port ?? port}`, 'certificate-authority': 'ca.pem', ...o.cluster } }],
+    users: [{ name: 'x', user: o.user ?? { 'client-certificate': 'client.pem', 'client-key': 'client.key' } }],
+  });
+  const limits = { qps: o.qps ?? -1, burst: o.burst ?? 10 };
+  const kube = createKubeApi({
+    config: parseKubeConfig(text, join(dir, 'config')),
+    clock: o.clock ?? createClock(),
+    log: collectingLogger(lines),
+    userAgent: 'kubelet/test',
+    kube: limits,
+    event: limits,
+  });
+  made.push(kube);
+  return { kube, dir };
+}
+const opts = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({ timeoutMs: 20_000, signal: new AbortController().signal, ...o });
+const failureOf = (r: KubeResult) => {
+  if (r.ok) throw new Error(`answered ${r.code}`);
+  return r.failure;
+};
+
+beforeAll(async () => {
+  await new Promise<void>((up) => server.listen(0, '127.0.0.1', up));
+  port = (server.address() as AddressInfo).port;
+});
+afterEach(async () => {
+  for (const kube of made.splice(0)) kube.close();
+  for (const dir of folders.splice(0)) await rm(dir, { recursive: true });
+});
+afterAll(async () => {
+  server.closeAllConnections();
+  await new Promise((down) => server.close(down));
+});
+
+describe('the API client', () => {
+  it('shows its certificate, sends JSON and gives the answer', async () => {
+    const seen: unknown[] = [];
+    handler = (req, res, body) => {
+      seen.push([req.method, req.url, req.peer, req.headers['content-type'], req.headers['user-agent'], JSON.parse(body)]);
+      res.writeHead(201, { 'content-type': 'application/json' }).end('{"kind":"Node"}');
+    };
+    const { kube } = await api();
+    const result = await kube.request(
+      { verb: 'PATCH', path: '/api/v1/nodes/n1', query: { fieldManager: 'a b' }, body: { a: 1 }, patchType: 'strategic' },
+      opts(),
+    );
+    expect(result).toEqual({ ok: true, code: 201, body: { kind: 'Node' } });
+    expect(seen).toEqual([
+      ['PATCH', '/api/v1/nodes/n1?fieldManager=a+b', 'system:node:n1', 'application/strategic-merge-patch+json', 'kubelet/test', { a: 1 }],
+    ]);
+  });
+  it('keeps one connection for calls in a row, and dials anew when told to drop it', async () => {
+    handler = (_, res) => void res.end('{}');
+    const { kube } = await api();
+    const before = connections;
+    for (let i = 0; i < 3; i++) expect((await kube.request({ verb: 'GET', path: '/version' }, opts())).ok).toBe(true);
+    expect(connections - before).toBe(1);
+    kube.closeConnections('kube');
+    expect((await kube.request({ verb: 'GET', path: '/version' }, opts())).ok).toBe(true);
+    expect(connections - before).toBe(2);
+  });
+  it('gives code, reason, message and the asked wait of a Status', async () => {
+    handler = (_, res) =>
+      void res
+        .writeHead(429, { 'retry-after': '3' })
+        .end(JSON.stringify({ kind: 'Status', code: 429, reason: 'TooManyRequests', message: 'slow down' }));
+    const { kube } = await api();
+    expect(failureOf(await kube.request({ verb: 'GET', path: '/x' }, opts()))).toEqual({
+      code: 429,
+      reason: 'TooManyRequests',
+      message: 'slow down',
+      outcome: 'failed',
+      retryAfterMs: 3000,
+    });
+  });
+  it('takes the word of a proxy that says no Status', async () => {
+    handler = (_, res) => void res.writeHead(503).end('<html>');
+    const { kube } = await api();
+    expect(failureOf(await kube.request({ verb: 'GET', path: '/x' }, opts()))).toMatchObject({ code: 503, reason: 'ServiceUnavailable' });
+  });
+  it('refuses a server whose certificate another authority signed, before anything is sent', async () => {
+    let heard = 0;
+    handler = (_, res) => {
+      heard += 1;
+      res.end('{}');
+    };
+    const { kube } = await api({ ca: issue({ cn: 'other', issuer: null }), user: { token: 'secret' } });
+    expect(failureOf(await kube.request({ verb: 'POST', path: '/x', body: {} }, opts()))).toMatchObject({ code: 0, outcome: 'failed' });
+    expect(heard).toBe(0);
+  });
+  it('holds the server to the name it is given', async () => {
+    handler = (_, res) => void res.end('{}');
+    const good = await api({ cluster: { 'tls-server-name': 'kubernetes' } });
+    expect((await good.kube.request({ verb: 'GET', path: '/x' }, opts())).ok).toBe(true);
+    const bad = await api({ cluster: { 'tls-server-name': 'elsewhere' } });
+    expect(failureOf(await bad.kube.request({ verb: 'GET', path: '/x' }, opts())).code).toBe(0);
+  });
+  it('says of a write without an answer that its outcome is unknown, and of one never sent that it failed', async () => {
+    handler = (req) => void req.socket.destroy();
+    const { kube } = await api();
+    expect(failureOf(await kube.request({ verb: 'POST', path: '/x', body: {} }, opts())).outcome).toBe('unknown');
+    const away = await api({ port: 1 });
+    expect(failureOf(await away.kube.request({ verb: 'POST', path: '/x', body: {} }, opts()))).toMatchObject({
+      reason: 'ECONNREFUSED',
+      outcome: 'failed',
+    });
+  });
+  it('gives up after its time, and when asked to', async () => {
+    handler = () => {};
+    const { kube } = await api();
+    expect(failureOf(await kube.request({ verb: 'PUT', path: '/x', body: {} }, opts({ timeoutMs: 300 })))).toMatchObject({
+      reason: 'Timeout',
+      outcome: 'unknown',
+    });
+    const abort = new AbortController();
+    const call = kube.request({ verb: 'GET', path: '/x' }, opts({ signal: abort.signal }));
+    abort.abort();
+    expect(failureOf(await call).reason).toBe('Aborted');
+  });
+  it('reads a rotated certificate and a rotated token without a restart', async () => {
+    const peers: string[] = [];
+    handler = (req, res) => {
+      peers.push(`${req.peer} ${req.headers.authorization ?? ''}`);
+      res.end('{}');
+    };
+    let skewMs = 0;
+    const real = createClock();
+    const clock = { ...real, monoMs: () => real.monoMs() + skewMs };
+    const { kube, dir } = await api({
+      clock,
+      user: { 'client-certificate': 'client.pem', 'client-key': 'client.key', tokenFile: 'token' },
+      files: { token: 'one\n' },
+    });
+    await kube.request({ verb: 'GET', path: '/x' }, opts());
+    const next = issue({ cn: 'system:node:rotated', issuer: ca });
+    await writeFile(join(dir, 'client.pem'), `${next.cert}\n`);
+    await writeFile(join(dir, 'client.key'), `${next.key}\n`);
+    await writeFile(join(dir, 'token'), 'second');
+    await kube.request({ verb: 'GET', path: '/x' }, opts());
+    skewMs += 60_000;
+    await kube.request({ verb: 'GET', path: '/x' }, opts());
+    expect(peers).toEqual(['system:node:n1 Bearer one', 'system:node:n1 Bearer one', 'system:node:rotated Bearer second']);
+    // Half a pair: what was read before stays in use.
+    await writeFile(join(dir, 'client.key'), client.key);
+    skewMs += 60_000;
+    await kube.request({ verb: 'GET', path: '/x' }, opts());
+    expect(peers.at(-1)).toBe('system:node:rotated Bearer second');
+    expect(lines.some((l) => l.level === 'warn' && l.msg.includes('credentials cannot be used'))).toBe(true);
+    expect(lines.some((l) => JSON.stringify(l).includes('second'))).toBe(false);
+  });
+  it('makes callers of one class wait their turn, and those of another not', async () => {
+    handler = (_, res) => void res.end('{}');
+    const { kube } = await api({ qps: 0.001, burst: 2 });
+    const get = (o: Partial<KubeCallOptions>) => kube.request({ verb: 'GET', path: '/x' }, opts(o));
+    expect((await get({})).ok && (await get({})).ok).toBe(true);
+    expect(failureOf(await get({ timeoutMs: 200 }))).toMatchObject({ reason: 'Timeout', outcome: 'failed' });
+    expect((await get({ class: 'heartbeat' })).ok).toBe(true);
+    expect((await get({ class: 'event' })).ok).toBe(true);
+  });
+});
+
+describe('a watch', () => {
+  const open = async (kube: KubeApi, o: Partial<KubeCallOptions> = {}) => {
+    const watch = await kube.watch({ path: '/api/v1/pods', query: { resourceVersion: '7' } }, opts(o));
+    if (!watch.ok) throw new Error(watch.failure.message);
+    return watch.lines;
+  };
+  it('gives lines as they come, whatever the packets', async () => {
+    let url = '';
+    handler = (req, res) => {
+      url = req.url ?? '';
+      res.write('{"a":1}\n{"b"');
+      res.write(':"é"}\n\n');
+      res.end();
+    };
+    const { kube } = await api();
+    const got: string[] = [];
+    for await (const line of await open(kube)) got.push(line);
+    expect(got).toEqual(['{"a":1}', '{"b":"é"}']);
+    expect(url).toBe('/api/v1/pods?resourceVersion=7&watch=true');
+  });
+  it('throws when it is cut, and never gives half a line', async () => {
+    handler = (req, res) => {
+      res.write('{"a":1}\n{"b"', () => req.socket.destroy());
+    };
+    const { kube } = await api();
+    const got: string[] = [];
+    const read = async () => {
+      for await (const line of await open(kube)) got.push(line);
+    };
+    await expect(read()).rejects.toThrow();
+    handler = (_, res) => void res.end('{"a":1}\n{"b"');
+    await expect(read()).rejects.toThrow('inside a line');
+    expect(got).toEqual(['{"a":1}', '{"a":1}']);
+  });
+  it('outlives the time given for opening it, and ends with its signal', async () => {
+    let later = () => {};
+    handler = (_, res) => {
+      res.write('{"a":1}\n');
+      later = () => void res.write('{"b":2}\n');
+    };
+    const armed = new Map<number, () => void>();
+    const clock = {
+      ...createClock(),
+      setTimeout: (fn: () => void) => armed.set(armed.size, fn).size - 1,
+      clearTimeout: (id: unknown) => void armed.delete(Number(id)),
+    };
+    const { kube } = await api({ clock });
+    const abort = new AbortController();
+    const stream = (await open(kube, { timeoutMs: 2_000, signal: abort.signal }))[Symbol.asyncIterator]();
+    expect((await stream.next()).value).toBe('{"a":1}');
+    for (const overdue of armed.values()) overdue();
+    later();
+    expect((await stream.next()).value).toBe('{"b":2}');
+    abort.abort();
+    await expect(stream.next()).rejects.toThrow();
+  });
+  it('says why it was not opened', async () => {
+    handler = (_, res) => void res.writeHead(410).end(JSON.stringify({ kind: 'Status', code: 410, reason: 'Expired', message: 'too old' }));
+    const { kube } = await api();
+    expect(await kube.watch({ path: '/api/v1/pods' }, opts())).toMatchObject({ ok: false, failure: { code: 410, reason: 'Expired' } });
+  });
+});
