@@ -1,21 +1,25 @@
 /** HTTP servers for the Net port: TCP or a private unix socket, bounded requests, orderly close. */
 import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
-import type { HttpReply, HttpRequest, Net } from '../../actors/kernel/ports.ts';
+import type { Duplex } from 'node:stream';
+import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../actors/kernel/ports.ts';
+import { createTlsServer } from './netTls.ts';
 
 type At = Parameters<Net['serveHttp']>[0];
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
 type Listening = Awaited<ReturnType<Net['serveHttp']>>;
 
-/** A request body beyond this is refused with 413: nothing this node serves takes more. */
+/** A request body beyond this is refused with 413 unless the server has a smaller limit: nothing this node serves takes more. */
 export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** Header limit of the kubelet's servers. */
 const HEADER_BYTES_MAX = 1024 * 1024;
 /** Idle keep-alive time of the modern kubelet's servers. */
 const KEEP_ALIVE_MS = 90_000;
 const CONNECTIONS_MAX = 512;
+/** Each exec, attach and port-forward holds one for as long as it lasts. */
+const TLS_CONNECTIONS_MAX = 4096;
 /** How long an answer that is being written may go on once the server closes. */
 const CLOSE_GRACE_MS = 500;
 /** `sun_path` holds 108 bytes with its final zero byte. */
@@ -24,18 +28,33 @@ const SOCKET_PATH_BYTES_MAX = 107;
 /** See {@link Net.serveHttp}. Bind errors keep their `code` and name address and port, or the socket path. */
 export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
   const inFlight = new Set<AbortController>();
-  const server = createServer({ maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: 10_000, requestTimeout: 60_000 });
+  const limits = { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: 10_000, requestTimeout: 60_000 };
+  const tls = 'tls' in at && at.tls !== undefined ? await createTlsServer(at.tls, limits) : undefined;
+  const server = tls?.server ?? createServer(limits);
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  server.maxConnections = CONNECTIONS_MAX;
-  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+  server.maxConnections = tls === undefined ? CONNECTIONS_MAX : TLS_CONNECTIONS_MAX;
+  const bodyBytesMax = at.bodyBytesMax ?? REQUEST_BYTES_MAX;
+  const begin = (ended: Duplex | ServerResponse): AbortSignal => {
     const stop = new AbortController();
     inFlight.add(stop);
-    res.once('close', () => {
+    ended.once('close', () => {
       inFlight.delete(stop);
       stop.abort(new Error('the client has gone'));
     });
-    answer(req, res, { handler, signal: stop.signal }).catch(() => res.destroy());
+    return stop.signal;
+  };
+  const clientOf = (socket: Socket): { client?: ClientCertificate } => (tls === undefined ? {} : { client: tls.clientOf(socket) });
+  server.on('request', (req: IncomingMessage, res: ServerResponse) => {
+    const o = { handler, bodyBytesMax, signal: begin(res), ...clientOf(req.socket) };
+    answer(req, res, o).catch(() => res.destroy());
   });
+  // Only this server hands connections on; elsewhere a request to switch protocols is answered as an ordinary one.
+  if (tls !== undefined) {
+    server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+      const o = { handler, bodyBytesMax, signal: begin(socket), ...clientOf(req.socket) };
+      upgrade(req, { socket, head, o }).catch(() => socket.destroy());
+    });
+  }
   server.on('clientError', (_error, socket) => {
     if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
     else socket.destroy();
@@ -155,19 +174,48 @@ function bindError(where: string, error: unknown): Error {
 
 // ---- one request ---------------------------------------------------------------------------------------------------
 
-async function answer(req: IncomingMessage, res: ServerResponse, o: { handler: Handler; signal: AbortSignal }): Promise<void> {
-  let reply: HttpReply;
+interface Answering {
+  handler: Handler;
+  bodyBytesMax: number;
+  signal: AbortSignal;
+  client?: ClientCertificate;
+}
+
+async function answer(req: IncomingMessage, res: ServerResponse, o: Answering): Promise<void> {
+  await write(res, await replyTo(req, o), { headOnly: req.method === 'HEAD', signal: o.signal });
+}
+
+async function replyTo(req: IncomingMessage, o: Answering): Promise<HttpReply> {
   try {
-    const parsed = await parse(req, o.signal);
-    reply = 'status' in parsed ? parsed : await o.handler(parsed);
+    const parsed = await parse(req, o);
+    return 'status' in parsed ? parsed : await o.handler(parsed);
   } catch (error) {
     // Handlers report what they can; what arrives here is a defect of ours, so say what it was.
-    reply = { status: 500, body: `internal server error: ${error instanceof Error ? error.message : String(error)}\n` };
+    return { status: 500, body: `internal server error: ${error instanceof Error ? error.message : String(error)}\n` };
   }
+}
+
+async function upgrade(req: IncomingMessage, c: { socket: Duplex; head: Buffer; o: Answering }): Promise<void> {
+  const { socket, head, o } = c;
+  socket.on('error', () => socket.destroy());
+  const reply = await replyTo(req, o);
+  if (socket.destroyed) return;
+  if (reply.relay !== undefined) {
+    const { relay } = await import('./netRelay.ts');
+    return relay(reply.relay, { req, socket, head, signal: o.signal });
+  }
+  // Not switched: an ordinary answer, after which the connection ends, since its next bytes may be of the other protocol.
+  const res = new ServerResponse(req);
+  res.shouldKeepAlive = false;
+  res.assignSocket(req.socket);
+  res.once('finish', () => {
+    res.detachSocket(req.socket);
+    socket.end();
+  });
   await write(res, reply, { headOnly: req.method === 'HEAD', signal: o.signal });
 }
 
-async function parse(req: IncomingMessage, signal: AbortSignal): Promise<HttpRequest | HttpReply> {
+async function parse(req: IncomingMessage, o: Answering): Promise<HttpRequest | HttpReply> {
   const raw = req.url ?? '/';
   const cut = raw.indexOf('?');
   let path: string;
@@ -181,8 +229,8 @@ async function parse(req: IncomingMessage, signal: AbortSignal): Promise<HttpReq
   for await (const chunk of req.iterator({ destroyOnReturn: false })) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
-    if (size > REQUEST_BYTES_MAX) {
-      return { status: 413, headers: { connection: 'close' }, body: `request body is larger than ${REQUEST_BYTES_MAX} bytes\n` };
+    if (size > o.bodyBytesMax) {
+      return { status: 413, headers: { connection: 'close' }, body: `request body is larger than ${o.bodyBytesMax} bytes\n` };
     }
     chunks.push(bytes);
   }
@@ -196,7 +244,8 @@ async function parse(req: IncomingMessage, signal: AbortSignal): Promise<HttpReq
     query: new URLSearchParams(cut < 0 ? '' : raw.slice(cut + 1)),
     headers,
     body: Buffer.concat(chunks),
-    signal,
+    signal: o.signal,
+    ...(o.client === undefined ? {} : { client: o.client }),
   };
 }
 
