@@ -7,10 +7,12 @@ async function passes(o: Parameters<typeof runSim>[0]): Promise<void> {
   expect(r.violation, JSON.stringify(r.violation)).toBeNull();
 }
 
+const AT_ONCE = { node: 0, afterSteps: 0, forMs: 0, probability: 1, select: {} } as const;
+
 describe('a fault found by the simulation stays fixed', () => {
   it('containers that ended before the clock went back are collected all the same', async () => {
     const schedule: Fault[] = [
-      { id: 0, node: 0, atMs: 0, afterSteps: 0, kind: 'clock.jump', byMs: 7_000_000 },
+      { ...AT_ONCE, id: 0, atMs: 0, kind: 'clock.jump', byMs: 7_000_000 },
       ...drawSchedule((await import('../../src/sim/world/rng.ts')).simRng('gc'), { minutes: 0.2, pods: 3, nodes: 1, http: [false] })
         .filter((f) => f.kind === 'pod.put')
         .map((f, i) => ({ ...f, id: i + 1 })),
@@ -25,7 +27,7 @@ describe('a fault found by the simulation stays fixed', () => {
     for (let afterSteps = 0; afterSteps <= 6; afterSteps++) {
       const schedule: Fault[] = [
         ...puts.map((f, id) => ({ ...f, id, atMs: id === 2 ? 8_000 : 0, afterSteps: 0 })),
-        { id: 3, node: 0, atMs: 8_005, afterSteps, kind: 'actor.kill', pick: 0, among: 'any', path: 'node/pods/podManager' },
+        { ...AT_ONCE, id: 3, atMs: 8_005, afterSteps, kind: 'actor.kill', pick: 'one', select: { actors: ['node/pods/podManager'] } },
       ];
       await passes({ seed: 19, minutes: 0.2, schedule, restMinutesMax: 5 });
     }

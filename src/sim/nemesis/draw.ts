@@ -3,13 +3,14 @@
  * average weather), how many, when, and what the operator does meanwhile.
  */
 import type { CriMethod } from '../../machines/cri.ts';
+import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
+import type { FaultSpec } from '../../machines/faults/types.ts';
 import type { NodeTuning } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Fault, FaultAct, FaultKind } from './faults.ts';
 import { drawPod, editImages, type SimPod } from './pods.ts';
 
-const METHODS: readonly (CriMethod | '*')[] = [
-  '*',
+const METHODS: readonly CriMethod[] = [
   'RunPodSandbox',
   'StopPodSandbox',
   'RemovePodSandbox',
@@ -29,80 +30,140 @@ const METHODS: readonly (CriMethod | '*')[] = [
 ];
 const CODES = [2, 13, 14, 8] as const;
 
-/** How likely a kind is on in a run, and how many a minute there are then. */
-const KINDS: Readonly<Record<Exclude<FaultKind, 'pod.put' | 'pod.remove' | 'pod.break' | 'pod.mend'>, { on: number; perMinute: number }>> =
-  {
-    cri: { on: 0.7, perMinute: 8 },
-    hints: { on: 0.5, perMinute: 3 },
-    'hints.cut': { on: 0.4, perMinute: 2 },
-    'runtime.down': { on: 0.3, perMinute: 1 },
-    'network.down': { on: 0.2, perMinute: 0.7 },
-    'disk.full': { on: 0.25, perMinute: 1 },
-    'disk.slow': { on: 0.25, perMinute: 1 },
-    'disk.error': { on: 0.25, perMinute: 1 },
-    'disk.deaf': { on: 0.25, perMinute: 1 },
-    'watch.break': { on: 0.25, perMinute: 1 },
-    'http.down': { on: 0.4, perMinute: 1 },
-    'clock.jump': { on: 0.3, perMinute: 1 },
-    'actor.kill': { on: 0.5, perMinute: 4 },
-    'node.kill': { on: 0.4, perMinute: 1.2 },
-    'node.stop': { on: 0.2, perMinute: 0.5 },
-    'container.exit': { on: 0.5, perMinute: 4 },
-    'sandbox.stop': { on: 0.25, perMinute: 1 },
-  };
+const WORKERS = 'node/pods/workers/*';
+/** Actors whose mailboxes may be slow. */
+const SLOW = [
+  'node/runtime/cri',
+  'node/runtime/pleg',
+  'node/runtime/imagePuller',
+  'node/pods/status',
+  'node/pods/podManager',
+  'node/pods/workers',
+  'node/pods/admission',
+  'node/pods/config',
+  'node/foundation/*',
+  'node/reclaim/*',
+] as const;
+/**
+ * Messages that the design lets go missing or come out of order, because whatever they announce is found again by
+ * looking: hints and dirty marks (the next listing, a worker's own look at the runtime), wishes to do now what is done
+ * periodically anyway, and events for people. Everything else is said once, and a mailbox that is not full keeps it: the
+ * drawn faults slow such messages down, and never lose them.
+ */
+export const LOSABLE = [
+  'pleg.hint',
+  'pod.dirty',
+  'pods.dirty',
+  'pleg.relist',
+  'cri.check',
+  'gc.run',
+  'housekeeping.run',
+  'event.record',
+] as const;
 
-function act(rng: SimRng, kind: keyof typeof KINDS): FaultAct {
-  const forMs = Math.round(rng.chance(0.5) ? rng.between(100, 3_000) : rng.between(1_000, 25_000));
+/** How likely a kind is on in a run, and how many a minute there are then. */
+const KINDS = {
+  cri: { on: 0.7, perMinute: 8 },
+  hints: { on: 0.5, perMinute: 3 },
+  'hints.cut': { on: 0.4, perMinute: 2 },
+  'runtime.down': { on: 0.3, perMinute: 1 },
+  'network.down': { on: 0.2, perMinute: 0.7 },
+  'disk.full': { on: 0.25, perMinute: 1 },
+  'disk.slow': { on: 0.25, perMinute: 1 },
+  'disk.error': { on: 0.25, perMinute: 1.5 },
+  'disk.deaf': { on: 0.25, perMinute: 1 },
+  'watch.break': { on: 0.25, perMinute: 1 },
+  'http.down': { on: 0.4, perMinute: 1 },
+  'clock.jump': { on: 0.3, perMinute: 1 },
+  'pressure.disk': { on: 0.2, perMinute: 0.7 },
+  mailbox: { on: 0.5, perMinute: 3 },
+  'actor.kill': { on: 0.5, perMinute: 4 },
+  'node.kill': { on: 0.4, perMinute: 1.2 },
+  'node.stop': { on: 0.2, perMinute: 0.5 },
+  'container.exit': { on: 0.5, perMinute: 4 },
+  'sandbox.stop': { on: 0.25, perMinute: 1 },
+} as const satisfies Partial<Record<FaultKind, { on: number; perMinute: number }>>;
+
+function act(rng: SimRng, kind: keyof typeof KINDS): FaultSpec {
+  const always = { probability: 1, select: {} };
+  const some = { probability: rng.chance(0.3) ? 1 : rng.next(), select: {} };
   switch (kind) {
-    case 'cri':
+    case 'cri': {
+      const method = rng.chance(0.2) ? undefined : rng.pick(METHODS);
       return {
         kind,
-        method: rng.chance(0.2) ? '*' : (rng.pick(METHODS) ?? '*'),
+        ...some,
+        select: method === undefined ? {} : { methods: [method] },
         action:
           rng.pick(['delay', 'delay', 'error', 'error', 'lost-without-effect', 'lost-with-effect', 'late-effect'] as const) ?? 'delay',
-        probability: rng.chance(0.3) ? 1 : rng.next(),
-        forMs,
         delayMs: Math.round(rng.chance(0.7) ? rng.between(1, 2_000) : rng.between(1_000, 20_000)),
         code: rng.pick(CODES) ?? 2,
       };
+    }
     case 'hints':
       return {
         kind,
+        ...some,
         action: rng.pick(['drop', 'duplicate', 'reorder', 'delay'] as const) ?? 'drop',
-        probability: rng.chance(0.3) ? 1 : rng.next(),
-        forMs,
         delayMs: Math.round(rng.between(10, 5_000)),
       };
     case 'hints.cut':
     case 'watch.break':
-      return { kind };
     case 'runtime.down':
     case 'network.down':
     case 'disk.full':
     case 'disk.deaf':
-      return { kind, forMs };
+    case 'sandbox.stop':
+      return { kind, ...always };
     case 'disk.slow':
-      return { kind, forMs, delayMs: Math.round(rng.between(5, 800)) };
-    case 'disk.error':
-      return { kind, forMs, probability: rng.next(), code: rng.pick(['EIO', 'ENOSPC', 'EROFS'] as const) ?? 'EIO' };
+      return { kind, ...always, delayMs: Math.round(rng.between(5, 800)) };
+    case 'disk.error': {
+      const rename = rng.chance(0.4);
+      return {
+        kind,
+        probability: rng.next(),
+        select: rename ? { ops: ['rename'] } : {},
+        code: rng.pick(rename ? (['EIO', 'EXDEV', 'EACCES'] as const) : (['EIO', 'ENOSPC', 'EROFS'] as const)) ?? 'EIO',
+      };
+    }
     case 'http.down':
-      return { kind, forMs, how: rng.pick(['unreachable', 'error', 'garbage'] as const) ?? 'error' };
+      return { kind, ...always, action: rng.pick(['unreachable', 'error', 'garbage'] as const) ?? 'error' };
     case 'clock.jump':
       return {
         kind,
+        ...always,
         byMs: Math.round((rng.chance(0.5) ? 1 : -1) * (rng.chance(0.5) ? rng.between(10, 5_000) : rng.between(5_000, 7_200_000))),
       };
+    case 'pressure.disk':
+      return { kind, ...always, availableBytes: rng.int(2 * 1024 ** 3) };
+    case 'mailbox':
+      return drawMailbox(rng, some.probability);
     case 'actor.kill':
-      return { kind, pick: rng.next(), among: rng.chance(0.5) ? 'workers' : 'any' };
+      return { kind, probability: 1, select: rng.chance(0.5) ? { actors: [WORKERS] } : {}, pick: 'one' };
     case 'node.kill':
-      return { kind, how: rng.chance(0.7) ? 'process' : 'power', downMs: Math.round(rng.between(0, 8_000)) };
+      return { kind, ...always, action: rng.chance(0.7) ? 'process' : 'power', downMs: Math.round(rng.between(0, 8_000)) };
     case 'node.stop':
-      return { kind, downMs: Math.round(rng.between(0, 5_000)) };
+      return { kind, ...always, downMs: Math.round(rng.between(0, 5_000)) };
     case 'container.exit':
-      return { kind, pick: rng.next(), exitCode: rng.pick([0, 1, 137] as const) ?? 1, reason: rng.chance(0.2) ? 'OOMKilled' : '' };
-    case 'sandbox.stop':
-      return { kind, pick: rng.next() };
+      return { kind, ...always, exitCode: rng.pick([0, 1, 137] as const) ?? 1, reason: rng.chance(0.2) ? 'OOMKilled' : '' };
   }
+}
+
+function drawMailbox(rng: SimRng, probability: number): FaultSpec {
+  const action = rng.pick(['delay', 'delay', 'drop', 'reorder'] as const) ?? 'delay';
+  const kind = 'mailbox' as const;
+  if (action !== 'delay') {
+    const events = rng.chance(0.3) ? [...LOSABLE] : [rng.pick(LOSABLE) ?? 'pleg.hint'];
+    return { kind, action, probability, delayMs: 0, select: { events } };
+  }
+  const actors = [rng.pick(SLOW) ?? 'node/pods/workers'];
+  return {
+    kind,
+    action,
+    probability,
+    delayMs: Math.round(rng.chance(0.7) ? rng.between(1, 500) : rng.between(500, 4_000)),
+    select: { actors },
+  };
 }
 
 /** Settings of one node: quick and slow hardware, short and long configured periods. */
@@ -130,30 +191,61 @@ export interface DrawOptions {
 /** The whole schedule, oldest first. */
 export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
   const spanMs = o.minutes * 60_000;
-  const drawn: { atMs: number; node: number; act: FaultAct; afterSteps: number }[] = [];
+  const drawn: Drawn[] = [];
   for (let node = 0; node < o.nodes; node++) {
     const mine = rng.fork(`node-${node}`);
-    const add = (atMs: number, a: FaultAct): void => {
-      drawn.push({ atMs: Math.round(atMs), node, act: a, afterSteps: mine.chance(0.7) ? mine.int(40) : 0 });
-    };
+    const add = adder(drawn, mine, node);
     for (const kind of Object.keys(KINDS) as (keyof typeof KINDS)[]) {
       const { on, perMinute } = KINDS[kind];
       const weather = mine.fork(kind);
       if (!weather.chance(on) || (kind === 'http.down' && o.http[node] !== true)) continue;
       const count = Math.max(1, Math.round(weather.between(0.3, 2) * perMinute * o.minutes));
-      for (let i = 0; i < count; i++) add(weather.next() * spanMs, act(weather, kind));
+      for (let i = 0; i < count; i++) {
+        const forMs = Math.round(weather.chance(0.5) ? weather.between(100, 3_000) : weather.between(1_000, 25_000));
+        add(weather.next() * spanMs, act(weather, kind), FAULT_KINDS[kind].lasts ? forMs : 0);
+      }
     }
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, node }, add);
   }
-  drawn.sort((a, b) => a.atMs - b.atMs);
-  return drawn.map(({ atMs, node, act: a, afterSteps }, id) => ({ id, node, atMs, afterSteps, ...a }));
+  return inOrder(drawn);
 }
 
-function workload(
-  rng: SimRng,
-  o: { spanMs: number; pods: number; http: boolean; node: number },
-  add: (atMs: number, a: FaultAct) => void,
-): void {
+/** The workload alone, for faults that come from elsewhere. */
+export function drawWorkload(rng: SimRng, o: DrawOptions): Drawn[] {
+  const drawn: Drawn[] = [];
+  for (let node = 0; node < o.nodes; node++) {
+    const mine = rng.fork(`node-${node}`);
+    workload(
+      mine.fork('workload'),
+      { spanMs: o.minutes * 60_000, pods: o.pods, http: o.http[node] === true, node },
+      adder(drawn, mine, node),
+    );
+  }
+  return drawn;
+}
+
+/** An entry that has no place in the schedule yet. */
+export interface Drawn {
+  atMs: number;
+  node: number;
+  afterSteps: number;
+  forMs: number;
+  name?: string;
+  act: FaultAct;
+}
+type Add = (atMs: number, act: FaultAct, forMs?: number) => void;
+
+function adder(drawn: Drawn[], rng: SimRng, node: number): Add {
+  return (atMs, a, forMs = 0) =>
+    void drawn.push({ atMs: Math.round(atMs), node, act: a, forMs, afterSteps: rng.chance(0.7) ? rng.int(40) : 0 });
+}
+
+/** Numbers the entries, oldest first. */
+export function inOrder(drawn: readonly Drawn[]): Fault[] {
+  return [...drawn].sort((a, b) => a.atMs - b.atMs).map(({ act: a, ...when }, id): Fault => ({ id, ...when, ...a }));
+}
+
+function workload(rng: SimRng, o: { spanMs: number; pods: number; http: boolean; node: number }, add: Add): void {
   const edits = rng.pick([0, 0.3, 1, 3] as const) ?? 1;
   for (let i = 0; i < o.pods; i++) {
     const mine = rng.fork(`pod-${i}`);

@@ -1,5 +1,9 @@
-/** The faults and the workload of a run, as plain data: a schedule can be printed, given back, and cut in half to find what matters. */
-import type { CriMethod } from '../../machines/cri.ts';
+/**
+ * The schedule of a run: faults in the language of `machines/faults`, each at its moment, and the workload. Plain data: it
+ * can be printed, given back, and cut in half to find what matters.
+ */
+import { describeFault as describeSpec } from '../../machines/faults/describe.ts';
+import type { FaultSpec } from '../../machines/faults/types.ts';
 import type { SimPod } from './pods.ts';
 
 interface When {
@@ -10,53 +14,41 @@ interface When {
   atMs: number;
   /** Steps of the world after that moment: the same instant has many. */
   afterSteps: number;
+  /** How long it lasts; 0 for what happens in one instant. */
+  forMs: number;
+  /** Its name in the scenario it comes from; drawn faults have none. */
+  name?: string;
 }
 
-export type FaultAct =
-  /** Calls of one method, or of all, while it lasts. */
-  | {
-      kind: 'cri';
-      method: CriMethod | '*';
-      action: 'delay' | 'error' | 'lost-without-effect' | 'lost-with-effect' | 'late-effect';
-      probability: number;
-      forMs: number;
-      delayMs: number;
-      code: number;
-    }
-  | { kind: 'hints'; action: 'drop' | 'duplicate' | 'reorder' | 'delay'; probability: number; forMs: number; delayMs: number }
-  | { kind: 'hints.cut' }
-  | { kind: 'runtime.down'; forMs: number }
-  | { kind: 'network.down'; forMs: number }
-  | { kind: 'disk.full'; forMs: number }
-  | { kind: 'disk.slow'; forMs: number; delayMs: number }
-  | { kind: 'disk.error'; forMs: number; probability: number; code: string }
-  | { kind: 'disk.deaf'; forMs: number }
-  | { kind: 'watch.break' }
-  | { kind: 'http.down'; forMs: number; how: 'unreachable' | 'error' | 'garbage' }
-  | { kind: 'clock.jump'; byMs: number }
-  /** `pick` chooses among the actors alive at that moment, in [0, 1); `path` names one instead. */
-  | { kind: 'actor.kill'; pick: number; among: 'any' | 'workers'; path?: string }
-  | { kind: 'node.kill'; how: 'process' | 'power'; downMs: number }
-  | { kind: 'node.stop'; downMs: number }
-  | { kind: 'container.exit'; pick: number; exitCode: number; reason: string }
-  | { kind: 'sandbox.stop'; pick: number }
+export type WorkloadAct =
   | { kind: 'pod.put'; pod: SimPod; source: 'file' | 'http' }
   | { kind: 'pod.remove'; name: string }
+  /** The file of a pod is cut short. */
   | { kind: 'pod.break'; name: string }
   | { kind: 'pod.mend' };
 
-export type Fault = When & FaultAct;
+/** One entry without its moment. */
+export type FaultAct = FaultSpec | WorkloadAct;
+export type Fault = FaultEntry | WorkloadEntry;
+export type FaultEntry = When & FaultSpec;
+export type WorkloadEntry = Omit<When, 'name'> & WorkloadAct;
 export type FaultKind = FaultAct['kind'];
+
+export function isWorkload(f: Fault): f is WorkloadEntry {
+  return f.kind === 'pod.put' || f.kind === 'pod.remove' || f.kind === 'pod.break' || f.kind === 'pod.mend';
+}
+
+function describeWorkload(f: WorkloadEntry): string {
+  if (f.kind === 'pod.mend') return f.kind;
+  if (f.kind !== 'pod.put') return `${f.kind} ${f.name}`;
+  const { name, rev, fate, restartPolicy, containers, uid } = f.pod;
+  return `${f.kind} ${name}#${rev}(${fate},${restartPolicy},${containers.join('+')}${uid === undefined ? '' : ',own-uid'}) by ${f.source}`;
+}
 
 /** One line for people. */
 export function describeFault(f: Fault): string {
-  const { id, node, atMs, afterSteps, kind, ...rest } = f;
-  const details = Object.entries(rest).map(([k, v]) => {
-    if (k === 'pod') {
-      const pod = v as SimPod;
-      return `pod=${pod.name}#${pod.rev}(${pod.fate},${pod.restartPolicy},${pod.containers.join('+')}${pod.uid === undefined ? '' : ',own-uid'})`;
-    }
-    return `${k}=${typeof v === 'number' && !Number.isInteger(v) ? v.toFixed(3) : String(v)}`;
-  });
-  return `#${id} +${(atMs / 1000).toFixed(3)}s${afterSteps === 0 ? '' : `/${afterSteps}`} n${node + 1} ${kind} ${details.join(' ')}`.trimEnd();
+  const steps = f.afterSteps === 0 ? '' : `/${f.afterSteps}`;
+  const lasts = f.forMs === 0 ? '' : ` for ${(f.forMs / 1000).toFixed(3)}s`;
+  const name = isWorkload(f) || f.name === undefined ? '' : ` (${f.name})`;
+  return `#${f.id} +${(f.atMs / 1000).toFixed(3)}s${steps}${lasts} n${f.node + 1} ${isWorkload(f) ? describeWorkload(f) : describeSpec(f)}${name}`;
 }

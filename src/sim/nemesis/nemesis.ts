@@ -1,11 +1,19 @@
 /** Carries out a schedule on the nodes of a world, counts what it did, and heals everything when told to. */
 
 import type { Clock } from '../../actors/kernel/ports.ts';
+import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { ActorState } from '../../actors/kernel/types.ts';
+import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
+import { createMatcher } from '../../machines/faults/match.ts';
+import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
+import { view } from '../../machines/protocol.ts';
+import type { HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { SimTime } from '../world/time.ts';
-import type { Fault, FaultKind } from './faults.ts';
+import { type Fault, type FaultEntry, isWorkload, type WorkloadEntry } from './faults.ts';
+import { activeFaults, type EntryOf } from './hits.ts';
+import { intercept } from './interceptors.ts';
 import type { Operator } from './operator.ts';
 
 export interface NemesisOptions {
@@ -26,8 +34,10 @@ export interface Nemesis {
   step(): void;
   /** Ends every fault and forgets what was still to come; daemons that are down come up. */
   heal(): void;
-  /** How often each kind did something. Calls and hints count one by one. */
+  /** How often each kind did something: calls, hints and messages one by one. Windows that are felt only by calls count apart. */
   readonly counts: ReadonlyMap<string, number>;
+  /** Hits of each named fault of a scenario. */
+  readonly byName: ReadonlyMap<string, number>;
   /** Sandboxes that were stopped behind the node's back. */
   readonly disturbed: ReadonlySet<string>;
   /** Monotonic ms until which a node's disk may have answered slowly. */
@@ -36,179 +46,163 @@ export interface Nemesis {
 
 /** Kills of one worker that its supervisor forgives, with room to spare: more would put it in quarantine, where it stays. */
 const WORKER_KILLS_MAX = 3;
+const WORKERS = 'node/pods/workers/';
+const NOTHING_TO_DO = 'nothing there to hit';
+/** Kinds that do nothing until a call, a hint, a message or a file event meets them. */
+const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
+  'cri',
+  'hints',
+  'disk.slow',
+  'disk.error',
+  'disk.full',
+  'disk.deaf',
+  'pressure.disk',
+  'http.down',
+  'mailbox',
+]);
 
 export function createNemesis(o: NemesisOptions): Nemesis {
-  const counts = new Map<string, number>();
+  const active = activeFaults(o.rng);
+  const match = createMatcher();
   const disturbed = new Set<string>();
-  const active = new Set<Fault>();
-  const chances = new Map<number, SimRng>();
   const slowUntil = new Map<number, number>();
   const kills = new Map<string, number>();
   let waiting: { fault: Fault; steps: number }[] = [];
   let healed = false;
-  const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
-  const chanceOf = (f: Fault): SimRng => {
-    const known = chances.get(f.id);
-    if (known !== undefined) return known;
-    const made = o.rng.fork(`fault-${f.id}`);
-    chances.set(f.id, made);
-    return made;
-  };
-  const on = <K extends FaultKind>(node: number, kind: K): Extract<Fault, { kind: K }>[] =>
-    [...active].filter((f): f is Extract<Fault, { kind: K }> => f.kind === kind && f.node === node);
 
   for (const [index, node] of o.nodes.entries()) {
-    node.runtime.trouble.verdict = (method) => {
-      for (const f of on(index, 'cri')) {
-        if (f.method !== '*' && f.method !== method) continue;
-        if (!chanceOf(f).chance(f.probability)) continue;
-        count(`cri.${f.action}`);
-        if (f.action === 'delay') return { delayMs: f.delayMs };
-        if (f.action === 'error') return { delayMs: 0, refuse: { code: f.code, details: `injected failure #${f.id}` } };
-        if (f.action === 'late-effect') return { delayMs: 0, lost: 'late-effect', lateMs: f.delayMs };
-        return { delayMs: 0, lost: f.action === 'lost-with-effect' ? 'with-effect' : 'without-effect' };
-      }
-      return { delayMs: 0 };
-    };
-    node.runtime.trouble.hint = () => {
-      for (const f of on(index, 'hints')) {
-        if (!chanceOf(f).chance(f.probability)) continue;
-        count(`hints.${f.action}`);
-        return f.action === 'delay' ? { delayMs: f.delayMs } : f.action;
-      }
-      return 'pass';
-    };
-    const { trouble } = node.disk;
-    const ordinary = trouble.delayMs;
-    trouble.delayMs = (op) => {
-      const slow = on(index, 'disk.slow')[0];
-      if (slow === undefined) return op === 'write' ? 0 : ordinary(op);
-      slowUntil.set(index, o.time.monoMs + slow.delayMs * 3);
-      return chanceOf(slow).next() * slow.delayMs;
-    };
-    trouble.failing = (op) => {
-      if (op.startsWith('read') || op.includes('stat')) return undefined;
-      for (const f of on(index, 'disk.error')) {
-        if (!chanceOf(f).chance(f.probability)) continue;
-        count('disk.error.hit');
-        return f.code;
-      }
-      return undefined;
-    };
-    const http = node.http;
-    node.http = () => {
-      const f = on(index, 'http.down')[0];
-      if (f === undefined) return http();
-      if (f.how === 'unreachable') return 'unreachable';
-      return f.how === 'error' ? { status: 503, body: 'try later' } : { status: 200, body: '<html>' };
-    };
+    intercept({
+      node,
+      active,
+      mailboxes: o.schedule.some((f) => f.kind === 'mailbox' && f.node === index),
+      slow: (delayMs) => void slowUntil.set(index, o.time.monoMs + delayMs * 3),
+    });
   }
 
-  const during = (f: Fault & { forMs: number }, end: () => void = () => {}): void => {
+  const during = (f: FaultEntry, end: () => void = () => {}): void => {
     active.add(f);
     o.clock.setTimeout(() => {
-      if (active.delete(f)) end();
+      if (active.remove(f)) end();
     }, f.forMs);
   };
+  /** Lasting faults that overlap end when the last of them does. */
+  const duringAny = (f: FaultEntry, end: () => void): void =>
+    during(f, () => {
+      if (active.of(f.node, f.kind).length === 0) end();
+    });
 
-  const killActor = (f: Extract<Fault, { kind: 'actor.kill' }>, node: SimNode): string => {
-    const tree = node.daemon?.tree;
-    if (tree === undefined) return 'nothing to kill';
+  /** Which actors a fault means; each worker of a drawn fault only as often as its supervisor forgives. */
+  const victims = (f: EntryOf<'actor.kill'>, node: SimNode, tree: KernelTree): string[] => {
     const paths: string[] = [];
     const collect = (a: ActorState): void => {
       if (a.path !== 'node' && a.lifecycle === 'running') paths.push(a.path);
       for (const c of a.children) collect(c);
     };
     collect(tree.state());
-    const workers = paths.filter((p) => p.startsWith('node/pods/workers/'));
-    const list = f.among === 'workers' && workers.length > 0 ? workers : paths;
-    const path = f.path ?? list[Math.floor(f.pick * list.length)];
-    if (path === undefined) return 'nothing to kill';
-    if (path.startsWith('node/pods/workers/')) {
+    const { actors, pods, namespaces } = f.select;
+    const ofPods = pods !== undefined || namespaces !== undefined;
+    const records = ofPods ? tree.registry.read(view.pods)?.value.records : undefined;
+    const wanted = paths.filter((path) => {
+      if (!match.any(actors, path)) return false;
+      if (!ofPods) return true;
+      const pod = records?.get(path.startsWith(WORKERS) ? path.slice(WORKERS.length) : '')?.pod.metadata;
+      return pod !== undefined && match.any(pods, pod.name) && match.any(namespaces, pod.namespace);
+    });
+    const chosen = f.pick === 'all' ? wanted : [active.chanceOf(f).pick(wanted) ?? ''];
+    return chosen.filter((path) => {
+      if (path === '' || f.name !== undefined || !path.startsWith(WORKERS)) return path !== '';
       const key = `${node.index} ${path}`;
-      if ((kills.get(key) ?? 0) >= WORKER_KILLS_MAX) return `${path} was killed often enough`;
-      kills.set(key, (kills.get(key) ?? 0) + 1);
-    }
-    tree.kill(path, 'nemesis');
-    return path;
+      const before = kills.get(key) ?? 0;
+      kills.set(key, before + 1);
+      return before < WORKER_KILLS_MAX;
+    });
   };
 
-  const stopSandbox = async (node: SimNode, pick: number): Promise<void> => {
-    const ready = node.runtime.hollow.dump().sandboxes.filter((s) => s.ready);
-    const chosen = ready[Math.floor(pick * ready.length)];
-    if (chosen === undefined) return;
-    disturbed.add(chosen.id);
-    await node.runtime.hollow.call(
-      'StopPodSandbox',
-      { podSandboxId: chosen.id },
-      { timeoutMs: null, signal: new AbortController().signal },
-    );
+  /** Pods of the runtime that a fault means. */
+  const sandboxesOf = (f: FaultEntry, dump: HollowDump): HollowSandboxDump[] =>
+    dump.sandboxes.filter((s) => match.any(f.select.pods, s.name) && match.any(f.select.namespaces, s.namespace));
+
+  const stopSandbox = async (node: SimNode, id: string): Promise<void> => {
+    disturbed.add(id);
+    await node.runtime.hollow.call('StopPodSandbox', { podSandboxId: id }, { timeoutMs: null, signal: new AbortController().signal });
   };
 
-  /** Does it; says what, for the trace. */
-  const perform = (f: Fault, node: SimNode, op: Operator): string => {
+  /** Does what happens in one instant, or begins what lasts; says what it hit, or that there was nothing to hit. */
+  const perform = (f: FaultEntry, node: SimNode): { hit: boolean; what: string } => {
+    const hit = (what = ''): { hit: boolean; what: string } => ({ hit: true, what });
+    const missed = (what = NOTHING_TO_DO): { hit: boolean; what: string } => ({ hit: false, what });
+    const { hollow } = node.runtime;
     switch (f.kind) {
       case 'cri':
       case 'hints':
       case 'disk.slow':
       case 'disk.error':
+      case 'disk.full':
+      case 'disk.deaf':
+      case 'pressure.disk':
       case 'http.down':
+      case 'mailbox':
         during(f);
-        return '';
+        return hit();
       case 'hints.cut':
-        node.runtime.hollow.dropStreams();
-        return '';
+        hollow.dropStreams();
+        return hit();
       case 'runtime.down':
         node.runtime.down();
-        during(f, () => {
-          if (on(f.node, 'runtime.down').length === 0) node.runtime.up();
-        });
-        return '';
+        duringAny(f, () => node.runtime.up());
+        return hit();
       case 'network.down':
-        node.runtime.hollow.setCondition('NetworkReady', false, 'no network plugin');
-        during(f, () => {
-          if (on(f.node, 'network.down').length === 0) node.runtime.hollow.setCondition('NetworkReady', true, '');
-        });
-        return '';
-      case 'disk.full':
-        node.disk.trouble.full = true;
-        during(f, () => {
-          node.disk.trouble.full = on(f.node, 'disk.full').length > 0;
-        });
-        return '';
-      case 'disk.deaf':
-        node.disk.trouble.deaf = true;
-        during(f, () => {
-          node.disk.trouble.deaf = on(f.node, 'disk.deaf').length > 0;
-        });
-        return '';
-      case 'watch.break':
-        node.disk.breakWatches('the watch was lost');
-        return '';
+        hollow.setCondition('NetworkReady', false, 'no network plugin');
+        duringAny(f, () => hollow.setCondition('NetworkReady', true, ''));
+        return hit();
+      case 'api.call':
+      case 'api.partition':
+      case 'api.watch':
+        return missed('this world has no API server');
+      case 'pressure.memory':
+        return missed('no port of this world tells how much memory is left');
+      case 'watch.break': {
+        const broken = node.disk.breakWatches('the watch was lost', (path) => match.any(f.select.paths, path));
+        return broken === 0 ? missed() : hit(String(broken));
+      }
       case 'clock.jump':
         node.wallOffsetMs += f.byMs;
-        return '';
-      case 'actor.kill':
-        return killActor(f, node);
-      case 'node.kill':
-        if (node.daemon === undefined) return 'no daemon';
-        node.kill(f.how);
-        o.clock.setTimeout(() => node.boot(), f.downMs);
-        return '';
-      case 'node.stop':
-        if (node.daemon === undefined) return 'no daemon';
-        void node.stop().then(() => void o.clock.setTimeout(() => node.boot(), f.downMs));
-        return '';
-      case 'container.exit': {
-        const running = node.runtime.hollow.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING');
-        const chosen = running[Math.floor(f.pick * running.length)];
-        if (chosen === undefined) return 'no container runs';
-        node.runtime.hollow.exit(chosen.id, { exitCode: f.exitCode, reason: f.reason });
-        return chosen.name;
+        return hit();
+      case 'actor.kill': {
+        const tree = node.daemon?.tree;
+        const killed = tree === undefined ? [] : victims(f, node, tree).filter((path) => tree.kill(path, 'nemesis'));
+        return killed.length === 0 ? missed() : hit(killed.join(' '));
       }
-      case 'sandbox.stop':
-        void stopSandbox(node, f.pick);
-        return '';
+      case 'node.kill':
+        if (node.daemon === undefined) return missed('no daemon');
+        node.kill(f.action);
+        o.clock.setTimeout(() => node.boot(), f.downMs);
+        return hit(f.action);
+      case 'node.stop':
+        if (node.daemon === undefined) return missed('no daemon');
+        void node.stop().then(() => void o.clock.setTimeout(() => node.boot(), f.downMs));
+        return hit();
+      case 'container.exit': {
+        const dump = hollow.dump();
+        const boxes = new Set(sandboxesOf(f, dump).map((s) => s.id));
+        const running = dump.containers.filter(
+          (c) => c.state === 'CONTAINER_RUNNING' && boxes.has(c.sandboxId) && match.any(f.select.containers, c.name),
+        );
+        const chosen = active.chanceOf(f).pick(running);
+        if (chosen === undefined) return missed('no container runs');
+        hollow.exit(chosen.id, { exitCode: f.exitCode, reason: f.reason });
+        return hit(chosen.name);
+      }
+      case 'sandbox.stop': {
+        const chosen = active.chanceOf(f).pick(sandboxesOf(f, hollow.dump()).filter((s) => s.ready));
+        if (chosen === undefined) return missed();
+        void stopSandbox(node, chosen.id);
+        return hit(chosen.id);
+      }
+    }
+  };
+  const work = (f: WorkloadEntry, op: Operator): string => {
+    switch (f.kind) {
       case 'pod.put':
         op.put(f.pod, f.source);
         return '';
@@ -222,16 +216,30 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         return '';
     }
   };
+  const inject = (f: FaultEntry, node: SimNode): string => {
+    const { lasts } = FAULT_KINDS[f.kind];
+    // What lasts rolls its dice at each hit, what does not only here.
+    if (!lasts && f.probability < 1 && !active.chanceOf(f).chance(f.probability)) return 'spared';
+    const { hit, what } = perform(f, node);
+    // Windows that need no call to be felt count when they begin; the others count what they hit.
+    if (hit && FELT_BY_CALLS.has(f.kind)) active.countWindow(f);
+    else if (hit) active.count(f, '');
+    return what;
+  };
   const fire = (f: Fault): void => {
     const node = o.nodes[f.node];
     const op = o.operators[f.node];
     if (healed || node === undefined || op === undefined) return;
-    count(f.kind);
-    o.on(f, perform(f, node, op));
+    if (!isWorkload(f)) o.on(f, inject(f, node));
+    else {
+      active.counts.set(f.kind, (active.counts.get(f.kind) ?? 0) + 1);
+      o.on(f, work(f, op));
+    }
   };
 
   return {
-    counts,
+    counts: active.counts,
+    byName: active.byName,
     disturbed,
     slowUntilMs: (node) => slowUntil.get(node) ?? 0,
     begin() {
@@ -251,7 +259,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     },
     heal() {
       // Workload is never lost: what was due by now is done.
-      for (const { fault } of waiting) if (fault.kind.startsWith('pod.')) fire(fault);
+      for (const { fault } of waiting) if (isWorkload(fault)) fire(fault);
       waiting = [];
       healed = true;
       active.clear();
@@ -260,8 +268,6 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         // A clock that stays behind keeps dead containers from being old enough to be collected, as in the reference.
         node.wallOffsetMs = 0;
         node.runtime.hollow.setCondition('NetworkReady', true, '');
-        node.disk.trouble.full = false;
-        node.disk.trouble.deaf = false;
         o.operators[i]?.mend();
         node.boot();
       }

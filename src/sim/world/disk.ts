@@ -3,6 +3,7 @@
  * names last when their directory was synced. One disk outlives many processes, each reaching it through its own mount.
  */
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../actors/kernel/ports.ts';
+import type { FsCall } from '../../machines/faults/subjects.ts';
 import type { SimRng } from './rng.ts';
 import type { Power, SimTime } from './time.ts';
 
@@ -21,13 +22,15 @@ interface Entry {
 /** What the nemesis does to this disk; read at every operation. */
 export interface DiskTrouble {
   /** Writes fail with ENOSPC; a file being written is left empty. */
-  full: boolean;
-  /** Virtual milliseconds an operation takes. */
-  delayMs(op: string): number;
-  /** Code an operation that changes something fails with. */
-  failing(op: string, path: string): string | undefined;
-  /** File events are lost. */
-  deaf: boolean;
+  full(path: string): boolean;
+  /** Virtual milliseconds an operation takes; asked for `write` also while the bytes of a file are on their way. */
+  delayMs(op: FsCall | 'write', path: string): number;
+  /** Code an operation fails with. */
+  failing(op: FsCall, path: string): string | undefined;
+  /** File events below this directory are lost. */
+  deaf(path: string): boolean;
+  /** Bytes that seem to be left, where they are fewer than there are. */
+  availableBytes(path: string): number | undefined;
 }
 
 export interface SimDisk {
@@ -41,8 +44,8 @@ export interface SimDisk {
   drop(path: string): void;
   makeDir(path: string): void;
   has(path: string): boolean;
-  /** Ends every open watch with an error. */
-  breakWatches(message: string): void;
+  /** Ends open watches with an error, of all directories or of those that `which` takes; says how many. */
+  breakWatches(message: string, which?: (path: string) => boolean): number;
   /** Called before a process removes something. */
   onRemove: (path: string) => void;
 }
@@ -99,7 +102,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
   const tell = (path: string, kind: FsEvent['kind']): void => {
     const dir = parentOf(path);
     for (const w of watches) {
-      if (w.path !== dir || self.trouble.deaf) continue;
+      if (w.path !== dir || self.trouble.deaf(path)) continue;
       o.time.yieldFor(w.power).defer(() => (watches.has(w) ? w.onEvent({ kind, name: nameOf(path) }) : undefined));
     }
   };
@@ -156,8 +159,8 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     const never = <T>() => new Promise<T>(() => {});
     const wait = (ms: number) => (ms <= 0 ? undefined : new Promise<void>((wake) => void clock.setTimeout(wake, ms)));
     /** One operation: takes its time, then happens in one instant, unless the process died meanwhile. */
-    const op = async <T>(name: string, path: string, act: () => T | Promise<T>): Promise<T> => {
-      await wait(self.trouble.delayMs(name));
+    const op = async <T>(name: FsCall, path: string, act: () => T | Promise<T>): Promise<T> => {
+      await wait(self.trouble.delayMs(name, path));
       if (!power.on) return never<T>();
       const code = self.trouble.failing(name, path);
       if (code !== undefined) throw failure(code, `${name} ${path}`);
@@ -165,7 +168,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
       return power.on ? value : never<T>();
     };
     const needsSpace = (path: string): void => {
-      if (self.trouble.full) throw failure('ENOSPC', `no space left on device, ${path}`);
+      if (self.trouble.full(path)) throw failure('ENOSPC', `no space left on device, ${path}`);
     };
     const fs: HostFs = {
       readFile: (path, { bytesMax }) =>
@@ -194,12 +197,12 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
           const gone = live.get(path)?.data.length ?? 0;
           store(path, file);
           if (bytes.length > gone) needsSpace(path);
-          const slow = wait(self.trouble.delayMs('write'));
+          const slow = wait(self.trouble.delayMs('write', path));
           if (slow !== undefined) {
             await slow;
             if (!power.on || live.get(path) !== file) return;
             file.data = bytes.slice(0, bytes.length >> 1);
-            await wait(self.trouble.delayMs('write'));
+            await wait(self.trouble.delayMs('write', path));
             if (!power.on || live.get(path) !== file) return;
           }
           file.data = bytes;
@@ -258,7 +261,12 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
           remove(path);
         }),
       statfs: (path) =>
-        op('statfs', path, () => ({ bytesTotal: 1e12, bytesAvailable: self.trouble.full ? 0 : 5e11, inodesTotal: 1e6, inodesFree: 5e5 })),
+        op('statfs', path, () => ({
+          bytesTotal: 1e12,
+          bytesAvailable: self.trouble.full(path) ? 0 : (self.trouble.availableBytes(path) ?? 5e11),
+          inodesTotal: 1e6,
+          inodesFree: 5e5,
+        })),
     };
     return {
       fs,
@@ -272,7 +280,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
   };
 
   const self: SimDisk = {
-    trouble: { full: false, delayMs: () => 0, failing: () => undefined, deaf: false },
+    trouble: { full: () => false, delayMs: () => 0, failing: () => undefined, deaf: () => false, availableBytes: () => undefined },
     mount,
     powerLoss(rng) {
       const after = new Map<string, Entry>();
@@ -307,11 +315,13 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     },
     makeDir: (path) => makeDir(path, true),
     has: (path) => live.has(path),
-    breakWatches(message) {
-      for (const w of [...watches]) {
+    breakWatches(message, which = () => true) {
+      const broken = [...watches].filter((w) => which(w.path));
+      for (const w of broken) {
         watches.delete(w);
         o.time.yieldFor(w.power).defer(() => w.onEnd(new Error(message)));
       }
+      return broken.length;
     },
     onRemove: () => {},
   };

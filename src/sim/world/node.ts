@@ -4,6 +4,7 @@ import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
 import { createNode, type Node } from '../../actors/node.ts';
 import { defaultNodeConfig } from '../../machines/config/defaults.ts';
+import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
@@ -56,6 +57,8 @@ export interface SimNode {
   /** What the HTTP pod source answers. */
   http: () => { status: number; body: string } | 'unreachable';
   wallOffsetMs: number;
+  /** Stands before the mailboxes of every daemon that boots from now on. */
+  tap: MailboxTap | undefined;
   boot(): void;
   /** As `kill -9`, or with `power`, as a pulled plug that the containers survive. */
   kill(how: 'process' | 'power'): void;
@@ -143,6 +146,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
     // `Node` shows the contract; the kernel's tree has what leak checks need.
     const mineNow = { node, tree: node.tree as KernelTree, up: false };
     daemon = mineNow;
+    if (self.tap !== undefined) mineNow.tree.tap(self.tap);
     node.tree.observe((e) => {
       if (mine.on) watcher.kernel(self, e);
     });
@@ -186,6 +190,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
     set wallOffsetMs(ms) {
       wallOffset.ms = ms;
     },
+    tap: undefined,
     boot() {
       if (power.on) return;
       power = { on: true };

@@ -22,7 +22,7 @@ export type HintVerdict = 'pass' | 'drop' | 'duplicate' | 'reorder' | { delayMs:
 
 /** What the nemesis does to this runtime; asked at every call and hint. */
 export interface RuntimeTrouble {
-  verdict(method: CriMethod): Verdict;
+  verdict(method: CriMethod, request: unknown): Verdict;
   hint(hint: RuntimeHint): HintVerdict;
   /** Opening a hint stream fails with UNIMPLEMENTED: an older runtime. */
   noHints: boolean;
@@ -114,7 +114,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
           const cancel = (): void => unknown(CANCELLED, 'cancelled by the caller');
           const limitMs = Math.min(opts.timeoutMs ?? Number.POSITIVE_INFINITY, LOST_AFTER_MS);
           const own = opts.timeoutMs !== null && opts.timeoutMs <= LOST_AFTER_MS;
-          const verdict = self.trouble.verdict(method);
+          const verdict = self.trouble.verdict(method, req);
           const timer =
             own || verdict.lost !== undefined
               ? daemon.clock.setTimeout(

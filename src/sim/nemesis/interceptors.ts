@@ -1,0 +1,120 @@
+/** Puts the faults that last into the doors of one node: its runtime, disk, HTTP source and mailboxes ask here what becomes of each call. */
+import type { CriMethod } from '../../machines/cri.ts';
+import { createMatcher, type Matcher } from '../../machines/faults/match.ts';
+import { type CriSubject, criSubject, FS_OPS, type FsCall } from '../../machines/faults/subjects.ts';
+import type { MailboxTap, Select } from '../../machines/faults/types.ts';
+import type { SimNode } from '../world/node.ts';
+import type { SimRuntime, Verdict } from '../world/runtime.ts';
+import type { ActiveFaults } from './hits.ts';
+
+export interface InterceptorOptions {
+  node: SimNode;
+  active: ActiveFaults;
+  /** Some fault of the schedule is about mailboxes: only then each message is looked at. */
+  mailboxes: boolean;
+  /** A slow disk was met, with this delay. */
+  slow(delayMs: number): void;
+}
+
+export function intercept(o: InterceptorOptions): void {
+  const match = createMatcher();
+  interceptRuntime(o, match);
+  interceptDisk(o, match);
+  interceptHttp(o);
+  if (o.mailboxes) o.node.tap = mailboxTap(o, match);
+}
+
+function interceptRuntime({ node, active }: InterceptorOptions, match: Matcher): void {
+  const { trouble } = node.runtime;
+  trouble.verdict = (method, request): Verdict => {
+    let subject: CriSubject | undefined;
+    for (const f of active.of(node.index, 'cri')) {
+      if (!match.one<CriMethod>(f.select.methods, method)) continue;
+      if (selectsPods(f.select)) {
+        subject ??= subjectIn(node.runtime, request);
+        if (!matchesPod(match, f.select, subject)) continue;
+      }
+      if (!active.hit(f, f.action)) continue;
+      if (f.action === 'delay') return { delayMs: f.delayMs };
+      if (f.action === 'error') return { delayMs: 0, refuse: { code: f.code, details: `injected failure #${f.id}` } };
+      if (f.action === 'late-effect') return { delayMs: 0, lost: 'late-effect', lateMs: f.delayMs };
+      return { delayMs: 0, lost: f.action === 'lost-with-effect' ? 'with-effect' : 'without-effect' };
+    }
+    return { delayMs: 0 };
+  };
+  trouble.hint = (hint) => {
+    for (const f of active.of(node.index, 'hints')) {
+      if (!match.one(f.select.hints, hint.kind) || !active.hit(f, f.action)) continue;
+      return f.action === 'delay' ? { delayMs: f.delayMs } : f.action;
+    }
+    return 'pass';
+  };
+}
+
+function selectsPods(s: Select): boolean {
+  return (s.namespaces?.length ?? 0) + (s.pods?.length ?? 0) + (s.containers?.length ?? 0) > 0;
+}
+function matchesPod(match: Matcher, s: Select, of: CriSubject): boolean {
+  return match.any(s.namespaces, of.namespace) && match.any(s.pods, of.pod) && match.any(s.containers, of.container);
+}
+function subjectIn(runtime: SimRuntime, request: unknown): CriSubject {
+  const { sandboxes, containers } = runtime.hollow.dump();
+  const sandbox = (id: string) => {
+    const found = sandboxes.find((s) => s.id === id);
+    return found === undefined ? undefined : { namespace: found.namespace, pod: found.name };
+  };
+  const container = (id: string) => {
+    const found = containers.find((c) => c.id === id);
+    return found === undefined ? undefined : { ...sandbox(found.sandboxId), container: found.name };
+  };
+  return criSubject(request, { sandbox, container });
+}
+
+function interceptDisk({ node, active, slow }: InterceptorOptions, match: Matcher): void {
+  const { trouble } = node.disk;
+  const ordinary = trouble.delayMs;
+  const group = (op: FsCall | 'write') => (op === 'write' ? 'write' : FS_OPS[op]);
+  trouble.delayMs = (op, path) => {
+    for (const f of active.of(node.index, 'disk.slow')) {
+      if (!match.one(f.select.ops, group(op)) || !match.any(f.select.paths, path) || !active.hit(f, 'hit')) continue;
+      slow(f.delayMs);
+      return active.chanceOf(f).next() * f.delayMs;
+    }
+    return op === 'write' ? 0 : ordinary(op, path);
+  };
+  trouble.failing = (op, path) => {
+    const kind = FS_OPS[op];
+    for (const f of active.of(node.index, 'disk.error')) {
+      // Reads fail only where that was asked for: a manifest that cannot be read is, after a restart, a pod nobody wants.
+      if (f.select.ops === undefined ? kind === 'read' : !match.one(f.select.ops, kind)) continue;
+      if (match.any(f.select.paths, path) && active.hit(f, kind)) return f.code;
+    }
+    return undefined;
+  };
+  trouble.full = (path) => active.of(node.index, 'disk.full').some((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'));
+  trouble.deaf = (path) => active.of(node.index, 'disk.deaf').some((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'));
+  trouble.availableBytes = (path) =>
+    active.of(node.index, 'pressure.disk').find((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'))?.availableBytes;
+}
+
+function interceptHttp({ node, active }: InterceptorOptions): void {
+  const ordinary = node.http;
+  node.http = () => {
+    const f = active.of(node.index, 'http.down').find((fault) => active.hit(fault, fault.action));
+    if (f === undefined) return ordinary();
+    if (f.action === 'unreachable') return 'unreachable';
+    return f.action === 'error' ? { status: 503, body: 'try later' } : { status: 200, body: '<html>' };
+  };
+}
+
+function mailboxTap({ node, active }: InterceptorOptions, match: Matcher): MailboxTap {
+  return (path, lane, event) => {
+    for (const f of active.of(node.index, 'mailbox')) {
+      const { actors, lanes, events } = f.select;
+      if (!match.any(actors, path) || !match.one(lanes, lane) || !match.any(events, event.type)) continue;
+      if (!active.hit(f, f.action)) continue;
+      return f.action === 'delay' ? { delayMs: f.delayMs } : f.action;
+    }
+    return 'pass';
+  };
+}
