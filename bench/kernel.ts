@@ -19,9 +19,9 @@ type Flip = Message & { type: 'flip'; key?: string };
 
 const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
 const noMetrics: Metrics = {
-  counter: () => ({ inc() {} }),
+  counter: () => ({ inc() {}, remove() {} }),
   gauge: () => ({ set() {}, remove() {} }),
-  histogram: () => ({ observe() {} }),
+  histogram: () => ({ observe() {}, remove() {} }),
   onCollect() {},
   render: async () => '',
 };
@@ -48,6 +48,7 @@ const ports: Ports = {
   fs: missing as Ports['fs'],
   sys: missing as Ports['sys'],
   net: missing as Ports['net'],
+  prober: missing as Ports['prober'],
   host: missing as Ports['host'],
   cri: missing as Ports['cri'],
 };

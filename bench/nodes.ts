@@ -30,6 +30,8 @@ const net: Net = {
   httpGet: () => Promise.reject(new Error('no network here')),
   serveHttp: () => Promise.reject(new Error('no network here')),
 };
+const noProbes = () => Promise.reject(new Error('no network here'));
+const prober: Ports['prober'] = { httpGet: noProbes, tcpDial: noProbes, grpcHealth: noProbes };
 const manifest = JSON.stringify({
   apiVersion: 'v1',
   kind: 'Pod',
@@ -57,6 +59,7 @@ async function start(index: number): Promise<{ node: Node; runtime: HollowRuntim
     fs: hostFs,
     sys,
     net,
+    prober,
     host: {
       hostname: () => `node-${index}`,
       bootId: () => 'boot',

@@ -9,6 +9,7 @@ import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { createHost } from '../../src/boot/dependencies/host.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
+import { createProber } from '../../src/boot/dependencies/prober.ts';
 import { createSys } from '../../src/boot/dependencies/sys.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { KubeletConfiguration } from '../../src/machines/config.ts';
@@ -53,6 +54,7 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
       fs: createHostFs(),
       sys: createSys({ notify: () => false }),
       net: createNet(),
+      prober: createProber(),
       host: createHost(),
       cri: runtime,
       log: collectingLogger(lines),

@@ -6,6 +6,7 @@
 import { podList } from '../../src/actors/edge/podList.ts';
 import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
 import { type Cri, CriError, type Ports } from '../../src/actors/kernel/ports.ts';
+import type { Prober } from '../../src/actors/kernel/prober.ts';
 import type { KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
@@ -57,6 +58,8 @@ export interface VirtualNode extends AsyncDisposable {
   /** Kernel events of the present tree. */
   events: KernelEvent[];
   faults: Faults;
+  /** What network probes find: called with the URL, `tcp HOST:PORT` or `grpc HOST:PORT SERVICE`, and answered after `afterMs`. */
+  probes: { answer: (what: string) => number | 'refused'; afterMs: number; asked: { what: string; atMs: number }[] };
   net: { getBody: () => Promise<{ status: number; body: Uint8Array }>; serve: (at: string) => Promise<void>; closeMs: number };
   violations: string[];
   /** Calls that reached the runtime, in order. */
@@ -127,6 +130,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     serve: () => Promise.resolve(),
     closeMs: 0,
   };
+  const probes: VirtualNode['probes'] = { answer: () => 200, afterMs: 1, asked: [] };
   watchForDuplicates(runtime, violations);
 
   let power: { on: boolean } = { on: false };
@@ -172,6 +176,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
           };
         },
       },
+      prober: virtualProber(time, probes, mine),
       host: {
         hostname: () => 'n1',
         bootId: () => 'boot-1',
@@ -233,6 +238,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       return events;
     },
     faults,
+    probes,
     net,
     violations,
     calls,
@@ -308,6 +314,37 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   o.before?.(self);
   await build();
   return self;
+}
+
+/** Answers as `probes.answer` says; a dead daemon hears nothing. */
+function virtualProber(time: VirtualTime, probes: VirtualNode['probes'], power: { on: boolean }): Prober {
+  const ask = (what: string, signal: AbortSignal) =>
+    new Promise<number>((resolve, reject) => {
+      probes.asked.push({ what, atMs: time.clock.monoMs() });
+      const timer = time.clock.setTimeout(() => {
+        if (!power.on) return;
+        const answer = probes.answer(what);
+        if (answer === 'refused') reject(new Error('connect ECONNREFUSED'));
+        else resolve(answer);
+      }, probes.afterMs);
+      signal.addEventListener('abort', () => {
+        time.clock.clearTimeout(timer);
+        if (power.on) reject(new Error('aborted'));
+      });
+    });
+  return {
+    httpGet: async (url, { signal }) => ({ status: await ask(url, signal), location: null, body: new Uint8Array(), bodyError: null }),
+    async tcpDial({ host, port }, { signal }) {
+      await ask(`tcp ${host}:${port}`, signal);
+    },
+    async grpcHealth({ host, port }, { service, signal }) {
+      try {
+        return { ok: true, status: (await ask(`grpc ${host}:${port} ${service}`, signal)) === 200 ? 1 : 2 };
+      } catch (error) {
+        return { ok: false, code: 14, details: error instanceof Error ? error.message : String(error) };
+      }
+    },
+  };
 }
 
 /** Looks at every hint of the runtime's own stream: a start is announced in the very moment it happens. */

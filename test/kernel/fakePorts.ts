@@ -1,5 +1,7 @@
 /** Ports for tests: a virtual clock, a seeded generator, a collecting logger, in-memory metrics; every other port throws. */
+
 import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Net, Ports, Rng, Sys, Yield } from '../../src/actors/kernel/ports.ts';
+import type { Prober } from '../../src/actors/kernel/prober.ts';
 
 export interface LogLine {
   level: 'debug' | 'info' | 'warn' | 'error';
@@ -87,6 +89,7 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
     fs: throwing<HostFs>('fs'),
     sys: throwing<Sys>('sys'),
     net: throwing<Net>('net'),
+    prober: throwing<Prober>('prober'),
     host: throwing<Host>('host'),
     cri: throwing<Cri>('cri'),
     ...overrides,
@@ -139,7 +142,10 @@ export function memoryMetrics(): Metrics {
   };
   const add = (key: string, by: number) => void values.set(key, (values.get(key) ?? 0) + by);
   return {
-    counter: (name) => ({ inc: (labels, by = 1) => add(series(name, labels), by) }),
+    counter: (name) => ({
+      inc: (labels, by = 1) => add(series(name, labels), by),
+      remove: (labels) => void values.delete(series(name, labels)),
+    }),
     gauge: (name) => ({
       set: (value, labels) => void values.set(series(name, labels), value),
       remove: (labels) => void values.delete(series(name, labels)),
@@ -148,6 +154,9 @@ export function memoryMetrics(): Metrics {
       observe(value, labels) {
         add(series(`${name}_count`, labels), 1);
         add(series(`${name}_sum`, labels), value);
+      },
+      remove(labels) {
+        for (const part of ['count', 'sum']) values.delete(series(`${name}_${part}`, labels));
       },
     }),
     onCollect: (fn) => void collectors.push(fn),

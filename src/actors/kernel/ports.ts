@@ -5,6 +5,7 @@
  */
 import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+import type { Prober } from './prober.ts';
 
 export interface Clock {
   /** Wall time, milliseconds since the epoch; may jump. For time stamps people read. */
@@ -234,7 +235,11 @@ export interface Logger {
 
 /** Metrics sink; one per node, no module state. Names and labels are the kubelet's own where they exist. */
 export interface Metrics {
-  counter(name: string, help: string, labels?: readonly string[]): { inc(labels?: Record<string, string>, by?: number): void };
+  counter(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+  ): { inc(labels?: Record<string, string>, by?: number): void; remove(labels: Record<string, string>): void };
   gauge(
     name: string,
     help: string,
@@ -245,7 +250,7 @@ export interface Metrics {
     help: string,
     buckets: readonly number[],
     labels?: readonly string[],
-  ): { observe(value: number, labels?: Record<string, string>): void };
+  ): { observe(value: number, labels?: Record<string, string>): void; remove(labels: Record<string, string>): void };
   /** Called at each scrape, before rendering. A later `fn` with the same `key` replaces it: what a restarted actor needs. */
   onCollect(fn: () => void, key?: string): void;
   /** Prometheus text format. */
@@ -260,6 +265,7 @@ export interface Ports {
   readonly fs: HostFs;
   readonly sys: Sys;
   readonly net: Net;
+  readonly prober: Prober;
   readonly host: Host;
   readonly cri: Cri;
   /** Absent in standalone mode. */

@@ -47,7 +47,10 @@ export function createMetrics(opts: { onCollectError?: (collector: string, error
         labels,
         make: () => {
           const c = new Counter({ name, help, labelNames: [...labels], registers: [registry] });
-          return { inc: (l?: Record<string, string>, by = 1) => (l === undefined ? c.inc(by) : c.inc(l, by)) };
+          return {
+            inc: (l?: Record<string, string>, by = 1) => (l === undefined ? c.inc(by) : c.inc(l, by)),
+            remove: (l: Record<string, string>) => c.remove(l),
+          };
         },
       });
     },
@@ -68,7 +71,10 @@ export function createMetrics(opts: { onCollectError?: (collector: string, error
         labels,
         make: () => {
           const h = new Histogram({ name, help, buckets: [...buckets], labelNames: [...labels], registers: [registry] });
-          return { observe: (value: number, l?: Record<string, string>) => (l === undefined ? h.observe(value) : h.observe(l, value)) };
+          return {
+            observe: (value: number, l?: Record<string, string>) => (l === undefined ? h.observe(value) : h.observe(l, value)),
+            remove: (l: Record<string, string>) => h.remove(l),
+          };
         },
       });
     },

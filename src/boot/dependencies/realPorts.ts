@@ -11,6 +11,7 @@ import { createHostFs } from './fs.ts';
 import { createHost } from './host.ts';
 import { createMetrics } from './metrics.ts';
 import { createNet } from './net.ts';
+import { createProber } from './prober.ts';
 import { createSys } from './sys.ts';
 
 export async function createRealPorts(config: NodeConfig, input: PortsInput): Promise<Ports> {
@@ -23,6 +24,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     fs: createHostFs(),
     sys: createSys({ notify: input.notify }),
     net: createNet(),
+    prober: createProber(),
     host: createHost(),
     log,
     metrics: createMetrics({

@@ -1,5 +1,6 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
-import type { HostFs, Logger, Metrics, Net, Ports } from '../../actors/kernel/ports.ts';
+import type { Clock, HostFs, Logger, Metrics, Net, Ports } from '../../actors/kernel/ports.ts';
+import type { Prober } from '../../actors/kernel/prober.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
 import { createNode, type Node } from '../../actors/node.ts';
@@ -56,6 +57,8 @@ export interface SimNode {
   readonly daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
   /** What the HTTP pod source answers. */
   http: () => { status: number; body: string } | 'unreachable';
+  /** What network probes of any pod find, after how many ms. */
+  probed: () => { kind: 'healthy' | 'unhealthy' | 'refused'; afterMs: number };
   wallOffsetMs: number;
   /** Stands before the mailboxes of every daemon that boots from now on. */
   tap: MailboxTap | undefined;
@@ -98,6 +101,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
       fs: fs satisfies HostFs,
       sys: { watchDir, notify: () => false },
       net: simNet(mine, () => self.http()),
+      prober: simProber(mine, clock, () => self.probed()),
       host: {
         hostname: () => name,
         bootId: () => `boot-${name}`,
@@ -184,6 +188,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
       return daemon;
     },
     http: () => ({ status: 200, body: '{"apiVersion":"v1","kind":"PodList","items":[]}' }),
+    probed: () => ({ kind: 'healthy', afterMs: 1 }),
     get wallOffsetMs() {
       return wallOffset.ms;
     },
@@ -229,6 +234,40 @@ function simNet(power: Power, http: () => ReturnType<SimNode['http']>): Net {
   };
 }
 
+/** Every address answers the same; a dead daemon hears nothing, and an aborted question ends. */
+function simProber(power: Power, clock: Clock, probed: SimNode['probed']): Prober {
+  const ask = (signal: AbortSignal) =>
+    new Promise<'healthy' | 'unhealthy'>((resolve, reject) => {
+      const { kind, afterMs } = probed();
+      const fail = (message: string) => reject(new Error(message));
+      const timer = clock.setTimeout(() => {
+        if (!power.on) return;
+        if (kind === 'refused') fail('connect ECONNREFUSED');
+        else resolve(kind);
+      }, afterMs);
+      signal.addEventListener('abort', () => {
+        clock.clearTimeout(timer);
+        fail('aborted');
+      });
+    });
+  const grpc: Prober['grpcHealth'] = async (_at, { signal }) => {
+    try {
+      return { ok: true, status: (await ask(signal)) === 'healthy' ? 1 : 2 };
+    } catch (error) {
+      return { ok: false, code: 14, details: String(error) };
+    }
+  };
+  return {
+    async httpGet(_url, { signal }) {
+      return { status: (await ask(signal)) === 'healthy' ? 200 : 503, location: null, body: new Uint8Array(), bodyError: null };
+    },
+    async tcpDial(_at, { signal }) {
+      await ask(signal);
+    },
+    grpcHealth: grpc,
+  };
+}
+
 function simLogger(write: (level: string, text: string) => void, bindings: object = {}): Logger {
   const at = (level: string) => (fields: object, msg: string) => {
     if (level === 'debug') return;
@@ -256,12 +295,18 @@ function countingMetrics(): Metrics {
       .sort()
       .join(',')}}`;
   return {
-    counter: (name) => ({ inc: (labels, by = 1) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + by) }),
+    counter: (name) => ({
+      inc: (labels, by = 1) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + by),
+      remove: (labels) => void values.delete(series(name, labels)),
+    }),
     gauge: (name) => ({
       set: (value, labels) => void values.set(series(name, labels), value),
       remove: (labels) => void values.delete(series(name, labels)),
     }),
-    histogram: (name) => ({ observe: (_, labels) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + 1) }),
+    histogram: (name) => ({
+      observe: (_, labels) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + 1),
+      remove: (labels) => void values.delete(series(name, labels)),
+    }),
     onCollect(fn, key) {
       collect.set(key ?? `#${unnamed++}`, fn);
     },

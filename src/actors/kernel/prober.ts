@@ -1,0 +1,35 @@
+/**
+ * The port of network probes: one question to one address over a connection of its own. No retries, no redirects, no
+ * judgement. How long to wait is the caller's: an aborted signal ends a call at once.
+ */
+
+export interface ProbeAnswer {
+  status: number;
+  /** Of the Location header, null where there is none. */
+  location: string | null;
+  /** Cut, without an error, at `bytesMax`. */
+  body: Uint8Array;
+  /** Why the body could not be read to its end (or to `bytesMax`); null when it could. */
+  bodyError: string | null;
+}
+
+export interface Prober {
+  /**
+   * One GET, TLS not verified, no proxy, no compression, connection closed after it. `host` replaces the Host header.
+   * Rejects when there was no answer: refused, reset, aborted, not HTTP.
+   */
+  httpGet(
+    url: string,
+    o: { headers: Record<string, string[]>; host: string | null; bytesMax: number; signal: AbortSignal },
+  ): Promise<ProbeAnswer>;
+  /** Resolves once the connection stands; it is closed at once. */
+  tcpDial(at: { host: string; port: number }, o: { signal: AbortSignal }): Promise<void>;
+  /**
+   * grpc.health.v1.Health/Check without TLS. `status` is the number of its ServingStatus. Never rejects: without an answer
+   * there is a gRPC status code and what it says.
+   */
+  grpcHealth(
+    at: { host: string; port: number },
+    o: { service: string; userAgent: string; signal: AbortSignal },
+  ): Promise<{ ok: true; status: number } | { ok: false; code: number; details: string }>;
+}

@@ -1,0 +1,51 @@
+/** One GET of a probe: own connection, no redirects, TLS taken as it comes, the body cut where enough is known. */
+import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import type { ProbeAnswer, Prober } from '../../../actors/kernel/prober.ts';
+
+function message(error: unknown): string {
+  // Several addresses of one name that all refuse come as an AggregateError with an empty message.
+  const e = error instanceof Error ? error : new Error(String(error));
+  return e.message || ('code' in e ? String(e.code) : e.name);
+}
+
+export const probeHttp: Prober['httpGet'] = async (url, o) => {
+  const options: RequestOptions & { rejectUnauthorized?: boolean } = {
+    method: 'GET',
+    headers: { ...o.headers, ...(o.host === null ? {} : { Host: [o.host] }), Connection: 'close' },
+    signal: o.signal,
+    agent: false,
+  };
+  const secure = url.startsWith('https:');
+  // A probe asks whether the container answers, not who it is (pod lifecycle 8.3). TLS costs memory: loaded when needed.
+  const request = secure ? (await import('node:https')).request : httpRequest;
+  if (secure) options.rejectUnauthorized = false;
+  const res = await new Promise<IncomingMessage>((resolve, reject) => {
+    const req = request(url, options, resolve);
+    req.on('error', reject);
+    req.end();
+  });
+  return collect(res, o.bytesMax);
+};
+
+async function collect(res: IncomingMessage, bytesMax: number): Promise<ProbeAnswer> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  let bodyError: string | null = null;
+  try {
+    for await (const chunk of res) {
+      const bytes = Buffer.from(chunk);
+      chunks.push(bytes);
+      size += bytes.length;
+      if (size >= bytesMax) break;
+    }
+  } catch (error) {
+    bodyError = message(error);
+  }
+  res.destroy();
+  return {
+    status: res.statusCode ?? 0,
+    location: res.headers.location ?? null,
+    body: Buffer.concat(chunks).subarray(0, bytesMax),
+    bodyError,
+  };
+}

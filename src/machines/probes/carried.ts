@@ -1,0 +1,35 @@
+/** The checkpoint of probe results: what a restarted node still knows of containers that ran on. Pure. */
+import { type ContainerProbes, PROBE_TYPES, type ProbeBook, type ProbeResult } from './types.ts';
+
+/** Name of the document. */
+export const PROBES_CHECKPOINT = 'probes';
+
+const RESULTS: readonly unknown[] = ['success', 'failure', 'unknown'];
+
+/** Plain JSON: by container id the pod's UID, the container's name and its results. */
+export function toCheckpoint(book: ProbeBook): unknown {
+  return { containers: Object.fromEntries(book) };
+}
+
+function isResult(value: unknown): value is ProbeResult {
+  return RESULTS.includes(value);
+}
+
+/** What can be read of it; an entry of another shape is left out, which costs its container one good probe. */
+export function fromCheckpoint(value: unknown): ProbeBook {
+  const book = new Map<string, ContainerProbes>();
+  if (typeof value !== 'object' || value === null || !('containers' in value)) return book;
+  const { containers } = value;
+  if (typeof containers !== 'object' || containers === null) return book;
+  for (const [id, entry] of Object.entries(containers as Record<string, unknown>)) {
+    if (typeof entry !== 'object' || entry === null || !('uid' in entry) || !('container' in entry)) continue;
+    if (typeof entry.uid !== 'string' || typeof entry.container !== 'string') continue;
+    const probes: ContainerProbes = { uid: entry.uid, container: entry.container };
+    for (const type of PROBE_TYPES) {
+      const result: unknown = (entry as Record<string, unknown>)[type];
+      if (isResult(result)) probes[type] = result;
+    }
+    book.set(id, probes);
+  }
+  return book;
+}
