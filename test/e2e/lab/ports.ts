@@ -16,13 +16,13 @@ export const quietLog: Logger = {
   child: () => quietLog,
 };
 
-/** Waits for a condition, looking every `everyMs` (default 10); fails with `what` after `timeoutMs` (default 10 s). */
+/** Waits for a condition, looking every `everyMs` (default 10); fails with `what` after `timeoutMs` (default 30 s). */
 export async function until<T>(
   what: string,
   probe: () => T | Promise<T>,
   o: { timeoutMs?: number; everyMs?: number } = {},
 ): Promise<NonNullable<Exclude<T, false>>> {
-  const deadline = performance.now() + (o.timeoutMs ?? 10_000);
+  const deadline = performance.now() + (o.timeoutMs ?? 30_000);
   let last: unknown;
   for (;;) {
     try {

@@ -5,6 +5,7 @@ import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.t
 import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
 import { toCriError } from './errors.ts';
 import { openHints } from './hintStream.ts';
+import { isLeftTask, LeftTasks } from './leftTask.ts';
 import { type CriProto, type EventsProto, loadCriProto, loadEventsProto } from './load.ts';
 
 /** The largest message either way; listings on a full node exceed gRPC's default of 4 MiB. */
@@ -61,12 +62,14 @@ class GrpcCri implements Cri {
   readonly #log: Logger;
   readonly #runtime: Channel;
   readonly #image: Channel;
+  readonly #leftTasks: LeftTasks;
   #events: EventsProto | undefined;
   #closed = false;
 
   constructor(o: GrpcCriOptions) {
     this.#clock = o.clock;
     this.#log = o.log;
+    this.#leftTasks = new LeftTasks(o.clock);
     this.#runtime = { target: grpcTarget(o.endpoint), client: undefined };
     const image = o.imageEndpoint === undefined || o.imageEndpoint === '' ? o.endpoint : o.imageEndpoint;
     this.#image = grpcTarget(image) === this.#runtime.target ? this.#runtime : { target: grpcTarget(image), client: undefined };
@@ -80,7 +83,28 @@ class GrpcCri implements Cri {
     return channel.client;
   }
 
-  call<M extends CriMethod>(
+  async call<M extends CriMethod>(
+    method: M,
+    req: CriRequest<M>,
+    opts: { timeoutMs: number | null; signal: AbortSignal },
+  ): Promise<CriResponse<M>> {
+    try {
+      return await this.#send(method, req, opts);
+    } catch (error) {
+      if (!isLeftTask(method, error)) throw error;
+      const { containerId } = req as CriRequest<'RemoveContainer'>;
+      try {
+        await this.#leftTasks.end(this.#client(this.#runtime, method), containerId);
+      } catch (left) {
+        this.#log.warn({ err: String(left), containerId }, 'a task that the runtime forgot cannot be ended; its container stays for now');
+        throw error;
+      }
+      this.#log.warn({ containerId }, 'a task that the runtime forgot in a broken-off start was ended');
+      return this.#send(method, req, opts);
+    }
+  }
+
+  #send<M extends CriMethod>(
     method: M,
     req: CriRequest<M>,
     opts: { timeoutMs: number | null; signal: AbortSignal },

@@ -7,7 +7,7 @@ import { type Clock, CriError } from '../../../actors/kernel/ports.ts';
 import type { RuntimeHint } from '../../../machines/cri.ts';
 import { toCriError } from './errors.ts';
 import { HintQueue } from './hintQueue.ts';
-import type { CriProto, EventsProto, Method } from './load.ts';
+import { CRI_NAMESPACE, type CriProto, type EventsProto, type Method } from './load.ts';
 
 /** Hints that may wait for a slow reader before the stream is given up. */
 const QUEUE_MAX = 8192;
@@ -19,7 +19,7 @@ const SILENCE_IS_OPEN_MS = 250;
 
 /** Only what can change a pod, only of the CRI's namespace: other clients of the same containerd stay unseen. */
 const FILTERS = ['/tasks/start', '/tasks/exit', '/tasks/oom', '/tasks/delete', '/containers/create', '/containers/delete'].map(
-  (topic) => `namespace==k8s.io,topic=="${topic}"`,
+  (topic) => `namespace==${CRI_NAMESPACE},topic=="${topic}"`,
 );
 
 interface Source {
@@ -65,7 +65,7 @@ function criSource(proto: CriProto): Source {
 
 function containerdSource(proto: EventsProto): Source {
   const metadata = new Metadata();
-  metadata.set('containerd-namespace', 'k8s.io');
+  metadata.set('containerd-namespace', CRI_NAMESPACE);
   return {
     via: 'containerd',
     method: proto.subscribe,

@@ -33,6 +33,14 @@ export interface EventsProto {
   decode(shortName: string, bytes: Buffer): object | undefined;
 }
 
+export interface TasksProto {
+  kill: Method;
+  wait: Method;
+  delete: Method;
+}
+/** The namespace of containerd in which its CRI service keeps everything. */
+export const CRI_NAMESPACE = 'k8s.io';
+
 function service(pkg: PackageDefinition, name: string): ServiceDefinition {
   const found = pkg[name];
   if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from the .proto files`);
@@ -73,4 +81,9 @@ export function loadEventsProto(root: string = protoRoot()): EventsProto {
     subscribe: rpcOf(service(pkg, `${prefix}.Events`), 'Subscribe'),
     decode: (shortName, bytes) => messageOf(pkg, `${prefix}.${shortName}`)?.deserialize(bytes),
   };
+}
+
+export function loadTasksProto(root: string = protoRoot()): TasksProto {
+  const tasks = service(loadSync(join(root, 'containerd/tasks.proto'), LOAD_OPTIONS), 'containerd.services.tasks.v1.Tasks');
+  return { kill: rpcOf(tasks, 'Kill'), wait: rpcOf(tasks, 'Wait'), delete: rpcOf(tasks, 'Delete') };
 }
