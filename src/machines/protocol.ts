@@ -6,6 +6,7 @@ import { type Address, address, type Cause, type Message, type ReplyTo, viewKey 
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
+import type { ProbeBook } from './probes/types.ts';
 
 // ---- runtime -----------------------------------------------------------------------------------------------------
 
@@ -281,6 +282,9 @@ export interface StatusEntry {
 }
 export type StatusView = ReadonlyMap<string, StatusEntry>;
 
+/** To the probe manager: this pod's definition or status may have changed, or with null anybody's; the views tell. */
+export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
+
 // ---- reclaim -----------------------------------------------------------------------------------------------------
 
 export type ContainerGcEvent = Message & { type: 'gc.run'; why: string };
@@ -294,6 +298,7 @@ export const addr = {
   cri: address<CriEvent>('node/runtime/cri'),
   pleg: address<PlegEvent>('node/runtime/pleg'),
   imagePuller: address<ImageEvent>('node/runtime/imagePuller'),
+  probes: address<ProbesEvent>('node/services/probes'),
   status: address<StatusEvent>('node/pods/status'),
   podManager: address<PodManagerEvent>('node/pods/podManager'),
   workers: address<WorkerEvent>('node/pods/workers'),
@@ -308,6 +313,8 @@ export const view = {
   runtimePods: viewKey<RuntimePodsView>('runtimePods'),
   pods: viewKey<PodsView>('pods'),
   statuses: viewKey<StatusView>('statuses'),
+  /** Last probe results by container id; an instance that is not in it has had none yet. */
+  probes: viewKey<ProbeBook>('probes'),
   events: viewKey<readonly RecordedEvent[]>('events'),
   /** Source errors by source: what `why` shows for a manifest that does not parse. */
   sourceErrors: viewKey<ReadonlyMap<SourceName, readonly SourceError[]>>('sourceErrors'),
