@@ -3,6 +3,7 @@
  * empties the nodes, and stops them. The first broken claim ends it.
  */
 import type { ActorState } from '../actors/kernel/types.ts';
+import type { Scenario } from '../machines/faults/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
 import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
@@ -15,10 +16,11 @@ import {
   podDirStays,
 } from './invariants/runtimeClaims.ts';
 import { incarnationsGrow, livesOnlyGoForward, mailboxesAreBounded, nothingCrashes, versionGrows } from './invariants/statusClaims.ts';
-import { drawSchedule, drawTuning } from './nemesis/draw.ts';
+import { drawSchedule, drawSize, drawTuning } from './nemesis/draw.ts';
 import type { Fault } from './nemesis/faults.ts';
 import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
 import { type Operator, operator } from './nemesis/operator.ts';
+import { scenarioSchedule, scenarioTuning } from './nemesis/scenario.ts';
 import { drain, onUncaught } from './realm.ts';
 import { type NodeTuning, type NodeWatcher, type SimNode, simNode } from './world/node.ts';
 import { simRng } from './world/rng.ts';
@@ -28,12 +30,14 @@ import { createTrace, traceText } from './world/trace.ts';
 
 export interface SimOptions {
   seed: number;
-  /** Virtual minutes with faults. Default 2. */
+  /** Virtual minutes with faults. Default: the scenario's, else 2. */
   minutes?: number;
-  /** Pods per node. Default 8. */
+  /** Pods per node, where they are drawn. Default: the scenario's, else 8. */
   pods?: number;
-  /** Default 1. */
+  /** Default: the scenario's; else one, in some seeds two. */
   nodes?: number;
+  /** In place of drawn faults, and of drawn pods where it has its own. */
+  scenario?: Scenario;
   /** In place of the schedule the seed would give: a part of it, when one looks for what matters. */
   schedule?: readonly Fault[];
   /** Virtual minutes in which a healed node must come to rest. Default 20. */
@@ -51,7 +55,7 @@ export interface Violation {
 export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
 
 export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule'>>;
+  options: Required<Omit<SimOptions, 'schedule' | 'scenario'>>;
   violation: Violation | null;
   hash: string;
   steps: number;
@@ -60,6 +64,8 @@ export interface SimResult {
   tuning: readonly NodeTuning[];
   /** Faults that took effect, by kind. */
   faults: ReadonlyMap<string, number>;
+  /** What each fault of the scenario hit, by its name; 0 for one that found nothing. */
+  byName: ReadonlyMap<string, number>;
   /** Times each statechart edge was taken: `worker: syncing.acting -> syncing.looking`. */
   edges: ReadonlyMap<string, number>;
   /** The end of the trace, of the logs and of the flight recorder. */
@@ -82,7 +88,7 @@ function kindOf(path: string): string {
 }
 
 class Run implements NodeWatcher {
-  readonly #o: Required<Omit<SimOptions, 'schedule'>>;
+  readonly #o: Required<Omit<SimOptions, 'schedule' | 'scenario'>>;
   readonly #rng;
   readonly #time;
   readonly #clock;
@@ -92,6 +98,8 @@ class Run implements NodeWatcher {
   readonly #operators: Operator[];
   readonly #nemesis: Nemesis;
   readonly #schedule: readonly Fault[];
+  /** Of the scenario's faults. */
+  readonly #names: readonly string[];
   readonly #checkers: Checker[];
   #violation: Violation | null = null;
   #phase: Phase = 'booting';
@@ -100,18 +108,26 @@ class Run implements NodeWatcher {
   #beatAtMs = 0;
 
   constructor(o: SimOptions) {
-    const { seed, minutes = 2, pods = 8, nodes = 1, restMinutesMax = 20 } = o;
-    this.#o = { seed, minutes, pods, nodes, restMinutesMax };
-    this.#rng = simRng(`seed ${seed}`);
+    this.#rng = simRng(`seed ${o.seed}`);
+    this.#o = drawSize(this.#rng.fork('size'), o);
+    const { minutes, pods, nodes } = this.#o;
     this.#time = simTime(this.#rng.fork('ties'));
     this.#clock = this.#time.clockFor({ on: true });
     this.#nodes = Array.from({ length: nodes }, (_, index) => {
       const rng = this.#rng.fork(`n${index}`);
-      return simNode({ index, rng, time: this.#time, tuning: drawTuning(rng.fork('tuning')), watcher: this });
+      const drawn = drawTuning(rng.fork('tuning'));
+      const tuning = o.scenario === undefined ? drawn : scenarioTuning(o.scenario, drawn);
+      return simNode({ index, rng, time: this.#time, tuning, watcher: this });
     });
     this.#operators = this.#nodes.map((n) => operator(n, this.#time));
+    const size = { minutes, pods, nodes, http: this.#nodes.map((n) => n.tuning.http) };
+    const drawing = this.#rng.fork('schedule');
     this.#schedule =
-      o.schedule ?? drawSchedule(this.#rng.fork('schedule'), { minutes, pods, nodes, http: this.#nodes.map((n) => n.tuning.http) });
+      o.schedule ??
+      (o.scenario === undefined
+        ? drawSchedule(drawing, size)
+        : scenarioSchedule(o.scenario, { ...size, rng: drawing, names: this.#nodes.map((n) => n.name) }));
+    this.#names = o.scenario?.faults.map((f) => f.name) ?? [];
     this.#nemesis = createNemesis({
       nodes: this.#nodes,
       operators: this.#operators,
@@ -370,6 +386,7 @@ class Run implements NodeWatcher {
       schedule: this.#schedule,
       tuning: this.#nodes.map((n) => n.tuning),
       faults: this.#nemesis.counts,
+      byName: new Map(this.#names.map((name) => [name, this.#nemesis.byName.get(name) ?? 0])),
       edges: this.#edges,
       tail: {
         trace: this.#trace.tail(TAIL_LINES),

@@ -51,7 +51,24 @@ function stepOf(
     map.wrong('metadata', 'must hold the name of the pod: metadata.name');
     return undefined;
   }
+  if (!checkContainers(map)) return undefined;
   const node = r.get('manifest');
   const manifest: unknown = isMap(node) ? node.toJSON() : undefined;
   return typeof manifest === 'object' && manifest !== null ? { ...when, kind, name, source, fate, manifest } : undefined;
+}
+
+/** What the simulation has to know of a pod to tell whether it runs; the node itself judges the rest. */
+function checkContainers(pod: MapReader): boolean {
+  const spec = pod.map('spec');
+  if (spec === undefined) {
+    if (!pod.has('spec')) pod.wrong('spec', 'is missing');
+    return false;
+  }
+  const containers = spec.maps('containers');
+  if (containers.length === 0 && !spec.has('containers')) spec.wrong('containers', 'is missing');
+  const all = [...containers, ...spec.maps('initContainers')].map((c) => {
+    for (const field of ['name', 'image']) if (!c.has(field)) c.wrong(field, 'is missing');
+    return c.text('name') !== undefined && c.text('image') !== undefined;
+  });
+  return containers.length > 0 && all.every(Boolean);
 }

@@ -4,7 +4,7 @@
  */
 import type { CriMethod } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
-import type { FaultSpec } from '../../machines/faults/types.ts';
+import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import type { NodeTuning } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Fault, FaultAct, FaultKind } from './faults.ts';
@@ -178,6 +178,34 @@ export function drawTuning(rng: SimRng): NodeTuning {
     http: rng.chance(0.3),
     hints: rng.chance(0.85),
   };
+}
+
+/** How often a world that was not told otherwise has two nodes, which only a mix-up of state between nodes can make worse than one. */
+const TWO_NODES = 0.15;
+
+/** What was not asked for: from the scenario, from the seed, or as documented. A schedule of its own is for the first node. */
+export function drawSize(
+  rng: SimRng,
+  o: SizeAsked,
+): { seed: number; minutes: number; pods: number; nodes: number; restMinutesMax: number } {
+  const { durationMs, simulation } = o.scenario ?? {};
+  const drawn = o.schedule === undefined && o.scenario === undefined && rng.chance(TWO_NODES) ? 2 : 1;
+  return {
+    seed: o.seed,
+    minutes: o.minutes ?? (durationMs === undefined ? 2 : durationMs / 60_000),
+    pods: o.pods ?? simulation?.pods ?? 8,
+    nodes: o.nodes ?? simulation?.nodes ?? drawn,
+    restMinutesMax: o.restMinutesMax ?? 20,
+  };
+}
+export interface SizeAsked {
+  seed: number;
+  minutes?: number;
+  pods?: number;
+  nodes?: number;
+  restMinutesMax?: number;
+  scenario?: Scenario;
+  schedule?: readonly Fault[];
 }
 
 export interface DrawOptions {
