@@ -1,0 +1,298 @@
+/**
+ * An API server for a world without one: paths, watches and their ends, bookmarks, pages, expired history; and what
+ * happens between it and a node: delays, refusals, lost answers with and without effect, partitions, silent and cut
+ * watches. It outlives the daemons that talk to it.
+ */
+import type { Clock, KubeApi, KubeCallOptions } from '../../actors/kernel/ports.ts';
+import type { KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
+import { carryOut, failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
+import { KubeStore, type StoreEvent } from './kubeStore.ts';
+import type { SimRng } from './rng.ts';
+import type { Power } from './time.ts';
+
+/** What becomes of one request. */
+export interface KubeVerdict {
+  /** Before its effect. */
+  delayMs: number;
+  refuse?: { status: number; reason?: string; retryAfterMs?: number };
+  /** No answer: without effect, with it, or with an effect that comes `lateMs` after the call. */
+  lost?: 'without-effect' | 'with-effect' | 'late-effect';
+  lateMs?: number;
+}
+/** What becomes of one line of a watch. `silence`: this stream says nothing any more and stays open. */
+export type WatchVerdict = 'pass' | 'silence' | 'truncate' | 'close';
+
+export interface KubeTrouble {
+  verdict(request: KubeRequest): KubeVerdict;
+  line(watch: { path: string }): WatchVerdict;
+  /** Nothing arrives anywhere; what is open hangs. */
+  partitioned: boolean;
+  /** The server's process is not there: connections are refused, open ones were cut. */
+  down: boolean;
+}
+export interface KubeCall {
+  request: KubeRequest;
+  /** The answer the server gave, whether or not it arrived; undefined while it never carried the request out. */
+  code?: number;
+}
+
+export interface SimKube {
+  readonly store: KubeStore;
+  trouble: KubeTrouble;
+  /** Requests that were carried out, oldest first, watches included. */
+  readonly calls: KubeCall[];
+  /** As a user of the cluster: at once, without any trouble. */
+  handle(request: KubeRequest): KubeResult;
+  connect(daemon: { power: Power; clock: Clock }): KubeApi;
+  /** Ends open watches: as a server that restarts, or in the middle of a line. */
+  cutWatches(how: 'close' | 'truncate'): void;
+  /** Open watches hang for ever. */
+  silenceWatches(): void;
+  openWatches(): number;
+  /** A partition heals: what waited in open streams arrives. */
+  heal(): void;
+}
+
+/** Bookmarks come about once a minute. */
+const BOOKMARK_MS = 60_000;
+/** A watch that names no end is closed after this. */
+const WATCH_SECONDS = 1_800;
+/** Calls remembered; older ones are dropped. */
+const CALLS_MAX = 20_000;
+
+interface Watcher {
+  path: string;
+  power: Power;
+  lines: string[];
+  silent: boolean;
+  end: 'close' | 'truncate' | null;
+  wake: (() => void) | null;
+  close(): void;
+}
+
+export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimKube {
+  const uids = o.rng.fork('uids');
+  const hex = (n: number): string => Array.from({ length: n }, () => uids.int(16).toString(16)).join('');
+  const store = new KubeStore({
+    newUid: () => `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}`,
+    wallMs: () => o.clock.wallMs(),
+  });
+  const calls: KubeCall[] = [];
+  const watchers = new Set<Watcher>();
+  const wait = (ms: number) => (ms <= 0 ? undefined : new Promise<void>((wake) => void o.clock.setTimeout(wake, ms)));
+  const note = (call: KubeCall): void => {
+    calls.push(call);
+    if (calls.length > CALLS_MAX) calls.splice(0, CALLS_MAX / 2);
+  };
+
+  const self: SimKube = {
+    store,
+    trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, down: false },
+    calls,
+    handle: (request) => carryOut(store, o.clock, request),
+    cutWatches(how) {
+      for (const w of [...watchers]) {
+        w.end = how;
+        w.wake?.();
+      }
+    },
+    silenceWatches() {
+      for (const w of watchers) w.silent = true;
+    },
+    openWatches: () => [...watchers].filter((w) => w.power.on).length,
+    heal() {
+      self.trouble.partitioned = false;
+      for (const w of watchers) w.wake?.();
+    },
+    connect: (daemon) => client(daemon),
+  };
+
+  function openWatch(request: KubeRequest, power: Power): { failure: KubeFailure } | { watcher: Watcher } {
+    let at: Route;
+    try {
+      at = route(request.path);
+    } catch (error) {
+      return { failure: failureOf(error) };
+    }
+    const matches = selectorOf(request.query, at.namespace);
+    const from = Number(request.query?.resourceVersion ?? '0');
+    const wantsBookmarks = request.query?.allowWatchBookmarks === 'true';
+    const timers: unknown[] = [];
+    const watcher: Watcher = {
+      path: request.path,
+      power,
+      lines: [],
+      silent: false,
+      end: null,
+      wake: null,
+      close() {
+        watchers.delete(watcher);
+        stop();
+        for (const t of timers) o.clock.clearTimeout(t);
+      },
+    };
+    const push = (line: object): void => {
+      const verdict = self.trouble.line({ path: request.path });
+      if (watcher.silent || verdict === 'silence') {
+        watcher.silent = true;
+        return;
+      }
+      if (verdict !== 'pass') watcher.end = verdict;
+      else watcher.lines.push(JSON.stringify(line));
+      timers.push(o.clock.setTimeout(() => watcher.wake?.(), o.latencyMs()));
+    };
+    const show = (e: StoreEvent): void => {
+      if (e.resource !== at.resource.name) return;
+      const was = e.before !== undefined && matches(e.before);
+      const is = e.type !== 'DELETED' && matches(e.object);
+      if (is) push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
+      else if (was) push({ type: 'DELETED', object: e.object });
+    };
+    const stop = store.onEvent(show);
+    watchers.add(watcher);
+    if (from === 0) {
+      for (const object of store.list(at.resource.name)) if (matches(object)) push({ type: 'ADDED', object });
+    } else if (from < store.compactedTo) {
+      push({ type: 'ERROR', object: statusOf(410, 'Expired', `too old resource version: ${from} (${store.compactedTo})`) });
+      watcher.end = 'close';
+    } else for (const e of store.since(from)) show(e);
+    const bookmark = (): void => {
+      push({ type: 'BOOKMARK', object: { kind: at.resource.kind, metadata: { resourceVersion: String(store.resourceVersion) } } });
+      timers.push(o.clock.setTimeout(bookmark, BOOKMARK_MS));
+    };
+    if (wantsBookmarks) timers.push(o.clock.setTimeout(bookmark, BOOKMARK_MS));
+    const seconds = Number(request.query?.timeoutSeconds ?? WATCH_SECONDS);
+    timers.push(
+      o.clock.setTimeout(() => {
+        if (watcher.silent) return;
+        watcher.end = 'close';
+        watcher.wake?.();
+      }, seconds * 1000),
+    );
+    return { watcher };
+  }
+
+  async function* read(watcher: Watcher, signal: AbortSignal): AsyncGenerator<string, void, undefined> {
+    const wake = (): void => watcher.wake?.();
+    signal.addEventListener('abort', wake, { once: true });
+    try {
+      for (;;) {
+        if (!watcher.power.on) await new Promise(() => {});
+        if (signal.aborted) throw new Error('aborted');
+        const held = watcher.silent || self.trouble.partitioned;
+        const line = held ? undefined : watcher.lines.shift();
+        if (line !== undefined) {
+          yield line;
+          continue;
+        }
+        if (watcher.end === 'truncate' && !held) throw new Error('the watch ended inside a line');
+        if (watcher.end === 'close' && !held) return;
+        await new Promise<void>((go) => {
+          watcher.wake = go;
+        });
+        watcher.wake = null;
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+      watcher.close();
+    }
+  }
+
+  function client(daemon: { power: Power; clock: Clock }): KubeApi {
+    const { power } = daemon;
+    const cuts = new Map<string, Set<() => void>>();
+
+    /** Runs `effect` behind everything that can go wrong on the way. */
+    function exchange<T extends { ok: boolean }>(
+      request: KubeRequest,
+      opts: KubeCallOptions,
+      effect: () => T,
+    ): Promise<T | { ok: false; failure: KubeFailure }> {
+      return new Promise((resolve) => {
+        if (!power.on) return;
+        let open = true;
+        const write = request.verb !== 'GET';
+        const of = opts.class ?? 'kube';
+        const mine = cuts.get(of) ?? new Set();
+        cuts.set(of, mine);
+        const end = (value: T | { ok: false; failure: KubeFailure }): void => {
+          if (!open) return;
+          open = false;
+          daemon.clock.clearTimeout(timer);
+          opts.signal.removeEventListener('abort', cancel);
+          mine.delete(cut);
+          if (power.on) resolve(value);
+        };
+        const lost = (reason: string, message: string): void =>
+          end({ ok: false, failure: { code: 0, reason, message, outcome: write ? 'unknown' : 'failed' } });
+        const cancel = (): void => lost('Aborted', 'the call was given up');
+        const cut = (): void => lost('ECONNRESET', 'the connection was closed');
+        const { timeoutMs } = opts;
+        const timer =
+          timeoutMs === null ? undefined : daemon.clock.setTimeout(() => lost('Timeout', `no answer within ${timeoutMs} ms`), timeoutMs);
+        if (opts.signal.aborted) {
+          cancel();
+          return;
+        }
+        opts.signal.addEventListener('abort', cancel, { once: true });
+        mine.add(cut);
+        const verdict = self.trouble.verdict(request);
+        const work = async (): Promise<void> => {
+          await wait(o.latencyMs() + verdict.delayMs + (verdict.lost === 'late-effect' ? (verdict.lateMs ?? 0) : 0));
+          if (self.trouble.down) {
+            end({ ok: false, failure: { code: 0, reason: 'ECONNREFUSED', message: 'connection refused', outcome: 'failed' } });
+            return;
+          }
+          // What was sent into a partition is not delivered later: its connection is long given up.
+          if (self.trouble.partitioned) return;
+          if (verdict.refuse !== undefined) {
+            const { status, reason, retryAfterMs } = verdict.refuse;
+            const failure: KubeFailure = {
+              code: status,
+              reason:
+                reason ?? (status === 429 ? 'TooManyRequests' : status === 409 ? 'Conflict' : status === 410 ? 'Expired' : 'InternalError'),
+              message: 'injected',
+              outcome: 'failed',
+              ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+            };
+            note({ request, code: status });
+            end({ ok: false, failure });
+            return;
+          }
+          if (verdict.lost === 'without-effect') return;
+          const value = effect();
+          if (verdict.lost !== undefined) return;
+          end(value);
+        };
+        void work();
+      });
+    }
+
+    return {
+      server: 'https://kube.sim',
+      request: (request, opts) =>
+        exchange(request, opts, () => {
+          const answer = self.handle(request);
+          note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
+          return answer;
+        }),
+      watch: (request, opts) =>
+        exchange({ verb: 'GET', ...request }, { ...opts, timeoutMs: opts.timeoutMs }, () => {
+          const opened = openWatch({ verb: 'GET', ...request }, power);
+          note({
+            request: { verb: 'GET', path: request.path, query: { ...request.query, watch: 'true' } },
+            code: 'failure' in opened ? 404 : 200,
+          });
+          if ('failure' in opened) return { ok: false, failure: opened.failure };
+          return { ok: true, lines: read(opened.watcher, opts.signal) };
+        }),
+      closeConnections(of) {
+        for (const cut of [...(cuts.get(of) ?? [])]) cut();
+      },
+      close() {
+        for (const set of cuts.values()) for (const cut of [...set]) cut();
+      },
+    };
+  }
+  return self;
+}
