@@ -22,6 +22,7 @@ import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
+import { probesSpec } from './services/probes/probes.ts';
 import type { TreeOptions } from './treeOptions.ts';
 
 /** Burst and sustained limits shrink towards the root, since they multiply. */
@@ -45,7 +46,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
-      layer('services', []),
+      layer('services', [probesSpec(o.probes)]),
       {
         ...layer('pods', [
           statusSpec(),

@@ -16,6 +16,7 @@ import type { WorkersOptions } from './pods/workers/workers.ts';
 import type { ContainerGcOptions } from './reclaim/containerGc.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
+import type { ProbesOptions } from './services/probes/probes.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { PlegOptions } from './runtime/pleg/pleg.ts';
 import { configuredSources } from './tree.ts';
@@ -29,6 +30,7 @@ export interface TreeOptions {
   cri: CriLinkOptions;
   images: ImagePullerOptions;
   pleg: PlegOptions;
+  probes: ProbesOptions;
   config: ConfigOptions;
   podManager: PodManagerOptions;
   workers: WorkersOptions;
@@ -82,6 +84,7 @@ export function treeOptions(config: NodeConfig, o: { facts(): NodeFacts; inspect
       registryBurst: c.registryBurst,
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
+    probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
     config: { sources },
     podManager: { sources, podsMax: c.maxPods },
     workers: {

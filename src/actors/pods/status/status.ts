@@ -5,7 +5,7 @@
  */
 import { assign, setup } from 'xstate';
 import { storeStatus } from '../../../machines/pods/status/manager.ts';
-import { type StatusEntry, type StatusEvent, view } from '../../../machines/protocol.ts';
+import { addr, type StatusEntry, type StatusEvent, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
 interface Context {
@@ -42,7 +42,15 @@ export function statusSpec(): ActorSpec<StatusEvent> {
       ctx.publish(view.statuses, new Map());
       return {
         logic: statusMachine.provide({
-          actions: { take: assign(({ context }, { event }: { event: StatusEvent }) => take(ctx, context, event)) },
+          actions: {
+            take: assign(({ context }, { event }: { event: StatusEvent }) => {
+              const next = take(ctx, context, event);
+              // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
+              const uid = event.type === 'status.forget' ? event.uid : event.pod.uid;
+              ctx.registry.send(addr.probes, { type: 'probes.look', uid });
+              return next;
+            }),
+          },
         }),
       };
     },

@@ -109,6 +109,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     },
     lastStatus: () => registry.read(view.statuses)?.value.get(first.uid)?.status,
     listingAgrees: (status) => listingAgrees(registry.read(view.runtimePods)?.value, status, ports.clock.monoMs()),
+    probes: () => registry.read(view.probes)?.value ?? new Map(),
     resyncMs: opts.syncFrequencyMs,
     backoffBaseMs: opts.backoffBaseMs,
     backoffMaxMs: opts.backoffMaxMs,

@@ -17,6 +17,23 @@ const PROFILES = ['seccompProfile', 'appArmorProfile'].flatMap((p) => [`${p}.typ
 const IDS = ['runAsUser', 'runAsGroup', 'runAsNonRoot'];
 const EVERY_RESOURCE = ['cpu', 'memory', 'hugepages-*'];
 
+const HTTP_HEADER = ['name', 'value'].map((k) => `httpHeaders[*].${k}`);
+const PROBE = [
+  'exec.command[*]',
+  ...['path', 'port', 'host', 'scheme', ...HTTP_HEADER].map((k) => `httpGet.${k}`),
+  'tcpSocket.port',
+  'tcpSocket.host',
+  'grpc.port',
+  'grpc.service',
+  'initialDelaySeconds',
+  'timeoutSeconds',
+  'periodSeconds',
+  'successThreshold',
+  'failureThreshold',
+  'terminationGracePeriodSeconds',
+];
+const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'].flatMap((p) => PROBE.map((k) => `${p}.${k}`));
+
 /** Fields of a container, app or init (sidecars are init containers with restartPolicy Always). */
 const CONTAINER: readonly string[] = [
   'name',
@@ -49,6 +66,7 @@ const CONTAINER: readonly string[] = [
     'allowPrivilegeEscalation',
     'procMount',
   ].map((k) => `securityContext.${k}`),
+  ...PROBES,
   'stdin',
   'stdinOnce',
   'tty',

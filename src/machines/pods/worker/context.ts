@@ -2,6 +2,7 @@
 import type { ActorRefFrom } from 'xstate';
 import type { Cause } from '../../address.ts';
 import type { Pod, PodStatus } from '../../k8s.ts';
+import type { ProbeBook } from '../../probes/types.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
 import type { KillContainer, NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { type ActOutcome, type ContainerEnv, type ContainerIo, type ContainerKind, type containerMachine, messageOf } from './container.ts';
@@ -14,6 +15,8 @@ export interface WorkerEnv extends ContainerEnv {
   lastStatus(): PodStatus | undefined;
   /** The newest listing of the runtime is newer than this inspection and shows the same. Absent: never. */
   listingAgrees?(status: PodRuntimeStatus): boolean;
+  /** Probe results by container id. Absent: none. */
+  probes?(): ProbeBook;
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
   resyncMs: number;
 }

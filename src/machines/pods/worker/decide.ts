@@ -3,6 +3,8 @@
  * decide -> act -> observe -> decide. The order of the checks is pod lifecycle 5.1 and 5.3.
  */
 import type { Pod, PodStatus } from '../../k8s.ts';
+import { probeVerdicts } from '../../probes/book.ts';
+import type { ProbeBook } from '../../probes/types.ts';
 import { computePodActions } from '../podActions.ts';
 import { firstStatus } from '../runtimeStatus.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
@@ -21,6 +23,8 @@ export interface DecideInput {
   newLife?: boolean;
   /** Containers of unknown state that were stopped with success: there is nothing more to stop. */
   stoppedUnknown?: ReadonlySet<string>;
+  /** Probe results by container id. */
+  probes?: ProbeBook;
 }
 
 export type Plan =
@@ -61,6 +65,7 @@ export function decide(input: DecideInput): Decision {
   const old = withStartTime(input.old, held, input.nowWallMs);
   const deadline = deadlineAtMs(pod, old);
   const over = deadline !== null && deadline <= input.nowWallMs;
+  const probes = probeVerdicts(pod, status, input.probes ?? new Map());
   const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
     generatePodStatus({
       pod,
@@ -71,6 +76,8 @@ export function decide(input: DecideInput): Decision {
       nowWallMs: input.nowWallMs,
       podIsTerminal: false,
       deadlineExceeded,
+      startedContainers: probes.started,
+      readyContainers: probes.ready,
       ...(override === undefined ? {} : { override }),
     });
   const plain = generate(false);
@@ -82,7 +89,7 @@ export function decide(input: DecideInput): Decision {
   if (deadlineExceeded) return done({ kind: 'deadline' });
   if (apiStatus.phase === 'Failed' || apiStatus.phase === 'Succeeded') return done({ kind: 'terminal' });
 
-  const computed = computePodActions({ pod, status });
+  const computed = computePodActions({ pod, status, liveness: probes.liveness, startup: probes.startup });
   const kills = computed.containersToKill.filter((k) => k.reason !== 'Unknown' || input.stoppedUnknown?.has(k.id) !== true);
   const actions: PodActions = { ...computed, containersToKill: kills };
   const anythingUp = status.containers.some((c) => c.state === 'running') || status.sandboxes.some((s) => s.ready);

@@ -2,6 +2,7 @@
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import { joinCauses } from '../../address.ts';
 import type { Pod } from '../../k8s.ts';
+import { probeVerdicts } from '../../probes/book.ts';
 import type { WorkerEvent } from '../../protocol.ts';
 import { onePerFamily } from '../config/addresses.ts';
 import { hashNameAndImage } from '../containerHash.ts';
@@ -135,6 +136,7 @@ export const workerSetup = setup({
         networkReason: network.reason,
         nowWallMs: env.now().wallMs,
         stoppedUnknown: context.stoppedUnknown,
+        probes: env.probes?.() ?? new Map(),
         newLife: context.newLife,
       });
       return { decision, apiStatus: decision.apiStatus };
@@ -151,10 +153,13 @@ export const workerSetup = setup({
       const old = context.apiStatus ?? env.lastStatus();
       const deadline = deadlineAtMs(context.pod, old);
       const nowWallMs = env.now().wallMs;
+      const probes = probeVerdicts(context.pod, status, env.probes?.() ?? new Map());
       const apiStatus = generatePodStatus({
         pod: context.pod,
         status,
         old,
+        startedContainers: probes.started,
+        readyContainers: probes.ready,
         // Nothing starts any more: that a start had failed does not make a container wait.
         failures: params.podIsTerminal ? new Map() : context.failures,
         facts: env.facts(),

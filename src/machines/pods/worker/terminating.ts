@@ -29,6 +29,10 @@ export const terminating = workerSetup.createStateConfig({
       { guard: 'graceShrank', target: '.fencing', reenter: false, actions: ['takePod', 'computeGrace'] },
       { actions: ['takePod', 'computeGrace'] },
     ],
+    // Readiness is probed to the end (trap 40): what a hint brings may be a probe's result.
+    'pod.dirty': {
+      actions: ['markDirty', { type: 'terminalStatus', params: { podIsTerminal: false } }, { type: 'publish', params: { finished: false } }],
+    },
   },
   states: {
     fencing: {

@@ -1,0 +1,145 @@
+/** One try of a probe, through ports: exec by the CRI link, everything else over the network. */
+import {
+  BODY_BYTES_MAX,
+  execCommand,
+  grpcProbe,
+  httpProbe,
+  judgeGrpc,
+  judgeHttp,
+  REDIRECTS_MAX,
+  redirectOf,
+  tcpProbe,
+  timeoutSeconds,
+  USER_AGENT,
+} from '../../../machines/probes/requests.ts';
+import type { ProbeOutcome, ProbeTarget } from '../../../machines/probes/types.ts';
+import { view } from '../../../machines/protocol.ts';
+import { CriError, type Ports } from '../../kernel/ports.ts';
+import type { Registry } from '../../kernel/types.ts';
+import { type CriClient, criClient } from '../../runtime/client.ts';
+
+const DEADLINE_EXCEEDED = 4;
+
+const failure = (output: string): ProbeOutcome => ({ kind: 'failure', output });
+const error = (output: string): ProbeOutcome => ({ kind: 'error', output });
+function message(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** The signal that ends a try: the probe's own time-out, or its schedule's end. */
+interface Deadline extends Disposable {
+  readonly signal: AbortSignal;
+  readonly passed: boolean;
+}
+
+export class Attempts {
+  readonly ports: Ports;
+  readonly registry: Registry;
+  readonly cri: CriClient;
+
+  constructor(o: { ports: Ports; registry: Registry; runtimeRequestTimeoutMs: number }) {
+    this.ports = o.ports;
+    this.registry = o.registry;
+    this.cri = criClient(o.registry, o);
+  }
+
+  async attempt(target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome> {
+    const { probe } = target;
+    if (probe.exec !== undefined) return this.exec(target, probe.exec.command ?? [], signal);
+    using deadline = this.deadline(timeoutSeconds(target) * 1_000, signal);
+    if (probe.httpGet !== undefined) return await this.http(target, deadline);
+    if (probe.tcpSocket !== undefined) return await this.tcp(target, deadline);
+    if (probe.grpc !== undefined) return await this.grpc(target, deadline);
+    return error('missing probe handler');
+  }
+
+  /** The runtime enforces the time-out; its deadline at the link is later, so that a slow answer still counts. */
+  private async exec(target: ProbeTarget, command: readonly string[], signal: AbortSignal): Promise<ProbeOutcome> {
+    const timeout = timeoutSeconds(target);
+    const cmd = execCommand(target.container, command);
+    try {
+      const { stdout, stderr, exitCode } = await this.cri.read('ExecSync', { containerId: target.containerId, cmd, timeout }, { signal });
+      const output = textOf(stdout, stderr);
+      return exitCode === 0 ? { kind: 'success', output } : failure(output === '' ? `command exited with code ${exitCode}` : output);
+    } catch (thrown) {
+      // A runtime that is away answers nobody: that says nothing of the container.
+      const away = this.registry.read(view.cri)?.value.state !== 'ready';
+      if (!(thrown instanceof CriError) || thrown.code !== DEADLINE_EXCEEDED || away)
+        return error(`cannot run the command: ${message(thrown)}`);
+      return failure(`command timed out: ${JSON.stringify(cmd.join(' ').slice(0, 200))} timed out after ${timeout}s`);
+    }
+  }
+
+  private async http(target: ProbeTarget, deadline: Deadline): Promise<ProbeOutcome> {
+    const wanted = httpProbe(target);
+    if (!wanted.ok) return error(wanted.message);
+    const first = wanted.value.url;
+    let present = wanted.value;
+    const failed = (why: string) => failure(`Get ${JSON.stringify(present.url)}: ${why}`);
+    for (let hops = 0; ; hops++) {
+      const asked = present;
+      const { signal } = deadline;
+      try {
+        const answer = await this.ports.prober.httpGet(asked.url, {
+          headers: asked.headers,
+          host: asked.host,
+          bytesMax: BODY_BYTES_MAX,
+          signal,
+        });
+        const next = redirectOf({ first, present: asked }, answer);
+        if (next !== null) {
+          if (hops >= REDIRECTS_MAX) return failed(`stopped after ${REDIRECTS_MAX} redirects`);
+          present = next;
+          continue;
+        }
+        if (answer.bodyError !== null) return error(`Get ${JSON.stringify(asked.url)}: the answer could not be read: ${answer.bodyError}`);
+        return judgeHttp(answer.status, new TextDecoder().decode(answer.body));
+      } catch (thrown) {
+        return failed(deadline.passed ? `no answer within ${timeoutSeconds(target)}s (timeout)` : message(thrown));
+      }
+    }
+  }
+
+  private async tcp(target: ProbeTarget, deadline: Deadline): Promise<ProbeOutcome> {
+    const wanted = tcpProbe(target);
+    if (!wanted.ok) return error(wanted.message);
+    const { host, port } = wanted.value;
+    try {
+      await this.ports.prober.tcpDial(wanted.value, { signal: deadline.signal });
+      return { kind: 'success', output: '' };
+    } catch (thrown) {
+      return failure(
+        `dial tcp ${host}:${port}: ${deadline.passed ? `no connection within ${timeoutSeconds(target)}s (timeout)` : message(thrown)}`,
+      );
+    }
+  }
+
+  private async grpc(target: ProbeTarget, deadline: Deadline): Promise<ProbeOutcome> {
+    const wanted = grpcProbe(target);
+    if (!wanted.ok) return failure(wanted.message);
+    const { host, port, service } = wanted.value;
+    const answer = await this.ports.prober.grpcHealth({ host, port }, { service, userAgent: USER_AGENT, signal: deadline.signal });
+    const timedOut = !answer.ok && deadline.passed;
+    return judgeGrpc(timedOut ? { ok: false, code: DEADLINE_EXCEEDED, details: '' } : answer, { timeoutSeconds: timeoutSeconds(target) });
+  }
+
+  private deadline(timeoutMs: number, outer: AbortSignal): Deadline {
+    const { clock } = this.ports;
+    const own = new AbortController();
+    const timer = clock.setTimeout(() => own.abort(), timeoutMs);
+    return {
+      signal: AbortSignal.any([outer, own.signal]),
+      get passed() {
+        return own.signal.aborted;
+      },
+      [Symbol.dispose]: () => clock.clearTimeout(timer),
+    };
+  }
+}
+
+function textOf(stdout: Uint8Array, stderr: Uint8Array): string {
+  const both = new Uint8Array(stdout.length + stderr.length);
+  both.set(stdout);
+  both.set(stderr, stdout.length);
+  return new TextDecoder().decode(both.subarray(0, BODY_BYTES_MAX)).trimEnd();
+}

@@ -1,0 +1,154 @@
+/**
+ * State held: the results of probes by container id; per probe its schedule, the row of equal outcomes, who may go next.
+ * Lost on restart: schedules and rows (counts begin again), attempts under way.
+ * Rebuilt from: the last published view of results, or after a restart of the node the checkpoint `probes`; which probes
+ * there are, from the pod manager's and the status manager's views.
+ */
+
+import type { ReplyTo } from '../../../machines/address.ts';
+import { because } from '../../../machines/address.ts';
+import type { PodFacts } from '../../../machines/probes/book.ts';
+import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/probes/carried.ts';
+import { type ProbeManagerIo, probeManagerMachine } from '../../../machines/probes/manager.ts';
+import { phaseOf } from '../../../machines/probes/schedule.ts';
+import { PROBE_NAMES, type ProbeBook, type ProbeOutcome, type ProbeResult, type ProbeTarget } from '../../../machines/probes/types.ts';
+import { addr, type CheckpointFound, type ProbesEvent, view } from '../../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { Attempts } from './attempt.ts';
+import { type ProbeMetrics, probeMetrics } from './metrics.ts';
+
+export interface ProbesOptions {
+  runtimeRequestTimeoutMs: number;
+  podsMax: number;
+}
+
+/** A checkpoint is one small file; a disk that is slower must not hold back the pods. */
+const LOAD_TIMEOUT_MS = 5_000;
+/** Loading, and some air. */
+const READY_TIMEOUT_MS = 15_000;
+/** Events carry at most this much of what a probe said. */
+const EVENT_CHARS_MAX = 1_024;
+
+/** The actor behind `addr.probes`. The pods layer starts after it, so that the first status of a pod knows the results. */
+export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
+  return {
+    type: 'actor',
+    id: 'probes',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    mailbox: {
+      capacity: 4 * opts.podsMax + 64,
+      key: (e) => e.uid ?? '*',
+      overflow: 'mark-resync',
+      resync: () => ({ type: 'probes.look', uid: null }),
+    },
+    ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
+    start: (ctx) => {
+      const { clock } = ctx.ports;
+      const env = { now: () => ({ wallMs: clock.wallMs(), monoMs: clock.monoMs() }) };
+      return { logic: probeManagerMachine, input: { env, io: new Io(ctx, opts) } };
+    },
+  };
+}
+
+class Io implements ProbeManagerIo {
+  readonly ctx: ActorCtx<ProbesEvent>;
+  readonly attempts: Attempts;
+  readonly metrics: ProbeMetrics;
+  /** The checkpoint as it was last written or read, as text. */
+  private saved = '';
+
+  constructor(ctx: ActorCtx<ProbesEvent>, opts: ProbesOptions) {
+    this.ctx = ctx;
+    this.attempts = new Attempts({ ports: ctx.ports, registry: ctx.registry, runtimeRequestTimeoutMs: opts.runtimeRequestTimeoutMs });
+    this.metrics = probeMetrics(ctx.ports.metrics);
+  }
+
+  async load(signal: AbortSignal): Promise<ProbeBook> {
+    const own = this.ctx.registry.read(view.probes);
+    if (own !== undefined) return own.value;
+    const answer = await this.ctx.registry.ask(
+      addr.checkpoint,
+      (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: PROBES_CHECKPOINT, replyTo }),
+      { timeoutMs: LOAD_TIMEOUT_MS, signal },
+    );
+    if (answer.kind === 'reply') return answer.value.found ? fromCheckpoint(answer.value.value) : new Map();
+    this.ctx.log.warn({ why: answer.reason }, 'the last probe results cannot be read; pods are not ready until their probes pass again');
+    return new Map();
+  }
+
+  known(): Iterable<string> {
+    return this.ctx.registry.read(view.statuses)?.value.keys() ?? [];
+  }
+
+  facts(uid: string): PodFacts | undefined {
+    const record = this.ctx.registry.read(view.pods)?.value.records.get(uid);
+    const status = this.ctx.registry.read(view.statuses)?.value.get(uid)?.status;
+    if (record === undefined || status === undefined) return undefined;
+    const phase = record.worker?.phase;
+    const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
+    const terminating = record.removed || (record.refusal ?? null) !== null || Boolean(record.pod.metadata.deletionTimestamp) || ending;
+    return { pod: record.pod, status, terminating };
+  }
+
+  listed(): { complete: boolean; has(uid: string): boolean } {
+    const pods = this.ctx.registry.read(view.pods)?.value;
+    return { complete: pods?.sourcesReady === true, has: (uid) => pods?.records.has(uid) === true };
+  }
+
+  phase(key: string): number {
+    return phaseOf(this.ctx.ports.entropy.md5Hex(key));
+  }
+
+  attempt(target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome> {
+    return this.attempts.attempt(target, signal);
+  }
+
+  attempted(target: ProbeTarget, outcome: ProbeOutcome, durationMs: number): void {
+    this.metrics.attempted(target, outcome, durationMs);
+    if (outcome.kind === 'success') return;
+    const name = PROBE_NAMES[target.type];
+    const [reason, what] = {
+      failure: ['Unhealthy', `${name} probe failed: `] as const,
+      error: ['Unhealthy', `${name} probe errored and resulted in unknown state: `] as const,
+      warning: ['ProbeWarning', `${name} probe warning: `] as const,
+    }[outcome.kind];
+    const message = `${what}${outcome.output}`;
+    this.ctx.registry.send(addr.events, {
+      type: 'event.record',
+      event: {
+        type: 'Warning',
+        reason,
+        message: message.length > EVENT_CHARS_MAX ? `${message.slice(0, EVENT_CHARS_MAX - 3)}...` : message,
+        pod: target.pod,
+        ...(target.fieldPath === '' ? {} : { fieldPath: target.fieldPath }),
+      },
+    });
+  }
+
+  publish(book: ProbeBook): void {
+    this.ctx.publish(view.probes, book);
+    const document = toCheckpoint(book);
+    const text = JSON.stringify(document);
+    if (text === this.saved) return;
+    this.saved = text;
+    this.ctx.registry.send(addr.checkpoint, { type: 'checkpoint.put', name: PROBES_CHECKPOINT, value: document });
+  }
+
+  changed(target: ProbeTarget, result: ProbeResult, output: string): void {
+    const { uid } = target.pod;
+    const what = `${target.type} probe of container ${target.container.name} is now ${result}`;
+    this.ctx.log.info(
+      { uid, pod: `${target.pod.namespace}/${target.pod.name}`, containerId: target.containerId, result, output: output.slice(0, 200) },
+      what,
+    );
+    const causes = because(undefined, { atMs: this.ctx.ports.clock.wallMs(), by: this.ctx.path, what });
+    this.ctx.registry.send(addr.workers, { type: 'pod.dirty', uid, why: what, causes });
+  }
+
+  ended(target: ProbeTarget): void {
+    this.metrics.ended(target);
+  }
+}
