@@ -16,9 +16,9 @@ import type { WorkersOptions } from './pods/workers/workers.ts';
 import type { ContainerGcOptions } from './reclaim/containerGc.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
-import type { ProbesOptions } from './services/probes/probes.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { PlegOptions } from './runtime/pleg/pleg.ts';
+import type { ProbesOptions } from './services/probes/probes.ts';
 import { configuredSources } from './tree.ts';
 
 export interface TreeOptions {

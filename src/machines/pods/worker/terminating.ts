@@ -31,7 +31,11 @@ export const terminating = workerSetup.createStateConfig({
     ],
     // Readiness is probed to the end (trap 40): what a hint brings may be a probe's result.
     'pod.dirty': {
-      actions: ['markDirty', { type: 'terminalStatus', params: { podIsTerminal: false } }, { type: 'publish', params: { finished: false } }],
+      actions: [
+        'markDirty',
+        { type: 'terminalStatus', params: { podIsTerminal: false } },
+        { type: 'publish', params: { finished: false } },
+      ],
     },
   },
   states: {
