@@ -142,7 +142,7 @@ class Sweep {
       if (uid === undefined || !o.isRemovable(uid)) continue;
       const dir = `${podLogsDir}/${name}`;
       try {
-        await removeTree(fs, dir, (await fs.lstat(dir)).dev);
+        await removeTree(fs, { dir, dev: (await fs.lstat(dir)).dev });
         removed += 1;
       } catch (error) {
         this.ctx.log.warn(

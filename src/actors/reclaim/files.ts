@@ -34,14 +34,21 @@ export async function exists(fs: HostFs, path: string): Promise<boolean> {
   }
 }
 
-/** Never crosses into another file system: something mounted inside stops it with an error that names the place. */
-export async function removeTree(fs: HostFs, dir: string, dev: number): Promise<void> {
+/**
+ * Never crosses into another file system: something mounted inside stops it with an error that names the place. `goOn` is
+ * asked before each removal; on its no, what is left stays and the answer is false.
+ */
+export async function removeTree(fs: HostFs, at: { dir: string; dev: number }, goOn: () => boolean = () => true): Promise<boolean> {
+  const { dir, dev } = at;
   for (const name of await fs.readdir(dir)) {
     const path = `${dir}/${name}`;
     const info = await fs.lstat(path);
     if (info.dev !== dev) throw new Error(`${path} lies on another file system (a mount?); ${dir} is left alone`);
-    if (info.kind === 'dir') await removeTree(fs, path, dev);
-    else await fs.unlink(path);
+    if (!goOn()) return false;
+    if (info.kind !== 'dir') await fs.unlink(path);
+    else if (!(await removeTree(fs, { dir: path, dev }, goOn))) return false;
   }
+  if (!goOn()) return false;
   await fs.rmdir(dir);
+  return true;
 }

@@ -5,6 +5,7 @@
  */
 
 import { addr, type HousekeepingEvent, type ListedPod, type PodsView, view } from '../../machines/protocol.ts';
+import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
 import { groupByPod } from '../../machines/runtime/pleg.ts';
 import type { HostFs } from '../kernel/ports.ts';
@@ -30,6 +31,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
     backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
     mailbox: { capacity: 64, key: () => 'run' },
     start: (ctx) => {
+      ctx.publish(removingDirs, new Set());
       const seen: Seen = { stuck: new Map(), versions: '', fullAtMonoMs: Number.NEGATIVE_INFINITY };
       return {
         logic: sweeperMachine,
@@ -73,7 +75,7 @@ async function sweep(
     }
   }
   const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
-  const removed = await removeOrphanDirs(ctx, { rootDir: opts.rootDir, known, stuck: seen.stuck });
+  const removed = await removeOrphanDirs(ctx, { rootDir: opts.rootDir, known, stuck: seen.stuck, signal });
   seen.versions = versions;
   seen.fullAtMonoMs = nowMonoMs;
   return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;
@@ -99,7 +101,7 @@ function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['rec
 /** Directories of pods that nobody knows and the runtime does not hold (pod lifecycle 9.5). No volumes exist yet that could be mounted there. */
 async function removeOrphanDirs(
   ctx: ActorCtx<HousekeepingEvent>,
-  o: { rootDir: string; known(uid: string): boolean; stuck: Map<string, string> },
+  o: { rootDir: string; known(uid: string): boolean; stuck: Map<string, string>; signal: AbortSignal },
 ): Promise<number> {
   const { fs } = ctx.ports;
   const root = `${o.rootDir}/pods`;
@@ -109,22 +111,31 @@ async function removeOrphanDirs(
   for (const uid of names) {
     if (o.known(uid)) continue;
     const dir = `${root}/${uid}`;
+    ctx.publish(removingDirs, new Set([uid]));
     try {
-      if (await removeOrphanDir(fs, dir)) removed += 1;
+      if (!o.known(uid) && (await removeOrphanDir(fs, { dir, signal: o.signal, unwanted: () => !o.known(uid) }))) removed += 1;
     } catch (error) {
+      if (o.signal.aborted) throw error;
       // One that cannot go keeps no other from going.
       const err = error instanceof Error ? error.message : String(error);
       if (o.stuck.get(uid) !== err) ctx.log.warn({ uid, dir, err }, 'directory of an unknown pod is left alone; tried again later');
       o.stuck.set(uid, err);
+    } finally {
+      ctx.publish(removingDirs, new Set());
     }
   }
   return removed;
 }
 
-async function removeOrphanDir(fs: HostFs, dir: string): Promise<boolean> {
+async function removeOrphanDir(
+  fs: HostFs,
+  { dir, signal, unwanted }: { dir: string; signal: AbortSignal; unwanted(): boolean },
+): Promise<boolean> {
   const top = await fs.lstat(dir);
   if (top.kind !== 'dir') return false;
   if ((await listOrEmpty(fs, `${dir}/volumes`)).length > 0) throw new Error('it still has volumes');
-  await removeTree(fs, dir, top.dev);
-  return true;
+  return removeTree(fs, { dir, dev: top.dev }, () => {
+    signal.throwIfAborted();
+    return unwanted();
+  });
 }

@@ -67,16 +67,25 @@ export function checkBackoff(input: CheckBackoffInput): BackoffVerdict {
   if (finishedAtMs !== null) {
     if (finishedAtMs - entry.updatedAtWallMs > BACKOFF_RESET_MS) return advanced(base);
     const delayMs = Math.min(entry.delayMs, input.maxMs);
-    const waitMs = remainingMs({ input, exited, finishedAtMs, entry, delayMs });
-    if (waitMs > 0) return { allowed: false, retryAtWallMs: input.nowWallMs + waitMs, delayMs, entry };
+    const kept = withFutureExit(entry, { finishedAtMs, input });
+    const waitMs = remainingMs({ input, exited, finishedAtMs, entry: kept, delayMs });
+    if (waitMs > 0) return { allowed: false, retryAtWallMs: input.nowWallMs + waitMs, delayMs, entry: kept };
   }
   return advanced(Math.min(entry.delayMs * 2, input.maxMs));
 }
 
+/** Notes when an exit in the future was first seen; an entry about another exit is left as it is. */
+function withFutureExit(entry: CrashBackoffEntry, at: { finishedAtMs: number; input: CheckBackoffInput }): CrashBackoffEntry {
+  const { finishedAtMs, input } = at;
+  if (finishedAtMs <= input.nowWallMs || entry.futureExit?.finishedAtMs === finishedAtMs) return entry;
+  return { ...entry, futureExit: { finishedAtMs, seenAtMonoMs: input.nowMonoMs } };
+}
+
 /**
  * What is left of the wait. Normally the wall clock tells. An exit in the future means that the clock was set back:
- * then the exit is placed on the monotonic clock, a run's length after the start that the entry recorded, so that a
- * clock set back by an hour does not hold a container for an hour.
+ * then the exit is placed on the monotonic clock, a run's length after the start that the entry recorded and no later
+ * than it was first seen (the clock may have jumped within the run), so that a clock set back by an hour does not hold a
+ * container for an hour.
  */
 function remainingMs(at: {
   input: CheckBackoffInput;
@@ -88,7 +97,7 @@ function remainingMs(at: {
   const { input, entry, finishedAtMs, delayMs } = at;
   if (finishedAtMs <= input.nowWallMs) return finishedAtMs + delayMs - input.nowWallMs;
   const ranMs = at.exited.startedAtMs === null ? 0 : Math.max(0, finishedAtMs - at.exited.startedAtMs);
-  const exitedAtMonoMs = Math.min(entry.updatedAtMonoMs + ranMs, input.nowMonoMs);
+  const exitedAtMonoMs = Math.min(entry.updatedAtMonoMs + ranMs, entry.futureExit?.seenAtMonoMs ?? input.nowMonoMs);
   return Math.min(delayMs, exitedAtMonoMs + delayMs - input.nowMonoMs);
 }
 

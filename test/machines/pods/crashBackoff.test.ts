@@ -98,6 +98,19 @@ describe('crash back-off', () => {
     expect(at(1025 * S)).toMatchObject({ allowed: true, next: { delayMs: 40 * S } });
   });
 
+  it('a clock that went ahead and back within a run costs at most one wait, however long the run seems', () => {
+    // Started before the clock went ahead by an hour, ended meanwhile; then the clock was put right.
+    const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + 3600 * S, hash: '' };
+    let entry: CrashBackoffEntry = { delayMs: 20 * S, updatedAtMonoMs: 1000 * S, updatedAtWallMs: T0_MS + 3590 * S };
+    const at = (nowMonoMs: number) =>
+      checkBackoff({ ...base, entry, newestExited, restartCount: 2, nowWallMs: T0_MS + nowMonoMs - 1000 * S, nowMonoMs });
+    const first = at(1030 * S);
+    if (first.allowed) throw new Error('it may start at once');
+    entry = first.entry;
+    expect(at(1049 * S).allowed).toBe(false);
+    expect(at(1050 * S).allowed).toBe(true);
+  });
+
   it('a shorter configured longest wait applies at once, to base and series', () => {
     const entry = { delayMs: 160 * S, updatedAtMonoMs: 0, updatedAtWallMs: T0_MS };
     const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + S, hash: '' };

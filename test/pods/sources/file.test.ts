@@ -210,6 +210,33 @@ describe('changes', () => {
     ).not.toContain('first-n1');
   });
 
+  it('posts no first set that lacks a manifest replaced in the middle of the first listing', async () => {
+    const real = createHostFs();
+    let reads = 0;
+    const fs = {
+      ...real,
+      readFile: async (path: string, o: { bytesMax: number }) => {
+        const bytes = await real.readFile(path, o);
+        if (path.endsWith('a.yaml')) reads += 1;
+        if (reads === 1) {
+          reads += 1;
+          await writeFile(t.file('.new'), yaml('one'));
+          await rename(t.file('.new'), t.file('a.yaml'));
+        }
+        return bytes;
+      },
+    };
+    await writeFile(t.file('a.yaml'), yaml('one'));
+    await writeFile(t.file('b.yaml'), yaml('two'));
+    const s = start(t.dir, { fs });
+    await until(s, () => sets(s).length > 0);
+    expect(
+      sets(s)[0]
+        ?.pods.map((p) => p.metadata.name)
+        .sort(),
+    ).toEqual(['one-n1', 'two-n1']);
+  });
+
   it('lets the file that had a pod name first keep it, whatever the new file is called', async () => {
     await writeFile(t.file('b.yaml'), yaml('same'));
     const s = await listed();

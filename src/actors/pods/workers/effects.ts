@@ -29,6 +29,7 @@ import {
   type WorkerEvent,
   type WorkerSummary,
 } from '../../../machines/protocol.ts';
+import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { Inspector } from './inspect.ts';
@@ -78,10 +79,21 @@ export class Effects implements WorkerIo {
   /** The pod's directories: its own, its volumes', its plugins', its logs'. */
   async prepare(pod: Pod): Promise<void> {
     const { fs } = this.ctx.ports;
+    await this.notBeingRemoved(pod.metadata.uid);
     const dir = `${this.facts().rootDir}/pods/${pod.metadata.uid}`;
     for (const d of [dir, `${dir}/volumes`, `${dir}/plugins`]) await fs.mkdirp(d, POD_DIR_MODE);
     await fs.mkdirp(podLogDir(this.facts().podLogsDir, podRef(pod)), LOG_DIR_MODE);
     await fs.mkdirp(this.facts().containerLogsDir, LOG_DIR_MODE);
+  }
+
+  /** What is left of an earlier life of this UID may be on its way out just now. */
+  private async notBeingRemoved(uid: string): Promise<void> {
+    const { registry } = this.ctx;
+    while (registry.read(removingDirs)?.value.has(uid) === true) {
+      const next = Promise.withResolvers<void>();
+      using _ = registry.watch(removingDirs, () => next.resolve());
+      await next.promise;
+    }
   }
 
   async runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>> {

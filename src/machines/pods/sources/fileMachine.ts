@@ -57,6 +57,11 @@ export interface FileSourceContext extends FileSourceInput {
   relist: boolean;
   /** A SET was posted: the source counts as seen. */
   posted: boolean;
+  /**
+   * Files that changed while the first listing read them: the first SET waits for them, until the next listing at most. It
+   * is the one whose gaps stop what an earlier daemon left running.
+   */
+  held: ReadonlySet<string>;
   /** The path is one file. */
   single: boolean;
   outbox: Outbox | null;
@@ -170,7 +175,7 @@ function afterListing(context: FileSourceContext, result: ListResult): Partial<F
   if (result.kind === 'missing') {
     const { store, changes } = applyListing(context.store, [], false);
     const errors = [{ where: context.path, message: 'the path does not exist; it counts as empty and is looked for every second' }];
-    return { store, pending: new Map(), identity: '', posted: true, outbox: { kind: 'set', pods: [], errors, changes } };
+    return { store, pending: new Map(), identity: '', posted: true, held: new Set(), outbox: { kind: 'set', pods: [], errors, changes } };
   }
   const { store, changes } = applyListing(context.store, result.readings, context.periodic && !result.single);
   const now = context.now();
@@ -180,6 +185,11 @@ function afterListing(context: FileSourceContext, result: ListResult): Partial<F
     if (r.kind === 'changing' && !pending.has(r.path)) pending.set(r.path, { dueMs: now + SETTLE_MODIFY_MS, firstMs: now, attempt: 0 });
   }
   const set = toSet(store);
+  const changing = result.readings.filter((r) => r.kind === 'changing').map((r) => r.path);
+  if (!context.posted && context.held.size === 0 && changing.length > 0) {
+    const outbox: Outbox = { kind: 'errors', errors: set.errors };
+    return { store, pending, single: result.single, identity: result.identity, held: new Set(changing), outbox };
+  }
   // A single file that never held a pod says nothing about which pods are wanted, so the source does not count as seen.
   const silent = result.single && set.pods.length === 0 && !context.posted && set.errors.length > 0;
   return {
@@ -189,6 +199,7 @@ function afterListing(context: FileSourceContext, result: ListResult): Partial<F
     identity: result.identity,
     reopen: context.identity !== '' && context.identity !== result.identity,
     posted: context.posted || !silent,
+    held: new Set(),
     outbox: silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
   };
 }
@@ -198,13 +209,18 @@ function afterReading(context: FileSourceContext, readings: readonly FileReading
   const { store, changes } = applyReadings(context.store, count);
   const set = toSet(store);
   const silent = context.single && set.pods.length === 0 && !context.posted;
+  // A newer hint about the same path stands.
+  const pending = new Map([...retry, ...context.pending]);
+  const held = new Set([...context.held].filter((path) => pending.has(path)));
+  if (held.size > 0) return { store, pending, taken: new Map(), held, outbox: null };
+  const first = context.held.size > 0;
   return {
     store,
-    // A newer hint about the same path stands.
-    pending: new Map([...retry, ...context.pending]),
+    pending,
     taken: new Map(),
-    posted: context.posted || (changes.length > 0 && !silent),
-    outbox: changes.length === 0 ? null : silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
+    held,
+    posted: context.posted || ((first || changes.length > 0) && !silent),
+    outbox: changes.length === 0 && !first ? null : silent ? { kind: 'errors', errors: set.errors } : { kind: 'set', ...set, changes },
   };
 }
 
@@ -220,6 +236,7 @@ export const fileSourceMachine = machineSetup.createMachine({
     periodic: true,
     relist: false,
     posted: false,
+    held: new Set(),
     single: false,
     outbox: null,
     reopen: false,
