@@ -1,0 +1,28 @@
+/** Where this package's programs are: beside the bundle, or as sources in a checkout. */
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export interface Programs {
+  daemon: string;
+  keeper: string;
+  sandbox: string;
+}
+const BUILT: Programs = { daemon: 'dist/actorlet.mjs', keeper: 'dist/lib/keeper.mjs', sandbox: 'dist/sandboxd.mjs' };
+const SOURCES: Programs = { daemon: 'src/boot/main.ts', keeper: 'src/harness/keeper/main.ts', sandbox: 'src/sandbox/process/main.ts' };
+
+/** Sources start sources, bundles start bundles: never one with the other's idea of the protocol. */
+export function programs(from: string = import.meta.url): Programs {
+  const here = fileURLToPath(from);
+  const names = here.endsWith('.ts') ? SOURCES : BUILT;
+  for (let dir = dirname(here); ; dir = dirname(dir)) {
+    if (existsSync(join(dir, names.daemon))) {
+      const found = { daemon: join(dir, names.daemon), keeper: join(dir, names.keeper), sandbox: join(dir, names.sandbox) };
+      for (const file of Object.values(found))
+        if (!existsSync(file)) throw new Error(`${file} is not there: the installation is incomplete`);
+      return found;
+    }
+    if (dirname(dir) === dir)
+      throw new Error(`${names.daemon} is in no folder above ${here}: the installation is incomplete, or was not built`);
+  }
+}
