@@ -5,8 +5,9 @@
  */
 import { podList } from '../../src/actors/edge/podList.ts';
 import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
-import { type Cri, CriError, type Ports } from '../../src/actors/kernel/ports.ts';
+import { type Cri, CriError, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
 import type { Prober } from '../../src/actors/kernel/prober.ts';
+import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import type { KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
@@ -61,6 +62,12 @@ export interface VirtualNode extends AsyncDisposable {
   /** What network probes find: called with the URL, `tcp HOST:PORT` or `grpc HOST:PORT SERVICE`, and answered after `afterMs`. */
   probes: { answer: (what: string) => number | 'refused'; afterMs: number; asked: { what: string; atMs: number }[] };
   net: { getBody: () => Promise<{ status: number; body: Uint8Array }>; serve: (at: string) => Promise<void>; closeMs: number };
+  /** Of the present daemon. */
+  readonly metrics: Metrics;
+  /** The machine's mounts, which outlive daemons. */
+  mounts: SimMounts;
+  /** Paths that are sockets or devices. */
+  special: Map<string, PathKind>;
   violations: string[];
   /** Calls that reached the runtime, in order. */
   calls: { method: CriMethod; req: unknown }[];
@@ -132,8 +139,11 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   };
   const probes: VirtualNode['probes'] = { answer: () => 200, afterMs: 1, asked: [] };
   watchForDuplicates(runtime, violations);
+  const mounts = simMounts();
+  const special: VirtualNode['special'] = new Map();
 
   let power: { on: boolean } = { on: false };
+  let metrics = memoryMetrics();
   let built: Node | undefined;
   let events: KernelEvent[] = [];
 
@@ -177,6 +187,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         },
       },
       prober: virtualProber(time, probes, mine),
+      mounter: mounts.connect({ disk: { fs, special, emptyDir: emptyDir(fs) }, clock: time.clock, power: mine }),
       host: {
         hostname: () => 'n1',
         bootId: () => 'boot-1',
@@ -189,6 +200,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       log: collectingLogger(lines),
       metrics: memoryMetrics(),
     };
+    metrics = ports.metrics;
     const config = defaultNodeConfig({
       flags: { rootDir: ROOT, hostnameOverride: 'n1', adminSocket: '/admin.sock', ...o.flags },
       config: {
@@ -240,6 +252,11 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     faults,
     probes,
     net,
+    get metrics() {
+      return metrics;
+    },
+    mounts,
+    special,
     violations,
     calls,
     write: (name, manifest) => fs.put(`${MANIFESTS}/${name}.json`, JSON.stringify(manifest)),
@@ -344,6 +361,12 @@ function virtualProber(time: VirtualTime, probes: VirtualNode['probes'], power: 
         return { ok: false, code: 14, details: error instanceof Error ? error.message : String(error) };
       }
     },
+  };
+}
+
+function emptyDir(fs: MemFs): (path: string) => void {
+  return (path) => {
+    for (const p of fs.below(path)) fs.drop(p);
   };
 }
 

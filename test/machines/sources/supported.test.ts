@@ -39,6 +39,12 @@ describe('the table of supported fields', () => {
         ports: [{ containerPort: 80 }],
         securityContext,
         stdin: true,
+        startupProbe: { exec: { command: ['a'] }, failureThreshold: 30, periodSeconds: 1, terminationGracePeriodSeconds: 5 },
+        livenessProbe: { grpc: { port: 1, service: 's' }, initialDelaySeconds: 3 },
+        readinessProbe: {
+          httpGet: { port: 'web', scheme: 'HTTPS', host: 'h', path: '/p', httpHeaders: [{ name: 'A', value: 'b' }] },
+          successThreshold: 2,
+        },
       },
     );
     expect(unsupportedFields(p)).toEqual([]);
@@ -51,7 +57,12 @@ describe('the table of supported fields', () => {
       { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
       ['spec.volumes', 'spec.containers[0].volumeMounts'],
     ],
-    ['probes', {}, { livenessProbe: { exec: { command: ['a'] } } }, ['spec.containers[0].livenessProbe']],
+    [
+      'an unknown part of a probe',
+      {},
+      { livenessProbe: { tcpSocket: { port: 1, proxy: 'x' } } },
+      ['spec.containers[0].livenessProbe.tcpSocket.proxy (unknown field)'],
+    ],
     ['hooks', {}, { lifecycle: { preStop: { exec: { command: ['a'] } } } }, ['spec.containers[0].lifecycle']],
     ['envFrom', {}, { envFrom: [{ configMapRef: { name: 'a' } }] }, ['spec.containers[0].envFrom']],
     [
