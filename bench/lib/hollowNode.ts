@@ -1,0 +1,91 @@
+/** The production tree on a hollow runtime of its own, with the real clock and disk and nothing listening. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
+import { createNode, type Node } from '../../src/actors/node.ts';
+import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
+import { createHostFs } from '../../src/boot/dependencies/fs.ts';
+import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
+import { createHollowRuntime, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
+import { memoryMetrics } from '../../test/kernel/fakePorts.ts';
+import { sleep } from './report.ts';
+
+const hostFs = createHostFs();
+const quiet: Ports['log'] = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
+const sys: Sys = { watchDir: () => ({ [Symbol.dispose]: () => {} }), notify: () => false };
+const noNetwork = () => Promise.reject(new Error('no network here'));
+const net: Net = { httpGet: noNetwork, serveHttp: noNetwork };
+const prober: Ports['prober'] = { httpGet: noNetwork, tcpDial: noNetwork, grpcHealth: noNetwork };
+
+const manifest = (name: string) =>
+  JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: { containers: [{ name: 'main', image: 'hollow/idle:1', imagePullPolicy: 'IfNotPresent', command: ['idle'] }] },
+  });
+
+/** Puts manifests of pods with one container each into the node's folder; before the start, since nothing watches it. */
+export function putPods(dir: string, names: readonly string[]): void {
+  const manifests = join(dir, 'manifests');
+  mkdirSync(manifests, { recursive: true });
+  for (const name of names) writeFileSync(join(manifests, `${name}.json`), manifest(name));
+}
+
+/** Starts a node whose folder is `dir`. */
+export async function startHollowNode(o: { dir: string; name: string; maxPods: number }): Promise<{ node: Node; runtime: HollowRuntime }> {
+  const clock = createClock();
+  const rng = createRng();
+  const runtime = createHollowRuntime({ clock, rng });
+  putPods(o.dir, []);
+  const config = defaultNodeConfig({
+    flags: { rootDir: join(o.dir, 'root'), hostnameOverride: o.name },
+    config: {
+      staticPodPath: join(o.dir, 'manifests'),
+      podLogsDir: join(o.dir, 'logs/pods'),
+      readOnlyPort: 0,
+      healthzPort: 0,
+      resolvConf: '',
+      maxPods: o.maxPods,
+    },
+  });
+  const ports: Ports = {
+    clock,
+    rng,
+    entropy: createEntropy(),
+    yield: createYield(),
+    fs: hostFs,
+    sys,
+    net,
+    prober,
+    host: {
+      hostname: () => o.name,
+      bootId: () => 'boot',
+      capacity: () => ({ memoryBytes: 2 ** 34, cpus: 4 }),
+      addresses: () => [{ ip: '10.0.0.1', family: 4 }],
+      cpuUsageMs: () => 0,
+      rssBytes: () => 0,
+    },
+    cri: runtime,
+    log: quiet,
+    metrics: memoryMetrics(),
+  };
+  const node = await createNode({ ...config, flags: { ...config.flags, adminSocket: '' } }, ports);
+  await node.start();
+  return { node, runtime };
+}
+
+/** MiB in use once everything unused was collected. @throws without --expose-gc. */
+export async function collected(): Promise<{ heapMiB: number; rssMiB: number }> {
+  const collect = globalThis.gc;
+  if (collect === undefined) throw new Error('run with --expose-gc');
+  // Several times, apart: finalizers and closed streams free more on the next turn.
+  for (let i = 0; i < 3; i++) {
+    collect();
+    await sleep(50);
+  }
+  const used = process.memoryUsage();
+  return { heapMiB: mib(used.heapUsed + used.external), rssMiB: mib(used.rss) };
+}
+
+const mib = (bytes: number): number => Math.round((bytes / 2 ** 20) * 10) / 10;
