@@ -101,9 +101,10 @@ export async function runCtl(io: CtlIo): Promise<number> {
         y
           .option('seed', { type: 'number', describe: 'first seed; default: a fresh one, printed' })
           .option('seeds', { type: 'number', default: 1, describe: 'how many seeds, counting up' })
-          .option('minutes', { type: 'number', default: 2, describe: 'virtual minutes of faults a run' })
-          .option('pods', { type: 'number', default: 8, describe: 'pods a node' })
-          .option('nodes', { type: 'number', default: 1, describe: 'nodes in one world' })
+          .option('minutes', { type: 'number', describe: "virtual minutes of faults a run; default: the scenario's, or 2" })
+          .option('pods', { type: 'number', describe: "pods drawn per node; default: the scenario's, or 8" })
+          .option('nodes', { type: 'number', describe: "nodes in one world; default: the scenario's, or 1, in some seeds 2" })
+          .option('scenario', { type: 'string', describe: 'file with the faults, in place of drawn ones' })
           .option('jobs', { type: 'number', default: 1, describe: 'processes' })
           .option('shrink', { type: 'number', default: 80, describe: 'runs spent on making a failing schedule small' })
           .option('tail', { type: 'number', default: 40, describe: 'last lines of trace, log and recorder in a report' })
@@ -112,7 +113,14 @@ export async function runCtl(io: CtlIo): Promise<number> {
       async (args) => {
         // Loaded only here: the other commands need nothing of a node.
         const { runSimCommand } = await import('./commands/sim.ts');
-        code = await runSimCommand(io, { ...args, seed: args.seed });
+        code = await runSimCommand(io, {
+          ...args,
+          seed: args.seed,
+          minutes: args.minutes,
+          pods: args.pods,
+          nodes: args.nodes,
+          scenario: args.scenario,
+        });
       },
     )
     .parserConfiguration({ 'populate--': true })

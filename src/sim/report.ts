@@ -1,14 +1,20 @@
 /** What people read of runs: a failure with the command that repeats it, and a summary of what many runs did. */
+import { FAULT_KIND_NAMES } from '../machines/faults/kinds.ts';
 import { describeFault } from './nemesis/faults.ts';
+import { WINDOW } from './nemesis/hits.ts';
 import type { SimOptions, SimResult } from './run.ts';
 
-/** The command that repeats a run. */
-export function reproduction(o: SimResult['options']): string {
+/** The command that repeats a run; `scenario` is the file its faults came from. */
+export function reproduction(o: SimResult['options'], scenario?: string): string {
   const { seed, minutes, pods, nodes } = o;
-  return `npx actorctl sim --seed ${seed} --minutes ${minutes} --pods ${pods}${nodes === 1 ? '' : ` --nodes ${nodes}`}`;
+  const file = scenario === undefined ? '' : ` --scenario ${scenario}`;
+  return `npx actorctl sim --seed ${seed} --minutes ${minutes} --pods ${pods} --nodes ${nodes}${file}`;
 }
 
-export function failureReport(r: SimResult, o: { drawn: number; shrinkRuns: number; tailLines: number }): string[] {
+export function failureReport(
+  r: SimResult,
+  o: { drawn: number; shrinkRuns: number; tailLines: number; scenario?: string | undefined },
+): string[] {
   const v = r.violation;
   if (v === null) return [];
   const tail = (title: string, lines: readonly string[]) => [`${title}:`, ...lines.slice(-o.tailLines).map((l) => `  ${l}`), ''];
@@ -16,7 +22,7 @@ export function failureReport(r: SimResult, o: { drawn: number; shrinkRuns: numb
     `seed ${r.options.seed} broke the claim ${v.claim} after ${v.atSeconds.toFixed(3)} virtual seconds, while ${v.phase}`,
     `  ${v.what}`,
     '',
-    `repeat: ${reproduction(r.options)}`,
+    `repeat: ${reproduction(r.options, o.scenario)}`,
     '',
     ...r.tuning.map(
       (t, i) =>
@@ -65,6 +71,32 @@ export function totalsOf(r: SimResult, realMs: number): Totals {
   };
 }
 
+/** Faults by kind, each with its windows and what it hit; then what was done to pods. */
+function faultLines(faults: Record<string, number>): string[] {
+  const kinds = new Map<string, { windows: number; hits: number; parts: string[] }>();
+  const pods: string[] = [];
+  for (const [name, n] of Object.entries(faults).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    if (name.startsWith('pod.')) {
+      pods.push(`${name} ${n}`);
+      continue;
+    }
+    // `hints.cut` is a kind of its own, `hints.drop` a part of `hints`.
+    const kind = FAULT_KIND_NAMES.find((k) => name === k) ?? FAULT_KIND_NAMES.find((k) => name.startsWith(`${k}.`)) ?? name;
+    const part = name.slice(kind.length + 1);
+    const entry = kinds.get(kind) ?? { windows: 0, hits: 0, parts: [] };
+    kinds.set(kind, entry);
+    if (part === WINDOW) entry.windows += n;
+    else entry.hits += n;
+    if (part !== '' && part !== WINDOW && part !== 'hit') entry.parts.push(`${part} ${n}`);
+  }
+  const total = [...kinds.values()].reduce((sum, k) => sum + (k.windows > 0 ? k.windows : k.hits), 0);
+  const line = ([kind, k]: [string, { windows: number; hits: number; parts: string[] }]): string => {
+    const windows = k.windows === 0 ? `${k.hits}` : `${k.windows} windows, ${k.hits} hits`;
+    return `  ${kind.padEnd(16)} ${windows}${k.parts.length === 0 ? '' : ` (${k.parts.join(', ')})`}`;
+  };
+  return [`faults injected: ${total}`, ...[...kinds].map(line), `workload: ${pods.length === 0 ? 'none' : pods.join(', ')}`];
+}
+
 /** `wallMs`: how long it took in all; less than the sum of the runs when several ran at once. */
 export function summary(t: Totals, o: { wallMs: number; edges: boolean }): string[] {
   const hours = t.virtualMs / 3_600_000;
@@ -82,9 +114,7 @@ export function summary(t: Totals, o: { wallMs: number; edges: boolean }): strin
       ` (${((hours / o.wallMs) * 60_000).toFixed(2)} virtual hours a minute), ${t.steps} steps (${Math.round((t.steps / o.wallMs) * 1_000)}/s,` +
       ` ${Math.round(t.steps / (t.virtualMs / 60_000))} a virtual minute)`,
     '',
-    `faults: ${byCount(t.faults)
-      .map(([k, n]) => `${k} ${n}`)
-      .join(', ')}`,
+    ...faultLines(t.faults),
     '',
     'machines: states and edges seen',
     ...[...machines]

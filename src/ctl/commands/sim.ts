@@ -1,6 +1,10 @@
 /** `actorctl sim`: runs seeds of the deterministic simulation, in this process or in several; shows the first failures in full. */
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
+import { describeScenario } from '../../machines/faults/describe.ts';
+import type { Scenario } from '../../machines/faults/types.ts';
 import {
   addTotals,
   emptyTotals,
@@ -20,9 +24,12 @@ import type { CtlIo } from '../io.ts';
 export interface SimArgs {
   seed: number | undefined;
   seeds: number;
-  minutes: number;
-  pods: number;
-  nodes: number;
+  /** Undefined, as for the two below: the scenario's, or as drawn. */
+  minutes: number | undefined;
+  pods: number | undefined;
+  nodes: number | undefined;
+  /** File of a scenario. */
+  scenario: string | undefined;
   jobs: number;
   /** Runs spent on making a failing schedule small; 0: none. */
   shrink: number;
@@ -41,34 +48,45 @@ interface SeedLine {
   claim: string | null;
   what: string;
   totals: Totals;
+  /** Hits of each fault of the scenario. */
+  named: Record<string, number>;
 }
 
 export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
   check(args);
+  const scenario = args.scenario === undefined ? undefined : await readScenario(args.scenario);
+  const options = (seed: number) => optionsOf(args, { seed, scenario });
   // A fresh range each time it is not told otherwise; every report names its seed.
   const first = args.seed ?? 1 + (Math.floor(io.nowMs() / 1_000) % 1_000_000_000);
   const total = emptyTotals();
   const failed: SeedLine[] = [];
+  const named = new Map<string, number>();
   const began = realMs();
   const progress = meter(io, args.seeds);
   const take = (line: SeedLine): void => {
     addTotals(total, line.totals);
+    for (const [name, hits] of Object.entries(line.named)) named.set(name, (named.get(name) ?? 0) + hits);
     if (line.claim !== null) failed.push(line);
     if (args.lines) io.out(`${JSON.stringify(line)}\n`);
     else progress(total.runs, failed.length);
   };
-  if (!args.lines && !args.json) io.out(`seeds ${first} to ${first + args.seeds - 1}\n`);
+  if (!args.lines && !args.json) {
+    io.out(`seeds ${first} to ${first + args.seeds - 1}\n`);
+    for (const line of scenario === undefined ? [] : describeScenario(scenario)) io.out(`  ${line}\n`);
+  }
   if (args.jobs > 1 && args.seeds > 1) await inProcesses(io, { ...args, seed: first }, take);
-  else for (let seed = first; seed < first + args.seeds && !io.signal.aborted; seed++) take(await oneSeed(optionsOf(args, seed)));
+  else for (let seed = first; seed < first + args.seeds && !io.signal.aborted; seed++) take(await oneSeed(options(seed)));
   if (args.lines) return EXIT.ok;
   progress(-1, failed.length);
   const wallMs = realMs() - began;
   if (args.json)
-    io.out(`${JSON.stringify({ first, ...total, wallMs, failures: failed.map(({ seed, claim, what }) => ({ seed, claim, what })) })}\n`);
+    io.out(
+      `${JSON.stringify({ first, ...total, ...(scenario === undefined ? {} : { scenario: scenario.name, hits: Object.fromEntries(named) }), wallMs, failures: failed.map(({ seed, claim, what }) => ({ seed, claim, what })) })}\n`,
+    );
   else {
-    for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, optionsOf(args, seed), args);
+    for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, options(seed), args);
     for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.claim}: ${f.what}\n`);
-    io.out(`${summary(total, { wallMs, edges: args.edges }).join('\n')}\n`);
+    io.out(`${[...hitLines(named), ...summary(total, { wallMs, edges: args.edges })].join('\n')}\n`);
   }
   return failed.length > 0 || io.signal.aborted ? EXIT.no : EXIT.ok;
 }
@@ -76,6 +94,7 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
 function check(args: SimArgs): void {
   const whole = (name: 'seeds' | 'pods' | 'nodes' | 'jobs', min: number, max: number): void => {
     const value = args[name];
+    if (value === undefined) return;
     if (!Number.isInteger(value) || value < min || value > max) {
       throw new CtlError(EXIT.usage, `--${name} takes a whole number from ${min} to ${max}.`);
     }
@@ -84,12 +103,40 @@ function check(args: SimArgs): void {
   whole('pods', 0, 100);
   whole('nodes', 1, 8);
   whole('jobs', 1, 256);
-  if (!(args.minutes > 0 && args.minutes <= 10_000)) throw new CtlError(EXIT.usage, '--minutes takes a number above 0, at most 10000.');
+  if (args.minutes !== undefined && !(args.minutes > 0 && args.minutes <= 10_000))
+    throw new CtlError(EXIT.usage, '--minutes takes a number above 0, at most 10000.');
   if (args.seed !== undefined && !Number.isSafeInteger(args.seed)) throw new CtlError(EXIT.usage, '--seed takes a whole number.');
 }
 
-function optionsOf(args: SimArgs, seed: number): SimOptions & { seed: number } {
-  return { seed, minutes: args.minutes, pods: args.pods, nodes: args.nodes };
+/** Everything wrong with a scenario is said at once, as compilers say it. */
+async function readScenario(file: string): Promise<Scenario> {
+  let text: string;
+  try {
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    throw new CtlError(EXIT.usage, `the scenario ${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const decoded = decodeScenario(text, 'simulation');
+  if (decoded.ok) return decoded.scenario;
+  const lines = decoded.errors.map((e) => `${scenarioErrorText(file, e)}`);
+  throw new CtlError(EXIT.usage, `${lines.length === 1 ? 'an error' : `${lines.length} errors`} in the scenario\n${lines.join('\n')}`);
+}
+
+function optionsOf(args: SimArgs, o: { seed: number; scenario: Scenario | undefined }): SimOptions {
+  const { minutes, pods, nodes } = args;
+  return {
+    seed: o.seed,
+    ...(minutes === undefined ? {} : { minutes }),
+    ...(pods === undefined ? {} : { pods }),
+    ...(nodes === undefined ? {} : { nodes }),
+    ...(o.scenario === undefined ? {} : { scenario: o.scenario }),
+  };
+}
+
+/** What became of each fault of a scenario; one that hit nothing is aimed at nothing, and its author should know. */
+function hitLines(named: ReadonlyMap<string, number>): string[] {
+  if (named.size === 0) return [];
+  return ['faults of the scenario:', ...[...named].map(([name, hits]) => `  ${name}: ${hits === 0 ? 'hit nothing' : `${hits} hits`}`), ''];
 }
 
 async function oneSeed(o: SimOptions): Promise<SeedLine> {
@@ -100,6 +147,7 @@ async function oneSeed(o: SimOptions): Promise<SeedLine> {
     hash: r.hash,
     claim: r.violation?.claim ?? null,
     what: r.violation?.what ?? '',
+    named: Object.fromEntries(r.byName),
     totals: totalsOf(r, realMs() - began),
   };
 }
@@ -107,7 +155,9 @@ async function oneSeed(o: SimOptions): Promise<SeedLine> {
 async function report(io: CtlIo, o: SimOptions, args: SimArgs): Promise<void> {
   const whole = await runSim(o);
   if (whole.violation === null) {
-    io.out(`seed ${o.seed} failed once and passed when repeated: the run is not deterministic. ${reproduction(whole.options)}\n`);
+    io.out(
+      `seed ${o.seed} failed once and passed when repeated: the run is not deterministic. ${reproduction(whole.options, args.scenario)}\n`,
+    );
     return;
   }
   const small =
@@ -120,7 +170,12 @@ async function report(io: CtlIo, o: SimOptions, args: SimArgs): Promise<void> {
         })
       : { result: whole, runs: 0 };
   if (io.columns > 0) io.err('\r');
-  const lines = failureReport(small.result, { drawn: whole.schedule.length, shrinkRuns: small.runs, tailLines: args.tail });
+  const lines = failureReport(small.result, {
+    drawn: whole.schedule.length,
+    shrinkRuns: small.runs,
+    tailLines: args.tail,
+    scenario: args.scenario,
+  });
   io.out(`${lines.join('\n')}\n`);
 }
 
@@ -157,8 +212,9 @@ async function inProcesses(io: CtlIo, args: SimArgs & { seed: number }, take: (l
 
 function oneProcess(io: CtlIo, args: SimArgs & { seed: number }, take: (line: SeedLine) => void): Promise<void> {
   return new Promise((resolve, reject) => {
-    const flags = ['seed', 'seeds', 'minutes', 'pods', 'nodes'] as const;
-    const argv = [process.argv[1] ?? '', 'sim', '--lines', ...flags.map((f) => `--${f}=${args[f]}`)];
+    const flags = ['seed', 'seeds', 'minutes', 'pods', 'nodes', 'scenario'] as const;
+    const given = flags.flatMap((f) => (args[f] === undefined ? [] : [`--${f}=${args[f]}`]));
+    const argv = [process.argv[1] ?? '', 'sim', '--lines', ...given];
     const child = spawn(process.execPath, [...process.execArgv, ...argv], { stdio: ['ignore', 'pipe', 'inherit'], signal: io.signal });
     let seen = 0;
     createInterface({ input: child.stdout }).on('line', (text) => {

@@ -50,16 +50,7 @@ const SLOW = [
  * periodically anyway, and events for people. Everything else is said once, and a mailbox that is not full keeps it: the
  * drawn faults slow such messages down, and never lose them.
  */
-export const LOSABLE = [
-  'pleg.hint',
-  'pod.dirty',
-  'pods.dirty',
-  'pleg.relist',
-  'cri.check',
-  'gc.run',
-  'housekeeping.run',
-  'event.record',
-] as const;
+export const LOSABLE = ['pod.dirty', 'pods.dirty', 'cri.check', 'gc.run', 'housekeeping.run', 'event.record'] as const;
 
 /** How likely a kind is on in a run, and how many a minute there are then. */
 const KINDS = {
@@ -153,7 +144,7 @@ function drawMailbox(rng: SimRng, probability: number): FaultSpec {
   const action = rng.pick(['delay', 'delay', 'drop', 'reorder'] as const) ?? 'delay';
   const kind = 'mailbox' as const;
   if (action !== 'delay') {
-    const events = rng.chance(0.3) ? [...LOSABLE] : [rng.pick(LOSABLE) ?? 'pleg.hint'];
+    const events = rng.chance(0.3) ? [...LOSABLE] : [rng.pick(LOSABLE) ?? 'pods.dirty'];
     return { kind, action, probability, delayMs: 0, select: { events } };
   }
   const actors = [rng.pick(SLOW) ?? 'node/pods/workers'];

@@ -24,6 +24,9 @@ export interface ActiveFaults {
   readonly byName: Map<string, number>;
 }
 
+/** Counts of windows end in this; other counts of a kind are hits. */
+export const WINDOW = 'window';
+
 const NONE: readonly never[] = [];
 
 function add(counts: Map<string, number>, key: string): void {
@@ -66,7 +69,7 @@ export function activeFaults(rng: SimRng): ActiveFaults {
       add(self.counts, what === '' ? f.kind : `${f.kind}.${what}`);
       if (f.name !== undefined) add(self.byName, f.name);
     },
-    countWindow: (f) => add(self.counts, `${f.kind}.window`),
+    countWindow: (f) => add(self.counts, `${f.kind}.${WINDOW}`),
     chanceOf(f) {
       const known = chances.get(f.id);
       if (known !== undefined) return known;
