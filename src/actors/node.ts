@@ -6,7 +6,7 @@ import type { NodeFacts } from '../machines/pods/types.ts';
 import { view } from '../machines/protocol.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { Ports } from './kernel/ports.ts';
-import { createTree } from './kernel/tree.ts';
+import { createTree, type TreeOptions } from './kernel/tree.ts';
 import type { KernelEvent, Tree } from './kernel/types.ts';
 import { readNodeFacts } from './nodeFacts.ts';
 import { nodeTree } from './tree.ts';
@@ -40,7 +40,11 @@ function logTransition(ports: Ports): (e: KernelEvent) => void {
 }
 
 /** @throws when the host has no name; everything else is an actor's failure, handled in the tree. */
-export async function createNode(config: NodeConfig, ports: Ports, o: { build?: BuildInfo } = {}): Promise<Node> {
+export async function createNode(
+  config: NodeConfig,
+  ports: Ports,
+  o: { build?: BuildInfo; inspect?: TreeOptions['inspect'] } = {},
+): Promise<Node> {
   const recorder = createRecorder();
   const fixed = await readNodeFacts(config, ports);
   let tree: Tree | undefined;
@@ -63,7 +67,7 @@ export async function createNode(config: NodeConfig, ports: Ports, o: { build?: 
   const options = treeOptions(config, { facts: () => facts, inspect, build: o.build ?? UNKNOWN_BUILD });
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
-  tree = createTree(nodeTree(options), ports, { observers });
+  tree = createTree(nodeTree(options), ports, { observers, ...(o.inspect === undefined ? {} : { inspect: o.inspect }) });
   const built = tree;
   return {
     tree: built,

@@ -1,4 +1,5 @@
 /** Library entry: deterministic simulation of whole nodes. See docs/simulation.md. */
+export { addCoverage, type Coverage, coverageOf } from './coverage.ts';
 export { drawSchedule, drawTuning } from './nemesis/draw.ts';
 export { describeFault, type Fault, type FaultAct, type FaultKind } from './nemesis/faults.ts';
 export { realMs } from './realm.ts';

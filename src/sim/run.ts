@@ -5,6 +5,7 @@
 import type { ActorState } from '../actors/kernel/types.ts';
 import type { Scenario } from '../machines/faults/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
+import { type Coverage, type CoverageMeter, coverageMeter } from './coverage.ts';
 import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
 import {
@@ -40,6 +41,8 @@ export interface SimOptions {
   scenario?: Scenario;
   /** In place of the schedule the seed would give: a part of it, when one looks for what matters. */
   schedule?: readonly Fault[];
+  /** Counts the edges of every statechart, at the price of a slower run. Default false. */
+  coverage?: boolean;
   /** Virtual minutes in which a healed node must come to rest. Default 20. */
   restMinutesMax?: number;
 }
@@ -55,7 +58,7 @@ export interface Violation {
 export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
 
 export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule' | 'scenario'>>;
+  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage'>>;
   violation: Violation | null;
   hash: string;
   steps: number;
@@ -68,6 +71,8 @@ export interface SimResult {
   byName: ReadonlyMap<string, number>;
   /** Times each statechart edge was taken: `worker: syncing.acting -> syncing.looking`. */
   edges: ReadonlyMap<string, number>;
+  /** Null unless it was asked for. */
+  coverage: Coverage | null;
   /** The end of the trace, of the logs and of the flight recorder. */
   tail: { trace: string[]; log: string[]; recorder: string[] };
 }
@@ -88,7 +93,9 @@ function kindOf(path: string): string {
 }
 
 class Run implements NodeWatcher {
-  readonly #o: Required<Omit<SimOptions, 'schedule' | 'scenario'>>;
+  readonly #o: SimResult['options'];
+  readonly #coverage: CoverageMeter | undefined;
+  readonly inspect: NodeWatcher['inspect'];
   readonly #rng;
   readonly #time;
   readonly #clock;
@@ -108,6 +115,8 @@ class Run implements NodeWatcher {
   #beatAtMs = 0;
 
   constructor(o: SimOptions) {
+    this.#coverage = o.coverage === true ? coverageMeter() : undefined;
+    this.inspect = this.#coverage?.see;
     this.#rng = simRng(`seed ${o.seed}`);
     this.#o = drawSize(this.#rng.fork('size'), o);
     const { minutes, pods, nodes } = this.#o;
@@ -388,6 +397,7 @@ class Run implements NodeWatcher {
       faults: this.#nemesis.counts,
       byName: new Map(this.#names.map((name) => [name, this.#nemesis.byName.get(name) ?? 0])),
       edges: this.#edges,
+      coverage: this.#coverage?.result() ?? null,
       tail: {
         trace: this.#trace.tail(TAIL_LINES),
         log: tails.flatMap((t) => t.log),

@@ -1,4 +1,5 @@
 /** What every part of one tree's kernel shares. One per `createTree`; nothing of it is global. */
+import type { InspectionEvent } from 'xstate';
 import type { DeadLetters } from './deadLetters.ts';
 import type { KernelMetrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
@@ -14,4 +15,6 @@ export interface Kernel {
   readonly deadLetters: DeadLetters;
   readonly registry: RegistryCore;
   readonly metrics: KernelMetrics;
+  /** Raw inspection of every chart from its first step on; given by whoever measures, never in a daemon. */
+  readonly inspect: ((e: InspectionEvent) => void) | undefined;
 }

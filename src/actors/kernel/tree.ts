@@ -41,6 +41,8 @@ export interface TreeOptions {
   observers?: ((e: KernelEvent) => void)[];
   /** As {@link KernelTree.tap}, from the first message on. */
   tap?: MailboxTap;
+  /** Raw xstate inspection of every actor from its first step on; costs three events a message. It must not throw. */
+  inspect?: (e: InspectionEvent) => void;
 }
 
 /** Throws {@link SpecError} naming every wrong field. Nothing runs before `start()`; addresses take messages at once. */
@@ -59,6 +61,7 @@ function buildKernel(ports: Ports, opts: TreeOptions): Kernel {
     observers,
     deadLetters,
     scheduler: new Scheduler(ports),
+    inspect: opts.inspect,
     registry: new RegistryCore({ ports, observers, deadLetters }),
     metrics: new KernelMetrics(ports.metrics),
   };

@@ -1,4 +1,5 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
+import type { InspectionEvent } from 'xstate';
 import type { Clock, HostFs, Logger, Metrics, Net, Ports } from '../../actors/kernel/ports.ts';
 import type { Prober } from '../../actors/kernel/prober.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
@@ -41,6 +42,8 @@ export interface NodeWatcher {
   /** A daemon began; its tree has not started yet. */
   booted(node: SimNode): void;
   exited(node: SimNode, why: string): void;
+  /** Every step of every chart; undefined where nobody measures. */
+  readonly inspect: ((e: InspectionEvent) => void) | undefined;
   /** Something that must not happen at all. */
   broken(node: SimNode, what: string): void;
 }
@@ -144,7 +147,8 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
         httpCheckFrequency: tuning.httpCheckMs,
       },
     });
-    const node = await createNode(config, portsFor(mine));
+    const { inspect } = watcher;
+    const node = await createNode(config, portsFor(mine), inspect === undefined ? {} : { inspect });
     if (!mine.on) return;
     last = node;
     // `Node` shows the contract; the kernel's tree has what leak checks need.

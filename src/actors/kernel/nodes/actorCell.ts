@@ -2,7 +2,7 @@
  * One incarnation of one actor: an xstate root with the node's clock, its context, its end. Everything that user code
  * throws is caught here and becomes the reason of the exit.
  */
-import { type AnyActorRef, createActor } from 'xstate';
+import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Address, Message, ViewKey } from '../../../machines/address.ts';
 import { NotReadyError, toError } from '../errors.ts';
 import type { Kernel } from '../kernel.ts';
@@ -92,7 +92,7 @@ export class ActorCell<E extends Message> {
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
     try {
       const { logic, input } = this.#spec.start(new Context(this, this.#kernel, this.#host));
-      const actor = createActor(logic, { clock: this.#xstateClock(), id: this.identity.id, input });
+      const actor = createActor(logic, { clock: this.#xstateClock(), id: this.identity.id, input, ...this.#inspection() });
       this.#actor = actor;
       this.#alive = supervisable(actor);
       actor.subscribe({
@@ -235,6 +235,11 @@ export class ActorCell<E extends Message> {
     if (this.#timer === null) return;
     this.#kernel.ports.clock.clearTimeout(this.#timer);
     this.#timer = null;
+  }
+
+  #inspection(): { inspect?: (e: InspectionEvent) => void } {
+    const { inspect } = this.#kernel;
+    return inspect === undefined ? {} : { inspect };
   }
 
   /** xstate's timers run under the heartbeat, so that a stall names the actor whose `after` it was. */

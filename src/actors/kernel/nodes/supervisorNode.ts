@@ -66,7 +66,9 @@ export class SupervisorNode implements TreeNode {
       actions: { perform: (_args, { effect }) => this.#perform(effect) },
     });
     const { strategy, intensity, escalate, children } = this.#spec;
+    const { inspect } = this.#kernel;
     const actor = createActor(machine, {
+      ...(inspect === undefined ? {} : { inspect }),
       id: this.id,
       clock: {
         setTimeout: (fn, ms) => ports.clock.setTimeout(() => scheduler.stamped(path, fn), ms) as number,
