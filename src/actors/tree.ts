@@ -24,6 +24,7 @@ import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
 import { probesSpec } from './services/probes/probes.ts';
 import type { TreeOptions } from './treeOptions.ts';
+import { volumesSpec } from './services/volumes/volumes.ts';
 
 /** Burst and sustained limits shrink towards the root, since they multiply. */
 const LAYER = {
@@ -46,7 +47,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
-      layer('services', [probesSpec(o.probes)]),
+      layer('services', [volumesSpec(o.volumes), probesSpec(o.probes)]),
       {
         ...layer('pods', [
           statusSpec(),

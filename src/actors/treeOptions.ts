@@ -20,6 +20,7 @@ import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { PlegOptions } from './runtime/pleg/pleg.ts';
 import type { ProbesOptions } from './services/probes/probes.ts';
 import { configuredSources } from './tree.ts';
+import type { VolumesOptions } from './services/volumes/volumes.ts';
 
 export interface TreeOptions {
   checkpoint: CheckpointOptions;
@@ -34,6 +35,7 @@ export interface TreeOptions {
   config: ConfigOptions;
   podManager: PodManagerOptions;
   workers: WorkersOptions;
+  volumes: VolumesOptions;
   admission: AdmissionOptions;
   fileSource: FileSourceOptions | null;
   httpSource: HttpSourceOptions | null;
@@ -100,6 +102,7 @@ export function treeOptions(config: NodeConfig, o: { facts(): NodeFacts; inspect
     containerGc: {
       policy: {
         minAgeMs: flags.minimumContainerTTLDuration,
+    volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: null },
         maxPerPodContainer: flags.maximumDeadContainersPerContainer,
         maxContainers: flags.maximumDeadContainers,
       },

@@ -8,6 +8,7 @@ import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { ProbeBook } from './probes/types.ts';
 
+import type { MountedVolume } from './volumes/containerMounts.ts';
 // ---- runtime -----------------------------------------------------------------------------------------------------
 
 /** Plain form of a CRI failure, safe to pass between actors. `outcome: 'unknown'` = it may have had its effect. */
@@ -283,6 +284,32 @@ export interface StatusEntry {
 export type StatusView = ReadonlyMap<string, StatusEntry>;
 
 /** To the probe manager: this pod's definition or status may have changed, or with null anybody's; the views tell. */
+// ---- services ----------------------------------------------------------------------------------------------------
+
+/** What a worker gets for its question: `mounts` by volume name. */
+export type VolumesResult = { ok: true; mounts: ReadonlyMap<string, MountedVolume> } | { ok: false; failure: StartFailure };
+export type VolumesEvent = Message &
+  /** Set up what this pod's containers mount; answered when all of it is, or after 2 min 3 s with what is missing. */
+  (
+    | { type: 'volumes.mount'; uid: string; pod: Pod; replyTo: ReplyTo<VolumesResult> }
+    /** No container of this pod runs any more: take its volumes down; answered when nothing is left. */
+    | { type: 'volumes.unmount'; uid: string; replyTo: ReplyTo<VolumesResult> }
+    /** What this pod's files are made of has changed; without a UID: of every pod. */
+    | { type: 'volumes.refresh'; uid?: string }
+  );
+export interface VolumeSummary {
+  name: string;
+  /** As in directory names, e.g. `kubernetes.io~empty-dir`. */
+  plugin: string;
+  /** Phase of the volume's chart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */
+  state: string;
+  /** What went wrong last; '' when nothing did. */
+  message: string;
+  sinceMs: number;
+}
+/** By pod UID; a pod without volumes has no entry. */
+export type VolumesView = ReadonlyMap<string, readonly VolumeSummary[]>;
+
 export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
 
 // ---- reclaim -----------------------------------------------------------------------------------------------------
@@ -301,6 +328,7 @@ export const addr = {
   probes: address<ProbesEvent>('node/services/probes'),
   status: address<StatusEvent>('node/pods/status'),
   podManager: address<PodManagerEvent>('node/pods/podManager'),
+  volumes: address<VolumesEvent>('node/services/volumes'),
   workers: address<WorkerEvent>('node/pods/workers'),
   admission: address<PodOpEvent>('node/pods/admission'),
   config: address<ConfigEvent>('node/pods/config'),
@@ -318,6 +346,7 @@ export const view = {
   events: viewKey<readonly RecordedEvent[]>('events'),
   /** Source errors by source: what `why` shows for a manifest that does not parse. */
   sourceErrors: viewKey<ReadonlyMap<SourceName, readonly SourceError[]>>('sourceErrors'),
+  volumes: viewKey<VolumesView>('volumes'),
 } as const;
 
 export type { Container };

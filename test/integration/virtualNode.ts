@@ -4,10 +4,10 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 import { podList } from '../../src/actors/edge/podList.ts';
+import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
 import { type Cri, CriError, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
 import type { Prober } from '../../src/actors/kernel/prober.ts';
-import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import type { KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
@@ -19,6 +19,7 @@ import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.
 import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
+import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
 import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../kernel/fakePorts.ts';
 import { type MemFs, memFs } from './memFs.ts';
 import { type VirtualTime, virtualTime } from './virtualTime.ts';

@@ -29,6 +29,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     fence: async () => undefined,
     inspect: async () => ({ ...nothing(), observedAtMonoMs: time.clock.monoMs() }),
     prepare: async () => undefined,
+    mountVolumes: async () => ({ kind: 'done' }),
     runSandbox: never,
     stopPod: async () => ({ kind: 'done' }),
     killContainers: async () => ({ kind: 'done' }),

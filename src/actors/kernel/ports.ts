@@ -5,6 +5,7 @@
  */
 import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
 
 export interface Clock {
@@ -268,6 +269,8 @@ export interface Ports {
   readonly prober: Prober;
   readonly host: Host;
   readonly cri: Cri;
+  /** Absent where nothing can be mounted: volumes that need it fail, saying so. */
+  readonly mounter?: Mounter;
   /** Absent in standalone mode. */
   readonly kube?: KubeApi;
   readonly log: Logger;

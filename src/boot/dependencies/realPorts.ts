@@ -10,6 +10,7 @@ import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createHost } from './host.ts';
 import { createMetrics } from './metrics.ts';
+import { createMounter } from './mounter.ts';
 import { createNet } from './net.ts';
 import { createProber } from './prober.ts';
 import { createSys } from './sys.ts';
@@ -26,6 +27,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     net: createNet(),
     prober: createProber(),
     host: createHost(),
+    mounter: createMounter(),
     log,
     metrics: createMetrics({
       onCollectError: (collector, error) => log.warn({ collector, err: String(error) }, 'a metric could not be collected'),

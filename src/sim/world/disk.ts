@@ -44,6 +44,8 @@ export interface SimDisk {
   drop(path: string): void;
   makeDir(path: string): void;
   has(path: string): boolean;
+  /** What was mounted there is gone, with everything on it. */
+  emptyDir(path: string): void;
   /** Ends open watches with an error, of all directories or of those that `which` takes; says how many. */
   breakWatches(message: string, which?: (path: string) => boolean): number;
   /** Called before a process removes something. */
@@ -315,6 +317,10 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     },
     makeDir: (path) => makeDir(path, true),
     has: (path) => live.has(path),
+    emptyDir(path) {
+      for (const p of [...live.keys()]) if (p.startsWith(`${path}/`)) unset(p);
+      forgetBelow(path);
+    },
     breakWatches(message, which = () => true) {
       const broken = [...watches].filter((w) => which(w.path));
       for (const w of broken) {

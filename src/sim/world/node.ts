@@ -10,6 +10,7 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
+import { type SimMounts, simMounts } from './mounts.ts';
 import type { SimRng } from './rng.ts';
 import { type SimRuntime, simRuntime } from './runtime.ts';
 import type { Power, SimTime } from './time.ts';
@@ -53,6 +54,7 @@ export interface SimNode {
   readonly index: number;
   readonly disk: SimDisk;
   readonly runtime: SimRuntime;
+  readonly mounts: SimMounts;
   readonly tuning: NodeTuning;
   /** Daemons so far. */
   readonly boots: number;
@@ -85,6 +87,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
   for (const dir of [MANIFESTS, ROOT_DIR, '/var/log']) disk.makeDir(dir);
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
   const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
+  const mounts = simMounts();
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
@@ -115,6 +118,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
       },
       entropy: { bytes: (count) => Uint8Array.from({ length: count }, () => bytes.int(256)), md5Hex, sha256Hex },
       cri: runtime.connect({ power: mine, clock, boot: boots }),
+      mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       log: simLogger((level, text) => {
         if (!mine.on) return;
         logLines.push(`${time.monoMs.toFixed(0)} ${level} ${text}`);
@@ -184,6 +188,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
     index,
     disk,
     runtime,
+    mounts,
     tuning,
     get boots() {
       return boots;

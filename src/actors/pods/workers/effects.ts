@@ -33,6 +33,7 @@ import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { Inspector } from './inspect.ts';
+import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
 const PULL_ANSWER_MS = 24 * 3_600_000;
@@ -96,6 +97,11 @@ export class Effects implements WorkerIo {
     }
   }
 
+  async mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled> {
+    const result = await askForVolumes(this.ctx.registry, pod, signal);
+    return result.ok ? { kind: 'done' } : { kind: 'failed', failure: result.failure };
+  }
+
   async runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>> {
     const { pod, actions } = input;
     const earlier = input.status.sandboxes.map((s) => s.id);
@@ -156,8 +162,11 @@ export class Effects implements WorkerIo {
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, logDir);
     const sandbox = generateSandboxConfig(pod, { attempt: job.sandboxAttempt, facts });
-    const config = sandbox.ok
-      ? generateContainerConfig({
+    const mounts = await volumeMounts(this.ctx.registry, job, signal);
+    if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
+    const config = !mounts.ok
+      ? mounts
+      : generateContainerConfig({
           pod,
           container,
           kind: job.kind,
@@ -166,11 +175,10 @@ export class Effects implements WorkerIo {
           imageUser: input.imageUser,
           podIPs: job.podIPs,
           facts,
-          mounts: [...(await this.hostsMount(job)), ...(await this.terminationLogMount(job))],
-        })
-      : sandbox;
+          mounts: [...mounts.value, ...(await this.hostsMount(job)), ...(await this.terminationLogMount(job))],
+        });
     if (!sandbox.ok || !config.ok) {
-      const message = config.ok ? '' : config.message;
+      const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
       this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
       return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
     }
@@ -305,9 +313,12 @@ export class Effects implements WorkerIo {
       : { kind: 'failed', failure: { reason: 'KillContainerError', message: failed.join('; ') } };
   }
 
-  /** Nothing of this pod is in flight any more; its directories go when its source has let go of it (housekeeping). */
-  async cleanup(uid: string): Promise<void> {
+  /** Nothing of this pod is in flight or mounted any more; its directories go when its source has let go of it (housekeeping). */
+  async cleanup(pod: Pod): Promise<void> {
+    const { uid } = pod.metadata;
     await this.fence(uid);
+    const result = await giveBackVolumes(this.ctx.registry, pod, this.ctx.signal);
+    if (!result.ok) throw new Error(result.failure.message);
   }
 
   publish(context: WorkerContext, finished: boolean): void {

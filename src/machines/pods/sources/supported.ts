@@ -3,6 +3,7 @@
  * the path in the message: nothing is silently ignored. Adding a feature means adding its paths here.
  */
 import type { Pod } from '../../k8s.ts';
+import { HOST_PATH_TYPES } from '../../volumes/spec.ts';
 import { isRecord, podSchema, type Schema } from './schema.ts';
 
 /** `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key. */
@@ -15,6 +16,16 @@ interface Supported {
 const SELINUX = ['user', 'role', 'type', 'level'].map((k) => `seLinuxOptions.${k}`);
 const PROFILES = ['seccompProfile', 'appArmorProfile'].flatMap((p) => [`${p}.type`, `${p}.localhostProfile`]);
 const IDS = ['runAsUser', 'runAsGroup', 'runAsNonRoot'];
+const DOWNWARD_ITEM = [
+  'path',
+  'mode',
+  'fieldRef.apiVersion',
+  'fieldRef.fieldPath',
+  'resourceFieldRef.containerName',
+  'resourceFieldRef.resource',
+  'resourceFieldRef.divisor',
+];
+const OBJECT = ['optional', 'items[*].key', 'items[*].path', 'items[*].mode'];
 const EVERY_RESOURCE = ['cpu', 'memory', 'hugepages-*'];
 
 const HTTP_HEADER = ['name', 'value'].map((k) => `httpHeaders[*].${k}`);
@@ -52,6 +63,10 @@ const CONTAINER: readonly string[] = [
   ...EVERY_RESOURCE.map((r) => `resources.limits.${r}`),
   // A request for ephemeral storage is only scheduling; a limit would have to be enforced.
   ...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.requests.${r}`),
+  'volumeMounts[*].name',
+  'volumeMounts[*].mountPath',
+  'volumeMounts[*].readOnly',
+  'volumeMounts[*].mountPropagation',
   'terminationMessagePath',
   'terminationMessagePolicy',
   'imagePullPolicy',
@@ -121,15 +136,36 @@ export const SUPPORTED_FIELDS: readonly Supported[] = [
   ...[...IDS, ...SELINUX, ...PROFILES].map((k) => ({ path: `spec.securityContext.${k}` })),
   { path: 'spec.securityContext.supplementalGroups[*]' },
   { path: 'spec.securityContext.supplementalGroupsPolicy', only: ['Merge'] },
-  // Without volumes there is no ownership to change: the group is one more supplementary group of every process.
   { path: 'spec.securityContext.fsGroup' },
+  // As in the reference it has no effect on the kinds of volumes below: they are always given to the group in full.
   { path: 'spec.securityContext.fsGroupChangePolicy' },
   { path: 'spec.securityContext.sysctls[*].name', only: SAFE_SYSCTLS },
   { path: 'spec.securityContext.sysctls[*].value' },
+  { path: 'spec.volumes[*].name' },
+  { path: 'spec.volumes[*].emptyDir.medium', only: ['Memory'] },
+  { path: 'spec.volumes[*].emptyDir.sizeLimit' },
+  { path: 'spec.volumes[*].hostPath.path' },
+  { path: 'spec.volumes[*].hostPath.type', only: HOST_PATH_TYPES },
+  { path: 'spec.volumes[*].downwardAPI.defaultMode' },
+  ...DOWNWARD_ITEM.map((k) => ({ path: `spec.volumes[*].downwardAPI.items[*].${k}` })),
+  { path: 'spec.volumes[*].projected.defaultMode' },
+  ...DOWNWARD_ITEM.map((k) => ({ path: `spec.volumes[*].projected.sources[*].downwardAPI.items[*].${k}` })),
   // A static pod gets no service account token, here as in the reference: naming an account has no effect.
   { path: 'spec.automountServiceAccountToken' },
   { path: 'spec.serviceAccountName' },
   { path: 'spec.serviceAccount' },
+];
+
+/** What only the API can tell: honoured where the node has one. */
+const API_FIELDS: readonly Supported[] = [
+  ...['secret.secretName', 'configMap.name'].map((k) => ({ path: `spec.volumes[*].${k}` })),
+  ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k) => ({ path: `spec.volumes[*].${kind}.${k}` }))),
+  ...['secret', 'configMap'].flatMap((kind) =>
+    ['name', ...OBJECT].map((k) => ({ path: `spec.volumes[*].projected.sources[*].${kind}.${k}` })),
+  ),
+  ...['audience', 'expirationSeconds', 'path'].map((k) => ({
+    path: `spec.volumes[*].projected.sources[*].serviceAccountToken.${k}`,
+  })),
 ];
 
 /** The table as a tree, so that one walk over a pod decides everything. */
@@ -137,9 +173,9 @@ interface Node {
   leaf: Supported | null;
   readonly children: Map<string, Node>;
 }
-function tableTree(): Node {
+function tableTree(fields: readonly Supported[]): Node {
   const root: Node = { leaf: null, children: new Map() };
-  for (const entry of SUPPORTED_FIELDS) {
+  for (const entry of fields) {
     let at = root;
     for (const part of entry.path.replaceAll('[*]', '.[*]').split('.')) {
       let next = at.children.get(part);
@@ -153,7 +189,8 @@ function tableTree(): Node {
   }
   return root;
 }
-const TREE: Node = tableTree();
+const TREE: Node = tableTree(SUPPORTED_FIELDS);
+const TREE_WITH_API: Node = tableTree([...SUPPORTED_FIELDS, ...API_FIELDS]);
 
 function childOf(node: Node, key: string): Node | undefined {
   const exact = node.children.get(key);
@@ -208,6 +245,15 @@ function walk(step: Step, found: string[]): void {
   } else found.push(path);
 }
 
+/** A size limit is kept by the kernel on a tmpfs; on disk somebody would have to watch it, and nobody does yet. */
+function unlimited(pod: Pod): string[] {
+  return (pod.spec.volumes ?? []).flatMap(({ emptyDir }, i) =>
+    isRecord(emptyDir) && emptyDir.medium !== 'Memory' && !isDefault(emptyDir.sizeLimit, '')
+      ? [`spec.volumes[${i}].emptyDir.sizeLimit (on disk; with medium Memory it is kept)`]
+      : [],
+  );
+}
+
 /** Top-level keys of a Pod. */
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
@@ -215,11 +261,15 @@ const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
  * Paths of everything the pod sets that this node cannot honour yet, in the order of the manifest; a field that no
  * Pod has is marked `(unknown field)`. Empty: the node can run the pod in full.
  */
-export function unsupportedFields(pod: Pod): string[] {
+export function unsupportedFields(
+  pod: Pod,
+  o: { /** Objects of an API server can be asked for. Default false. */ api?: boolean } = {},
+): string[] {
   const found = Object.keys(pod)
     .filter((k) => !TOP.includes(k))
     .map((k) => `${k} (unknown field)`);
   const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
-  walk({ value: pod.spec, path: 'spec', node: childOf(TREE, 'spec'), schema }, found);
+  walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
+  found.push(...unlimited(pod));
   return found;
 }

@@ -103,6 +103,8 @@ export interface WorkerIo extends ContainerIo {
   fence(uid: string): Promise<unknown>;
   inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus>;
   prepare(pod: Pod): Promise<void>;
+  /** Settles when every volume that a container mounts is set up. */
+  mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled>;
   /**
    * Stops earlier sandboxes that this worker has not stopped yet (their network goes with that), removes what is left of
    * init containers, then makes the sandbox: a new one is initialised anew.
@@ -111,7 +113,8 @@ export interface WorkerIo extends ContainerIo {
   /** Stops every running container and then every sandbox. */
   stopPod(input: StopInput, signal: AbortSignal): Promise<Settled>;
   killContainers(input: { pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] }, signal: AbortSignal): Promise<Settled>;
-  cleanup(uid: string): Promise<void>;
+  /** Fences, then waits until the pod's volumes are taken down. */
+  cleanup(pod: Pod): Promise<void>;
   /** The API status in context goes to the status manager. */
   publish(context: WorkerContext, finished: boolean): void;
   /** A summary of the worker goes to the pod manager. */
@@ -127,6 +130,8 @@ export const NETWORK_RETRY_MS = 1_000;
 /** First retry of a failed stop; doubles to ACT_RETRY_MS, so that a stop is never slower than the reference. */
 export const STOP_RETRY_MS = 500;
 export const RUNTIME_RETRY_MS = 1_000;
+/** First retry after a wait for volumes that was in vain: the volume manager goes on meanwhile. Doubles to ACT_RETRY_MS. */
+export const VOLUMES_RETRY_MS = 1_000;
 /** So many acts in a row are ordinary (kill, create, kill a container); more look like a pod that cannot come to rest. */
 export const ACTS_IN_ROW_MAX = 6;
 export const CALM_AFTER_MS = 60_000;

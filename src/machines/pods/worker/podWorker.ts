@@ -72,7 +72,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     syncing,
     terminating,
     terminated: {
-      meta: { reason: 'Terminated', message: 'all containers are stopped; cleaning up' },
+      meta: { reason: 'Terminated', message: 'all containers are stopped; taking volumes down' },
       entry: [
         'clearTrouble',
         { type: 'terminalStatus', params: { podIsTerminal: true } },
@@ -81,7 +81,7 @@ export const podWorkerMachine = workerSetup.createMachine({
       ],
       invoke: {
         src: 'cleanup',
-        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        input: ({ context }) => ({ io: context.io, pod: context.pod }),
         onDone: { target: 'finished' },
         onError: {
           target: 'cleaningAgain',

@@ -44,12 +44,13 @@ export const workerSetup = setup({
     fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
     inspect: fromPromise(({ input, signal }: Io<{ uid: string }>) => input.io.inspect(input.uid, signal)),
     prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
+    mountVolumes: fromPromise(({ input, signal }: Io<{ pod: Pod }>) => input.io.mountVolumes(input.pod, signal)),
     runSandbox: fromPromise(({ input, signal }: Io<SandboxInput>) => input.io.runSandbox(input, signal)),
     stopPod: fromPromise(({ input, signal }: Io<StopInput>) => input.io.stopPod(input, signal)),
     killContainers: fromPromise(({ input, signal }: Io<{ pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] }>) =>
       input.io.killContainers(input, signal),
     ),
-    cleanup: fromPromise(({ input }: Io<{ uid: string }>) => input.io.cleanup(input.uid)),
+    cleanup: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.cleanup(input.pod)),
   },
   actions: {
     publish: ({ context }, params: { finished: boolean }) => context.io.publish(context, params.finished),

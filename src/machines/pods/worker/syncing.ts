@@ -12,6 +12,7 @@ import {
   requiredStatus,
   STOP_RETRY_MS,
   troubleOf,
+  VOLUMES_RETRY_MS,
   type WorkerContext,
 } from './context.ts';
 import { workerSetup } from './setup.ts';
@@ -79,7 +80,7 @@ export const syncing = workerSetup.createStateConfig({
       invoke: {
         src: 'prepare',
         input: ({ context }) => ({ io: context.io, pod: context.pod }),
-        onDone: { target: 'creatingSandbox' },
+        onDone: { target: 'mountingVolumes' },
         onError: {
           target: 'actFailed',
           actions: [
@@ -98,6 +99,42 @@ export const syncing = workerSetup.createStateConfig({
           ],
         },
       },
+    },
+    mountingVolumes: {
+      meta: { reason: 'MountingVolumes', message: 'waiting until every volume that a container mounts is set up' },
+      entry: [
+        {
+          type: 'report',
+          params: { phase: 'syncing', state: 'mountingVolumes', reason: 'MountingVolumes', message: 'volumes are being set up' },
+        },
+      ],
+      invoke: {
+        src: 'mountVolumes',
+        input: ({ context }) => ({ io: context.io, pod: context.pod }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'actFailed',
+            actions: [
+              { type: 'trouble', params: ({ event }) => troubleOf('FailedMount', event.output, VOLUMES_RETRY_MS) },
+              {
+                type: 'recordEvent',
+                params: ({ event }) => ({
+                  type: 'Warning' as const,
+                  reason: 'FailedMount',
+                  message: troubleOf('FailedMount', event.output, VOLUMES_RETRY_MS).message,
+                }),
+              },
+            ],
+          },
+          { target: 'creatingSandbox' },
+        ],
+        onError: {
+          target: 'actFailed',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedMount', event.error, VOLUMES_RETRY_MS) },
+        },
+      },
+      on: { 'pod.update': updated },
     },
     creatingSandbox: {
       meta: { reason: 'CreatingSandbox', message: 'the runtime is creating the pod sandbox' },

@@ -1,0 +1,38 @@
+/**
+ * The Mounter port: mounts, and paths that belong to somebody else. What is done to a foreign path may never return (a
+ * dead network file system), so it is done by a helper process that is killed at its deadline; the caller's own threads
+ * never touch it.
+ */
+import type { MountEntry } from '../../machines/volumes/mountinfo.ts';
+
+export type PathKind = 'absent' | 'dir' | 'file' | 'socket' | 'char' | 'block' | 'other';
+
+export interface MountCall {
+  /** At the deadline the helper is killed and the call fails with code `ETIMEDOUT`: the effect is then unknown. */
+  timeoutMs: number;
+  signal: AbortSignal;
+}
+export interface MountRequest {
+  /** File system type; '' with the option `bind`. */
+  type: string;
+  /** `tmpfs`, a device, or the directory to bind. */
+  source: string;
+  path: string;
+  options: readonly string[];
+}
+/** Failed calls carry `code`: `ETIMEDOUT`, `ECANCELED`, `EBUSY`, `ENOENT`, `ELOOP`, `EPERM`, else `EIO`, and the helper's words. */
+export interface Mounter {
+  /** Every mount of this process's namespace, in the order in which they were made. */
+  list(): Promise<readonly MountEntry[]>;
+  mount(request: MountRequest, call: MountCall): Promise<void>;
+  /** Takes the topmost mount of that very path away. */
+  unmount(path: string, call: MountCall): Promise<void>;
+  /** Follows links. */
+  kindOf(path: string, call: MountCall): Promise<PathKind>;
+  /** With parents; all of them get `mode` as it stands. */
+  makeDir(path: string, mode: number, call: MountCall): Promise<void>;
+  /** An empty file, where there is nothing yet; parents are not made. */
+  makeFile(path: string, mode: number, call: MountCall): Promise<void>;
+  /** Of a path of our own; a link is changed itself. Absent ids stay as they are. */
+  chown(path: string, owner: { uid?: number; gid?: number }): Promise<void>;
+}

@@ -1,0 +1,100 @@
+/** Files of volumes: removing with care, a volume's marker, what fsGroup asks. Links are never followed. */
+import { groupMode } from '../../../machines/volumes/atomic.ts';
+import { type MountEntry, mountsBelow } from '../../../machines/volumes/mountinfo.ts';
+import type { Mounter } from '../../kernel/mounter.ts';
+import type { FileInfo, HostFs } from '../../kernel/ports.ts';
+
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+
+/** Null when there is nothing at that path. */
+export async function lstatIfThere(fs: HostFs, path: string): Promise<FileInfo | null> {
+  try {
+    return await fs.lstat(path);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+export async function listIfThere(fs: HostFs, dir: string): Promise<string[]> {
+  try {
+    return await fs.readdir(dir);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
+}
+export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
+  try {
+    await fs.unlink(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+}
+/** A directory that is not empty, or not there, is left as it is. */
+export async function rmdirIfEmpty(fs: HostFs, dir: string): Promise<void> {
+  try {
+    await fs.rmdir(dir);
+  } catch (error) {
+    if (!['ENOENT', 'ENOTEMPTY', 'EEXIST'].includes(codeOf(error))) throw error;
+  }
+}
+
+/**
+ * Removes a directory and what is below it, unless something is mounted there: neither a bind of the same file system
+ * (only the mount table shows it) nor another file system is entered (trap 70).
+ */
+export async function removeTree(fs: HostFs, dir: string, mounts: readonly MountEntry[]): Promise<void> {
+  const [mount] = mounts.filter((m) => m.path === dir).concat(mountsBelow(mounts, dir));
+  if (mount !== undefined) throw new Error(`${mount.path} is still mounted (${mount.type}); nothing below ${dir} is removed`);
+  const top = await lstatIfThere(fs, dir);
+  if (top === null) return;
+  if (top.kind !== 'dir') return fs.unlink(dir);
+  await removeBelow(fs, dir, top.dev);
+}
+async function removeBelow(fs: HostFs, dir: string, dev: number): Promise<void> {
+  for (const name of await fs.readdir(dir)) {
+    const path = `${dir}/${name}`;
+    const info = await fs.lstat(path);
+    if (info.dev !== dev) throw new Error(`${path} lies on another file system; ${dir} is left alone`);
+    if (info.kind === 'dir') await removeBelow(fs, path, dev);
+    else await fs.unlink(path);
+  }
+  await fs.rmdir(dir);
+}
+
+/** Gives a path to the group of the pod (resources and volumes 8.16). */
+export async function giveToGroup(
+  o: { fs: HostFs; mounter: Mounter },
+  path: string,
+  of: { gid: number; readOnly: boolean },
+): Promise<void> {
+  const info = await o.fs.lstat(path);
+  if (info.kind === 'symlink') return;
+  await o.mounter.chown(path, { gid: of.gid });
+  await o.fs.chmod(path, groupMode(info.mode, { dir: info.kind === 'dir', readOnly: of.readOnly }));
+}
+/** The whole tree, the directory itself last. Failures are told to `failed` and do not stop it (trap 57). */
+export async function giveTreeToGroup(
+  o: { fs: HostFs; mounter: Mounter; failed(path: string, error: unknown): void },
+  dir: string,
+  of: { gid: number; readOnly: boolean },
+): Promise<void> {
+  try {
+    for (const name of await o.fs.readdir(dir)) {
+      const path = `${dir}/${name}`;
+      const info = await o.fs.lstat(path);
+      if (info.kind === 'dir') await giveTreeToGroup(o, path, of);
+      else
+        try {
+          await giveToGroup(o, path, of);
+        } catch (error) {
+          o.failed(path, error);
+        }
+    }
+    await giveToGroup(o, dir, of);
+  } catch (error) {
+    o.failed(dir, error);
+  }
+}

@@ -1,0 +1,270 @@
+/**
+ * What setting a volume up and taking it down means for each plugin. Both may be repeated at any time, after any crash in
+ * between: they look at what there is first. Foreign paths are only touched through the Mounter's killable helper.
+ */
+import type { Pod } from '../../../machines/k8s.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
+import { type ObjectAnswer, type ObjectQuery, type ObjectSource, queryKey } from '../../../machines/volumes/objects.ts';
+import { markerDir, OWN_PLUGINS, podDir, subPathsDir, type VolumeRef, volumePath } from '../../../machines/volumes/paths.ts';
+import { buildPayload, objectsNeeded, type Payload } from '../../../machines/volumes/payload.ts';
+import { commonUser, type HostPathType, nestedMountPoints, type PodVolume, tmpfsBytes } from '../../../machines/volumes/spec.ts';
+import type { SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
+import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
+import type { Logger, Ports } from '../../kernel/ports.ts';
+import { writeAtomically } from './atomicWriter.ts';
+import { codeOf, giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, unlinkIfThere } from './files.ts';
+
+/** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
+const MOUNT_TIMEOUT_MS = 60_000;
+/** One look at a foreign path. */
+const LOOK_TIMEOUT_MS = 10_000;
+/** Mounts one over another at one path, of which somebody took part: more are not undone in one go. */
+const STACKED_MOUNTS_MAX = 8;
+const DIR_MODE = 0o750;
+const VOLUME_MODE = 0o777;
+const NESTED_MODE = 0o755;
+const HOST_DIR_MODE = 0o755;
+const HOST_FILE_MODE = 0o644;
+
+export interface PluginsOptions {
+  ports: Ports;
+  log: Logger;
+  facts(): NodeFacts;
+  /** Null on a node without an API. */
+  objects: ObjectSource | null;
+}
+
+export class Plugins {
+  readonly #o: PluginsOptions;
+
+  constructor(o: PluginsOptions) {
+    this.#o = o;
+  }
+
+  async setUp(job: SetUpJob, signal: AbortSignal): Promise<void> {
+    const { volume, pod } = job;
+    const { source } = volume;
+    switch (source.kind) {
+      case 'hostPath':
+        return this.#checkHostPath(source.path, source.type, signal);
+      case 'emptyDir': {
+        const fresh = await this.#setUpDirectory({ volume, pod, memory: source.memory, sizeLimitBytes: source.sizeLimitBytes }, signal);
+        return fresh ? this.#giveToGroup(pod, this.#path(volume)) : undefined;
+      }
+      case 'files':
+        return this.#setUpFiles({ ...job, source }, signal);
+    }
+  }
+
+  async tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
+    if (!OWN_PLUGINS.includes(ref.plugin)) return;
+    const { fs } = this.#o.ports;
+    const dir = this.#path(ref);
+    const { rootDir } = this.#o.facts();
+    await this.#cleanSubPaths(ref, signal);
+    // First the marker: whoever comes in between sees a volume that is not set up.
+    const marker = markerDir(rootDir, ref);
+    await unlinkIfThere(fs, `${marker}/ready`);
+    await rmdirIfEmpty(fs, marker);
+    await this.#unmountAll(dir, signal);
+    await removeTree(fs, dir, await this.#mounts());
+    await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
+  }
+
+  /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
+  async scan(): Promise<VolumeRef[]> {
+    const { fs } = this.#o.ports;
+    const { rootDir } = this.#o.facts();
+    const found: VolumeRef[] = [];
+    for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
+      const volumes = `${podDir(rootDir, uid)}/volumes`;
+      if ((await lstatIfThere(fs, volumes))?.kind !== 'dir') continue;
+      for (const plugin of await fs.readdir(volumes)) {
+        if (!OWN_PLUGINS.includes(plugin)) {
+          this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
+          continue;
+        }
+        for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) found.push({ uid, plugin, name });
+      }
+    }
+    return found;
+  }
+
+  #path(ref: VolumeRef): string {
+    return volumePath(this.#o.facts().rootDir, ref);
+  }
+  #call(signal: AbortSignal, timeoutMs = MOUNT_TIMEOUT_MS): MountCall {
+    return { timeoutMs, signal };
+  }
+  #mounter(): Mounter {
+    const { mounter } = this.#o.ports;
+    if (mounter === undefined) throw new Error('this node cannot mount anything');
+    return mounter;
+  }
+  async #mounts() {
+    return (await this.#o.ports.mounter?.list()) ?? [];
+  }
+
+  /** True when it was not there before. */
+  async #setUpDirectory(
+    o: { volume: PodVolume; pod: Pod; memory: boolean; sizeLimitBytes: number | null },
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { fs } = this.#o.ports;
+    const dir = this.#path(o.volume);
+    const facts = this.#o.facts();
+    const marker = markerDir(facts.rootDir, o.volume);
+    const mounted = mountsAt(await this.#mounts(), dir).length > 0;
+    const there = (await lstatIfThere(fs, dir))?.kind === 'dir';
+    if ((await lstatIfThere(fs, `${marker}/ready`)) !== null) {
+      if (o.memory ? mounted : there) return false;
+      await unlinkIfThere(fs, `${marker}/ready`);
+    }
+    await fs.mkdirp(dir.slice(0, dir.lastIndexOf('/')), DIR_MODE);
+    await fs.mkdirp(dir, VOLUME_MODE);
+    if (!mounted) {
+      // mkdir passes through the umask.
+      await fs.chmod(dir, VOLUME_MODE);
+      if (o.memory) await this.#mountTmpfs(dir, tmpfsBytes(o.pod, o.sizeLimitBytes, facts.allocatable.memory), signal);
+    }
+    await fs.mkdirp(marker, DIR_MODE);
+    await fs.writeFile(`${marker}/ready`, '');
+    return true;
+  }
+
+  async #mountTmpfs(path: string, bytes: number | null, signal: AbortSignal): Promise<void> {
+    const size = bytes === null ? [] : [`size=${bytes}`];
+    const request = { type: 'tmpfs', source: 'tmpfs', path };
+    try {
+      // Secrets must not reach a swap device; kernels before 6.3 do not know the option.
+      await this.#mounter().mount({ ...request, options: [...size, 'noswap'] }, this.#call(signal));
+    } catch (error) {
+      if (['ETIMEDOUT', 'ECANCELED'].includes(codeOf(error)) || signal.aborted) throw error;
+      await this.#mounter().mount({ ...request, options: size }, this.#call(signal));
+    }
+  }
+
+  async #unmountAll(path: string, signal: AbortSignal): Promise<void> {
+    for (let i = 0; i < STACKED_MOUNTS_MAX; i++) {
+      if (mountsAt(await this.#mounts(), path).length === 0) return;
+      await this.#mounter().unmount(path, this.#call(signal));
+    }
+    throw new Error(`${path} is still mounted after ${STACKED_MOUNTS_MAX} unmounts`);
+  }
+
+  /** Fetch, build, and only then touch the disk. What is there stays when a refresh fails. */
+  async #setUpFiles(job: SetUpJob & { source: Extract<PodVolume['source'], { kind: 'files' }> }, signal: AbortSignal): Promise<void> {
+    const { volume, pod, source } = job;
+    const payload = await this.#payload({ pod, source }, signal);
+    const dir = this.#path(volume);
+    const fresh = await this.#setUpDirectory({ volume, pod, memory: source.memory, sizeLimitBytes: null }, signal);
+    try {
+      for (const nested of nestedMountPoints(pod, volume.name)) await this.#o.ports.fs.mkdirp(`${dir}/${nested}`, NESTED_MODE);
+      const gid = pod.spec.securityContext?.fsGroup ?? null;
+      const written = await writeAtomically({ ...this.#o.ports, mounter: this.#mounter() }, { dir, payload, gid });
+      if (fresh && gid !== null) await this.#giveToGroup(pod, dir, true);
+      if (written) this.#o.log.debug({ uid: volume.uid, volume: volume.name, files: payload.size }, 'files of a volume written');
+    } catch (error) {
+      if (job.first && fresh) await this.#undo(volume, error, signal);
+      throw error;
+    }
+  }
+
+  async #undo(volume: VolumeRef, cause: unknown, signal: AbortSignal): Promise<void> {
+    try {
+      await this.tearDown(volume, signal);
+    } catch (error) {
+      throw new AggregateError([cause, error], `${messageOf(cause)}; and taking it down again: ${messageOf(error)}`);
+    }
+  }
+
+  async #payload(o: { pod: Pod; source: Extract<PodVolume['source'], { kind: 'files' }> }, signal: AbortSignal): Promise<Payload> {
+    const { pod, source } = o;
+    const queries = objectsNeeded(source.sources);
+    const answers = await Promise.all(queries.map((q) => this.#ask(pod, q, signal)));
+    const objects = new Map(queries.map((q, i) => [queryKey(q), answers[i] as ObjectAnswer]));
+    const built = buildPayload({ pod, source, objects, facts: this.#o.facts(), user: commonUser(pod) });
+    if (!built.ok) throw new Error(built.message);
+    return built.value;
+  }
+
+  async #ask(pod: Pod, q: ObjectQuery, signal: AbortSignal): Promise<ObjectAnswer> {
+    const { objects } = this.#o;
+    const { namespace, name, uid } = pod.metadata;
+    if (objects === null) {
+      const failed = { kind: 'failed' as const, message: `this node has no API to ask for a ${q.kind}` };
+      return { kind: q.kind, result: failed };
+    }
+    switch (q.kind) {
+      case 'secret':
+        return { kind: 'secret', result: await objects.secret(namespace, q.name, signal) };
+      case 'configMap':
+        return { kind: 'configMap', result: await objects.configMap(namespace, q.name, signal) };
+      case 'token': {
+        const request = {
+          namespace,
+          serviceAccount: pod.spec.serviceAccountName || 'default',
+          audiences: q.audience === '' ? [] : [q.audience],
+          expirationSeconds: q.expirationSeconds,
+          pod: { name, uid },
+        };
+        return { kind: 'token', result: await objects.token(request, signal) };
+      }
+    }
+  }
+
+  async #giveToGroup(pod: Pod, dir: string, readOnly = false): Promise<void> {
+    const gid = pod.spec.securityContext?.fsGroup;
+    if (gid === undefined) return;
+    const failed = (path: string, error: unknown) => {
+      this.#o.log.warn({ path, gid, err: messageOf(error) }, 'a file of a volume could not be given to the group of its pod');
+    };
+    await giveTreeToGroup({ fs: this.#o.ports.fs, mounter: this.#mounter(), failed }, dir, { gid, readOnly });
+  }
+
+  async #checkHostPath(path: string, type: HostPathType, signal: AbortSignal): Promise<void> {
+    if (type === '') return;
+    const mounter = this.#mounter();
+    const call = this.#call(signal, LOOK_TIMEOUT_MS);
+    let kind = await mounter.kindOf(path, call);
+    if (kind === 'absent' && type === 'DirectoryOrCreate') await mounter.makeDir(path, HOST_DIR_MODE, call);
+    else if (kind === 'absent' && type === 'FileOrCreate') await mounter.makeFile(path, HOST_FILE_MODE, call);
+    if (kind === 'absent' && type.endsWith('OrCreate')) kind = await mounter.kindOf(path, call);
+    const [wanted, words] = HOST_PATH_KINDS[type];
+    if (kind !== wanted) throw new Error(`hostPath type check failed: ${path} is not a ${words}`);
+  }
+
+  /** Binds of sub-paths that an earlier agent may have made for this volume. */
+  async #cleanSubPaths(ref: VolumeRef, signal: AbortSignal): Promise<void> {
+    const { fs } = this.#o.ports;
+    const { rootDir } = this.#o.facts();
+    const dir = subPathsDir(rootDir, ref.uid, ref.name);
+    for (const container of await listIfThere(fs, dir)) {
+      for (const index of await listIfThere(fs, `${dir}/${container}`)) {
+        const path = `${dir}/${container}/${index}`;
+        await this.#unmountAll(path, signal);
+        const info = await lstatIfThere(fs, path);
+        if (info?.kind === 'dir') await fs.rmdir(path);
+        else await unlinkIfThere(fs, path);
+      }
+      await rmdirIfEmpty(fs, `${dir}/${container}`);
+    }
+    await rmdirIfEmpty(fs, dir);
+    await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
+  }
+}
+
+const HOST_PATH_KINDS: Record<Exclude<HostPathType, ''>, [PathKind, string]> = {
+  DirectoryOrCreate: ['dir', 'directory'],
+  Directory: ['dir', 'directory'],
+  FileOrCreate: ['file', 'file'],
+  File: ['file', 'file'],
+  Socket: ['socket', 'socket file'],
+  CharDevice: ['char', 'character device'],
+  BlockDevice: ['block', 'block device'],
+};
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

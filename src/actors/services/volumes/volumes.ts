@@ -1,0 +1,78 @@
+/**
+ * State held: which pods want their volumes, which volumes there are and in which state, who waits for them.
+ * Lost on restart: all of it, and the operation in progress; those who wait are told, and ask again.
+ * Rebuilt from: the directories of pods, the mount table, the pod manager's view, and the workers' next questions.
+ */
+
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import { addr, type VolumesEvent, view } from '../../../machines/protocol.ts';
+import type { ObjectSource } from '../../../machines/volumes/objects.ts';
+import { type ActualState, summaries } from '../../../machines/volumes/reconcile.ts';
+import { type VolumesIo, volumesMachine } from '../../../machines/volumes/volumesMachine.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { Plugins } from './plugins.ts';
+
+export interface VolumesOptions {
+  facts(): NodeFacts;
+  podsMax: number;
+  /** Files of volumes are compared with their sources this often, lengthened by up to half. */
+  syncFrequencyMs: number;
+  /** Who answers for secrets, config maps and tokens; null on a node without an API. */
+  objects: ((ctx: ActorCtx<VolumesEvent>) => ObjectSource) | null;
+}
+
+export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
+  return {
+    type: 'actor',
+    id: 'volumes',
+    restart: 'permanent',
+    // Nothing is lost when an operation is cut: each of them looks at what there is first.
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject', lane: (e) => (e.type === 'volumes.unmount' ? 'control' : 'data') },
+    start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts) } }),
+  };
+}
+
+function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions): VolumesIo {
+  const { ports, registry, log } = ctx;
+  const objects = opts.objects?.(ctx) ?? null;
+  const plugins = new Plugins({ ports, log, facts: opts.facts, objects });
+  let published: ActualState | undefined;
+  return {
+    rootDir: opts.facts().rootDir,
+    scan: () => plugins.scan(),
+    setUp: (job, signal) => plugins.setUp(job, signal),
+    tearDown: (ref, signal) => plugins.tearDown(ref, signal),
+    mountFailed(pod, volume, message) {
+      const { name, namespace, uid } = pod.metadata;
+      registry.send(addr.events, {
+        type: 'event.record',
+        event: {
+          type: 'Warning',
+          reason: 'FailedMount',
+          message: `MountVolume.SetUp failed for volume "${volume.name}" : ${message}`,
+          pod: { name, namespace, uid },
+        },
+      });
+    },
+    tearDownFailed(ref, message) {
+      log.warn({ uid: ref.uid, plugin: ref.plugin, volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
+    },
+    random: () => ports.rng.next(),
+    look: () => ({
+      pods: registry.read(view.pods)?.value,
+      listed: registry.read(view.runtimePods)?.value,
+      nowMonoMs: ports.clock.monoMs(),
+    }),
+    publish(actual) {
+      if (actual === published) return;
+      published = actual;
+      ctx.publish(view.volumes, summaries(actual));
+    },
+    wallMs: () => ports.clock.wallMs(),
+    refreshMs: () => opts.syncFrequencyMs * (1 + 0.5 * ports.rng.next()),
+    forget: (uid) => objects?.forget(uid),
+  };
+}

@@ -1,0 +1,130 @@
+/**
+ * The real Mounter port: mount(8), umount(8) and a small shell as helper processes with a deadline, since a system call
+ * on a dead network file system never returns and cannot be taken back. A helper that even SIGKILL does not end (it sits
+ * in the kernel) is left behind; the call fails all the same.
+ */
+import { spawn } from 'node:child_process';
+import { lchown, readFile } from 'node:fs/promises';
+import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
+import { parseMountinfo } from '../../machines/volumes/mountinfo.ts';
+
+/** Helpers say at most a line or two. */
+const OUTPUT_CHARS_MAX = 4096;
+
+class MountError extends Error {
+  readonly code: string;
+  constructor(code: string, message: string) {
+    super(message);
+    this.name = 'MountError';
+    this.code = code;
+  }
+}
+
+/** mount(8) and umount(8) speak in words; under LC_ALL=C these are stable. */
+const CODES: readonly [RegExp, string][] = [
+  [/busy/i, 'EBUSY'],
+  [/not mounted|no mount point/i, 'EINVAL'],
+  [/permission denied|not permitted|must be superuser|only root/i, 'EPERM'],
+  [/does not exist|no such file|nonexistent directory/i, 'ENOENT'],
+  [/file exists|cannot overwrite existing|cannot create .*: file exists/i, 'EEXIST'],
+];
+
+/** Rejects unless the helper ends with 0 in time. */
+export function runHelper(command: string, args: readonly string[], call: MountCall): Promise<string> {
+  const what = [command, ...args].join(' ');
+  return new Promise((resolve, reject) => {
+    if (call.signal.aborted) return reject(new MountError('ECANCELED', `${command}: cancelled`));
+    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' } });
+    let out = '';
+    let err = '';
+    const keep = (text: string, more: Buffer) => (text + more.toString('utf8')).slice(0, OUTPUT_CHARS_MAX);
+    child.stdout.on('data', (d: Buffer) => {
+      out = keep(out, d);
+    });
+    child.stderr.on('data', (d: Buffer) => {
+      err = keep(err, d);
+    });
+    const abandon = (code: string, message: string) => {
+      finish();
+      child.kill('SIGKILL');
+      child.unref();
+      child.stdout.destroy();
+      child.stderr.destroy();
+      reject(new MountError(code, message));
+    };
+    const late = setTimeout(
+      () => abandon('ETIMEDOUT', `${what}: no end within ${call.timeoutMs} ms; the helper was killed, what became of it is not known`),
+      call.timeoutMs,
+    );
+    const cancel = () => abandon('ECANCELED', `${what}: cancelled`);
+    call.signal.addEventListener('abort', cancel, { once: true });
+    const finish = () => {
+      clearTimeout(late);
+      call.signal.removeEventListener('abort', cancel);
+    };
+    child.once('error', (error) => {
+      finish();
+      reject(new MountError('EIO', `${command} cannot be run: ${error.message}`));
+    });
+    child.once('close', (code, signal) => {
+      finish();
+      if (code === 0) return resolve(out);
+      const words = (err.trim() || out.trim() || `ended with ${code ?? signal}`).replaceAll(/\s*\n\s*/g, '; ');
+      reject(new MountError(CODES.find(([pattern]) => pattern.test(words))?.[1] ?? 'EIO', words));
+    });
+  });
+}
+
+/** One word about "$1". A link that leads nowhere counts as absent, as it does for the reference. */
+const KIND_SCRIPT = [
+  'if [ -d "$1" ]; then echo dir',
+  'elif [ -f "$1" ]; then echo file',
+  'elif [ -S "$1" ]; then echo socket',
+  'elif [ -c "$1" ]; then echo char',
+  'elif [ -b "$1" ]; then echo block',
+  'elif [ -e "$1" ]; then echo other',
+  'else echo absent; fi',
+].join('; ');
+const KINDS: readonly PathKind[] = ['absent', 'dir', 'file', 'socket', 'char', 'block', 'other'];
+/** New directories get the mode through the umask, parents included. */
+const MKDIR_SCRIPT = 'umask "$2" && mkdir -p -- "$1"';
+/** `set -C`: never an existing file, whoever was quicker. */
+const MKFILE_SCRIPT = 'umask "$2" && set -C && : > "$1"';
+
+const umaskFor = (mode: number): string => (0o777 & ~mode).toString(8).padStart(4, '0');
+
+export interface MounterOptions {
+  /** Default `/proc/self/mountinfo`. */
+  mountinfo?: string;
+}
+
+export function createMounter(o: MounterOptions = {}): Mounter {
+  return {
+    list: async () => parseMountinfo(await readFile(o.mountinfo ?? '/proc/self/mountinfo', 'utf8')),
+    async mount({ type, source, path, options }, call) {
+      const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
+      await runHelper('mount', args, call);
+    },
+    async unmount(path, call) {
+      await runHelper('umount', ['--', path], call);
+    },
+    async kindOf(path, call) {
+      const word = (await runHelper('/bin/sh', ['-c', KIND_SCRIPT, 'sh', path], call)).trim();
+      const kind = KINDS.find((k) => k === word);
+      if (kind === undefined) throw new MountError('EIO', `the helper said ${JSON.stringify(word)} about ${path}`);
+      return kind;
+    },
+    async makeDir(path, mode, call) {
+      await runHelper('/bin/sh', ['-c', MKDIR_SCRIPT, 'sh', path, umaskFor(mode)], call);
+    },
+    async makeFile(path, mode, call) {
+      try {
+        await runHelper('/bin/sh', ['-c', MKFILE_SCRIPT, 'sh', path, umaskFor(mode)], call);
+      } catch (error) {
+        if (!(error instanceof MountError && error.code === 'EEXIST')) throw error;
+      }
+    },
+    // -1 leaves that id as it is.
+    chown: (path, { uid, gid }) => lchown(path, uid ?? -1, gid ?? -1),
+  };
+}

@@ -1,0 +1,37 @@
+/** Where volumes of pods stand on disk (resources and volumes 8.2). Pure. */
+
+export interface VolumeRef {
+  uid: string;
+  /** As in directory names: `kubernetes.io~empty-dir`. */
+  plugin: string;
+  /** Name in the pod. */
+  name: string;
+}
+
+export const EMPTY_DIR = 'kubernetes.io~empty-dir';
+export const HOST_PATH = 'kubernetes.io~host-path';
+export const CONFIG_MAP = 'kubernetes.io~configmap';
+export const SECRET = 'kubernetes.io~secret';
+export const DOWNWARD_API = 'kubernetes.io~downward-api';
+export const PROJECTED = 'kubernetes.io~projected';
+
+/** Plugins whose volumes are directories of ours, so that a name on disk is all that is needed to take them down. */
+export const OWN_PLUGINS: readonly string[] = [EMPTY_DIR, CONFIG_MAP, SECRET, DOWNWARD_API, PROJECTED];
+
+export function podDir(rootDir: string, uid: string): string {
+  return `${rootDir}/pods/${uid}`;
+}
+export function volumePath(rootDir: string, ref: VolumeRef): string {
+  return `${podDir(rootDir, ref.uid)}/volumes/${ref.plugin}/${ref.name}`;
+}
+/** Directory whose file `ready` says that a volume was set up in full. Volumes of files live in a wrapped emptyDir. */
+export function markerDir(rootDir: string, ref: VolumeRef): string {
+  return `${podDir(rootDir, ref.uid)}/plugins/${EMPTY_DIR}/${ref.plugin === EMPTY_DIR ? '' : 'wrapped_'}${ref.name}`;
+}
+/** All sub-path binds of one volume; below it CONTAINER/INDEX. */
+export function subPathsDir(rootDir: string, uid: string, volume: string): string {
+  return `${podDir(rootDir, uid)}/volume-subpaths/${volume}`;
+}
+export function volumeKey(ref: VolumeRef): string {
+  return `${ref.uid}/${ref.plugin}/${ref.name}`;
+}

@@ -1,0 +1,211 @@
+/** What a pod's volumes ask for, decoded from the loose shape of the manifest. Pure. */
+import type { Container, Pod, Quantity, Volume } from '../k8s.ts';
+import { quantityToInteger } from '../pods/quantity.ts';
+import { isRecord } from '../pods/sources/schema.ts';
+import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
+
+export const HOST_PATH_TYPES = [
+  '',
+  'DirectoryOrCreate',
+  'Directory',
+  'FileOrCreate',
+  'File',
+  'Socket',
+  'CharDevice',
+  'BlockDevice',
+] as const;
+export type HostPathType = (typeof HOST_PATH_TYPES)[number];
+
+export interface KeyItem {
+  key: string;
+  path: string;
+  mode: number | null;
+}
+export interface DownwardItem {
+  path: string;
+  mode: number | null;
+  fieldPath: string | null;
+  resource: { containerName: string; resource: string; divisor?: Quantity } | null;
+}
+export type ProjectionSource =
+  | { kind: 'secret' | 'configMap'; name: string; optional: boolean /** Null: every key. */; items: readonly KeyItem[] | null }
+  | { kind: 'downwardAPI'; items: readonly DownwardItem[] }
+  | { kind: 'token'; path: string; audience: string; expirationSeconds: number };
+
+export type VolumeSource =
+  | { kind: 'emptyDir'; memory: boolean; sizeLimitBytes: number | null }
+  | { kind: 'hostPath'; path: string; type: HostPathType }
+  /** Secret, config map, downward and projected volumes are all a set of files put there by us. */
+  | { kind: 'files'; memory: boolean; defaultMode: number; sources: readonly ProjectionSource[] };
+
+export interface PodVolume extends VolumeRef {
+  source: VolumeSource;
+}
+export type Decoded = { ok: true; volume: PodVolume } | { ok: false; message: string };
+
+/** API default of `expirationSeconds`. */
+const TOKEN_SECONDS = 3_600;
+const FILE_MODE = 0o644;
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const list = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const modeOf = (value: unknown): number | null => (typeof value === 'number' ? value : null);
+
+function keyItems(value: unknown): KeyItem[] | null {
+  const items = list(value).filter(isRecord);
+  return items.length === 0 ? null : items.map((i) => ({ key: text(i.key), path: text(i.path), mode: modeOf(i.mode) }));
+}
+function downwardItems(value: unknown): DownwardItem[] {
+  return list(value)
+    .filter(isRecord)
+    .map((i) => {
+      const { fieldRef: field, resourceFieldRef: resource } = i;
+      return {
+        path: text(i.path),
+        mode: modeOf(i.mode),
+        fieldPath: isRecord(field) ? text(field.fieldPath) : null,
+        resource: isRecord(resource)
+          ? {
+              containerName: text(resource.containerName),
+              resource: text(resource.resource),
+              ...(typeof resource.divisor === 'string' || typeof resource.divisor === 'number' ? { divisor: resource.divisor } : {}),
+            }
+          : null,
+      };
+    });
+}
+function object(kind: 'secret' | 'configMap', value: Record<string, unknown>, nameKey: string): ProjectionSource {
+  return { kind, name: text(value[nameKey]), optional: value.optional === true, items: keyItems(value.items) };
+}
+function projection(value: unknown): ProjectionSource | string {
+  if (!isRecord(value)) return 'nothing';
+  const { secret, configMap, downwardAPI, serviceAccountToken: token } = value;
+  if (isRecord(secret)) return object('secret', secret, 'name');
+  if (isRecord(configMap)) return object('configMap', configMap, 'name');
+  if (isRecord(downwardAPI)) return { kind: 'downwardAPI', items: downwardItems(downwardAPI.items) };
+  if (isRecord(token)) {
+    const seconds = token.expirationSeconds;
+    return {
+      kind: 'token',
+      path: text(token.path),
+      audience: text(token.audience),
+      expirationSeconds: typeof seconds === 'number' ? seconds : TOKEN_SECONDS,
+    };
+  }
+  return Object.keys(value)[0] ?? 'nothing';
+}
+
+function isHostPathType(value: string): value is HostPathType {
+  return (HOST_PATH_TYPES as readonly string[]).includes(value);
+}
+
+/** A source this node has no plugin for is refused here too, so that a missing check elsewhere never starts half a pod. */
+export function decodeVolume(uid: string, volume: Volume): Decoded {
+  const { name } = volume;
+  const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { uid, plugin, name, source } });
+  const refused = (message: string): Decoded => ({ ok: false, message });
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected } = volume;
+  if (isRecord(emptyDir)) {
+    const medium = text(emptyDir.medium);
+    if (medium !== '' && medium !== 'Memory') return refused(`emptyDir.medium "${medium}" is not there yet`);
+    const limit = emptyDir.sizeLimit;
+    const bytes = typeof limit === 'string' || typeof limit === 'number' ? quantityToInteger(limit) : 0;
+    return done(EMPTY_DIR, { kind: 'emptyDir', memory: medium === 'Memory', sizeLimitBytes: bytes > 0 ? bytes : null });
+  }
+  if (isRecord(hostPath)) {
+    const path = text(hostPath.path);
+    const type = text(hostPath.type);
+    if (!path.startsWith('/') || path.split('/').includes('..')) return refused(`hostPath.path "${path}" must be absolute, without ".."`);
+    if (!isHostPathType(type)) return refused(`hostPath.type "${type}" is not a type of hostPath`);
+    return done(HOST_PATH, { kind: 'hostPath', path, type });
+  }
+  const files = (plugin: string, value: Record<string, unknown>, sources: readonly ProjectionSource[]): Decoded =>
+    done(plugin, { kind: 'files', memory: plugin !== CONFIG_MAP, defaultMode: modeOf(value.defaultMode) ?? FILE_MODE, sources });
+  if (isRecord(configMap)) return files(CONFIG_MAP, configMap, [object('configMap', configMap, 'name')]);
+  if (isRecord(secret)) return files(SECRET, secret, [object('secret', secret, 'secretName')]);
+  if (isRecord(downwardAPI)) return files(DOWNWARD_API, downwardAPI, [{ kind: 'downwardAPI', items: downwardItems(downwardAPI.items) }]);
+  if (isRecord(projected)) {
+    const sources: ProjectionSource[] = [];
+    for (const value of list(projected.sources)) {
+      const source = projection(value);
+      if (typeof source === 'string') return refused(`projected source "${source}" is not there yet`);
+      sources.push(source);
+    }
+    return files(PROJECTED, projected, sources);
+  }
+  return refused(`volumes of kind "${Object.keys(volume).find((k) => k !== 'name') ?? 'none'}" are not there yet`);
+}
+
+export function containersWithMounts(pod: Pod): Container[] {
+  const { initContainers, containers, ephemeralContainers } = pod.spec;
+  return [...(initContainers ?? []), ...containers, ...(ephemeralContainers ?? [])];
+}
+
+/** Names of volumes that some container mounts: others are never set up, and what they name may be missing (trap 43). */
+export function usedVolumes(pod: Pod): Set<string> {
+  return new Set(containersWithMounts(pod).flatMap((c) => (c.volumeMounts ?? []).map((m) => m.name)));
+}
+
+export interface PodVolumes {
+  volumes: PodVolume[];
+  /** What is wrong with volumes that cannot be decoded. */
+  failed: { name: string; message: string }[];
+}
+export function podVolumes(pod: Pod): PodVolumes {
+  const used = usedVolumes(pod);
+  const result: PodVolumes = { volumes: [], failed: [] };
+  for (const volume of pod.spec.volumes ?? []) {
+    if (!used.has(volume.name)) continue;
+    const decoded = decodeVolume(pod.metadata.uid, volume);
+    if (decoded.ok) result.volumes.push(decoded.volume);
+    else result.failed.push({ name: volume.name, message: decoded.message });
+  }
+  return result;
+}
+
+/** Content that can change while the pod runs. */
+export function refreshes(source: VolumeSource): boolean {
+  return source.kind === 'files';
+}
+
+/**
+ * Size of a tmpfs, bytes: the least of the node's memory, the pod's memory limit (where every container has one) and the
+ * volume's own limit. Null: none of them is known.
+ */
+export function tmpfsBytes(pod: Pod, sizeLimitBytes: number | null, allocatableMemory: Quantity | undefined): number | null {
+  const limits = pod.spec.containers.map((c) => quantityToInteger(c.resources?.limits?.memory));
+  const podLimit = limits.every((l) => l > 0) ? limits.reduce((sum, l) => sum + l, 0) : 0;
+  const known = [quantityToInteger(allocatableMemory), podLimit, sizeLimitBytes ?? 0].filter((n) => n > 0);
+  return known.length === 0 ? null : Math.min(...known);
+}
+
+/** The one user of all init and app containers, or null. */
+export function commonUser(pod: Pod): number | null {
+  const users = new Set(
+    [...(pod.spec.initContainers ?? []), ...pod.spec.containers].map(
+      (c) => c.securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser ?? null,
+    ),
+  );
+  const [user] = users;
+  return users.size === 1 && user !== undefined ? user : null;
+}
+
+/**
+ * Directories that must exist inside a volume of files because something else is mounted below it: the volume itself is
+ * mounted read-only, so the runtime could not make them. Relative to the volume.
+ */
+export function nestedMountPoints(pod: Pod, volume: string): string[] {
+  const found = new Set<string>();
+  for (const c of containersWithMounts(pod)) {
+    for (const own of (c.volumeMounts ?? []).filter((m) => m.name === volume)) {
+      const base = own.mountPath.replace(/\/+$/, '');
+      for (const other of c.volumeMounts ?? []) {
+        if (other.name === volume || !other.mountPath.startsWith(`${base}/`)) continue;
+        const below = other.mountPath.slice(base.length).split('/').filter(Boolean);
+        if (below.includes('..') || below.length === 0) continue;
+        found.add([...(own.subPath ?? '').split('/').filter(Boolean), ...below].join('/'));
+      }
+    }
+  }
+  return [...found].sort();
+}

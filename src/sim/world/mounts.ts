@@ -1,0 +1,140 @@
+/**
+ * The mount table of a simulated machine: it outlives daemons and is gone after a boot of the machine. Mounts hide
+ * nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
+ */
+import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
+import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
+import type { MountEntry } from '../../machines/volumes/mountinfo.ts';
+
+export interface MountTrouble {
+  /** Virtual milliseconds a call takes; the deadline comes first where this is longer. */
+  delayMs(op: string, path: string): number;
+  /** Code the call fails with; the effect is not there. */
+  failing(op: string, path: string): string | undefined;
+  /** The call never ends, and its effect comes at the deadline all the same. */
+  hanging(op: string, path: string): boolean;
+}
+
+/** What a fake disk must tell and do for mounts. */
+export interface MountedDisk {
+  fs: HostFs;
+  /** Sockets and devices have no place on a fake disk: they are named here. */
+  special?: ReadonlyMap<string, PathKind>;
+  /** Empties a directory: the tmpfs on it is gone. */
+  emptyDir(path: string): void;
+}
+
+export interface SimMounts {
+  trouble: MountTrouble;
+  /** Of the moment. */
+  readonly table: readonly (MountEntry & { options: readonly string[] })[];
+  /** Owners given so far, by path: `uid:gid`, `-` for an id left alone. */
+  readonly owners: ReadonlyMap<string, string>;
+  /** Somebody at the machine mounts something. */
+  put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
+  take(path: string): void;
+  /** The machine boots: every mount is gone. */
+  clear(disk: MountedDisk): void;
+  connect(o: { disk: MountedDisk; clock: Clock; power: { on: boolean } }): Mounter;
+}
+
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+export function simMounts(): SimMounts {
+  const table: (MountEntry & { options: readonly string[] })[] = [];
+  const owners = new Map<string, string>();
+  const topmost = (path: string): number => table.findLastIndex((e) => e.path === path);
+  const unmount = (path: string, disk: MountedDisk): void => {
+    const at = topmost(path);
+    if (at < 0) throw failure('EINVAL', `umount: ${path}: not mounted.`);
+    const below = table.find((e) => e.path.startsWith(`${path}/`));
+    if (below !== undefined) throw failure('EBUSY', `umount: ${path}: target is busy.`);
+    const [gone] = table.splice(at, 1);
+    if (gone?.type === 'tmpfs') disk.emptyDir(path);
+  };
+  const self: SimMounts = {
+    trouble: { delayMs: () => 0, failing: () => undefined, hanging: () => false },
+    table,
+    owners,
+    put: (entry) => void table.push({ root: '/', options: [], ...entry }),
+    take: (path) => void table.splice(topmost(path), 1),
+    clear(disk) {
+      for (const e of [...table].reverse()) if (e.type === 'tmpfs') disk.emptyDir(e.path);
+      table.length = 0;
+    },
+    connect({ disk, clock, power }) {
+      const never = <T>() => new Promise<T>(() => {});
+      /** Ends with the act, the deadline or the signal, whichever is first; the dead hear nothing. */
+      const run = <T>(op: string, o: { path: string; call: MountCall }, act: () => T | Promise<T>): Promise<T> =>
+        new Promise<T>((resolve, reject) => {
+          const { path, call } = o;
+          let over = false;
+          const end = (fn: () => void): void => {
+            if (over) return;
+            over = true;
+            call.signal.removeEventListener('abort', cancel);
+            clock.clearTimeout(late);
+            clock.clearTimeout(work);
+            if (power.on) fn();
+          };
+          const cancel = () => end(() => reject(failure('ECANCELED', `${op} ${path}: cancelled`)));
+          const hangs = self.trouble.hanging(op, path);
+          const effect = async (): Promise<T> => {
+            const code = self.trouble.failing(op, path);
+            if (code !== undefined) throw failure(code, `${op}: ${path}: ${code}`);
+            return act();
+          };
+          const late = clock.setTimeout(() => {
+            const message = `${op} ${path}: no end within ${call.timeoutMs} ms`;
+            if (!hangs) return end(() => reject(failure('ETIMEDOUT', message)));
+            effect()
+              .catch(() => undefined)
+              .finally(() => end(() => reject(failure('ETIMEDOUT', message))));
+          }, call.timeoutMs);
+          const work = hangs
+            ? undefined
+            : clock.setTimeout(
+                () => {
+                  effect().then(
+                    (value) => end(() => resolve(value)),
+                    (error: unknown) => end(() => reject(error)),
+                  );
+                },
+                self.trouble.delayMs(op, path),
+              );
+          if (call.signal.aborted) cancel();
+          else call.signal.addEventListener('abort', cancel, { once: true });
+        });
+      const kindOf = async (path: string): Promise<PathKind> => {
+        const special = disk.special?.get(path);
+        if (special !== undefined) return special;
+        try {
+          const { kind } = await disk.fs.stat(path);
+          return kind === 'symlink' ? 'other' : kind;
+        } catch {
+          return 'absent';
+        }
+      };
+      return {
+        list: async () => (power.on ? table.map(({ options: _, ...entry }) => entry) : never()),
+        mount: ({ type, source, path, options }, call) =>
+          run('mount', { path, call }, async () => {
+            if ((await kindOf(path)) === 'absent') throw failure('ENOENT', `mount: ${path}: mount point does not exist.`);
+            table.push({ path, root: '/', type: type === '' ? 'none' : type, source, options });
+          }),
+        unmount: (path, call) => run('unmount', { path, call }, () => unmount(path, disk)),
+        kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(path)),
+        makeDir: (path, mode, call) => run('makeDir', { path, call }, () => disk.fs.mkdirp(path, mode)),
+        makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),
+        chown: async (path, { uid, gid }) => {
+          if (!power.on) return never();
+          await disk.fs.lstat(path);
+          owners.set(path, `${uid ?? '-'}:${gid ?? '-'}`);
+        },
+      };
+    },
+  };
+  return self;
+}
