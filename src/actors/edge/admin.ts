@@ -14,7 +14,8 @@ import { explainPod } from '../../machines/why.ts';
 import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { execOffer } from './execOffer.ts';
-import { type Inspect, json, router, serverSpec, text } from './server.ts';
+import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
+import { type Inspect, json, type Route, router, serverSpec, text } from './server.ts';
 import { readView } from './views.ts';
 
 export interface AdminOptions {
@@ -23,6 +24,8 @@ export interface AdminOptions {
   inspect: Inspect;
   /** `podLogsDir` of the configuration, for /logs. */
   podLogsDir: string;
+  /** Null where fault injection is off; absent means the same. */
+  faults?: FaultsAtWork | null;
   /** Named in errors about the path. Default `--root-dir`, which decides it. */
   flag?: string;
 }
@@ -46,20 +49,11 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
   };
   return router({
     any: { '/exec': (req) => execOffer(ctx, req) },
+    below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
     get: {
-      '/healthz': (req) => adminHealth(o.inspect, req),
-      '/statez': (req) => (req.query.has('text') ? text(`${renderTree(o.inspect.state()).join('\n')}\n`) : json(o.inspect.state())),
+      ...adminPages(ctx, o.inspect),
+      '/healthz': (req) => adminHealth(o, req),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
-      '/recorder': (req) => {
-        const limit = Number(req.query.get('limit') ?? Number.NaN);
-        const path = req.query.get('path');
-        const lines = o.inspect.recorder({
-          ...(path === null || path === '' ? {} : { path }),
-          ...(Number.isInteger(limit) && limit > 0 ? { limit } : {}),
-        });
-        return text(lines.map((l) => `${l}\n`).join(''));
-      },
-      // `?full`: each line with the whole pod and its live status, for programs; those being wound down are in it too.
       '/pods': (req) =>
         withPods((pods, stale) => {
           const statuses = registry.read(view.statuses)?.value;
@@ -74,36 +68,55 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
             pods: req.query.has('full') ? lines.map((line) => ({ ...line, pod: whole(line.uid) })) : lines,
           });
         }),
-      '/events': (req) => events(ctx, req),
-      // Works without the pod list too: that it is missing is then the answer.
-      '/why': (req) => {
-        const query = req.query.get('pod') ?? '';
-        if (query === '') return text('400: say which pod: /why?pod=NAME, NAMESPACE/NAME, UID or manifest file\n', 400);
-        return json(
-          explainPod({
-            query,
-            nowMs: ports.clock.wallMs(),
-            monoMs: ports.clock.monoMs(),
-            pods: registry.read(view.pods)?.value,
-            statuses: registry.read(view.statuses)?.value,
-            events: registry.read(view.events)?.value,
-            sourceErrors: registry.read(view.sourceErrors)?.value,
-            cri: registry.read(view.cri)?.value,
-            state: o.inspect.state(),
-          }),
-        );
-      },
       '/logs': (req) => withPods((pods) => logFile(ctx, { pods, podLogsDir: o.podLogsDir, req })),
     },
   });
 }
 
+/** The pages of our own that need nothing but views and the tree; the HTTPS server has them too, behind authorization. */
+export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record<'/statez' | '/recorder' | '/events' | '/why', Route> {
+  const { registry, ports } = ctx;
+  return {
+    '/statez': (req) => (req.query.has('text') ? text(`${renderTree(inspect.state()).join('\n')}\n`) : json(inspect.state())),
+    '/recorder': (req) => {
+      const limit = Number(req.query.get('limit') ?? Number.NaN);
+      const path = req.query.get('path');
+      const lines = inspect.recorder({
+        ...(path === null || path === '' ? {} : { path }),
+        ...(Number.isInteger(limit) && limit > 0 ? { limit } : {}),
+      });
+      return text(lines.map((l) => `${l}\n`).join(''));
+    },
+    // `?full`: each line with the whole pod and its live status, for programs; those being wound down are in it too.
+    '/events': (req) => events(ctx, req),
+    // Works without the pod list too: that it is missing is then the answer.
+    '/why': (req) => {
+      const query = req.query.get('pod') ?? '';
+      if (query === '') return text('400: say which pod: /why?pod=NAME, NAMESPACE/NAME, UID or manifest file\n', 400);
+      return json(
+        explainPod({
+          query,
+          nowMs: ports.clock.wallMs(),
+          monoMs: ports.clock.monoMs(),
+          pods: registry.read(view.pods)?.value,
+          statuses: registry.read(view.statuses)?.value,
+          events: registry.read(view.events)?.value,
+          sourceErrors: registry.read(view.sourceErrors)?.value,
+          cri: registry.read(view.cri)?.value,
+          state: inspect.state(),
+        }),
+      );
+    },
+  };
+}
+
 /** One line per actor, reasons given. 500 only when a part that must be there is down; a crashed pod worker is a line. */
-function adminHealth(inspect: Inspect, req: HttpRequest): HttpReply {
-  const all = treeHealth(inspect.state());
+function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, req: HttpRequest): HttpReply {
+  const all = treeHealth(o.inspect.state());
   const down = all.some((h) => h.down);
   const shown = req.query.has('verbose') ? all : all.filter((h) => !h.ok);
   const lines = shown.map((h) => (h.ok ? `[+]${h.path} ok` : `[-]${h.path} failed: ${h.reason}`));
+  if (o.faults) lines.push(`[i]fault injection is allowed, faults at work: ${o.faults.size}`);
   if (!down && lines.length === 0) return text('ok');
   lines.push(down ? 'healthz check failed' : 'healthz check passed');
   return text(`${lines.join('\n')}\n`, down ? 500 : 200);

@@ -10,6 +10,8 @@ export interface RequestMetricsOptions {
   serverType: 'readonly' | 'readwrite';
   /** First path segments that get a label of their own; anything else is `other`, so a scanner cannot make series. */
   known: readonly string[];
+  /** Requests that last as long as their client likes; none by default. */
+  longRunning?: (req: HttpRequest) => boolean;
 }
 
 export function withRequestMetrics(
@@ -42,8 +44,7 @@ export function withRequestMetrics(
       method: METHODS.has(req.method) ? req.method : 'other',
       path: pathLabel(req.path, known),
       server_type: o.serverType,
-      // The long ones (exec, attach, port-forward, followed logs, watches) are not served here yet.
-      long_running: 'false',
+      long_running: String(o.longRunning?.(req) === true),
     };
     const startMs = ports.clock.monoMs();
     total.inc(labels);

@@ -40,7 +40,7 @@ export function serverSpec(o: ServerOptions): ActorSpec<ServerEvent> {
   };
 }
 
-function listeningOrBlocked(snapshot: unknown): boolean {
+export function listeningOrBlocked(snapshot: unknown): boolean {
   if (typeof snapshot !== 'object' || snapshot === null || !('value' in snapshot)) return false;
   return snapshot.value === 'listening' || snapshot.value === 'blocked';
 }
@@ -119,14 +119,17 @@ export type Route = (req: HttpRequest) => HttpReply | Promise<HttpReply>;
 export interface Routes {
   get: Readonly<Record<string, Route>>;
   any?: Readonly<Record<string, Route>>;
+  /** As `any`, for the path and everything one level below it. */
+  below?: Readonly<Record<string, Route>>;
 }
 /** A trailing slash does not matter. Unknown path: 404; known path with another method: 405. */
 export function router(routes: Routes): (req: HttpRequest) => Promise<HttpReply> {
   const get = new Map(Object.entries(routes.get));
   const any = new Map(Object.entries(routes.any ?? {}));
+  const below = new Map(Object.entries(routes.below ?? {}));
   return async (req) => {
     const path = req.path.length > 1 && req.path.endsWith('/') ? req.path.slice(0, -1) : req.path;
-    const free = any.get(path);
+    const free = any.get(path) ?? below.get(path) ?? below.get(path.slice(0, path.lastIndexOf('/')));
     if (free !== undefined) return free(req);
     const route = get.get(path);
     if (route === undefined) return NOT_FOUND;

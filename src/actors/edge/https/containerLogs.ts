@@ -1,0 +1,81 @@
+/** GET /containerLogs/NAMESPACE/POD/CONTAINER (boot-and-node 8.6). */
+import type { ContainerStatus } from '../../../machines/k8s.ts';
+import { parseLogOptions } from '../../../machines/kubeletApi/logOptions.ts';
+import { containerStatus, logFileOf } from '../../../machines/podLogs.ts';
+import { type PodRecord, view } from '../../../machines/protocol.ts';
+import type { ServerEvent } from '../../../machines/server.ts';
+import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+import { METHOD_NOT_ALLOWED, text } from '../server.ts';
+import { openLog } from './logReader.ts';
+import { type Found, hasContainer } from './pods.ts';
+
+export interface ContainerLogsOptions {
+  ctx: ActorCtx<ServerEvent>;
+  podLogsDir: string;
+  find(name: { namespace: string; pod: string; uid: string }): Found<PodRecord>;
+}
+
+const bad = (message: string, status = 400): HttpReply => text(`{"message": ${JSON.stringify(message)}}\n`, status);
+
+export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, parts: readonly string[]): Promise<HttpReply> {
+  const { ctx } = o;
+  if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
+  const [namespace = '', pod = '', container = ''] = parts;
+  if (namespace === '') return bad('Missing podNamespace.');
+  if (pod === '') return bad('Missing podID.');
+  if (container === '') return bad('Missing container name.');
+  if (parts.length > 3) return text('404: Page Not Found', 404);
+  const parsed = parseLogOptions(req.query, ctx.ports.clock.wallMs());
+  if (!parsed.ok) return text(parsed.body, parsed.status);
+  const found = o.find({ namespace, pod, uid: '' });
+  if (!found.ok) return found.reply;
+  const record = found.value;
+  const named = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
+  if (!hasContainer(record, container)) return text(`${named} is not in its definition\n`, 404);
+
+  const status = () => ctx.registry.read(view.statuses)?.value.get(record.pod.metadata.uid)?.status ?? record.pod.status;
+  const instance = chooseInstance(containerStatus(status(), container), parsed.options.previous);
+  if (!instance.ok) return text(`${named} ${instance.why}\n`, 400);
+  const file = logFileOf({ record, status: status(), container, previous: instance.earlier, podLogsDir: o.podLogsDir });
+  if (!file.ok) return text(`${file.reason}\n`, file.status === 404 ? 404 : 400);
+  const running = () => {
+    const now = containerStatus(status(), container);
+    return !instance.earlier && now?.restartCount === file.restartCount && now.state.running !== undefined;
+  };
+  try {
+    const body = await openLog(
+      ctx.ports,
+      { path: file.path, within: [o.podLogsDir], running },
+      {
+        options: parsed.options,
+        signal: req.signal,
+        onUnreadable: (lines) => ctx.log.warn({ file: file.path, lines }, 'lines of a container log were of no known format and left out'),
+      },
+    );
+    return { status: 200, headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }, body };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const why = code === 'ENOENT' ? 'it does not exist (any more)' : error instanceof Error ? error.message : String(error);
+    return text(`failed to open the log of ${named}: ${why}\n`, 400);
+  }
+}
+
+type Instance = { ok: true; earlier: boolean } | { ok: false; why: string };
+
+/** Which run of the container is meant: the present one, or, with `previous` or while it waits to start again, the one before. */
+function chooseInstance(status: ContainerStatus | undefined, previous: boolean): Instance {
+  if (status === undefined) return { ok: false, why: 'is not available: it has no status yet' };
+  const { waiting } = status.state;
+  if (previous) {
+    if (status.lastState.terminated === undefined && status.restartCount === 0)
+      return { ok: false, why: 'has no previous terminated instance' };
+    // While it waits for its next start, restartCount is still that of the run that ended last.
+    return { ok: true, earlier: waiting === undefined };
+  }
+  if (waiting === undefined || status.lastState.terminated !== undefined) return { ok: true, earlier: false };
+  const { reason = 'unknown reason' } = waiting;
+  if (reason === 'ErrImagePull') return { ok: false, why: "is waiting to start: image can't be pulled" };
+  if (reason === 'ImagePullBackOff') return { ok: false, why: 'is waiting to start: trying and failing to pull image' };
+  return { ok: false, why: `is waiting to start: ${reason}` };
+}

@@ -1,0 +1,197 @@
+/**
+ * State held: a listening TLS port, answers of the API server about tokens and rights, last samples of statistics.
+ * Lost on restart: requests and streams in progress, and all of the above.
+ * Rebuilt from: the certificate files and the client CA; the API server is asked again.
+ */
+import { fromPromise } from 'xstate';
+import { accessAttributes, forbiddenText, isBelow } from '../../../machines/kubeletApi/attributes.ts';
+import { httpsServerMachine } from '../../../machines/kubeletApi/server.ts';
+import { cipherList, type TlsVersion } from '../../../machines/kubeletApi/tls.ts';
+import type { ServerEvent } from '../../../machines/server.ts';
+import type { HttpReply, HttpRequest, Net, TlsMaterial } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { withRequestMetrics } from '../requestMetrics.ts';
+import { listeningOrBlocked, NOT_FOUND, text } from '../server.ts';
+import { type AuthenticationOptions, createAuthenticator } from './authenticate.ts';
+import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
+import { apiReviewer } from './reviews.ts';
+import { type PagesOptions, pages } from './routes.ts';
+
+export interface HttpsOptions extends PagesOptions {
+  host: string;
+  port: number;
+  /** PEM files; both may be the same one. */
+  certFile: string;
+  keyFile: string;
+  /** '' = client certificates are not asked for. */
+  clientCaFile: string;
+  minVersion: TlsVersion;
+  /** Names as Go gives them; empty = the default list. */
+  cipherSuites: readonly string[];
+  authentication: Omit<AuthenticationOptions, 'x509'>;
+  authorization: Omit<AuthorizationOptions, 'nodeName'>;
+  /** Gate KubeletFineGrainedAuthz. */
+  fineGrained: boolean;
+  /** Named in errors about the address. Default `--port`. */
+  flag?: string;
+}
+
+const PEM_BYTES_MAX = 1024 * 1024;
+/** No request here has a body worth the name, and one is read before it is known who sends it. */
+const BODY_BYTES_MAX = 64 * 1024;
+
+/** The kubelet's API (10250): TLS, authentication and authorization before anything is answered. */
+export function httpsServerSpec(o: HttpsOptions): ActorSpec<ServerEvent> {
+  return {
+    type: 'actor',
+    id: 'https',
+    restart: 'permanent',
+    shutdownMs: 2000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16 },
+    stopEvent: { type: 'server.close' },
+    ready: { when: listeningOrBlocked, timeoutMs: 10_000 },
+    start: (ctx) => ({ logic: httpsLogic(ctx, o) }),
+  };
+}
+
+function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
+  let open: Awaited<ReturnType<Net['serveHttp']>> | null = null;
+  let used: TlsMaterial | null = null;
+  let apply: ((material: TlsMaterial) => void) | null = null;
+  let lastError = '';
+  let lastRefreshError = '';
+  const handler = apiHandler(ctx, o);
+  const close = async () => {
+    const server = open;
+    open = null;
+    await server?.close();
+  };
+  ctx.signal.addEventListener('abort', () => void close(), { once: true });
+  return httpsServerMachine.provide({
+    actors: {
+      listen: fromPromise(async () => {
+        const material = await readMaterial(ctx, o);
+        const at = {
+          host: o.host,
+          port: o.port,
+          bodyBytesMax: BODY_BYTES_MAX,
+          tls: {
+            material,
+            minVersion: o.minVersion,
+            ciphers: cipherList(o.cipherSuites),
+            renew: (fn: (material: TlsMaterial) => void) => {
+              apply = fn;
+            },
+          },
+        };
+        const server = await ctx.ports.net.serveHttp(at, handler).catch((error: unknown) => {
+          throw new Error(`${o.flag ?? '--port'}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+        });
+        if (ctx.signal.aborted) {
+          await server.close();
+          throw new Error('stopped while opening');
+        }
+        used = material;
+        open = server;
+        return server.address;
+      }),
+      refresh: fromPromise(async () => {
+        const material = await readMaterial(ctx, o);
+        if (used !== null && sameMaterial(used, material)) return;
+        apply?.(material);
+        used = material;
+        lastRefreshError = '';
+        ctx.log.info({ certificate: o.certFile, clientCA: o.clientCaFile }, 'https server: certificates changed; new connections use them');
+      }),
+      close: fromPromise(close),
+    },
+    actions: {
+      opened: ({ context }) => {
+        lastError = '';
+        ctx.log.info({ address: context.address }, `https server listens on ${context.address}`);
+      },
+      report: ({ context }) => {
+        if (context.error !== lastError)
+          ctx.log.error({ flag: o.flag ?? '--port' }, `https server: ${context.error}; it is tried again until it works`);
+        lastError = context.error;
+      },
+      reportRefresh: ({ event }) => {
+        const error = 'error' in event && event.error instanceof Error ? event.error.message : String(event);
+        if (error !== lastRefreshError) ctx.log.error({}, `https server keeps the certificates it has: ${error}`);
+        lastRefreshError = error;
+      },
+    },
+  });
+}
+
+async function readMaterial(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): Promise<TlsMaterial> {
+  const read = async (path: string, what: string): Promise<Uint8Array> => {
+    try {
+      return await ctx.ports.fs.readFile(path, { bytesMax: PEM_BYTES_MAX });
+    } catch (error) {
+      throw new Error(`${what} ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    }
+  };
+  return {
+    cert: await read(o.certFile, 'the serving certificate'),
+    key: await read(o.keyFile, 'the private key'),
+    clientCa: o.clientCaFile === '' ? null : await read(o.clientCaFile, 'the client CA'),
+  };
+}
+
+function sameMaterial(a: TlsMaterial, b: TlsMaterial): boolean {
+  return sameBytes(a.cert, b.cert) && sameBytes(a.key, b.key) && sameBytes(a.clientCa, b.clientCa);
+}
+function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
+  if (a === null || b === null) return a === b;
+  return a.length === b.length && a.every((byte, i) => byte === b[i]);
+}
+
+/** Authenticates, authorizes, then answers; in this order, and nothing before it but that a path is not known at all. */
+export function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: HttpRequest) => Promise<HttpReply> {
+  const { ports } = ctx;
+  const reviewer = ports.kube === undefined ? null : apiReviewer(ports.kube);
+  const authenticator = createAuthenticator({ ...o.authentication, x509: o.clientCaFile !== '' }, ports, reviewer, ctx.signal);
+  const authorize = createAuthorizer({ ...o.authorization, nodeName: o.nodeName }, ports.clock, reviewer);
+  const table = pages(ctx, o);
+  const handle = async (req: HttpRequest, at: { path: string; name: string; parts: readonly string[] }): Promise<HttpReply> => {
+    const page = table.get(at.name);
+    if (page === undefined) return NOT_FOUND;
+    const open = authenticator.impossible && isBelow(at.path, '/healthz');
+    const refusal = open ? undefined : await admit(req, at.path);
+    return refusal ?? page(req, at.parts);
+  };
+  const admit = async (req: HttpRequest, path: string): Promise<HttpReply | undefined> => {
+    const who = await authenticator.authenticate(req);
+    if (!who.ok) {
+      ctx.log.debug({ method: req.method, page: path.split('/')[1], why: who.why }, 'a request to the API was not authenticated');
+      return text('Unauthorized', 401);
+    }
+    const asked = accessAttributes(req.method, path, { fineGrained: o.fineGrained });
+    const verdict = await authorize(who.user, asked, req.signal);
+    if (verdict.kind === 'allowed') return undefined;
+    const refused = forbiddenText(who.user, asked);
+    if (verdict.kind === 'denied') return text(refused, 403);
+    ctx.log.warn({ user: who.user.name, why: verdict.why }, 'the rights of a client of the API could not be looked up; it is refused');
+    return text(refused.replace(/^Forbidden/, 'Authorization error'), 500);
+  };
+  return withRequestMetrics(
+    ports,
+    { serverType: 'readwrite', known: [...table.keys(), 'metrics/resource', 'metrics/probes'], longRunning },
+    async (req) => {
+      const segments = req.path.split('/').filter((s) => s !== '');
+      // Nothing here has such a name, so it can only be an attempt to leave the page's own folder.
+      if (segments.some((s) => s === '.' || s === '..' || /[\\\0]/.test(s))) return text('400: Bad Request\n', 400);
+      const [name = '', ...parts] = segments;
+      return handle(req, { path: `/${segments.join('/')}`, name, parts });
+    },
+  );
+}
+
+/** As the reference labels them: port-forwards are not among them. */
+function longRunning(req: HttpRequest): boolean {
+  const [, first] = req.path.split('/');
+  return first === 'exec' || first === 'attach' || (first === 'containerLogs' && req.query.get('follow') === 'true');
+}

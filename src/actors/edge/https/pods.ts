@@ -1,0 +1,78 @@
+/** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
+import { pickContainer } from '../../../machines/podLogs.ts';
+import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
+import type { ServerEvent } from '../../../machines/server.ts';
+import { CriError, type HttpReply } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorState } from '../../kernel/types.ts';
+import type { CriClient } from '../../runtime/client.ts';
+import { text } from '../server.ts';
+import { readView } from '../views.ts';
+
+/** gRPC status codes that have an HTTP status of their own here. */
+const NOT_FOUND = 5;
+const RESOURCE_EXHAUSTED = 8;
+/** What a client is told to wait when the runtime has too many streams open. */
+const RETRY_AFTER_SECONDS = 60;
+
+export type Found<T> = { ok: true; value: T } | { ok: false; reply: HttpReply };
+
+/**
+ * The pod of that name. Of several (one ends while its successor waits) the one that is wanted; strangers that only the
+ * runtime knows are not found. `uid` '' means any.
+ */
+export function findPodByName(
+  from: { ctx: ActorCtx<ServerEvent>; state(): ActorState },
+  name: { namespace: string; pod: string; uid: string },
+): Found<PodRecord> {
+  const pods = readView({ registry: from.ctx.registry, state: from.state }, view.pods, addr.podManager.path);
+  if (!pods.ok) return pods;
+  let found: PodRecord | undefined;
+  for (const record of pods.value.records.values()) {
+    const { metadata } = record.pod;
+    if (record.source === 'runtime' || metadata.name !== name.pod || metadata.namespace !== name.namespace) continue;
+    if (name.uid !== '' && metadata.uid !== name.uid) continue;
+    if (found === undefined || (found.removed && !record.removed)) found = record;
+  }
+  if (found === undefined) return { ok: false, reply: text(`pod does not exist: ${name.namespace}/${name.pod}\n`, 404) };
+  return { ok: true, value: found };
+}
+
+/** The newest running instance, asked of the runtime: a status may be a moment old. Undefined when none runs. */
+export async function runningContainer(
+  cri: CriClient,
+  o: { record: PodRecord; container: string; signal: AbortSignal },
+): Promise<CriContainer | undefined> {
+  const labelSelector = { [CRI_LABELS.podUid]: o.record.pod.metadata.uid, [CRI_LABELS.containerName]: o.container };
+  const filter = { state: { state: 'CONTAINER_RUNNING' as const }, labelSelector };
+  const { containers } = await cri.read('ListContainers', { filter }, { signal: o.signal });
+  return newest(containers.filter((c) => c.state === 'CONTAINER_RUNNING'));
+}
+
+export async function readySandbox(cri: CriClient, o: { record: PodRecord; signal: AbortSignal }): Promise<PodSandbox | undefined> {
+  const filter = { state: { state: 'SANDBOX_READY' as const }, labelSelector: { [CRI_LABELS.podUid]: o.record.pod.metadata.uid } };
+  const { items } = await cri.read('ListPodSandbox', { filter }, { signal: o.signal });
+  return newest(items.filter((s) => s.state === 'SANDBOX_READY'));
+}
+
+function newest<T extends { createdAt: string }>(items: readonly T[]): T | undefined {
+  return items.reduce<T | undefined>(
+    (best, c) => (best === undefined || BigInt(c.createdAt) > BigInt(best.createdAt) ? c : best),
+    undefined,
+  );
+}
+
+/** Whether the definition has that container, of any kind. */
+export function hasContainer(record: PodRecord, container: string): boolean {
+  return container !== '' && pickContainer(record, container).ok;
+}
+
+/** What a failure of the runtime is to the client. */
+export function runtimeFailure(error: unknown): HttpReply {
+  const message = error instanceof CriError ? error.details : error instanceof Error ? error.message : String(error);
+  const code = error instanceof CriError ? error.code : 0;
+  if (code === NOT_FOUND) return text(`${message}\n`, 404);
+  if (code !== RESOURCE_EXHAUSTED) return text(`${message}\n`, 500);
+  const reply = text(`${message}\n`, 429);
+  return { ...reply, headers: { ...reply.headers, 'retry-after': String(RETRY_AFTER_SECONDS) } };
+}

@@ -1,0 +1,63 @@
+/** Questions to the API server about who somebody is and what they may do: TokenReview and SubjectAccessReview. */
+import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
+import type { AccessReviewSpec, UserInfo } from '../../../machines/kubeletApi/attributes.ts';
+import type { KubeApi } from '../../kernel/ports.ts';
+
+/** A client of ours waits for this. */
+const REVIEW_TIMEOUT_MS = 10_000;
+
+export type TokenVerdict = { kind: 'user'; user: UserInfo } | { kind: 'refused'; why: string } | { kind: 'failed'; why: string };
+export type AccessVerdict = { kind: 'allowed' } | { kind: 'denied' } | { kind: 'failed'; why: string };
+
+/** `failed` means that there was no answer: nothing is known, nothing may be granted, nothing is kept. */
+export interface Reviewer {
+  token(token: string, signal: AbortSignal): Promise<TokenVerdict>;
+  access(spec: AccessReviewSpec, signal: AbortSignal): Promise<AccessVerdict>;
+}
+
+export function apiReviewer(kube: Pick<KubeApi, 'request'>): Reviewer {
+  const create = async (path: string, body: unknown, signal: AbortSignal): Promise<KubeResult> =>
+    kube.request({ verb: 'POST', path, body }, { timeoutMs: REVIEW_TIMEOUT_MS, signal });
+  return {
+    async token(token, signal) {
+      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
+      const answer = await create('/apis/authentication.k8s.io/v1/tokenreviews', body, signal);
+      if (!answer.ok) return { kind: 'failed', why: failure('TokenReview', answer.failure) };
+      return tokenVerdict(answer.body);
+    },
+    async access(spec, signal) {
+      const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+      const answer = await create('/apis/authorization.k8s.io/v1/subjectaccessreviews', body, signal);
+      if (!answer.ok) return { kind: 'failed', why: failure('SubjectAccessReview', answer.failure) };
+      return accessVerdict(answer.body);
+    },
+  };
+}
+
+function failure(what: string, f: KubeFailure): string {
+  return `${what}: ${f.code === 0 ? f.reason : `${f.code} ${f.reason}`}: ${f.message}`;
+}
+
+function statusOf(body: unknown): Record<string, unknown> {
+  return isKubeRecord(body) && isKubeRecord(body.status) ? body.status : {};
+}
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : []);
+
+export function tokenVerdict(body: unknown): TokenVerdict {
+  const status = statusOf(body);
+  const user = isKubeRecord(status.user) ? status.user : {};
+  if (status.authenticated !== true) return { kind: 'refused', why: text(status.error) || 'the API server does not know this token' };
+  const name = text(user.username);
+  if (name === '') return { kind: 'refused', why: 'the API server accepts the token and names no user' };
+  const extra: Record<string, readonly string[]> = {};
+  if (isKubeRecord(user.extra)) for (const [key, values] of Object.entries(user.extra)) extra[key] = texts(values);
+  return { kind: 'user', user: { name, uid: text(user.uid), groups: texts(user.groups), extra } };
+}
+
+export function accessVerdict(body: unknown): AccessVerdict {
+  const status = statusOf(body);
+  if (typeof status.allowed !== 'boolean') return { kind: 'failed', why: 'SubjectAccessReview: the answer has no status' };
+  if (status.allowed && status.denied === true) return { kind: 'failed', why: 'SubjectAccessReview: both allowed and denied' };
+  return { kind: status.allowed ? 'allowed' : 'denied' };
+}

@@ -1,0 +1,172 @@
+/** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
+
+import { CRI_LABELS } from '../../../machines/cri.ts';
+import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
+import type { Summary } from '../../../machines/kubeletApi/stats.ts';
+import { addr, view } from '../../../machines/protocol.ts';
+import type { ServerEvent } from '../../../machines/server.ts';
+import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+import { criClient } from '../../runtime/client.ts';
+import { adminPages } from '../admin.ts';
+import { healthRoutes, kubeletChecks } from '../healthChecks.ts';
+import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
+import { podList } from '../podList.ts';
+import { type Inspect, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';
+import { readView, staleHeaders } from '../views.ts';
+import { containerLogs } from './containerLogs.ts';
+import { hostLogs } from './hostLogs.ts';
+import { findPodByName, runtimeFailure } from './pods.ts';
+import { createStats } from './stats.ts';
+import { streamRoutes } from './streams.ts';
+
+export interface PagesOptions {
+  inspect: Inspect;
+  nodeName: string;
+  build: BuildInfo;
+  rootDir: string;
+  podLogsDir: string;
+  /** `/var/log`. */
+  hostLogsDir: string;
+  syncFrequencyMs: number;
+  runtimeRequestTimeoutMs: number;
+  /** enableDebuggingHandlers. */
+  debugging: boolean;
+  /** enableSystemLogHandler. */
+  systemLogs: boolean;
+}
+
+/** `parts`: what follows the first segment. */
+export type Page = (req: HttpRequest, parts: readonly string[]) => HttpReply | Promise<HttpReply>;
+export type Pages = ReadonlyMap<string, Page>;
+
+const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
+const DISABLED = text('Debug endpoints are disabled.\n', 405);
+const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
+/** Families of /metrics that belong to /metrics/probes. */
+const PROBE_FAMILY = /^prober_/;
+
+export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
+  const { metrics } = ctx.ports;
+  addNodeMetrics(metrics, { registry: ctx.registry, state: o.inspect.state, nodeName: o.nodeName, build: o.build });
+  const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
+  const find = (name: { namespace: string; pod: string; uid: string }) => findPodByName({ ctx, state: o.inspect.state }, name);
+  const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir });
+  const health = healthRoutes(kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }));
+  const table = new Map<string, Page>([
+    ['healthz', (req, parts) => health[['/healthz', ...parts].join('/')]?.(req) ?? NOT_FOUND],
+    [
+      'pods',
+      alone((req) => {
+        const read = readView({ registry: ctx.registry, state: o.inspect.state }, view.pods, addr.podManager.path);
+        if (!read.ok) return read.reply;
+        if (!isGet(req)) return METHOD_NOT_ALLOWED;
+        return json(podList(read.value, ctx.registry.read(view.statuses)?.value), { headers: staleHeaders(read.stale) });
+      }),
+    ],
+    ['stats', (req, parts) => (parts.join('/') === 'summary' ? summaryPage(req, stats.summary) : NOT_FOUND)],
+    [
+      'metrics',
+      async (req, parts) => {
+        const of = parts.join('/');
+        if (of !== '' && of !== 'resource' && of !== 'probes') return NOT_FOUND;
+        if (!isGet(req)) return METHOD_NOT_ALLOWED;
+        return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
+      },
+    ],
+  ]);
+  async function metricsText(of: '' | 'resource' | 'probes', req: HttpRequest): Promise<string> {
+    if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);
+    if (of === '') return metrics.render();
+    const summary = await stats.summary({ brief: true, signal: req.signal }).catch((error: unknown) => {
+      ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, 'figures for /metrics/resource could not be had');
+      return null;
+    });
+    return resourceMetrics(summary);
+  }
+  const off: Page = () => DISABLED;
+  const streams = streamRoutes({ cri, find });
+  const debugging: readonly (readonly [string, Page])[] = [
+    ['exec', streams.exec],
+    ['attach', streams.attach],
+    ['portForward', streams.portForward],
+    ['run', streams.run],
+    ['containerLogs', (req, parts) => containerLogs({ ctx, podLogsDir: o.podLogsDir, find }, req, parts)],
+    ['runningpods', alone((req) => (isGet(req) ? runningPods(cri, req) : METHOD_NOT_ALLOWED))],
+    [
+      'logs',
+      (req, parts) =>
+        o.systemLogs ? hostLogs({ ports: ctx.ports, dir: o.hostLogsDir, linked: [o.podLogsDir] }, req, parts) : LOGS_DISABLED,
+    ],
+  ];
+  for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
+  if (!o.debugging) return table;
+  table.set(
+    'configz',
+    alone((req) => (isGet(req) ? json({ kubeletconfig: o.inspect.configz() }) : METHOD_NOT_ALLOWED)),
+  );
+  // Pages of our own, for whoever may use everything (nodes/proxy).
+  for (const [path, route] of Object.entries(adminPages(ctx, o.inspect))) table.set(path.slice(1), alone(getOnly(route)));
+  return table;
+}
+
+const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
+const getOnly =
+  (route: Route): Route =>
+  (req) =>
+    isGet(req) ? route(req) : METHOD_NOT_ALLOWED;
+/** A page with nothing below it. */
+function alone(route: Route): Page {
+  return (req, parts) => (parts.length === 0 ? route(req) : NOT_FOUND);
+}
+
+async function summaryPage(
+  req: HttpRequest,
+  summary: (o: { brief: boolean; signal: AbortSignal }) => Promise<Summary>,
+): Promise<HttpReply> {
+  if (!isGet(req) && req.method !== 'POST') return METHOD_NOT_ALLOWED;
+  const values = req.query.getAll('only_cpu_and_memory');
+  try {
+    return json(await summary({ brief: values.length === 1 && values[0] === 'true', signal: req.signal }));
+  } catch (error) {
+    const failure = runtimeFailure(error);
+    return failure.status === 404 ? failure : text(`Internal Error: ${error instanceof Error ? error.message : String(error)}\n`, 500);
+  }
+}
+
+/** From the runtime itself: running containers by pod, with what it knows of them. */
+async function runningPods(cri: ReturnType<typeof criClient>, req: HttpRequest): Promise<HttpReply> {
+  try {
+    const filter = { state: { state: 'CONTAINER_RUNNING' as const } };
+    const { containers } = await cri.read('ListContainers', { filter }, { signal: req.signal });
+    const pods = new Map<
+      string,
+      { metadata: object; spec: { containers: { name: string; image: string; resources: object }[] }; status: object }
+    >();
+    for (const c of containers) {
+      const uid = c.labels[CRI_LABELS.podUid];
+      if (uid === undefined || c.state !== 'CONTAINER_RUNNING') continue;
+      const metadata = { name: c.labels[CRI_LABELS.podName], namespace: c.labels[CRI_LABELS.podNamespace], uid, creationTimestamp: null };
+      const pod = pods.get(uid) ?? { metadata, spec: { containers: [] }, status: {} };
+      pod.spec.containers.push({ name: c.labels[CRI_LABELS.containerName] ?? '', image: c.image?.image ?? c.imageRef, resources: {} });
+      pods.set(uid, pod);
+    }
+    return json({ kind: 'PodList', apiVersion: 'v1', metadata: {}, items: pods.size === 0 ? null : [...pods.values()] });
+  } catch (error) {
+    return runtimeFailure(error);
+  }
+}
+
+/** Of Prometheus text the families whose name fits. */
+export function families(all: string, wanted: RegExp): string {
+  let shown = false;
+  return all
+    .split('\n')
+    .filter((line) => {
+      const name = /^# (?:HELP|TYPE) (\S+)/.exec(line)?.[1];
+      if (name !== undefined) shown = wanted.test(name);
+      return shown && line !== '';
+    })
+    .map((line) => `${line}\n`)
+    .join('');
+}

@@ -1,0 +1,170 @@
+/** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
+import { CRI_LABELS, type CriContainerStats } from '../../../machines/cri.ts';
+import { bootTimeMs, nodeCpu, nodeMemory, nodeNetwork, taskCount, usedCpuNs } from '../../../machines/kubeletApi/procStats.ts';
+import {
+  type CpuSample,
+  cpuRate,
+  type FsRoom,
+  figure,
+  fsStats,
+  isoOfNanos,
+  known,
+  type NodeStats,
+  podStats,
+  type Summary,
+} from '../../../machines/kubeletApi/stats.ts';
+import type { Ports } from '../../kernel/ports.ts';
+import type { CriClient } from '../../runtime/client.ts';
+
+export interface StatsOptions {
+  ports: Ports;
+  cri: CriClient;
+  nodeName: string;
+  rootDir: string;
+  podLogsDir: string;
+}
+export interface StatsSource {
+  /** Rejects where a part that must be there cannot be had. `brief`: processor and memory only. */
+  summary(o: { brief: boolean; signal: AbortSignal }): Promise<Summary>;
+}
+
+const PROC_BYTES_MAX = 1024 * 1024;
+/** Two samples closer than this say little; the earlier one is kept. */
+const SAMPLE_GAP_NS = 1_000_000_000n;
+const NODE = 'node';
+const LOG_FILES_MAX = 64;
+
+/** Holds the last sample of each container, for rates where the runtime gives none. */
+export function createStats(o: StatsOptions): StatsSource {
+  let samples = new Map<string, { base: CpuSample; rate: number | undefined }>();
+  const rateOf = (next: typeof samples, key: string, now: CpuSample): number | undefined => {
+    const before = samples.get(key);
+    if (before !== undefined && now.atNs - before.base.atNs < SAMPLE_GAP_NS) {
+      next.set(key, before);
+      return before.rate;
+    }
+    const rate = cpuRate(before?.base, now);
+    next.set(key, { base: now, rate });
+    return rate;
+  };
+  return {
+    async summary({ brief, signal }) {
+      const read = { signal };
+      const [stats, containers, sandboxes, proc] = await Promise.all([
+        o.cri.read('ListContainerStats', {}, read),
+        o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, read),
+        o.cri.read('ListPodSandbox', {}, read),
+        readProc(o.ports.fs),
+      ]);
+      const nowNs = BigInt(Math.round(o.ports.clock.wallMs())) * 1_000_000n;
+      const next: typeof samples = new Map();
+      const rates = new Map<string, number>();
+      for (const s of stats.stats) {
+        const sample = sampleOf(s);
+        const rate = sample === undefined ? undefined : rateOf(next, sample.id, sample);
+        if (sample !== undefined && rate !== undefined) rates.set(sample.id, rate);
+      }
+      const used = usedCpuNs(proc.stat);
+      const nodeRate = used === undefined ? undefined : rateOf(next, NODE, { atNs: nowNs, usedNs: used });
+      // Only what still exists is kept.
+      samples = next;
+      const rooms = brief ? { nodeFs: undefined, imageFs: undefined, image: undefined } : await fileSystems(o, signal);
+      const running = containers.containers.filter((c) => c.state === 'CONTAINER_RUNNING');
+      const time = isoOfNanos(nowNs);
+      const boot = bootTimeMs(proc.stat);
+      const node: NodeStats = known<NodeStats>({
+        nodeName: o.nodeName,
+        startTime: boot === undefined ? null : isoOfNanos(BigInt(boot) * 1_000_000n),
+        cpu: nodeCpu(proc.stat, time, nodeRate),
+        memory: nodeMemory(proc, time),
+        network: brief ? undefined : nodeNetwork(proc.netDev, time),
+        fs: brief ? undefined : fsStats(time, rooms.nodeFs, usedOf(rooms.nodeFs)),
+        runtime: rooms.image === undefined ? undefined : { imageFs: fsStats(rooms.image.time, rooms.imageFs, rooms.image) },
+        rlimit: brief ? undefined : known({ time, maxpid: Number(proc.pidMax) || undefined, curproc: taskCount(proc.loadavg) }),
+      });
+      const logs = brief ? new Map<string, { bytes: number; files: number }>() : await logSizes(o, running);
+      return {
+        node,
+        pods: podStats({
+          sandboxes: newestReady(sandboxes.items),
+          startedAtNs: new Map(running.map((c) => [c.id, BigInt(c.createdAt)])),
+          stats: stats.stats,
+          rates,
+          logs: (uid, container) => logs.get(`${uid}/${container}`),
+          nodeFs: rooms.nodeFs,
+          imageFs: rooms.imageFs,
+          brief,
+        }),
+      };
+    },
+  };
+}
+
+function sampleOf(s: CriContainerStats): (CpuSample & { id: string }) | undefined {
+  const used = figure(s.cpu?.usageCoreNanoSeconds);
+  if (s.attributes === null || s.cpu === null || used === undefined) return undefined;
+  return { id: s.attributes.id, atNs: BigInt(s.cpu.timestamp), usedNs: BigInt(Math.round(used)) };
+}
+
+/** Of each pod the newest sandbox, if it is ready. */
+function newestReady(items: readonly { state: string; createdAt: string; labels: Record<string, string> }[]) {
+  const newest = new Map<string, (typeof items)[number]>();
+  for (const s of items) {
+    const uid = s.labels[CRI_LABELS.podUid] ?? '';
+    const other = newest.get(uid);
+    if (other === undefined || BigInt(s.createdAt) > BigInt(other.createdAt)) newest.set(uid, s);
+  }
+  return [...newest]
+    .filter(([, s]) => s.state === 'SANDBOX_READY')
+    .map(([uid, s]) => ({
+      ref: { uid, name: s.labels[CRI_LABELS.podName] ?? '', namespace: s.labels[CRI_LABELS.podNamespace] ?? '' },
+      createdAtNs: BigInt(s.createdAt),
+    }));
+}
+
+async function readProc(fs: Ports['fs']) {
+  const read = async (path: string): Promise<string> => new TextDecoder().decode(await fs.readFile(path, { bytesMax: PROC_BYTES_MAX }));
+  const [stat, meminfo, vmstat, netDev, loadavg, pidMax] = await Promise.all(
+    ['/proc/stat', '/proc/meminfo', '/proc/vmstat', '/proc/net/dev', '/proc/loadavg', '/proc/sys/kernel/pid_max'].map(read),
+  );
+  return {
+    stat: stat ?? '',
+    meminfo: meminfo ?? '',
+    vmstat: vmstat ?? '',
+    netDev: netDev ?? '',
+    loadavg: loadavg ?? '',
+    pidMax: pidMax ?? '',
+  };
+}
+
+async function fileSystems(o: StatsOptions, signal: AbortSignal) {
+  const nodeFs = await o.ports.fs.statfs(o.rootDir);
+  const info = (await o.cri.read('ImageFsInfo', {}, { signal })).imageFilesystems[0];
+  if (info === undefined) throw new Error('the runtime names no file system for images');
+  const { fsId } = info;
+  // The runtime may name a place that this process cannot see; then its room is not known.
+  const imageFs = fsId === null || fsId.mountpoint === '' ? undefined : await o.ports.fs.statfs(fsId.mountpoint).catch(() => undefined);
+  const image = { time: isoOfNanos(BigInt(info.timestamp)), bytes: figure(info.usedBytes), inodes: figure(info.inodesUsed) };
+  return { nodeFs, imageFs, image };
+}
+
+function usedOf(room: FsRoom | undefined): { bytes?: number; inodes?: number } {
+  if (room === undefined) return {};
+  return { bytes: room.bytesTotal - room.bytesAvailable, inodes: room.inodesTotal - room.inodesFree };
+}
+
+async function logSizes(o: StatsOptions, running: readonly { labels: Record<string, string> }[]) {
+  const sizes = new Map<string, { bytes: number; files: number }>();
+  for (const { labels } of running) {
+    const [uid = '', name = '', namespace = '', container = ''] = (['podUid', 'podName', 'podNamespace', 'containerName'] as const).map(
+      (l) => labels[CRI_LABELS[l]] ?? '',
+    );
+    const dir = `${o.podLogsDir}/${namespace}_${name}_${uid}/${container}`;
+    const names = await o.ports.fs.readdir(dir).catch(() => null);
+    if (names === null) continue;
+    const infos = await Promise.all(names.slice(0, LOG_FILES_MAX).map((n) => o.ports.fs.lstat(`${dir}/${n}`).catch(() => null)));
+    const files = infos.filter((i) => i !== null);
+    sizes.set(`${uid}/${container}`, { bytes: files.reduce((sum, i) => sum + i.size, 0), files: files.length });
+  }
+  return sizes;
+}

@@ -1,0 +1,162 @@
+/**
+ * /exec, /attach, /portForward and /run. The runtime is asked for a streaming address, and the upgraded connection is
+ * handed on to it byte for byte: SPDY and WebSocket are between the client and the runtime.
+ */
+import type { Container } from '../../../machines/k8s.ts';
+import type { PodRecord } from '../../../machines/protocol.ts';
+import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
+import type { CriClient } from '../../runtime/client.ts';
+import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../server.ts';
+import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailure } from './pods.ts';
+
+/** The call only makes an address; a runtime that takes longer is not well. */
+const ADDRESS_TIMEOUT_MS = 30_000;
+const PORT_MAX = 65_535;
+const COMMAND_BYTES_MAX = 256 * 1024;
+
+export interface Streams {
+  cri: CriClient;
+  find(name: { namespace: string; pod: string; uid: string }): Found<PodRecord>;
+}
+type Serve = (req: HttpRequest, parts: readonly string[]) => Promise<HttpReply>;
+
+/** `/exec/NAMESPACE/POD[/UID]/CONTAINER`: the parts after the first. */
+interface Target {
+  namespace: string;
+  pod: string;
+  uid: string;
+  container: string;
+}
+function containerTarget(parts: readonly string[]): Target | undefined {
+  if (parts.length !== 3 && parts.length !== 4) return undefined;
+  const [namespace = '', pod = ''] = parts;
+  return { namespace, pod, uid: parts.length === 4 ? (parts[2] ?? '') : '', container: parts.at(-1) ?? '' };
+}
+
+interface StreamFlags {
+  stdin: boolean;
+  stdout: boolean;
+  stderr: boolean;
+  tty: boolean;
+}
+/** Each is on when it says exactly `1`. */
+export function streamFlags(query: URLSearchParams): StreamFlags {
+  const on = (name: string) => query.get(name) === '1';
+  const tty = on('tty');
+  // A terminal has one output: asking for the other one too is not an error.
+  return { stdin: on('input'), stdout: on('output'), stderr: on('error') && !tty, tty };
+}
+
+export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForward' | 'run', Serve> {
+  return {
+    exec: streaming(async (req, parts) => {
+      const target = containerTarget(parts);
+      if (target === undefined) return NOT_FOUND;
+      const flags = streamFlags(req.query);
+      if (!flags.stdin && !flags.stdout && !flags.stderr) return NO_STREAM;
+      const cmd = req.query.getAll('command');
+      if (cmd.join('').length > COMMAND_BYTES_MAX) return text('the command is too long\n', 400);
+      // The UID in the path is not looked at, as in the reference.
+      const found = await locate(s, { ...target, uid: '' }, req.signal);
+      if (!found.ok) return found.reply;
+      const { url } = await s.cri.read(
+        'Exec',
+        { containerId: found.value.id, cmd, ...flags },
+        { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal },
+      );
+      return relay(req, url);
+    }),
+    attach: streaming(async (req, parts) => {
+      const target = containerTarget(parts);
+      if (target === undefined) return NOT_FOUND;
+      const flags = streamFlags(req.query);
+      if (!flags.stdin && !flags.stdout && !flags.stderr) return NO_STREAM;
+      const found = await locate(s, { ...target, uid: '' }, req.signal);
+      if (!found.ok) return found.reply;
+      if (target.uid !== '' && found.value.record.pod.metadata.uid !== target.uid) return text(`the pod's UID is not ${target.uid}\n`, 500);
+      // Whether there is a terminal was decided when the container was made.
+      const tty = specOf(found.value.record, target.container)?.tty === true;
+      const request = { containerId: found.value.id, tty, stdin: flags.stdin, stdout: flags.stdout, stderr: flags.stderr && !tty };
+      const { url } = await s.cri.read('Attach', request, { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal });
+      return relay(req, url);
+    }),
+    portForward: streaming(async (req, parts) => {
+      if (parts.length !== 2 && parts.length !== 3) return NOT_FOUND;
+      const [namespace = '', pod = '', uid = ''] = parts;
+      const ports = forwardedPorts(req);
+      if (ports === undefined) return text('each port must be a number from 1 to 65535\n', 400);
+      const found = s.find({ namespace, pod, uid });
+      if (!found.ok) return found.reply;
+      const sandbox = await readySandbox(s.cri, { record: found.value, signal: req.signal });
+      if (sandbox === undefined) return text(`pod ${namespace}/${pod} has no sandbox that is ready\n`, 500);
+      const request = { podSandboxId: sandbox.id, port: ports };
+      const { url } = await s.cri.read('PortForward', request, { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal });
+      return relay(req, url);
+    }),
+    run: async (req, parts) => {
+      if (req.method !== 'POST') return METHOD_NOT_ALLOWED;
+      const target = containerTarget(parts);
+      if (target === undefined) return NOT_FOUND;
+      const cmd = (req.query.get('cmd') ?? '').split(' ');
+      try {
+        const found = await locate(s, { ...target, uid: '' }, req.signal);
+        if (!found.ok) return found.reply;
+        const ran = await s.cri.read('ExecSync', { containerId: found.value.id, cmd, timeout: 0 }, { signal: req.signal });
+        if (ran.exitCode !== 0) return text(`command terminated with exit code ${ran.exitCode}\n`, 500);
+        const body = new Uint8Array(ran.stdout.length + ran.stderr.length);
+        body.set(ran.stdout);
+        body.set(ran.stderr, ran.stdout.length);
+        return { status: 200, headers: { 'content-type': 'application/json' }, body };
+      } catch (error) {
+        return runtimeFailure(error);
+      }
+    },
+  };
+}
+
+const NO_STREAM: HttpReply = text('you must specify at least 1 of stdin, stdout, stderr\n', 400);
+
+function streaming(serve: Serve): Serve {
+  return async (req, parts) => {
+    if (req.method !== 'GET' && req.method !== 'POST') return METHOD_NOT_ALLOWED;
+    try {
+      return await serve(req, parts);
+    } catch (error) {
+      return runtimeFailure(error);
+    }
+  };
+}
+
+function relay(req: HttpRequest, url: string): HttpReply {
+  const wants = (req.headers.connection ?? '')
+    .toLowerCase()
+    .split(',')
+    .some((t) => t.trim() === 'upgrade');
+  if (!wants || (req.headers.upgrade ?? '') === '') return text('Upgrade request required\n', 500);
+  return { status: 101, body: '', relay: url };
+}
+
+async function locate(s: Streams, target: Target, signal: AbortSignal): Promise<Found<{ id: string; record: PodRecord }>> {
+  const found = s.find(target);
+  if (!found.ok) return found;
+  const { namespace, pod, container } = target;
+  const missing: Found<never> = { ok: false, reply: text(`container not found: no ${container} runs in pod ${namespace}/${pod}\n`, 500) };
+  if (!hasContainer(found.value, container)) return missing;
+  const running = await runningContainer(s.cri, { record: found.value, container, signal });
+  return running === undefined ? missing : { ok: true, value: { id: running.id, record: found.value } };
+}
+
+function specOf(record: PodRecord, name: string): Pick<Container, 'tty'> | undefined {
+  const { spec } = record.pod;
+  return [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])].find((c) => c.name === name);
+}
+
+/** WebSocket clients name their ports beforehand; SPDY clients name them per stream. Undefined where one is no port. */
+function forwardedPorts(req: HttpRequest): number[] | undefined {
+  if ((req.headers.upgrade ?? '').toLowerCase() !== 'websocket') return [];
+  const texts = [...req.query.getAll('port'), ...req.query.getAll('ports')].flatMap((p) => p.split(','));
+  const ports = texts.map((p) => (/^\d{1,5}$/.test(p) ? Number(p) : 0));
+  // With tunnelled SPDY the ports are named per stream there too.
+  if (ports.length === 0) return (req.headers['sec-websocket-protocol'] ?? '').includes('SPDY/3.1') ? [] : undefined;
+  return ports.every((p) => p >= 1 && p <= PORT_MAX) ? ports : undefined;
+}

@@ -1,0 +1,131 @@
+/**
+ * Lines of container log files, as bytes: CRI's (`TIME STREAM TAG CONTENT`) and the older JSON lines of docker. What a
+ * container wrote need not be text, so contents are never decoded. Pure.
+ */
+import type { LogOptions } from './logOptions.ts';
+
+export interface LogEntry {
+  /** As it stands in the file. */
+  time: string;
+  stream: 'stdout' | 'stderr';
+  /** The rest of the logical line follows in a later entry. */
+  partial: boolean;
+  /** With the newline that ends a logical line. */
+  content: Uint8Array;
+}
+
+const NEWLINE = 0x0a;
+const SPACE = 0x20;
+const BRACE = 0x7b;
+const PARTIAL_TAG = 'P';
+/** 9 digits: nanoseconds. */
+const FRACTION_DIGITS = 9;
+const STAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9})\d*)?(Z|[+-]\d\d:\d\d)$/i;
+
+/** Nanoseconds since the epoch of an RFC 3339 time; undefined for anything else. */
+export function nanosOf(time: string): bigint | undefined {
+  const m = STAMP.exec(time);
+  if (m === null) return undefined;
+  const seconds = Date.parse(`${m[1]}${m[3]}`.toUpperCase());
+  if (Number.isNaN(seconds)) return undefined;
+  return BigInt(seconds) * 1_000_000n + BigInt((m[2] ?? '').padEnd(FRACTION_DIGITS, '0') || '0');
+}
+
+/** The same time with exactly nine digits of fraction, in its own zone. */
+export function fixedFraction(time: string): string {
+  const m = STAMP.exec(time);
+  return m === null ? time : `${m[1]}.${(m[2] ?? '').padEnd(FRACTION_DIGITS, '0')}${m[3]}`;
+}
+
+/** A line without its newline. Undefined where it is of neither format. */
+export function parseLogLine(line: Uint8Array): LogEntry | undefined {
+  return line[0] === BRACE ? parseJsonLine(line) : parseCriLine(line);
+}
+
+function parseCriLine(line: Uint8Array): LogEntry | undefined {
+  const words: string[] = [];
+  let at = 0;
+  for (let i = 0; i < 3; i++) {
+    const end = line.indexOf(SPACE, at);
+    // An entry without content may lack the space after its tag.
+    if (end < 0 && i < 2) return undefined;
+    words.push(new TextDecoder().decode(line.subarray(at, end < 0 ? line.length : end)));
+    at = end < 0 ? line.length : end + 1;
+  }
+  const [time = '', stream = '', tags = ''] = words;
+  if ((stream !== 'stdout' && stream !== 'stderr') || !STAMP.test(time)) return undefined;
+  const partial = tags.split(':')[0] === PARTIAL_TAG;
+  const content = line.subarray(at);
+  return { time, stream, partial, content: partial ? content : withNewline(content) };
+}
+
+function parseJsonLine(line: Uint8Array): LogEntry | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder().decode(line));
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== 'object' || value === null || !('log' in value) || !('time' in value)) return undefined;
+  const { log, time } = value;
+  const stream = 'stream' in value ? value.stream : 'stdout';
+  if (typeof log !== 'string' || typeof time !== 'string' || (stream !== 'stdout' && stream !== 'stderr') || !STAMP.test(time))
+    return undefined;
+  return { time, stream, partial: !log.endsWith('\n'), content: new TextEncoder().encode(log) };
+}
+
+function withNewline(content: Uint8Array): Uint8Array {
+  const whole = new Uint8Array(content.length + 1);
+  whole.set(content);
+  whole[content.length] = NEWLINE;
+  return whole;
+}
+
+export interface LogWriter {
+  /** What one line of the file becomes; nothing where it is left out. */
+  line(line: Uint8Array): Uint8Array | undefined;
+  /** The limit of bytes is used up: no more is wanted. */
+  readonly full: boolean;
+  /** Lines that were of no known format. */
+  readonly unreadable: number;
+}
+
+/** Applies since, stream, timestamps and limitBytes to the lines of a file, in its order. */
+export function logWriter(o: LogOptions): LogWriter {
+  let left = o.limitBytes ?? Number.POSITIVE_INFINITY;
+  let unreadable = 0;
+  /** Streams in the middle of a logical line: what follows gets no time stamp. */
+  const inLine = new Set<string>();
+  return {
+    line(bytes) {
+      const entry = parseLogLine(bytes);
+      if (entry === undefined) {
+        if (bytes.length > 0) unreadable++;
+        return undefined;
+      }
+      const continues = inLine.has(entry.stream);
+      if (entry.partial) inLine.add(entry.stream);
+      else inLine.delete(entry.stream);
+      if (o.stream !== null && entry.stream !== o.stream) return undefined;
+      if (o.sinceNs !== null && (nanosOf(entry.time) ?? 0n) < o.sinceNs) return undefined;
+      const out =
+        o.timestamps && !continues ? join(new TextEncoder().encode(`${fixedFraction(entry.time)} `), entry.content) : entry.content;
+      const cut = out.length > left ? out.subarray(0, left) : out;
+      left -= cut.length;
+      return cut;
+    },
+    get full() {
+      return left <= 0;
+    },
+    get unreadable() {
+      return unreadable;
+    },
+  };
+}
+
+function join(a: Uint8Array, b: Uint8Array): Uint8Array {
+  const whole = new Uint8Array(a.length + b.length);
+  whole.set(a);
+  whole.set(b, a.length);
+  return whole;
+}

@@ -1,0 +1,77 @@
+/** A node's own figures from the text of /proc. Pure. */
+import { type CpuStats, type InterfaceStats, known, type MemoryStats, type NetworkStats } from './stats.ts';
+
+/** Clock ticks are a hundredth of a second on every Linux of today (USER_HZ). */
+const TICK_NS = 10_000_000n;
+const KIB = 1024;
+/** Fields of the `cpu` line that are work: user, nice, system, irq, softirq, steal. Idle and waiting are not. */
+const BUSY_FIELDS = [0, 1, 2, 5, 6, 7];
+
+export interface ProcTexts {
+  stat: string;
+  meminfo: string;
+  vmstat: string;
+  netDev: string;
+}
+
+/** Nanoseconds of processor time used by everything since the boot. */
+export function usedCpuNs(stat: string): bigint | undefined {
+  const fields = /^cpu\s+(.*)$/m.exec(stat)?.[1]?.trim().split(/\s+/);
+  if (fields === undefined) return undefined;
+  return BUSY_FIELDS.reduce((sum, i) => sum + BigInt(fields[i] ?? '0'), 0n) * TICK_NS;
+}
+
+/** Wall milliseconds of the boot. */
+export function bootTimeMs(stat: string): number | undefined {
+  const seconds = /^btime (\d+)$/m.exec(stat)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}
+
+export function nodeCpu(stat: string, time: string, rate: number | undefined): CpuStats | undefined {
+  const used = usedCpuNs(stat);
+  if (used === undefined) return undefined;
+  return known<CpuStats>({ time, usageNanoCores: rate, usageCoreNanoSeconds: Number(used) });
+}
+
+function field(text: string, name: string): number | undefined {
+  const value = new RegExp(`^${name}:?\\s+(\\d+)`, 'm').exec(text)?.[1];
+  return value === undefined ? undefined : Number(value);
+}
+
+/** Working set: what is used without the file pages that are easily given back. */
+export function nodeMemory(t: Pick<ProcTexts, 'meminfo' | 'vmstat'>, time: string): MemoryStats | undefined {
+  const total = field(t.meminfo, 'MemTotal');
+  const free = field(t.meminfo, 'MemFree');
+  if (total === undefined || free === undefined) return undefined;
+  const usage = (total - free) * KIB;
+  const workingSet = Math.max(0, usage - (field(t.meminfo, 'Inactive\\(file\\)') ?? 0) * KIB);
+  const anonymous = field(t.meminfo, 'AnonPages');
+  return known<MemoryStats>({
+    time,
+    availableBytes: Math.max(0, total * KIB - workingSet),
+    usageBytes: usage,
+    workingSetBytes: workingSet,
+    rssBytes: anonymous === undefined ? undefined : anonymous * KIB,
+    pageFaults: field(t.vmstat, 'pgfault'),
+    majorPageFaults: field(t.vmstat, 'pgmajfault'),
+  });
+}
+
+/** Every interface but the loopback; the top fields are those of `eth0`, where there is one. */
+export function nodeNetwork(netDev: string, time: string): NetworkStats {
+  const interfaces: InterfaceStats[] = [];
+  for (const line of netDev.split('\n')) {
+    const m = /^\s*([^:\s]+):\s*(.*)$/.exec(line);
+    if (m === null || m[1] === undefined || m[1] === 'lo') continue;
+    const n = (m[2] ?? '').trim().split(/\s+/).map(Number);
+    interfaces.push({ name: m[1], rxBytes: n[0] ?? 0, rxErrors: n[2] ?? 0, txBytes: n[8] ?? 0, txErrors: n[10] ?? 0 });
+  }
+  const eth0 = interfaces.find((i) => i.name === 'eth0');
+  return { time, name: '', ...eth0, interfaces };
+}
+
+/** Processes and threads that exist: the figure behind the slash of /proc/loadavg. */
+export function taskCount(loadavg: string): number | undefined {
+  const count = /^\S+ \S+ \S+ \d+\/(\d+)/.exec(loadavg)?.[1];
+  return count === undefined ? undefined : Number(count);
+}
