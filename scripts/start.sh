@@ -31,7 +31,7 @@ cat <<EOF
 
 actorlet on the embedded runtime; pods from examples/quickstart/*.yaml (edit, add or remove one while this runs)
   look      bin/actorctl tree | pods | why crasher | logs -f graceful        (in a second terminal, from this folder)
-  ask       curl -s http://127.0.0.1:10255/pods        also: /metrics        health: http://127.0.0.1:10248/healthz
+  ask       curl -s http://127.0.0.1:10255/pods   also: /metrics   health: http://127.0.0.1:10248/healthz   (unless a flag says otherwise)
   logs      .actorlet/logs/pods/
   stop      Ctrl-C ends the daemon, the pods go on; npm start adopts them again; npm stop ends and removes everything
 

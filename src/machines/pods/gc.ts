@@ -140,32 +140,3 @@ export function deadLinks(input: {
     })
     .map(({ name }) => name);
 }
-
-/**
- * After the death of one container: the older exited instances of its name that need not be kept. `removeAll`: the pod is
- * evicted, or deleted and terminated. An id the status does not know removes nothing.
- */
-export function deadInstancesToRemove(
-  status: PodRuntimeStatus,
-  id: string,
-  options: { removeAll: boolean; maxPerPodContainer: number },
-): string[] {
-  const died = status.containers.find((c) => c.id === id);
-  if (died === undefined) return [];
-  const exited = status.containers.filter((c) => c.state === 'exited');
-  if (options.removeAll) return exited.map((c) => c.id);
-  return exited
-    .filter((c) => c.name === died.name)
-    .slice(Math.max(options.maxPerPodContainer, 1))
-    .map((c) => c.id);
-}
-
-/** Before an init container is started: exited and unknown instances of its name other than the newest (pod lifecycle 5.3 step 3). */
-export function initInstancesToPrune(status: PodRuntimeStatus, initNames: readonly string[]): { id: string; killFirst: boolean }[] {
-  return initNames.flatMap((name) =>
-    status.containers
-      .filter((c) => c.name === name && (c.state === 'exited' || c.state === 'unknown'))
-      .slice(1)
-      .map((c) => ({ id: c.id, killFirst: c.state === 'unknown' })),
-  );
-}

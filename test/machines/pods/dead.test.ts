@@ -1,14 +1,6 @@
 /** What is left of the dead: messages, logs, and what is collected. */
 import { describe, expect, it } from 'vitest';
-import {
-  containersToCollect,
-  DEFAULT_GC_POLICY,
-  deadInstancesToRemove,
-  deadLinks,
-  initInstancesToPrune,
-  logDirsToRemove,
-  sandboxesToCollect,
-} from '../../../src/machines/pods/gc.ts';
+import { containersToCollect, DEFAULT_GC_POLICY, deadLinks, logDirsToRemove, sandboxesToCollect } from '../../../src/machines/pods/gc.ts';
 import {
   containerIdOfLink,
   containerLogLink,
@@ -202,13 +194,5 @@ describe('garbage collection', () => {
     ];
     const stateOf = (id: string) => (id === 'running1' || id === 'exited01' ? states.get(id) : undefined);
     expect(deadLinks({ links, stateOf })).toEqual(['p_ns_c-exited01.log', 'p_ns_c-unknown1.log']);
-  });
-
-  it('after a death keeps at least the newest instance of that name', () => {
-    const status = observed([rc('web', 'exited', { n: 1 }), rc('web', 'exited', { n: 2 }), rc('api', 'exited', { n: 3 })]);
-    expect(deadInstancesToRemove(status, 'web-2', { removeAll: false, maxPerPodContainer: 0 })).toEqual(['web-1']);
-    expect(deadInstancesToRemove(status, 'web-2', { removeAll: true, maxPerPodContainer: 1 })).toEqual(['api-3', 'web-2', 'web-1']);
-    expect(deadInstancesToRemove(status, 'who', { removeAll: true, maxPerPodContainer: 1 })).toEqual([]);
-    expect(initInstancesToPrune(status, ['web'])).toEqual([{ id: 'web-1', killFirst: false }]);
   });
 });
