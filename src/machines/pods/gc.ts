@@ -5,7 +5,6 @@
 import type { ListedPod } from '../protocol.ts';
 import { containerIdOfLink, podUidOfLogDir } from './logNames.ts';
 import { sortContainers, sortSandboxes } from './runtimeStatus.ts';
-import type { PodRuntimeStatus } from './types.ts';
 
 const NS_PER_MS = 1_000_000n;
 /** The runtime may stamp a little ahead of what this node reads. */

@@ -12,7 +12,7 @@ import {
 } from '../../../src/machines/pods/logNames.ts';
 import { chooseTerminationMessage } from '../../../src/machines/pods/terminationMessage.ts';
 import type { ListedPod } from '../../../src/machines/protocol.ts';
-import { NOW_MS, observed, rc, T0_MS } from './fixtures.ts';
+import { NOW_MS, rc, T0_MS } from './fixtures.ts';
 
 describe('termination message', () => {
   const log = async (): Promise<string> => Array.from({ length: 100 }, (_, i) => `2024-05-01T10:00:00Z stdout F line ${i}`).join('\n');
