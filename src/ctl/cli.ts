@@ -123,6 +123,26 @@ export async function runCtl(io: CtlIo): Promise<number> {
         });
       },
     )
+    .command(
+      'try',
+      'runs manifests on a throw-away node and checks what becomes of them; needs no daemon',
+      (y) =>
+        y
+          .option('file', { alias: 'f', type: 'string', array: true, default: [], describe: 'manifests: files or folders' })
+          .option('expect', { alias: 'e', type: 'string', array: true, default: [], describe: 'what must come true; see below' })
+          .option('inject', { type: 'string', describe: 'fault scenario, begun once every pod is ready or has succeeded' })
+          .option('settle', { type: 'string', default: '60s', describe: 'how long that may take; 0s: inject at once' })
+          .option('runtime', { type: 'string', default: 'process', describe: 'process, hollow or containerd' })
+          .option('endpoint', { type: 'string', describe: 'socket of a containerd that holds no pods' })
+          .option('keep', { type: 'boolean', default: false, describe: 'leave logs and configuration, and say where' })
+          .epilogue(
+            'Expectations: [POD] CONDITION [within TIME | for TIME]. CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP. Without a pod: all of them. Without a time: within 30s. Times count from the beginning of the faults, else of the pods.\nExit codes: 0 all held, 1 one did not, 2 it could not be tried.',
+          ),
+      async (args) => {
+        const { runTry } = await import('./commands/try.ts');
+        code = await runTry(io, args);
+      },
+    )
     .parserConfiguration({ 'populate--': true })
     .demandCommand(1, 'say what to do')
     .strict()

@@ -131,6 +131,11 @@ export class TestNode implements AsyncDisposable {
     return { [Symbol.dispose]: () => void this.#listeners.delete(fn) };
   }
 
+  /** Adds a line of one's own to the timeline. */
+  note(kind: TimelineEntry['kind'], pod: string, what: string): void {
+    this.#history.add({ atMs: nowMs(), kind, pod, what });
+  }
+
   // ---- pods ----
 
   /**
@@ -159,7 +164,7 @@ export class TestNode implements AsyncDisposable {
       );
     rmSync(applied.read.file, { force: true });
     this.#applied.delete(key);
-    this.#note('manifest', name.name, 'manifest removed');
+    this.note('manifest', name.name, 'manifest removed');
     if (this.#daemon === undefined) return;
     await this.#wait(
       `pod ${name.name} to be removed from the node's list`,
@@ -222,7 +227,7 @@ export class TestNode implements AsyncDisposable {
   /** Begins the faults of a scenario (docs/faults.md). They end with their windows, with `stop()`, and with the daemon. */
   async inject(scenario: ScenarioInput): Promise<Injected> {
     if (this.#o.faultInjection === false) throw new Error('this node was started with faultInjection: false');
-    return inject(this.adminSocket, scenarioText(scenario), (what) => this.#note('fault', '', what));
+    return inject(this.adminSocket, scenarioText(scenario), (what) => this.note('fault', '', what));
   }
 
   /** Ends the daemon with a signal and waits for its end; containers go on, save on the hollow runtime. */
@@ -232,7 +237,7 @@ export class TestNode implements AsyncDisposable {
     this.#telling = true;
     try {
       this.#keeper.signal(signal);
-      await daemon.ended;
+      await this.#keeper.hold(daemon.ended);
     } finally {
       this.#telling = false;
     }
@@ -285,12 +290,12 @@ export class TestNode implements AsyncDisposable {
       if (this.#daemon !== daemon) return;
       this.#daemon = undefined;
       if (!this.#telling) this.#broken = `the daemon ended by itself: ${endText(end)}`;
-      this.#note('node', '', this.#telling ? `daemon ended: ${endText(end)}` : this.#broken);
+      this.note('node', '', this.#telling ? `daemon ended: ${endText(end)}` : this.#broken);
     });
     daemon.pid = await this.#keeper.startDaemon([this.#entry, ...flags], { ...process.env, ...this.#o.env });
     this.#observer.start();
     await this.#wait('the node to be up', () => yes(undefined), { timeoutMs: this.#o.startTimeoutMs ?? START_TIMEOUT_MS });
-    this.#note('node', '', `up: ${charge.runtime} runtime, process ${daemon.pid}`);
+    this.note('node', '', `up: ${charge.runtime} runtime, process ${daemon.pid}`);
   }
 
   async #end(): Promise<void> {
@@ -315,7 +320,7 @@ export class TestNode implements AsyncDisposable {
       const beside = join(layout.dir, `apply-${basename(read.file)}`);
       writeFileSync(beside, read.text);
       renameSync(beside, read.file);
-      this.#note('manifest', read.name, present === undefined ? 'manifest applied' : 'manifest applied again');
+      this.note('manifest', read.name, present === undefined ? 'manifest applied' : 'manifest applied again');
     }
     if (this.#daemon === undefined) return pod;
     const { uid } = read.pod.metadata;
@@ -375,10 +380,6 @@ export class TestNode implements AsyncDisposable {
           c.state.running !== undefined ? 'running' : (c.state.terminated ?? c.lastState.terminated) !== undefined ? 'exited' : 'created',
         restartCount: c.restartCount,
       }));
-  }
-
-  #note(kind: TimelineEntry['kind'], pod: string, what: string): void {
-    this.#history.add({ atMs: nowMs(), kind, pod, what });
   }
 
   async #wait<T>(

@@ -117,9 +117,12 @@ export function writeConfig(p: Plan, o: { config: NodeOptions['config']; readOnl
     // Whatever listens on a port can meet somebody else there; the admin socket is enough.
     readOnlyPort: o.readOnlyPort,
     healthzPort: 0,
+    enableServer: false,
     healthzBindAddress: '127.0.0.1',
     enableServer: false,
     failSwapOn: false,
+    // A node that is thrown away is not worth more than its neighbours.
+    oomScoreAdj: 0,
     // Where the machine has no file watches left, listings must do.
     fileCheckFrequency: '1s',
     cgroupsPerQOS: false,

@@ -29,6 +29,8 @@ export interface PodNode {
   logs(pod: { name: string; namespace: string }, o: LogOptions): Promise<string>;
 }
 
+/** For the looks at both ends of a period, on a machine with much else to do. */
+const STAYS_SLACK_MS = 30_000;
 const OVER: readonly string[] = ['Succeeded', 'Failed'];
 
 /** All waits look from the moment they are asked, and reject with a {@link WaitError} that says what was seen last and why. */
@@ -87,6 +89,21 @@ export class PodHandle {
   /** Waits until `fits` holds; `so` completes the sentence "pod web to ...". */
   where(so: string, fits: (pod: PodView) => boolean, o: WaitOptions = {}): Promise<PodStatus> {
     return this.#where(so, fits, { ...o, evenWhenOver: true });
+  }
+
+  /** Watches for `forMs` and rejects as soon as `fits` does not hold; `so` completes the sentence "pod web to ...". */
+  stays(so: string, fits: (pod: PodView) => boolean, o: { forMs: number }): Promise<PodStatus> {
+    let beganMs: number | undefined;
+    return this.#wait(
+      `${so} for ${o.forMs / 1_000} s`,
+      (look) => {
+        beganMs ??= look.atMs;
+        const p = this.#node.find(look, this);
+        if (p === undefined || !fits(p)) return never(podText(p));
+        return look.atMs - beganMs >= o.forMs ? yes(p.pod.status ?? {}) : notYet(podText(p));
+      },
+      { timeoutMs: o.forMs + STAYS_SLACK_MS },
+    );
   }
 
   /** Waits until the node knows no pod of that name any more: its containers have ended and its status is settled. */

@@ -21,6 +21,7 @@ export class Keeper {
   readonly #charge: Charge;
   readonly #child: ChildProcess;
   readonly #told = new EventEmitter();
+  #holds = 0;
   #daemonPid = 0;
   /** Start time of the daemon's process, which tells it from a later one with the same id. */
   #daemonBorn = '';
@@ -70,6 +71,19 @@ export class Keeper {
     this.#tell({ type: 'signal', signal });
   }
 
+  /** Keeps the runner alive until `work` is settled, which the channel alone does not. */
+  async hold<T>(work: Promise<T>): Promise<T> {
+    const { channel } = this.#child;
+    this.#holds += 1;
+    channel?.ref();
+    try {
+      return await work;
+    } finally {
+      this.#holds -= 1;
+      if (this.#holds === 0) channel?.unref();
+    }
+  }
+
   onDaemonEnd(fn: (end: DaemonEnd) => void): void {
     this.#told.on('exited', ({ code, signal }: DaemonEnd) => fn({ code, signal }));
     this.#told.once('gone', () => fn({ code: null, signal: null }));
@@ -83,7 +97,7 @@ export class Keeper {
 
   async #end(): Promise<string[]> {
     if (this.#alive()) {
-      const exited = once(this.#child, 'exit');
+      const exited = this.#exited();
       const ended = this.#answer('ended', END_TIMEOUT_MS).catch((error: Error) => error);
       this.#tell({ type: 'end' });
       const last = await ended;
@@ -105,6 +119,12 @@ export class Keeper {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
     }
+  }
+
+  /** Keeps the runner alive until the keeper has ended. */
+  async #exited(): Promise<void> {
+    this.#child.ref();
+    await once(this.#child, 'exit');
   }
 
   #alive(): boolean {

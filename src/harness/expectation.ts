@@ -1,0 +1,119 @@
+/** Expectations as a person writes them on a command line: `web phase=Running within 30s`. */
+import { containersOf, isReady, type PodView } from './history.ts';
+import type { PodHandle } from './pod.ts';
+
+export interface Expectation {
+  /** As it was written. */
+  text: string;
+  /** Name or `namespace/name`; '' for every pod of the run. */
+  pod: string;
+  /** Resolves when it came true, rejects with what was seen instead. */
+  check(pod: PodHandle): Promise<void>;
+}
+
+export const EXPECTATION_HELP =
+  '[POD] CONDITION [within TIME | for TIME]; CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP; TIME: 500ms, 30s, 2m';
+const WITHIN_DEFAULT_MS = 30_000;
+const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+const PHASES = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
+type Phase = (typeof PHASES)[number];
+
+const SHAPE =
+  /^(?:(?<pod>[a-z0-9][-a-z0-9./]*)\s+)??(?<what>(?:phase|restarts|exit|reason|log|ready|unready|gone)(?![a-z]).*?)(?:\s+(?<how>within|for)\s+(?<time>\S+))?$/s;
+
+/** @throws Error that names what is wrong with the text. */
+export function parseExpectation(text: string): Expectation {
+  const fail = (why: string): never => {
+    throw new Error(`expectation ${JSON.stringify(text)}: ${why}`);
+  };
+  const found = SHAPE.exec(text.trim())?.groups;
+  if (found === undefined) return fail(`must be ${EXPECTATION_HELP}`);
+  const { pod = '', what = '', how, time } = found;
+  const ms = time === undefined ? WITHIN_DEFAULT_MS : parseTime(time);
+  if (ms === undefined) return fail(`${JSON.stringify(time)} is no time such as 500ms, 30s or 2m`);
+  const condition = parseCondition(what);
+  if (typeof condition === 'string') return fail(condition);
+  if (how !== 'for') return { text, pod, check: (p) => condition.within(p, ms) };
+  const { holds } = condition;
+  if (holds === undefined) return fail(`${what} cannot be watched for a time; say within`);
+  return { text, pod, check: async (p) => void (await p.stays(`keep ${what}`, holds, { forMs: ms })) };
+}
+
+/** Milliseconds of `500ms`, `1.5s`, `2m`; undefined for anything else. */
+export function parseTime(text: string): number | undefined {
+  const found = /^(\d+(?:\.\d+)?)(ms|s|m|h)$/.exec(text);
+  const unit = UNITS_MS[found?.[2] ?? ''];
+  return found === null || unit === undefined ? undefined : Number(found[1]) * unit;
+}
+
+interface Condition {
+  within(pod: PodHandle, timeoutMs: number): Promise<void>;
+  holds?(pod: PodView): boolean;
+}
+
+function parseCondition(what: string): Condition | string {
+  if (what === 'gone') return { within: (p, timeoutMs) => p.gone({ timeoutMs }) };
+  if (what === 'ready') return { within: async (p, timeoutMs) => void (await p.ready({ timeoutMs })), holds: isReady };
+  if (what === 'unready') return { within: async (p, timeoutMs) => void (await p.unready({ timeoutMs })), holds: (p) => !isReady(p) };
+  const [, name = '', op = '', value = ''] = /^([a-z]+)(>=|<=|=|>|<|~)(.*)$/s.exec(what) ?? [];
+  switch (name + (name === 'restarts' && op !== '~' ? '' : op)) {
+    case 'phase=':
+      return phaseIs(value);
+    case 'restarts':
+      return countIs(op, value);
+    case 'exit=':
+      return /^\d+$/.test(value)
+        ? generic(what, (p) => ends(p).some((e) => e.exitCode === Number(value)))
+        : `${JSON.stringify(value)} is no exit code`;
+    case 'reason=':
+      return value === '' ? 'reason= needs a word such as CrashLoopBackOff' : generic(what, (p) => reasons(p).includes(value));
+    case 'log~':
+      return logHas(value);
+    default:
+      return `${JSON.stringify(what)} is no condition; it must be ${EXPECTATION_HELP}`;
+  }
+}
+
+function generic(what: string, holds: (p: PodView) => boolean): Condition {
+  return { within: async (p, timeoutMs) => void (await p.where(`have ${what}`, holds, { timeoutMs })), holds };
+}
+
+function phaseIs(value: string): Condition | string {
+  const names = value.split('|');
+  const wanted: Phase[] = PHASES.filter((p) => names.includes(p));
+  const wrong = names.find((n) => !PHASES.some((p) => p === n));
+  if (wrong !== undefined) return `${JSON.stringify(wrong)} is no phase; phases are ${PHASES.join(', ')}`;
+  return {
+    within: async (p, timeoutMs) => void (await p.phase(wanted, { timeoutMs })),
+    holds: (p) => wanted.some((w) => w === p.phase),
+  };
+}
+
+function countIs(op: string, value: string): Condition | string {
+  if (!/^\d+$/.test(value)) return `restarts${op} needs a whole number`;
+  const n = Number(value);
+  const fits = {
+    '=': (r: number) => r === n,
+    '>=': (r: number) => r >= n,
+    '<=': (r: number) => r <= n,
+    '>': (r: number) => r > n,
+    '<': (r: number) => r < n,
+  }[op];
+  return fits === undefined ? `restarts${op} is no comparison` : generic(`restarts${op}${n}`, (p) => fits(p.restarts));
+}
+
+function logHas(value: string): Condition | string {
+  try {
+    const pattern = new RegExp(value, 'm');
+    return { within: async (p, timeoutMs) => void (await p.logged(pattern, { timeoutMs })) };
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+const ends = (p: PodView) => containersOf(p).flatMap((c) => [c.state.terminated, c.lastState.terminated].filter((t) => t !== undefined));
+const reasons = (p: PodView): string[] =>
+  [
+    p.pod.status?.reason,
+    ...containersOf(p).flatMap((c) => [c.state.waiting?.reason, c.state.terminated?.reason, c.lastState.terminated?.reason]),
+  ].filter((r) => r !== undefined);
