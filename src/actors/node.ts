@@ -1,12 +1,15 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
+import { interceptPorts } from '../inspect/injector/ports.ts';
 import { createRecorder } from '../inspect/recorder.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { view } from '../machines/protocol.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
+import { FaultDoor } from './foundation/injector/door.ts';
+import type { InjectorOptions } from './foundation/injector/injector.ts';
 import type { Ports } from './kernel/ports.ts';
-import { createTree, type TreeOptions } from './kernel/tree.ts';
+import { createTree, type KernelTree, type TreeOptions } from './kernel/tree.ts';
 import type { KernelEvent, Tree } from './kernel/types.ts';
 import { readNodeFacts } from './nodeFacts.ts';
 import { nodeTree } from './tree.ts';
@@ -42,12 +45,12 @@ function logTransition(ports: Ports): (e: KernelEvent) => void {
 /** @throws when the host has no name; everything else is an actor's failure, handled in the tree. */
 export async function createNode(
   config: NodeConfig,
-  ports: Ports,
+  outside: Ports,
   o: { build?: BuildInfo; inspect?: TreeOptions['inspect'] } = {},
 ): Promise<Node> {
   const recorder = createRecorder();
-  const fixed = await readNodeFacts(config, ports);
-  let tree: Tree | undefined;
+  const fixed = await readNodeFacts(config, outside);
+  let tree: KernelTree | undefined;
   const runtimeName = (): string => tree?.registry.read(view.cri)?.value.runtimeName ?? '';
   const facts: NodeFacts = {
     ...fixed,
@@ -55,7 +58,7 @@ export async function createNode(
       return runtimeName();
     },
   };
-  const live = (): Tree => {
+  const live = (): KernelTree => {
     if (tree === undefined) throw new Error('the tree is not built yet');
     return tree;
   };
@@ -64,7 +67,28 @@ export async function createNode(
     recorder: (filter?: { path?: string; limit?: number }) => recorder.dump(filter),
     configz: () => toV1beta1(config.config),
   };
-  const options = treeOptions(config, { facts: () => facts, inspect, build: o.build ?? UNKNOWN_BUILD });
+  let ports = outside;
+  let injector: InjectorOptions | null = null;
+  if (config.flags.faultInjection) {
+    const door = new FaultDoor(outside.rng);
+    const { nodeName } = facts;
+    const { staticPodURL: staticPodUrl } = config.config;
+    ports = interceptPorts(outside, { door, nodeName, staticPodUrl });
+    injector = {
+      door,
+      nodeName,
+      httpSource: staticPodUrl !== '',
+      state: inspect.state,
+      kill: (path, by) => live().kill(path, by),
+      tap: (tap) => live().tap(tap),
+      record: (path, what) => recorder.note({ path, what, atMs: outside.clock.wallMs() }),
+    };
+    outside.log.warn(
+      { flag: '--actorlet-fault-injection' },
+      'FAULT INJECTION IS ALLOWED: whoever may use the admin socket can make this node fail. Never on a node that matters',
+    );
+  }
+  const options = treeOptions(config, { facts: () => facts, inspect, build: o.build ?? UNKNOWN_BUILD, injector });
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
   tree = createTree(nodeTree(options), ports, { observers, ...(o.inspect === undefined ? {} : { inspect: o.inspect }) });

@@ -8,6 +8,7 @@ import { adminServerSpec } from './edge/admin.ts';
 import { healthzServerSpec } from './edge/healthz.ts';
 import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
+import { injectorSpec } from './foundation/injector/injector.ts';
 import { telemetrySpec } from './foundation/telemetry.ts';
 import type { AnySpec, SupervisorSpec } from './kernel/types.ts';
 import { admissionSpec } from './pods/admission/admission.ts';
@@ -43,7 +44,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
     shutdownMs: 20_000,
     escalate: 'parent',
     children: [
-      layer('foundation', [checkpointSpec(o.checkpoint), telemetrySpec()]),
+      layer('foundation', [checkpointSpec(o.checkpoint), telemetrySpec(), ...(o.injector === null ? [] : [injectorSpec(o.injector)])]),
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),

@@ -7,6 +7,7 @@ import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { ReadOnlyOptions } from './edge/readOnly.ts';
 import type { Inspect } from './edge/server.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';
+import type { InjectorOptions } from './foundation/injector/injector.ts';
 import type { AdmissionOptions } from './pods/admission/admission.ts';
 import type { ConfigOptions } from './pods/config/config.ts';
 import type { PodManagerOptions } from './pods/manager/podManager.ts';
@@ -24,6 +25,8 @@ import type { VolumesOptions } from './services/volumes/volumes.ts';
 
 export interface TreeOptions {
   checkpoint: CheckpointOptions;
+  /** Null unless the node was started with `--actorlet-fault-injection`. */
+  injector: InjectorOptions | null;
   /** Null where it is switched off. */
   admin: AdminOptions | null;
   healthz: HealthzOptions | null;
@@ -46,7 +49,10 @@ export interface TreeOptions {
 /** First wait of the crash back-off (pod lifecycle 5.12); with its gate on, 1 s up to 60 s. */
 const BACKOFF_BASE_MS = 10_000;
 
-export function treeOptions(config: NodeConfig, o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo }): TreeOptions {
+export function treeOptions(
+  config: NodeConfig,
+  o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo; injector: InjectorOptions | null },
+): TreeOptions {
   const { config: c, flags, gates } = config;
   const facts = o.facts();
   const nodeName = facts.nodeName;
@@ -64,7 +70,16 @@ export function treeOptions(config: NodeConfig, o: { facts(): NodeFacts; inspect
   const sources = configuredSources({ fileSource, httpSource });
   return {
     checkpoint: { rootDir: flags.rootDir },
-    admin: flags.adminSocket === '' ? null : { socketPath: flags.adminSocket, inspect: o.inspect, podLogsDir: c.podLogsDir },
+    injector: o.injector,
+    admin:
+      flags.adminSocket === ''
+        ? null
+        : {
+            socketPath: flags.adminSocket,
+            inspect: o.inspect,
+            podLogsDir: c.podLogsDir,
+            faults: o.injector === null ? null : o.injector.door,
+          },
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
     readOnly:
       c.readOnlyPort === 0

@@ -36,7 +36,6 @@ const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) =
 
 export const UNIMPLEMENTED: readonly Entry[] = [
   ...refused('membership in a cluster is not there yet; leave the flag out to run in standalone mode', '--kubeconfig'),
-  ...refused('fault injection is not there yet', '--actorlet-fault-injection'),
   ...lines(
     CLUSTER,
     '--bootstrap-kubeconfig',
@@ -212,7 +211,6 @@ export const HONOURED: readonly string[] = [
 /** Field of KubeletFlags behind a `--name` entry. */
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--kubeconfig': 'kubeconfig',
-  '--actorlet-fault-injection': 'faultInjection',
   '--bootstrap-kubeconfig': 'bootstrapKubeconfig',
   '--cert-dir': 'certDir',
   '--node-labels': 'nodeLabels',

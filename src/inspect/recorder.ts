@@ -19,13 +19,15 @@ export interface DumpFilter {
 export interface Recorder {
   /** Give this to `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
   observe(e: KernelEvent): void;
+  /** A line of its own, for what no event of the kernel tells. */
+  note(o: { path: string; what: string; atMs: number }): void;
   /** Oldest first, one line each; the first line tells how many earlier ones the ring has overwritten. */
   dump(filter?: DumpFilter): string[];
   readonly recorded: number;
 }
 
 export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
-  const events = new Array<KernelEvent['kind'] | ''>(capacity).fill('');
+  const events = new Array<KernelEvent['kind'] | 'note' | ''>(capacity).fill('');
   const atMs = new Float64Array(capacity);
   const path = new Array<string>(capacity).fill('');
   const a = new Array<string>(capacity).fill('');
@@ -89,6 +91,16 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
         default:
           return assertNever(e);
       }
+    },
+    note(o) {
+      const i = count % capacity;
+      count++;
+      events[i] = 'note';
+      atMs[i] = o.atMs;
+      path[i] = o.path;
+      a[i] = cut(o.what);
+      b[i] = '';
+      causes[i] = undefined;
     },
     dump(filter = {}) {
       const kept = Math.min(count, capacity);

@@ -4,6 +4,7 @@
  */
 import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './address.ts';
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
+import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { ProbeBook } from './probes/types.ts';
@@ -322,6 +323,8 @@ export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: strin
 export const addr = {
   events: address<EventsEvent>('node/foundation/telemetry'),
   checkpoint: address<CheckpointEvent>('node/foundation/checkpoint'),
+  /** Only in a node that was started with `--actorlet-fault-injection`. */
+  injector: address<InjectorEvent>('node/foundation/injector'),
   cri: address<CriEvent>('node/runtime/cri'),
   pleg: address<PlegEvent>('node/runtime/pleg'),
   imagePuller: address<ImageEvent>('node/runtime/imagePuller'),
