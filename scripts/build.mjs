@@ -1,5 +1,5 @@
 /**
- * Bundles the programs into dist/: one ESM file each, readable (not minified: stack traces name what they ran), with a
+ * Bundles the programs into dist/ and what others import into dist/lib/: one ESM file each, readable (not minified: stack traces name what they ran), with a
  * source map beside it. Bundling is for memory: the daemon tree-shaken needs a third less than its packages imported.
  * Does nothing when no input is newer than the last build; `--force` builds anyway.
  */
@@ -17,6 +17,15 @@ const programs = {
   actorlet: 'src/boot/main.ts',
   actorctl: 'src/ctl/main.ts',
   sandboxd: 'src/sandbox/process/main.ts',
+};
+/**
+ * What package.json exports, and the program they start. Built apart: bundled together with the programs, code that only
+ * a simulation wants would be kept in chunks that the daemon loads.
+ */
+const libraries = {
+  harness: 'src/harness/index.ts',
+  keeper: 'src/harness/keeper/main.ts',
+  sim: 'src/sim/index.ts',
 };
 /** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */
 const inputs = ['src', 'proto', 'package.json', 'package-lock.json', 'scripts/build.mjs'];
@@ -42,15 +51,20 @@ function fingerprint() {
 
 const force = process.argv.includes('--force');
 const stamp = fingerprint();
-const entries = Object.entries(programs).filter(([name, source]) => {
-  const present = existsSync(join(root, source));
-  if (!present) {
+/** Those whose source is there. */
+function present(table) {
+  return Object.entries(table).filter(([name, source]) => {
+    if (existsSync(join(root, source))) return true;
     console.error(`build: ${name} left out, ${source} is not there`);
     process.exitCode = 1;
-  }
-  return present;
-});
-const complete = entries.every(([name]) => existsSync(join(dist, `${name}.mjs`)));
+    return false;
+  });
+}
+const entries = present(programs);
+const libraryEntries = present(libraries);
+const complete =
+  entries.every(([name]) => existsSync(join(dist, `${name}.mjs`))) &&
+  libraryEntries.every(([name]) => existsSync(join(dist, 'lib', `${name}.mjs`)));
 if (!force && complete && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) {
   console.log('build: up to date');
   process.exit();
@@ -61,29 +75,32 @@ const started = performance.now();
 // Built beside dist/ and moved in, so that a running daemon's next lazy import never meets half a file.
 const fresh = join(root, `dist.${process.pid}`);
 try {
-  await build({
-    absWorkingDir: root,
-    entryPoints: Object.fromEntries(entries.map(([name, source]) => [name, source])),
-    outdir: fresh,
-    outExtension: { '.js': '.mjs' },
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node22',
-    // One chunk per lazily imported module: what a mode does not need is not loaded.
-    splitting: true,
-    chunkNames: 'chunks/[name]-[hash]',
-    // Native code, found in node_modules at run time.
-    external: ['koffi'],
-    // CommonJS packages inside an ES module still want `require`.
-    banner: {
-      js: "import { createRequire as actorletCreateRequire } from 'node:module';\nconst require = actorletCreateRequire(import.meta.url);",
-    },
-    keepNames: true,
-    sourcemap: 'external',
-    legalComments: 'none',
-    logLevel: 'warning',
-  });
+  const bundle = (list, outdir) =>
+    build({
+      absWorkingDir: root,
+      entryPoints: Object.fromEntries(list),
+      outdir,
+      outExtension: { '.js': '.mjs' },
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node22',
+      // One chunk per lazily imported module: what a mode does not need is not loaded.
+      splitting: true,
+      chunkNames: 'chunks/[name]-[hash]',
+      // Native code, found in node_modules at run time.
+      external: ['koffi'],
+      // CommonJS packages inside an ES module still want `require`.
+      banner: {
+        js: "import { createRequire as actorletCreateRequire } from 'node:module';\nconst require = actorletCreateRequire(import.meta.url);",
+      },
+      keepNames: true,
+      sourcemap: 'external',
+      legalComments: 'none',
+      logLevel: 'warning',
+    });
+  await bundle(entries, fresh);
+  await bundle(libraryEntries, join(fresh, 'lib'));
   if (force) rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
   // Chunks of earlier builds stay: a daemon started from them may still load one. `--force` clears them.
@@ -102,4 +119,6 @@ try {
 } finally {
   rmSync(fresh, { recursive: true, force: true });
 }
-console.log(`build: ${entries.map(([name]) => `dist/${name}.mjs`).join(', ')} in ${Math.round(performance.now() - started)} ms`);
+console.log(
+  `build: ${[...entries.map(([name]) => `dist/${name}.mjs`), ...libraryEntries.map(([name]) => `dist/lib/${name}.mjs`)].join(', ')} in ${Math.round(performance.now() - started)} ms`,
+);

@@ -117,7 +117,6 @@ export function writeConfig(p: Plan, o: { config: NodeOptions['config']; readOnl
     // Whatever listens on a port can meet somebody else there; the admin socket is enough.
     readOnlyPort: o.readOnlyPort,
     healthzPort: 0,
-    enableServer: false,
     healthzBindAddress: '127.0.0.1',
     enableServer: false,
     failSwapOn: false,
