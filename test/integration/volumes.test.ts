@@ -1,0 +1,228 @@
+/** Volumes on a whole node in virtual time: waiting, sharing, failing, taking down, finding again. */
+import { describe, expect, it } from 'vitest';
+import type { ContainerConfig } from '../../src/machines/cri.ts';
+import { view } from '../../src/machines/protocol.ts';
+import { pod, ROOT, type VirtualNode, virtualNode } from './virtualNode.ts';
+
+const VOLUMES = {
+  cache: { name: 'cache', emptyDir: {} },
+  memory: { name: 'memory', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
+  info: { name: 'info', downwardAPI: { items: [{ path: 'sub/name', fieldRef: { fieldPath: 'metadata.name' } }] } },
+};
+const mounts = (...names: (keyof typeof VOLUMES)[]) => names.map((name) => ({ name, mountPath: `/mnt/${name}` }));
+function withVolumes(name: string, o: { uid?: string; life?: string; volumes?: object[]; volumeMounts?: object[] } = {}): object {
+  return pod(name, {
+    ...(o.uid === undefined ? {} : { uid: o.uid }),
+    ...(o.life === undefined ? {} : { life: o.life }),
+    container: { volumeMounts: o.volumeMounts ?? mounts('cache', 'memory', 'info') },
+    spec: { volumes: o.volumes ?? Object.values(VOLUMES) },
+  });
+}
+const up = (h: VirtualNode, name: string) => h.phase(name) === 'Running' && h.running(name).length === 1;
+const volumesDir = (h: VirtualNode, name: string) => `${ROOT}/pods/${h.uid(name)}/volumes`;
+const events = (h: VirtualNode, reason: string) =>
+  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
+const created = (h: VirtualNode) =>
+  h.calls.filter((c) => c.method === 'CreateContainer').map((c) => (c.req as { config: ContainerConfig }).config);
+const text = async (h: VirtualNode, path: string) => new TextDecoder().decode(await h.fs.readFile(path, { bytesMax: 1 << 16 }));
+
+describe('volumes of a pod', () => {
+  it('are set up before the sandbox, given to the containers, and taken down when they are gone', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    const dir = volumesDir(h, 'web');
+    const uid = h.uid('web');
+    expect(h.mounts.table.map((m) => [m.path, m.type])).toEqual([
+      [`${dir}/kubernetes.io~empty-dir/memory`, 'tmpfs'],
+      [`${dir}/kubernetes.io~downward-api/info`, 'tmpfs'],
+    ]);
+    expect(h.mounts.table[0]?.options).toEqual(['size=1048576', 'noswap']);
+    expect((await h.fs.lstat(`${dir}/kubernetes.io~empty-dir/cache`)).mode).toBe(0o777);
+    expect(await h.fs.readlink(`${dir}/kubernetes.io~downward-api/info/sub`)).toBe('..data/sub');
+    expect(created(h)[0]?.mounts.slice(0, 3)).toEqual([
+      expect.objectContaining({ containerPath: '/mnt/cache', hostPath: `${dir}/kubernetes.io~empty-dir/cache`, readonly: false }),
+      expect.objectContaining({ containerPath: '/mnt/memory', hostPath: `${dir}/kubernetes.io~empty-dir/memory`, readonly: false }),
+      expect.objectContaining({ containerPath: '/mnt/info', hostPath: `${dir}/kubernetes.io~downward-api/info`, readonly: true }),
+    ]);
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    expect(h.mounts.table).toEqual([]);
+    expect(h.fs.has(dir)).toBe(true);
+    expect(h.fs.below(dir)).toEqual([]);
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${uid}`));
+  });
+
+  it('that no container mounts are never set up, whatever they name', async () => {
+    const unused = [...Object.values(VOLUMES), { name: 'unused', hostPath: { path: '/nowhere', type: 'Directory' } }];
+    await using h = await virtualNode({ manifests: { web: withVolumes('web', { volumes: unused, volumeMounts: mounts('cache') }) } });
+    await h.until('web runs', () => up(h, 'web'));
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('survive a restart of a container with what is in them', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web', { life: 'run=5s,exit=1;run=forever' }) } });
+    await h.until('web runs', () => up(h, 'web'));
+    h.fs.put(`${volumesDir(h, 'web')}/kubernetes.io~empty-dir/cache/kept`, 'yes');
+    await h.until('it was restarted', () => h.status('web')?.status.containerStatuses?.[0]?.restartCount === 1 && up(h, 'web'), 120_000);
+    expect(await text(h, `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/cache/kept`)).toBe('yes');
+    expect(created(h)).toHaveLength(2);
+    expect(created(h)[1]?.mounts.slice(0, 3)).toEqual(created(h)[0]?.mounts.slice(0, 3));
+  });
+
+  it('that fail keep the pod waiting: the reason of each failure, then what is missing, and recovery without help', async () => {
+    const manifest = withVolumes('web', {
+      volumes: [{ name: 'data', hostPath: { path: '/srv/data', type: 'Directory' } }],
+      volumeMounts: [{ name: 'data', mountPath: '/data' }],
+    });
+    await using h = await virtualNode({ manifests: { web: manifest } });
+    await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
+    expect(events(h, 'FailedMount')[0]).toBe(
+      'MountVolume.SetUp failed for volume "data" : hostPath type check failed: /srv/data is not a directory',
+    );
+    expect(h.state(h.workerPath('web'))).toBe('syncing.mountingVolumes');
+    expect(h.runtime.dump().sandboxes).toEqual([]);
+    await h.advance(125_000);
+    expect(events(h, 'FailedMount')).toContain(
+      'Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[], failed to process volumes=[data]: context deadline exceeded',
+    );
+    h.fs.makeDir('/srv/data');
+    await h.until('web runs', () => up(h, 'web'), 300_000);
+    expect(created(h)[0]?.mounts[0]).toMatchObject({ hostPath: '/srv/data', containerPath: '/data', readonly: false });
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    expect(h.fs.has('/srv/data')).toBe(true);
+  });
+
+  it('are refused as a whole where the kind is not there', async () => {
+    const manifest = withVolumes('web', { volumes: [{ name: 'cache', nfs: { server: 'a', path: '/b' } }], volumeMounts: mounts('cache') });
+    await using h = await virtualNode({ manifests: { web: manifest } });
+    await h.until('it was refused', () => h.phase('web') === 'Failed');
+    expect(h.status('web')?.status).toMatchObject({ reason: 'UnsupportedField', message: expect.stringContaining('spec.volumes[0].nfs') });
+  });
+
+  it('do not delay a deletion while a mount hangs: the containers stop, the volume follows', async () => {
+    await using h = await virtualNode();
+    h.mounts.trouble.hanging = (op) => op === 'mount';
+    h.write('web', withVolumes('web'));
+    await h.until('it waits for its volumes', () => h.record('web') && h.state(h.workerPath('web')) === 'syncing.mountingVolumes');
+    await h.advance(1_000);
+    h.remove('web');
+    await h.until('it is being wound down', () => h.state(h.workerPath('web')) === 'terminated');
+    h.mounts.trouble.hanging = () => false;
+    await h.until('web is gone', () => h.record('web') === undefined, 200_000);
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('that are busy keep the pod from finishing, and are tried again', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    h.mounts.trouble.failing = (op) => (op === 'unmount' ? 'EBUSY' : undefined);
+    h.remove('web');
+    await h.until('its containers are gone', () => h.running('web').length === 0);
+    await h.advance(30_000);
+    expect(h.record('web')?.worker?.phase).toBe('terminated');
+    expect(
+      h.tree.registry
+        .read(view.volumes)
+        ?.value.get(h.uid('web'))
+        ?.map((v) => [v.name, v.state]),
+    ).toEqual([
+      ['memory', 'unmountFailed'],
+      ['info', 'unmountFailed'],
+    ]);
+    h.mounts.trouble.failing = () => undefined;
+    await h.until('web is gone', () => h.record('web') === undefined, 200_000);
+    expect(h.mounts.table).toEqual([]);
+  });
+});
+
+describe('files of a volume', () => {
+  it('follow the labels of their pod', async () => {
+    const volume = { name: 'info', downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] } };
+    const manifest = withVolumes('web', { uid: 'pinned-1', volumes: [volume], volumeMounts: mounts('info') }) as {
+      metadata: { labels?: Record<string, string> };
+    };
+    manifest.metadata.labels = { app: 'web' };
+    await using h = await virtualNode({ manifests: { web: manifest } });
+    await h.until('web runs', () => up(h, 'web'));
+    const dir = `${volumesDir(h, 'web')}/kubernetes.io~downward-api/info`;
+    const labels = async () => text(h, `${dir}/${await h.fs.readlink(`${dir}/..data`)}/labels`);
+    expect(await labels()).toBe('app="web"');
+    const [id] = h.running('web').map((c) => c.id);
+    manifest.metadata.labels = { app: 'web', tier: 'front' };
+    h.write('web', manifest);
+    await h.advance(10_000);
+    expect(await labels()).toBe('app="web"\ntier="front"');
+    expect(h.running('web').map((c) => c.id)).toEqual([id]);
+    const before = await h.fs.readlink(`${dir}/..data`);
+    await h.advance(600_000);
+    expect(await h.fs.readlink(`${dir}/..data`)).toBe(before);
+  });
+});
+
+describe('a new daemon', () => {
+  it('finds the volumes of running pods and leaves them as they are', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    const [id] = h.running('web').map((c) => c.id);
+    const table = structuredClone(h.mounts.table);
+    h.fs.put(`${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory/kept`, 'yes');
+    await h.crash();
+    await h.boot();
+    await h.until('web runs', () => up(h, 'web'));
+    const states = () =>
+      h.tree.registry
+        .read(view.volumes)
+        ?.value.get(h.uid('web'))
+        ?.map((v) => v.state);
+    await h.until('they are known as mounted', () => states()?.every((s) => s === 'mounted') === true && states()?.length === 3);
+    expect(h.mounts.table).toEqual(table);
+    expect(h.fs.has(`${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory/kept`)).toBe(true);
+    expect(h.running('web').map((c) => c.id)).toEqual([id]);
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('takes down what belongs to nobody, but not before every source has spoken, and nothing below a mount it does not know', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    await h.crash();
+    const stray = `${ROOT}/pods/stray`;
+    for (const d of ['kubernetes.io~empty-dir/a', 'kubernetes.io~secret/b', 'kubernetes.io~empty-dir/c'])
+      h.fs.makeDir(`${stray}/volumes/${d}`);
+    h.fs.put(`${stray}/volumes/kubernetes.io~empty-dir/a/file`, 'x');
+    h.mounts.put({ path: `${stray}/volumes/kubernetes.io~secret/b`, type: 'tmpfs', source: 'tmpfs' });
+    h.fs.makeDir(`${stray}/volumes/kubernetes.io~empty-dir/c/bound`);
+    h.fs.put(`${stray}/volumes/kubernetes.io~empty-dir/c/bound/precious`, 'x');
+    h.mounts.put({ path: `${stray}/volumes/kubernetes.io~empty-dir/c/bound`, type: 'ext4', source: '/dev/vda1' });
+    await h.boot();
+    await h.until('the strays are gone', () => !h.fs.has(`${stray}/volumes/kubernetes.io~secret/b`));
+    await h.until('those too', () => !h.fs.has(`${stray}/volumes/kubernetes.io~empty-dir/a`));
+    await h.advance(120_000);
+    expect(h.fs.has(`${stray}/volumes/kubernetes.io~empty-dir/c/bound/precious`)).toBe(true);
+    h.mounts.take(`${stray}/volumes/kubernetes.io~empty-dir/c/bound`);
+    await h.until('now all of it goes', () => !h.fs.has(stray), 300_000);
+    expect(up(h, 'web')).toBe(true);
+    expect(h.mounts.table).toHaveLength(2);
+  });
+
+  it('killed at any moment of a start or an end leaves nothing behind and loses nothing', async () => {
+    for (let at = 0; at < 60; at += 1) {
+      await using h = await virtualNode({ seed: at });
+      h.fs.delayMs = () => 1;
+      h.mounts.trouble.delayMs = () => 3;
+      h.write('web', withVolumes('web'));
+      await h.advance(20 + at * 2);
+      await h.crash();
+      await h.boot();
+      await h.until('web runs', () => up(h, 'web'), 300_000);
+      expect(h.mounts.table).toHaveLength(2);
+      h.remove('web');
+      await h.advance(100 + at * 3);
+      await h.crash();
+      await h.boot();
+      await h.until('nothing is left', () => h.mounts.table.length === 0 && h.fs.below(`${ROOT}/pods`).length === 0, 300_000);
+    }
+  });
+});
