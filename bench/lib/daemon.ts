@@ -63,7 +63,7 @@ export async function startDaemon(o: { endpoint: string; config?: object; env?: 
   const out = openSync(logFile, 'a');
   const child: ChildProcess = spawn(
     join(projectRoot, 'bin/actorlet'),
-    [`--root-dir=${root}`, `--config=${configFile}`, '--hostname-override=bench'],
+    [`--root-dir=${root}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${configFile}`, '--hostname-override=bench'],
     {
       stdio: ['ignore', out, out],
       env: { ...process.env, ...o.env },

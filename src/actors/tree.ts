@@ -6,6 +6,7 @@
 import type { SourceName } from '../machines/pods/types.ts';
 import { adminServerSpec } from './edge/admin.ts';
 import { healthzServerSpec } from './edge/healthz.ts';
+import { httpsServerSpec } from './edge/https/https.ts';
 import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
 import { injectorSpec } from './foundation/injector/injector.ts';
@@ -75,6 +76,7 @@ function edge(o: TreeOptions): AnySpec[] {
     ...(o.admin === null ? [] : [adminServerSpec(o.admin)]),
     ...(o.healthz === null ? [] : [healthzServerSpec(o.healthz)]),
     ...(o.readOnly === null ? [] : [readOnlyServerSpec(o.readOnly)]),
+    ...(o.https === null ? [] : [httpsServerSpec(o.https)]),
   ];
 }
 

@@ -1,8 +1,10 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
 import type { NodeConfig } from '../machines/config.ts';
+import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import type { AdminOptions } from './edge/admin.ts';
 import type { HealthzOptions } from './edge/healthz.ts';
+import type { HttpsOptions } from './edge/https/https.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { ReadOnlyOptions } from './edge/readOnly.ts';
 import type { Inspect } from './edge/server.ts';
@@ -31,6 +33,7 @@ export interface TreeOptions {
   admin: AdminOptions | null;
   healthz: HealthzOptions | null;
   readOnly: ReadOnlyOptions | null;
+  https: HttpsOptions | null;
   cri: CriLinkOptions;
   images: ImagePullerOptions;
   pleg: PlegOptions;
@@ -92,6 +95,7 @@ export function treeOptions(
             build: o.build,
             syncFrequencyMs: c.syncFrequency,
           },
+    https: c.enableServer ? httpsOptions(config, { nodeName, inspect: o.inspect, build: o.build }) : null,
     cri: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     images: {
       runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
@@ -125,5 +129,47 @@ export function treeOptions(
       containerLogsDir: facts.containerLogsDir,
     },
     housekeeping: { rootDir: flags.rootDir },
+  };
+}
+
+const HOST_LOGS_DIR = '/var/log';
+
+/** Files of the serving certificate: those given, the one a cluster signs, or those that the boot makes. */
+export function servingFiles(config: Pick<NodeConfig, 'config' | 'flags'>): { certFile: string; keyFile: string } {
+  const { config: c, flags } = config;
+  if (c.tlsCertFile !== '') return { certFile: c.tlsCertFile, keyFile: c.tlsPrivateKeyFile };
+  const current = `${flags.certDir}/kubelet-server-current.pem`;
+  if (c.serverTLSBootstrap) return { certFile: current, keyFile: current };
+  return { certFile: `${flags.certDir}/kubelet.crt`, keyFile: `${flags.certDir}/kubelet.key` };
+}
+
+function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspect; build: BuildInfo }): HttpsOptions {
+  const { config: c, flags, gates } = config;
+  const { authentication, authorization } = c;
+  return {
+    ...o,
+    ...servingFiles(config),
+    host: c.address,
+    port: c.port,
+    clientCaFile: authentication.x509.clientCAFile,
+    minVersion: tlsVersion(c.tlsMinVersion),
+    cipherSuites: c.tlsCipherSuites,
+    authentication: {
+      webhook: { enabled: authentication.webhook.enabled, cacheTtlMs: authentication.webhook.cacheTTL },
+      anonymous: authentication.anonymous.enabled,
+    },
+    authorization: {
+      mode: authorization.mode,
+      allowedTtlMs: authorization.webhook.cacheAuthorizedTTL,
+      deniedTtlMs: authorization.webhook.cacheUnauthorizedTTL,
+    },
+    fineGrained: gates.enabled('KubeletFineGrainedAuthz'),
+    rootDir: flags.rootDir,
+    podLogsDir: c.podLogsDir,
+    hostLogsDir: HOST_LOGS_DIR,
+    syncFrequencyMs: c.syncFrequency,
+    runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
+    debugging: c.enableDebuggingHandlers,
+    systemLogs: c.enableSystemLogHandler,
   };
 }

@@ -7,6 +7,7 @@ import * as host from './steps/hostChecks.ts';
 import * as prepare from './steps/prepare.ts';
 import * as run from './steps/run.ts';
 import { runOnce } from './steps/runOnce.ts';
+import { makeServingCertificate } from './steps/serving.ts';
 
 export const BOOT_STEPS: readonly Step[] = [
   configure.parseArguments,
@@ -26,6 +27,7 @@ export const BOOT_STEPS: readonly Step[] = [
   host.checkCgroupVersion,
   host.checkPorts,
   prepare.makeRootDirectory,
+  makeServingCertificate,
   prepare.adjustOomScore,
   prepare.raiseFileLimit,
   prepare.connectNotify,

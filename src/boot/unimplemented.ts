@@ -3,7 +3,7 @@
  * start; where ignoring it would take a protection away from somebody who asked for it, the start is refused.
  */
 
-import { defaultKubeletConfiguration, defaultKubeletFlags, withLegacyDefaults } from '../machines/config/defaults.ts';
+import { defaultKubeletConfiguration, defaultKubeletFlags } from '../machines/config/defaults.ts';
 import { KUBELET_GATES } from '../machines/config/gateTable.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../machines/config.ts';
 import { getPath } from './config/paths.ts';
@@ -21,8 +21,6 @@ interface Entry {
 }
 
 const CLUSTER = 'it concerns membership in a cluster, which is not there yet';
-const SERVER = 'the HTTPS server is not there yet and nothing listens on its port';
-const SERVER_SECURITY = `${SERVER}, so what this protects does not exist; --enable-server=false says that no server is wanted`;
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
 const EVICTION = 'eviction is not there yet: nothing is evicted at these thresholds';
 const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
@@ -36,15 +34,7 @@ const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) =
 
 export const UNIMPLEMENTED: readonly Entry[] = [
   ...refused('membership in a cluster is not there yet; leave the flag out to run in standalone mode', '--kubeconfig'),
-  ...lines(
-    CLUSTER,
-    '--bootstrap-kubeconfig',
-    '--cert-dir',
-    '--node-labels',
-    '--register-schedulable',
-    '--cloud-provider',
-    '--cloud-config',
-  ),
+  ...lines(CLUSTER, '--bootstrap-kubeconfig', '--node-labels', '--register-schedulable', '--cloud-provider', '--cloud-config'),
   ...lines(CGROUPS, '--runtime-cgroups'),
   ...lines(IMAGE_GC, '--pod-infra-container-image'),
   ...lines(
@@ -56,28 +46,11 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines(EVICTION, '--experimental-allocatable-ignore-eviction'),
 
   ...[
-    ...refused(
-      SERVER_SECURITY,
-      'authentication.x509.clientCAFile',
-      'tlsCertFile',
-      'tlsPrivateKeyFile',
-      'tlsCipherSuites',
-      'tlsMinVersion',
-      'serverTLSBootstrap',
-    ),
+    ...refused('certificates signed by a cluster are not there yet', 'serverTLSBootstrap'),
+    ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
     ...lines(
-      SERVER,
-      'port',
-      'authentication.webhook.enabled',
-      'authentication.webhook.cacheTTL',
-      'authentication.anonymous.enabled',
-      'authorization.mode',
-      'authorization.webhook.cacheAuthorizedTTL',
-      'authorization.webhook.cacheUnauthorizedTTL',
-      'enableDebuggingHandlers',
+      'the API has no such page yet',
       'enableContentionProfiling',
-      'streamingConnectionIdleTimeout',
-      'enableSystemLogHandler',
       'enableSystemLogQuery',
       'enableProfilingHandler',
       'enableDebugFlagsHandler',
@@ -172,6 +145,20 @@ export const UNIMPLEMENTED: readonly Entry[] = [
 /** Configuration paths this node acts on. Together with the table above they are all there are (a test says so). */
 export const HONOURED: readonly string[] = [
   'enableServer',
+  'port',
+  'authentication.x509.clientCAFile',
+  'authentication.webhook.enabled',
+  'authentication.webhook.cacheTTL',
+  'authentication.anonymous.enabled',
+  'authorization.mode',
+  'authorization.webhook.cacheAuthorizedTTL',
+  'authorization.webhook.cacheUnauthorizedTTL',
+  'tlsCertFile',
+  'tlsPrivateKeyFile',
+  'tlsCipherSuites',
+  'tlsMinVersion',
+  'enableDebuggingHandlers',
+  'enableSystemLogHandler',
   'staticPodPath',
   'podLogsDir',
   'syncFrequency',
@@ -212,7 +199,6 @@ export const HONOURED: readonly string[] = [
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--kubeconfig': 'kubeconfig',
   '--bootstrap-kubeconfig': 'bootstrapKubeconfig',
-  '--cert-dir': 'certDir',
   '--node-labels': 'nodeLabels',
   '--register-schedulable': 'registerSchedulable',
   '--cloud-provider': 'cloudProvider',
@@ -229,6 +215,7 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
 const HONOURED_GATES: readonly string[] = [
   'CustomCPUCFSQuotaPeriod',
   'KubeletCrashLoopBackOffMax',
+  'KubeletFineGrainedAuthz',
   'LoggingAlphaOptions',
   'NodeLogQuery',
   'QOSReserved',
@@ -244,9 +231,7 @@ const REFUSED_GATES: readonly string[] = ['KubeletEnsureSecretPulledImages'];
 
 /** Lines to log and reasons to refuse the start. */
 export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): { refusals: Problem[]; lines: Problem[] } {
-  const plain = defaultKubeletConfiguration();
-  // With a file the legacy overlay does not apply, so "default" means something else.
-  const defaults = flags.config === '' ? withLegacyDefaults(plain) : plain;
+  const defaults = defaultKubeletConfiguration();
   const flagDefaults = defaultKubeletFlags();
   const refusals: Problem[] = [];
   const out: Problem[] = [];
@@ -265,8 +250,6 @@ export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfigura
     const problem = { where: `featureGates.${name}${flagHint('featureGates')}`, what: `what ${name}=${value} asks for is not there yet` };
     (REFUSED_GATES.includes(name) ? refusals : out).push(problem);
   }
-  if (config.enableServer)
-    out.push({ where: 'enableServer (--enable-server)', what: `${SERVER} ${config.port}: it would need authentication` });
   return { refusals, lines: out };
 }
 

@@ -21,7 +21,7 @@ const OOM_SCORE = readFileSync('/proc/self/oom_score_adj', 'utf8').trim();
 const OPEN_FILES = /Max open files\s+\d+\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '1024';
 /** Arguments under which the boot touches nothing but its folder. */
 const quiet = (...more: string[]) => [
-  ...[`--root-dir=${dir.path}/root`, '--read-only-port=0', '--healthz-port=0', '--fail-swap-on=false'],
+  ...[`--root-dir=${dir.path}/root`, '--read-only-port=0', '--healthz-port=0', '--enable-server=false', '--fail-swap-on=false'],
   ...[`--oom-score-adj=${OOM_SCORE}`, `--max-open-files=${OPEN_FILES}`],
   ...more,
 ];
@@ -59,9 +59,9 @@ describe('help, version and errors', () => {
   it('lists everything wrong with the configuration at once', async () => {
     const file = dir.write(
       'k.yaml',
-      `${HEADER}port: 70000\nmaxPod: 3\nhairpinMode: x\nfeatureGates: {NodeSwop: true}\ntlsCertFile: /a\ntlsPrivateKeyFile: /b\nclusterDNS: 7\n`,
+      `${HEADER}port: 70000\nmaxPod: 3\nhairpinMode: x\nfeatureGates: {NodeSwop: true}\ntlsCertFile: /a\ntlsPrivateKeyFile: /b\nclusterDNS: 7\nenableServer: true\nserverTLSBootstrap: true\n`,
     );
-    const run = fakeBoot(quiet(`--config=${file}`, '--kubeconfig=/etc/kubeconfig'));
+    const run = fakeBoot(quiet(`--config=${file}`, '--enable-server=true', '--kubeconfig=/etc/kubeconfig'));
     expect(await run.code).toBe(1);
     const text = run.stderr();
     for (const part of [
@@ -71,7 +71,7 @@ describe('help, version and errors', () => {
       'did you mean NodeSwap?',
       'port (--port): 70000',
       'hairpinMode',
-      'tlsCertFile (--tls-cert-file): the HTTPS server is not there yet',
+      'serverTLSBootstrap (--rotate-server-certificates): certificates signed by a cluster are not there yet',
       '--kubeconfig: membership in a cluster is not there yet',
     ]) {
       expect(text).toContain(part);
@@ -84,7 +84,7 @@ describe('a running node', () => {
   it('stops on the first signal with 0, saying that containers run on, and exits with 1 on the second', async () => {
     let finish = (): void => {};
     const run = fakeBoot(quiet(), { node: { stop: () => new Promise((resolve) => (finish = resolve)) } });
-    await until('signals are handled', () => run.stderr().includes('nothing listens') && run.nodeConfig() !== undefined);
+    await until('signals are handled', () => run.stderr().includes('actorlet starts') && run.nodeConfig() !== undefined);
     run.emit('SIGTERM');
     expect(run.stderr()).toContain('SIGTERM: stopping; containers are left running');
     run.emit('SIGINT');
@@ -99,7 +99,7 @@ describe('a running node', () => {
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
-    expect(run.stderr().match(/has no effect:/g)).toHaveLength(3);
+    expect(run.stderr().match(/has no effect:/g)).toHaveLength(2);
     expect(run.stderr()).toContain(
       'imageGCHighThresholdPercent (--image-gc-high-threshold) has no effect: image garbage collection is not there yet',
     );
@@ -107,9 +107,7 @@ describe('a running node', () => {
   });
 
   it('says which gates do nothing yet, and refuses one that stands for a protection', async () => {
-    const run = fakeBoot(
-      quiet('--enable-server=false', '--feature-gates=MemoryQoS=true,SystemdWatchdog=false,HPAScaleToZero=true,NodeLogQuery=false'),
-    );
+    const run = fakeBoot(quiet('--feature-gates=MemoryQoS=true,SystemdWatchdog=false,HPAScaleToZero=true,NodeLogQuery=false'));
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);

@@ -4,14 +4,14 @@ import { toV1beta1 } from '../../src/machines/config/v1beta1.ts';
 import { golden, HEADER, load, tempDir, texts } from './helpers.ts';
 
 describe('defaults', () => {
-  it('are open without a file and closed with one (trap 1)', async () => {
+  it('are closed, with a file and without one (trap 1, where the reference is open without)', async () => {
     const bare = (await load([])).config;
     expect([
       bare.authentication.anonymous.enabled,
       bare.authentication.webhook.enabled,
       bare.authorization.mode,
       bare.readOnlyPort,
-    ]).toEqual([true, false, 'AlwaysAllow', 10255]);
+    ]).toEqual([false, true, 'Webhook', 0]);
     const file = (await load([], '')).config;
     expect([
       file.authentication.anonymous.enabled,
@@ -119,7 +119,7 @@ describe('precedence', () => {
   it('uses drop-ins without a file over the open defaults', async () => {
     using dir = tempDir();
     dir.write('a.conf', `${HEADER}maxPods: 5\n`);
-    expect((await load([`--config-dir=${dir.path}`])).config).toMatchObject({ maxPods: 5, readOnlyPort: 10255 });
+    expect((await load([`--config-dir=${dir.path}`])).config).toMatchObject({ maxPods: 5, readOnlyPort: 0 });
   });
 
   it('refuses a missing drop-in directory and a drop-in without kind', async () => {

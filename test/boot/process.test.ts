@@ -184,7 +184,7 @@ describe('the real process', () => {
       }),
     };
     const score = (await import('node:fs')).readFileSync('/proc/self/oom_score_adj', 'utf8').trim();
-    const argv = ['--root-dir=${root}', '--read-only-port=0', '--healthz-port=0', '--fail-swap-on=false', '--oom-score-adj=' + score];
+    const argv = ['--root-dir=${root}', '--enable-server=false', '--healthz-port=0', '--fail-swap-on=false', '--oom-score-adj=' + score];
     ${extra}
     process.exit(await boot(argv, process.env, { io: processIo(), wiring }));
   `;

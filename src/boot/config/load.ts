@@ -5,12 +5,7 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
-import {
-  DEFAULT_EVICTION_HARD,
-  defaultKubeletConfiguration,
-  defaultKubeletFlags,
-  withLegacyDefaults,
-} from '../../machines/config/defaults.ts';
+import { DEFAULT_EVICTION_HARD, defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
 import { messageOf, type Problem } from '../errors.ts';
 import type { GivenFlag } from '../flags/parse.ts';
@@ -38,7 +33,7 @@ export async function loadConfig(given: ReadonlyMap<string, GivenFlag>): Promise
   const flags = flagsOf(given);
   const errors: Problem[] = [];
   const decoded: DecodedFile[] = [];
-  let config = withLegacyDefaults(defaultKubeletConfiguration());
+  let config = defaultKubeletConfiguration();
   if (flags.config !== '') {
     const file = await readOne(flags.config, '--config', errors);
     if (file !== undefined) {

@@ -1,6 +1,6 @@
 /** The text of --help: what the program is, usage, the kubelet's flags, and ours apart. */
 import yargs from 'yargs';
-import { defaultKubeletConfiguration, defaultKubeletFlags, withLegacyDefaults } from '../../machines/config/defaults.ts';
+import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import { formatGoDuration } from '../../machines/config/duration.ts';
 import { gateHelp } from '../../machines/config/gates.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
@@ -16,7 +16,7 @@ CRI. Without --kubeconfig it stands alone. Flags win over drop-ins (--config-dir
 defaults. Words in a flag's name may be joined by "-" or "_"; a boolean flag takes its value only with "=".`;
 
 export async function helpText(): Promise<string> {
-  const defaults = { flags: defaultKubeletFlags(), config: withLegacyDefaults(defaultKubeletConfiguration()) };
+  const defaults = { flags: defaultKubeletFlags(), config: defaultKubeletConfiguration() };
   const parser = yargs([])
     .help(false)
     .version(false)

@@ -44,7 +44,7 @@ export const checkCgroupVersion: Step = {
 };
 
 /**
- * Tries the ports this node is going to listen on. A taken read-only port ends the start, as a listener's failure does
+ * Tries the ports this node is going to listen on. A taken read-only or API port ends the start, as a listener's failure does
  * in the reference; a taken healthz port is said and tried again by its server for ever.
  */
 export const checkPorts: Step = {
@@ -54,12 +54,21 @@ export const checkPorts: Step = {
     const healthz = await tryPort(config.healthzBindAddress, config.healthzPort, 'healthzPort (--healthz-port)');
     if (healthz !== undefined) need(ctx, 'log').error({}, `${healthz.where}: ${healthz.what}; it is tried again until it is free`);
     const readOnly = await tryPort(config.address, config.readOnlyPort, 'readOnlyPort (--read-only-port)');
-    if (readOnly !== undefined) throw new StartError('a port cannot be listened on', [readOnly]);
+    const https = config.enableServer
+      ? await tryPort(config.address, config.port, 'port (--port)', 'choose another port, or --enable-server=false for no server')
+      : undefined;
+    const taken = [readOnly, https].filter((p) => p !== undefined);
+    if (taken.length > 0) throw new StartError('a port cannot be listened on', taken);
     return undefined;
   },
 };
 
-async function tryPort(host: string, port: number, where: string): Promise<Problem | undefined> {
+async function tryPort(
+  host: string,
+  port: number,
+  where: string,
+  hint = 'choose another port, or 0 for none',
+): Promise<Problem | undefined> {
   if (port === 0) return undefined;
   const server = createServer();
   try {
@@ -70,7 +79,7 @@ async function tryPort(host: string, port: number, where: string): Promise<Probl
     return undefined;
   } catch (error) {
     const why = codeOf(error) === 'EADDRINUSE' ? 'another process listens there already' : messageOf(error);
-    return { where, what: `${host}:${port}: ${why}; choose another port, or 0 for none` };
+    return { where, what: `${host}:${port}: ${why}; ${hint}` };
   } finally {
     await new Promise<void>((resolve) => server.close(() => resolve()));
   }

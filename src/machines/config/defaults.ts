@@ -1,6 +1,6 @@
 /**
- * Built-in defaults (boot-and-node 3, values of 1.34): the v1beta1 defaults, the overlay that holds only while there is
- * no configuration file, and a whole default node configuration for simulation and tests. Pure.
+ * Built-in defaults (boot-and-node 3, values of 1.34): the v1beta1 defaults, with or without a configuration file, and
+ * a whole default node configuration for simulation and tests. Pure.
  */
 import type { KubeletConfiguration, KubeletFlags, NodeConfig } from '../config.ts';
 import { createFeatureGates } from './gates.ts';
@@ -153,20 +153,6 @@ export function defaultKubeletConfiguration(): KubeletConfiguration {
   };
 }
 
-/** The overlay for the path without a configuration file (trap 1): older, open values of the command line. */
-export function withLegacyDefaults(config: KubeletConfiguration): KubeletConfiguration {
-  return {
-    ...config,
-    readOnlyPort: 10255,
-    authentication: {
-      ...config.authentication,
-      anonymous: { enabled: true },
-      webhook: { ...config.authentication.webhook, enabled: false },
-    },
-    authorization: { ...config.authorization, mode: 'AlwaysAllow' },
-  };
-}
-
 export function defaultKubeletFlags(): KubeletFlags {
   return {
     config: '',
@@ -197,12 +183,12 @@ export function defaultKubeletFlags(): KubeletFlags {
   };
 }
 
-/** A complete node configuration without a configuration file; for simulation and tests. */
+/** A complete node configuration without a configuration file and without the HTTPS server; for simulation and tests. */
 export function defaultNodeConfig(
   over: { flags?: Partial<KubeletFlags>; config?: Partial<KubeletConfiguration>; gates?: Readonly<Record<string, boolean>> } = {},
 ): NodeConfig {
   const flags = { ...defaultKubeletFlags(), ...over.flags };
   if (flags.adminSocket === '') flags.adminSocket = `${flags.rootDir}/actorlet.sock`;
-  const config = { ...withLegacyDefaults(defaultKubeletConfiguration()), ...over.config };
+  const config = { ...defaultKubeletConfiguration(), enableServer: false, ...over.config };
   return { flags, config, gates: createFeatureGates(over.gates ?? config.featureGates).gates };
 }
