@@ -8,14 +8,18 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { StateMachine } from 'xstate';
 import { createJudge, type KillCase } from './killing.ts';
+import { PROBE_CASES } from './killProbes.ts';
 import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
+import { VOLUME_CASES } from './killVolumes.ts';
 
 const TABLES: Record<string, KillCase[]> = {
   'pod worker': WORKER_CASES,
   container: CONTAINER_CASES,
   pods: POD_CASES,
   runtime: RUNTIME_CASES,
+  probes: PROBE_CASES,
   'with an act in flight': LINK_CASES,
+  volumes: VOLUME_CASES,
   'the rest': OTHER_CASES,
 };
 
@@ -35,6 +39,9 @@ const NOT_KILLED: Record<string, string> = {
   'podWorker terminating.done': NO_TIME,
   'podWorker finished': 'final: the actor has ended',
   'container deciding': NO_TIME,
+  'volume starting': NO_TIME,
+  'volume gone': 'final: the chart has ended',
+  'prober judging': NO_TIME,
   'httpSource sorting': NO_TIME,
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',

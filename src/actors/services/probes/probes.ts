@@ -74,7 +74,11 @@ class Io implements ProbeManagerIo {
       (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: PROBES_CHECKPOINT, replyTo }),
       { timeoutMs: LOAD_TIMEOUT_MS, signal },
     );
-    if (answer.kind === 'reply') return answer.value.found ? fromCheckpoint(answer.value.value) : new Map();
+    if (answer.kind === 'reply') {
+      const book = answer.value.found ? fromCheckpoint(answer.value.value) : new Map();
+      this.saved = JSON.stringify(toCheckpoint(book));
+      return book;
+    }
     this.ctx.log.warn({ why: answer.reason }, 'the last probe results cannot be read; pods are not ready until their probes pass again');
     return new Map();
   }
