@@ -8,6 +8,7 @@ import { printable } from '../machines/text/table.ts';
 import { renderTree } from '../machines/text/tree.ts';
 import type { Explanation } from '../machines/why.ts';
 import { type AdminClient, adminClient, CtlError, EXIT, refusal } from './client.ts';
+import { addInjectCommand } from './commands/injectArgs.ts';
 import { runExec } from './exec.ts';
 import type { CtlIo } from './io.ts';
 import { printLogs } from './logs.ts';
@@ -93,6 +94,12 @@ export async function runCtl(io: CtlIo): Promise<number> {
           .option('container', { alias: 'c', type: 'string', default: '', describe: 'needed when the pod has several' })
           .option('stdin', { alias: 'i', type: 'boolean', default: false, describe: 'pass stdin on' }),
       (args) => run(exec(io, { ...args, command: (args as { '--'?: (string | number)[] })['--']?.map(String) ?? [] }))(args),
+    )
+    .command('inject', 'causes faults on a node that was started with --actorlet-fault-injection', (y) =>
+      addInjectCommand(y, async (request, args) => {
+        const { runInject } = await import('./commands/inject.ts');
+        await run((client, json) => runInject(io, client, { request, json }))(args);
+      }),
     )
     .command(
       'sim',

@@ -37,6 +37,8 @@ export interface AdminClient {
   get(path: string, query?: Readonly<Record<string, string>>): Promise<AdminAnswer>;
   /** POST of a JSON body; anything but 200 is a {@link CtlError} with the daemon's words. */
   post(path: string, body: unknown): Promise<unknown>;
+  /** Any other method, with a body of that content type. Any HTTP status is an answer. */
+  send(method: string, path: string, body?: { type: string; text: string }): Promise<AdminAnswer>;
   /** As `get`, and anything but 200 is a {@link CtlError} with the daemon's words. */
   json(path: string, query?: Readonly<Record<string, string>>): Promise<unknown>;
 }
@@ -46,9 +48,10 @@ const BYTES_MAX = 256 * 1024 * 1024;
 
 /** Aborting the signal (Ctrl-C) ends a question that is on its way, with exit code 130. */
 export function adminClient(socketPath: string, signal: AbortSignal): AdminClient {
-  const send = (method: string, path: string, body?: string): Promise<AdminAnswer> => {
+  const send: AdminClient['send'] = (method, path, body) => {
     return new Promise((resolve, reject) => {
-      const req = request({ socketPath, path, method, timeout: TIMEOUT_MS, headers: { host: 'actorlet' }, signal }, (res) => {
+      const headers = { host: 'actorlet', ...(body === undefined ? {} : { 'content-type': body.type }) };
+      const req = request({ socketPath, path, method, timeout: TIMEOUT_MS, headers, signal }, (res) => {
         const chunks: Buffer[] = [];
         let size = 0;
         res.on('data', (chunk: Buffer) => {
@@ -61,7 +64,7 @@ export function adminClient(socketPath: string, signal: AbortSignal): AdminClien
       });
       req.on('timeout', () => req.destroy(new Error(`no answer within ${TIMEOUT_MS / 1000} s`)));
       req.on('error', (error: NodeJS.ErrnoException) => reject(explain(socketPath, error)));
-      req.end(body);
+      req.end(body?.text);
     });
   };
   const get: AdminClient['get'] = (path, query = {}) => {
@@ -79,7 +82,8 @@ export function adminClient(socketPath: string, signal: AbortSignal): AdminClien
   return {
     socketPath,
     get,
-    post: async (path, body) => parsed(path, await send('POST', path, JSON.stringify(body))),
+    send,
+    post: async (path, body) => parsed(path, await send('POST', path, { type: 'application/json', text: JSON.stringify(body) })),
     json: async (path, query) => parsed(path, await get(path, query)),
   };
 }
@@ -87,7 +91,7 @@ export function adminClient(socketPath: string, signal: AbortSignal): AdminClien
 /** The daemon's words for a status that is not 200, without the number they begin with. */
 export function refusal(answer: AdminAnswer): CtlError {
   const words = answer.body.trim().replace(/^\d{3}: /, '');
-  const code = answer.status === 404 || answer.status === 400 ? EXIT.no : EXIT.failed;
+  const code = answer.status === 404 || answer.status === 400 ? EXIT.no : answer.status === 403 ? EXIT.noPermission : EXIT.failed;
   return new CtlError(code, words === '' ? `the daemon answered with status ${answer.status}` : words);
 }
 
