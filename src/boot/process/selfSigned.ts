@@ -19,6 +19,7 @@ const HOST_LENGTH_MAX = 48;
 const OID = {
   sha256WithRSA: '1.2.840.113549.1.1.11',
   commonName: '2.5.4.3',
+  organization: '2.5.4.10',
   subjectKeyIdentifier: '2.5.29.14',
   keyUsage: '2.5.29.15',
   subjectAltName: '2.5.29.17',
@@ -26,6 +27,7 @@ const OID = {
   authorityKeyIdentifier: '2.5.29.35',
   extendedKeyUsage: '2.5.29.37',
   serverAuth: '1.3.6.1.5.5.7.3.1',
+  clientAuth: '1.3.6.1.5.5.7.3.2',
 } as const;
 
 export interface SelfSigned {
@@ -40,62 +42,67 @@ export async function selfSignedCertificate(host: string, nowMs: number): Promis
   // Made in the thread pool: the main thread does not wait for primes.
   const [ca, leaf] = await Promise.all([generate('rsa', { modulusLength: RSA_BITS }), generate('rsa', { modulusLength: RSA_BITS })]);
   const unix = Math.floor(nowMs / 1000);
-  const caName = name(`${host.slice(0, HOST_LENGTH_MAX)}-ca@${unix}`);
-  const validity = sequence(time(nowMs - BACKDATE_MS), time(nowMs + VALID_DAYS * DAY_MS));
-  const shared = { issuer: caName, validity, signer: ca.privateKey, issuerKeyId: keyId(ca.publicKey) };
-  const caCert = certificate({
-    ...shared,
-    subject: caName,
-    publicKey: ca.publicKey,
-    extensions: [
-      extension(OID.keyUsage, true, bits(0xa4, 2)),
-      extension(OID.basicConstraints, true, sequence(der(0x01, Buffer.from([0xff])))),
-    ],
-  });
-  const altName = isIP(host) === 0 ? der(0x82, Buffer.from(host, 'ascii')) : der(0x87, addressBytes(host));
-  const leafCert = certificate({
-    ...shared,
-    subject: name(`${host.slice(0, HOST_LENGTH_MAX)}@${unix}`),
-    publicKey: leaf.publicKey,
-    extensions: [
-      extension(OID.keyUsage, true, bits(0xa0, 5)),
-      extension(OID.extendedKeyUsage, false, sequence(oid(OID.serverAuth))),
-      extension(OID.basicConstraints, true, sequence()),
-      extension(OID.subjectAltName, false, sequence(altName)),
-    ],
-  });
-  return { cert: `${pem(leafCert)}${pem(caCert)}`, key: String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' })) };
+  const short = host.slice(0, HOST_LENGTH_MAX);
+  const issuer = { subject: { commonName: `${short}-ca@${unix}` }, keys: ca };
+  const times = { notBeforeMs: nowMs - BACKDATE_MS, notAfterMs: nowMs + VALID_DAYS * DAY_MS };
+  const caCert = issueCertificate({ ...times, issuer, subject: issuer.subject, publicKey: ca.publicKey, use: 'ca' });
+  const subject = { commonName: `${short}@${unix}` };
+  const leafCert = issueCertificate({ ...times, issuer, subject, publicKey: leaf.publicKey, use: { host } });
+  return { cert: `${leafCert}${caCert}`, key: String(leaf.privateKey.export({ type: 'pkcs8', format: 'pem' })) };
 }
 
-function certificate(o: {
-  subject: Buffer;
-  issuer: Buffer;
-  validity: Buffer;
+export interface Subject {
+  commonName: string;
+  organizations?: readonly string[];
+}
+export interface CertificateRequest {
+  subject: Subject;
+  issuer: { subject: Subject; keys: { privateKey: KeyObject; publicKey: KeyObject } };
   publicKey: KeyObject;
-  signer: KeyObject;
-  issuerKeyId: Buffer;
-  extensions: readonly Buffer[];
-}): Buffer {
+  notBeforeMs: number;
+  notAfterMs: number;
+  /** To sign others, to be a client, or to serve under that name or address. */
+  use: 'ca' | 'client' | { host: string };
+}
+
+/** A certificate signed with an RSA key, as PEM. */
+export function issueCertificate(o: CertificateRequest): string {
   const algorithm = sequence(oid(OID.sha256WithRSA), der(0x05));
   const serial = randomBytes(SERIAL_BYTES);
   // Positive and of full length.
   serial[0] = ((serial[0] ?? 0) & 0x7f) | 0x40;
   const ids = [
     extension(OID.subjectKeyIdentifier, false, der(0x04, keyId(o.publicKey))),
-    extension(OID.authorityKeyIdentifier, false, sequence(der(0x80, o.issuerKeyId))),
+    extension(OID.authorityKeyIdentifier, false, sequence(der(0x80, keyId(o.issuer.keys.publicKey)))),
   ];
   const body = sequence(
     der(0xa0, der(0x02, Buffer.from([2]))),
     der(0x02, serial),
     algorithm,
-    o.issuer,
-    o.validity,
-    o.subject,
+    name(o.issuer.subject),
+    sequence(time(o.notBeforeMs), time(o.notAfterMs)),
+    name(o.subject),
     o.publicKey.export({ type: 'spki', format: 'der' }),
-    der(0xa3, sequence(...o.extensions, ...ids)),
+    der(0xa3, sequence(...usage(o.use), ...ids)),
   );
-  const signature = sign('sha256', body, o.signer);
-  return sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature])));
+  const signature = sign('sha256', body, o.issuer.keys.privateKey);
+  return pem(sequence(body, algorithm, der(0x03, Buffer.concat([Buffer.from([0]), signature]))));
+}
+
+function usage(use: CertificateRequest['use']): Buffer[] {
+  if (use === 'ca') {
+    // Signing of certificates besides what a leaf may do.
+    return [extension(OID.keyUsage, true, bits(0xa4, 2)), extension(OID.basicConstraints, true, sequence(der(0x01, Buffer.from([0xff]))))];
+  }
+  const leaf = [extension(OID.keyUsage, true, bits(0xa0, 5)), extension(OID.basicConstraints, true, sequence())];
+  if (use === 'client') return [...leaf, extension(OID.extendedKeyUsage, false, sequence(oid(OID.clientAuth)))];
+  const { host } = use;
+  const altName = isIP(host) === 0 ? der(0x82, Buffer.from(host, 'ascii')) : der(0x87, addressBytes(host));
+  return [
+    ...leaf,
+    extension(OID.extendedKeyUsage, false, sequence(oid(OID.serverAuth))),
+    extension(OID.subjectAltName, false, sequence(altName)),
+  ];
 }
 
 function keyId(key: KeyObject): Buffer {
@@ -127,8 +134,10 @@ function oid(dotted: string): Buffer {
   return der(0x06, Buffer.from(bytes));
 }
 
-function name(commonName: string): Buffer {
-  return sequence(der(0x31, sequence(oid(OID.commonName), der(0x0c, Buffer.from(commonName, 'utf8')))));
+function name(subject: Subject): Buffer {
+  const part = (id: string, value: string): Buffer => der(0x31, sequence(oid(id), der(0x0c, Buffer.from(value, 'utf8'))));
+  const organizations = (subject.organizations ?? []).map((o) => part(OID.organization, o));
+  return sequence(...organizations, part(OID.commonName, subject.commonName));
 }
 
 /** UTCTime until 2049, as the profile of X.509 for the Internet wants it. */
