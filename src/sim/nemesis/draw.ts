@@ -201,6 +201,8 @@ export interface SizeAsked {
 
 export interface DrawOptions {
   minutes: number;
+  /** About how many faults a node gets, workload not counted. Absent: as the kinds that are on have it. */
+  faults?: number;
   pods: number;
   nodes: number;
   /** Per node: pods may also come over HTTP. */
@@ -214,12 +216,15 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
   for (let node = 0; node < o.nodes; node++) {
     const mine = rng.fork(`node-${node}`);
     const add = adder(drawn, mine, node);
-    for (const kind of Object.keys(KINDS) as (keyof typeof KINDS)[]) {
+    const weathers = (Object.keys(KINDS) as (keyof typeof KINDS)[]).flatMap((kind) => {
       const { on, perMinute } = KINDS[kind];
       const weather = mine.fork(kind);
-      if (!weather.chance(on) || (kind === 'http.down' && o.http[node] !== true)) continue;
-      const count = Math.max(1, Math.round(weather.between(0.3, 2) * perMinute * o.minutes));
-      for (let i = 0; i < count; i++) {
+      if (!weather.chance(on) || (kind === 'http.down' && o.http[node] !== true)) return [];
+      return [{ kind, weather, count: Math.max(1, Math.round(weather.between(0.3, 2) * perMinute * o.minutes)) }];
+    });
+    const wanted = o.faults === undefined ? 1 : o.faults / Math.max(1, sum(weathers.map((w) => w.count)));
+    for (const { kind, weather, count } of weathers) {
+      for (let i = 0; i < Math.round(count * wanted); i++) {
         const forMs = Math.round(weather.chance(0.5) ? weather.between(100, 3_000) : weather.between(1_000, 25_000));
         add(weather.next() * spanMs, act(weather, kind), FAULT_KINDS[kind].lasts ? forMs : 0);
       }
@@ -227,6 +232,10 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, node }, add);
   }
   return inOrder(drawn);
+}
+
+function sum(counts: readonly number[]): number {
+  return counts.reduce((a, b) => a + b, 0);
 }
 
 /** The workload alone, for faults that come from elsewhere. */

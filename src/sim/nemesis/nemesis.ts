@@ -128,9 +128,9 @@ export function createNemesis(o: NemesisOptions): Nemesis {
   };
 
   /** Does what happens in one instant, or begins what lasts; says what it hit, or that there was nothing to hit. */
-  const perform = (f: FaultEntry, node: SimNode): { hit: boolean; what: string } => {
-    const hit = (what = ''): { hit: boolean; what: string } => ({ hit: true, what });
-    const missed = (what = NOTHING_TO_DO): { hit: boolean; what: string } => ({ hit: false, what });
+  const perform = (f: FaultEntry, node: SimNode): { hits: number; what: string } => {
+    const hit = (what = '', hits = 1): { hits: number; what: string } => ({ hits, what });
+    const missed = (what = NOTHING_TO_DO): { hits: number; what: string } => ({ hits: 0, what });
     const { hollow } = node.runtime;
     switch (f.kind) {
       case 'cri':
@@ -163,7 +163,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         return missed('no port of this world tells how much memory is left');
       case 'watch.break': {
         const broken = node.disk.breakWatches('the watch was lost', (path) => match.any(f.select.paths, path));
-        return broken === 0 ? missed() : hit(String(broken));
+        return broken === 0 ? missed() : hit('', broken);
       }
       case 'clock.jump':
         node.wallOffsetMs += f.byMs;
@@ -171,7 +171,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'actor.kill': {
         const tree = node.daemon?.tree;
         const killed = tree === undefined ? [] : victims(f, node, tree).filter((path) => tree.kill(path, 'nemesis'));
-        return killed.length === 0 ? missed() : hit(killed.join(' '));
+        return killed.length === 0 ? missed() : hit(killed.join(' '), killed.length);
       }
       case 'node.kill':
         if (node.daemon === undefined) return missed('no daemon');
@@ -220,10 +220,10 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     const { lasts } = FAULT_KINDS[f.kind];
     // What lasts rolls its dice at each hit, what does not only here.
     if (!lasts && f.probability < 1 && !active.chanceOf(f).chance(f.probability)) return 'spared';
-    const { hit, what } = perform(f, node);
+    const { hits, what } = perform(f, node);
     // Windows that need no call to be felt count when they begin; the others count what they hit.
-    if (hit && FELT_BY_CALLS.has(f.kind)) active.countWindow(f);
-    else if (hit) active.count(f, '');
+    if (FELT_BY_CALLS.has(f.kind)) active.countWindow(f);
+    else for (let i = 0; i < hits; i++) active.count(f, '');
     return what;
   };
   const fire = (f: Fault): void => {

@@ -1,0 +1,144 @@
+/** Faults at the doors of one simulated node: disk, mailboxes. */
+import { describe, expect, it } from 'vitest';
+import type { KernelEvent } from '../../src/actors/kernel/types.ts';
+import type { FaultSpec } from '../../src/machines/faults/types.ts';
+import { addr } from '../../src/machines/protocol.ts';
+import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
+import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
+import { operator } from '../../src/sim/nemesis/operator.ts';
+import { drain } from '../../src/sim/realm.ts';
+import { type SimNode, simNode } from '../../src/sim/world/node.ts';
+import { simRng } from '../../src/sim/world/rng.ts';
+import { simTime } from '../../src/sim/world/time.ts';
+
+const TUNING = {
+  callLatencyMs: 0,
+  diskLatencyMs: 0,
+  requestTimeoutMs: 15_000,
+  syncFrequencyMs: 60_000,
+  fileCheckMs: 20_000,
+  httpCheckMs: 20_000,
+  http: false,
+  hints: true,
+};
+
+type Entry = FaultSpec & { forMs: number };
+
+function world(...faults: Entry[]) {
+  const rng = simRng('faults');
+  const time = simTime(rng.fork('ties'));
+  const events: KernelEvent[] = [];
+  const broken: string[] = [];
+  const node: SimNode = simNode({
+    index: 0,
+    rng,
+    time,
+    tuning: TUNING,
+    watcher: {
+      kernel: (_, e) => void events.push(e),
+      statuses: () => {},
+      log: () => {},
+      booted: () => {},
+      exited: () => {},
+      inspect: () => {},
+      broken: (_, what) => void broken.push(what),
+    },
+  });
+  const clock = time.clockFor({ on: true });
+  const schedule = faults.map((f, id): FaultEntry => ({ id, node: 0, atMs: 0, afterSteps: 0, name: `f${id}`, ...f }));
+  const nemesis = createNemesis({
+    nodes: [node],
+    operators: [operator(node, time)],
+    schedule,
+    rng: rng.fork('nemesis'),
+    time,
+    clock,
+    on: () => {},
+  });
+  const advance = async (ms: number): Promise<void> => {
+    const endMs = time.monoMs + ms;
+    await drain();
+    while (await time.step(endMs));
+    expect(broken).toEqual([]);
+  };
+  const { fs } = node.disk.mount({ on: true }, clock);
+  return { node, time, nemesis, advance, events, fs };
+}
+const FOR_EVER = { probability: 1, forMs: 3_600_000 };
+
+describe('the disk', () => {
+  it('fails to rename and leaves both names as they were, while everything else works', async () => {
+    const w = world({ kind: 'disk.error', code: 'EXDEV', select: { ops: ['rename'] }, ...FOR_EVER });
+    w.nemesis.begin();
+    await w.advance(1);
+    await w.fs.writeFile('/etc/new', 'new', { fsync: true });
+    await w.fs.writeFile('/etc/old', 'old', { fsync: true });
+    await expect(w.fs.rename('/etc/new', '/etc/old')).rejects.toMatchObject({ code: 'EXDEV' });
+    const read = async (path: string) => new TextDecoder().decode(await w.fs.readFile(path, { bytesMax: 100 }));
+    expect([await read('/etc/new'), await read('/etc/old')]).toEqual(['new', 'old']);
+    expect(w.nemesis.counts.get('disk.error.rename')).toBe(1);
+    w.nemesis.heal();
+    await w.fs.rename('/etc/new', '/etc/old');
+    expect(await read('/etc/old')).toBe('new');
+  });
+
+  it('is full, seems full, and fails to read, only below the paths that are named', async () => {
+    const paths = ['/var/**'];
+    const w = world(
+      { kind: 'disk.full', select: { paths }, ...FOR_EVER },
+      { kind: 'pressure.disk', availableBytes: 42, select: { paths: ['/etc'] }, ...FOR_EVER },
+      { kind: 'disk.error', code: 'EIO', select: { ops: ['read'], paths: ['/etc/bad'] }, ...FOR_EVER },
+    );
+    w.nemesis.begin();
+    await w.advance(1);
+    await expect(w.fs.writeFile('/var/x', 'data')).rejects.toMatchObject({ code: 'ENOSPC' });
+    await w.fs.writeFile('/etc/x', 'data');
+    expect((await w.fs.statfs('/etc')).bytesAvailable).toBe(42);
+    expect((await w.fs.statfs('/var/log')).bytesAvailable).toBe(0);
+    await w.fs.writeFile('/etc/bad', 'data');
+    await expect(w.fs.readFile('/etc/bad', { bytesMax: 10 })).rejects.toMatchObject({ code: 'EIO' });
+    expect((await w.fs.readFile('/etc/x', { bytesMax: 10 })).length).toBe(4);
+  });
+});
+
+describe('mailboxes', () => {
+  /** What was sent to the collector, and what reached it. */
+  async function send(w: ReturnType<typeof world>, count: number): Promise<number> {
+    w.node.boot();
+    await w.advance(5_000);
+    w.nemesis.begin();
+    await w.advance(1);
+    w.events.length = 0;
+    const tree = w.node.daemon?.tree;
+    for (let i = 0; i < count; i++) tree?.registry.send(addr.containerGc, { type: 'gc.run', why: `test ${i}` });
+    await w.advance(1);
+    return arrived(w);
+  }
+  const arrived = (w: ReturnType<typeof world>): number => w.events.filter((e) => e.kind === 'message' && e.type === 'gc.run').length;
+
+  it('lose the messages that are named, and each leaves a dead letter', async () => {
+    const w = world({ kind: 'mailbox', action: 'drop', delayMs: 0, select: { events: ['gc.run'] }, times: 2, ...FOR_EVER });
+    expect(await send(w, 3)).toBe(1);
+    expect(w.events.filter((e) => e.kind === 'dead-letter').map((e) => e.letter)).toMatchObject([
+      { type: 'gc.run', reason: 'injected' },
+      { type: 'gc.run', reason: 'injected' },
+    ]);
+    expect(w.nemesis.counts.get('mailbox.drop')).toBe(2);
+    expect(w.nemesis.byName.get('f0')).toBe(2);
+  });
+
+  it('are slow for as long as they were told, and deliver all that was sent', async () => {
+    const w = world({ kind: 'mailbox', action: 'delay', delayMs: 2_000, select: { actors: ['node/reclaim/*'] }, ...FOR_EVER });
+    expect(await send(w, 3)).toBe(0);
+    await w.advance(1_990);
+    expect(arrived(w)).toBe(0);
+    await w.advance(20);
+    expect(arrived(w)).toBeGreaterThan(0);
+  });
+
+  it('leave lanes alone that are not named', async () => {
+    const w = world({ kind: 'mailbox', action: 'drop', delayMs: 0, select: { events: ['gc.run'], lanes: ['control'] }, ...FOR_EVER });
+    expect(await send(w, 2)).toBe(2);
+    expect(w.nemesis.byName.get('f0')).toBeUndefined();
+  });
+});
