@@ -1,5 +1,5 @@
 #!/bin/sh
-# npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: kernel workers nodes containerd
+# npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: kernel workers nodes sim containerd
 # (default: all; containerd only as root). Takes about 20 minutes; run it on an otherwise idle machine.
 set -eu
 program='npm run bench'
@@ -9,7 +9,7 @@ use_node
 build_programs
 mkdir -p bench/results
 failed=0
-for name in ${*:-kernel workers nodes containerd}; do
+for name in ${*:-kernel workers nodes sim containerd}; do
   if [ ! -f "bench/$name.ts" ]; then
     echo "$program: no bench/$name.ts" >&2
     failed=1

@@ -6,8 +6,10 @@ import type { ActorState } from '../actors/kernel/types.ts';
 import type { Scenario } from '../machines/faults/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
 import { type Coverage, type CoverageMeter, coverageMeter } from './coverage.ts';
-import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
+import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime } from './invariants/actorClaims.ts';
+import { type Checker, manifestName, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
+import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './invariants/podClaims.ts';
 import {
   healthyIsLeftAlone,
   nothingStartsWhileStopping,
@@ -16,7 +18,7 @@ import {
   oneSandboxInUse,
   podDirStays,
 } from './invariants/runtimeClaims.ts';
-import { incarnationsGrow, livesOnlyGoForward, mailboxesAreBounded, nothingCrashes, versionGrows } from './invariants/statusClaims.ts';
+import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './invariants/statusClaims.ts';
 import { drawSchedule, drawSize, drawTuning } from './nemesis/draw.ts';
 import type { Fault } from './nemesis/faults.ts';
 import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
@@ -24,7 +26,7 @@ import { type Operator, operator } from './nemesis/operator.ts';
 import { scenarioSchedule, scenarioTuning } from './nemesis/scenario.ts';
 import { drain, onUncaught } from './realm.ts';
 import { type NodeTuning, type NodeWatcher, type SimNode, simNode } from './world/node.ts';
-import { simRng } from './world/rng.ts';
+import { type SimRng, simRng } from './world/rng.ts';
 import type { CallSeen } from './world/runtime.ts';
 import { simTime } from './world/time.ts';
 import { createTrace, traceText } from './world/trace.ts';
@@ -37,6 +39,8 @@ export interface SimOptions {
   pods?: number;
   /** Default: the scenario's; else one, in some seeds two. */
   nodes?: number;
+  /** About how many faults are drawn per node. Default: as the seed has it. */
+  faults?: number;
   /** In place of drawn faults, and of drawn pods where it has its own. */
   scenario?: Scenario;
   /** In place of the schedule the seed would give: a part of it, when one looks for what matters. */
@@ -58,7 +62,7 @@ export interface Violation {
 export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
 
 export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage'>>;
+  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults'>>;
   violation: Violation | null;
   hash: string;
   steps: number;
@@ -78,6 +82,8 @@ export interface SimResult {
 }
 
 const TAIL_LINES = 200;
+/** From a container's end to its worker's look at the runtime. */
+const LOOK_WITHIN_MS = 500;
 /** A step that takes no time is cheap; a world that never moves on is stuck. */
 const STEPS_PER_INSTANT_MAX = 200_000;
 
@@ -129,7 +135,13 @@ class Run implements NodeWatcher {
       return simNode({ index, rng, time: this.#time, tuning, watcher: this });
     });
     this.#operators = this.#nodes.map((n) => operator(n, this.#time));
-    const size = { minutes, pods, nodes, http: this.#nodes.map((n) => n.tuning.http) };
+    const size = {
+      ...(o.faults === undefined ? {} : { faults: o.faults }),
+      minutes,
+      pods,
+      nodes,
+      http: this.#nodes.map((n) => n.tuning.http),
+    };
     const drawing = this.#rng.fork('schedule');
     this.#schedule =
       o.schedule ??
@@ -158,6 +170,12 @@ class Run implements NodeWatcher {
       mailboxesAreBounded(),
       incarnationsGrow(),
       nothingCrashes(),
+      supervisorsGiveUpInTime(),
+      nobodyIsStoppedUnheard(),
+      graceIsKept(),
+      onePodPerName(),
+      attemptsGrow(),
+      crashLoopsAreSlow(),
     ];
     for (const node of this.#nodes) {
       node.runtime.watcher = {
@@ -193,6 +211,7 @@ class Run implements NodeWatcher {
   kernel(node: SimNode, e: Parameters<NodeWatcher['kernel']>[1]): void {
     const { who, what } = traceText(e);
     this.#trace.add(this.#time.monoMs, `${node.name} ${who}`, what);
+    if (e.kind === 'transition' && e.to === 'syncing.inspecting') this.#looked = e.path;
     if (e.kind === 'transition') {
       const edge = `${kindOf(e.path)}: ${e.from} -> ${e.to}`;
       this.#edges.set(edge, (this.#edges.get(edge) ?? 0) + 1);
@@ -221,7 +240,16 @@ class Run implements NodeWatcher {
       `${node.name} runtime`,
       `${call.method} ${Object.values(targetOf(call, node.runtime.hollow.dump())).join(' ')}`,
     );
+    if (call.method === 'RunPodSandbox') this.#uidsOf(node).add(targetOf(call, node.runtime.hollow.dump()).uid);
     this.#ask((c, s) => c.arrived?.(s, call), node);
+  }
+
+  /** Every pod that ever got a sandbox. */
+  readonly #uids = new Map<string, Set<string>>();
+  #uidsOf(node: SimNode): Set<string> {
+    const known = this.#uids.get(node.name) ?? new Set<string>();
+    this.#uids.set(node.name, known);
+    return known;
   }
 
   // ---- the loop ----
@@ -309,7 +337,7 @@ class Run implements NodeWatcher {
     const endMs = this.#time.monoMs + this.#o.restMinutesMax * 60_000;
     let found: string[] = ['not looked yet'];
     while (this.#violation === null && this.#time.monoMs < endMs) {
-      found = (await Promise.all(this.#nodes.map((n) => unsettled(n, this.#scene(n).operator)))).flat();
+      found = (await Promise.all(this.#nodes.map((n) => unsettled(n, { op: this.#scene(n).operator, uids: this.#uidsOf(n) })))).flat();
       if (found.length === 0) return;
       await this.#advance(1_000);
     }
@@ -334,6 +362,8 @@ class Run implements NodeWatcher {
     // First lives that end on their own are over by then.
     await this.#advance(30_000);
     await this.#rest('stays-at-rest');
+    for (const n of this.#nodes) await this.#announcedEnd(n, rng);
+    await this.#rest('rests-after-an-end');
     const before = this.#nodes.map(steady);
     for (const n of this.#nodes) {
       await this.#advance(rng.between(0, 2_000));
@@ -356,6 +386,33 @@ class Run implements NodeWatcher {
         this.fail('restarts-touch-nothing', `${n.name}: ${lost.join(', ')} did not survive restarts of the daemon and its actors`);
     }
   }
+
+  /** In fair weather an announced end makes its pod look at once, long before the next listing. */
+  async #announcedEnd(n: SimNode, rng: SimRng): Promise<void> {
+    const stream: unknown = n.daemon?.tree.actorAt('node/runtime/pleg')?.getSnapshot();
+    if (!streamIsOpen(stream)) return;
+    const dump = n.runtime.hollow.dump();
+    const ready = new Map(dump.sandboxes.filter((b) => b.ready).map((b) => [b.id, manifestName(b.name, n)]));
+    const op = this.#scene(n).operator;
+    const steady = dump.containers.filter((c) => {
+      const wanted = op.wanted.get(ready.get(c.sandboxId) ?? '');
+      return c.state === 'CONTAINER_RUNNING' && wanted?.pod.fate === 'steady' && c.name.startsWith('c');
+    });
+    const chosen = rng.pick(steady);
+    if (chosen === undefined) return;
+    const worker = `node/pods/workers/${chosen.podUid}`;
+    this.#looked = null;
+    const beganMs = this.#time.monoMs;
+    n.runtime.hollow.exit(chosen.id, { exitCode: 1, reason: '' });
+    const looked = await this.#until(beganMs + LOOK_WITHIN_MS, () => this.#looked === worker);
+    if (!looked)
+      this.fail(
+        'hints-are-followed',
+        `${n.name}: ${chosen.name} of pod ${chosen.podUid} ended, and its worker did not look within ${LOOK_WITHIN_MS} ms`,
+      );
+  }
+  /** Path of the worker that began an inspection last. */
+  #looked: string | null = null;
 
   async #empty(): Promise<void> {
     for (const op of this.#operators) for (const name of [...op.wanted.keys()]) op.remove(name);
@@ -405,6 +462,12 @@ class Run implements NodeWatcher {
       },
     };
   }
+}
+
+function streamIsOpen(snapshot: unknown): boolean {
+  if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
+  const { value } = snapshot;
+  return value !== null && typeof value === 'object' && 'stream' in value && value.stream === 'open';
 }
 
 function pathsOf(state: ActorState | undefined): string[] {

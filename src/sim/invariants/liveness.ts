@@ -3,7 +3,7 @@ import type { ActorState } from '../../actors/kernel/types.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Operator, Wanted } from '../nemesis/operator.ts';
-import type { SimNode } from '../world/node.ts';
+import { ROOT_DIR, type SimNode } from '../world/node.ts';
 import { manifestName } from './checker.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
@@ -15,7 +15,11 @@ function restless(a: ActorState, found: string[]): void {
 }
 
 /** What is not yet as it should be; empty when all is. */
-export async function unsettled(node: SimNode, op: Operator): Promise<string[]> {
+export async function unsettled(
+  node: SimNode,
+  /** `uids`: of every pod that ever had a sandbox. */
+  { op, uids }: { op: Operator; uids: ReadonlySet<string> },
+): Promise<string[]> {
   const found: string[] = [];
   const { daemon } = node;
   if (daemon === undefined || !daemon.up) return [`${node.name}: no daemon is up`];
@@ -48,6 +52,9 @@ export async function unsettled(node: SimNode, op: Operator): Promise<string[]> 
     if (!currentUids.has(c.podUid)) found.push(`container ${c.id} (${c.name} of ${c.podUid}) is still there`);
   for (const r of records?.values() ?? []) {
     if (!currentUids.has(r.pod.metadata.uid)) found.push(`pod manager still knows ${r.pod.metadata.name} (${r.pod.metadata.uid})`);
+  }
+  for (const uid of uids) {
+    if (!currentUids.has(uid) && node.disk.has(`${ROOT_DIR}/pods/${uid}`)) found.push(`the directory of pod ${uid} is still there`);
   }
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
   return found.map((f) => `${node.name}: ${f}`);

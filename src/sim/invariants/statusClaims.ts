@@ -1,5 +1,4 @@
-/** Claims about what the node says: phases, restart counts and versions of pod statuses; and about its own actors. */
-import type { ActorState } from '../../actors/kernel/types.ts';
+/** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 import type { StatusEntry } from '../../machines/protocol.ts';
 import { type Checker, manifestName, type Scene } from './checker.ts';
 
@@ -75,29 +74,6 @@ export function livesOnlyGoForward(): Checker {
   };
 }
 
-/** Mailboxes with a larger bound of their own. */
-const CAPACITY: Readonly<Record<string, number>> = { 'node/runtime/cri': 8_192, 'node/pods/status': 8_192 };
-const CAPACITY_DEFAULT = 1_024;
-
-export function mailboxesAreBounded(): Checker {
-  const look = (a: ActorState): string | undefined => {
-    const max = CAPACITY[a.path] ?? CAPACITY_DEFAULT;
-    if (a.mailbox !== undefined && a.mailbox.depthMax > max) return `mailbox of ${a.path} held ${a.mailbox.depthMax}, bound ${max}`;
-    for (const c of a.children) {
-      const found = look(c);
-      if (found !== undefined) return found;
-    }
-    return undefined;
-  };
-  return {
-    name: 'mailboxes-are-bounded',
-    beat(s, state) {
-      const found = look(state);
-      return found === undefined ? undefined : `${s.node.name}: ${found}`;
-    },
-  };
-}
-
 /** A restart is counted up, never reused: what runs at a path has a newer incarnation than what ran there before. */
 export function incarnationsGrow(): Checker {
   const seen = new Map<string, number>();
@@ -109,17 +85,6 @@ export function incarnationsGrow(): Checker {
       const was = seen.get(key) ?? 0;
       seen.set(key, e.incarnation);
       return e.incarnation > was ? undefined : `${s.node.name}: ${e.path} started as incarnation ${e.incarnation} after ${was}`;
-    },
-  };
-}
-
-/** No crash of an actor that nobody caused: an error exit is a fault of the node, whatever the weather. */
-export function nothingCrashes(): Checker {
-  return {
-    name: 'nothing-crashes',
-    kernel(s, e) {
-      if (e.kind !== 'child.exited' || e.reason.kind !== 'error') return undefined;
-      return `${s.node.name}: ${e.path} crashed: ${e.reason.error.stack ?? e.reason.error.message}`;
     },
   };
 }

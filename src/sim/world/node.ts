@@ -44,7 +44,7 @@ export interface NodeWatcher {
   booted(node: SimNode): void;
   exited(node: SimNode, why: string): void;
   /** Every step of every chart; undefined where nobody measures. */
-  readonly inspect: ((e: InspectionEvent) => void) | undefined;
+  readonly inspect?: ((e: InspectionEvent) => void) | undefined;
   /** Something that must not happen at all. */
   broken(node: SimNode, what: string): void;
 }

@@ -1,0 +1,118 @@
+/** Claims about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
+import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
+import { view } from '../../machines/protocol.ts';
+import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
+import { type Checker, type Scene, targetOf } from './checker.ts';
+
+const GRACE = 'io.kubernetes.pod.terminationGracePeriod';
+/** Starts of one container of one pod that the back-off allows in a window: 0, 10, 20 s and so on, with room for what others cause. */
+const STARTS_MAX = 12;
+const STARTS_WINDOW_MS = 60_000;
+
+function records(s: Scene) {
+  return s.node.daemon?.tree.registry.read(view.pods)?.value;
+}
+function up(c: HollowContainerDump): boolean {
+  return c.state === 'CONTAINER_RUNNING';
+}
+
+/** Before every source has delivered, nothing is stopped for want of an owner (pod lifecycle 1.8, trap 6). */
+export function nobodyIsStoppedUnheard(): Checker {
+  return {
+    name: 'nobody-is-stopped-unheard',
+    arrived(s, call) {
+      if (call.method !== 'StopContainer' && call.method !== 'StopPodSandbox') return undefined;
+      const book = records(s);
+      if (book === undefined || book.sourcesReady) return undefined;
+      const dump = s.node.runtime.hollow.dump();
+      const { uid, id } = targetOf(call, dump);
+      if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;
+      const record = book.records.get(uid);
+      if (record !== undefined && !record.removed) return undefined;
+      return `${s.node.name}: ${call.method} for pod ${uid}, which ${record === undefined ? 'no source has named yet' : 'is to go'}, before every source has delivered`;
+    },
+  };
+}
+
+/** A regular container is asked to stop with the grace that its pod was given, and never with less than two seconds (traps 31, 32). */
+export function graceIsKept(): Checker {
+  return {
+    name: 'grace-is-kept',
+    arrived(s, call) {
+      if (call.method !== 'StopContainer') return undefined;
+      const { containerId, timeout } = call.req as { containerId: string; timeout?: number | bigint };
+      const c = s.node.runtime.hollow.dump().containers.find((one) => one.id === containerId);
+      const grace = Number(c?.annotations[GRACE] ?? Number.NaN);
+      // A sidecar waits for the others first, and what it waited is taken from its own grace.
+      if (c === undefined || Number.isNaN(grace) || !c.name.startsWith('c')) return undefined;
+      const want = Math.max(MIN_CONTAINER_GRACE_SECONDS, grace);
+      return Number(timeout ?? 0) === want
+        ? undefined
+        : `${s.node.name}: container ${c.id} (${c.name} of pod ${c.podUid}) is stopped with ${String(timeout)} s, its pod gives it ${want} s`;
+    },
+  };
+}
+
+/** A new pod waits until the one that had its name before is over (trap 2). */
+export function onePodPerName(): Checker {
+  return {
+    name: 'one-pod-per-name',
+    arrived(s, call) {
+      if (call.method !== 'RunPodSandbox') return undefined;
+      const { uid } = targetOf(call, s.node.runtime.hollow.dump());
+      const book = records(s);
+      const mine = book?.records.get(uid);
+      if (book === undefined || mine === undefined) return undefined;
+      const { name, namespace } = mine.pod.metadata;
+      for (const [other, r] of book.records) {
+        if (other === uid || r.pod.metadata.name !== name || r.pod.metadata.namespace !== namespace) continue;
+        if (r.worker === null || r.worker.phase === 'finished' || r.worker.phase === 'waiting') continue;
+        // Only what this node let run under the name before: of strangers it may learn too late.
+        if (r.source === 'runtime') continue;
+        return `${s.node.name}: pod ${uid} begins while pod ${other} of the same name ${namespace}/${name} is ${r.worker.phase}`;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** An instance has a higher attempt than every one of its name that ran and is still there (trap 20). */
+export function attemptsGrow(): Checker {
+  return {
+    name: 'attempts-grow',
+    arrived(s, call) {
+      if (call.method !== 'CreateContainer') return undefined;
+      const { config } = call.req as { config?: { metadata?: { name?: string; attempt?: number } } };
+      const name = config?.metadata?.name ?? '';
+      const attempt = config?.metadata?.attempt ?? 0;
+      const dump = s.node.runtime.hollow.dump();
+      const { uid } = targetOf(call, dump);
+      const earlier = dump.containers.filter((c) => c.podUid === uid && c.name === name && c.startedAtMs > 0);
+      const highest = Math.max(-1, ...earlier.map((c) => c.attempt));
+      return attempt > highest
+        ? undefined
+        : `${s.node.name}: ${name} of pod ${uid} is created as attempt ${attempt}, attempt ${highest} has run already`;
+    },
+  };
+}
+
+/** Crash loops are slowed down (traps 12 to 15): no container starts more often in a minute than back-off and accidents allow. */
+export function crashLoopsAreSlow(): Checker {
+  const starts = new Map<string, number[]>();
+  const seen = new Set<string>();
+  return {
+    name: 'crash-loops-are-slow',
+    changed(s, dump: HollowDump) {
+      for (const c of dump.containers) {
+        if (c.startedAtMs === 0 || seen.has(`${s.node.name} ${c.id}`)) continue;
+        seen.add(`${s.node.name} ${c.id}`);
+        const key = `${s.node.name} ${c.podUid} ${c.name}`;
+        const recent = [...(starts.get(key) ?? []).filter((at) => at > s.monoMs - STARTS_WINDOW_MS), s.monoMs];
+        starts.set(key, recent);
+        if (recent.length > STARTS_MAX)
+          return `${s.node.name}: ${c.name} of pod ${c.podUid} was started ${recent.length} times within ${STARTS_WINDOW_MS / 1_000} s`;
+      }
+      return undefined;
+    },
+  };
+}

@@ -1,0 +1,129 @@
+/** A copy of the sources in which one mutant at a time is planted, and runs of the simulation in it. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Mutant } from './mutants.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+/** Size of one run: small, for there are many. */
+const SIZE = ['--minutes=1', '--pods=6'];
+
+export interface SeedResult {
+  seed: number;
+  /** Null: every claim held. */
+  claim: string | null;
+  what: string;
+}
+export type Outcome = { kind: 'caught'; by: SeedResult } | { kind: 'missed' } | { kind: 'unusable'; why: string };
+
+export interface Scratch extends Disposable {
+  /** '' when the mutant's line is in its file exactly once, else what is there instead. */
+  fits(m: Mutant): string;
+  /** Runs seeds from `first` until `take` says stop. Answers what the process said when it broke down, else ''. */
+  run(range: { first: number; count: number }, take: (r: SeedResult) => boolean): Promise<string>;
+  /** Plants the mutant, runs seeds until one fails that passes without it, and takes it out again. */
+  hunt(m: Mutant, range: { first: number; count: number }): Promise<Outcome>;
+}
+
+/** Disposing it, and SIGINT or SIGTERM to this process, ends what runs in it and removes it. */
+export function scratch(): Scratch {
+  const dir = mkdtempSync(join(tmpdir(), 'actorlet-mutants-'));
+  const children = new Set<ChildProcess>();
+  const clear = (): void => {
+    for (const c of children) c.kill('SIGKILL');
+    rmSync(dir, { recursive: true, force: true, maxRetries: 3 });
+  };
+  const interrupted = (signal: NodeJS.Signals): void => {
+    clear();
+    process.exit(signal === 'SIGINT' ? 130 : 143);
+  };
+  process.once('SIGINT', interrupted);
+  process.once('SIGTERM', interrupted);
+  try {
+    for (const name of ['src', 'package.json']) cpSync(join(ROOT, name), join(dir, name), { recursive: true });
+    symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'));
+  } catch (error) {
+    clear();
+    throw error;
+  }
+
+  const run: Scratch['run'] = ({ first, count }, take) =>
+    new Promise((resolve) => {
+      const argv = ['--disable-warning=ExperimentalWarning', 'src/ctl/main.ts', 'sim', '--lines', `--seed=${first}`, `--seeds=${count}`];
+      const child = spawn(process.execPath, [...argv, ...SIZE], { cwd: dir });
+      children.add(child);
+      let words = '';
+      let stopped = false;
+      child.stderr.on('data', (b: Buffer) => {
+        words += String(b);
+      });
+      createInterface({ input: child.stdout }).on('line', (text) => {
+        if (stopped || !take(JSON.parse(text) as SeedResult)) return;
+        stopped = true;
+        child.kill('SIGKILL');
+      });
+      child.on('error', (error) => resolve(error.message));
+      child.on('close', (code) => {
+        children.delete(child);
+        resolve(stopped || code === 0 ? '' : words.slice(-500) || `it ended with ${code}`);
+      });
+    });
+
+  const passes = async (seed: number): Promise<boolean> => {
+    let claim: string | null = 'did not run';
+    await run({ first: seed, count: 1 }, (r) => {
+      claim = r.claim;
+      return true;
+    });
+    return claim === null;
+  };
+
+  const fits: Scratch['fits'] = (m) => {
+    const found = readFileSync(join(dir, m.file), 'utf8').split(m.find).length - 1;
+    return found === 1 ? '' : `its line is there ${found} times in ${m.file}`;
+  };
+
+  const hunt: Scratch['hunt'] = async (m, { first, count }) => {
+    const path = join(dir, m.file);
+    const text = readFileSync(path, 'utf8');
+    const why = fits(m);
+    if (why !== '') return { kind: 'unusable', why };
+    let seed = first;
+    while (seed < first + count) {
+      let by: SeedResult | null = null;
+      writeFileSync(
+        path,
+        text.replace(m.find, () => m.replace),
+      );
+      let broke: string;
+      try {
+        broke = await run({ first: seed, count: first + count - seed }, (r) => {
+          seed = r.seed + 1;
+          if (r.claim === null) return false;
+          by = r;
+          return true;
+        });
+      } finally {
+        writeFileSync(path, text);
+      }
+      const caught = by as SeedResult | null;
+      if (caught === null) return broke === '' ? { kind: 'missed' } : { kind: 'unusable', why: `it does not even run: ${broke}` };
+      // A seed that fails without the mutant too says nothing about it.
+      if (await passes(caught.seed)) return { kind: 'caught', by: caught };
+    }
+    return { kind: 'missed' };
+  };
+
+  return {
+    run,
+    fits,
+    hunt,
+    [Symbol.dispose]() {
+      process.off('SIGINT', interrupted);
+      process.off('SIGTERM', interrupted);
+      clear();
+    },
+  };
+}
