@@ -50,10 +50,14 @@ export class Daemon {
   readonly admin: AdminClient;
   readonly lab: Containerd;
   readonly #ports: { readOnly: number; healthz: number };
+  readonly #args: readonly string[];
   #config: Record<string, unknown>;
   #child: ChildProcess | undefined;
 
-  constructor(lab: Containerd, o: { dir: string; ports: { readOnly: number; healthz: number }; config: Record<string, unknown> }) {
+  constructor(
+    lab: Containerd,
+    o: { dir: string; ports: { readOnly: number; healthz: number }; config: Record<string, unknown>; args?: readonly string[] },
+  ) {
     this.lab = lab;
     this.dir = o.dir;
     this.rootDir = join(o.dir, 'root');
@@ -61,6 +65,7 @@ export class Daemon {
     this.podLogs = join(o.dir, 'logs', 'pods');
     this.containerLogs = join(o.dir, 'logs', 'containers');
     this.#ports = o.ports;
+    this.#args = o.args ?? [];
     this.#config = o.config;
     this.admin = adminClient(join(this.rootDir, 'actorlet.sock'), new AbortController().signal);
     mkdirSync(this.manifests);
@@ -92,7 +97,7 @@ export class Daemon {
     // JSON is YAML.
     writeFileSync(file, JSON.stringify(config));
     const out = openSync(join(this.dir, 'daemon.log'), 'a');
-    const args = [`--root-dir=${this.rootDir}`, `--config=${file}`, `--hostname-override=${NODE_NAME}`];
+    const args = [`--root-dir=${this.rootDir}`, `--config=${file}`, `--hostname-override=${NODE_NAME}`, ...this.#args];
     const child = spawn(join(project, 'bin/actorlet'), args, { stdio: ['ignore', out, out] });
     closeSync(out);
     this.#child = child;
@@ -218,8 +223,8 @@ export class Daemon {
   }
 }
 
-/** A daemon with folders and ports of its own, not started. */
-export async function createDaemon(lab: Containerd, config: Record<string, unknown> = {}): Promise<Daemon> {
+/** A daemon with folders and ports of its own, not started. `args`: more of its command line. */
+export async function createDaemon(lab: Containerd, config: Record<string, unknown> = {}, args: readonly string[] = []): Promise<Daemon> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-e2e-'));
-  return new Daemon(lab, { dir, ports: { readOnly: await freePort(), healthz: await freePort() }, config });
+  return new Daemon(lab, { dir, ports: { readOnly: await freePort(), healthz: await freePort() }, config, args });
 }

@@ -118,8 +118,8 @@ function defaultDuration(scenario: Scenario): number {
       total += prior === undefined ? 0 : prior.atMs + (prior.forMs ?? 0);
       at = prior?.after;
     }
-    // The end itself belongs to the scenario: an instant at its very end still happens.
-    longest = Math.max(longest, total + 1);
+    // An instant at the very end still happens.
+    longest = Math.max(longest, FAULT_KINDS[f.kind].lasts ? total : total + 1);
   }
   return Math.min(longest, LIVE_DURATION_MAX_MS);
 }
