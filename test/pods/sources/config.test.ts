@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configSpec } from '../../../src/actors/pods/config/config.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import type { ConfigEvent, PodsView, SourceError } from '../../../src/machines/protocol.ts';
+import { type ConfigEvent, type PodsView, type SourceError, view } from '../../../src/machines/protocol.ts';
 import { pod } from '../../machines/sources/pods.ts';
 import { events, ops, type Running, run } from './harness.ts';
 
@@ -119,6 +119,37 @@ describe('the mux actor', () => {
       ['REMOVE', 'gone-node1'],
       ['ADD', 'web-node1'],
     ]);
+  });
+});
+
+describe('the wait for the first listing', () => {
+  const listing = (s: Running) => s.views.set(view.runtimePods.view, { atMonoMs: 0, pods: new Map(), via: 'poll' });
+  const begin = (): Running => {
+    r = run(configSpec({ sources: ['file'] }));
+    return r;
+  };
+  // Lost for good once, so that a node came up without its pods: the listing had come, and was not looked for yet.
+  it('lets a set pass that comes just after the listing', () => {
+    const s = begin();
+    listing(s);
+    s.ref.send(set([pod('a')]));
+    expect(ops(s).map((o) => [o.op, o.pods.length])).toEqual([['ADD', 1]]);
+    expect(s.state()).toBe('"complete"');
+  });
+  it('lets a set that came before go when the listing comes', async () => {
+    const s = begin();
+    s.ref.send(set([pod('a')]));
+    await s.ports.advance(1_000);
+    expect(ops(s)).toEqual([]);
+    listing(s);
+    await s.ports.advance(40);
+    expect(ops(s).map((o) => [o.op, o.pods.length])).toEqual([['ADD', 1]]);
+  });
+  it('lets it go without one after three seconds', async () => {
+    const s = begin();
+    s.ref.send(set([pod('a')]));
+    await s.ports.advance(3_000);
+    expect(ops(s).map((o) => [o.op, o.pods.length])).toEqual([['ADD', 1]]);
   });
 });
 

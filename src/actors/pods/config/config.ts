@@ -142,7 +142,8 @@ function muxMachine(input: MuxInput) {
         initial: 'looking',
         after: { [input.listingWaitMs]: { target: 'waiting' } },
         exit: ['release'],
-        on: { 'source.set': [{ guard: 'listed', target: 'waiting', actions: ['hold'] }, { actions: ['hold'] }] },
+        // Held first in any case: exit actions run before those of a transition, so one that left here would hold it for good.
+        on: { 'source.set': { actions: ['hold'] } },
         states: {
           looking: {
             always: { guard: 'listed', target: '#config.waiting' },
