@@ -99,7 +99,7 @@ describe('a daemon with fault injection', { timeout: 300_000 }, () => {
   });
 
   it('gets over a full disk once that has expired by itself', async () => {
-    await daemon.ctl('inject', 'disk', '--full', '--path', `${daemon.rootDir}/pods/**`, '--for', '20s');
+    await daemon.ctl('inject', 'disk', '--full', '--path', `${daemon.rootDir}/pods/**`, '--for', '30s');
     daemon.put('full.yaml', manifest('full', [steady()]));
     await hit();
     expect((await running(lab))['full/main']).toBeUndefined();
