@@ -11,7 +11,7 @@ function message(error: unknown): string {
 export const probeHttp: Prober['httpGet'] = async (url, o) => {
   const options: RequestOptions & { rejectUnauthorized?: boolean } = {
     method: 'GET',
-    headers: { ...o.headers, ...(o.host === null ? {} : { Host: [o.host] }), Connection: 'close' },
+    headers: { ...o.headers, ...(o.host === null ? {} : { Host: o.host }), Connection: 'close' },
     signal: o.signal,
     agent: false,
   };
