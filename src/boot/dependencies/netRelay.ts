@@ -7,6 +7,8 @@ import type { Duplex } from 'node:stream';
 
 /** The runtime makes its addresses itself and serves them on this machine. */
 const ANSWER_TIMEOUT_MS = 30_000;
+/** Once one side has ended, the other has this long to end too. */
+const LINGER_MS = 5_000;
 const REFUSAL_BYTES_MAX = 64 * 1024;
 /** Meant for us, or for one connection only. The next server gets no credentials. */
 const NOT_SENT_ON = new Set(['host', 'authorization', 'cookie', 'proxy-authorization', 'content-length', 'transfer-encoding', 'expect']);
@@ -140,12 +142,14 @@ function carry(from: RelayFrom, up: Upstream & { kind: 'switched' }): Promise<vo
   if (from.head.length > 0) far.write(from.head);
   return new Promise((resolve) => {
     let open = 2;
+    let linger: NodeJS.Timeout | undefined;
     const stop = () => {
       near.destroy();
       far.destroy();
     };
     const closed = () => {
       if (--open > 0) return;
+      clearTimeout(linger);
       from.signal.removeEventListener('abort', stop);
       resolve();
     };
@@ -153,19 +157,20 @@ function carry(from: RelayFrom, up: Upstream & { kind: 'switched' }): Promise<vo
       [near, far],
       [far, near],
     ] as const) {
-      // A side that is gone ends the other after what it sent before; pipe has ended it already when it ended in order.
+      a.on('error', () => a.destroy());
+      // The end goes on to the other side, by pipe; what that one still has to say may follow, but not for ever.
+      a.once('end', () => {
+        linger ??= setTimeout(stop, LINGER_MS);
+      });
       a.once('close', () => {
-        if (b.writableEnded) b.once('finish', () => b.destroy());
-        else b.destroy();
-        if (b.writableFinished) b.destroy();
+        // Broken off: there is nothing to wait for.
+        if (!a.readableEnded) b.destroy();
         closed();
       });
-      a.on('error', () => a.destroy());
       a.pipe(b);
     }
     from.signal.addEventListener('abort', stop, { once: true });
-    if (from.signal.aborted) stop();
     // Either may have gone while the other was being asked.
-    if (near.destroyed || far.destroyed) stop();
+    if (from.signal.aborted || near.destroyed || far.destroyed) stop();
   });
 }

@@ -17,6 +17,8 @@ export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 const HEADER_BYTES_MAX = 1024 * 1024;
 /** Idle keep-alive time of the modern kubelet's servers. */
 const KEEP_ALIVE_MS = 90_000;
+/** What is told to a client whose request could not be read; otherwise 400. */
+const UNREADABLE: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
 const CONNECTIONS_MAX = 512;
 /** Each exec, attach and port-forward holds one for as long as it lasts. */
 const TLS_CONNECTIONS_MAX = 4096;
@@ -55,8 +57,9 @@ export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
       upgrade(req, { socket, head, o }).catch(() => socket.destroy());
     });
   }
-  server.on('clientError', (_error, socket) => {
-    if (socket.writable) socket.end('HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n');
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    const status = UNREADABLE[error.code ?? ''] ?? 400;
+    if (socket.writable) socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
     else socket.destroy();
   });
   const address = 'socketPath' in at ? await listenUnix(server, at) : await listenTcp(server, at);

@@ -42,6 +42,8 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
   const writer = logWriter(r.options);
   using wake = r.options.follow ? watchFile(ports, r.source.path, r.signal) : NO_WATCH;
   let { file } = r;
+  /** The file that took this one's name: read next, once this one has given all it has. */
+  let next: ReadHandle | null = null;
   try {
     let offset = await tailOffset(file, r.options.tailLines);
     let rest: Uint8Array = new Uint8Array(0);
@@ -58,6 +60,14 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
         if (writer.full) return;
         continue;
       }
+      if (next !== null) {
+        yield* incomplete(writer, rest);
+        await file.close();
+        [file, next] = [next, null];
+        offset = 0;
+        rest = new Uint8Array(0);
+        continue;
+      }
       if (!r.options.follow || last) {
         yield* incomplete(writer, rest);
         return;
@@ -68,21 +78,15 @@ async function* read(ports: Pick<Ports, 'fs' | 'sys' | 'clock'>, r: Reading): As
         rest = new Uint8Array(0);
         continue;
       }
-      const next = await replacement(ports, r.source, file);
-      if (next !== null) {
-        yield* incomplete(writer, rest);
-        await file.close();
-        file = next;
-        offset = 0;
-        rest = new Uint8Array(0);
-      } else if (r.source.running()) {
-        await wake.next();
-      } else {
-        last = true;
-      }
+      next = await replacement(ports, r.source, file);
+      // Something may have been written between the read and the rotation: read on before changing over.
+      if (next !== null) continue;
+      if (r.source.running()) await wake.next();
+      else last = true;
     }
   } finally {
     await file.close();
+    await next?.close();
     if (writer.unreadable > 0) r.onUnreadable(writer.unreadable);
   }
 }

@@ -40,9 +40,8 @@ interface StreamFlags {
   tty: boolean;
 }
 /** Each is on when it says exactly `1`. */
-export function streamFlags(query: URLSearchParams): StreamFlags {
+export function streamFlags(query: URLSearchParams, tty = query.get('tty') === '1'): StreamFlags {
   const on = (name: string) => query.get(name) === '1';
-  const tty = on('tty');
   // A terminal has one output: asking for the other one too is not an error.
   return { stdin: on('input'), stdout: on('output'), stderr: on('error') && !tty, tty };
 }
@@ -69,14 +68,14 @@ export function streamRoutes(s: Streams): Record<'exec' | 'attach' | 'portForwar
     attach: streaming(async (req, parts) => {
       const target = containerTarget(parts);
       if (target === undefined) return NOT_FOUND;
-      const flags = streamFlags(req.query);
-      if (!flags.stdin && !flags.stdout && !flags.stderr) return NO_STREAM;
+      const asked = streamFlags(req.query, false);
+      if (!asked.stdin && !asked.stdout && !asked.stderr) return NO_STREAM;
       const found = await locate(s, { ...target, uid: '' }, req.signal);
       if (!found.ok) return found.reply;
       if (target.uid !== '' && found.value.record.pod.metadata.uid !== target.uid) return text(`the pod's UID is not ${target.uid}\n`, 500);
       // Whether there is a terminal was decided when the container was made.
       const tty = specOf(found.value.record, target.container)?.tty === true;
-      const request = { containerId: found.value.id, tty, stdin: flags.stdin, stdout: flags.stdout, stderr: flags.stderr && !tty };
+      const request = { containerId: found.value.id, ...streamFlags(req.query, tty) };
       const { url } = await s.cri.read('Attach', request, { timeoutMs: ADDRESS_TIMEOUT_MS, signal: req.signal });
       return relay(req, url);
     }),

@@ -1,0 +1,325 @@
+/** Who may ask the API what: every page with missing, wrong and insufficient credentials, and no data in any refusal. */
+import { writeFileSync } from 'node:fs';
+import { connect as connectTcp } from 'node:net';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { afterEach, describe, expect, it } from 'vitest';
+import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
+import { view } from '../../../src/machines/protocol.ts';
+import { until } from '../harness.ts';
+import { pod, podsView, record, running, statusView } from '../samples.ts';
+import { clientCa, type Lab, serverCa, startLab, TestCa } from './lab.ts';
+
+const labs: Lab[] = [];
+afterEach(async () => {
+  for (const lab of labs.splice(0)) await lab.stop();
+});
+async function start(o: Parameters<typeof startLab>[0] = {}): Promise<Lab> {
+  const lab = await startLab(o);
+  labs.push(lab);
+  lab.registry.set(view.pods, podsView([record(pod('secret-pod'))]));
+  lab.registry.set(view.statuses, statusView({ 'uid-secret-pod': running }));
+  return lab;
+}
+
+/** Every registered page, and whether a GET of it, let in, has something to answer here. */
+const PAGES = [
+  ...['/healthz', '/healthz/ping', '/pods', '/runningpods/', '/stats/summary', '/metrics', '/metrics/resource', '/metrics/probes'],
+  ...[
+    '/configz',
+    '/logs/',
+    '/logs/syslog',
+    '/containerLogs/default/secret-pod/web',
+    '/statez',
+    '/recorder',
+    '/events',
+    '/why?pod=secret-pod',
+  ],
+  ...['/exec/default/secret-pod/web?command=id&output=1', '/attach/default/secret-pod/web?output=1', '/portForward/default/secret-pod'],
+  ...['/run/default/secret-pod/web?cmd=id', '/pods/x', '/metrics/none'],
+];
+const DATA = /secret-pod|line of the recorder|kubeletconfig|_total|"node"/;
+
+const ann = clientCa.leaf({ commonName: 'ann', organizations: ['dev', 'ops'] });
+const stranger = new TestCa('somebody else').leaf({ commonName: 'ann', organizations: ['system:masters'] });
+const expired = clientCa.leaf({ commonName: 'ann' }, 'client', Date.now() - 60_000);
+const serverOnly = clientCa.leaf({ commonName: 'ann' }, { host: '127.0.0.1' });
+const nameless = clientCa.leaf({ commonName: '' });
+
+/** An API server that knows one token and grants by a table of subresources; counts what it was asked. */
+function cluster(o: { token?: string; allowed?: string[]; fail?: () => KubeResult | undefined } = {}) {
+  const asked: { tokens: number; access: string[]; specs: unknown[] } = { tokens: 0, access: [], specs: [] };
+  const grants = new Set(o.allowed ?? []);
+  const kube = (r: KubeRequest): KubeResult => {
+    const failure = o.fail?.();
+    if (failure !== undefined) return failure;
+    const { spec } = r.body as { spec: { token?: string; user?: string; resourceAttributes?: { subresource: string } } };
+    if (r.path.endsWith('/tokenreviews')) {
+      asked.tokens++;
+      const ok = spec.token === (o.token ?? 'good');
+      const user = { username: 'system:serviceaccount:default:x', uid: 'u1', groups: ['system:serviceaccounts'], extra: { k: ['v'] } };
+      return {
+        ok: true,
+        code: 201,
+        body: { status: ok ? { authenticated: true, user } : { authenticated: false, error: 'unknown token' } },
+      };
+    }
+    asked.specs.push(spec);
+    const subresource = spec.resourceAttributes?.subresource ?? '';
+    asked.access.push(subresource);
+    return { ok: true, code: 201, body: { status: { allowed: grants.has(subresource) } } };
+  };
+  return { asked, grants, kube };
+}
+const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
+const webhook = { authorization: { mode: 'Webhook' as const, allowedTtlMs: 300_000, deniedTtlMs: 30_000 } };
+
+describe('a node without any way to know who asks', () => {
+  it('answers health and nothing else, on every page and to every kind of credentials', async () => {
+    const lab = await start({ withClientCa: false });
+    for (const path of PAGES) {
+      for (const o of [{}, bearer('x'), { client: ann }]) {
+        const answer = await lab.ask(path, o);
+        const health = path.startsWith('/healthz');
+        expect([path, answer.status]).toEqual([path, health ? 200 : 401]);
+        expect(answer.body).toBe(health ? 'ok' : 'Unauthorized');
+      }
+    }
+    expect((await lab.ask('/nope')).status).toBe(404);
+  });
+});
+
+describe('without credentials', () => {
+  it('each page is 401, before its method or the rest of its path is looked at (trap 23)', async () => {
+    const lab = await start();
+    for (const path of PAGES) {
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']) {
+        const answer = await lab.ask(path, { method });
+        expect([method, path, answer.status, answer.body]).toEqual([method, path, 401, 'Unauthorized']);
+      }
+      expect((await lab.ask(path, { method: 'HEAD' })).status).toBe(401);
+    }
+    for (const path of ['/nope', '/', '/podsx', '/checkpoint/a/b/c']) expect([path, (await lab.ask(path)).status]).toEqual([path, 404]);
+  });
+  it('an upgrade is refused before anything is asked of the runtime', async () => {
+    const lab = await start();
+    const answer = await lab.upgrade('/exec/default/secret-pod/web?command=id&output=1', { method: 'POST' });
+    expect('status' in answer && [answer.status, answer.body]).toEqual([401, 'Unauthorized']);
+    expect(lab.calls).toEqual([]);
+  });
+});
+
+describe('client certificates', () => {
+  it('name the user and its groups when the CA signed them for clients', async () => {
+    const c = cluster({ allowed: ['pods'] });
+    const lab = await start({ ...webhook, kube: c.kube });
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
+    expect(c.asked.specs).toEqual([
+      {
+        user: 'ann',
+        groups: ['dev', 'ops', 'system:authenticated'],
+        resourceAttributes: { verb: 'get', version: 'v1', resource: 'nodes', subresource: 'pods', name: 'n1' },
+      },
+    ]);
+  });
+  it.each([
+    ['of another CA', stranger],
+    ['that expired', expired],
+    ['made for servers', serverOnly],
+    ['without a name', nameless],
+  ])('%s let nobody in', async (_what, client) => {
+    const lab = await start();
+    const answer = await lab.ask('/pods', { client });
+    expect([answer.status, answer.body]).toEqual([401, 'Unauthorized']);
+  });
+  it('are judged even where anonymous requests are let in (trap 22)', async () => {
+    const lab = await start({ authentication: { webhook: { enabled: false, cacheTtlMs: 0 }, anonymous: true } });
+    expect((await lab.ask('/pods')).status).toBe(200);
+    expect((await lab.ask('/pods', { client: expired })).status).toBe(401);
+    expect((await lab.ask('/pods', { client: stranger })).status).toBe(401);
+  });
+  it('end with their time, also on a connection that was made before', async () => {
+    const lab = await start();
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
+    lab.skip(2 * 3_600_000);
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(401);
+  });
+  it('follow a changed CA: the old ones are refused, the new ones let in, without a restart', async () => {
+    const lab = await start();
+    const next = new TestCa('next-ca');
+    const bob = next.leaf({ commonName: 'bob' });
+    expect((await lab.ask('/pods', { client: bob })).status).toBe(401);
+    writeFileSync(join(lab.dir, 'ca.crt'), next.pem);
+    await until(() => {
+      lab.fireLongTimers();
+      return lab.ports.lines.some((l) => l.msg.includes('certificates changed'));
+    }, 20_000);
+    expect((await lab.ask('/pods', { client: bob })).status).toBe(200);
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(401);
+  });
+  it('and a serving pair that does not fit are reported, and the pair before goes on serving', async () => {
+    const lab = await start();
+    writeFileSync(join(lab.dir, 'tls.key'), 'no key');
+    await until(() => {
+      lab.fireLongTimers();
+      return lab.ports.lines.some((l) => l.msg.includes('keeps the certificates it has'));
+    }, 20_000);
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
+    expect(JSON.stringify(lab.ports.lines)).not.toContain('no key');
+  });
+});
+
+describe('bearer tokens', () => {
+  it('are asked about once, whatever the answer, until their time is over', async () => {
+    const c = cluster();
+    const lab = await start({ kube: c.kube });
+    const seen = [];
+    for (const token of ['good', 'good', 'bad', 'bad']) seen.push((await lab.ask('/pods', bearer(token))).status);
+    expect([seen, c.asked.tokens]).toEqual([[200, 200, 401, 401], 2]);
+    lab.skip(121_000);
+    await lab.ask('/pods', bearer('good'));
+    expect(c.asked.tokens).toBe(3);
+  });
+  it('beat anonymous when they are bad (trap 21)', async () => {
+    const lab = await start({ kube: cluster().kube, authentication: { webhook: { enabled: true, cacheTtlMs: 0 }, anonymous: true } });
+    expect((await lab.ask('/pods')).status).toBe(200);
+    expect((await lab.ask('/pods', bearer('bad'))).status).toBe(401);
+  });
+  it('are not believed while nobody can be asked, and that is not remembered', async () => {
+    let away = true;
+    const gone: KubeResult = { ok: false, failure: { code: 0, reason: 'ECONNREFUSED', message: 'away', outcome: 'failed' } };
+    const lab = await start({ kube: cluster({ fail: () => (away ? gone : undefined) }).kube });
+    expect((await lab.ask('/pods', bearer('good'))).status).toBe(401);
+    away = false;
+    expect((await lab.ask('/pods', bearer('good'))).status).toBe(200);
+  });
+  it('may come as a WebSocket sub-protocol beside another one', async () => {
+    const lab = await start({ kube: cluster().kube });
+    const carrier = `base64url.bearer.authorization.k8s.io.${Buffer.from('good').toString('base64url')}`;
+    const ask = (protocols: string) =>
+      lab.upgrade('/portForward/default/none?port=80', { headers: { upgrade: 'websocket', 'sec-websocket-protocol': protocols } });
+    const statuses = [];
+    for (const protocols of [`${carrier}, v4.channel.k8s.io`, carrier, 'base64url.bearer.authorization.k8s.io.!!, v4.channel.k8s.io']) {
+      const answer = await ask(protocols);
+      statuses.push('status' in answer && answer.status);
+    }
+    // 404: let in, and there is no such pod.
+    expect(statuses).toEqual([404, 401, 401]);
+  });
+  it('never reach a log', async () => {
+    const lab = await start({ kube: cluster().kube });
+    await lab.ask('/pods', bearer('hush-hush-token'));
+    expect(JSON.stringify(lab.ports.lines)).not.toContain('hush-hush-token');
+  });
+});
+
+describe('rights', () => {
+  it('that are missing are 403 on every page, and say nothing but who asked for what', async () => {
+    const lab = await start({ ...webhook, kube: cluster().kube });
+    for (const path of PAGES) {
+      const answer = await lab.ask(path, bearer('good'));
+      expect([path, answer.status]).toEqual([path, 403]);
+      expect(answer.body).toMatch(
+        /^Forbidden \(user=system:serviceaccount:default:x, verb=get, resource=nodes, subresource\(s\)=\[[a-z ]+\]\)$/,
+      );
+      expect(answer.body).not.toMatch(DATA);
+    }
+    expect(lab.calls).toEqual([]);
+  });
+  it('of one page do not open another', async () => {
+    const lab = await start({ ...webhook, kube: cluster({ allowed: ['metrics'] }).kube });
+    expect((await lab.ask('/metrics', bearer('good'))).status).toBe(200);
+    for (const path of ['/pods', '/stats/summary', '/logs/', '/containerLogs/default/secret-pod/web', '/statez', '/configz']) {
+      expect([path, (await lab.ask(path, bearer('good'))).status]).toEqual([path, 403]);
+    }
+  });
+  it('are asked for from fine to coarse, and the coarse one is enough', async () => {
+    const c = cluster({ allowed: ['proxy'] });
+    const lab = await start({ ...webhook, kube: c.kube });
+    expect((await lab.ask('/pods', bearer('good'))).status).toBe(200);
+    expect(c.asked.access).toEqual(['pods', 'proxy']);
+  });
+  it('that could not be looked up are 500, never a grant, and are looked up again (trap 26)', async () => {
+    let broken = false;
+    const failure: KubeResult = { ok: false, failure: { code: 500, reason: 'InternalError', message: 'database', outcome: 'failed' } };
+    const c = cluster({ allowed: ['proxy', 'pods'], fail: () => (broken ? failure : undefined) });
+    const lab = await start({ ...webhook, kube: c.kube });
+    await lab.ask('/statez', bearer('good'));
+    broken = true;
+    const answer = await lab.ask('/pods', bearer('good'));
+    expect([answer.status, answer.body]).toEqual([500, expect.stringMatching(/^Authorization error \(user=/)]);
+    expect(answer.body).not.toMatch(DATA);
+    broken = false;
+    expect((await lab.ask('/pods', bearer('good'))).status).toBe(200);
+  });
+  it('are remembered: a no for 30 s, a yes for 5 min (trap 27)', async () => {
+    const c = cluster();
+    const lab = await start({ ...webhook, kube: c.kube });
+    const status = async () => (await lab.ask('/metrics', bearer('good'))).status;
+    const seen = [await status()];
+    c.grants.add('metrics');
+    seen.push(await status());
+    lab.skip(31_000);
+    seen.push(await status());
+    c.grants.delete('metrics');
+    lab.skip(240_000);
+    seen.push(await status());
+    lab.skip(61_000);
+    seen.push(await status());
+    expect([seen, c.asked.access.length]).toEqual([[403, 403, 200, 200, 403], 3]);
+  });
+  it('are nobody’s in mode Webhook while the node belongs to no cluster', async () => {
+    const lab = await start(webhook);
+    for (const path of PAGES) expect([path, (await lab.ask(path, { client: ann })).status]).toEqual([path, 403]);
+  });
+  it('are asked for with an empty verb for other methods (trap 24)', async () => {
+    const c = cluster({ allowed: ['metrics'] });
+    const lab = await start({ ...webhook, kube: c.kube });
+    await lab.ask('/metrics', { ...bearer('good'), method: 'HEAD' });
+    expect(c.asked.specs).toMatchObject([{ resourceAttributes: { verb: '', subresource: 'metrics' } }]);
+  });
+});
+
+describe('the TLS port', () => {
+  const handshake = (lab: Lab, o: object): Promise<string> =>
+    new Promise((resolve) => {
+      const socket = connect({ host: '127.0.0.1', port: lab.port, ca: serverCa.pem, ...o });
+      socket.once('secureConnect', () => {
+        resolve(`${socket.getProtocol()} ${socket.getCipher().standardName}`);
+        socket.destroy();
+      });
+      socket.once('error', () => resolve('refused'));
+    });
+  it('speaks nothing older than its minimum, and only its suites', async () => {
+    const lab = await start();
+    expect(await handshake(lab, { maxVersion: 'TLSv1.1', minVersion: 'TLSv1', ciphers: 'DEFAULT@SECLEVEL=0' })).toBe('refused');
+    expect(await handshake(lab, { maxVersion: 'TLSv1.2', ciphers: 'AES128-SHA' })).toBe('refused');
+    expect(await handshake(lab, { maxVersion: 'TLSv1.2' })).toMatch(/^TLSv1.2 TLS_ECDHE_RSA_WITH_AES_/);
+    const strict = await start({ minVersion: 'TLSv1.3' });
+    expect(await handshake(strict, { maxVersion: 'TLSv1.2' })).toBe('refused');
+    expect(await handshake(strict, {})).toMatch(/^TLSv1.3 /);
+    const one = await start({ cipherSuites: ['TLS_RSA_WITH_AES_128_GCM_SHA256'] });
+    expect(await handshake(one, { maxVersion: 'TLSv1.2' })).toBe('TLSv1.2 TLS_RSA_WITH_AES_128_GCM_SHA256');
+  });
+  it('answers nothing to a client without TLS, and goes on', async () => {
+    const lab = await start();
+    const got = await new Promise<string>((resolve) => {
+      let text = '';
+      const socket = connectTcp(lab.port, '127.0.0.1', () => socket.write('GET /pods HTTP/1.1\r\nhost: x\r\n\r\n'));
+      socket.on('data', (d) => {
+        text += d.toString('latin1');
+      });
+      socket.on('error', () => undefined);
+      socket.once('close', () => resolve(text));
+    });
+    expect(got).not.toContain('HTTP/1.1 2');
+    expect(got).not.toMatch(DATA);
+    expect((await lab.ask('/healthz', { client: ann })).status).toBe(200);
+  });
+  it('names the file that is missing, and stays up without listening', async () => {
+    const lab = await startLab({ certFile: '/nowhere/tls.crt' });
+    labs.push(lab);
+    expect(lab.actor.value()).toBe('blocked');
+    expect(lab.ports.lines.map((l) => l.msg).join('\n')).toContain('the serving certificate /nowhere/tls.crt cannot be read');
+  });
+});

@@ -1,0 +1,246 @@
+/** The API server of a node on a loopback port with real TLS, real files and a runtime and an API server that the test plays. */
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { request } from 'node:https';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
+import type { Inspect } from '../../../src/actors/edge/server.ts';
+import type { Clock, KubeApi } from '../../../src/actors/kernel/ports.ts';
+import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
+import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import { createNet } from '../../../src/boot/dependencies/net.ts';
+import { createSys } from '../../../src/boot/dependencies/sys.ts';
+import { type CertificateRequest, issueCertificate, type Subject } from '../../../src/boot/process/selfSigned.ts';
+import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
+import type { CriMethod } from '../../../src/machines/cri.ts';
+import { addr, type CriResult } from '../../../src/machines/protocol.ts';
+import { fakePorts } from '../../kernel/fakePorts.ts';
+import { run, sampleTree, until, views } from '../harness.ts';
+
+const HOUR_MS = 3_600_000;
+const NET_WAIT_MS = 20_000;
+
+interface Keys {
+  privateKey: KeyObject;
+  publicKey: KeyObject;
+}
+const rsa = (): Keys => generateKeyPairSync('rsa', { modulusLength: 2048 });
+/** One key serves every leaf: what is tested is who signed what. */
+const LEAF = rsa();
+
+export class TestCa {
+  readonly subject: Subject;
+  readonly keys = rsa();
+  readonly pem: string;
+  constructor(commonName: string) {
+    this.subject = { commonName };
+    this.pem = this.#sign({ subject: this.subject, publicKey: this.keys.publicKey, use: 'ca' });
+  }
+  #sign(o: Pick<CertificateRequest, 'subject' | 'publicKey' | 'use'> & { notAfterMs?: number }): string {
+    const now = Date.now();
+    return issueCertificate({
+      notBeforeMs: now - 2 * HOUR_MS,
+      notAfterMs: now + HOUR_MS,
+      ...o,
+      issuer: { subject: this.subject, keys: this.keys },
+    });
+  }
+  leaf(subject: Subject, use: CertificateRequest['use'] = 'client', notAfterMs = Date.now() + HOUR_MS): { cert: string; key: string } {
+    const cert = this.#sign({ subject, publicKey: LEAF.publicKey, use, notAfterMs });
+    return { cert, key: String(LEAF.privateKey.export({ type: 'pkcs8', format: 'pem' })) };
+  }
+}
+
+export interface Answer {
+  status: number;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+export interface Ask {
+  method?: string;
+  headers?: Record<string, string>;
+  client?: { cert: string; key: string };
+  body?: string | Buffer;
+}
+
+export interface Lab {
+  dir: string;
+  port: number;
+  registry: ReturnType<typeof views>;
+  ports: ReturnType<typeof fakePorts>;
+  actor: ReturnType<typeof run>;
+  /** Answers of the runtime; what is missing is refused. */
+  cri: Partial<Record<CriMethod, (req: never) => unknown>>;
+  /** Every call of the runtime, in order. */
+  calls: { method: CriMethod; request: unknown }[];
+  /** Moves both clocks on. */
+  skip(ms: number): void;
+  /** Fires the long timers that wait now, as if their time were over. */
+  fireLongTimers(): void;
+  ask(path: string, o?: Ask): Promise<Answer>;
+  /** The connection after a switch of protocols, or the answer there was instead. */
+  upgrade(path: string, o?: Ask): Promise<{ res: IncomingMessage; socket: Duplex; head: Buffer } | Answer>;
+  stop(): Promise<void>;
+}
+
+export const serverCa = new TestCa('serving-ca');
+export const clientCa = new TestCa('client-ca');
+
+/** Timers from here on are the test's to fire. */
+const LONG_MS = 5_000;
+
+export async function startLab(
+  o: Partial<HttpsOptions> & { kube?: (r: KubeRequest) => KubeResult | Promise<KubeResult>; withClientCa?: boolean } = {},
+): Promise<Lab> {
+  const { kube, withClientCa, ...options } = o;
+  const dir = mkdtempSync(join(tmpdir(), 'actorlet-https-'));
+  const serving = serverCa.leaf({ commonName: 'node' }, { host: '127.0.0.1' });
+  writeFileSync(join(dir, 'tls.crt'), serving.cert);
+  writeFileSync(join(dir, 'tls.key'), serving.key);
+  writeFileSync(join(dir, 'ca.crt'), clientCa.pem);
+  for (const sub of ['pods', 'log']) mkdirSync(join(dir, sub));
+  let skewMs = 0;
+  const long = new Set<() => void>();
+  const clock: Clock = {
+    wallMs: () => Date.now() + skewMs,
+    monoMs: () => performance.now() + skewMs,
+    setTimeout: (fn, ms) => {
+      if (ms < LONG_MS) return setTimeout(fn, ms);
+      long.add(fn);
+      return fn;
+    },
+    clearTimeout: (id) => {
+      if (typeof id === 'function') long.delete(id as () => void);
+      else clearTimeout(id as NodeJS.Timeout);
+    },
+  };
+  const ports = fakePorts({
+    clock,
+    net: createNet(),
+    fs: createHostFs(),
+    sys: createSys({ notify: () => false }),
+    entropy: createEntropy(),
+    metrics: createMetrics(),
+    ...(kube === undefined ? {} : { kube: kubeOf(kube) }),
+  });
+  const registry = views();
+  const lab: Pick<Lab, 'cri' | 'calls'> = { cri: {}, calls: [] };
+  registry.answerer = (to, event) => {
+    if (to !== addr.cri.path || !('calls' in event)) return { kind: 'lost', reason: 'no such actor here' };
+    const calls = event.calls as { method: CriMethod; request: unknown }[];
+    return { kind: 'reply', value: calls.map((c) => answerOf(lab, c)) };
+  };
+  const inspect: Inspect = { state: () => sampleTree(), recorder: () => ['line of the recorder'], configz: () => ({ port: 10250 }) };
+  const spec = httpsServerSpec({
+    host: '127.0.0.1',
+    port: 0,
+    certFile: join(dir, 'tls.crt'),
+    keyFile: join(dir, 'tls.key'),
+    clientCaFile: withClientCa === false ? '' : join(dir, 'ca.crt'),
+    minVersion: 'TLSv1.2',
+    cipherSuites: [],
+    authentication: { webhook: { enabled: true, cacheTtlMs: 120_000 }, anonymous: false },
+    authorization: { mode: 'AlwaysAllow', allowedTtlMs: 300_000, deniedTtlMs: 30_000 },
+    fineGrained: true,
+    inspect,
+    nodeName: 'n1',
+    build: { major: '1', minor: '34', gitVersion: 'v1.34.0', gitCommit: '', buildDate: '', platform: '' },
+    rootDir: dir,
+    podLogsDir: join(dir, 'pods'),
+    hostLogsDir: join(dir, 'log'),
+    syncFrequencyMs: 60_000,
+    runtimeRequestTimeoutMs: 10_000,
+    debugging: true,
+    systemLogs: true,
+    ...options,
+  });
+  const actor = run(spec, ports, registry);
+  const address = (): string => ports.lines.map((l) => String(l.fields.address ?? '')).find((a) => a !== '') ?? '';
+  await until(() => address() !== '' || actor.value() === 'blocked', NET_WAIT_MS);
+  const port = Number(address().split(':')[1] ?? 0);
+  const send = (path: string, a: Ask) =>
+    request({
+      host: '127.0.0.1',
+      port,
+      path,
+      method: a.method ?? 'GET',
+      headers: a.headers ?? {},
+      ca: serverCa.pem,
+      agent: false,
+      timeout: NET_WAIT_MS,
+      ...(a.client ?? {}),
+    });
+  return Object.assign(lab, {
+    dir,
+    port,
+    registry,
+    ports,
+    actor,
+    skip: (ms: number) => {
+      skewMs += ms;
+    },
+    fireLongTimers: () => {
+      const due = [...long];
+      long.clear();
+      for (const fn of due) fn();
+    },
+    ask: (path: string, a: Ask = {}) =>
+      new Promise<Answer>((resolve, reject) => {
+        const req = send(path, a);
+        req.once('error', reject);
+        req.once('timeout', () => req.destroy(new Error(`${path}: no answer`)));
+        req.once('response', (res) => void collect(res).then(resolve, reject));
+        req.end(a.body);
+      }),
+    upgrade: (path: string, a: Ask = {}) =>
+      new Promise<Awaited<ReturnType<Lab['upgrade']>>>((resolve, reject) => {
+        const req = send(path, { ...a, headers: { connection: 'Upgrade', upgrade: 'SPDY/3.1', ...a.headers } });
+        req.once('error', reject);
+        req.once('timeout', () => req.destroy(new Error(`${path}: no answer`)));
+        req.once('upgrade', (res, socket, head) => resolve({ res, socket, head }));
+        req.once('response', (res) => void collect(res).then(resolve, reject));
+        req.end(a.body);
+      }),
+    stop: async () => {
+      await actor.stop();
+      rmSync(dir, { recursive: true, force: true });
+    },
+  });
+}
+
+function kubeOf(answer: (r: KubeRequest) => KubeResult | Promise<KubeResult>): KubeApi {
+  const none = () => Promise.reject(new Error('not played here'));
+  return {
+    server: 'https://test',
+    request: async (r) => answer(r),
+    watch: none,
+    closeConnections: () => undefined,
+    close: () => undefined,
+  };
+}
+
+function answerOf(lab: Pick<Lab, 'cri' | 'calls'>, c: { method: CriMethod; request: unknown }): CriResult {
+  lab.calls.push(c);
+  const answer = lab.cri[c.method];
+  if (answer === undefined)
+    return { ok: false, error: { method: c.method, code: 14, outcome: 'failed', details: `${c.method} is not played here` } };
+  try {
+    return { ok: true, value: answer(c.request as never) };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? Number(error.code) : 2;
+    return {
+      ok: false,
+      error: { method: c.method, code, outcome: 'failed', details: error instanceof Error ? error.message : String(error) },
+    };
+  }
+}
+
+async function collect(res: IncomingMessage): Promise<Answer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of res) chunks.push(chunk as Buffer);
+  return { status: res.statusCode ?? 0, headers: res.headers, body: Buffer.concat(chunks).toString('utf8') };
+}
