@@ -115,7 +115,11 @@ export async function runCtl(io: CtlIo): Promise<number> {
           .option('jobs', { type: 'number', default: 1, describe: 'processes' })
           .option('shrink', { type: 'number', default: 80, describe: 'runs spent on making a failing schedule small' })
           .option('tail', { type: 'number', default: 40, describe: 'last lines of trace, log and recorder in a report' })
-          .option('edges', { type: 'boolean', default: false, describe: 'list every statechart edge taken' })
+          .option('edges', {
+            type: 'boolean',
+            default: false,
+            describe: 'count the edges of every statechart, and name those never taken; slower',
+          })
           .option('lines', { type: 'boolean', default: false, hidden: true }),
       async (args) => {
         // Loaded only here: the other commands need nothing of a node.

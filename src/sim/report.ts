@@ -1,5 +1,6 @@
 /** What people read of runs: a failure with the command that repeats it, and a summary of what many runs did. */
 import { FAULT_KIND_NAMES } from '../machines/faults/kinds.ts';
+import { addCoverage, type Coverage, coverageOf } from './coverage.ts';
 import { describeFault } from './nemesis/faults.ts';
 import { WINDOW } from './nemesis/hits.ts';
 import type { SimOptions, SimResult } from './run.ts';
@@ -49,15 +50,18 @@ export interface Totals {
   realMs: number;
   faults: Record<string, number>;
   edges: Record<string, number>;
+  /** Empty unless edges were counted. */
+  coverage: Coverage;
 }
 export function emptyTotals(): Totals {
-  return { runs: 0, failed: 0, steps: 0, virtualMs: 0, realMs: 0, faults: {}, edges: {} };
+  return { runs: 0, failed: 0, steps: 0, virtualMs: 0, realMs: 0, faults: {}, edges: {}, coverage: {} };
 }
 export function addTotals(t: Totals, r: Totals): void {
   for (const key of ['runs', 'failed', 'steps', 'virtualMs', 'realMs'] as const) t[key] += r[key];
   for (const key of ['faults', 'edges'] as const) {
     for (const [name, count] of Object.entries(r[key])) t[key][name] = (t[key][name] ?? 0) + count;
   }
+  addCoverage(t.coverage, r.coverage);
 }
 export function totalsOf(r: SimResult, realMs: number): Totals {
   return {
@@ -68,6 +72,7 @@ export function totalsOf(r: SimResult, realMs: number): Totals {
     realMs,
     faults: Object.fromEntries(r.faults),
     edges: Object.fromEntries(r.edges),
+    coverage: r.coverage ?? {},
   };
 }
 
@@ -97,10 +102,23 @@ function faultLines(faults: Record<string, number>): string[] {
   return [`faults injected: ${total}`, ...[...kinds].map(line), `workload: ${pods.length === 0 ? 'none' : pods.join(', ')}`];
 }
 
+/** Of each statechart the edges taken, of all that it defines, and the missing ones by name. */
+export function coverageLines(c: Coverage): string[] {
+  const all = coverageOf(c);
+  const taken = all.reduce((sum, m) => sum + m.taken, 0);
+  const total = all.reduce((sum, m) => sum + m.total, 0);
+  return [
+    `edges taken: ${taken} of ${total} (${((100 * taken) / Math.max(1, total)).toFixed(1)} %)`,
+    ...all.flatMap((m) => [
+      `  ${m.machine.padEnd(24)} ${String(m.taken).padStart(4)} of ${String(m.total).padStart(4)}`,
+      ...m.missing.map((edge) => `    never: ${edge}`),
+    ]),
+  ];
+}
+
 /** `wallMs`: how long it took in all; less than the sum of the runs when several ran at once. */
 export function summary(t: Totals, o: { wallMs: number; edges: boolean }): string[] {
   const hours = t.virtualMs / 3_600_000;
-  const byCount = (m: Record<string, number>) => Object.entries(m).sort(([a, x], [b, y]) => y - x || (a < b ? -1 : 1));
   const machines = new Map<string, { edges: number; states: Set<string> }>();
   for (const name of Object.keys(t.edges)) {
     const at = name.indexOf(': ');
@@ -120,7 +138,7 @@ export function summary(t: Totals, o: { wallMs: number; edges: boolean }): strin
     ...[...machines]
       .sort(([a], [b]) => (a < b ? -1 : 1))
       .map(([name, m]) => `  ${name.padEnd(32)} ${String(m.states.size).padStart(3)} states ${String(m.edges).padStart(4)} edges`),
-    ...(o.edges ? ['', 'edges:', ...byCount(t.edges).map(([name, n]) => `  ${String(n).padStart(8)} ${name}`)] : []),
+    ...(o.edges ? ['', ...coverageLines(t.coverage)] : []),
   ];
 }
 

@@ -130,6 +130,7 @@ function optionsOf(args: SimArgs, o: { seed: number; scenario: Scenario | undefi
     ...(pods === undefined ? {} : { pods }),
     ...(nodes === undefined ? {} : { nodes }),
     ...(o.scenario === undefined ? {} : { scenario: o.scenario }),
+    ...(args.edges ? { coverage: true } : {}),
   };
 }
 
@@ -214,7 +215,7 @@ function oneProcess(io: CtlIo, args: SimArgs & { seed: number }, take: (line: Se
   return new Promise((resolve, reject) => {
     const flags = ['seed', 'seeds', 'minutes', 'pods', 'nodes', 'scenario'] as const;
     const given = flags.flatMap((f) => (args[f] === undefined ? [] : [`--${f}=${args[f]}`]));
-    const argv = [process.argv[1] ?? '', 'sim', '--lines', ...given];
+    const argv = [process.argv[1] ?? '', 'sim', '--lines', ...(args.edges ? ['--edges'] : []), ...given];
     const child = spawn(process.execPath, [...process.execArgv, ...argv], { stdio: ['ignore', 'pipe', 'inherit'], signal: io.signal });
     let seen = 0;
     createInterface({ input: child.stdout }).on('line', (text) => {

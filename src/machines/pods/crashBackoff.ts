@@ -65,9 +65,13 @@ export function checkBackoff(input: CheckBackoffInput): BackoffVerdict {
   if (entry === undefined) return advanced(base);
   const finishedAtMs = exited.finishedAtMs;
   if (finishedAtMs !== null) {
-    if (finishedAtMs - entry.updatedAtWallMs > BACKOFF_RESET_MS) return advanced(base);
-    const delayMs = Math.min(entry.delayMs, input.maxMs);
     const kept = withFutureExit(entry, { finishedAtMs, input });
+    const stayedMs =
+      finishedAtMs > input.nowWallMs
+        ? futureExitMonoMs({ input, exited, finishedAtMs, entry: kept }) - entry.updatedAtMonoMs
+        : finishedAtMs - entry.updatedAtWallMs;
+    if (stayedMs > BACKOFF_RESET_MS) return advanced(base);
+    const delayMs = Math.min(entry.delayMs, input.maxMs);
     const waitMs = remainingMs({ input, exited, finishedAtMs, entry: kept, delayMs });
     if (waitMs > 0) return { allowed: false, retryAtWallMs: input.nowWallMs + waitMs, delayMs, entry: kept };
   }
@@ -94,11 +98,21 @@ function remainingMs(at: {
   entry: CrashBackoffEntry;
   delayMs: number;
 }): number {
-  const { input, entry, finishedAtMs, delayMs } = at;
+  const { input, finishedAtMs, delayMs } = at;
   if (finishedAtMs <= input.nowWallMs) return finishedAtMs + delayMs - input.nowWallMs;
-  const ranMs = at.exited.startedAtMs === null ? 0 : Math.max(0, finishedAtMs - at.exited.startedAtMs);
-  const exitedAtMonoMs = Math.min(entry.updatedAtMonoMs + ranMs, entry.futureExit?.seenAtMonoMs ?? input.nowMonoMs);
-  return Math.min(delayMs, exitedAtMonoMs + delayMs - input.nowMonoMs);
+  return Math.min(delayMs, futureExitMonoMs(at) + delayMs - input.nowMonoMs);
+}
+
+/** When an exit that the wall clock puts into the future can have been, on the monotonic clock. */
+function futureExitMonoMs(at: {
+  input: CheckBackoffInput;
+  exited: Pick<RuntimeContainer, 'startedAtMs'>;
+  finishedAtMs: number;
+  entry: CrashBackoffEntry;
+}): number {
+  const { exited, entry, finishedAtMs, input } = at;
+  const ranMs = exited.startedAtMs === null ? 0 : Math.max(0, finishedAtMs - exited.startedAtMs);
+  return Math.min(entry.updatedAtMonoMs + ranMs, entry.futureExit?.seenAtMonoMs ?? input.nowMonoMs);
 }
 
 /** Where the series stood when the instance that has now exited was started: its restart count says how far it had come. */

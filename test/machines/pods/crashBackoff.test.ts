@@ -111,6 +111,16 @@ describe('crash back-off', () => {
     expect(at(1050 * S).allowed).toBe(true);
   });
 
+  it('an exit of the future is no proof of a long and healthy run', () => {
+    // The clock was put right by an hour since the last advance; the runtime's stamps are still those of before.
+    const entry: CrashBackoffEntry = { delayMs: 20 * S, updatedAtMonoMs: 1000 * S, updatedAtWallMs: T0_MS };
+    const newestExited = { startedAtMs: T0_MS + 3600 * S, finishedAtMs: T0_MS + 3604 * S, hash: '' };
+    const at = (nowMonoMs: number) =>
+      checkBackoff({ ...base, entry, newestExited, restartCount: 2, nowWallMs: T0_MS + nowMonoMs - 1000 * S, nowMonoMs });
+    expect(at(1005 * S)).toMatchObject({ allowed: false, delayMs: 20 * S });
+    expect(at(1025 * S)).toMatchObject({ allowed: true, next: { delayMs: 40 * S } });
+  });
+
   it('a shorter configured longest wait applies at once, to base and series', () => {
     const entry = { delayMs: 160 * S, updatedAtMonoMs: 0, updatedAtWallMs: T0_MS };
     const newestExited = { startedAtMs: T0_MS, finishedAtMs: T0_MS + S, hash: '' };
