@@ -19,7 +19,7 @@ const PHASES = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const
 type Phase = (typeof PHASES)[number];
 
 const SHAPE =
-  /^(?:(?<pod>[a-z0-9][-a-z0-9./]*)\s+)??(?<what>(?:phase|restarts|exit|reason|log|ready|unready|gone)(?![a-z]).*?)(?:\s+(?<how>within|for)\s+(?<time>\S+))?$/s;
+  /^(?:(?<pod>[a-z0-9][-a-z0-9./]*)\s+)??(?<what>(?:ready|unready|gone)(?=\s|$)|(?:phase|restarts|exit|reason|log)(?=[=<>~]).*?)(?:\s+(?<how>within|for)\s+(?<time>\S+))?$/s;
 
 /** @throws Error that names what is wrong with the text. */
 export function parseExpectation(text: string): Expectation {

@@ -86,9 +86,12 @@ export class PodHandle {
     );
   }
 
-  /** Waits until `fits` holds; `so` completes the sentence "pod web to ...". */
-  where(so: string, fits: (pod: PodView) => boolean, o: WaitOptions = {}): Promise<PodStatus> {
-    return this.#where(so, fits, { ...o, evenWhenOver: true });
+  /**
+   * Waits until `fits` holds; `so` completes the sentence "pod web to ...". With `giveUpWhenOver` it rejects at once when the
+   * pod has succeeded or failed and `fits` does not hold.
+   */
+  where(so: string, fits: (pod: PodView) => boolean, o: WaitOptions & { giveUpWhenOver?: boolean } = {}): Promise<PodStatus> {
+    return this.#where(so, fits, { ...o, evenWhenOver: o.giveUpWhenOver !== true });
   }
 
   /** Watches for `forMs` and rejects as soon as `fits` does not hold; `so` completes the sentence "pod web to ...". */

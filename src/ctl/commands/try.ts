@@ -104,7 +104,7 @@ async function work(node: TestNode, o: TryArgs & { settleMs: number; wanted: rea
   const began = performance.now();
   const jobs =
     o.wanted.length === 0
-      ? pods.map((pod) => ({ text: 'ready or Succeeded within 30s', pod, check: (p: PodHandle) => up(p, UP_MS) }))
+      ? pods.map((pod) => ({ text: 'ready or Succeeded', pod, check: (p: PodHandle) => up(p, UP_MS) }))
       : o.wanted.flatMap((e) => targets(e, { pods, node }).map((pod) => ({ text: e.text, pod, check: e.check })));
   const outcomes = await Promise.all(
     jobs.map(async ({ text, pod, check }): Promise<Outcome> => {
@@ -127,13 +127,20 @@ async function work(node: TestNode, o: TryArgs & { settleMs: number; wanted: rea
   return { ok: outcomes.every((x) => x.held), outcomes, times: times.flat() };
 }
 const UP_MS = 30_000;
+/** What crashes at once is ready for a moment, too. */
+const STEADY_MS = 2_000;
 
-/** Ready, or ended well. */
+/** Ready, and so for a while, or ended well. */
 async function up(pod: PodHandle, timeoutMs: number): Promise<void> {
+  let sinceMs: number | null = null;
   await pod.where(
-    'be ready or Succeeded',
-    (p) => p.phase === 'Succeeded' || p.pod.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true,
-    { timeoutMs },
+    `be ready for ${STEADY_MS / 1_000} s, or Succeeded`,
+    (p) => {
+      const ready = p.pod.status?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+      sinceMs = ready ? (sinceMs ?? performance.now()) : null;
+      return p.phase === 'Succeeded' || (sinceMs !== null && performance.now() - sinceMs >= STEADY_MS);
+    },
+    { timeoutMs, giveUpWhenOver: true },
   );
 }
 

@@ -1,0 +1,148 @@
+/**
+ * The package as others get it: packed, installed into a project of theirs, type-checked, run; and the worked example of
+ * examples/test-your-pods on it, so that it stays true.
+ */
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { cleanEnv } from '../../src/harness/keeper/client.ts';
+
+const project = join(import.meta.dirname, '..', '..');
+const modules = join(project, 'node_modules');
+const run = promisify(execFile);
+let home = '';
+let example = '';
+
+/** Resolves with both outputs and the exit code, whatever it is. */
+async function outcome(file: string, args: string[], cwd: string): Promise<{ code: number; output: string }> {
+  // The runner of these tests must not be taken for a part of those that run within.
+  const env = Object.fromEntries(Object.entries(cleanEnv(process.env)).filter(([name]) => !/^(VITEST|NODE_ENV|CI$)/.test(name)));
+  try {
+    const { stdout, stderr } = await run(file, args, { cwd, env, maxBuffer: 1 << 24 });
+    return { code: 0, output: stdout + stderr };
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
+    return { code, output: `${stdout}${stderr}` };
+  }
+}
+const node = (args: string[], cwd = home) => outcome(process.execPath, args, cwd);
+
+beforeAll(async () => {
+  for (const script of ['scripts/build.mjs', 'scripts/build-types.mjs']) {
+    expect(await node([script], project)).toMatchObject({ code: 0 });
+  }
+  home = mkdtempSync(join(tmpdir(), 'actorlet-package-'));
+  const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', home], { cwd: project });
+  const packed = JSON.parse(stdout) as unknown;
+  // npm 12 answers with an object by name, earlier ones with a list.
+  const [entry] = (Array.isArray(packed) ? packed : Object.values(packed as object)) as { filename: string }[];
+  mkdirSync(join(home, 'node_modules'));
+  await run('tar', ['-xzf', join(home, entry?.filename ?? ''), '-C', join(home, 'node_modules')]);
+  cpSync(join(home, 'node_modules/package'), join(home, 'node_modules/actorlet'), { recursive: true });
+  rmSync(join(home, 'node_modules/package'), { recursive: true });
+  // What installing would fetch, from where it is already.
+  const { dependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as { dependencies: Record<string, string> };
+  for (const name of [...Object.keys(dependencies), 'vitest', 'typescript', '@types/node']) {
+    const link = join(home, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(modules, name), link);
+  }
+  example = join(home, 'example');
+  cpSync(join(project, 'examples/test-your-pods'), example, { recursive: true });
+}, 240_000);
+afterAll(() => {
+  if (home !== '') rmSync(home, { recursive: true, force: true });
+});
+
+describe('the package', { timeout: 240_000 }, () => {
+  it('holds what it needs and nothing of the sources', () => {
+    const top = readdirSync(join(home, 'node_modules/actorlet')).sort();
+    expect(top).toEqual(['LICENSE', 'README.md', 'bin', 'dist', 'docs', 'examples', 'package.json', 'packaging', 'proto', 'scripts']);
+    expect(readdirSync(join(home, 'node_modules/actorlet/scripts'))).toEqual(['launch.sh']);
+  });
+
+  it('type-checks in a strict project, declarations included', async () => {
+    writeFileSync(join(home, 'package.json'), JSON.stringify({ type: 'module' }));
+    writeFileSync(
+      join(home, 'consumer.ts'),
+      `import { type NodeOptions, type PodHandle, startNode, type TestNode, type Timings, WaitError } from 'actorlet/harness';
+import { type Fault, runSim, type SimOptions, type SimResult, summary } from 'actorlet/sim';
+export async function f(o: NodeOptions): Promise<[Timings, number, string]> {
+  await using node: TestNode = await startNode(o);
+  const pod: PodHandle = await node.apply('pod.yaml');
+  const status = await pod.phase(['Running', 'Succeeded'], { timeoutMs: 1_000 });
+  // @ts-expect-error a phase is one of five
+  await pod.phase('Runing');
+  const options: SimOptions = { seed: 1 };
+  const result: SimResult = await runSim(options);
+  const faults: readonly Fault[] = result.schedule;
+  return [await pod.timings(), faults.length, \`\${status.phase ?? ''} \${WaitError.name} \${summary.length}\`];
+}
+`,
+    );
+    const compilerOptions = {
+      target: 'ES2024',
+      lib: ['ES2024', 'ESNext.Disposable'],
+      module: 'NodeNext',
+      types: ['node'],
+      strict: true,
+      noEmit: true,
+    };
+    writeFileSync(
+      join(home, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions: { ...compilerOptions, skipLibCheck: false }, files: ['consumer.ts'] }),
+    );
+    const tsc = join(modules, '.bin/tsc');
+    expect(await outcome(tsc, ['-p', home, '--pretty', 'false'], home)).toEqual({ code: 0, output: '' });
+    expect(await outcome(tsc, ['-p', example, '--pretty', 'false'], example)).toEqual({ code: 0, output: '' });
+  });
+
+  it('simulates, brings up nodes and tries manifests from where it is installed', async () => {
+    writeFileSync(
+      join(home, 'consumer.mjs'),
+      `import { startNode } from 'actorlet/harness';
+import { runSim } from 'actorlet/sim';
+const { violation, steps } = await runSim({ seed: 7, minutes: 0.2, pods: 2 });
+console.log('simulated', violation, steps > 100);
+const node = await startNode({ runtime: 'hollow' });
+const pod = await node.apply({ apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [{ name: 'app', image: 'x' }] } });
+console.log((await pod.phase('Running')).phase);
+await node.dispose();
+`,
+    );
+    expect(await node(['consumer.mjs'])).toEqual({ code: 0, output: 'simulated null true\nRunning\n' });
+    const tried = await outcome(
+      'node_modules/actorlet/bin/actorctl',
+      [
+        'try',
+        '-f',
+        'example/pods/shop.yaml',
+        '--inject',
+        'example/faults/runtime-away.yaml',
+        '-e',
+        'shop phase=Running for 3s',
+        '-e',
+        'shop restarts=0',
+      ],
+      home,
+    );
+    expect(tried).toMatchObject({ code: 0, output: expect.stringMatching(/^held {6}shop {2}shop restarts=0/m) });
+  });
+});
+
+describe('examples/test-your-pods', { timeout: 240_000 }, () => {
+  it('passes with vitest', async () => {
+    const result = await node([join(modules, 'vitest/vitest.mjs'), 'run', '--reporter=verbose'], example);
+    expect(result).toMatchObject({ code: 0, output: expect.stringMatching(/4 passed/) });
+  });
+  it('passes with node:test', async () => {
+    const result = await node(
+      ['--disable-warning=ExperimentalWarning', '--test', '--test-reporter=tap', 'node-test/flaky.test.ts'],
+      example,
+    );
+    expect(result).toMatchObject({ code: 0, output: expect.stringMatching(/^# pass 2$/m) });
+  });
+});
