@@ -39,7 +39,7 @@ describe('volumes of a pod', () => {
     expect(h.mounts.table[0]?.options).toEqual(['size=1048576', 'noswap']);
     expect((await h.fs.lstat(`${dir}/kubernetes.io~empty-dir/cache`)).mode).toBe(0o777);
     expect(await h.fs.readlink(`${dir}/kubernetes.io~downward-api/info/sub`)).toBe('..data/sub');
-    expect(created(h)[0]?.mounts.slice(0, 3)).toEqual([
+    expect(created(h)[0]?.mounts?.slice(0, 3)).toEqual([
       expect.objectContaining({ containerPath: '/mnt/cache', hostPath: `${dir}/kubernetes.io~empty-dir/cache`, readonly: false }),
       expect.objectContaining({ containerPath: '/mnt/memory', hostPath: `${dir}/kubernetes.io~empty-dir/memory`, readonly: false }),
       expect.objectContaining({ containerPath: '/mnt/info', hostPath: `${dir}/kubernetes.io~downward-api/info`, readonly: true }),
@@ -66,7 +66,7 @@ describe('volumes of a pod', () => {
     await h.until('it was restarted', () => h.status('web')?.status.containerStatuses?.[0]?.restartCount === 1 && up(h, 'web'), 120_000);
     expect(await text(h, `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/cache/kept`)).toBe('yes');
     expect(created(h)).toHaveLength(2);
-    expect(created(h)[1]?.mounts.slice(0, 3)).toEqual(created(h)[0]?.mounts.slice(0, 3));
+    expect(created(h)[1]?.mounts?.slice(0, 3)).toEqual(created(h)[0]?.mounts?.slice(0, 3));
   });
 
   it('that fail keep the pod waiting: the reason of each failure, then what is missing, and recovery without help', async () => {
@@ -87,7 +87,7 @@ describe('volumes of a pod', () => {
     );
     h.fs.makeDir('/srv/data');
     await h.until('web runs', () => up(h, 'web'), 300_000);
-    expect(created(h)[0]?.mounts[0]).toMatchObject({ hostPath: '/srv/data', containerPath: '/data', readonly: false });
+    expect(created(h)[0]?.mounts?.[0]).toMatchObject({ hostPath: '/srv/data', containerPath: '/data', readonly: false });
     h.remove('web');
     await h.until('web is gone', () => h.record('web') === undefined);
     expect(h.fs.has('/srv/data')).toBe(true);

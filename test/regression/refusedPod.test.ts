@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
 const good = { uid: 'pinned-1', life: 'term=3s' };
-const bad = { ...good, spec: { volumes: [{ name: 'v', emptyDir: {} }] } };
+const bad = { ...good, spec: { volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } };
 
 it('runs when its manifest with a pinned UID is put right', async () => {
   await using h = await virtualNode();

@@ -8,6 +8,7 @@ import { addr, type HousekeepingEvent, type ListedPod, type PodsView, view } fro
 import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
 import { groupByPod } from '../../machines/runtime/pleg.ts';
+import { type MountEntry, mountsBelow } from '../../machines/volumes/mountinfo.ts';
 import type { HostFs } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
@@ -56,7 +57,7 @@ async function sweep(
   const listed = ctx.registry.read(view.runtimePods);
   // Before every source has delivered, an unknown pod may only be one we have not been told of yet (trap 6).
   if (pods === undefined || listed === undefined || !pods.value.sourcesReady) return '';
-  const versions = `${pods.version}/${listed.version}`;
+  const versions = `${pods.version}/${listed.version}/${ctx.registry.read(view.volumes)?.version ?? 0}`;
   const nowMonoMs = ctx.ports.clock.monoMs();
   if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < FULL_PERIOD_MS) return '';
   const records = () => ctx.registry.read(view.pods)?.value.records ?? pods.value.records;
@@ -98,7 +99,10 @@ function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['rec
   }
 }
 
-/** Directories of pods that nobody knows and the runtime does not hold (pod lifecycle 9.5). No volumes exist yet that could be mounted there. */
+/**
+ * Directories of pods that nobody knows and the runtime does not hold (pod lifecycle 9.5). Their volumes are the volume
+ * manager's to take down first: nothing is removed where it still has one, or where the mount table shows a mount.
+ */
 async function removeOrphanDirs(
   ctx: ActorCtx<HousekeepingEvent>,
   o: { rootDir: string; known(uid: string): boolean; stuck: Map<string, string>; signal: AbortSignal },
@@ -108,12 +112,15 @@ async function removeOrphanDirs(
   const names = await listOrEmpty(fs, root);
   for (const uid of o.stuck.keys()) if (!names.includes(uid)) o.stuck.delete(uid);
   let removed = 0;
+  const volumesGone = (uid: string) => ctx.registry.read(view.volumes)?.value.has(uid) === false;
   for (const uid of names) {
-    if (o.known(uid)) continue;
+    if (o.known(uid) || !volumesGone(uid)) continue;
     const dir = `${root}/${uid}`;
     ctx.publish(removingDirs, new Set([uid]));
     try {
-      if (!o.known(uid) && (await removeOrphanDir(fs, { dir, signal: o.signal, unwanted: () => !o.known(uid) }))) removed += 1;
+      const mounts = (await ctx.ports.mounter?.list()) ?? [];
+      const unwanted = () => !o.known(uid);
+      if (unwanted() && (await removeOrphanDir(fs, { dir, mounts, signal: o.signal, unwanted }))) removed += 1;
     } catch (error) {
       if (o.signal.aborted) throw error;
       // One that cannot go keeps no other from going.
@@ -129,11 +136,17 @@ async function removeOrphanDirs(
 
 async function removeOrphanDir(
   fs: HostFs,
-  { dir, signal, unwanted }: { dir: string; signal: AbortSignal; unwanted(): boolean },
+  { dir, mounts, signal, unwanted }: { dir: string; mounts: readonly MountEntry[]; signal: AbortSignal; unwanted(): boolean },
 ): Promise<boolean> {
   const top = await fs.lstat(dir);
   if (top.kind !== 'dir') return false;
-  if ((await listOrEmpty(fs, `${dir}/volumes`)).length > 0) throw new Error('it still has volumes');
+  // A bind of the same file system looks like any other directory: only the table tells.
+  const [mount] = mountsBelow(mounts, dir);
+  if (mount !== undefined) throw new Error(`${mount.path} is mounted there`);
+  for (const plugin of await listOrEmpty(fs, `${dir}/volumes`)) {
+    const [left] = await listOrEmpty(fs, `${dir}/volumes/${plugin}`);
+    if (left !== undefined) throw new Error(`it still has volumes: ${plugin}/${left}`);
+  }
   return removeTree(fs, { dir, dev: top.dev }, () => {
     signal.throwIfAborted();
     return unwanted();

@@ -24,7 +24,13 @@ describe('the table of supported fields', () => {
         os: { name: 'linux' },
         nodeSelector: {},
         affinity: {},
-        volumes: [],
+        volumes: [
+          { name: 'a', emptyDir: {} },
+          { name: 'b', emptyDir: { medium: 'Memory', sizeLimit: '1Mi' } },
+          { name: 'c', hostPath: { path: '/p', type: 'DirectoryOrCreate' } },
+          { name: 'd', downwardAPI: { defaultMode: 420, items: [{ path: 'p', fieldRef: { fieldPath: 'metadata.name' } }] } },
+          { name: 'e', projected: { sources: [{ downwardAPI: { items: [{ path: 'p', mode: 256 }] } }] } },
+        ],
         serviceAccountName: 'default',
         securityContext: { fsGroup: 5, supplementalGroups: [1], sysctls: [{ name: 'net.ipv4.tcp_syncookies', value: '1' }] },
         initContainers: [{ name: 'side', image: 'b', restartPolicy: 'Always' }],
@@ -38,6 +44,7 @@ describe('the table of supported fields', () => {
         resources: { limits: { cpu: 1, memory: '1Mi', 'hugepages-2Mi': '2Mi' }, requests: { 'ephemeral-storage': '1Gi' } },
         ports: [{ containerPort: 80 }],
         securityContext,
+        volumeMounts: [{ name: 'a', mountPath: '/a', readOnly: true, mountPropagation: 'HostToContainer' }],
         stdin: true,
         startupProbe: { exec: { command: ['a'] }, failureThreshold: 30, periodSeconds: 1, terminationGracePeriodSeconds: 5 },
         livenessProbe: { grpc: { port: 1, service: 's' }, initialDelaySeconds: 3 },
@@ -50,12 +57,68 @@ describe('the table of supported fields', () => {
     expect(unsupportedFields(p)).toEqual([]);
   });
 
+  it('accepts objects of the API where there is one', () => {
+    const items = [{ key: 'a', path: 'b', mode: 256 }];
+    const volumes = [
+      { name: 'a', secret: { secretName: 's', items, defaultMode: 256, optional: true } },
+      { name: 'b', configMap: { name: 'c', items, defaultMode: 256, optional: true } },
+      {
+        name: 'c',
+        projected: {
+          sources: [
+            { secret: { name: 's', items } },
+            { configMap: { name: 'c' } },
+            { serviceAccountToken: { path: 't', audience: 'a', expirationSeconds: 600 } },
+          ],
+        },
+      },
+    ];
+    expect(unsupportedFields(pod('web', { volumes }), { api: true })).toEqual([]);
+    expect(unsupportedFields(pod('web', { volumes }))).toHaveLength(5);
+  });
+
   it.each<[string, Record<string, unknown>, Record<string, unknown>, string[]]>([
     [
-      'volumes and mounts',
+      'volumes that live on the API, and kinds without a plugin',
+      {
+        volumes: [
+          { name: 'a', secret: { secretName: 's', optional: true } },
+          { name: 'b', nfs: { server: 's', path: '/p' } },
+          { name: 'c', projected: { sources: [{ serviceAccountToken: { path: 't' } }] } },
+        ],
+      },
+      {},
+      ['spec.volumes[0].secret', 'spec.volumes[1].nfs', 'spec.volumes[2].projected.sources[0].serviceAccountToken'],
+    ],
+    [
+      'a size limit that nobody would keep, and media that are not there',
+      {
+        volumes: [
+          { name: 'a', emptyDir: { sizeLimit: '1Mi' } },
+          { name: 'b', emptyDir: { medium: 'HugePages' } },
+        ],
+      },
+      {},
+      [
+        'spec.volumes[0].emptyDir.sizeLimit (on disk; with medium Memory it is kept)',
+        'spec.volumes[1].emptyDir.medium (value "HugePages")',
+      ],
+    ],
+    [
+      'sub-paths and recursive read-only mounts',
       { volumes: [{ name: 'v', emptyDir: {} }] },
-      { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
-      ['spec.volumes', 'spec.containers[0].volumeMounts'],
+      {
+        volumeMounts: [
+          { name: 'v', mountPath: '/v', subPath: 'a' },
+          { name: 'v', mountPath: '/w', subPathExpr: '$(A)' },
+          { name: 'v', mountPath: '/x', recursiveReadOnly: 'IfPossible' },
+        ],
+      },
+      [
+        'spec.containers[0].volumeMounts[0].subPath',
+        'spec.containers[0].volumeMounts[1].subPathExpr',
+        'spec.containers[0].volumeMounts[2].recursiveReadOnly',
+      ],
     ],
     [
       'an unknown part of a probe',
