@@ -147,7 +147,7 @@ describe('the injector', () => {
     const r = await injectorRig();
     for (const [fault, why] of [
       [{ kind: 'http.down', action: 'error' }, 'no HTTP source'],
-      [{ kind: 'api.partition' }, 'no API server'],
+      [{ kind: 'api.partition' }, 'no cluster'],
       [{ kind: 'pressure.memory', available: '1Mi' }, 'available memory'],
     ] as const) {
       const answer = await r.inject([fault]);

@@ -2,7 +2,7 @@
 import { FaultDoor } from '../../src/actors/foundation/injector/door.ts';
 import { injectorSpec } from '../../src/actors/foundation/injector/injector.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
-import type { Cri, HostFs, Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
+import type { Cri, HostFs, KubeApi, Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
 import { createTree, type KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorSpec } from '../../src/actors/kernel/types.ts';
 import { interceptPorts } from '../../src/inspect/injector/ports.ts';
@@ -56,6 +56,7 @@ export interface Fakes {
   fs?: Partial<HostFs>;
   sys?: Partial<Sys>;
   net?: Partial<Net>;
+  kube?: Partial<KubeApi>;
 }
 
 export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean } = {}): Promise<Rig> {
@@ -72,6 +73,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean }
     fs: missing<HostFs>('fs', fakes.fs),
     sys: missing<Sys>('sys', fakes.sys),
     net: missing<Net>('net', fakes.net),
+    ...(fakes.kube === undefined ? {} : { kube: missing<KubeApi>('kube', fakes.kube) }),
   });
   const door = new FaultDoor(base.rng);
   const ports = interceptPorts(base, { door, nodeName: NODE, staticPodUrl: o.httpSource === true ? SOURCE_URL : '' });

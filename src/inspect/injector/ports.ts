@@ -6,6 +6,7 @@ import type { FaultDoor } from '../../actors/foundation/injector/door.ts';
 import type { Net, Ports } from '../../actors/kernel/ports.ts';
 import { interceptCri } from './cri.ts';
 import { interceptFs, interceptSys } from './files.ts';
+import { interceptKube } from './kube.ts';
 import { override } from './pause.ts';
 
 export interface InterceptOptions {
@@ -27,6 +28,7 @@ export function interceptPorts(ports: Ports, o: InterceptOptions): Ports {
     fs: interceptFs(ports.fs, { door, clock, rng }),
     sys: interceptSys(ports.sys, { door }),
     net: interceptNet(ports.net, o),
+    ...(ports.kube === undefined ? {} : { kube: interceptKube(ports.kube, { door, clock }) }),
   };
 }
 

@@ -125,7 +125,7 @@ function defaultDuration(scenario: Scenario): number {
 }
 
 /** Why a fault can do nothing on this node, whatever it selects; null when it can. */
-export function impossibleHere(f: ScenarioFault, node: { httpSource: boolean }): string | null {
+export function impossibleHere(f: ScenarioFault, node: { httpSource: boolean; apiServer: boolean }): string | null {
   const facts = FAULT_KINDS[f.kind];
   if (facts.where === 'simulation') return `is only possible in the simulation: ${facts.whyNot ?? ''}`;
   switch (f.kind) {
@@ -134,7 +134,7 @@ export function impossibleHere(f: ScenarioFault, node: { httpSource: boolean }):
     case 'api.call':
     case 'api.partition':
     case 'api.watch':
-      return 'is aimed at nothing: this node speaks to no API server that faults could be put in front of';
+      return node.apiServer ? null : 'is aimed at nothing: this node belongs to no cluster, so there is no API server';
     case 'pressure.memory':
       return 'is aimed at nothing: no part of this node looks at available memory yet';
     default:

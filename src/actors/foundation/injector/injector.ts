@@ -149,7 +149,9 @@ class Injector {
 
   #surroundings(): Surroundings {
     const { door, nodeName, httpSource, state } = this.#o;
-    return { state: state(), pods: this.#ctx.registry.read(view.pods)?.value, match: door.match, nodeName, httpSource };
+    const { ports, registry } = this.#ctx;
+    const apiServer = ports.kube !== undefined;
+    return { state: state(), pods: registry.read(view.pods)?.value, match: door.match, nodeName, httpSource, apiServer };
   }
 
   #onBegin(i: Injection, { fault }: FaultWindow, missed: string): void {

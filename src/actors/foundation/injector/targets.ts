@@ -13,6 +13,7 @@ export interface Surroundings {
   match: Matcher;
   nodeName: string;
   httpSource: boolean;
+  apiServer: boolean;
 }
 
 function isPattern(text: string): boolean {
