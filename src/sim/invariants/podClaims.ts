@@ -1,5 +1,6 @@
 /** Claims about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
+import { fullName } from '../../machines/pods/manager/records.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
@@ -29,6 +30,9 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;
       const record = book.records.get(uid);
       if (record !== undefined && !record.removed) return undefined;
+      // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
+      const name = record === undefined ? '' : fullName(record.pod);
+      for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) return undefined;
       return `${s.node.name}: ${call.method} for pod ${uid}, which ${record === undefined ? 'no source has named yet' : 'is to go'}, before every source has delivered`;
     },
   };
