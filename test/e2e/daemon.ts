@@ -97,7 +97,13 @@ export class Daemon {
     // JSON is YAML.
     writeFileSync(file, JSON.stringify(config));
     const out = openSync(join(this.dir, 'daemon.log'), 'a');
-    const args = [`--root-dir=${this.rootDir}`, `--config=${file}`, `--hostname-override=${NODE_NAME}`, ...this.#args];
+    const args = [
+      `--root-dir=${this.rootDir}`,
+      `--cert-dir=${join(this.dir, 'pki')}`,
+      `--config=${file}`,
+      `--hostname-override=${NODE_NAME}`,
+      ...this.#args,
+    ];
     const child = spawn(join(project, 'bin/actorlet'), args, { stdio: ['ignore', out, out] });
     closeSync(out);
     this.#child = child;
