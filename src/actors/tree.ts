@@ -4,6 +4,10 @@
  * foundation, edge, runtime, allocation, api, services, pods, reclaim.
  */
 import type { SourceName } from '../machines/pods/types.ts';
+import { leaseSpec } from './api/lease.ts';
+import { apiLinkSpec } from './api/link.ts';
+import { nodeStatusSpec } from './api/nodeStatus.ts';
+import { podWritersSpec } from './api/podWriters.ts';
 import { adminServerSpec } from './edge/admin.ts';
 import { healthzServerSpec } from './edge/healthz.ts';
 import { httpsServerSpec } from './edge/https/https.ts';
@@ -15,6 +19,7 @@ import type { AnySpec, SupervisorSpec } from './kernel/types.ts';
 import { admissionSpec } from './pods/admission/admission.ts';
 import { configSpec } from './pods/config/config.ts';
 import { podManagerSpec } from './pods/manager/podManager.ts';
+import { apiSourceSpec } from './pods/sources/api.ts';
 import { fileSourceSpec } from './pods/sources/file.ts';
 import { httpSourceSpec } from './pods/sources/http.ts';
 import { statusSpec } from './pods/status/status.ts';
@@ -25,8 +30,11 @@ import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
 import { probesSpec } from './services/probes/probes.ts';
-import type { TreeOptions } from './treeOptions.ts';
 import { volumesSpec } from './services/volumes/volumes.ts';
+import type { ApiOptions, TreeOptions } from './treeOptions.ts';
+
+/** Rest of a parked api layer. */
+const API_PARK_MS = 30_000;
 
 /** Burst and sustained limits shrink towards the root, since they multiply. */
 const LAYER = {
@@ -49,10 +57,11 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
+      ...(o.api === null ? [] : [apiLayer(o.api)]),
       layer('services', [volumesSpec(o.volumes), probesSpec(o.probes)]),
       {
         ...layer('pods', [
-          statusSpec(),
+          statusSpec({ cluster: o.api !== null }),
           podManagerSpec(o.podManager),
           workersSpec(o.workers),
           admissionSpec(o.admission),
@@ -71,6 +80,12 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
   return { ...LAYER, type: 'supervisor', id, strategy: 'one_for_one', shutdownMs: 10_000, escalate: 'parent', children };
 }
 
+/** A cluster that misbehaves never brings the node down: over its limit the layer is parked and tried again. */
+function apiLayer(o: ApiOptions): SupervisorSpec {
+  const children = [apiLinkSpec(), nodeStatusSpec(o.nodeStatus), leaseSpec(o.lease), podWritersSpec(o.podWriters)];
+  return { ...layer('api', children), escalate: { parkMs: API_PARK_MS }, intensity: { max: 20, periodMs: 60_000 } };
+}
+
 function edge(o: TreeOptions): AnySpec[] {
   return [
     ...(o.admin === null ? [] : [adminServerSpec(o.admin)]),
@@ -84,10 +99,15 @@ function sources(o: TreeOptions): AnySpec[] {
   return [
     ...(o.fileSource === null ? [] : [fileSourceSpec(o.fileSource)]),
     ...(o.httpSource === null ? [] : [httpSourceSpec(o.httpSource)]),
+    ...(o.api === null ? [] : [apiSourceSpec(o.api.source)]),
   ];
 }
 
 /** The sources that cleaning up must wait for. */
-export function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource'>): SourceName[] {
-  return [...(o.fileSource === null ? [] : ['file' as const]), ...(o.httpSource === null ? [] : ['http' as const])];
+export function configuredSources(o: Pick<TreeOptions, 'fileSource' | 'httpSource' | 'api'>): SourceName[] {
+  return [
+    ...(o.fileSource === null ? [] : ['file' as const]),
+    ...(o.httpSource === null ? [] : ['http' as const]),
+    ...(o.api === null ? [] : ['api' as const]),
+  ];
 }

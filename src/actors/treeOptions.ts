@@ -2,6 +2,9 @@
 import type { NodeConfig } from '../machines/config.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
+import type { LeaseOptions } from './api/lease.ts';
+import type { NodeStatusOptions } from './api/nodeStatus.ts';
+import type { PodWritersOptions } from './api/podWriters.ts';
 import type { AdminOptions } from './edge/admin.ts';
 import type { HealthzOptions } from './edge/healthz.ts';
 import type { HttpsOptions } from './edge/https/https.ts';
@@ -13,6 +16,7 @@ import type { InjectorOptions } from './foundation/injector/injector.ts';
 import type { AdmissionOptions } from './pods/admission/admission.ts';
 import type { ConfigOptions } from './pods/config/config.ts';
 import type { PodManagerOptions } from './pods/manager/podManager.ts';
+import type { ApiSourceOptions } from './pods/sources/api.ts';
 import type { FileSourceOptions } from './pods/sources/file.ts';
 import type { HttpSourceOptions } from './pods/sources/http.ts';
 import type { WorkersOptions } from './pods/workers/workers.ts';
@@ -22,8 +26,16 @@ import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { PlegOptions } from './runtime/pleg/pleg.ts';
 import type { ProbesOptions } from './services/probes/probes.ts';
-import { configuredSources } from './tree.ts';
 import type { VolumesOptions } from './services/volumes/volumes.ts';
+import { configuredSources } from './tree.ts';
+
+/** Of a node that belongs to a cluster. */
+export interface ApiOptions {
+  nodeStatus: NodeStatusOptions;
+  lease: LeaseOptions;
+  podWriters: PodWritersOptions;
+  source: ApiSourceOptions;
+}
 
 export interface TreeOptions {
   checkpoint: CheckpointOptions;
@@ -38,13 +50,15 @@ export interface TreeOptions {
   images: ImagePullerOptions;
   pleg: PlegOptions;
   probes: ProbesOptions;
+  volumes: VolumesOptions;
   config: ConfigOptions;
   podManager: PodManagerOptions;
   workers: WorkersOptions;
-  volumes: VolumesOptions;
   admission: AdmissionOptions;
   fileSource: FileSourceOptions | null;
   httpSource: HttpSourceOptions | null;
+  /** Null in standalone mode. */
+  api: ApiOptions | null;
   containerGc: ContainerGcOptions;
   housekeeping: HousekeepingOptions;
 }
@@ -70,7 +84,8 @@ export function treeOptions(
           checkFrequencyMs: c.httpCheckFrequency,
           nodeName,
         };
-  const sources = configuredSources({ fileSource, httpSource });
+  const api = flags.kubeconfig === '' ? null : apiOptions(config, facts, o.build);
+  const sources = configuredSources({ fileSource, httpSource, api });
   return {
     checkpoint: { rootDir: flags.rootDir },
     injector: o.injector,
@@ -106,6 +121,7 @@ export function treeOptions(
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
+    volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: null },
     config: { sources },
     podManager: { sources, podsMax: c.maxPods },
     workers: {
@@ -118,10 +134,10 @@ export function treeOptions(
     admission: { podsMax: c.maxPods, allocatable: facts.allocatable },
     fileSource,
     httpSource,
+    api,
     containerGc: {
       policy: {
         minAgeMs: flags.minimumContainerTTLDuration,
-    volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: null },
         maxPerPodContainer: flags.maximumDeadContainersPerContainer,
         maxContainers: flags.maximumDeadContainers,
       },
@@ -171,5 +187,38 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
     debugging: c.enableDebuggingHandlers,
     systemLogs: c.enableSystemLogHandler,
+  };
+}
+
+function apiOptions({ config: c, flags }: NodeConfig, facts: NodeFacts, build: BuildInfo): ApiOptions {
+  const { nodeName } = facts;
+  const leaseMs = c.nodeLeaseDurationSeconds * 1000;
+  const timeoutMs = Math.min(c.nodeStatusUpdateFrequency, leaseMs);
+  return {
+    nodeStatus: {
+      identity: {
+        name: nodeName,
+        hostname: nodeName,
+        labels: flags.nodeLabels,
+        taints: c.registerWithTaints,
+        schedulable: flags.registerSchedulable,
+        providerID: c.providerID,
+        externalCloud: flags.cloudProvider === 'external',
+        controllerAttachDetach: c.enableControllerAttachDetach,
+      },
+      register: c.registerNode,
+      updateFrequencyMs: c.nodeStatusUpdateFrequency,
+      reportFrequencyMs: c.nodeStatusReportFrequency,
+      timeoutMs,
+      addresses: facts.hostIPs,
+      capacity: { ...facts.allocatable, memory: String(facts.memoryCapacityBytes) },
+      allocatable: facts.allocatable,
+      kubeletVersion: build.gitVersion,
+      port: c.enableServer ? c.port : 0,
+      imagesMax: c.nodeStatusMaxImages,
+    },
+    lease: { nodeName, durationMs: leaseMs, timeoutMs },
+    podWriters: { podsMax: c.maxPods },
+    source: { nodeName },
   };
 }

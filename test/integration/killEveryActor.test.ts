@@ -7,6 +7,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { StateMachine } from 'xstate';
+import { CLUSTER_CASES } from './killCluster.ts';
 import { createJudge, type KillCase } from './killing.ts';
 import { PROBE_CASES } from './killProbes.ts';
 import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
@@ -20,6 +21,7 @@ const TABLES: Record<string, KillCase[]> = {
   probes: PROBE_CASES,
   'with an act in flight': LINK_CASES,
   volumes: VOLUME_CASES,
+  'the cluster side': CLUSTER_CASES,
   'the rest': OTHER_CASES,
 };
 
@@ -45,6 +47,11 @@ const NOT_KILLED: Record<string, string> = {
   'httpSource sorting': NO_TIME,
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',
+  'listWatch stale': NO_TIME,
+  'nodeStatus beginning': NO_TIME,
+  'podWriter deciding': NO_TIME,
+  'podWriter judging': NO_TIME,
+  'podWriter ended': 'final: the actor has ended',
   'pleg relist.deciding': NO_TIME,
   'pleg stream.deciding': NO_TIME,
   'supervisor stopped': 'final: the actor has ended',

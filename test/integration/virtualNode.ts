@@ -19,7 +19,9 @@ import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.
 import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
+import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
+import { simRng } from '../../src/sim/world/rng.ts';
 import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../kernel/fakePorts.ts';
 import { type MemFs, memFs } from './memFs.ts';
 import { type VirtualTime, virtualTime } from './virtualTime.ts';
@@ -62,6 +64,8 @@ export interface VirtualNode extends AsyncDisposable {
   faults: Faults;
   /** What network probes find: called with the URL, `tcp HOST:PORT` or `grpc HOST:PORT SERVICE`, and answered after `afterMs`. */
   probes: { answer: (what: string) => number | 'refused'; afterMs: number; asked: { what: string; atMs: number }[] };
+  /** The API server; the node belongs to it with option `cluster` only. */
+  kube: SimKube;
   net: { getBody: () => Promise<{ status: number; body: Uint8Array }>; serve: (at: string) => Promise<void>; closeMs: number };
   /** Of the present daemon. */
   readonly metrics: Metrics;
@@ -105,6 +109,8 @@ export interface VirtualNodeOptions {
   config?: Partial<KubeletConfiguration>;
   flags?: Partial<KubeletFlags>;
   hollow?: Partial<HollowOptions>;
+  /** The node has a kubeconfig. Default false. */
+  cluster?: boolean;
   servers?: boolean;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
@@ -139,6 +145,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     closeMs: 0,
   };
   const probes: VirtualNode['probes'] = { answer: () => 200, afterMs: 1, asked: [] };
+  const kube = simKube({ clock: time.clock, rng: simRng(`kube-${o.seed ?? 1}`), latencyMs: () => 1 });
   watchForDuplicates(runtime, violations);
   const mounts = simMounts();
   const special: VirtualNode['special'] = new Map();
@@ -198,12 +205,21 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         rssBytes: () => 0,
       },
       cri,
+      ...(o.cluster === true
+        ? { kube: kube.connect({ power: mine, clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) } }) }
+        : {}),
       log: collectingLogger(lines),
       metrics: memoryMetrics(),
     };
     metrics = ports.metrics;
     const config = defaultNodeConfig({
-      flags: { rootDir: ROOT, hostnameOverride: 'n1', adminSocket: '/admin.sock', ...o.flags },
+      flags: {
+        rootDir: ROOT,
+        hostnameOverride: 'n1',
+        adminSocket: '/admin.sock',
+        kubeconfig: o.cluster === true ? '/kubeconfig' : '',
+        ...o.flags,
+      },
       config: {
         staticPodPath: MANIFESTS,
         podLogsDir: '/var/log/actorlet/pods',
@@ -252,6 +268,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     },
     faults,
     probes,
+    kube,
     net,
     get metrics() {
       return metrics;

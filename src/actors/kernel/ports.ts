@@ -154,9 +154,22 @@ export interface Net {
   ): Promise<{ close(): Promise<void>; address: string }>;
 }
 
+/** What a node says about its machine; '' where the machine does not tell. */
+export interface HostIdentity {
+  machineId: string;
+  systemUuid: string;
+  kernelVersion: string;
+  osImage: string;
+  /** Go's spelling: `linux`; `amd64`, `arm64`. */
+  os: string;
+  arch: string;
+}
+
 export interface Host {
   hostname(): string;
   bootId(): string;
+  /** Absent in worlds without a machine. */
+  identity?(): HostIdentity;
   /** Bytes of memory and number of logical CPUs the node has. */
   capacity(): { memoryBytes: number; cpus: number };
   /** First address that is not loopback, by family; IPv4 first. */

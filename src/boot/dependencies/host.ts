@@ -1,7 +1,7 @@
 /** The real Host port: name, addresses, boot id and size of this machine, and what this process uses of it. */
 import { readFileSync } from 'node:fs';
-import { availableParallelism, cpus, hostname, networkInterfaces, totalmem } from 'node:os';
-import type { Host } from '../../actors/kernel/ports.ts';
+import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem } from 'node:os';
+import type { Host, HostIdentity } from '../../actors/kernel/ports.ts';
 
 /** `/proc` answers at once, so these few reads are synchronous. Empty where there is no such file. */
 function readTrimmed(path: string): string {
@@ -30,8 +30,22 @@ export function hostAddresses(interfaces: ReturnType<typeof networkInterfaces>):
   return out;
 }
 
+function identity(): HostIdentity {
+  const machine = arch();
+  const pretty = /^PRETTY_NAME=(.*)$/m.exec(readTrimmed('/etc/os-release') || readTrimmed('/usr/lib/os-release'))?.[1] ?? '';
+  return {
+    machineId: readTrimmed('/etc/machine-id') || readTrimmed('/var/lib/dbus/machine-id'),
+    systemUuid: readTrimmed('/sys/class/dmi/id/product_uuid') || readTrimmed('/etc/machine-id'),
+    kernelVersion: release(),
+    osImage: pretty.replace(/^["']|["']$/g, ''),
+    os: platform(),
+    arch: machine === 'x64' ? 'amd64' : machine,
+  };
+}
+
 export function createHost(): Host {
   return {
+    identity,
     hostname: () => hostname(),
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),

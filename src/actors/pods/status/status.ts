@@ -1,9 +1,14 @@
 /**
  * State held: the accepted status of every pod, with a version that only grows.
  * Lost on restart: all of it; everything after it in this layer restarts with it.
- * Rebuilt from: workers publish again after their first inspection. (The writer to the API comes with the api layer.)
+ * Rebuilt from: workers publish again after their first inspection; what the API server shows is the status before that.
  */
 import { assign, setup } from 'xstate';
+import { apiAddr, apiView } from '../../../machines/api/messages.ts';
+import { mirrorOf } from '../../../machines/api/podWriterDecide.ts';
+import type { PodStatus } from '../../../machines/k8s.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../machines/pods/sources/decode.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { storeStatus } from '../../../machines/pods/status/manager.ts';
 import { addr, type StatusEntry, type StatusEvent, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
@@ -17,18 +22,28 @@ const statusMachine = setup({
   actions: {
     take: assign((_, _p: { event: StatusEvent }): Partial<Context> => ({})),
   },
+  guards: { member: () => false },
 }).createMachine({
   id: 'status',
   context: { entries: new Map() },
-  initial: 'standalone',
+  initial: 'choosing',
   on: {
     'status.set': { actions: { type: 'take', params: ({ event }) => ({ event }) } },
     'status.forget': { actions: { type: 'take', params: ({ event }) => ({ event }) } },
   },
-  states: { standalone: { meta: { reason: 'Standalone', message: 'statuses are kept here and written nowhere' } } },
+  states: {
+    choosing: { always: [{ guard: 'member', target: 'member' }, { target: 'standalone' }] },
+    standalone: { meta: { reason: 'Standalone', message: 'statuses are kept here and written nowhere' } },
+    member: { meta: { reason: 'Member', message: 'statuses are kept here and handed to the writers of the API' } },
+  },
 });
 
-export function statusSpec(): ActorSpec<StatusEvent> {
+export interface StatusOptions {
+  /** The node belongs to a cluster: accepted statuses go to the API. */
+  cluster: boolean;
+}
+
+export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<StatusEvent> {
   return {
     type: 'actor',
     id: 'status',
@@ -42,12 +57,14 @@ export function statusSpec(): ActorSpec<StatusEvent> {
       ctx.publish(view.statuses, new Map());
       return {
         logic: statusMachine.provide({
+          guards: { member: () => o.cluster },
           actions: {
             take: assign(({ context }, { event }: { event: StatusEvent }) => {
               const next = take(ctx, context, event);
               // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
               const uid = event.type === 'status.forget' ? event.uid : event.pod.uid;
               ctx.registry.send(addr.probes, { type: 'probes.look', uid });
+              if (o.cluster && next.entries !== undefined) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
               return next;
             }),
           },
@@ -65,7 +82,7 @@ function take(ctx: ActorCtx<StatusEvent>, context: Context, event: StatusEvent):
     const old = entries.get(event.pod.uid);
     const finished = event.finished === true;
     const verdict = storeStatus({
-      old: old?.status,
+      old: old?.status ?? shownStatus(ctx, event),
       next: event.status,
       restartPolicy: event.restartPolicy,
       sidecars: new Set(event.sidecars ?? []),
@@ -98,4 +115,20 @@ function take(ctx: ActorCtx<StatusEvent>, context: Context, event: StatusEvent):
   }
   ctx.publish(view.statuses, entries);
   return { entries };
+}
+
+/**
+ * What the API server shows of a pod that has no status here yet, so that a restart changes no times and takes back no
+ * end. A static pod's is that of its mirror, unless that tells of an earlier life.
+ */
+function shownStatus(ctx: ActorCtx<StatusEvent>, event: Extract<StatusEvent, { type: 'status.set' }>): PodStatus | undefined {
+  const api = ctx.registry.read(apiView.pods)?.value;
+  if (api === undefined) return undefined;
+  const own = api.byUid.get(event.pod.uid);
+  if (own !== undefined) return own.status;
+  const pod = ctx.registry.read(view.pods)?.value.records.get(event.pod.uid)?.pod;
+  if (pod === undefined || event.incarnation !== 1) return undefined;
+  const mirror = mirrorOf(pod, { api, gone: new Set() });
+  const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
+  return mirror?.metadata.annotations?.[ANNOTATION_MIRROR] === hash && !isTerminal(mirror.status.phase) ? mirror.status : undefined;
 }

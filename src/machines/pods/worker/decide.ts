@@ -62,7 +62,9 @@ export function withStartTime(old: PodStatus | undefined, status: PodRuntimeStat
 export function decide(input: DecideInput): Decision {
   const { pod, status, facts } = input;
   const held = input.newLife === true ? { ...status, sandboxes: [] } : status;
-  const old = withStartTime(input.old, held, input.nowWallMs);
+  // After a restart of the daemon only the API server remembers when the pod began (trap 56).
+  const before = input.old ?? (pod.status.startTime === undefined ? undefined : pod.status);
+  const old = withStartTime(before, held, input.nowWallMs);
   const deadline = deadlineAtMs(pod, old);
   const over = deadline !== null && deadline <= input.nowWallMs;
   const probes = probeVerdicts(pod, status, input.probes ?? new Map());

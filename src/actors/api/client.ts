@@ -1,0 +1,155 @@
+/** The way to the API server for every other actor: requests that tell the link how they went, and list-watch. Holds nothing. */
+import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
+import {
+  decodeWatchLine,
+  isKubeObject,
+  isKubeRecord,
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  type KubeResult,
+  type WatchEvent,
+  wasAnswered,
+} from '../../machines/api/kube.ts';
+import { type Listed, type ListWatchContext, listWatchMachine } from '../../machines/api/listWatch.ts';
+import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch } from '../kernel/ports.ts';
+import type { ActorCtx } from '../kernel/types.ts';
+
+/** An answer that takes longer is given up; the server's own limit is a minute. */
+export const API_TIMEOUT_MS = 60_000;
+/** Objects asked for at once. */
+export const LIST_PAGE_MAX = 500;
+/** The server ends a watch after between this and twice this. */
+export const WATCH_SECONDS_MIN = 300;
+
+type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'signal'>;
+
+export interface KubeClient {
+  request(request: KubeRequest, o?: Partial<KubeCallOptions>): Promise<KubeResult>;
+  watch(request: Pick<KubeRequest, 'path' | 'query'>, o?: Partial<KubeCallOptions>): Promise<KubeWatch>;
+}
+
+/** @throws in standalone mode: nothing that needs the API server is in the tree then. */
+export function kubePort(ctx: Pick<ActorCtx, 'ports'>): KubeApi {
+  const { kube } = ctx.ports;
+  if (kube === undefined) throw new Error('there is no API server in standalone mode');
+  return kube;
+}
+
+export function kubeClient(ctx: Ctx): KubeClient {
+  const kube = kubePort(ctx);
+  const options = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({
+    timeoutMs: API_TIMEOUT_MS,
+    ...o,
+    signal: o.signal ?? ctx.signal,
+  });
+  // Only what contradicts the link's view is news.
+  const tell = (failure: KubeFailure | null): void => {
+    if (failure?.reason === 'Aborted') return;
+    const state = ctx.registry.read(apiView.link)?.value.state;
+    if (failure === null || wasAnswered(failure)) {
+      if (state !== 'reachable') ctx.registry.send(apiAddr.link, { type: 'api.answered' });
+    } else if (state !== 'lost') ctx.registry.send(apiAddr.link, { type: 'api.failed', reason: failure.reason, message: failure.message });
+  };
+  return {
+    async request(request, o) {
+      const result = await kube.request(request, options(o));
+      tell(result.ok ? null : result.failure);
+      return result;
+    },
+    async watch(request, o) {
+      const result = await kube.watch(request, options(o));
+      tell(result.ok ? null : result.failure);
+      return result;
+    },
+  };
+}
+
+export interface ListWatchOptions {
+  /** For people: `pods of node n1`. */
+  what: string;
+  path: string;
+  query?: Readonly<Record<string, string>>;
+  /** After each list and each batch of events. Runs inside the machine: must not throw for what the server sent. */
+  deliver(context: ListWatchContext): void;
+}
+
+/** Logic and input of an actor that keeps what the API server has of one kind. */
+export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions): { logic: AnyActorLogic; input: unknown } {
+  const { clock, rng } = ctx.ports;
+  const client = kubeClient(ctx);
+  const logic = listWatchMachine.provide({
+    actors: {
+      list: fromPromise<Listed, { fromCache: boolean }>(({ input, signal }) => listAll(client, o, { fromCache: input.fromCache, signal })),
+      watch: fromCallback<{ type: 'none' }, { resourceVersion: string }>(({ input, sendBack }) => {
+        const abort = new AbortController();
+        const seconds = Math.round(WATCH_SECONDS_MIN * (1 + rng.next()));
+        const query = { ...o.query, resourceVersion: input.resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds: String(seconds) };
+        const ended = (failure: KubeFailure | null): void => {
+          if (!abort.signal.aborted) sendBack({ type: 'watch.ended', failure });
+        };
+        follow(client, { path: o.path, query, signal: abort.signal, opened: () => sendBack({ type: 'watch.opened' }), sendBack }).then(
+          ended,
+          (error: unknown) => {
+            const message = error instanceof Error ? error.message : String(error);
+            ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
+          },
+        );
+        return () => abort.abort();
+      }),
+    },
+    actions: { deliver: ({ context }) => o.deliver(context) },
+  });
+  return { logic, input: { what: o.what, monoMs: () => clock.monoMs(), random: () => rng.next() } };
+}
+
+async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache: boolean; signal: AbortSignal }): Promise<Listed> {
+  const items: KubeObject[] = [];
+  // Version 0: whatever the server's cache holds; a list that must not be old names none.
+  let query: Record<string, string> = { ...o.query, limit: String(LIST_PAGE_MAX), ...(how.fromCache ? { resourceVersion: '0' } : {}) };
+  for (;;) {
+    const result = await client.request({ verb: 'GET', path: o.path, query }, { signal: how.signal });
+    if (!result.ok) return result;
+    const { body } = result;
+    const malformed = (message: string): Listed => ({
+      ok: false,
+      failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'failed' },
+    });
+    if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return malformed(`GET ${o.path} gave no list`);
+    const list = body.items ?? [];
+    if (!Array.isArray(list)) return malformed(`GET ${o.path} gave a list without items`);
+    for (const item of list) {
+      if (!isKubeObject(item)) return malformed(`GET ${o.path} gave a list with something that is no object`);
+      items.push(item);
+    }
+    const { continue: next, resourceVersion } = body.metadata;
+    if (typeof next !== 'string' || next === '')
+      return { ok: true, items, resourceVersion: typeof resourceVersion === 'string' ? resourceVersion : '' };
+    query = { ...o.query, limit: String(LIST_PAGE_MAX), continue: next };
+  }
+}
+
+/** Null when the server closed the watch in order. */
+async function follow(
+  client: KubeClient,
+  o: {
+    path: string;
+    query: Record<string, string>;
+    signal: AbortSignal;
+    opened(): void;
+    sendBack(e: { type: 'watch.events'; events: readonly WatchEvent[] }): void;
+  },
+): Promise<KubeFailure | null> {
+  const watch = await client.watch({ path: o.path, query: o.query }, { signal: o.signal });
+  if (!watch.ok) return watch.failure;
+  if (o.signal.aborted) return null;
+  o.opened();
+  for await (const line of watch.lines) {
+    if (o.signal.aborted) return null;
+    const decoded = decodeWatchLine(line);
+    if (!decoded.ok) return decoded.failure;
+    o.sendBack({ type: 'watch.events', events: [decoded.event] });
+  }
+  return null;
+}

@@ -1,0 +1,62 @@
+/**
+ * State held: whether the API server answers.
+ * Lost on restart: that; it is asked again at once.
+ * Rebuilt from: the API server's answer to `GET /version`.
+ */
+import { fromPromise } from 'xstate';
+import { kubePath, wasAnswered } from '../../machines/api/kube.ts';
+import { apiLinkMachine, LINK_PROBE_TIMEOUT_MS, type ProbeResult } from '../../machines/api/link.ts';
+import { type ApiLinkEvent, type ApiLinkView, apiAddr, apiView } from '../../machines/api/messages.ts';
+import { view } from '../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { kubePort } from './client.ts';
+
+export function apiLinkSpec(): ActorSpec<ApiLinkEvent> {
+  return {
+    type: 'actor',
+    id: 'link',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 64, key: (e) => e.type },
+    start: (ctx) => linkActor(ctx),
+  };
+}
+
+function linkActor(ctx: ActorCtx<ApiLinkEvent>) {
+  const kube = kubePort(ctx);
+  let announced: ApiLinkView | undefined;
+  const logic = apiLinkMachine.provide({
+    actors: {
+      probe: fromPromise<ProbeResult>(async ({ signal }) => {
+        // Whatever it answers, a refusal too, it is there.
+        const request = { verb: 'GET', path: kubePath.version } as const;
+        const result = await kube.request(request, { class: 'heartbeat', timeoutMs: LINK_PROBE_TIMEOUT_MS, signal });
+        if (result.ok || wasAnswered(result.failure)) return { ok: true };
+        return { ok: false, reason: result.failure.reason, message: result.failure.message };
+      }),
+    },
+    actions: {
+      announce: ({ context }, { state }) => {
+        if (announced?.state === state) return;
+        const sinceMs = ctx.ports.clock.wallMs();
+        const from = announced?.state ?? '';
+        announced = { state, server: context.server, reason: context.reason, sinceMs };
+        ctx.log[state === 'lost' ? 'warn' : 'info']({ server: context.server, from, to: state, reason: context.reason }, 'API server');
+        ctx.publish(apiView.link, announced);
+      },
+      disconnect: () => {
+        kube.closeConnections('kube');
+        kube.closeConnections('event');
+      },
+      tellFound: () => {
+        const { registry } = ctx;
+        for (const to of [apiAddr.lease, apiAddr.nodeStatus, apiAddr.source, apiAddr.events]) registry.send(to, { type: 'api.found' });
+        for (const uid of registry.read(view.statuses)?.value.keys() ?? [])
+          registry.send(apiAddr.podWriters, { type: 'pod.write', uid, urgent: true });
+      },
+    },
+  });
+  return { logic, input: { server: kube.server, random: () => ctx.ports.rng.next() } };
+}

@@ -1,0 +1,224 @@
+/**
+ * Registers the node and reports its status.
+ *
+ * State held: whether the node is registered, when its status was last written, the images last listed.
+ * Lost on restart: all of it; one report too many.
+ * Rebuilt from: the node object in the API server, the runtime, the host.
+ */
+import { fromPromise } from 'xstate';
+import { failureText, isKubeObject, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+import { apiView, type NodeStatusEvent } from '../../machines/api/messages.ts';
+import {
+  initialNode,
+  type NodeIdentity,
+  type NodeObject,
+  type NodeReadings,
+  nodeEvents,
+  nodeStatus,
+  nodeStatusPatch,
+  reconcileNode,
+  sameNodeStatus,
+} from '../../machines/api/nodeObject.ts';
+import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatus.ts';
+import { addr, view } from '../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { criClient } from '../runtime/client.ts';
+import { type KubeClient, kubeClient, kubePort } from './client.ts';
+
+export interface NodeStatusOptions {
+  identity: Omit<NodeIdentity, 'os' | 'arch'>;
+  register: boolean;
+  updateFrequencyMs: number;
+  reportFrequencyMs: number;
+  /** Of one request: an answer that comes later is no heartbeat. */
+  timeoutMs: number;
+  addresses: readonly string[];
+  capacity: Readonly<Record<string, string>>;
+  allocatable: Readonly<Record<string, string>>;
+  kubeletVersion: string;
+  /** Port of the kubelet's HTTPS server; 0 = none. */
+  port: number;
+  /** -1 = no cap. */
+  imagesMax: number;
+}
+
+const IMAGES_EVERY_MS = 30_000;
+const IMAGE_NAMES_MAX = 5;
+type Image = { names: string[]; sizeBytes: number };
+
+export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent> {
+  return {
+    type: 'actor',
+    id: 'nodeStatus',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 64, key: (e) => e.type },
+    start: (ctx) => {
+      const reporter = new Reporter(ctx, o);
+      const logic = nodeStatusMachine.provide({
+        actors: {
+          register: fromPromise<NodeOutcome>(({ signal }) => reporter.register(signal)),
+          report: fromPromise<NodeOutcome>(({ signal }) => reporter.report(signal)),
+        },
+        actions: {
+          failing: ({ context }) => {
+            if (context.failures > 1) kubePort(ctx).closeConnections('heartbeat');
+          },
+        },
+      });
+      const { clock, rng } = ctx.ports;
+      const input = {
+        name: o.identity.name,
+        register: o.register,
+        updateFrequencyMs: o.updateFrequencyMs,
+        monoMs: () => clock.monoMs(),
+        random: () => rng.next(),
+      };
+      return { logic, input };
+    },
+  };
+}
+
+function toNode(body: unknown): NodeObject | null {
+  if (!isKubeObject(body)) return null;
+  return { ...body, spec: body.spec ?? {}, status: body.status ?? {} } as unknown as NodeObject;
+}
+
+class Reporter {
+  readonly #ctx: ActorCtx<NodeStatusEvent>;
+  readonly #o: NodeStatusOptions;
+  readonly #client: KubeClient;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #images: { atMs: number; list: readonly Image[] } | undefined;
+  #complained = '';
+
+  constructor(ctx: ActorCtx<NodeStatusEvent>, o: NodeStatusOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+    this.#client = kubeClient(ctx);
+  }
+
+  async register(signal: AbortSignal): Promise<NodeOutcome> {
+    const { name } = this.#o.identity;
+    const machine = this.#ctx.ports.host.identity?.();
+    const identity: NodeIdentity = { ...this.#o.identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' };
+    const initial = initialNode(identity, nodeStatus({}, await this.#readings(signal)));
+    const found = await this.#request({ verb: 'GET', path: kubePath.node(name) }, signal);
+    if (!found.ok) {
+      if (found.failure.code !== 404) return this.#failed(found.request, found.failure);
+      const made = await this.#request({ verb: 'POST', path: kubePath.nodes, body: initial }, signal);
+      if (!made.ok) return this.#failed(made.request, made.failure);
+      this.#ctx.log.info({ node: name }, 'node registered');
+      return this.#took(made.body, { written: true });
+    }
+    const existing = toNode(found.body);
+    if (existing === null) return this.#malformed(found.request);
+    const change = reconcileNode(existing, initial);
+    if (change === null) return this.#took(found.body, { written: false });
+    const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
+    const patched = await this.#request(request, signal);
+    return patched.ok ? this.#took(patched.body, { written: false }) : this.#failed(patched.request, patched.failure);
+  }
+
+  async report(signal: AbortSignal): Promise<NodeOutcome> {
+    const { clock } = this.#ctx.ports;
+    const { name } = this.#o.identity;
+    // From the server's cache: what somebody else wrote into our conditions meanwhile is put right.
+    const found = await this.#request({ verb: 'GET', path: kubePath.node(name), query: { resourceVersion: '0' } }, signal);
+    if (!found.ok) return this.#failed(found.request, found.failure);
+    const node = toNode(found.body);
+    if (node === null) return this.#malformed(found.request);
+    const next = nodeStatus(node.status, await this.#readings(signal));
+    const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs;
+    if (!due && sameNodeStatus(node.status, next)) return this.#took(found.body, { written: false });
+    const body = { status: nodeStatusPatch(node.status, next) };
+    const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body, patchType: 'strategic' };
+    const patched = await this.#request(request, signal);
+    if (!patched.ok) return this.#failed(patched.request, patched.failure);
+    for (const e of nodeEvents(name, node.status, next))
+      this.#ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', ...e } });
+    return this.#took(patched.body, { written: true });
+  }
+
+  async #request(request: KubeRequest, signal: AbortSignal) {
+    const result = await this.#client.request(request, { class: 'heartbeat', timeoutMs: this.#o.timeoutMs, signal });
+    return { ...result, request };
+  }
+
+  #took(body: unknown, how: { written: boolean }): NodeOutcome {
+    const node = toNode(body);
+    if (node === null)
+      return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message: 'the answer holds no node', outcome: 'unknown' } };
+    if (how.written) this.#writtenAtMs = this.#ctx.ports.clock.monoMs();
+    this.#complained = '';
+    const { name, uid, deletionTimestamp } = node.metadata;
+    const before = this.#ctx.registry.read(apiView.node)?.value;
+    const now = { name, uid: uid ?? '', deleting: deletionTimestamp !== undefined, registered: true };
+    if (before?.uid !== now.uid || before.deleting !== now.deleting) this.#ctx.publish(apiView.node, now);
+    return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };
+  }
+
+  #failed(request: KubeRequest, failure: KubeFailure): NodeOutcome {
+    const text = failureText(request, failure);
+    // The link says when the server is away; what the server says is said here, once.
+    if (failure.code > 0 && this.#complained !== text) this.#ctx.log.warn({ node: this.#o.identity.name }, `${text}; it is tried again`);
+    this.#complained = text;
+    return { ok: false, failure: { ...failure, message: text } };
+  }
+  #malformed(request: KubeRequest): NodeOutcome {
+    return this.#failed(request, { code: 0, reason: 'MalformedAnswer', message: 'the answer holds no node', outcome: 'failed' });
+  }
+
+  async #readings(signal: AbortSignal): Promise<NodeReadings> {
+    const { registry, ports } = this.#ctx;
+    const cri = registry.read(view.cri)?.value;
+    const machine = ports.host.identity?.();
+    const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${cri.runtimeVersion}`;
+    return {
+      addresses: this.#o.addresses,
+      hostname: this.#o.identity.hostname,
+      capacity: this.#o.capacity,
+      allocatable: this.#o.allocatable,
+      nodeInfo: {
+        bootID: ports.host.bootId(),
+        machineID: machine?.machineId ?? '',
+        systemUUID: machine?.systemUuid ?? '',
+        kernelVersion: machine?.kernelVersion ?? '',
+        osImage: machine?.osImage ?? '',
+        operatingSystem: machine?.os ?? 'linux',
+        architecture: machine?.arch ?? 'amd64',
+        containerRuntimeVersion: runtime,
+        kubeletVersion: this.#o.kubeletVersion,
+        kubeProxyVersion: '',
+      },
+      port: this.#o.port,
+      images: await this.#imageList(signal),
+      cri,
+      listing: registry.read(view.runtimePods)?.value,
+      shuttingDown: false,
+      nowMonoMs: ports.clock.monoMs(),
+      nowWallMs: ports.clock.wallMs(),
+    };
+  }
+
+  /** Largest first. While the runtime is away the last known ones stay. */
+  async #imageList(signal: AbortSignal): Promise<readonly Image[]> {
+    const nowMs = this.#ctx.ports.clock.monoMs();
+    if (this.#images !== undefined && nowMs - this.#images.atMs < IMAGES_EVERY_MS) return this.#images.list;
+    if (this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return this.#images?.list ?? [];
+    try {
+      const { images } = await criClient(this.#ctx.registry).read('ListImages', {}, { signal });
+      const all = images
+        .map((i) => ({ names: [...i.repoDigests, ...i.repoTags].slice(0, IMAGE_NAMES_MAX), sizeBytes: Number(i.size) }))
+        .sort((a, b) => b.sizeBytes - a.sizeBytes || ((a.names[0] ?? '') < (b.names[0] ?? '') ? -1 : 1));
+      const list = this.#o.imagesMax < 0 ? all : all.slice(0, this.#o.imagesMax);
+      this.#images = { atMs: nowMs, list };
+      return list;
+    } catch (error) {
+      this.#ctx.log.debug({ err: error instanceof Error ? error.message : String(error) }, 'images cannot be listed for the node status');
+      return this.#images?.list ?? [];
+    }
+  }
+}

@@ -1,0 +1,158 @@
+/**
+ * One writer per pod: its status, its mirror pod, its final deletion in the API.
+ *
+ * State held: per pod what was written last, and what the API server answered.
+ * Lost on restart: both; a status that stands there already is not written again.
+ * Rebuilt from: the views of statuses, of pods and of the API server's pods.
+ */
+import { fromPromise } from 'xstate';
+import { toApiPod } from '../../machines/api/apiPod.ts';
+import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
+import { podWriterMachine, type WriteOutcome } from '../../machines/api/podWriter.ts';
+import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
+import type { Pod } from '../../machines/k8s.ts';
+import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
+import { view } from '../../machines/protocol.ts';
+import type { ActorSpec, DynamicSpec } from '../kernel/types.ts';
+import { type KubeClient, kubeClient } from './client.ts';
+
+export interface PodWritersOptions {
+  podsMax: number;
+}
+
+export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent> {
+  return {
+    type: 'dynamic',
+    id: 'podWriters',
+    restart: 'permanent',
+    shutdownMs: 1_000,
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    mailbox: {
+      // A pod and its mirror each have one waiting item at most.
+      capacity: 4 * o.podsMax + 64,
+      key: (e) => e.uid,
+      coalesce: (prev, next) => (prev.urgent === true ? { ...next, urgent: true } : next),
+    },
+    route: (e) => e.uid,
+    starts: () => true,
+    child: (uid) => writerSpec(uid),
+    // Whatever it choked on, a later word about the pod is another.
+    release: () => true,
+    onQuarantine: (uid, error, ctx) =>
+      ctx.log.error({ uid, err: error.message }, 'the API writer of this pod kept failing and was set aside'),
+  };
+}
+
+function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
+  return {
+    type: 'actor',
+    id: uid,
+    restart: 'transient',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 300_000 },
+    backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
+    start: (ctx) => {
+      const client = kubeClient(ctx);
+      let complained = '';
+      const logic = podWriterMachine.provide({
+        actors: { act: fromPromise<WriteOutcome, { plan: WriterPlan }>(({ input, signal }) => carryOut(client, input.plan, signal)) },
+        actions: {
+          complain: ({ context }) => {
+            const { plan, failure } = context;
+            const request = requestOf(plan);
+            if (failure === null || request === null) return;
+            const text = failureText(request, failure);
+            const level = complained === text || failure.code === 0 ? 'debug' : 'warn';
+            complained = text;
+            ctx.log[level]({ uid, attempt: context.failures }, `${text}; it is tried again`);
+          },
+        },
+      });
+      const { registry, ports } = ctx;
+      const facts = () => {
+        const pods = registry.read(view.pods)?.value;
+        return {
+          record: pods?.records.get(uid),
+          records: pods?.records,
+          sourcesReady: pods?.sourcesReady === true,
+          entry: registry.read(view.statuses)?.value.get(uid),
+          api: registry.read(apiView.pods)?.value,
+          node: registry.read(apiView.node)?.value,
+          nowWallMs: ports.clock.wallMs(),
+        };
+      };
+      return { logic, input: { uid, facts, random: () => ports.rng.next() } };
+    },
+  };
+}
+
+function requestOf(plan: WriterPlan): KubeRequest | null {
+  switch (plan.kind) {
+    case 'patch': {
+      const { namespace, name } = plan.target.metadata;
+      return { verb: 'PATCH', path: kubePath.podStatus(namespace, name), body: plan.body, patchType: 'strategic' };
+    }
+    case 'delete':
+    case 'deleteMirror': {
+      const { namespace, name, uid } = plan.target.metadata;
+      // The name may belong to another pod by the time this arrives.
+      const body = { kind: 'DeleteOptions', apiVersion: 'v1', gracePeriodSeconds: 0, preconditions: { uid } };
+      return { verb: 'DELETE', path: kubePath.pod(namespace, name), body };
+    }
+    case 'createMirror':
+      return { verb: 'POST', path: kubePath.podsIn(plan.namespace), body: plan.body };
+    default:
+      return null;
+  }
+}
+
+async function carryOut(client: KubeClient, plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome> {
+  const request = requestOf(plan);
+  if (request === null) throw new Error(`pod writer: nothing to request for ${plan.kind}`);
+  const result = await client.request(request, { signal });
+  if (result.ok) {
+    const object = toApiPod(result.body);
+    if (object === null && request.verb !== 'DELETE') {
+      const message = `${request.verb} ${request.path} gave no pod`;
+      return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'unknown' }, gone: false };
+    }
+    return { ok: true, object: request.verb === 'DELETE' ? null : object };
+  }
+  if (plan.kind === 'createMirror' && result.failure.reason === 'AlreadyExists') return adoptMirror(client, plan, signal);
+  if (!('target' in plan)) return { ok: false, failure: result.failure, gone: false };
+  if (result.failure.code === 404) return { ok: false, failure: result.failure, gone: true };
+  return result.failure.code === 409
+    ? afterConflict(client, { plan, failure: result.failure, signal })
+    : { ok: false, failure: result.failure, gone: false };
+}
+
+/** The name may belong to another UID by now, or somebody else wrote at the same time: the object itself tells. */
+async function afterConflict(
+  client: KubeClient,
+  o: { plan: Extract<WriterPlan, { target: Pod }>; failure: KubeFailure; signal: AbortSignal },
+): Promise<WriteOutcome> {
+  const { namespace, name, uid } = o.plan.target.metadata;
+  const result = await client.request({ verb: 'GET', path: kubePath.pod(namespace, name) }, { signal: o.signal });
+  if (!result.ok) return { ok: false, failure: o.failure, gone: result.failure.code === 404 };
+  const object = toApiPod(result.body);
+  if (object !== null && object.metadata.uid !== uid) return { ok: false, failure: o.failure, gone: true };
+  return { ok: false, failure: o.failure, gone: false, ...(object === null ? {} : { object }) };
+}
+
+/** Perhaps an earlier answer was lost, or the watch is behind: a mirror of the same definition is the one that was wanted. */
+async function adoptMirror(
+  client: KubeClient,
+  plan: Extract<WriterPlan, { kind: 'createMirror' }>,
+  signal: AbortSignal,
+): Promise<WriteOutcome> {
+  const { name, annotations } = plan.body.metadata as Pod['metadata'];
+  const path = kubePath.pod(plan.namespace, name);
+  const result = await client.request({ verb: 'GET', path }, { signal });
+  if (!result.ok) return { ok: false, failure: result.failure, gone: false };
+  const object = toApiPod(result.body);
+  if (object?.metadata.annotations?.[ANNOTATION_MIRROR] === annotations?.[ANNOTATION_MIRROR]) return { ok: true, object };
+  const message = `another pod named ${plan.namespace}/${name} is in the API; the mirror of the static pod waits until it is gone`;
+  return { ok: false, failure: { code: 409, reason: 'AlreadyExists', message, outcome: 'failed' }, gone: false };
+}

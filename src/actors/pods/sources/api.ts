@@ -1,0 +1,105 @@
+/**
+ * The API source: the pods that the cluster wants on this node, by list and watch.
+ *
+ * State held: every pod of this node as the API server last showed it, and the version the watch stands at.
+ * Lost on restart: both.
+ * Rebuilt from: one list. While the API server is away, what it showed last stays with the mux.
+ */
+import { toApiPod } from '../../../machines/api/apiPod.ts';
+import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
+import type { ListWatchContext } from '../../../machines/api/listWatch.ts';
+import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
+import { isMirror } from '../../../machines/api/podWriterDecide.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { fullName } from '../../../machines/pods/sources/decode.ts';
+import { addr, type SourceError, view } from '../../../machines/protocol.ts';
+import { listWatch } from '../../api/client.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+
+export interface ApiSourceOptions {
+  nodeName: string;
+}
+
+/** `api` under `node/pods/sources`. */
+export function apiSourceSpec(o: ApiSourceOptions): ActorSpec<ApiSourceEvent> {
+  return {
+    id: 'api',
+    type: 'actor',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16, key: (e) => e.type },
+    start: (ctx) => {
+      // An object that is the same again gives the same pod: the mux need not compare it.
+      const pods = new WeakMap<KubeObject, Pod | null>();
+      const podOf = (object: KubeObject): Pod | null => {
+        let pod = pods.get(object);
+        if (pod === undefined) {
+          pod = toApiPod(object);
+          pods.set(object, pod);
+        }
+        return pod;
+      };
+      return listWatch(ctx, {
+        what: `pods of node ${o.nodeName}`,
+        path: kubePath.pods,
+        query: { fieldSelector: `spec.nodeName=${o.nodeName}` },
+        deliver: (context) => deliver(ctx, context, podOf),
+      });
+    },
+  };
+}
+
+function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf: (o: KubeObject) => Pod | null): void {
+  const { registry, ports } = ctx;
+  const first = registry.read(apiView.pods)?.value.synced !== true;
+  // A bookmark changes nothing, but a first list does even when it is empty.
+  if (context.changed.length === 0 && !first && context.heard) return;
+  const byUid = new Map<string, Pod>();
+  const wanted: Pod[] = [];
+  const errors: SourceError[] = [];
+  for (const object of context.items.values()) {
+    const pod = podOf(object);
+    if (pod === null) {
+      const where = `pod ${object.metadata.namespace ?? ''}/${object.metadata.name} in the API`;
+      errors.push({ where, message: 'it has no UID, no namespace or no containers; it is not run' });
+      continue;
+    }
+    byUid.set(pod.metadata.uid, pod);
+    if (!isMirror(pod)) wanted.push(pod);
+  }
+  ctx.publish(apiView.pods, { synced: true, byUid });
+  const names = context.changed.slice(0, 3).map((c) => `${c.metadata.namespace ?? ''}/${c.metadata.name}`);
+  const more = context.changed.length > names.length ? ` and ${context.changed.length - names.length} more` : '';
+  const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;
+  registry.send(addr.config, {
+    type: 'source.set',
+    source: 'api',
+    pods: wanted,
+    errors,
+    causes: [{ atMs: ports.clock.wallMs(), by: ctx.path, what }],
+  });
+  for (const uid of concerned(ctx, { context, first, byUid, podOf })) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+}
+
+/** The pods whose writers should look: those that changed, and the static pods whose mirrors did. */
+function concerned(
+  ctx: ActorCtx<ApiSourceEvent>,
+  o: { context: ListWatchContext; first: boolean; byUid: ReadonlyMap<string, Pod>; podOf(object: KubeObject): Pod | null },
+): ReadonlySet<string> {
+  const uids = new Set<string>();
+  const mirrors = new Set<string>();
+  for (const object of o.context.changed) {
+    const pod = o.podOf(object);
+    if (pod === null) continue;
+    uids.add(pod.metadata.uid);
+    if (isMirror(pod)) mirrors.add(fullName(pod));
+  }
+  if (o.first) for (const uid of o.byUid.keys()) uids.add(uid);
+  const records = ctx.registry.read(view.pods)?.value.records;
+  if (mirrors.size > 0 || o.first) {
+    for (const [uid, r] of records ?? []) if (r.source !== 'api' && (o.first || mirrors.has(fullName(r.pod)))) uids.add(uid);
+  }
+  return uids;
+}

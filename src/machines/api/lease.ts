@@ -1,0 +1,91 @@
+/** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). The requests are given with `provide`. */
+import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import type { KubeFailure } from './kube.ts';
+import type { LeaseEvent } from './messages.ts';
+
+/** Between tries to find or make it: doubles from the first to the second. */
+export const LEASE_RETRY_MS = 200;
+export const LEASE_RETRY_MAX_MS = 7_000;
+/** Tries of one renewal in a row; after them it is looked up anew. */
+export const RENEW_TRIES_MAX = 5;
+/** Share of its duration after which it is renewed. */
+export const RENEW_SHARE = 0.25;
+
+/** `conflict`: somebody else wrote it; it is read again and nothing is wrong. */
+export type LeaseOutcome = { ok: true } | { ok: false; conflict: boolean; failure: KubeFailure };
+export interface LeaseInput {
+  durationMs: number;
+  random(): number;
+}
+export interface LeaseContext extends LeaseInput {
+  failures: number;
+  failure: KubeFailure | null;
+}
+
+const request: PromiseActorLogic<LeaseOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
+type Done = { event: { output: LeaseOutcome } };
+const took = { type: 'took', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
+const held = { type: 'held', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
+const conflict = { type: 'conflict', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
+
+export const leaseMachine = setup({
+  types: { context: {} as LeaseContext, input: {} as LeaseInput, events: {} as LeaseEvent },
+  actors: { acquire: request, renew: request },
+  actions: {
+    /** From the second failure in a row on: the connection may be dead. */
+    failing: () => {},
+    took: assign(
+      ({ context }, p: { outcome: LeaseOutcome }): Partial<LeaseContext> =>
+        p.outcome.ok ? { failures: 0, failure: null } : { failures: context.failures + 1, failure: p.outcome.failure },
+    ),
+    calm: assign({ failures: 0 }),
+  },
+  guards: {
+    held: (_, p: { outcome: LeaseOutcome }) => p.outcome.ok,
+    conflict: (_, p: { outcome: LeaseOutcome }) => !p.outcome.ok && p.outcome.conflict,
+    triesLeft: ({ context }) => context.failures < RENEW_TRIES_MAX - 1,
+  },
+  delays: {
+    retry: ({ context }) =>
+      Math.min(LEASE_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), LEASE_RETRY_MAX_MS) * (1 + 0.2 * context.random()),
+    interval: ({ context }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * context.random()),
+  },
+}).createMachine({
+  id: 'lease',
+  context: ({ input }) => ({ ...input, failures: 0, failure: null }),
+  initial: 'acquiring',
+  states: {
+    acquiring: {
+      meta: { reason: 'Acquiring', message: 'looking up the lease of the node, or making it' },
+      invoke: {
+        src: 'acquire',
+        onDone: [
+          { guard: held, target: 'holding', actions: [took] },
+          { target: 'missing', actions: [took, 'failing'] },
+        ],
+      },
+    },
+    missing: {
+      meta: { reason: 'LeaseMissing', message: ({ failure }: LeaseContext) => failure?.message ?? '' },
+      after: { retry: { target: 'acquiring' } },
+      on: { 'api.found': { target: 'acquiring' } },
+    },
+    holding: {
+      meta: { reason: 'Held', message: 'the lease was renewed' },
+      after: { interval: { target: 'renewing' } },
+      on: { 'api.found': { target: 'renewing' } },
+    },
+    renewing: {
+      meta: { reason: 'Renewing', message: 'writing the time into the lease' },
+      invoke: {
+        src: 'renew',
+        onDone: [
+          { guard: held, target: 'holding', actions: [took] },
+          { guard: conflict, target: 'acquiring' },
+          { guard: 'triesLeft', target: 'renewing', reenter: true, actions: [took, 'failing'] },
+          { target: 'acquiring', actions: [took, 'failing', 'calm'] },
+        ],
+      },
+    },
+  },
+});

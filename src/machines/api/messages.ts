@@ -1,0 +1,56 @@
+/** What the `api` layer is told and what it publishes; absent in standalone mode. */
+import { type Address, address, type Message, viewKey } from '../address.ts';
+import type { Pod } from '../k8s.ts';
+import type { RecordedEvent } from '../protocol.ts';
+
+/** To the link, from everybody who calls the API server: how it went, where that is news. */
+export type ApiLinkEvent = Message &
+  ({ type: 'api.answered' } | { type: 'api.failed'; reason: string; message: string } | { type: 'api.check' });
+
+/** The API server answers again after it did not: try now what waits. */
+export interface ApiFound extends Message {
+  type: 'api.found';
+}
+/** Look at this pod's object in the API again. `uid`: of the pod as this node has it, or of a mirror that nobody owns. */
+export type PodWriterEvent = Message & { type: 'pod.write'; uid: string; urgent?: boolean };
+export type NodeStatusEvent = Message & ({ type: 'node.report'; why: string } | ApiFound);
+export type LeaseEvent = ApiFound;
+export type EventWriterEvent = Message & ({ type: 'event.write'; event: RecordedEvent } | ApiFound);
+export type ApiSourceEvent = ApiFound;
+
+export interface ApiLinkView {
+  state: 'connecting' | 'reachable' | 'lost';
+  /** Where the API server is. */
+  server: string;
+  reason: string;
+  /** Wall ms of the last change of `state`. */
+  sinceMs: number;
+}
+/** The pods of this node as the API server last showed them, mirror pods among them. */
+export interface ApiPodsView {
+  /** A complete list was received. */
+  synced: boolean;
+  byUid: ReadonlyMap<string, Pod>;
+}
+export interface NodeView {
+  name: string;
+  /** As the API server gave it; '' before the first answer. */
+  uid: string;
+  deleting: boolean;
+  registered: boolean;
+}
+
+export const apiAddr = {
+  link: address<ApiLinkEvent>('node/api/link'),
+  events: address<EventWriterEvent>('node/api/events'),
+  nodeStatus: address<NodeStatusEvent>('node/api/nodeStatus'),
+  lease: address<LeaseEvent>('node/api/lease'),
+  podWriters: address<PodWriterEvent>('node/api/podWriters'),
+  source: address<ApiSourceEvent>('node/pods/sources/api'),
+} as const satisfies Record<string, Address<never>>;
+
+export const apiView = {
+  link: viewKey<ApiLinkView>('apiLink'),
+  pods: viewKey<ApiPodsView>('apiPods'),
+  node: viewKey<NodeView>('apiNode'),
+} as const;

@@ -1,0 +1,246 @@
+/** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
+import { canonicalJson } from '../pods/sources/decode.ts';
+import type { CriView, RuntimePodsView } from '../protocol.ts';
+import { shortDuration } from '../text/duration.ts';
+
+export interface NodeCondition {
+  type: string;
+  status: 'True' | 'False' | 'Unknown';
+  reason: string;
+  message: string;
+  lastHeartbeatTime: string;
+  lastTransitionTime: string;
+}
+export interface NodeStatus {
+  conditions?: NodeCondition[];
+  addresses?: { type: string; address: string }[];
+  capacity?: Record<string, string>;
+  allocatable?: Record<string, string>;
+  nodeInfo?: Record<string, string>;
+  daemonEndpoints?: { kubeletEndpoint: { Port: number } };
+  images?: { names: string[]; sizeBytes: number }[];
+  [field: string]: unknown;
+}
+export interface NodeObject {
+  apiVersion: 'v1';
+  kind: 'Node';
+  metadata: {
+    name: string;
+    uid?: string;
+    resourceVersion?: string;
+    deletionTimestamp?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  spec: { unschedulable?: boolean; taints?: { key: string; value?: string; effect: string }[]; providerID?: string; podCIDRs?: string[] };
+  status: NodeStatus;
+}
+
+/** What does not change while the node runs. */
+export interface NodeIdentity {
+  name: string;
+  hostname: string;
+  labels: Readonly<Record<string, string>>;
+  taints: readonly { key: string; value: string; effect: string }[];
+  schedulable: boolean;
+  providerID: string;
+  externalCloud: boolean;
+  controllerAttachDetach: boolean;
+  /** Go's spelling: `linux`, `amd64`. */
+  os: string;
+  arch: string;
+}
+/** What a status is made of. */
+export interface NodeReadings {
+  addresses: readonly string[];
+  hostname: string;
+  capacity: Readonly<Record<string, string>>;
+  allocatable: Readonly<Record<string, string>>;
+  nodeInfo: Readonly<Record<string, string>>;
+  /** 0: nothing listens. */
+  port: number;
+  images: readonly { names: string[]; sizeBytes: number }[];
+  cri: CriView | undefined;
+  listing: RuntimePodsView | undefined;
+  shuttingDown: boolean;
+  nowMonoMs: number;
+  nowWallMs: number;
+}
+
+/** A runtime without a good word for this long is down. */
+export const RUNTIME_DOWN_MS = 30_000;
+export const PLEG_UNHEALTHY_MS = 180_000;
+
+const HOSTNAME_LABEL = 'kubernetes.io/hostname';
+/** Labels that are put right on a node that exists already; those of `--node-labels` outside this list are not. */
+const DEFAULT_LABELS = [
+  HOSTNAME_LABEL,
+  'kubernetes.io/os',
+  'kubernetes.io/arch',
+  'beta.kubernetes.io/os',
+  'beta.kubernetes.io/arch',
+  'topology.kubernetes.io/zone',
+  'topology.kubernetes.io/region',
+  'failure-domain.beta.kubernetes.io/zone',
+  'failure-domain.beta.kubernetes.io/region',
+  'node.kubernetes.io/instance-type',
+  'beta.kubernetes.io/instance-type',
+];
+const ATTACH_DETACH = 'volumes.kubernetes.io/controller-managed-attach-detach';
+const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
+const UNINITIALIZED = 'node.cloudprovider.kubernetes.io/uninitialized';
+
+function rfc3339(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+export function initialNode(id: NodeIdentity, status: NodeStatus): NodeObject {
+  const taints = id.taints.map((t) => ({ key: t.key, ...(t.value === '' ? {} : { value: t.value }), effect: t.effect }));
+  if (!id.schedulable && !taints.some((t) => t.key === UNSCHEDULABLE)) taints.push({ key: UNSCHEDULABLE, effect: 'NoSchedule' });
+  if (id.externalCloud) taints.push({ key: UNINITIALIZED, value: 'true', effect: 'NoSchedule' });
+  return {
+    apiVersion: 'v1',
+    kind: 'Node',
+    metadata: {
+      name: id.name,
+      labels: {
+        [HOSTNAME_LABEL]: id.hostname,
+        'kubernetes.io/os': id.os,
+        'kubernetes.io/arch': id.arch,
+        'beta.kubernetes.io/os': id.os,
+        'beta.kubernetes.io/arch': id.arch,
+        ...id.labels,
+      },
+      ...(id.controllerAttachDetach ? { annotations: { [ATTACH_DETACH]: 'true' } } : {}),
+    },
+    spec: {
+      ...(id.schedulable ? {} : { unschedulable: true }),
+      ...(taints.length === 0 ? {} : { taints }),
+      ...(id.providerID === '' ? {} : { providerID: id.providerID }),
+    },
+    status,
+  };
+}
+
+/** What has to change about a node that was registered before; null when nothing has. Taints and the rest are never touched. */
+export function reconcileNode(existing: NodeObject, initial: NodeObject): Record<string, unknown> | null {
+  const labels: Record<string, string | null> = {};
+  for (const name of DEFAULT_LABELS) {
+    const [held, wanted] = [existing.metadata.labels?.[name], initial.metadata.labels?.[name]];
+    if (wanted === undefined || held === wanted) continue;
+    if (wanted !== '') labels[name] = wanted;
+    else if (held !== undefined) labels[name] = null;
+  }
+  const held = existing.metadata.annotations?.[ATTACH_DETACH];
+  const wanted = initial.metadata.annotations?.[ATTACH_DETACH];
+  const annotations = held === wanted ? {} : { [ATTACH_DETACH]: wanted ?? null };
+  if (Object.keys(labels).length + Object.keys(annotations).length === 0) return null;
+  return {
+    metadata: {
+      ...(Object.keys(labels).length === 0 ? {} : { labels }),
+      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+    },
+  };
+}
+
+/** Everything that keeps the node from being Ready. */
+export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttingDown' | 'capacity' | 'nowMonoMs'>): string[] {
+  const { cri, listing, nowMonoMs } = r;
+  const problems: string[] = [];
+  const lastGood = cri?.lastGoodMonoMs ?? null;
+  // One that does not answer is not one that says no: what it said last holds until it has been silent too long.
+  const answers = cri?.state === 'ready';
+  if (lastGood === null) problems.push('container runtime status check may not have completed yet');
+  else if (nowMonoMs - lastGood > RUNTIME_DOWN_MS) problems.push('container runtime is down');
+  else if (answers && !cri.runtimeReady) problems.push('container runtime not ready: RuntimeReady=false');
+  if (listing === undefined) {
+    if (lastGood !== null) problems.push('PLEG is not healthy: pleg has yet to be successful');
+  } else if (nowMonoMs - listing.atMonoMs > PLEG_UNHEALTHY_MS) {
+    const ago = shortDuration(nowMonoMs - listing.atMonoMs);
+    problems.push(`PLEG is not healthy: pleg was last seen active ${ago} ago; threshold is 3m0s`);
+  }
+  if (lastGood === null) problems.push('network state unknown');
+  else if (answers && !cri.networkReady)
+    problems.push(`container runtime network not ready: NetworkReady=false ${cri.networkReason}`.trimEnd());
+  for (const name of ['cpu', 'memory', 'pods'])
+    if (r.capacity[name] === undefined) problems.push(`missing node capacity for resources: ${name}`);
+  if (r.shuttingDown) problems.push('node is shutting down');
+  return problems;
+}
+
+/** Conditions in the order the reference writes them, Ready last; a time of change moves only with the status. */
+export function nodeConditions(old: readonly NodeCondition[], r: NodeReadings): NodeCondition[] {
+  const now = rfc3339(r.nowWallMs);
+  const problems = readyProblems(r);
+  const one = (type: string, status: 'True' | 'False', said: { reason: string; message: string }): NodeCondition => {
+    const before = old.find((c) => c.type === type);
+    const since = before?.status === status ? before.lastTransitionTime : now;
+    return { type, status, ...said, lastHeartbeatTime: now, lastTransitionTime: since };
+  };
+  return [
+    // No pressure is measured yet, so none is claimed.
+    one('MemoryPressure', 'False', { reason: 'KubeletHasSufficientMemory', message: 'kubelet has sufficient memory available' }),
+    one('DiskPressure', 'False', { reason: 'KubeletHasNoDiskPressure', message: 'kubelet has no disk pressure' }),
+    one('PIDPressure', 'False', { reason: 'KubeletHasSufficientPID', message: 'kubelet has sufficient PID available' }),
+    problems.length === 0
+      ? one('Ready', 'True', { reason: 'KubeletReady', message: 'kubelet is posting ready status' })
+      : one('Ready', 'False', {
+          reason: 'KubeletNotReady',
+          message: problems.length === 1 ? (problems[0] ?? '') : `[${problems.join(', ')}]`,
+        }),
+  ];
+}
+
+export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
+  const addresses = [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }];
+  const own = nodeConditions(old.conditions ?? [], r);
+  return {
+    ...old,
+    // Without an address the last known ones stay.
+    addresses: r.addresses.length === 0 ? (old.addresses ?? addresses) : addresses,
+    capacity: { ...old.capacity, ...r.capacity },
+    allocatable: { ...old.allocatable, ...r.allocatable },
+    nodeInfo: { ...old.nodeInfo, ...r.nodeInfo },
+    ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
+    images: [...r.images],
+    conditions: [...(old.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type)), ...own],
+  };
+}
+
+/** Whether two statuses say the same, whenever they say it. */
+export function sameNodeStatus(a: NodeStatus, b: NodeStatus): boolean {
+  const quiet = (s: NodeStatus): unknown => ({
+    ...s,
+    conditions: [...(s.conditions ?? [])].map(({ lastHeartbeatTime: _h, ...c }) => c).sort((x, y) => (x.type < y.type ? -1 : 1)),
+  });
+  return canonicalJson(quiet(a)) === canonicalJson(quiet(b));
+}
+
+/** The strategic patch from one status to another; the addresses are told as a whole. */
+export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<string, unknown> {
+  const patch: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(next)) {
+    if (field === 'conditions' || canonicalJson(old[field] ?? null) === canonicalJson(value ?? null)) continue;
+    patch[field] = field === 'addresses' && (old.addresses?.length ?? 0) > 0 ? [...(next.addresses ?? []), { $patch: 'replace' }] : value;
+  }
+  const conditions = (next.conditions ?? []).filter((c) => {
+    const before = old.conditions?.find((o) => o.type === c.type);
+    return canonicalJson(before ?? null) !== canonicalJson(c);
+  });
+  if (conditions.length > 0) patch.conditions = conditions;
+  return patch;
+}
+
+/** Events about what flips between two statuses, as the reference words them. */
+export function nodeEvents(name: string, old: NodeStatus, next: NodeStatus): { reason: string; message: string }[] {
+  const out: { reason: string; message: string }[] = [];
+  for (const c of next.conditions ?? []) {
+    const before = old.conditions?.find((o) => o.type === c.type);
+    if (before?.status === c.status) continue;
+    // The first word on Ready is no news; the first on a pressure is.
+    if (c.type === 'Ready' && before === undefined) continue;
+    const reason = c.type === 'Ready' ? (c.status === 'True' ? 'NodeReady' : 'NodeNotReady') : c.reason.replace(/^Kubelet/, 'Node');
+    if (/^Node(Ready|NotReady|Has)/.test(reason)) out.push({ reason, message: `Node ${name} status is now: ${reason}` });
+  }
+  return out;
+}

@@ -1,0 +1,120 @@
+/** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). The requests are given with `provide`. */
+import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import type { KubeFailure } from './kube.ts';
+import type { NodeStatusEvent } from './messages.ts';
+
+/** Between tries of registration: doubles from the first to the second. */
+export const REGISTER_RETRY_MS = 100;
+export const REGISTER_RETRY_MAX_MS = 7_000;
+/** Tries of one report in a row. */
+export const REPORT_TRIES_MAX = 5;
+/** Until the node was first reported Ready, it is looked at more often, for so long. */
+export const EAGER_MS = 30_000;
+export const EAGER_PERIOD_MS = 500;
+
+export type NodeOutcome = { ok: true; ready: boolean } | { ok: false; failure: KubeFailure };
+
+export interface NodeStatusInput {
+  name: string;
+  /** False: the object is made by somebody else. */
+  register: boolean;
+  updateFrequencyMs: number;
+  monoMs(): number;
+  random(): number;
+}
+export interface NodeStatusContext extends NodeStatusInput {
+  failures: number;
+  failure: KubeFailure | null;
+  ready: boolean;
+  startedAtMs: number;
+}
+
+const request: PromiseActorLogic<NodeOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
+const refusedText = ({ failure }: NodeStatusContext) => failure?.message ?? '';
+
+export const nodeStatusMachine = setup({
+  types: { context: {} as NodeStatusContext, input: {} as NodeStatusInput, events: {} as NodeStatusEvent },
+  actors: { register: request, report: request },
+  actions: {
+    /** From the second failure in a row on: the connection may be dead. */
+    failing: () => {},
+    took: assign(
+      ({ context }, p: { outcome: NodeOutcome }): Partial<NodeStatusContext> =>
+        p.outcome.ok
+          ? { failures: 0, failure: null, ready: p.outcome.ready }
+          : { failures: context.failures + 1, failure: p.outcome.failure },
+    ),
+    calm: assign({ failures: 0 }),
+  },
+  guards: {
+    done: (_, p: { outcome: NodeOutcome }) => p.outcome.ok,
+    registers: ({ context }) => context.register,
+    triesLeft: ({ context }) => context.failures < REPORT_TRIES_MAX - 1,
+  },
+  delays: {
+    registerRetry: ({ context }) =>
+      Math.min(REGISTER_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), REGISTER_RETRY_MAX_MS) *
+      (1 + 0.2 * context.random()),
+    period: ({ context }) => {
+      const eager = !context.ready && context.monoMs() - context.startedAtMs < EAGER_MS;
+      return (eager ? Math.min(EAGER_PERIOD_MS, context.updateFrequencyMs) : context.updateFrequencyMs) * (1 + 0.04 * context.random());
+    },
+  },
+}).createMachine({
+  id: 'nodeStatus',
+  context: ({ input }) => ({ ...input, failures: 0, failure: null, ready: false, startedAtMs: input.monoMs() }),
+  initial: 'beginning',
+  states: {
+    beginning: { always: [{ guard: 'registers', target: 'registering' }, { target: 'reporting' }] },
+    registering: {
+      meta: { reason: 'Registering', message: ({ name }: NodeStatusContext) => `asking the API server for node ${name}` },
+      invoke: {
+        src: 'register',
+        onDone: [
+          {
+            guard: { type: 'done', params: ({ event }) => ({ outcome: event.output }) },
+            target: 'reporting',
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
+          },
+          { target: 'unregistered', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing'] },
+        ],
+      },
+    },
+    unregistered: {
+      meta: { reason: 'RegistrationFailed', message: refusedText },
+      after: { registerRetry: { target: 'registering' } },
+      on: { 'api.found': { target: 'registering' } },
+    },
+    reporting: {
+      meta: { reason: 'Reporting', message: 'comparing the status of the node with what the API server has' },
+      invoke: {
+        src: 'report',
+        onDone: [
+          {
+            guard: { type: 'done', params: ({ event }) => ({ outcome: event.output }) },
+            target: 'resting',
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
+          },
+          {
+            guard: 'triesLeft',
+            target: 'reporting',
+            reenter: true,
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing'],
+          },
+          { target: 'unreported', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing'] },
+        ],
+      },
+    },
+    resting: {
+      meta: { reason: 'Reported', message: 'the API server has the status of the node' },
+      after: { period: { target: 'reporting' } },
+      on: { 'api.found': { target: 'reporting' }, 'node.report': { target: 'reporting' } },
+    },
+    unreported: {
+      meta: { reason: 'ReportFailed', message: refusedText },
+      exit: ['calm'],
+      after: { period: { target: 'reporting' } },
+      on: { 'api.found': { target: 'reporting' } },
+    },
+  },
+});

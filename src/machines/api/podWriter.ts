@@ -1,0 +1,185 @@
+/** Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. The request is given with `provide`. */
+import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import type { Pod } from '../k8s.ts';
+import { isRefusal, type KubeFailure } from './kube.ts';
+import type { PodWriterEvent } from './messages.ts';
+import { decideWrite, type WriterFacts, type WriterPlan, type Written } from './podWriterDecide.ts';
+import { ownPart } from './statusPatch.ts';
+
+export const WRITE_RETRY_MS = 500;
+export const WRITE_RETRY_MAX_MS = 10_000;
+/** The server will not have it: asked again rarely, and when there is something new to say. */
+export const REFUSED_RETRY_MS = 60_000;
+export const WAIT_MS = 1_000;
+
+type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' }>;
+export type WriteOutcome =
+  /** `object`: as the server has it now; null: it is gone. */
+  | { ok: true; object: Pod | null }
+  /** `gone`: there is no object of that UID any more. `object`: as it was read after a conflict. */
+  | { ok: false; failure: KubeFailure; gone: boolean; object?: Pod };
+
+export interface PodWriterInput {
+  uid: string;
+  /** What is known now, without what this writer remembers. */
+  facts(): Omit<WriterFacts, 'uid' | 'written' | 'latest' | 'gone' | 'last'>;
+  random(): number;
+}
+export interface PodWriterContext extends PodWriterInput {
+  plan: WriterPlan;
+  written: Written | null;
+  latest: Pod | null;
+  last: Pod | null;
+  gone: ReadonlySet<string>;
+  /** UID of `latest` once the watch has shown it: if it shows it no more, it is gone. */
+  shown: string;
+  failures: number;
+  failure: KubeFailure | null;
+}
+
+const act: PromiseActorLogic<WriteOutcome, { plan: WriterPlan }> = fromPromise(() => Promise.reject(new Error('no request was provided')));
+
+function decided(context: PodWriterContext): Partial<PodWriterContext> {
+  const facts = context.facts();
+  const { record } = facts;
+  const last = record !== undefined && (record.source === 'file' || record.source === 'http') ? record.pod : context.last;
+  const { uid, written, gone } = context;
+  const newest = context.latest?.metadata.uid ?? '';
+  const isShown = facts.api?.byUid.has(newest) === true;
+  const latest = !isShown && newest !== '' && newest === context.shown ? null : context.latest;
+  // What the watch has taken away need not be remembered as gone.
+  const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
+  return {
+    plan: decideWrite({ ...facts, uid, written, latest, gone: still, last }),
+    last,
+    latest,
+    gone: still,
+    shown: isShown ? newest : context.shown,
+  };
+}
+
+/** What a request that succeeded, or came too late, leaves known. */
+function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodWriterContext> {
+  const { plan } = context;
+  const calm = { failures: 0, failure: null };
+  const without = (uid: string): Partial<PodWriterContext> => ({
+    gone: new Set([...context.gone, uid]),
+    latest: context.latest?.metadata.uid === uid ? null : context.latest,
+    written: context.written?.apiUid === uid ? null : context.written,
+  });
+  if (!outcome.ok) {
+    if (outcome.gone && 'target' in plan) return { ...calm, ...without(plan.target.metadata.uid) };
+    return {
+      failures: context.failures + 1,
+      failure: outcome.failure,
+      ...(outcome.object === undefined ? {} : { latest: outcome.object }),
+    };
+  }
+  switch (plan.kind) {
+    case 'patch': {
+      const object = outcome.object;
+      if (object === null) return calm;
+      const { version, finished } = plan;
+      return { ...calm, latest: object, written: { apiUid: object.metadata.uid, version, finished, own: ownPart(object.status) } };
+    }
+    case 'createMirror':
+      return { ...calm, latest: outcome.object };
+    case 'delete':
+    case 'deleteMirror':
+      return outcome.object === null || plan.kind === 'deleteMirror' ? { ...calm, ...without(plan.target.metadata.uid) } : calm;
+    default:
+      return calm;
+  }
+}
+
+export const podWriterMachine = setup({
+  types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
+  actors: { act },
+  actions: {
+    decide: assign(({ context }) => decided(context)),
+    settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
+    /** Writes what failed to the log: new failures loudly, repeats quietly. */
+    complain: () => {},
+  },
+  guards: {
+    ends: ({ context }) => context.plan.kind === 'end',
+    rests: ({ context }) => context.plan.kind === 'rest',
+    waits: ({ context }) => context.plan.kind === 'wait',
+    failed: ({ context }) => context.failures > 0,
+    urgent: ({ event }) => event.urgent === true,
+    refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
+  },
+  delays: {
+    wait: WAIT_MS,
+    retry: ({ context }) => {
+      const { failure, failures } = context;
+      const base =
+        failure !== null && isRefusal(failure)
+          ? REFUSED_RETRY_MS
+          : Math.min(WRITE_RETRY_MS * 2 ** Math.min(16, Math.max(0, failures - 1)), WRITE_RETRY_MAX_MS);
+      return Math.max(base * (1 + 0.5 * context.random()), failure?.retryAfterMs ?? 0);
+    },
+  },
+}).createMachine({
+  id: 'podWriter',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({
+    ...input,
+    plan: { kind: 'rest' },
+    written: null,
+    latest: null,
+    last: null,
+    gone: new Set(),
+    shown: '',
+    failures: 0,
+    failure: null,
+  }),
+  initial: 'deciding',
+  states: {
+    deciding: {
+      entry: ['decide'],
+      always: [
+        { guard: 'ends', target: 'ended' },
+        { guard: 'rests', target: 'resting' },
+        { guard: 'waits', target: 'waiting' },
+        { target: 'acting' },
+      ],
+    },
+    resting: {
+      meta: { reason: 'UpToDate', message: 'the API server has what there is to say' },
+      on: { 'pod.write': { target: 'deciding' } },
+    },
+    waiting: {
+      meta: { reason: 'Waiting', message: ({ plan }: PodWriterContext) => (plan.kind === 'wait' ? plan.why : '') },
+      after: { wait: { target: 'deciding' } },
+      on: { 'pod.write': { target: 'deciding' } },
+    },
+    acting: {
+      meta: { reason: 'Writing', message: ({ plan }: PodWriterContext) => `request under way: ${plan.kind}` },
+      invoke: {
+        src: 'act',
+        input: ({ context }) => ({ plan: context.plan }),
+        onDone: { target: 'judging', actions: [{ type: 'settle', params: ({ event }) => ({ outcome: event.output }) }] },
+      },
+    },
+    judging: {
+      always: [{ guard: 'failed', target: 'backingOff', actions: ['complain'] }, { target: 'deciding' }],
+    },
+    backingOff: {
+      meta: {
+        reason: 'WriteFailed',
+        message: ({ plan, failure }: PodWriterContext) => `${plan.kind}: ${failure?.message ?? ''}; it is tried again`,
+      },
+      after: { retry: { target: 'deciding' } },
+      on: {
+        'pod.write': [
+          { guard: 'urgent', target: 'deciding' },
+          { guard: 'refused', target: 'deciding' },
+        ],
+      },
+    },
+    ended: { type: 'final', meta: { reason: 'Ended', message: '' } },
+  },
+});
+
+export type { Act };

@@ -1,0 +1,151 @@
+/** What is to be done about one pod's object in the API, from everything known of it: one pure step (pod lifecycle 2.7, 7.5). */
+import type { Pod, PodStatus } from '../k8s.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR, ANNOTATION_SOURCE, fullName } from '../pods/sources/decode.ts';
+import { isTerminal } from '../pods/status/generate.ts';
+import { mergeStatus } from '../pods/status/manager.ts';
+import type { PodRecord, StatusEntry } from '../protocol.ts';
+import { isOlder } from './listWatch.ts';
+import type { ApiPodsView, NodeView } from './messages.ts';
+import { ownPart, statusPatch } from './statusPatch.ts';
+
+/** What this writer remembers of its own writes. */
+export interface Written {
+  /** UID of the object it was written to: a mirror has another than its pod. */
+  apiUid: string;
+  /** Of the status entry. */
+  version: number;
+  /** Own part of the object's status right after the write: the server may drop fields it does not know. */
+  own: string;
+  finished: boolean;
+}
+export interface WriterFacts {
+  uid: string;
+  record: PodRecord | undefined;
+  entry: StatusEntry | undefined;
+  records: ReadonlyMap<string, PodRecord> | undefined;
+  sourcesReady: boolean;
+  api: ApiPodsView | undefined;
+  node: NodeView | undefined;
+  written: Written | null;
+  /** Newest object that a write of ours gave back. */
+  latest: Pod | null;
+  /** The static pod this UID was when it was last known. */
+  last: Pod | null;
+  /** UIDs of objects that are known to be gone, though the watch may still show them. */
+  gone: ReadonlySet<string>;
+  nowWallMs: number;
+}
+
+export type WriterPlan =
+  /** Nothing is left anywhere. */
+  | { kind: 'end' }
+  | { kind: 'rest' }
+  /** Something that this waits for does not wake it. */
+  | { kind: 'wait'; why: string }
+  | { kind: 'patch'; target: Pod; body: Record<string, unknown>; version: number; finished: boolean }
+  | { kind: 'delete'; target: Pod; why: string }
+  | { kind: 'createMirror'; body: Record<string, unknown>; namespace: string }
+  | { kind: 'deleteMirror'; target: Pod; why: string };
+
+export function isMirror(pod: Pod): boolean {
+  return pod.metadata.annotations?.[ANNOTATION_MIRROR] !== undefined;
+}
+
+export function decideWrite(f: WriterFacts): WriterPlan {
+  if (f.api?.synced !== true) return { kind: 'rest' };
+  const shown = f.gone.has(f.uid) ? undefined : f.api.byUid.get(f.uid);
+  if (shown !== undefined && isMirror(shown)) return orphan(f, shown);
+  const { record } = f;
+  if (record !== undefined && record.source !== 'api') return record.source === 'runtime' ? { kind: 'rest' } : forStatic(f, record);
+  if (record === undefined && shown === undefined && f.last !== null) {
+    const mirror = mirrorOf(f.last, f);
+    if (mirror !== undefined) return orphan(f, mirror);
+  }
+  const target = shown === undefined ? undefined : newest(shown, f.latest);
+  if (target === undefined) return record === undefined && f.entry === undefined ? { kind: 'end' } : { kind: 'rest' };
+  return forObject(f, target);
+}
+
+/** A mirror pod: it goes with its static pod, and with nothing else. */
+function orphan(f: WriterFacts, mirror: Pod): WriterPlan {
+  if (!f.sourcesReady) return { kind: 'wait', why: 'not every source has delivered: nobody knows yet whether this mirror pod is wanted' };
+  const owned = [...(f.records?.values() ?? [])].some((r) => isStatic(r) && fullName(r.pod) === fullName(mirror));
+  return owned ? { kind: 'rest' } : { kind: 'deleteMirror', target: mirror, why: 'its static pod is gone' };
+}
+
+function isStatic(r: PodRecord): boolean {
+  return r.source === 'file' || r.source === 'http';
+}
+
+/** The mirror pod of this name, if the API server shows one. */
+export function mirrorOf(pod: Pod, f: Pick<WriterFacts, 'api' | 'gone'>): Pod | undefined {
+  for (const p of f.api?.byUid.values() ?? []) if (!f.gone.has(p.metadata.uid) && isMirror(p) && fullName(p) === fullName(pod)) return p;
+  return undefined;
+}
+
+function forStatic(f: WriterFacts, record: PodRecord): WriterPlan {
+  const { pod } = record;
+  const shown = mirrorOf(pod, f);
+  const made = f.latest !== null && !f.gone.has(f.latest.metadata.uid) && isMirror(f.latest) ? f.latest : undefined;
+  const mirror = shown === undefined ? made : newest(shown, f.latest);
+  // A successor of the same name waits until its predecessor is gone; so does its mirror.
+  const waits = record.worker?.phase === 'waiting' && record.worker.reason === 'WaitingForPredecessor';
+  if (mirror === undefined) {
+    if (record.removed || record.rejected || waits) return { kind: 'rest' };
+    if (f.node === undefined || f.node.uid === '') return { kind: 'wait', why: 'the node is not registered yet' };
+    if (f.node.deleting) return { kind: 'wait', why: 'the node is being deleted' };
+    return { kind: 'createMirror', namespace: pod.metadata.namespace, body: mirrorBody(pod, f.node) };
+  }
+  if (waits) return { kind: 'rest' };
+  const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
+  if (mirror.metadata.deletionTimestamp) return { kind: 'deleteMirror', target: mirror, why: 'somebody deleted it' };
+  if (!record.removed && mirror.metadata.annotations?.[ANNOTATION_MIRROR] !== hash)
+    return { kind: 'deleteMirror', target: mirror, why: 'it mirrors another definition' };
+  return patchOf(f, mirror) ?? { kind: 'rest' };
+}
+
+function forObject(f: WriterFacts, target: Pod): WriterPlan {
+  const patch = patchOf(f, target);
+  if (patch !== null) return patch;
+  const finished = f.entry?.finished === true;
+  if (target.metadata.deletionTimestamp && finished && isTerminal(target.status.phase))
+    return { kind: 'delete', target, why: 'nothing of it is left on this node' };
+  return { kind: 'rest' };
+}
+
+function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
+  const { entry, written } = f;
+  if (entry === undefined) return null;
+  const ours =
+    written !== null && written.apiUid === target.metadata.uid && written.version === entry.version && written.finished === entry.finished;
+  // Written, and nobody has changed our part since: what the server left out of it is not sent for ever.
+  if (ours && written.own === ownPart(target.status)) return null;
+  const next: PodStatus = mergeStatus(target.status, entry.status, { couldHaveRunning: !entry.finished, nowWallMs: f.nowWallMs });
+  const status = statusPatch(target.status, next);
+  if (status === null) return null;
+  const body = { metadata: { uid: target.metadata.uid }, status };
+  return { kind: 'patch', target, body, version: entry.version, finished: entry.finished };
+}
+
+/** Of one object seen twice the later version. */
+function newest(shown: Pod, latest: Pod | null): Pod {
+  if (latest === null || latest.metadata.uid !== shown.metadata.uid) return shown;
+  return isOlder(shown.metadata.resourceVersion ?? '', latest.metadata.resourceVersion ?? '') ? latest : shown;
+}
+
+function mirrorBody(pod: Pod, node: NodeView): Record<string, unknown> {
+  const { name, namespace, labels, annotations } = pod.metadata;
+  const hash = annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name,
+      namespace,
+      ...(labels === undefined ? {} : { labels }),
+      annotations: { ...annotations, [ANNOTATION_SOURCE]: annotations?.[ANNOTATION_SOURCE] ?? 'file', [ANNOTATION_MIRROR]: hash },
+      ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid, controller: true }],
+    },
+    spec: pod.spec,
+  };
+}

@@ -1,0 +1,64 @@
+/** The strategic merge patch that makes one pod status of another, and what of a status is ours to compare. Pure. */
+import type { PodCondition, PodStatus } from '../k8s.ts';
+import { canonicalJson } from '../pods/sources/decode.ts';
+import { isOwnedCondition } from '../pods/status/conditions.ts';
+
+/** Fields that this node writes. Of these the ones below may also be taken away again; an unset other one is left as it is. */
+const FIELDS = [
+  'observedGeneration',
+  'phase',
+  'message',
+  'reason',
+  'hostIP',
+  'hostIPs',
+  'podIP',
+  'podIPs',
+  'startTime',
+  'initContainerStatuses',
+  'containerStatuses',
+  'ephemeralContainerStatuses',
+  'qosClass',
+  'resize',
+] as const satisfies readonly (keyof PodStatus)[];
+const REMOVABLE: ReadonlySet<string> = new Set(['message', 'reason', 'podIP', 'podIPs', 'resize']);
+/** Lists that the server would merge by a key although they are meant as a whole. */
+const WHOLE: ReadonlySet<string> = new Set(['podIPs', 'hostIPs']);
+
+function same(a: unknown, b: unknown): boolean {
+  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
+}
+
+/** Null when `next` says nothing that `api` does not. */
+export function statusPatch(api: PodStatus, next: PodStatus): Record<string, unknown> | null {
+  const patch: Record<string, unknown> = {};
+  for (const field of FIELDS) {
+    const [before, after] = [api[field], next[field]];
+    if (same(before, after)) continue;
+    if (after === undefined) {
+      if (REMOVABLE.has(field) && before !== undefined) patch[field] = null;
+    } else patch[field] = WHOLE.has(field) && Array.isArray(after) ? [{ $patch: 'replace' }, ...after] : after;
+  }
+  const conditions = conditionPatch(api.conditions ?? [], next.conditions ?? []);
+  if (conditions.length > 0) patch.conditions = conditions;
+  return Object.keys(patch).length === 0 ? null : patch;
+}
+
+function conditionPatch(api: readonly PodCondition[], next: readonly PodCondition[]): Record<string, unknown>[] {
+  const out: Record<string, unknown>[] = [];
+  for (const condition of next) {
+    const before = api.find((c) => c.type === condition.type);
+    if (same(before, condition)) continue;
+    const gone = Object.keys(before ?? {}).filter((k) => !Object.hasOwn(condition, k) && before?.[k as keyof PodCondition] !== null);
+    out.push({ ...condition, ...Object.fromEntries(gone.map((k) => [k, null])) });
+  }
+  // A status without conditions is a bare refusal: what the scheduler said stays.
+  if (next.length === 0) return out;
+  for (const { type } of api) if (isOwnedCondition(type) && !next.some((c) => c.type === type)) out.push({ type, $patch: 'delete' });
+  return out;
+}
+
+/** What of the API's status this node answers for, as one text: a change of it by somebody else is put right. */
+export function ownPart(status: PodStatus): string {
+  const conditions = (status.conditions ?? []).filter((c) => isOwnedCondition(c.type)).sort((a, b) => (a.type < b.type ? -1 : 1));
+  return canonicalJson({ ...Object.fromEntries(FIELDS.map((f) => [f, status[f] ?? null])), conditions });
+}

@@ -1,0 +1,457 @@
+/** A whole node that belongs to a cluster, in virtual time, against the simulated API server. */
+import { describe, expect, it } from 'vitest';
+import { apiView } from '../../src/machines/api/messages.ts';
+import type { Pod } from '../../src/machines/k8s.ts';
+import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
+
+const PODS = '/api/v1/namespaces/default/pods';
+
+const cluster = (o: VirtualNodeOptions = {}) => virtualNode({ cluster: true, ...o });
+
+/** As the scheduler leaves it: bound to this node. */
+function create(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
+  const pod = manifest(name, o) as Pod;
+  const made = h.kube.handle({ verb: 'POST', path: PODS, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
+  if (!made.ok) throw new Error(made.failure.message);
+  return made.body as Pod;
+}
+function inApi(h: VirtualNode, name: string): Pod | undefined {
+  const got = h.kube.handle({ verb: 'GET', path: `${PODS}/${name}` });
+  return got.ok ? (got.body as Pod) : undefined;
+}
+function remove(h: VirtualNode, name: string, gracePeriodSeconds?: number): void {
+  const query = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: String(gracePeriodSeconds) };
+  const gone = h.kube.handle({ verb: 'DELETE', path: `${PODS}/${name}`, query });
+  if (!gone.ok) throw new Error(gone.failure.message);
+}
+const condition = (pod: Pod | undefined, type: string) => pod?.status.conditions?.find((c) => c.type === type);
+const isReady = (h: VirtualNode, name: string) => condition(inApi(h, name), 'Ready')?.status === 'True';
+/** Requests that this node made about that pod since `from`. */
+const requests = (h: VirtualNode, name: string, from = 0) =>
+  h.kube.calls
+    .slice(from)
+    .filter((c) => c.request.path.includes(`/pods/${name}`))
+    .map((c) => `${c.request.verb} ${c.code ?? 0}`);
+const sandboxes = (h: VirtualNode, uid: string) => h.runtime.dump().sandboxes.filter((s) => s.uid === uid && s.ready);
+const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);
+
+describe('a pod of the API', () => {
+  it('runs, is Ready in the API with at most three requests, and is gone after its deletion', async () => {
+    await using h = await cluster();
+    create(h, 'web');
+    await h.until('Ready in the API', () => isReady(h, 'web'));
+    const pod = inApi(h, 'web');
+    expect(pod?.status).toMatchObject({ phase: 'Running', hostIP: '192.0.2.1', qosClass: 'BestEffort' });
+    expect(pod?.status.containerStatuses?.[0]).toMatchObject({ name: 'main', ready: true, restartCount: 0 });
+    expect(condition(pod, 'PodScheduled')?.status).toBe('True');
+    expect(requests(h, 'web').length).toBeLessThanOrEqual(3);
+    const from = h.kube.calls.length;
+    await h.advance(120_000);
+    expect(requests(h, 'web', from)).toEqual([]);
+    remove(h, 'web', 2);
+    await h.until('gone from the API', () => inApi(h, 'web') === undefined);
+    expect(running(h, 'web')).toEqual([]);
+    // The terminal phase is seen by the API first, then the object goes, with its UID as precondition.
+    const last = h.kube.calls.filter((c) => c.request.path.includes('/pods/web')).at(-1);
+    expect(last?.request).toMatchObject({ verb: 'DELETE', body: { gracePeriodSeconds: 0, preconditions: { uid: pod?.metadata.uid } } });
+    await h.until('forgotten by the node', () => h.pods().length === 0);
+    expect(h.violations).toEqual([]);
+  });
+
+  it('that ends by itself is Succeeded, stays, and a later deletion is none of our business', async () => {
+    await using h = await cluster();
+    create(h, 'job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } });
+    await h.until('Succeeded', () => inApi(h, 'job')?.status.phase === 'Succeeded');
+    expect(condition(inApi(h, 'job'), 'Ready')).toMatchObject({ status: 'False', reason: 'PodCompleted' });
+    remove(h, 'job');
+    expect(inApi(h, 'job')).toBeUndefined();
+    await h.until('forgotten by the node', () => h.pods().length === 0);
+  });
+
+  it('that this node cannot honour fails with the reason, starts nothing, and can be deleted', async () => {
+    await using h = await cluster();
+    create(h, 'odd', { spec: { hostUsers: false } });
+    await h.until('Failed', () => inApi(h, 'odd')?.status.phase === 'Failed');
+    expect(inApi(h, 'odd')?.status).toMatchObject({ reason: 'UnsupportedField' });
+    expect(h.runtime.dump().sandboxes).toEqual([]);
+    remove(h, 'odd');
+    await h.until('forgotten by the node', () => h.pods().length === 0);
+  });
+
+  it('recreated under the same name is another pod: no status and no deletion reaches the wrong UID', async () => {
+    await using h = await cluster();
+    const first = create(h, 'web', { life: 'term=ignore' });
+    await h.until('Ready in the API', () => isReady(h, 'web'));
+    // Forced: the API forgets it at once, while its containers are still stopping.
+    remove(h, 'web', 0);
+    const second = create(h, 'web');
+    await h.until('the second is Ready', () => isReady(h, 'web'), 120_000);
+    expect(inApi(h, 'web')?.metadata.uid).toBe(second.metadata.uid);
+    await h.advance(60_000);
+    expect(inApi(h, 'web')?.metadata.uid).toBe(second.metadata.uid);
+    expect(sandboxes(h, first.metadata.uid)).toEqual([]);
+    for (const c of h.kube.calls) {
+      if (!c.request.path.includes('/pods/web') || c.request.verb === 'GET') continue;
+      expect(JSON.stringify(c.request.body)).toMatch(/"uid":"[0-9a-f-]+"/);
+    }
+    expect(h.violations).toEqual([]);
+  });
+
+  it('deleted while it starts never runs after its end', async () => {
+    await using h = await cluster();
+    h.faults.latencyMs.RunPodSandbox = 3_000;
+    create(h, 'web');
+    await h.advance(1_000);
+    remove(h, 'web', 1);
+    await h.until('gone from the API', () => inApi(h, 'web') === undefined, 120_000);
+    expect(running(h, 'web')).toEqual([]);
+  });
+});
+
+describe('a node of a cluster that is killed', () => {
+  it('finds its pods again: no container restarts, no condition changes, nothing is written', async () => {
+    await using h = await cluster();
+    for (const name of ['a', 'b', 'c']) create(h, name);
+    await h.until('all Ready', () => ['a', 'b', 'c'].every((n) => isReady(h, n)));
+    await h.advance(30_000);
+    const before = ['a', 'b', 'c'].map((n) => inApi(h, n));
+    const ids = h.running().map((c) => c.id);
+    await h.crash();
+    await h.advance(20_000);
+    await h.boot();
+    const from = h.kube.calls.length;
+    await h.advance(120_000);
+    expect(h.running().map((c) => c.id)).toEqual(ids);
+    expect(['a', 'b', 'c'].map((n) => inApi(h, n))).toEqual(before);
+    expect(['a', 'b', 'c'].flatMap((n) => requests(h, n, from))).toEqual([]);
+  });
+
+  it('ends a pod that was deleted meanwhile, and runs one that came', async () => {
+    await using h = await cluster();
+    create(h, 'old');
+    await h.until('Ready', () => isReady(h, 'old'));
+    await h.crash();
+    remove(h, 'old', 1);
+    create(h, 'new');
+    await h.advance(5_000);
+    await h.boot();
+    await h.until('gone and come', () => inApi(h, 'old') === undefined && isReady(h, 'new'), 120_000);
+    expect(running(h, 'old')).toEqual([]);
+  });
+
+  it('in the middle of deletions leaves nothing behind', async () => {
+    await using h = await cluster();
+    const names = Array.from({ length: 8 }, (_, i) => `p${i}`);
+    for (const name of names) create(h, name);
+    await h.until('all Ready', () => names.every((n) => isReady(h, n)));
+    for (const name of names) remove(h, name, 1);
+    await h.advance(300);
+    await h.crash();
+    await h.boot();
+    await h.until('all gone', () => names.every((n) => inApi(h, n) === undefined), 120_000);
+    expect(h.running()).toEqual([]);
+  });
+});
+
+describe('an API server that misbehaves', () => {
+  const linkState = (h: VirtualNode) => h.tree.registry.read(apiView.link)?.value.state;
+
+  it('away for minutes: pods run on, what happened meanwhile is said afterwards', async () => {
+    await using h = await cluster();
+    create(h, 'stays');
+    create(h, 'ends', { life: 'run=60s,exit=0', spec: { restartPolicy: 'Never' } });
+    await h.until('both run', () => isReady(h, 'stays') && isReady(h, 'ends'));
+    const ids = running(h, 'stays').map((c) => c.id);
+    h.kube.trouble.down = true;
+    h.kube.cutWatches('truncate');
+    await h.until('noticed', () => linkState(h) === 'lost', 120_000);
+    await h.advance(300_000);
+    expect(running(h, 'stays').map((c) => c.id)).toEqual(ids);
+    create(h, 'later');
+    h.kube.trouble.down = false;
+    await h.until('found again', () => linkState(h) === 'reachable');
+    await h.until('the end is told', () => inApi(h, 'ends')?.status.phase === 'Succeeded', 30_000);
+    await h.until('what came meanwhile runs', () => isReady(h, 'later'), 30_000);
+    expect(running(h, 'stays').map((c) => c.id)).toEqual(ids);
+  });
+
+  it('away at boot: nothing that runs is stopped for want of a list', async () => {
+    await using h = await cluster();
+    create(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    const ids = h.running().map((c) => c.id);
+    await h.crash();
+    h.kube.trouble.partitioned = true;
+    await h.boot();
+    await h.advance(600_000);
+    expect(h.running().map((c) => c.id)).toEqual(ids);
+    h.kube.heal();
+    await h.until('the pod is known again', () => h.pods().length === 1, 120_000);
+    await h.advance(60_000);
+    expect(h.running().map((c) => c.id)).toEqual(ids);
+  });
+
+  it('with its history compacted lists again and misses nothing', async () => {
+    await using h = await cluster();
+    create(h, 'a');
+    create(h, 'gone');
+    await h.until('Ready', () => isReady(h, 'a') && isReady(h, 'gone'));
+    h.kube.trouble.down = true;
+    h.kube.cutWatches('close');
+    await h.advance(5_000);
+    remove(h, 'gone', 0);
+    create(h, 'b');
+    h.kube.store.compact();
+    h.kube.trouble.down = false;
+    await h.until('b runs', () => isReady(h, 'b'), 120_000);
+    await h.until('gone is gone', () => running(h, 'gone').length === 0, 120_000);
+  });
+
+  it('with a watch that says nothing any more is asked again', async () => {
+    await using h = await cluster();
+    create(h, 'a');
+    await h.until('Ready', () => isReady(h, 'a'));
+    h.kube.silenceWatches();
+    create(h, 'b');
+    await h.until('b runs all the same', () => isReady(h, 'b'), 120_000);
+  });
+
+  it.each([
+    ['409', { delayMs: 0, refuse: { status: 409 } }],
+    ['429', { delayMs: 0, refuse: { status: 429, retryAfterMs: 3_000 } }],
+    ['500', { delayMs: 0, refuse: { status: 500 } }],
+    ['no answer, without effect', { delayMs: 0, lost: 'without-effect' }],
+    ['no answer, with effect', { delayMs: 0, lost: 'with-effect' }],
+  ] as const)('answering writes with %s for a while delays the status and loses nothing', async (_, verdict) => {
+    await using h = await cluster();
+    let left = 4;
+    h.kube.trouble.verdict = (r) => (r.verb !== 'GET' && r.path.includes('/pods/') && left-- > 0 ? verdict : { delayMs: 0 });
+    create(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'), 600_000);
+    left = 3;
+    remove(h, 'web', 1);
+    await h.until('gone', () => inApi(h, 'web') === undefined, 600_000);
+    await h.until('forgotten by the node', () => h.pods().length === 0);
+    expect(h.violations).toEqual([]);
+  });
+});
+
+describe('somebody else who writes', () => {
+  it('keeps conditions that are not ours, and ours are put right', async () => {
+    await using h = await cluster();
+    create(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    const write = (status: object) =>
+      h.kube.handle({ verb: 'PATCH', path: `${PODS}/web/status`, patchType: 'strategic', body: { status } });
+    write({ conditions: [{ type: 'example.com/gate', status: 'True' }] });
+    const from = h.kube.calls.length;
+    await h.advance(60_000);
+    expect(requests(h, 'web', from)).toEqual([]);
+    write({ phase: 'Pending', conditions: [{ type: 'Ready', status: 'False', reason: 'Meddling' }] });
+    await h.until('put right', () => isReady(h, 'web') && inApi(h, 'web')?.status.phase === 'Running');
+    expect(condition(inApi(h, 'web'), 'example.com/gate')?.status).toBe('True');
+  });
+});
+
+const NODE = '/api/v1/nodes/n1';
+const LEASE = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1';
+type Obj = {
+  metadata: Record<string, unknown>;
+  spec: Record<string, unknown>;
+  status: Record<string, unknown> & { conditions?: Record<string, string>[] };
+};
+function object(h: VirtualNode, path: string): Obj | undefined {
+  const got = h.kube.handle({ verb: 'GET', path });
+  return got.ok ? (got.body as Obj) : undefined;
+}
+const nodeReady = (h: VirtualNode) => object(h, NODE)?.status?.conditions?.find((c) => c.type === 'Ready');
+
+describe('the node object', () => {
+  it('is registered with labels, addresses, capacity and every condition, and is Ready at once', async () => {
+    await using h = await cluster({
+      flags: { nodeLabels: { tier: 'edge' } },
+      config: { registerWithTaints: [{ key: 'a', value: 'b', effect: 'NoSchedule' }] },
+    });
+    await h.until('Ready', () => nodeReady(h)?.status === 'True', 5_000);
+    const node = object(h, NODE);
+    expect(node?.metadata.labels).toMatchObject({ 'kubernetes.io/hostname': 'n1', 'kubernetes.io/os': 'linux', tier: 'edge' });
+    expect(node?.spec.taints).toEqual([{ key: 'a', value: 'b', effect: 'NoSchedule' }]);
+    expect(node?.status).toMatchObject({
+      addresses: [
+        { type: 'InternalIP', address: '192.0.2.1' },
+        { type: 'Hostname', address: 'n1' },
+      ],
+      capacity: { cpu: '4', pods: '110' },
+    });
+    expect(node?.status.conditions?.map((c) => `${c.type}=${c.status} ${c.reason}`)).toEqual([
+      'MemoryPressure=False KubeletHasSufficientMemory',
+      'DiskPressure=False KubeletHasNoDiskPressure',
+      'PIDPressure=False KubeletHasSufficientPID',
+      'Ready=True KubeletReady',
+    ]);
+  });
+
+  it('that exists already keeps what others wrote, and gets its own labels back', async () => {
+    await using h = await cluster({
+      before: (v) =>
+        void v.kube.handle({
+          verb: 'POST',
+          path: '/api/v1/nodes',
+          body: { metadata: { name: 'n1', labels: { 'kubernetes.io/hostname': 'other', mine: 'x' } }, spec: { unschedulable: true } },
+        }),
+      flags: { nodeLabels: { tier: 'edge' } },
+    });
+    await h.until('Ready', () => nodeReady(h)?.status === 'True');
+    const node = object(h, NODE);
+    expect(node?.metadata.labels).toMatchObject({ 'kubernetes.io/hostname': 'n1', mine: 'x' });
+    expect(node?.metadata.labels).not.toHaveProperty('tier');
+    expect(node?.spec.unschedulable).toBe(true);
+  });
+
+  it('is written every five minutes when nothing changes, and at once when the runtime is lost', async () => {
+    await using h = await cluster();
+    await h.until('Ready', () => nodeReady(h)?.status === 'True');
+    await h.advance(60_000);
+    const from = h.kube.calls.length;
+    await h.advance(600_000);
+    const patches = h.kube.calls.slice(from).filter((c) => c.request.verb === 'PATCH' && c.request.path.startsWith(NODE));
+    expect(patches.length).toBeGreaterThanOrEqual(1);
+    expect(patches.length).toBeLessThanOrEqual(3);
+    h.faults.away = true;
+    await h.until('NotReady', () => nodeReady(h)?.status === 'False', 60_000);
+    expect(nodeReady(h)).toMatchObject({ reason: 'KubeletNotReady', message: expect.stringContaining('container runtime is down') });
+    h.faults.away = false;
+    await h.until('Ready again', () => nodeReady(h)?.status === 'True', 60_000);
+  });
+
+  it('that the cluster gave up on is said to be Ready again', async () => {
+    await using h = await cluster();
+    await h.until('Ready', () => nodeReady(h)?.status === 'True');
+    const conditions = [{ type: 'Ready', status: 'Unknown', reason: 'NodeStatusUnknown', message: 'Kubelet stopped posting node status.' }];
+    h.kube.handle({ verb: 'PATCH', path: `${NODE}/status`, patchType: 'strategic', body: { status: { conditions } } });
+    await h.until('Ready again', () => nodeReady(h)?.status === 'True', 15_000);
+  });
+
+  it('cannot be made while the API server is away: it is made when it comes', async () => {
+    await using h = await cluster({
+      before: (v) => {
+        v.kube.trouble.down = true;
+      },
+    });
+    await h.advance(120_000);
+    expect(h.actor('node/api')?.lifecycle).toBe('running');
+    h.kube.trouble.down = false;
+    await h.until('Ready', () => nodeReady(h)?.status === 'True', 15_000);
+  });
+});
+
+describe('the lease', () => {
+  const renewedAt = (h: VirtualNode) => Date.parse(String(object(h, LEASE)?.spec.renewTime));
+
+  it('is made with the node as its owner, and renewed every ten seconds without being read', async () => {
+    await using h = await cluster();
+    await h.until('the lease is there', () => object(h, LEASE) !== undefined);
+    const lease = object(h, LEASE);
+    expect(lease?.spec).toMatchObject({ holderIdentity: 'n1', leaseDurationSeconds: 40 });
+    expect(lease?.metadata.ownerReferences).toEqual([{ apiVersion: 'v1', kind: 'Node', name: 'n1', uid: object(h, NODE)?.metadata.uid }]);
+    await h.advance(20_000);
+    const from = h.kube.calls.length;
+    await h.advance(100_000);
+    const verbs = h.kube.calls
+      .slice(from)
+      .filter((c) => c.request.path === LEASE)
+      .map((c) => c.request.verb);
+    expect(new Set(verbs)).toEqual(new Set(['PUT']));
+    expect(verbs.length).toBeGreaterThanOrEqual(9);
+    expect(h.time.clock.wallMs() - renewedAt(h)).toBeLessThan(11_000);
+  });
+
+  it('written by somebody else is read again and held', async () => {
+    await using h = await cluster();
+    await h.until('the lease is there', () => object(h, LEASE) !== undefined);
+    h.kube.handle({ verb: 'PATCH', path: LEASE, patchType: 'merge', body: { metadata: { labels: { a: 'b' } } } });
+    await h.advance(30_000);
+    expect(h.time.clock.wallMs() - renewedAt(h)).toBeLessThan(11_000);
+    expect(object(h, LEASE)?.metadata.labels).toEqual({ a: 'b' });
+  });
+
+  it('is renewed within two seconds of a new start, and of the return of the API server', async () => {
+    await using h = await cluster();
+    await h.until('the lease is there', () => object(h, LEASE) !== undefined);
+    await h.crash();
+    await h.advance(30_000);
+    const began = h.time.clock.wallMs();
+    await h.boot();
+    await h.until('renewed', () => renewedAt(h) >= began, 2_000);
+    h.kube.trouble.down = true;
+    await h.advance(180_000);
+    h.kube.trouble.down = false;
+    const found = h.time.clock.wallMs();
+    await h.until('renewed', () => renewedAt(h) >= found, 15_000);
+  });
+});
+
+describe('a mirror pod', () => {
+  it('shows a static pod and its status, and goes with it', async () => {
+    await using h = await cluster({ manifests: { web: manifest('web') } });
+    await h.until('Ready in the API', () => isReady(h, 'web-n1'));
+    const mirror = inApi(h, 'web-n1');
+    expect(mirror?.metadata.annotations?.['kubernetes.io/config.mirror']).toBe(mirror?.metadata.annotations?.['kubernetes.io/config.hash']);
+    expect(mirror?.metadata.ownerReferences).toEqual([
+      { apiVersion: 'v1', kind: 'Node', name: 'n1', uid: object(h, NODE)?.metadata.uid, controller: true },
+    ]);
+    expect(mirror?.metadata.uid).not.toBe(h.uid('web'));
+    expect(h.pods().map((p) => p.metadata.name)).toEqual(['web-n1']);
+    h.remove('web');
+    await h.until('gone from the API', () => inApi(h, 'web-n1') === undefined, 120_000);
+    expect(h.running()).toEqual([]);
+  });
+
+  it('that a user deletes comes back, and no container notices', async () => {
+    await using h = await cluster({ manifests: { web: manifest('web') } });
+    await h.until('Ready in the API', () => isReady(h, 'web-n1'));
+    const [ids, uid] = [h.running().map((c) => c.id), inApi(h, 'web-n1')?.metadata.uid];
+    remove(h, 'web-n1');
+    await h.until('another mirror', () => inApi(h, 'web-n1')?.metadata.uid !== uid && isReady(h, 'web-n1'));
+    remove(h, 'web-n1', 0);
+    await h.until('yet another mirror', () => isReady(h, 'web-n1'));
+    expect(h.running().map((c) => c.id)).toEqual(ids);
+  });
+
+  it('of another definition is replaced when the manifest was edited', async () => {
+    await using h = await cluster({ manifests: { web: manifest('web') } });
+    await h.until('Ready in the API', () => isReady(h, 'web-n1'));
+    const uid = inApi(h, 'web-n1')?.metadata.uid;
+    h.write('web', manifest('web', { container: { image: 'busybox:2' } }));
+    await h.until(
+      'the new one is shown',
+      () => inApi(h, 'web-n1')?.spec.containers[0]?.image === 'busybox:2' && isReady(h, 'web-n1'),
+      120_000,
+    );
+    expect(inApi(h, 'web-n1')?.metadata.uid).not.toBe(uid);
+  });
+
+  it('whose manifest went while the daemon was down is deleted', async () => {
+    await using h = await cluster({ manifests: { web: manifest('web'), stays: manifest('stays') } });
+    await h.until('Ready in the API', () => isReady(h, 'web-n1') && isReady(h, 'stays-n1'));
+    const uid = inApi(h, 'stays-n1')?.metadata.uid;
+    await h.crash();
+    h.remove('web');
+    await h.boot();
+    await h.until('gone from the API', () => inApi(h, 'web-n1') === undefined, 120_000);
+    expect(inApi(h, 'stays-n1')?.metadata.uid).toBe(uid);
+  });
+
+  it('waits for the API server while its pod does not', async () => {
+    await using h = await cluster({
+      manifests: { web: manifest('web') },
+      before: (v) => {
+        v.kube.trouble.down = true;
+      },
+    });
+    await h.until('it runs', () => h.running('web').length === 1);
+    await h.advance(60_000);
+    h.kube.trouble.down = false;
+    await h.until('shown in the API', () => isReady(h, 'web-n1'), 60_000);
+  });
+});
