@@ -56,7 +56,7 @@ describe('actorctl try', { timeout: 240_000 }, () => {
       '-e',
       'restarts=0',
     ]);
-    expect([code, err]).toEqual([0, '']);
+    expect([code, err], out).toEqual([0, '']);
     expect(out).toMatch(/^ +\+\d+\.\d{3}s {2}node {9}up: hollow runtime, process \d+\n/);
     expect(out).toMatch(/ manifest {5}web: manifest applied\n/);
     expect(out).toMatch(/ container {4}web: app running\n/);
@@ -67,7 +67,7 @@ describe('actorctl try', { timeout: 240_000 }, () => {
 
   it('ends with 1 and the reason when something did not', async () => {
     const { code, out } = await tryIt(['-f', file('job.yaml', pod('job', 'run=100ms,exit=3', '  restartPolicy: Never\n'))]);
-    expect(code).toBe(1);
+    expect(code, out).toBe(1);
     expect(out).toMatch(/^NOT HELD {2}job {2}ready or Succeeded /m);
     expect(out).toMatch(/last seen: Failed, .*app: exited 3 \(Error\)/);
   });
