@@ -211,7 +211,7 @@ class Run implements NodeWatcher {
   kernel(node: SimNode, e: Parameters<NodeWatcher['kernel']>[1]): void {
     const { who, what } = traceText(e);
     this.#trace.add(this.#time.monoMs, `${node.name} ${who}`, what);
-    if (e.kind === 'transition' && e.to === 'syncing.inspecting') this.#looked = e.path;
+    if (e.kind === 'transition' && e.to === 'syncing.inspecting') this.#looked.add(e.path);
     if (e.kind === 'transition') {
       const edge = `${kindOf(e.path)}: ${e.from} -> ${e.to}`;
       this.#edges.set(edge, (this.#edges.get(edge) ?? 0) + 1);
@@ -396,23 +396,25 @@ class Run implements NodeWatcher {
     const op = this.#scene(n).operator;
     const steady = dump.containers.filter((c) => {
       const wanted = op.wanted.get(ready.get(c.sandboxId) ?? '');
-      return c.state === 'CONTAINER_RUNNING' && wanted?.pod.fate === 'steady' && c.name.startsWith('c');
+      if (c.state !== 'CONTAINER_RUNNING' || wanted?.pod.fate !== 'steady' || !c.name.startsWith('c')) return false;
+      // One that is looking just now looks again as part of the same look, which no transition would show.
+      return isSettled(n.daemon?.tree.actorAt(`node/pods/workers/${c.podUid}`)?.getSnapshot());
     });
     const chosen = rng.pick(steady);
     if (chosen === undefined) return;
     const worker = `node/pods/workers/${chosen.podUid}`;
-    this.#looked = null;
+    this.#looked.clear();
     const beganMs = this.#time.monoMs;
     n.runtime.hollow.exit(chosen.id, { exitCode: 1, reason: '' });
-    const looked = await this.#until(beganMs + LOOK_WITHIN_MS, () => this.#looked === worker);
+    const looked = await this.#until(beganMs + LOOK_WITHIN_MS, () => this.#looked.has(worker));
     if (!looked)
       this.fail(
         'hints-are-followed',
         `${n.name}: ${chosen.name} of pod ${chosen.podUid} ended, and its worker did not look within ${LOOK_WITHIN_MS} ms`,
       );
   }
-  /** Path of the worker that began an inspection last. */
-  #looked: string | null = null;
+  /** Paths of the workers that began an inspection since this was last cleared. */
+  readonly #looked = new Set<string>();
 
   async #empty(): Promise<void> {
     for (const op of this.#operators) for (const name of [...op.wanted.keys()]) op.remove(name);
@@ -464,6 +466,10 @@ class Run implements NodeWatcher {
   }
 }
 
+function isSettled(snapshot: unknown): boolean {
+  const { value } = (snapshot ?? {}) as { value?: { syncing?: string } };
+  return value?.syncing === 'settled';
+}
 function streamIsOpen(snapshot: unknown): boolean {
   if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
   const { value } = snapshot;
