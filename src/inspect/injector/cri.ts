@@ -7,7 +7,7 @@ import { GRPC_CODES } from '../../machines/faults/kinds.ts';
 import { CRI_METHODS } from '../../machines/runtime/methods.ts';
 import { type CallSubject, CallSubjects } from './callSubject.ts';
 import { tamperedHints } from './hints.ts';
-import { pause } from './pause.ts';
+import { override, pause } from './pause.ts';
 
 /** `podNames`: the names a pattern may match for a pod called so. */
 export interface CriInterceptorOptions {
@@ -139,7 +139,7 @@ export function interceptCri(cri: Cri, o: CriInterceptorOptions): Cri {
   const away = (what: string): boolean => door.first('runtime.down', what, () => true) !== undefined;
   const refused = (what: string): CriError => failure(what, GRPC_CODES.Unavailable, 'no connection to the runtime', false);
 
-  return {
+  return override(cri, {
     async call(method, req, opts) {
       if (away(method)) throw refused(method);
       const hit =
@@ -152,9 +152,7 @@ export function interceptCri(cri: Cri, o: CriInterceptorOptions): Cri {
       const { via, stream } = await cri.hints(AbortSignal.any([signal, own.signal]));
       return { via, stream: tamperedHints(stream, { door, clock, cuts: streams, close: () => own.abort() }) };
     },
-    reconnect: () => cri.reconnect(),
-    close: () => cri.close(),
-  };
+  });
 }
 
 /** Codes after which nobody can say whether a mutating call had its effect. */
