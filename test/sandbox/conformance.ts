@@ -227,16 +227,24 @@ export function criConformance(name: string, makeTarget: () => Promise<Conforman
       await create('main', 'forever', { metadata: { name: 'main', attempt: 1 } });
     });
 
-    it('stops an obedient container before its grace is over', async () => {
+    // At once after the start: a stop signal that its set-up took for itself once went unheard.
+    it('stops an obedient container before its grace is over, also one that has only just started', async () => {
       await newPod();
+      const others = ['a', 'b', 'c', 'd', 'e'].map(async (name) => {
+        const other = await create(name, 'forever');
+        await c.call('StartContainer', { containerId: other });
+        await c.call('StopContainer', { containerId: other, timeout: 120 });
+        expect((await c.status(other)).state).toBe('CONTAINER_EXITED');
+      });
       const id = await create('main', 'forever');
       await c.call('StartContainer', { containerId: id });
       const beganMs = performance.now();
-      await c.call('StopContainer', { containerId: id, timeout: 20 });
-      expect(performance.now() - beganMs).toBeLessThan(10_000);
+      await c.call('StopContainer', { containerId: id, timeout: 120 });
+      await Promise.all(others);
+      expect(performance.now() - beganMs).toBeLessThan(60_000);
       expect((await c.status(id)).state).toBe('CONTAINER_EXITED');
       await c.call('StopContainer', { containerId: id, timeout: 20 });
-    });
+    }, 90_000);
 
     it('kills a container that ignores TERM when its grace is over, and reports 137', async () => {
       await newPod();

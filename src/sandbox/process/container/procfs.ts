@@ -69,6 +69,15 @@ export function hasEnv(pid: number, entry: string): boolean {
   }
 }
 
+/** Its arguments as the kernel holds them, NULs and all: a forked process has its parent's until it executes something. */
+export function argumentsOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1');
+  } catch {
+    return '';
+  }
+}
+
 export function bootId(): string {
   return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
 }

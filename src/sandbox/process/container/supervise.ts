@@ -9,11 +9,14 @@ import { exitReason } from '../../shared/model.ts';
 import { findCommand, type Isolation } from '../probe.ts';
 import type { Layout, StoredContainer } from '../store.ts';
 import { type LogFile, type LogPump, openLogFile, pumpFifo } from './logs.ts';
-import { bootId, firstChild, hasEnv, isAlive, processesOf, readStat, scanProcesses, signal } from './procfs.ts';
+import { argumentsOf, bootId, firstChild, hasEnv, isAlive, processesOf, readStat, scanProcesses, signal } from './procfs.ts';
 import { MARK, shimCommand } from './shim.ts';
 
 /** Namespaces and mounts take milliseconds; longer means that the host is stuck, and the start is given up. */
 const READY_WITHIN_MS = 10_000;
+/** How often, and for how long at most, a stop looks whether the command of a container just started was executed. */
+const EXECUTED_LOOK_MS = 5;
+const EXECUTED_WITHIN_MS = 5_000;
 /** Between rounds of KILL, while new processes appear as fast as they are killed. */
 const KILL_AGAIN_MS = 20;
 const KILL_ROUNDS_MAX = 50;
@@ -259,6 +262,20 @@ export function supervise(row: StoredContainer, deps: SuperviseDeps): Supervised
     return shimAlive() ? firstChild(row.shim.pid) : null;
   };
 
+  /**
+   * Between its word that all is set up and the execution of the command, a shell of the shim takes a signal for itself
+   * and the command never hears of it. Waits that moment out, within bounds: not long, on a machine that is not stuck.
+   */
+  const commandHears = async (withinMs: number): Promise<void> => {
+    const deadlineMs = performance.now() + withinMs;
+    while (row.state === 'CONTAINER_RUNNING' && row.shim !== null && shimAlive() && performance.now() < deadlineMs) {
+      const parent = Object.values(row.plan.shim.namespaces).some(Boolean) ? firstChild(row.shim.pid) : row.shim.pid;
+      const command = parent === null ? null : firstChild(parent);
+      if (parent !== null && command !== null && argumentsOf(command) !== argumentsOf(parent)) return;
+      await later(EXECUTED_LOOK_MS);
+    }
+  };
+
   const killAll = async (): Promise<void> => {
     row.killed = true;
     note();
@@ -322,6 +339,8 @@ export function supervise(row: StoredContainer, deps: SuperviseDeps): Supervised
       if (starting !== null) await starting.catch(() => undefined);
       if (row.state !== 'CONTAINER_RUNNING' || row.shim === null) return;
       if (graceMs <= 0) return killAll();
+      await commandHears(Math.min(graceMs, EXECUTED_WITHIN_MS));
+      if (row.state !== 'CONTAINER_RUNNING') return;
       if (!shimAlive() || !signal(-row.shim.pid, row.plan.shim.stopSignal)) return end();
       let timer: NodeJS.Timeout | undefined;
       const over = new Promise<'over'>((resolve) => {
