@@ -137,6 +137,22 @@ export function firstStatus(status: PodRuntimeStatus, name: string): RuntimeCont
 }
 
 /**
+ * The exit that the crash back-off of the next start looks at (trap 17): the newest one. If this worker stopped that
+ * instance itself to replace it, the one before, whatever ended it: the first replacement comes at once, a container that
+ * its probe ends again and again is slowed down. Null: no reason to wait, also when what was stopped had long been healthy.
+ */
+export function exitForBackoff(
+  status: PodRuntimeStatus,
+  name: string,
+  of: { replaced: ReadonlySet<string>; healthyMs: number },
+): RuntimeContainer | null {
+  const [last, before] = status.containers.filter((c) => c.name === name && c.state === 'exited');
+  if (last === undefined || !of.replaced.has(last.id)) return last ?? null;
+  const ranMs = (last.finishedAtMs ?? 0) - (last.startedAtMs ?? 0);
+  return ranMs > of.healthyMs ? null : (before ?? null);
+}
+
+/**
  * The newest exited instance of that name. `exceptIds`: instances that this worker itself stopped in order to replace
  * them; the crash back-off of such a restart looks at the instance before (trap 17).
  */

@@ -6,8 +6,9 @@ import { probeVerdicts } from '../../probes/book.ts';
 import type { WorkerEvent } from '../../protocol.ts';
 import { onePerFamily } from '../config/addresses.ts';
 import { hashNameAndImage } from '../containerHash.ts';
+import { BACKOFF_RESET_MS } from '../crashBackoff.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
-import { firstStatus } from '../runtimeStatus.ts';
+import { exitForBackoff, firstStatus } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import type { KillContainer, PodRuntimeStatus } from '../types.ts';
@@ -195,7 +196,7 @@ export const workerSetup = setup({
             sandboxAttempt: a.attempt,
             podIPs: pod.spec.hostNetwork === true ? onePerFamily(context.env.facts().hostIPs) : status.ips,
             newest: current,
-            newestExited: status.containers.find((c) => c.name === name && c.state === 'exited' && !context.replaced.has(c.id)) ?? null,
+            newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),
             terminationFiles: status.containers.flatMap((c) =>
               c.name === name && c.terminationMessageHostPath !== null ? [c.terminationMessageHostPath] : [],
             ),
