@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { connect } from 'node:tls';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { families } from '../../../src/actors/edge/https/routes.ts';
 import { CRI_LABELS } from '../../../src/machines/cri.ts';
 import type { ContainerStatus, PodStatus } from '../../../src/machines/k8s.ts';
@@ -16,6 +16,7 @@ import { pod, podsView, record, running, statusView } from '../samples.ts';
 import { type Ask, clientCa, type Lab, serverCa, startLab } from './lab.ts';
 
 const ann = clientCa.leaf({ commonName: 'ann', organizations: ['dev'] });
+vi.setConfig({ testTimeout: 60_000 });
 const enders: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const end of enders.splice(0).reverse()) await end();
