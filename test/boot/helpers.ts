@@ -137,7 +137,7 @@ export function emptyRegistry(views: Readonly<Record<string, unknown>> = {}): Bo
 }
 
 /** Polls until the condition holds; fails after the deadline with `what`. */
-export async function until(what: string, condition: () => boolean, deadlineMs = 10_000): Promise<void> {
+export async function until(what: string, condition: () => boolean, deadlineMs = 30_000): Promise<void> {
   const end = performance.now() + deadlineMs;
   while (!condition()) {
     if (performance.now() > end) throw new Error(`not within ${deadlineMs} ms: ${what}`);

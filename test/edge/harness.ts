@@ -94,7 +94,7 @@ export function run<E extends Message>(spec: ActorSpec<E>, ports: Ports, registr
 }
 
 /** Waits for a condition with a bounded deadline. */
-export async function until(condition: () => boolean, timeoutMs = 5000): Promise<void> {
+export async function until(condition: () => boolean, timeoutMs = 30_000): Promise<void> {
   const end = Date.now() + timeoutMs;
   while (!condition()) {
     if (Date.now() > end) throw new Error(`not so within ${timeoutMs} ms: ${condition}`);

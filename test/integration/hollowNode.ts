@@ -117,7 +117,7 @@ export function manifest(name: string, container: object = {}, spec: object = {}
 }
 
 /** Polls a condition; fails with what it last was. */
-export async function until<T>(what: string, look: () => T | undefined | false | null, withinMs = 5_000): Promise<T> {
+export async function until<T>(what: string, look: () => T | undefined | false | null, withinMs = 30_000): Promise<T> {
   const end = performance.now() + withinMs;
   for (;;) {
     const value = look();

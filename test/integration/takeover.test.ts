@@ -57,7 +57,7 @@ it.each(['name and image', 'whole'] as const)('takes over a static pod of anothe
   await until('web is shown running again', () => h.status('web')?.status.phase === 'Running');
   expect(running(h).map((c) => c.id)).toEqual([id]);
   h.remove('web.json');
-  await until('nothing is left', () => h.runtime.dump().sandboxes.length === 0, 8_000);
+  await until('nothing is left', () => h.runtime.dump().sandboxes.length === 0, 60_000);
 });
 
 it('replaces a pod whose definition was edited in what no hash covers, live and while the daemon was away', async () => {
@@ -101,6 +101,6 @@ it('shows its pods although no runtime answers, a moment later', async () => {
     }),
   });
   h.write('web.json', manifest('web'));
-  await until('web is listed', () => h.record('web'), 6_000);
+  await until('web is listed', () => h.record('web'), 60_000);
   expect(h.node.tree.state().lifecycle).toBe('running');
 });

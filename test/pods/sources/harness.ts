@@ -89,7 +89,7 @@ export async function until(
   condition: () => boolean,
   opts: { ticking?: boolean; withinMs?: number; what?: string } = {},
 ): Promise<void> {
-  const deadline = performance.now() + (opts.withinMs ?? 5_000);
+  const deadline = performance.now() + (opts.withinMs ?? 30_000);
   while (!condition()) {
     if (performance.now() > deadline)
       throw new Error(
