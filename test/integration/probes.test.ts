@@ -152,6 +152,21 @@ describe('liveness', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it('that fails for ever slows the container down like any crash loop', async () => {
+    const codes = new Map([['main', 1]]);
+    await using h = await virtualNode({ hollow: scripted(codes) });
+    h.write('web', pod('web', { container: { livenessProbe: { ...exec, periodSeconds: 2, failureThreshold: 2 } } }));
+    await h.until('it was restarted', () => main(h, 'web')?.restartCount === 1, 10_000);
+    await h.until('it backs off', () => main(h, 'web')?.state.waiting?.reason === 'CrashLoopBackOff', 120_000);
+    await h.advance(15 * 60_000);
+    // 0, 10, 20, 40, 80, 160, 300, 300: eight restarts within the first quarter of an hour and a bit.
+    expect(main(h, 'web')?.restartCount).toBeGreaterThan(4);
+    expect(main(h, 'web')?.restartCount).toBeLessThan(12);
+    codes.set('main', 0);
+    await h.until('it runs again', () => ready(h, 'web'), 310_000);
+    expect(h.violations).toEqual([]);
+  });
+
   it("gives the container the probe's own grace", async () => {
     const codes = new Map<string, number>();
     await using h = await virtualNode({ hollow: scripted(codes) });

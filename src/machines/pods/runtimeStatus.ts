@@ -144,12 +144,29 @@ export function firstStatus(status: PodRuntimeStatus, name: string): RuntimeCont
 export function exitForBackoff(
   status: PodRuntimeStatus,
   name: string,
-  of: { replaced: ReadonlySet<string>; healthyMs: number },
+  of: { replaced: ReplacedInstances; healthyMs: number },
 ): RuntimeContainer | null {
-  const [last, before] = status.containers.filter((c) => c.name === name && c.state === 'exited');
-  if (last === undefined || !of.replaced.has(last.id)) return last ?? null;
+  const last = newestExited(status, name);
+  const before = last === undefined ? null : of.replaced.get(last.id);
+  if (last === undefined || before === undefined) return last ?? null;
   const ranMs = (last.finishedAtMs ?? 0) - (last.startedAtMs ?? 0);
-  return ranMs > of.healthyMs ? null : (before ?? null);
+  return ranMs > of.healthyMs ? null : before;
+}
+
+/**
+ * Instances that a worker stopped in order to replace them, each with the exit that came before it. That exit is
+ * remembered: it may be collected while its successor's successor waits.
+ */
+export type ReplacedInstances = ReadonlyMap<string, RuntimeContainer | null>;
+
+/** With those that are about to be stopped. The oldest beyond `max` are forgotten. */
+export function withReplaced(
+  replaced: ReplacedInstances,
+  kills: readonly { id: string; name: string }[],
+  at: { status: PodRuntimeStatus; max: number },
+): ReplacedInstances {
+  const added = kills.map(({ id, name }) => [id, replaced.get(id) ?? newestExited(at.status, name) ?? null] as const);
+  return new Map([...replaced, ...added].slice(-at.max));
 }
 
 /**

@@ -1,7 +1,7 @@
 /** From CRI answers to runtime status. */
 import { describe, expect, it } from 'vitest';
 import type { CriContainerStatus, PodSandboxStatus } from '../../../src/machines/cri.ts';
-import { firstStatus, newestExited, toRuntimeStatus } from '../../../src/machines/pods/runtimeStatus.ts';
+import { exitForBackoff, firstStatus, newestExited, toRuntimeStatus } from '../../../src/machines/pods/runtimeStatus.ts';
 
 function cri(id: string, createdAt: string, more: Partial<CriContainerStatus> = {}): CriContainerStatus {
   return {
@@ -87,6 +87,29 @@ describe('runtime status', () => {
     const status = toRuntimeStatus('u', [], [cri('old', '1'), cri('killed', '2')], 1);
     expect(newestExited(status, 'web')?.id).toBe('killed');
     expect(newestExited(status, 'web', new Set(['killed']))?.id).toBe('old');
+  });
+
+  it('trap 17: back-off looks past the instance that was just replaced, not past those replaced before', () => {
+    const ended = { startedAt: '1000000000', finishedAt: '9000000000' };
+    const status = toRuntimeStatus('u', [], [cri('old', '1', ended), cri('killed', '2', ended)], 1);
+    const kills = (ids: string[], of = status) =>
+      withReplaced(
+        new Map(),
+        ids.map((id) => ({ id, name: 'web' })),
+        { status: of, max: 32 },
+      );
+    const exit = (replaced: ReplacedInstances, healthyMs = 600_000) => exitForBackoff(status, 'web', { replaced, healthyMs })?.id ?? null;
+    expect(exit(new Map())).toBe('killed');
+    const then = toRuntimeStatus('u', [], [cri('old', '1', ended), cri('killed', '2', { state: 'CONTAINER_RUNNING' })], 1);
+    const replaced = kills(['killed'], then);
+    expect(exit(replaced)).toBe('old');
+    expect(exit(replaced, 5_000), 'it had been healthy').toBeNull();
+    const collected = toRuntimeStatus('u', [], [cri('killed', '2', ended)], 1);
+    expect(exitForBackoff(collected, 'web', { replaced, healthyMs: 600_000 })?.id, 'remembered after it was collected').toBe('old');
+    const first = kills(['killed'], toRuntimeStatus('u', [], [cri('killed', '2', { state: 'CONTAINER_RUNNING' })], 1));
+    expect(exit(first), 'nothing ended before').toBeNull();
+    expect(exitForBackoff(status, 'other', { replaced, healthyMs: 1 })).toBeNull();
+    expect(withReplaced(replaced, [{ id: 'next', name: 'web' }], { status, max: 1 }).size).toBe(1);
   });
 
   it('takes an instance whose start the runtime broke off for one that never ran, and one that could not start for a failure', () => {

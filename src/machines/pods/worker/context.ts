@@ -4,6 +4,7 @@ import type { Cause } from '../../address.ts';
 import type { Pod, PodStatus } from '../../k8s.ts';
 import type { ProbeBook } from '../../probes/types.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
+import type { ReplacedInstances } from '../runtimeStatus.ts';
 import type { KillContainer, NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { type ActOutcome, type ContainerEnv, type ContainerIo, type ContainerKind, type containerMachine, messageOf } from './container.ts';
 import type { Decision } from './decide.ts';
@@ -55,8 +56,8 @@ export interface WorkerContext {
   apiStatus: PodStatus | undefined;
   failures: ReadonlyMap<string, StartFailure>;
   nextStarts: ReadonlyMap<string, number>;
-  /** Instances this worker stopped in order to replace them: they do not count for the crash back-off (trap 17). */
-  replaced: ReadonlySet<string>;
+  /** Instances this worker stopped in order to replace them: what the crash back-off looks at instead (trap 17). */
+  replaced: ReplacedInstances;
   /** Containers of unknown state that this worker stopped with success; only those still there. */
   stoppedUnknown: ReadonlySet<string>;
   sinceWallMs: number;

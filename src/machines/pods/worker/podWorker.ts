@@ -24,7 +24,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     apiStatus: undefined,
     failures: new Map(),
     nextStarts: new Map(),
-    replaced: new Set(),
+    replaced: new Map(),
     stoppedUnknown: new Set(),
     sinceWallMs: input.env.now().wallMs,
     children: new Map(),

@@ -1,5 +1,6 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
 import { assign, cancel, raise } from 'xstate';
+import { withReplaced } from '../runtimeStatus.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import { messageOf } from './container.ts';
 import {
@@ -223,7 +224,10 @@ export const syncing = workerSetup.createStateConfig({
       meta: { reason: 'KillingContainers', message: 'stopping containers whose definition changed or that must be replaced' },
       entry: [
         assign(({ context }) => ({
-          replaced: new Set([...context.replaced, ...(planActions(context)?.containersToKill ?? []).map((k) => k.id)].slice(-REPLACED_MAX)),
+          replaced: withReplaced(context.replaced, planActions(context)?.containersToKill ?? [], {
+            status: requiredStatus(context),
+            max: REPLACED_MAX,
+          }),
         })),
       ],
       invoke: {
