@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { KernelEvent } from '../../src/actors/kernel/types.ts';
 import type { FaultSpec } from '../../src/machines/faults/types.ts';
 import { addr } from '../../src/machines/protocol.ts';
+import { drawTuning } from '../../src/sim/nemesis/draw.ts';
 import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
 import { operator } from '../../src/sim/nemesis/operator.ts';
@@ -11,7 +12,9 @@ import { type SimNode, simNode } from '../../src/sim/world/node.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
 
+/** Quick hardware, nothing drawn. */
 const TUNING = {
+  ...drawTuning(simRng('tuning')),
   callLatencyMs: 0,
   diskLatencyMs: 0,
   requestTimeoutMs: 15_000,
