@@ -200,10 +200,19 @@ export class TestNode implements AsyncDisposable {
     return ((await this.#admin.json('/why', { pod: query })) as { lines: string[] }).lines.join('\n');
   }
 
-  /** The containers of this node. */
+  /** The containers of this node, by pod, name and run. */
   async containers(): Promise<readonly ContainerView[]> {
-    const { runtime } = this.#plan.charge;
-    if (runtime === 'hollow') return (await this.pods()).flatMap((p) => this.#statusContainers(p));
+    const key = (c: ContainerView): string => JSON.stringify([c.pod, c.name, String(c.restartCount).padStart(10, '0'), c.id]);
+    const list =
+      this.#plan.charge.runtime === 'hollow' ? await this.#statedContainers() : await this.#heldContainers(this.#plan.charge.runtime);
+    return list.sort((a, b) => (key(a) < key(b) ? -1 : 1));
+  }
+
+  async #statedContainers(): Promise<ContainerView[]> {
+    return (await this.pods()).flatMap((p) => this.#statusContainers(p));
+  }
+
+  async #heldContainers(runtime: 'process' | 'containerd'): Promise<ContainerView[]> {
     const { connectTo } = await import('../sandbox/process/admin.ts');
     const cri = connectTo(runtime === 'containerd' ? this.#plan.charge.socket : join(this.#plan.layout.rootDir, 'sandbox', 'sandbox.sock'));
     try {

@@ -5,7 +5,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, realpathSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { CRI_LABELS } from '../../machines/cri.ts';
@@ -49,7 +49,7 @@ async function takeOn(): Promise<Server | undefined> {
 
 /** An abstract socket, which the kernel frees with the process: two test nodes on one runtime would remove each other's pods. */
 function lockOn(socket: string): Promise<Server> {
-  const name = `\0actorlet-harness-${createHash('sha256').update(socket).digest('hex').slice(0, 32)}`;
+  const name = `\0actorlet-harness-${createHash('sha256').update(realpathSync(socket)).digest('hex').slice(0, 32)}`;
   return new Promise((resolve, reject) => {
     const server = createServer((c) => c.destroy());
     server.once('error', (error: NodeJS.ErrnoException) =>
