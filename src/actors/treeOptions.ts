@@ -210,7 +210,8 @@ function apiOptions({ config: c, flags }: NodeConfig, facts: NodeFacts, build: B
       updateFrequencyMs: c.nodeStatusUpdateFrequency,
       reportFrequencyMs: c.nodeStatusReportFrequency,
       timeoutMs,
-      addresses: facts.hostIPs,
+      // Both families are reported only where both were named.
+      addresses: flags.nodeIPs.length > 0 ? facts.hostIPs : facts.hostIPs.slice(0, 1),
       capacity: { ...facts.allocatable, memory: String(facts.memoryCapacityBytes) },
       allocatable: facts.allocatable,
       kubeletVersion: build.gitVersion,

@@ -20,7 +20,7 @@ interface Entry {
   readonly server?: boolean;
 }
 
-const CLUSTER = 'it concerns membership in a cluster, which is not there yet';
+const CERTIFICATES = 'the node cannot ask a cluster for certificates yet: --kubeconfig must name one that works';
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
 const EVICTION = 'eviction is not there yet: nothing is evicted at these thresholds';
 const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
@@ -33,8 +33,8 @@ const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => 
 const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why, refuse: true }));
 
 export const UNIMPLEMENTED: readonly Entry[] = [
-  ...refused('membership in a cluster is not there yet; leave the flag out to run in standalone mode', '--kubeconfig'),
-  ...lines(CLUSTER, '--bootstrap-kubeconfig', '--node-labels', '--register-schedulable', '--cloud-provider', '--cloud-config'),
+  ...lines(CERTIFICATES, '--bootstrap-kubeconfig'),
+  ...lines('a cloud is known through its own controllers only', '--cloud-config'),
   ...lines(CGROUPS, '--runtime-cgroups'),
   ...lines(IMAGE_GC, '--pod-infra-container-image'),
   ...lines(
@@ -62,23 +62,9 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'preloadedImagesVerificationAllowlist',
   ),
   ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
-  ...lines(
-    CLUSTER,
-    'rotateCertificates',
-    'eventRecordQPS',
-    'eventBurst',
-    'nodeStatusUpdateFrequency',
-    'nodeStatusReportFrequency',
-    'nodeLeaseDurationSeconds',
-    'nodeStatusMaxImages',
-    'contentType',
-    'kubeAPIQPS',
-    'kubeAPIBurst',
-    'providerID',
-    'registerWithTaints',
-    'registerNode',
-    'configMapAndSecretChangeDetectionStrategy',
-  ),
+  ...lines(CERTIFICATES, 'rotateCertificates'),
+  ...lines('the API is spoken in JSON', 'contentType'),
+  ...lines('secrets and config maps are not read from the API yet', 'configMapAndSecretChangeDetectionStrategy'),
   ...lines(
     CGROUPS,
     'kubeletCgroups',
@@ -193,15 +179,22 @@ export const HONOURED: readonly string[] = [
   'containerRuntimeEndpoint',
   'imageServiceEndpoint',
   'crashLoopBackOff.maxContainerRestartPeriod',
+  'eventRecordQPS',
+  'eventBurst',
+  'nodeStatusUpdateFrequency',
+  'nodeStatusReportFrequency',
+  'nodeLeaseDurationSeconds',
+  'nodeStatusMaxImages',
+  'kubeAPIQPS',
+  'kubeAPIBurst',
+  'providerID',
+  'registerWithTaints',
+  'registerNode',
 ];
 
 /** Field of KubeletFlags behind a `--name` entry. */
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
-  '--kubeconfig': 'kubeconfig',
   '--bootstrap-kubeconfig': 'bootstrapKubeconfig',
-  '--node-labels': 'nodeLabels',
-  '--register-schedulable': 'registerSchedulable',
-  '--cloud-provider': 'cloudProvider',
   '--cloud-config': 'cloudConfig',
   '--runtime-cgroups': 'runtimeCgroups',
   '--pod-infra-container-image': 'podInfraContainerImage',
