@@ -1,7 +1,14 @@
 /** From CRI answers to runtime status. */
 import { describe, expect, it } from 'vitest';
 import type { CriContainerStatus, PodSandboxStatus } from '../../../src/machines/cri.ts';
-import { exitForBackoff, firstStatus, newestExited, toRuntimeStatus } from '../../../src/machines/pods/runtimeStatus.ts';
+import {
+  exitForBackoff,
+  firstStatus,
+  newestExited,
+  type ReplacedInstances,
+  toRuntimeStatus,
+  withReplaced,
+} from '../../../src/machines/pods/runtimeStatus.ts';
 
 function cri(id: string, createdAt: string, more: Partial<CriContainerStatus> = {}): CriContainerStatus {
   return {
