@@ -71,9 +71,8 @@ export function supervisorsGiveUpInTime(): Checker {
       if (list.length > max || [...byChild.values()].some((n) => n > CHILD.max)) return undefined;
       return `${s.node.name}: ${e.path} gave up after ${list.length} crashes of its children within ${periodMs / 1_000} s, its limit is ${max}`;
     },
-    exited() {
-      crashes.clear();
-      over.clear();
+    exited(s) {
+      for (const map of [crashes, over]) for (const key of map.keys()) if (key.startsWith(`${s.node.name} `)) map.delete(key);
     },
   };
 }

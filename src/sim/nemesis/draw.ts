@@ -5,7 +5,7 @@
 import type { CriMethod } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
-import type { NodeTuning } from '../world/node.ts';
+import { MANIFESTS, type NodeTuning } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Fault, FaultAct, FaultKind } from './faults.ts';
 import { drawPod, editImages, type SimPod } from './pods.ts';
@@ -168,6 +168,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
     httpCheckMs: rng.pick([1_000, 5_000, 20_000] as const) ?? 5_000,
     http: rng.chance(0.3),
     hints: rng.chance(0.85),
+    anonymousHints: rng.chance(0.3),
+    lagMs: rng.pick([0, 0, 20, 300] as const) ?? 0,
+    portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
   };
 }
 
@@ -229,9 +232,51 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
         add(weather.next() * spanMs, act(weather, kind), FAULT_KINDS[kind].lasts ? forMs : 0);
       }
     }
+    bursts(mine.fork('bursts'), { spanMs }, add);
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, node }, add);
   }
   return inOrder(drawn);
+}
+
+/** Actors that die again and again until their supervisors give up, some of them within one call of somebody. */
+const OFTEN_KILLED = [
+  'node/edge/admin',
+  'node/edge/healthz',
+  'node/runtime/cri',
+  'node/runtime/cri',
+  'node/runtime/pleg',
+  'node/pods/podManager',
+  'node/pods/config',
+  'node/pods/sources/file',
+  'node/reclaim/containerGc',
+] as const;
+
+/** One thing that goes wrong over and over: what a single blow leaves standing gives up, calms down or waits. */
+function bursts(rng: SimRng, o: { spanMs: number }, add: Add): void {
+  if (rng.chance(0.25)) {
+    const path = rng.pick(OFTEN_KILLED) ?? 'node/runtime/cri';
+    const count = path.startsWith('node/edge/') ? 30 : 4 + rng.int(12);
+    let at = rng.next() * o.spanMs * 0.6;
+    for (let i = 0; i < count; i++) {
+      add(at, { kind: 'actor.kill', probability: 1, select: { actors: [path] }, pick: 'one' });
+      at += rng.between(50, 2_500);
+    }
+  }
+  if (rng.chance(0.1)) {
+    let at = rng.next() * o.spanMs * 0.4;
+    for (let i = 0; i < 40; i++) {
+      add(at, { kind: 'sandbox.stop', probability: 1, select: {} });
+      at += rng.between(100, 900);
+    }
+  }
+  if (rng.chance(0.15)) {
+    const forMs = Math.round(rng.between(1_000, 30_000));
+    add(
+      rng.next() * o.spanMs,
+      { kind: 'disk.error', probability: 1, select: { ops: ['read'], paths: [MANIFESTS] }, code: 'EACCES' },
+      forMs,
+    );
+  }
 }
 
 function sum(counts: readonly number[]): number {

@@ -105,6 +105,7 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
       spec: {
         restartPolicy,
         terminationGracePeriodSeconds: rng.pick(GRACES) ?? 30,
+        ...(fate === 'ends' && rng.chance(0.2) ? { activeDeadlineSeconds: 1 + rng.int(12) } : {}),
         ...(rng.chance(0.1) ? { hostNetwork: true } : {}),
         ...(initContainers.length === 0 ? {} : { initContainers }),
         containers,

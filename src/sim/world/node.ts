@@ -33,6 +33,12 @@ export interface NodeTuning {
   /** Pods also come over HTTP. */
   http: boolean;
   hints: boolean;
+  /** Hints name no pod. */
+  anonymousHints: boolean;
+  /** Longest time in which an announced end is not shown yet. */
+  lagMs: number;
+  /** How often a server's address is taken when a daemon begins to listen. */
+  portsTaken: number;
 }
 
 /** Who is told what this node does. */
@@ -106,7 +112,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
       yield: time.yieldFor(mine),
       fs: fs satisfies HostFs,
       sys: { watchDir, notify: () => false },
-      net: simNet(mine, () => self.http()),
+      net: simNet(mine, { http: () => self.http(), taken: tuning.portsTaken }),
       prober: simProber(mine, clock, () => self.probed()),
       host: {
         hostname: () => name,
@@ -228,18 +234,28 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
   };
   disk.trouble.delayMs = () => latency.between(0, tuning.diskLatencyMs);
   runtime.trouble.noHints = !tuning.hints;
+  runtime.trouble.anonymousHints = tuning.anonymousHints;
+  runtime.trouble.lagMs = tuning.lagMs;
   return self;
 }
 
-function simNet(power: Power, http: () => ReturnType<SimNode['http']>): Net {
+function simNet(power: Power, o: { http: () => ReturnType<SimNode['http']>; taken: number }): Net {
+  let taken = o.taken;
   return {
     async httpGet() {
       if (!power.on) return new Promise(() => {});
-      const answer = http();
+      const answer = o.http();
       if (answer === 'unreachable') throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
       return { status: answer.status, body: new TextEncoder().encode(answer.body) };
     },
-    serveHttp: async (at) => ({ address: 'port' in at ? `${at.host}:${at.port}` : at.socketPath, close: async () => {} }),
+    serveHttp: async (at) => {
+      const address = 'port' in at ? `${at.host}:${at.port}` : at.socketPath;
+      if (taken > 0) {
+        taken -= 1;
+        throw Object.assign(new Error(`listen EADDRINUSE: address already in use ${address}`), { code: 'EADDRINUSE' });
+      }
+      return { address, close: async () => {} };
+    },
   };
 }
 

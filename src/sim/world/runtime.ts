@@ -26,6 +26,10 @@ export interface RuntimeTrouble {
   hint(hint: RuntimeHint): HintVerdict;
   /** Opening a hint stream fails with UNIMPLEMENTED: an older runtime. */
   noHints: boolean;
+  /** Hints do not say of which pod they are: containerd's own stream. */
+  anonymousHints: boolean;
+  /** For this long after an end was announced, answers still show the container running, as real runtimes do. */
+  lagMs: number;
 }
 
 /** A call as it reached the runtime's door. */
@@ -67,11 +71,30 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
   const forever = new AbortController().signal;
   let isDown = false;
   let epoch = 0;
+  /** Monotonic ms of each end that was announced lately. */
+  const ends = new Map<string, number>();
+  const stillShown = <C extends { id: string; state: string }>(c: C): C => {
+    const at = ends.get(c.id);
+    return at === undefined || o.clock.monoMs() >= at + self.trouble.lagMs
+      ? c
+      : { ...c, state: 'CONTAINER_RUNNING', finishedAt: '0', exitCode: 0 };
+  };
+  /** What an answer says while the runtime has announced an end and not yet written it down. */
+  const lagging = (method: CriMethod, value: unknown): unknown => {
+    if (self.trouble.lagMs === 0) return value;
+    if (method === 'ListContainers') {
+      const list = value as CriResponse<'ListContainers'>;
+      return { ...list, containers: list.containers.map(stillShown) };
+    }
+    if (method !== 'ContainerStatus') return value;
+    const answer = value as CriResponse<'ContainerStatus'>;
+    return answer.status === null ? answer : { ...answer, status: stillShown(answer.status) };
+  };
   const wait = (ms: number) => (ms <= 0 ? undefined : new Promise<void>((wake) => void o.clock.setTimeout(wake, ms)));
 
   const self: SimRuntime = {
     hollow,
-    trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false },
+    trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false, anonymousHints: false, lagMs: 0 },
     watcher: { arrived: () => {}, settled: () => {} },
     changed: true,
     down() {
@@ -141,7 +164,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
             try {
               const value = await client.call(method, req, { timeoutMs: null, signal: forever });
               if (mutating) self.changed = true;
-              if (verdict.lost === undefined) end('done', () => resolve(value));
+              if (verdict.lost === undefined) end('done', () => resolve(lagging(method, value) as CriResponse<M>));
             } catch (error) {
               if (verdict.lost !== undefined) return;
               cut(error instanceof CriError ? error : failed(method, 13, String(error)));
@@ -153,8 +176,9 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
 
       async function* faulty(stream: AsyncIterable<RuntimeHint>): AsyncGenerator<RuntimeHint, void, undefined> {
         let held: RuntimeHint | undefined;
-        for await (const hint of stream) {
+        for await (const told of stream) {
           if (!power.on) return;
+          const hint: RuntimeHint = self.trouble.anonymousHints ? { kind: told.kind, id: told.id } : told;
           const verdict = self.trouble.hint(hint);
           if (typeof verdict === 'object') await wait(verdict.delayMs);
           if (!power.on) return;
@@ -185,18 +209,19 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
       };
     },
   };
-  void watch(hollow, () => {
+  void watch(hollow, (hint) => {
     self.changed = true;
+    if (hint.kind === 'stopped') ends.set(hint.id, o.clock.monoMs());
   });
   return self;
 }
 
 /** Exits that nobody asked for are only seen here. */
-async function watch(hollow: HollowRuntime, changed: () => void): Promise<never> {
+async function watch(hollow: HollowRuntime, changed: (hint: RuntimeHint) => void): Promise<never> {
   for (;;) {
     const { stream } = await hollow.connect().hints(new AbortController().signal);
     try {
-      for await (const _ of stream) changed();
+      for await (const hint of stream) changed(hint);
     } catch {
       // Cut by a scripted outage: opened again at once.
     }
