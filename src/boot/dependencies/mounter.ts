@@ -25,8 +25,8 @@ const CODES: readonly [RegExp, string][] = [
   [/busy/i, 'EBUSY'],
   [/not mounted|no mount point/i, 'EINVAL'],
   [/permission denied|not permitted|must be superuser|only root/i, 'EPERM'],
-  [/does not exist|no such file|nonexistent directory/i, 'ENOENT'],
-  [/file exists|cannot overwrite existing|cannot create .*: file exists/i, 'EEXIST'],
+  [/does not exist|no such file|nonexistent/i, 'ENOENT'],
+  [/file exists|cannot overwrite existing/i, 'EEXIST'],
 ];
 
 /** Rejects unless the helper ends with 0 in time. */

@@ -1,0 +1,272 @@
+/** The chart of one volume and the manager's comparisons: what is done when, and what is not. */
+import { describe, expect, it } from 'vitest';
+import { createActor } from 'xstate';
+import type { Pod } from '../../src/machines/k8s.ts';
+import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../src/machines/protocol.ts';
+import { containerMounts } from '../../src/machines/volumes/containerMounts.ts';
+import { type Actual, reconcile, timedOut } from '../../src/machines/volumes/reconcile.ts';
+import type { PodVolume } from '../../src/machines/volumes/spec.ts';
+import { VOLUME_BACKOFF, type VolumeIo, volumeMachine } from '../../src/machines/volumes/volumeMachine.ts';
+import { virtualTime } from '../integration/virtualTime.ts';
+
+const POD: Pod = {
+  apiVersion: 'v1',
+  kind: 'Pod',
+  metadata: { name: 'web', namespace: 'shop', uid: 'u' },
+  spec: { containers: [{ name: 'main' }] },
+  status: {},
+};
+const FILES: PodVolume = {
+  uid: 'u',
+  plugin: 'kubernetes.io~secret',
+  name: 'v',
+  source: { kind: 'files', memory: true, defaultMode: 0o644, sources: [] },
+};
+
+/** A chart of one volume; `outcomes` answers its operations one by one, then all succeed. */
+function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volume?: PodVolume } = {}) {
+  const time = virtualTime();
+  const volume = o.volume ?? FILES;
+  const done: { op: string; atMs: number }[] = [];
+  const said: string[] = [];
+  const outcomes = [...(o.outcomes ?? [])];
+  const held: (() => void)[] = [];
+  const operate = async (op: string): Promise<void> => {
+    done.push({ op, atMs: time.clock.monoMs() });
+    const outcome = outcomes.shift() ?? 'ok';
+    if (outcome === 'bad') throw new Error(`${op} is not possible`);
+    if (outcome === 'held') await new Promise<void>((go) => held.push(go));
+  };
+  const io: VolumeIo = {
+    setUp: ({ first }) => operate(first ? 'mount' : 'refresh'),
+    tearDown: () => operate('unmount'),
+    mountFailed: (_, __, message) => void said.push(message),
+    tearDownFailed: (_, message) => void said.push(message),
+    random: () => 0,
+  };
+  // There is no manager to tell.
+  const actor = createActor(volumeMachine.provide({ actions: { tell: () => {} } }), {
+    clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+    input: { ref: { uid: 'u', plugin: volume.plugin, name: 'v' }, job: o.found === true ? null : { volume, pod: POD }, io },
+  });
+  actor.start();
+  return {
+    time,
+    said,
+    done,
+    state: () => String(actor.getSnapshot().value),
+    ops: () => done.map((d) => d.op),
+    letGo: () => held.shift()?.(),
+    want: (pod = POD) => actor.send({ type: 'volume.want', volume, pod }),
+    refresh: (pod = POD) => actor.send({ type: 'volume.refresh', volume, pod }),
+    unwant: () => actor.send({ type: 'volume.unwant' }),
+  };
+}
+
+describe('a volume', () => {
+  it('that cannot be mounted is tried again after 0.5 s, 1 s, 2 s ... up to 122 s, and asking does not hurry it', async () => {
+    const b = bench({ outcomes: Array.from({ length: 12 }, () => 'bad' as const) });
+    await b.time.advance(400_000);
+    const gaps = b.done.slice(1).map((d, i) => d.atMs - (b.done[i]?.atMs ?? 0));
+    expect(gaps.slice(0, 4)).toEqual([500, 1_000, 2_000, 4_000]);
+    expect(Math.max(...gaps)).toBe(VOLUME_BACKOFF.maxMs);
+    const tries = b.done.length;
+    b.want();
+    await b.time.settle();
+    expect(b.done).toHaveLength(tries);
+    expect(b.said[0]).toBe('mount is not possible');
+  });
+
+  it('whose mount failed is unmounted at once when it is not wanted any more (trap 46)', async () => {
+    const b = bench({ outcomes: ['bad', 'bad', 'bad', 'bad'] });
+    await b.time.advance(5_000);
+    expect(b.state()).toBe('mountFailed');
+    const before = b.time.clock.monoMs();
+    b.unwant();
+    await b.time.settle();
+    expect(b.state()).toBe('gone');
+    expect(b.done.at(-1)).toEqual({ op: 'unmount', atMs: before });
+  });
+
+  it('is never cut in an operation: what is wanted is looked at when it ends', async () => {
+    const b = bench({ outcomes: ['held'] });
+    await b.time.settle();
+    b.unwant();
+    await b.time.advance(1_000);
+    expect([b.state(), b.ops()]).toEqual(['mounting', ['mount']]);
+    b.letGo();
+    await b.time.settle();
+    expect([b.state(), b.ops()]).toEqual(['gone', ['mount', 'unmount']]);
+  });
+
+  it('that is wanted again while it is taken down is mounted after it', async () => {
+    const b = bench({ outcomes: ['ok', 'held'] });
+    await b.time.settle();
+    b.unwant();
+    await b.time.settle();
+    b.want();
+    expect(b.state()).toBe('unmounting');
+    b.letGo();
+    await b.time.settle();
+    expect([b.state(), b.ops()]).toEqual(['mounted', ['mount', 'unmount', 'mount']]);
+  });
+
+  it('that was found on disk is touched only when somebody says what is wanted', async () => {
+    const b = bench({ found: true });
+    await b.time.advance(600_000);
+    expect([b.state(), b.ops()]).toEqual(['uncertain', []]);
+    b.want();
+    await b.time.settle();
+    expect(b.state()).toBe('mounted');
+    const other = bench({ found: true });
+    other.unwant();
+    await other.time.settle();
+    expect([other.state(), other.ops()]).toEqual(['gone', ['unmount']]);
+  });
+
+  it('of files is compared with its sources again when its pod changed; a failure leaves it mounted and is tried again', async () => {
+    const b = bench({ outcomes: ['ok', 'bad', 'ok'] });
+    await b.time.settle();
+    b.want();
+    await b.time.settle();
+    expect(b.ops()).toEqual(['mount']);
+    b.want({ ...POD });
+    await b.time.settle();
+    expect(b.state()).toBe('refreshFailed');
+    await b.time.advance(500);
+    expect([b.state(), b.ops()]).toEqual(['mounted', ['mount', 'refresh', 'refresh']]);
+  });
+
+  it('asked for in the middle of a refresh is refreshed once more', async () => {
+    const b = bench({ outcomes: ['ok', 'held'] });
+    await b.time.settle();
+    b.refresh();
+    await b.time.settle();
+    b.refresh();
+    b.refresh();
+    b.letGo();
+    await b.time.settle();
+    expect([b.state(), b.ops()]).toEqual(['mounted', ['mount', 'refresh', 'refresh']]);
+  });
+
+  it('of the host has nothing to refresh', async () => {
+    const b = bench({ volume: { ...FILES, plugin: 'kubernetes.io~host-path', source: { kind: 'hostPath', path: '/p', type: '' } } });
+    await b.time.settle();
+    b.refresh();
+    b.want({ ...POD });
+    await b.time.settle();
+    expect(b.ops()).toEqual(['mount']);
+  });
+});
+
+describe('what to do about volumes', () => {
+  const worker = (phase: WorkerSummary['phase']): WorkerSummary => ({
+    phase,
+    state: '',
+    reason: '',
+    message: '',
+    sinceMs: 0,
+    containers: [],
+    causes: [],
+  });
+  const record = (more: Partial<PodRecord> = {}): PodRecord => ({
+    pod: POD,
+    source: 'file',
+    removed: false,
+    rejected: false,
+    seenAtMs: 0,
+    worker: worker('syncing'),
+    ...more,
+  });
+  const found: Actual = { ref: { uid: 'u', plugin: 'kubernetes.io~secret', name: 'v' }, phase: 'uncertain', error: '', sinceMs: 0 };
+  const listed = (state?: ListedPod['containers'][number]['state']): RuntimePodsView => ({
+    atMonoMs: 0,
+    via: 'poll',
+    pods: new Map(
+      state === undefined
+        ? []
+        : [
+            [
+              'u',
+              {
+                uid: 'u',
+                name: 'web',
+                namespace: 'shop',
+                sandboxes: [],
+                containers: [{ id: 'c', name: 'main', sandboxId: 's', state, createdAtNs: 0n, labels: {}, annotations: {} }],
+              },
+            ],
+          ],
+    ),
+  });
+  const pods = (r: PodRecord | null, sourcesReady = true): PodsView => ({ records: new Map(r === null ? [] : [['u', r]]), sourcesReady });
+  const look = (p: PodsView | undefined, l: RuntimePodsView | undefined) =>
+    reconcile({ desired: new Map(), actual: new Map([['k', found]]), look: { pods: p, listed: l, nowMonoMs: 0 } });
+  const nothing = { drop: [], want: [], refresh: [] };
+
+  it.each<[string, PodsView | undefined, RuntimePodsView | undefined, 'drop' | 'want' | 'nothing']>([
+    ['nobody has said which pods there are', undefined, listed(), 'nothing'],
+    ['a source has not delivered', pods(null, false), listed(), 'nothing'],
+    ['the runtime was not listed', pods(null), undefined, 'nothing'],
+    ['its pod is gone and a container still runs', pods(null), listed('running'), 'nothing'],
+    ['its pod is gone and a container may still start', pods(null), listed('created'), 'nothing'],
+    ['its pod is gone and its containers have ended', pods(null), listed('exited'), 'drop'],
+    ['its pod is gone', pods(null), listed(), 'drop'],
+    ['its pod was refused and nobody minds it', pods(record({ rejected: true, worker: null })), listed(), 'drop'],
+    ['its pod runs', pods(record()), listed('running'), 'want'],
+    ['its pod has no worker yet', pods(record({ worker: null })), listed(), 'nothing'],
+    ['its pod is being stopped', pods(record({ worker: worker('terminating') })), listed('running'), 'nothing'],
+    ['its pod was removed', pods(record({ removed: true })), listed('running'), 'nothing'],
+  ])('found on disk, when %s', (_, p, l, what) => {
+    const expected = { drop: { ...nothing, drop: ['u'] }, want: { ...nothing, want: [{ uid: 'u', pod: POD }] }, nothing };
+    expect(look(p, l)).toEqual(expected[what]);
+  });
+
+  it('files are compared again when their pod changed or their time has come', () => {
+    const at = (pod: Pod, nowMonoMs: number) =>
+      reconcile({
+        desired: new Map([['u', { pod, refreshAtMonoMs: 100 }]]),
+        actual: new Map([['k', { ...found, phase: 'mounted' as const }]]),
+        look: { pods: pods(record()), listed: listed(), nowMonoMs },
+      }).refresh;
+    expect(at(POD, 99)).toEqual([]);
+    expect(at(POD, 100)).toEqual([{ uid: 'u', pod: POD }]);
+    expect(at({ ...POD }, 0)).toEqual([{ uid: 'u', pod: POD }]);
+  });
+
+  it('the end of a wait is told in the words of the reference', () => {
+    expect(timedOut(['a', 'b'], ['b'])).toBe(
+      'Unable to attach or mount volumes: unmounted volumes=[a b], unattached volumes=[], failed to process volumes=[b]: context deadline exceeded',
+    );
+  });
+});
+
+describe('the mounts of a container', () => {
+  const volumes = new Map([
+    ['rw', { hostPath: '/rw', readOnly: false, managed: true }],
+    ['ro', { hostPath: '/ro', readOnly: true, managed: true }],
+    ['host', { hostPath: '/host', readOnly: false, managed: false }],
+  ]);
+  it('are those of the manifest, in order; what is read-only stays so', () => {
+    const volumeMounts = [
+      { name: 'host', mountPath: '/h', mountPropagation: 'HostToContainer' as const },
+      { name: 'ro', mountPath: '/r', readOnly: false },
+      { name: 'rw', mountPath: '/w', readOnly: true },
+    ];
+    expect(containerMounts({ name: 'main', volumeMounts }, volumes)).toEqual({
+      ok: true,
+      value: [
+        { containerPath: '/h', hostPath: '/host', readonly: false, selinuxRelabel: false, propagation: 'PROPAGATION_HOST_TO_CONTAINER' },
+        { containerPath: '/r', hostPath: '/ro', readonly: true, selinuxRelabel: true, propagation: 'PROPAGATION_PRIVATE' },
+        { containerPath: '/w', hostPath: '/rw', readonly: true, selinuxRelabel: true, propagation: 'PROPAGATION_PRIVATE' },
+      ],
+    });
+  });
+  it('refuse the container when a volume is not there, or part of one is asked for', () => {
+    expect(containerMounts({ name: 'main', volumeMounts: [{ name: 'nope', mountPath: '/n' }] }, volumes)).toEqual({
+      ok: false,
+      message: 'cannot find volume "nope" to mount into container "main"',
+    });
+    expect(containerMounts({ name: 'main', volumeMounts: [{ name: 'rw', mountPath: '/n', subPath: 'a' }] }, volumes).ok).toBe(false);
+  });
+});

@@ -1,0 +1,116 @@
+/** The real Mounter: helpers with a deadline, kinds of paths, and, where this process may mount, a tmpfs. */
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createMounter, runHelper } from '../../src/boot/dependencies/mounter.ts';
+import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/volumes/mountinfo.ts';
+
+let dir: string;
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'actorlet-mounter-'));
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const call = (timeoutMs = 30_000, signal = new AbortController().signal) => ({ timeoutMs, signal });
+const mounter = createMounter();
+
+describe('the mount table', () => {
+  it('is read with its escapes, and asked for a path and what is below it', () => {
+    const text = [
+      '22 27 0:21 / /proc rw,relatime - proc proc rw',
+      '36 35 98:0 /mnt1 /mnt\\0402 rw,noatime master:1 shared:7 - ext3 /dev/root rw,errors=continue',
+      'not a line',
+      '40 35 0:50 / /mnt\\0402/in rw - tmpfs tmpfs rw',
+      '41 35 0:51 / /mnt\\0402x rw - tmpfs tmpfs rw',
+      '',
+    ].join('\n');
+    const table = parseMountinfo(text);
+    expect(table).toHaveLength(4);
+    expect(mountsAt(table, '/mnt 2')).toEqual([{ path: '/mnt 2', root: '/mnt1', type: 'ext3', source: '/dev/root' }]);
+    expect(mountsBelow(table, '/mnt 2').map((m) => m.path)).toEqual(['/mnt 2/in']);
+  });
+});
+
+describe('a helper', () => {
+  it('that does not end is killed at its deadline, and the effect is said to be unknown', async () => {
+    await expect(runHelper('/bin/sh', ['-c', 'exec sleep 300'], call(200))).rejects.toMatchObject({ code: 'ETIMEDOUT' });
+  });
+  it('ends with its caller', async () => {
+    const controller = new AbortController();
+    const running = runHelper('/bin/sh', ['-c', 'exec sleep 300'], call(60_000, controller.signal));
+    controller.abort();
+    await expect(running).rejects.toMatchObject({ code: 'ECANCELED' });
+    await expect(runHelper('/bin/sh', ['-c', 'true'], call(60_000, controller.signal))).rejects.toMatchObject({ code: 'ECANCELED' });
+  });
+  it('that cannot be run, or fails, is told with its words', async () => {
+    await expect(runHelper(join(dir, 'nope'), [], call())).rejects.toMatchObject({ code: 'EIO' });
+    await expect(runHelper('/bin/sh', ['-c', 'echo "target is busy." >&2; exit 32'], call())).rejects.toMatchObject({
+      code: 'EBUSY',
+      message: 'target is busy.',
+    });
+  });
+});
+
+describe('foreign paths', () => {
+  it('are told apart by kind, through links', async () => {
+    mkdirSync(join(dir, 'dir'));
+    writeFileSync(join(dir, 'file'), '');
+    symlinkSync(join(dir, 'dir'), join(dir, 'link'));
+    symlinkSync(join(dir, 'nowhere'), join(dir, 'dangling'));
+    const server = createServer().listen(join(dir, 'socket'));
+    try {
+      const kinds = Object.fromEntries(
+        await Promise.all(
+          ['dir', 'file', 'link', 'dangling', 'socket', 'absent'].map(
+            async (n) => [n, await mounter.kindOf(join(dir, n), call())] as const,
+          ),
+        ),
+      );
+      expect(kinds).toEqual({ dir: 'dir', file: 'file', link: 'dir', dangling: 'absent', socket: 'socket', absent: 'absent' });
+      expect(await mounter.kindOf('/dev/null', call())).toBe('char');
+    } finally {
+      await new Promise((done) => server.close(done));
+    }
+  });
+
+  it('are made with their mode; an existing file is left as it is, and parents of a file are not made', async () => {
+    await mounter.makeDir(join(dir, 'a/b c'), 0o755, call());
+    expect(statSync(join(dir, 'a/b c')).mode & 0o7777).toBe(0o755);
+    expect(statSync(join(dir, 'a')).mode & 0o7777).toBe(0o755);
+    await mounter.makeFile(join(dir, 'a/file'), 0o644, call());
+    expect(statSync(join(dir, 'a/file')).mode & 0o7777).toBe(0o644);
+    writeFileSync(join(dir, 'full'), 'text');
+    await mounter.makeFile(join(dir, 'full'), 0o644, call());
+    expect(statSync(join(dir, 'full')).size).toBe(4);
+    await expect(mounter.makeFile(join(dir, 'no/file'), 0o644, call())).rejects.toMatchObject({ code: 'ENOENT' });
+    expect(existsSync(join(dir, 'no'))).toBe(false);
+  });
+});
+
+/** CAP_SYS_ADMIN is number 21; root in a container may lack it. */
+const capabilities = /^CapEff:\s+([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
+const mayMount = ((BigInt(`0x${capabilities}`) >> 21n) & 1n) === 1n;
+
+describe.skipIf(!mayMount)('a mount', () => {
+  it('comes and goes, and is in the table meanwhile', async () => {
+    const path = join(dir, 'with space');
+    mkdirSync(path);
+    await mounter.mount({ type: 'tmpfs', source: 'tmpfs', path, options: ['size=65536'] }, call());
+    try {
+      expect(mountsAt(await mounter.list(), path)).toMatchObject([{ type: 'tmpfs' }]);
+      await mounter.chown(path, { gid: 4321 });
+      expect([statSync(path).uid, statSync(path).gid]).toEqual([0, 4321]);
+    } finally {
+      await mounter.unmount(path, call());
+    }
+    expect(mountsAt(await mounter.list(), path)).toEqual([]);
+    await expect(mounter.unmount(path, call())).rejects.toMatchObject({ code: 'EINVAL' });
+  });
+
+  it('onto what is not there is refused', async () => {
+    const request = { type: 'tmpfs', source: 'tmpfs', path: join(dir, 'absent'), options: [] };
+    await expect(mounter.mount(request, call())).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
