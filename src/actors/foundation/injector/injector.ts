@@ -112,7 +112,10 @@ class Injector {
     const id = `${scenario.name}-${this.#ctx.incarnation === 1 ? '' : `${this.#ctx.incarnation}.`}${this.#ids}`;
     const injection = new Injection(id, scenario, { plan, env: this.#env() });
     this.#injections.set(id, injection);
-    this.#ctx.log.warn({ injection: id, faults: faults.length, endsInMs: injection.view().endsInMs }, `fault scenario ${scenario.name} begins`);
+    this.#ctx.log.warn(
+      { injection: id, faults: faults.length, endsInMs: injection.view().endsInMs },
+      `fault scenario ${scenario.name} begins`,
+    );
     injection.start();
     this.#note();
     const warnings = [...problems.map(text), ...plan.skipped.map((f) => lineText(f.line, `fault ${f.name}`, 'is for other nodes'))];
