@@ -7,6 +7,7 @@ import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { StateMachine } from 'xstate';
+import { API_CASES } from './killApi.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
 import { createJudge, type KillCase } from './killing.ts';
 import { PROBE_CASES } from './killProbes.ts';
@@ -22,6 +23,7 @@ const TABLES: Record<string, KillCase[]> = {
   'with an act in flight': LINK_CASES,
   volumes: VOLUME_CASES,
   'the cluster side': CLUSTER_CASES,
+  "the kubelet's API": API_CASES,
   'the rest': OTHER_CASES,
 };
 
@@ -57,6 +59,7 @@ const NOT_KILLED: Record<string, string> = {
   'supervisor stopped': 'final: the actor has ended',
   'supervisor failed': 'final: the actor has ended',
   'server closed': 'final: the actor has ended',
+  'httpsServer closed': 'final: the actor has ended',
 };
 
 async function machinesOf(

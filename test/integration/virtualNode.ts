@@ -27,6 +27,8 @@ import { type MemFs, memFs } from './memFs.ts';
 import { type VirtualTime, virtualTime } from './virtualTime.ts';
 
 export const MANIFESTS = '/manifests';
+/** Where the API server's certificate is. */
+export const SERVING = { certFile: '/pki/tls.crt', keyFile: '/pki/tls.key' } as const;
 export const ROOT = '/var/lib/kubelet';
 
 /** What becomes of one runtime call. */
@@ -139,6 +141,8 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     hintCopies: 1,
     hintsRefused: undefined,
   };
+  fs.makeDir('/pki');
+  for (const file of Object.values(SERVING)) fs.put(file, 'not looked at by a net that is played');
   const net: VirtualNode['net'] = {
     getBody: () => Promise.resolve({ status: 200, body: new TextEncoder().encode('{"apiVersion":"v1","kind":"PodList","items":[]}') }),
     serve: () => Promise.resolve(),
@@ -226,6 +230,9 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         resolvConf: '',
         healthzPort: o.servers === true ? 10248 : 0,
         readOnlyPort: o.servers === true ? 10255 : 0,
+        enableServer: o.servers === true,
+        tlsCertFile: SERVING.certFile,
+        tlsPrivateKeyFile: SERVING.keyFile,
         ...o.config,
       },
     });
