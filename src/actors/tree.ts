@@ -4,6 +4,7 @@
  * foundation, edge, runtime, allocation, api, services, pods, reclaim.
  */
 import type { SourceName } from '../machines/pods/types.ts';
+import { eventWriterSpec } from './api/events.ts';
 import { leaseSpec } from './api/lease.ts';
 import { apiLinkSpec } from './api/link.ts';
 import { nodeStatusSpec } from './api/nodeStatus.ts';
@@ -53,7 +54,11 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
     shutdownMs: 20_000,
     escalate: 'parent',
     children: [
-      layer('foundation', [checkpointSpec(o.checkpoint), telemetrySpec(), ...(o.injector === null ? [] : [injectorSpec(o.injector)])]),
+      layer('foundation', [
+        checkpointSpec(o.checkpoint),
+        telemetrySpec({ cluster: o.api !== null }),
+        ...(o.injector === null ? [] : [injectorSpec(o.injector)]),
+      ]),
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
@@ -82,7 +87,13 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 
 /** A cluster that misbehaves never brings the node down: over its limit the layer is parked and tried again. */
 function apiLayer(o: ApiOptions): SupervisorSpec {
-  const children = [apiLinkSpec(), nodeStatusSpec(o.nodeStatus), leaseSpec(o.lease), podWritersSpec(o.podWriters)];
+  const children = [
+    apiLinkSpec(),
+    eventWriterSpec({ nodeName: o.source.nodeName }),
+    nodeStatusSpec(o.nodeStatus),
+    leaseSpec(o.lease),
+    podWritersSpec(o.podWriters),
+  ];
   return { ...layer('api', children), escalate: { parkMs: API_PARK_MS }, intensity: { max: 20, periodMs: 60_000 } };
 }
 

@@ -455,3 +455,43 @@ describe('a mirror pod', () => {
     await h.until('shown in the API', () => isReady(h, 'web-n1'), 60_000);
   });
 });
+
+describe('events', () => {
+  type Event = { reason: string; message: string; count: number; involvedObject: Record<string, string>; metadata: { namespace: string } };
+  const events = (h: VirtualNode) => h.kube.store.list('events') as unknown as Event[];
+
+  it('of a pod reach the API with its UID, and repeats are counted into one', async () => {
+    await using h = await cluster();
+    const pod = create(h, 'crash', { life: 'run=1s,exit=1' });
+    await h.until('a repeat', () => events(h).some((e) => e.reason === 'BackOff' && e.count >= 2), 600_000);
+    const started = events(h).find((e) => e.reason === 'Started');
+    expect(started?.involvedObject).toMatchObject({
+      kind: 'Pod',
+      name: 'crash',
+      uid: pod.metadata.uid,
+      fieldPath: 'spec.containers{main}',
+    });
+    expect(events(h).filter((e) => e.reason === 'BackOff')).toHaveLength(1);
+  });
+
+  it('that the API server does not take for a while arrive later', async () => {
+    await using h = await cluster();
+    h.kube.trouble.verdict = (r) => (r.path.includes('/events') ? { delayMs: 0, refuse: { status: 500 } } : { delayMs: 0 });
+    create(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(20_000);
+    expect(events(h)).toEqual([]);
+    h.kube.trouble.verdict = () => ({ delayMs: 0 });
+    await h.until('told', () => ['Created', 'Started'].every((r) => events(h).some((e) => e.reason === r)), 60_000);
+  });
+
+  it('about the node are in namespace default and name it by its name', async () => {
+    await using h = await cluster();
+    await h.until('Ready', () => nodeReady(h)?.status === 'True');
+    h.faults.away = true;
+    await h.until('told', () => events(h).some((e) => e.reason === 'NodeNotReady'), 60_000);
+    const event = events(h).find((e) => e.reason === 'NodeNotReady');
+    expect(event).toMatchObject({ metadata: { namespace: 'default' }, involvedObject: { kind: 'Node', name: 'n1', uid: 'n1' } });
+    expect(event?.message).toBe('Node n1 status is now: NodeNotReady');
+  });
+});

@@ -1,4 +1,5 @@
 /** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
+import { addr } from '../../src/machines/protocol.ts';
 import type { KubeVerdict } from '../../src/sim/world/kubeApi.ts';
 import type { KillCase } from './killing.ts';
 import type { VirtualNode } from './virtualNode.ts';
@@ -39,6 +40,9 @@ const anew = (path: string, hinder: (h: VirtualNode) => void) => async (h: Virtu
 const LINK = 'node/api/link';
 const STATUS = 'node/api/nodeStatus';
 const LEASE = 'node/api/lease';
+const EVENTS = 'node/api/events';
+const tell = (h: VirtualNode) =>
+  h.tree.registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', reason: 'Told', message: 'by a test' } });
 const SOURCE = 'node/pods/sources/api';
 const writer = (h: VirtualNode): string => `node/api/podWriters/${h.uid('web')}`;
 
@@ -90,6 +94,28 @@ export const CLUSTER_CASES: KillCase[] = [
   { ...rest, covers: 'listWatch watching.opening', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /pods watch/)) },
   { ...rest, covers: 'listWatch watching.listening', path: SOURCE, arrange: begin },
   { ...rest, covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },
+
+  { ...rest, covers: 'eventWriter idle', path: EVENTS, arrange: begin },
+  {
+    ...rest,
+    covers: 'eventWriter sending',
+    path: EVENTS,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, LATE, /events/);
+      tell(h);
+    },
+  },
+  {
+    ...rest,
+    covers: 'eventWriter waiting',
+    path: EVENTS,
+    arrange: async (h) => {
+      await begin(h);
+      treat(h, refuse(500), /events/);
+      tell(h);
+    },
+  },
 
   { ...rest, covers: 'podWriter resting', path: writer, arrange: begin },
   {

@@ -49,6 +49,7 @@ const NOT_KILLED: Record<string, string> = {
   'httpSource sorting': NO_TIME,
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',
+  'eventWriter judging': NO_TIME,
   'listWatch stale': NO_TIME,
   'nodeStatus beginning': NO_TIME,
   'podWriter deciding': NO_TIME,

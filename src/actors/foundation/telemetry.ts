@@ -4,11 +4,14 @@
  * Rebuilt from: the last published view.events.
  */
 import { fromCallback } from 'xstate';
+import { apiAddr } from '../../machines/api/messages.ts';
 import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '../../machines/eventLog.ts';
 import { addr, type EventsEvent, type RecordedEvent, view } from '../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 
 export interface TelemetryOptions {
+  /** The node belongs to a cluster: events go to the API too. Default false. */
+  cluster?: boolean;
   limits?: EventLogLimits;
   /** How long the events of a pod that is gone stay readable. Default 10 minutes. */
   goneMs?: number;
@@ -60,6 +63,7 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
       if (message.type !== 'event.record') return;
       const { event, repeated } = log.record(message.event, clock.wallMs());
       if (!repeated) say(ctx, event);
+      if (opts.cluster === true) ctx.registry.send(apiAddr.events, { type: 'event.write', event });
       publishSoon();
     });
     return () => {

@@ -1,0 +1,78 @@
+/**
+ * Writes the node's events to the API.
+ *
+ * State held: events that wait, which were written before, how many each object has had.
+ * Lost on restart: all of it; a repeat then becomes an event of its own. What waited is lost: events are told once.
+ * Rebuilt from: nothing.
+ */
+import { fromPromise } from 'xstate';
+import { EventBook, eventObject, eventPatch } from '../../machines/api/eventBook.ts';
+import { type EventOutcome, eventWriterMachine } from '../../machines/api/eventWriter.ts';
+import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+import type { EventWriterEvent } from '../../machines/api/messages.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { kubeClient } from './client.ts';
+
+export interface EventWriterOptions {
+  nodeName: string;
+}
+
+export function eventWriterSpec(o: EventWriterOptions): ActorSpec<EventWriterEvent> {
+  return {
+    type: 'actor',
+    id: 'events',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 4_096, overflow: 'drop-oldest', lane: (e) => (e.type === 'api.found' ? 'control' : 'data') },
+    start: (ctx) => writer(ctx, o),
+  };
+}
+
+function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
+  const { clock, rng, metrics } = ctx.ports;
+  const client = kubeClient(ctx);
+  const book = new EventBook(o.nodeName);
+  const dropped = metrics.counter('actorlet_events_dropped_total', 'Events that never reached the API server.');
+  let counted = 0;
+  const count = (): void => {
+    if (book.dropped > counted) dropped.inc({}, book.dropped - counted);
+    counted = book.dropped;
+  };
+
+  const send = async (signal: AbortSignal): Promise<EventOutcome> => {
+    const pending = book.next();
+    if (pending === null) return 'settled';
+    const { namespace, name } = pending;
+    const request: KubeRequest = pending.exists
+      ? { verb: 'PATCH', path: kubePath.event(namespace, name), body: eventPatch(pending), patchType: 'strategic' }
+      : { verb: 'POST', path: kubePath.eventsIn(namespace), body: eventObject(pending, o.nodeName) };
+    const result = await client.request(request, { class: 'event', signal });
+    if (result.ok || result.failure.reason === 'AlreadyExists') book.done(pending);
+    else if (pending.exists && result.failure.code === 404) book.recreate(pending);
+    else if (isRefusal(result.failure)) {
+      // A namespace that is going away takes no more events; nobody will read them there.
+      ctx.log.debug({ reason: pending.event.reason }, `${failureText(request, result.failure)}; the event is dropped`);
+      book.drop(pending);
+    } else return 'again';
+    count();
+    return 'settled';
+  };
+  const logic = eventWriterMachine.provide({
+    actors: { send: fromPromise<EventOutcome>(({ signal }) => send(signal)) },
+    actions: {
+      keep: ({ event }) => {
+        if (event.type !== 'event.write') return;
+        book.take(event.event, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
+        count();
+      },
+      giveUp: () => {
+        const pending = book.next();
+        if (pending !== null) book.drop(pending);
+        count();
+      },
+    },
+  });
+  return { logic, input: { waiting: () => book.size > 0, random: () => rng.next() } };
+}
