@@ -3,13 +3,12 @@ import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'nod
 import { basename, join } from 'node:path';
 import { type AdminClient, adminClient } from '../ctl/client.ts';
 import { printLogs } from '../ctl/logs.ts';
-import { CRI_ANNOTATIONS, CRI_LABELS } from '../machines/cri.ts';
 import type { LogFile } from '../machines/podLogs.ts';
 import { canonicalJson } from '../machines/pods/sources/decode.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
+import { type ContainerView, heldContainers, statedContainers } from './containers.ts';
 import { type Injected, inject, type ScenarioInput, scenarioText } from './faults.ts';
-import { containersOf, endText, History, type Look, type PodView, podText, type TimelineEntry, type Timings } from './history.ts';
-import { isOwn } from './keeper/cleanup.ts';
+import { endText, History, type Look, type PodView, podText, type TimelineEntry, type Timings } from './history.ts';
 import { type DaemonEnd, Keeper } from './keeper/client.ts';
 import { type Manifest, type ReadPod, readManifests } from './manifests.ts';
 import { notYet, nowMs, Observer, type Verdict, yes } from './observer.ts';
@@ -18,16 +17,6 @@ import { type LogOptions, PodHandle, type PodNode } from './pod.ts';
 import { programs } from './programs.ts';
 import { WaitError } from './waitError.ts';
 
-/** A container as the runtime has it; on the hollow runtime, as the status of its pod has it. */
-export interface ContainerView {
-  id: string;
-  /** Name of its pod without the node's suffix. */
-  pod: string;
-  name: string;
-  state: 'created' | 'running' | 'exited' | 'unknown';
-  /** 0 for the first run. */
-  restartCount: number;
-}
 type PodName = { name: string; namespace: string };
 
 /** Lines of the daemon's log in an error. */
@@ -202,33 +191,9 @@ export class TestNode implements AsyncDisposable {
 
   /** The containers of this node, by pod, name and run. */
   async containers(): Promise<readonly ContainerView[]> {
-    const key = (c: ContainerView): string => JSON.stringify([c.pod, c.name, String(c.restartCount).padStart(10, '0'), c.id]);
-    const list =
-      this.#plan.charge.runtime === 'hollow' ? await this.#statedContainers() : await this.#heldContainers(this.#plan.charge.runtime);
-    return list.sort((a, b) => (key(a) < key(b) ? -1 : 1));
-  }
-
-  async #statedContainers(): Promise<ContainerView[]> {
-    return (await this.pods()).flatMap((p) => this.#statusContainers(p));
-  }
-
-  async #heldContainers(runtime: 'process' | 'containerd'): Promise<ContainerView[]> {
-    const { connectTo } = await import('../sandbox/process/admin.ts');
-    const cri = connectTo(runtime === 'containerd' ? this.#plan.charge.socket : join(this.#plan.layout.rootDir, 'sandbox', 'sandbox.sock'));
-    try {
-      const { containers } = await cri.call('ListContainers', {});
-      return containers
-        .filter((c) => isOwn(c.labels, this.name))
-        .map((c) => ({
-          id: c.id,
-          pod: this.#short(c.labels[CRI_LABELS.podName] ?? ''),
-          name: c.metadata?.name ?? '',
-          state: STATES[c.state] ?? 'unknown',
-          restartCount: Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? 0),
-        }));
-    } finally {
-      cri.close();
-    }
+    const { charge } = this.#plan;
+    const short = (full: string): string => this.#short(full);
+    return charge.runtime === 'hollow' ? statedContainers(await this.pods(), short) : heldContainers(charge, short);
   }
 
   // ---- breaking it ----
@@ -378,19 +343,6 @@ export class TestNode implements AsyncDisposable {
     return text;
   }
 
-  #statusContainers(p: PodView): ContainerView[] {
-    return containersOf(p)
-      .filter((c) => c.containerID !== undefined)
-      .map((c) => ({
-        id: (c.containerID ?? '').replace(/^.*:\/\//, ''),
-        pod: this.#short(p.name),
-        name: c.name,
-        state:
-          c.state.running !== undefined ? 'running' : (c.state.terminated ?? c.lastState.terminated) !== undefined ? 'exited' : 'created',
-        restartCount: c.restartCount,
-      }));
-  }
-
   async #wait<T>(
     what: string,
     probe: (look: Look) => Verdict<T> | Promise<Verdict<T>>,
@@ -433,12 +385,6 @@ export class TestNode implements AsyncDisposable {
     }
   }
 }
-
-const STATES: Readonly<Record<string, ContainerView['state']>> = {
-  CONTAINER_CREATED: 'created',
-  CONTAINER_RUNNING: 'running',
-  CONTAINER_EXITED: 'exited',
-};
 
 function podName(pod: string | PodName): PodName {
   if (typeof pod !== 'string') return { name: pod.name, namespace: pod.namespace };

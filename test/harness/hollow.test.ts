@@ -47,7 +47,7 @@ describe('waits', { timeout: 120_000 }, () => {
   });
 
   it('count restarts and time the gaps between them', async () => {
-    const flaky = await node.apply(pod('flaky', 'run=300ms,exit=3;run=300ms,exit=4;run=forever'));
+    const flaky = await node.apply(pod('flaky', 'run=300ms,exit=3;run=300ms,exit=4'));
     const status = await flaky.restarts(1);
     expect(status.containerStatuses?.[0]?.restartCount).toBeGreaterThanOrEqual(1);
     await flaky.where('wait for its second start', (p) => p.reason === 'CrashLoopBackOff');
@@ -80,7 +80,7 @@ describe('waits', { timeout: 120_000 }, () => {
   });
 
   it('notice what does not stay', async () => {
-    const brief = await node.apply(pod('brief', 'run=1s,exit=0', { restartPolicy: 'Never' }));
+    const brief = await node.apply(pod('brief', 'run=5s,exit=0', { restartPolicy: 'Never' }));
     await brief.phase('Running');
     const error = await failure(brief.stays('keep running', (p) => p.phase === 'Running', { forMs: 60_000 }));
     expect(error.seen).toContain('Succeeded');
