@@ -198,7 +198,7 @@ export class TestNode implements AsyncDisposable {
 
   // ---- breaking it ----
 
-  /** Begins the faults of a scenario (docs/faults.md). They end with their windows, with `stop()`, and with the daemon. */
+  /** Begins the faults of a scenario (docs/fault-injection.md). They end with their windows, with `stop()`, and with the daemon. */
   async inject(scenario: ScenarioInput): Promise<Injected> {
     if (this.#o.faultInjection === false) throw new Error('this node was started with faultInjection: false');
     return inject(this.adminSocket, scenarioText(scenario), (what) => this.note('fault', '', what));
