@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeApi } from '../../src/actors/kernel/ports.ts';
-import { apiSubject } from '../../src/inspect/injector/kube.ts';
 import type { KubeRequest, KubeResult } from '../../src/machines/api/kube.ts';
+import { apiSubject } from '../../src/machines/faults/subjects.ts';
 import { injectorRig, watched } from './rig.ts';
 
 const OPTS = { timeoutMs: 10_000, signal: new AbortController().signal };

@@ -1,48 +1,14 @@
 /** The API server behind the fault injector: requests that are delayed, refused, lost or late, a partition, bad watches. */
 import type { ActiveFaultOf, FaultDoor } from '../../actors/foundation/injector/door.ts';
 import type { Clock, KubeApi, KubeCallOptions } from '../../actors/kernel/ports.ts';
-import { isKubeObject, type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../machines/api/kube.ts';
-import type { ApiVerb, Select } from '../../machines/faults/types.ts';
+import { type KubeFailure, type KubeRequest, type KubeResult, statusFailure } from '../../machines/api/kube.ts';
+import { type ApiSubject, apiSubject } from '../../machines/faults/subjects.ts';
+import type { Select } from '../../machines/faults/types.ts';
 import { override, pause } from './pause.ts';
 
 interface KubeOptions {
   door: FaultDoor;
   clock: Clock;
-}
-
-export interface ApiSubject {
-  verb: ApiVerb;
-  /** In plural, with its sub-resource: `pods`, `pods/status`. '' for paths that name none, such as `/version`. */
-  resource: string;
-  namespace?: string;
-  /** Name of the pod, where the resource is one. */
-  pod?: string;
-}
-
-const VERBS: Readonly<Record<Exclude<KubeRequest['verb'], 'GET'>, ApiVerb>> = {
-  POST: 'create',
-  PUT: 'update',
-  PATCH: 'patch',
-  DELETE: 'delete',
-};
-
-/** `/api/v1/...` and `/apis/GROUP/VERSION/...`, then `namespaces/NS` where there is one, resource, name, sub-resource. */
-export function apiSubject(request: Pick<KubeRequest, 'path' | 'body'> & { verb: KubeRequest['verb'] | 'watch' }): ApiSubject {
-  const parts = request.path
-    .split('/')
-    .filter((p) => p !== '')
-    .map(decodeURIComponent);
-  const rest = parts[0] === 'api' ? parts.slice(2) : parts[0] === 'apis' ? parts.slice(3) : [];
-  const scoped = rest[0] === 'namespaces' && rest.length > 2;
-  const [kind = '', name, sub] = scoped ? rest.slice(2) : rest;
-  const resource = sub === undefined ? kind : `${kind}/${sub}`;
-  const verb = request.verb === 'watch' ? 'watch' : request.verb !== 'GET' ? VERBS[request.verb] : name === undefined ? 'list' : 'get';
-  const subject: ApiSubject = { verb, resource };
-  const namespace = scoped ? rest[1] : undefined;
-  if (namespace !== undefined) subject.namespace = namespace;
-  const pod = name ?? (isKubeObject(request.body) ? request.body.metadata.name : undefined);
-  if (kind === 'pods' && pod !== undefined) subject.pod = pod;
-  return subject;
 }
 
 export function interceptKube(kube: KubeApi, o: KubeOptions): KubeApi {

@@ -1,5 +1,6 @@
 /** What a call or a file operation is about, so that selectors can be held against it. Pure. */
-import type { FsOp } from './types.ts';
+import { isKubeObject, type KubeRequest } from '../api/kube.ts';
+import type { ApiVerb, FsOp } from './types.ts';
 
 /** Group of each operation of the host's file system port; `read` is one of an open file. */
 export const FS_OPS = {
@@ -59,4 +60,40 @@ export function criSubject(request: unknown, ids: CriIds): CriSubject {
 function named(metadata: { name?: string; namespace?: string } | undefined): CriSubject {
   const { name, namespace } = metadata ?? {};
   return { ...(name === undefined ? {} : { pod: name }), ...(namespace === undefined ? {} : { namespace }) };
+}
+
+/** What a request to the API server is about. */
+export interface ApiSubject {
+  verb: ApiVerb;
+  /** In plural, with its sub-resource: `pods`, `pods/status`. '' for paths that name none, such as `/version`. */
+  resource: string;
+  namespace?: string;
+  /** Name of the pod, where the resource is one. */
+  pod?: string;
+}
+
+const VERBS: Readonly<Record<Exclude<KubeRequest['verb'], 'GET'>, ApiVerb>> = {
+  POST: 'create',
+  PUT: 'update',
+  PATCH: 'patch',
+  DELETE: 'delete',
+};
+
+/** `/api/v1/...` and `/apis/GROUP/VERSION/...`, then `namespaces/NS` where there is one, resource, name, sub-resource. */
+export function apiSubject(request: Pick<KubeRequest, 'path' | 'body'> & { verb: KubeRequest['verb'] | 'watch' }): ApiSubject {
+  const parts = request.path
+    .split('/')
+    .filter((p) => p !== '')
+    .map(decodeURIComponent);
+  const rest = parts[0] === 'api' ? parts.slice(2) : parts[0] === 'apis' ? parts.slice(3) : [];
+  const scoped = rest[0] === 'namespaces' && rest.length > 2;
+  const [kind = '', name, sub] = scoped ? rest.slice(2) : rest;
+  const resource = sub === undefined ? kind : `${kind}/${sub}`;
+  const verb = request.verb === 'watch' ? 'watch' : request.verb !== 'GET' ? VERBS[request.verb] : name === undefined ? 'list' : 'get';
+  const subject: ApiSubject = { verb, resource };
+  const namespace = scoped ? rest[1] : undefined;
+  if (namespace !== undefined) subject.namespace = namespace;
+  const pod = name ?? (isKubeObject(request.body) ? request.body.metadata.name : undefined);
+  if (kind === 'pods' && pod !== undefined) subject.pod = pod;
+  return subject;
 }
