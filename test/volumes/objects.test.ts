@@ -1,5 +1,6 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import type { Ports } from '../../src/actors/kernel/ports.ts';
 import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
@@ -18,6 +19,7 @@ const signal = new AbortController().signal;
 
 let fs: MemFs;
 let mounts: SimMounts;
+let special: Map<string, PathKind>;
 let plugins: Plugins;
 let secret: ObjectResult<ApiSecret>;
 let tokens: TokenRequest[];
@@ -38,8 +40,10 @@ beforeEach(() => {
     },
     forget: () => undefined,
   };
+  special = new Map();
   const disk = {
     fs,
+    special,
     emptyDir: (path: string) => {
       for (const p of fs.below(path)) fs.drop(p);
     },
@@ -151,6 +155,44 @@ describe('a secret', () => {
     expect(mounts.table).toEqual([]);
     expect(fs.below(`${ROOT}/pods/uid-1/volumes`)).toEqual([]);
     expect(fs.below(`${ROOT}/pods/uid-1/plugins/kubernetes.io~empty-dir`)).toEqual([]);
+  });
+});
+
+describe('an emptyDir', () => {
+  it('is given to the group of its pod, and a file system that does not allow it does not fail the mount (trap 57)', async () => {
+    const pod = podWith({ emptyDir: {} }, { securityContext: { fsGroup: 2000 } });
+    await settle(plugins.setUp(jobOf(pod), signal));
+    expect(mounts.owners.get(at('empty-dir'))).toBe('-:2000');
+    expect((await fs.lstat(at('empty-dir'))).mode).toBe(0o2777);
+    await settle(plugins.tearDown(jobOf(pod).volume, signal));
+    mounts.trouble.failing = (op) => (op === 'chown' ? 'EPERM' : undefined);
+    await settle(plugins.setUp(jobOf(pod), signal));
+    expect((await fs.lstat(at('empty-dir'))).mode).toBe(0o777);
+  });
+});
+
+describe('a hostPath', () => {
+  it.each([
+    ['', 'absent', null],
+    ['Directory', 'absent', 'is not a directory'],
+    ['Directory', 'file', 'is not a directory'],
+    ['DirectoryOrCreate', 'file', 'is not a directory'],
+    ['File', 'dir', 'is not a file'],
+    ['FileOrCreate', 'dir', 'is not a file'],
+    ['Socket', 'file', 'is not a socket file'],
+    ['CharDevice', 'block', 'is not a character device'],
+    ['BlockDevice', 'char', 'is not a block device'],
+    ['BlockDevice', 'block', null],
+    ['Directory', 'dir', null],
+  ] as const)('of type %j where there is %s: %s (trap 59)', async (type, kind, words) => {
+    if (kind === 'dir') fs.makeDir('/srv/it');
+    else if (kind === 'file') {
+      fs.makeDir('/srv');
+      fs.put('/srv/it', '');
+    } else if (kind !== 'absent') special.set('/srv/it', kind);
+    const work = settle(plugins.setUp(jobOf(podWith({ hostPath: { path: '/srv/it', type } })), signal));
+    if (words === null) await work;
+    else await expect(work).rejects.toThrow(`hostPath type check failed: /srv/it ${words}`);
   });
 });
 

@@ -131,6 +131,8 @@ export function simMounts(): SimMounts {
         chown: async (path, { uid, gid }) => {
           if (!power.on) return never();
           await disk.fs.lstat(path);
+          const code = self.trouble.failing('chown', path);
+          if (code !== undefined) throw failure(code, `chown: ${path}: ${code}`);
           owners.set(path, `${uid ?? '-'}:${gid ?? '-'}`);
         },
       };
