@@ -1,4 +1,5 @@
 /** What must be true some time after everything healed: the runtime holds what the manifests say and nothing else, and every actor is at rest. */
+import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { ActorState } from '../../actors/kernel/types.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
@@ -14,6 +15,23 @@ function restless(a: ActorState, found: string[]): void {
   for (const c of a.children) restless(c, found);
 }
 
+/** In fair weather what was lost is opened again: the link, the hint stream, the watch on the manifests. */
+function deafness(node: SimNode, tree: KernelTree): string[] {
+  const found: string[] = [];
+  const value = (path: string): unknown => {
+    const snapshot: unknown = tree.actorAt(path)?.getSnapshot();
+    return snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
+  };
+  const has = (path: string, key: string): unknown => {
+    const v = value(path);
+    return v !== null && typeof v === 'object' && key in v ? (v as Record<string, unknown>)[key] : undefined;
+  };
+  if (has('node/runtime/cri', 'ready') === undefined) found.push('the link to the runtime is not ready');
+  if (node.tuning.hints && has('node/runtime/pleg', 'stream') !== 'open') found.push('the hint stream is not open');
+  if (has('node/pods/sources/file', 'watch') === 'broken') found.push('the watch on the manifests is not open');
+  return found;
+}
+
 /** What is not yet as it should be; empty when all is. */
 export async function unsettled(
   node: SimNode,
@@ -24,6 +42,7 @@ export async function unsettled(
   const { daemon } = node;
   if (daemon === undefined || !daemon.up) return [`${node.name}: no daemon is up`];
   restless(daemon.tree.state(), found);
+  found.push(...deafness(node, daemon.tree));
   const dump = node.runtime.hollow.dump();
   const { containers: listed } = await node.runtime.hollow.call(
     'ListContainers',

@@ -131,12 +131,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '    return this.finish();\n  }\n\n  private revive',
   },
   {
-    id: 'what an earlier life of a worker says counts for this one',
-    file: 'src/machines/pods/manager/records.ts',
-    find: 'if (rec === undefined || rec.life !== life || !rec.started) return this.finish();',
-    replace: 'if (rec === undefined) return this.finish();',
-  },
-  {
     id: 'a pod that has ended stays in the book',
     file: 'src/machines/pods/manager/records.ts',
     find: 'else if (rec.removed) this.drop(uid);\n    this.startWaiters',
@@ -147,12 +141,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/actors/pods/status/status.ts',
     find: 'if (!entries.delete(event.uid)) return {};',
     replace: 'return {};',
-  },
-  {
-    id: 'a final phase can be left',
-    file: 'src/machines/pods/status/manager.ts',
-    find: 'if (isTerminal(old.phase) && next.phase !== old.phase)',
-    replace: 'if (isTerminal(old.phase) && next.phase === undefined)',
   },
   {
     id: 'an instance has the number of the one before it',
@@ -203,24 +191,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "status: 'starting', incarnation: Math.max(1, c.incarnation) };",
   },
   {
-    id: 'a later message of a key does not replace the earlier one',
-    file: 'src/actors/kernel/mailbox/mailbox.ts',
-    find: 'waiting.event = this.#coalesce(waiting.event, event);',
-    replace: 'waiting.event = this.#coalesce(event, waiting.event);',
-  },
-  {
-    id: 'what came for a key in processing is lost',
-    file: 'src/actors/kernel/mailbox/mailbox.ts',
-    find: '    this.#dirty.delete(key);\n    this.#lanes.count(dirty, -1);\n    this.#push(dirty);',
-    replace: '    this.#dirty.delete(key);\n    this.#lanes.count(dirty, -1);',
-  },
-  {
-    id: 'a dead life goes on publishing',
-    file: 'src/actors/kernel/nodes/actorCell.ts',
-    find: '    if (this.#cell.stale) return;\n    this.#kernel.registry.publish(key, value);',
-    replace: '    this.#kernel.registry.publish(key, value);',
-  },
-  {
     id: 'a container of a changed sandbox is started in the old one',
     file: 'src/machines/pods/worker/container.ts',
     find: "{ guard: 'stale' },\n          { guard: 'observedRunning', target: 'running', actions: ['observe'] },",
@@ -231,12 +201,6 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/actors/pods/workers/effects.ts',
     find: "if (newest?.state !== 'created') return null;",
     replace: 'return null;',
-  },
-  {
-    id: 'the first listing of manifests counts though a file changed under it',
-    file: 'src/machines/pods/sources/fileMachine.ts',
-    find: 'if (!context.posted && context.held.size === 0 && changing.length > 0) {',
-    replace: 'if (context.posted && context.held.size === 0 && changing.length > 0) {',
   },
   {
     id: 'a lost watch is never opened again',
@@ -251,21 +215,9 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "after: { backoff: { target: 'lost',",
   },
   {
-    id: 'a worker does not look again though something changed while it looked',
-    file: 'src/machines/pods/worker/syncing.ts',
-    find: "{ guard: 'dirty', target: 'inspecting' },",
-    replace: '',
-  },
-  {
     id: 'a stop does not reach a pod that waits for its runtime',
     file: 'src/machines/pods/worker/syncing.ts',
     find: "'pod.kill': { target: 'terminating', actions: ['takeKill'] },",
     replace: "'pod.kill': { actions: ['takeKill'] },",
-  },
-  {
-    id: 'an announced end is forgotten when the runtime does not show it yet',
-    file: 'src/machines/pods/worker/setup.ts',
-    find: 'endAwaited: ({ context }) => context.ended.size > 0,',
-    replace: 'endAwaited: () => false,',
   },
 ];
