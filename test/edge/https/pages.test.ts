@@ -339,9 +339,12 @@ describe('statistics', () => {
     const s = await start();
     await s.ask('/exec/a/b/c');
     await s.ask('/scanner');
+    await s.ask('/portForward/a/b');
     const { body } = await s.ask('/metrics');
     expect(body).toContain('kubelet_http_requests_total{method="GET",path="exec",server_type="readwrite",long_running="true"} 1');
     expect(body).toContain('kubelet_http_requests_total{method="GET",path="other",server_type="readwrite",long_running="false"} 1');
+    // Not counted among the long ones, as in the reference (trap 41).
+    expect(body).toContain('kubelet_http_requests_total{method="GET",path="portForward",server_type="readwrite",long_running="false"} 1');
     expect(await s.ask('/metrics/probes')).toMatchObject({ status: 200, body: '' });
     expect(families('# HELP a x\n# TYPE a counter\na 1\n# HELP prober_b x\n# TYPE prober_b counter\nprober_b 2\n', /^prober_/)).toBe(
       '# HELP prober_b x\n# TYPE prober_b counter\nprober_b 2\n',
