@@ -8,6 +8,7 @@ import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
 import { operator } from '../../src/sim/nemesis/operator.ts';
 import { drain } from '../../src/sim/realm.ts';
+import { simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimNode, simNode } from '../../src/sim/world/node.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
@@ -49,7 +50,9 @@ function world(...faults: Entry[]) {
   });
   const clock = time.clockFor({ on: true });
   const schedule = faults.map((f, id): FaultEntry => ({ id, node: 0, atMs: 0, afterSteps: 0, name: `f${id}`, ...f }));
+  const kube = simKube({ clock, rng: rng.fork('kube'), latencyMs: () => 1 });
   const nemesis = createNemesis({
+    kube,
     nodes: [node],
     operators: [operator(node, time)],
     schedule,
@@ -65,7 +68,7 @@ function world(...faults: Entry[]) {
     expect(broken).toEqual([]);
   };
   const { fs } = node.disk.mount({ on: true }, clock);
-  return { node, time, nemesis, advance, events, fs };
+  return { node, time, nemesis, advance, events, fs, kube, api: kube.connect({ power: { on: true }, clock }) };
 }
 const FOR_EVER = { probability: 1, forMs: 3_600_000 };
 
@@ -143,5 +146,91 @@ describe('mailboxes', () => {
     const w = world({ kind: 'mailbox', action: 'drop', delayMs: 0, select: { events: ['gc.run'], lanes: ['control'] }, ...FOR_EVER });
     expect(await send(w, 2)).toBe(2);
     expect(w.nemesis.byName.get('f0')).toBeUndefined();
+  });
+});
+
+describe('the API server', () => {
+  const OPTS = { timeoutMs: 5_000, signal: new AbortController().signal };
+  const PODS = '/api/v1/namespaces/default/pods';
+  const body = (name: string) => ({
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name, namespace: 'default' },
+    spec: { containers: [{ name: 'c', image: 'i' }] },
+  });
+  type World = ReturnType<typeof world>;
+  /** Status of the answer, or the reason that there was none. */
+  async function put(w: World, name: string): Promise<number | string> {
+    const asked = w.api.request({ verb: 'POST', path: PODS, body: body(name) }, OPTS);
+    await w.advance(OPTS.timeoutMs + 1_000);
+    const r = await asked;
+    return r.ok ? r.code : r.failure.code === 0 ? r.failure.reason : r.failure.code;
+  }
+  const there = (w: World, name: string): boolean => w.kube.handle({ verb: 'GET', path: `${PODS}/${name}` }).ok;
+
+  it('refuses, loses answers and loses requests, of the requests that are named', async () => {
+    const w = world(
+      { kind: 'api.call', action: 'error', status: 429, delayMs: 0, times: 1, select: { verbs: ['create'], pods: ['a*'] }, ...FOR_EVER },
+      { kind: 'api.call', action: 'lost-with-effect', status: 500, delayMs: 0, select: { resources: ['pods'], pods: ['b'] }, ...FOR_EVER },
+      {
+        kind: 'api.call',
+        action: 'lost-without-effect',
+        status: 500,
+        delayMs: 0,
+        select: { namespaces: ['default'], pods: ['c'] },
+        ...FOR_EVER,
+      },
+      { kind: 'api.call', action: 'error', status: 500, delayMs: 0, select: { resources: ['leases'] }, ...FOR_EVER },
+    );
+    w.nemesis.begin();
+    await w.advance(1);
+    expect([await put(w, 'a'), await put(w, 'a'), await put(w, 'b'), await put(w, 'c'), await put(w, 'd')]).toEqual([
+      429,
+      201,
+      'Timeout',
+      'Timeout',
+      201,
+    ]);
+    expect([there(w, 'a'), there(w, 'b'), there(w, 'c'), there(w, 'd')]).toEqual([true, true, false, true]);
+    expect([...w.nemesis.byName]).toEqual([
+      ['f0', 1],
+      ['f1', 1],
+      ['f2', 1],
+    ]);
+  });
+
+  it('is cut off for as long as a partition lasts', async () => {
+    const w = world({ kind: 'api.partition', probability: 1, select: {}, forMs: 10_000 });
+    w.nemesis.begin();
+    await w.advance(1);
+    expect([await put(w, 'a'), there(w, 'a')]).toEqual(['Timeout', false]);
+    await w.advance(10_000);
+    expect(await put(w, 'a')).toBe(201);
+  });
+
+  it('truncates watches of the resources that are named', async () => {
+    const w = world({ kind: 'api.watch', action: 'truncate', select: { resources: ['pods'] }, ...FOR_EVER });
+    w.nemesis.begin();
+    await w.advance(1);
+    const ends: string[] = [];
+    for (const path of ['/api/v1/pods', '/api/v1/services']) {
+      const opening = w.api.watch({ path }, OPTS);
+      await w.advance(10);
+      const opened = await opening;
+      if (!opened.ok) throw new Error(opened.failure.message);
+      void (async () => {
+        try {
+          for await (const _ of opened.lines) ends.push(`${path} said something`);
+          ends.push(`${path} ended`);
+        } catch {
+          ends.push(`${path} was cut`);
+        }
+      })();
+    }
+    w.kube.handle({ verb: 'POST', path: PODS, body: body('a') });
+    w.kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/services', body: { ...body('s'), kind: 'Service' } });
+    await w.advance(100);
+    expect(ends.sort()).toEqual(['/api/v1/pods was cut', '/api/v1/services said something']);
+    expect(w.nemesis.counts.get('api.watch.truncate')).toBe(1);
   });
 });

@@ -1,8 +1,9 @@
 /** Puts the faults that last into the doors of one node: its runtime, disk, HTTP source and mailboxes ask here what becomes of each call. */
 import type { CriMethod } from '../../machines/cri.ts';
 import { createMatcher, type Matcher } from '../../machines/faults/match.ts';
-import { type CriSubject, criSubject, FS_OPS, type FsCall } from '../../machines/faults/subjects.ts';
+import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '../../machines/faults/subjects.ts';
 import type { MailboxTap, Select } from '../../machines/faults/types.ts';
+import type { KubeVerdict, SimKube, WatchVerdict } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRuntime, Verdict } from '../world/runtime.ts';
 import type { ActiveFaults } from './hits.ts';
@@ -104,6 +105,35 @@ function interceptHttp({ node, active }: InterceptorOptions): void {
     if (f === undefined) return ordinary();
     if (f.action === 'unreachable') return 'unreachable';
     return f.action === 'error' ? { status: 503, body: 'try later' } : { status: 200, body: '<html>' };
+  };
+}
+
+/** The API server is one for all nodes of the world, so is its trouble: what is at work on any of them is at work. */
+export function interceptKube(kube: SimKube, o: { active: ActiveFaults; nodes: number }): void {
+  const match = createMatcher();
+  const { active } = o;
+  const all = <K extends 'api.call' | 'api.watch'>(kind: K) => Array.from({ length: o.nodes }, (_, node) => active.of(node, kind)).flat();
+  kube.trouble.verdict = (request): KubeVerdict => {
+    const found = all('api.call');
+    if (found.length === 0) return { delayMs: 0 };
+    const subject = apiSubject(request.query?.watch === 'true' ? { verb: 'watch', path: request.path } : request);
+    for (const f of found) {
+      const { verbs, resources, namespaces, pods } = f.select;
+      if (!match.one(verbs, subject.verb) || !match.any(resources, subject.resource)) continue;
+      if (!match.any(namespaces, subject.namespace) || !match.any(pods, subject.pod) || !active.hit(f, f.action)) continue;
+      if (f.action === 'delay') return { delayMs: f.delayMs };
+      if (f.action === 'error') return { delayMs: 0, refuse: { status: f.status } };
+      if (f.action === 'late-effect') return { delayMs: 0, lost: 'late-effect', lateMs: f.delayMs };
+      return { delayMs: 0, lost: f.action === 'lost-with-effect' ? 'with-effect' : 'without-effect' };
+    }
+    return { delayMs: 0 };
+  };
+  kube.trouble.line = (watch): WatchVerdict => {
+    for (const f of all('api.watch')) {
+      const { resource } = apiSubject({ verb: 'watch', path: watch.path });
+      if (match.any(f.select.resources, resource) && active.hit(f, f.action)) return f.action;
+    }
+    return 'pass';
   };
 }
 

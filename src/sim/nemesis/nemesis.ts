@@ -8,12 +8,13 @@ import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
+import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { SimTime } from '../world/time.ts';
 import { type Fault, type FaultEntry, isWorkload, type WorkloadEntry } from './faults.ts';
 import { activeFaults, type EntryOf } from './hits.ts';
-import { intercept } from './interceptors.ts';
+import { intercept, interceptKube } from './interceptors.ts';
 import type { Operator } from './operator.ts';
 
 export interface NemesisOptions {
@@ -24,6 +25,8 @@ export interface NemesisOptions {
   time: SimTime;
   /** The world's own clock. */
   clock: Clock;
+  /** The API server of all nodes, where the world has one. */
+  kube?: SimKube;
   /** A fault is about to happen: for the trace. */
   on(fault: Fault, what: string): void;
 }
@@ -59,11 +62,15 @@ const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'pressure.disk',
   'http.down',
   'mailbox',
+  'api.call',
+  'api.watch',
 ]);
 
 export function createNemesis(o: NemesisOptions): Nemesis {
   const active = activeFaults(o.rng);
   const match = createMatcher();
+  const { kube } = o;
+  if (kube !== undefined) interceptKube(kube, { active, nodes: o.nodes.length });
   const disturbed = new Set<string>();
   const slowUntil = new Map<number, number>();
   const kills = new Map<string, number>();
@@ -156,9 +163,17 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         duringAny(f, () => hollow.setCondition('NetworkReady', true, ''));
         return hit();
       case 'api.call':
-      case 'api.partition':
       case 'api.watch':
-        return missed('this world has no API server');
+        if (kube === undefined) return missed('this world has no API server');
+        during(f);
+        return hit();
+      case 'api.partition':
+        if (kube === undefined) return missed('this world has no API server');
+        kube.trouble.partitioned = true;
+        during(f, () => {
+          if (o.nodes.every((_, i) => active.of(i, f.kind).length === 0)) kube.heal();
+        });
+        return hit();
       case 'pressure.memory':
         return missed('no port of this world tells how much memory is left');
       case 'watch.break': {
@@ -222,7 +237,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     if (!lasts && f.probability < 1 && !active.chanceOf(f).chance(f.probability)) return 'spared';
     const { hits, what } = perform(f, node);
     // Windows that need no call to be felt count when they begin; the others count what they hit.
-    if (FELT_BY_CALLS.has(f.kind)) active.countWindow(f);
+    if (FELT_BY_CALLS.has(f.kind) && hits > 0) active.countWindow(f);
     else for (let i = 0; i < hits; i++) active.count(f, '');
     return what;
   };
@@ -263,6 +278,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       waiting = [];
       healed = true;
       active.clear();
+      kube?.heal();
       for (const [i, node] of o.nodes.entries()) {
         node.runtime.up();
         // A clock that stays behind keeps dead containers from being old enough to be collected, as in the reference.

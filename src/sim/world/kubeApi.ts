@@ -277,7 +277,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
           return answer;
         }),
       watch: (request, opts) =>
-        exchange({ verb: 'GET', ...request }, { ...opts, timeoutMs: opts.timeoutMs }, () => {
+        exchange({ verb: 'GET', ...request, query: { ...request.query, watch: 'true' } }, { ...opts, timeoutMs: opts.timeoutMs }, () => {
           const opened = openWatch({ verb: 'GET', ...request }, power);
           note({
             request: { verb: 'GET', path: request.path, query: { ...request.query, watch: 'true' } },
