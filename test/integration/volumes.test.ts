@@ -1,7 +1,8 @@
 /** Volumes on a whole node in virtual time: waiting, sharing, failing, taking down, finding again. */
 import { describe, expect, it } from 'vitest';
+import type { ReplyTo } from '../../src/machines/address.ts';
 import type { ContainerConfig } from '../../src/machines/cri.ts';
-import { view } from '../../src/machines/protocol.ts';
+import { addr, type VolumesResult, view } from '../../src/machines/protocol.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from './virtualNode.ts';
 
 const VOLUMES = {
@@ -136,6 +137,28 @@ describe('volumes of a pod', () => {
   });
 });
 
+it('a question whose asker has gone on changes nothing, also for a manager that has just begun', async () => {
+  await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+  await h.until('web runs', () => up(h, 'web'));
+  const { registry } = h.tree;
+  const pod = h.record('web')?.pod;
+  if (pod === undefined) throw new Error('no pod');
+  const asker = new AbortController();
+  h.kill('node/services/volumes');
+  const question = (replyTo: ReplyTo<VolumesResult>) => ({ type: 'volumes.mount' as const, uid: pod.metadata.uid, pod, replyTo });
+  const answer = registry.ask(addr.volumes, question, { timeoutMs: 60_000, signal: asker.signal });
+  asker.abort();
+  await answer;
+  await h.advance(30_000);
+  expect(h.mounts.table).toHaveLength(2);
+  expect(
+    registry
+      .read(view.volumes)
+      ?.value.get(pod.metadata.uid)
+      ?.map((v) => v.state),
+  ).toEqual(['mounted', 'mounted', 'mounted']);
+});
+
 describe('files of a volume', () => {
   it('follow the labels of their pod', async () => {
     const volume = { name: 'info', downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] } };
@@ -208,7 +231,7 @@ describe('a new daemon', () => {
   });
 
   it('killed at any moment of a start or an end leaves nothing behind and loses nothing', async () => {
-    for (let at = 0; at < 60; at += 1) {
+    for (let at = 0; at < 60; at += 3) {
       await using h = await virtualNode({ seed: at });
       h.fs.delayMs = () => 1;
       h.mounts.trouble.delayMs = () => 3;

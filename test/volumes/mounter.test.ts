@@ -99,13 +99,16 @@ describe.skipIf(!mayMount)('a mount', () => {
     mkdirSync(path);
     await mounter.mount({ type: 'tmpfs', source: 'tmpfs', path, options: ['size=65536'] }, call());
     try {
-      expect(mountsAt(await mounter.list(), path)).toMatchObject([{ type: 'tmpfs' }]);
+      expect(mountsAt(await mounter.list(dir), path)).toMatchObject([{ type: 'tmpfs' }]);
+      symlinkSync(dir, `${dir}-link`);
+      expect((await mounter.list(`${dir}-link`)).map((m) => m.path)).toEqual([`${dir}-link/with space`]);
       await mounter.chown(path, { gid: 4321 });
       expect([statSync(path).uid, statSync(path).gid]).toEqual([0, 4321]);
     } finally {
+      rmSync(`${dir}-link`, { force: true });
       await mounter.unmount(path, call());
     }
-    expect(mountsAt(await mounter.list(), path)).toEqual([]);
+    expect(mountsAt(await mounter.list(dir), path)).toEqual([]);
     await expect(mounter.unmount(path, call())).rejects.toMatchObject({ code: 'EINVAL' });
   });
 

@@ -22,8 +22,11 @@ export interface MountRequest {
 }
 /** Failed calls carry `code`: `ETIMEDOUT`, `ECANCELED`, `EBUSY`, `ENOENT`, `ELOOP`, `EPERM`, else `EIO`, and the helper's words. */
 export interface Mounter {
-  /** Every mount of this process's namespace, in the order in which they were made. */
-  list(): Promise<readonly MountEntry[]>;
+  /**
+   * Mounts of this process's namespace at `dir` and below, in the order in which they were made. Their paths begin with
+   * `dir` as it was given, also where a link leads there: the mount table knows only where it leads to.
+   */
+  list(dir: string): Promise<readonly MountEntry[]>;
   mount(request: MountRequest, call: MountCall): Promise<void>;
   /** Takes the topmost mount of that very path away. */
   unmount(path: string, call: MountCall): Promise<void>;

@@ -118,7 +118,7 @@ async function removeOrphanDirs(
     const dir = `${root}/${uid}`;
     ctx.publish(removingDirs, new Set([uid]));
     try {
-      const mounts = (await ctx.ports.mounter?.list()) ?? [];
+      const mounts = (await ctx.ports.mounter?.list(root)) ?? [];
       const unwanted = () => !o.known(uid);
       if (unwanted() && (await removeOrphanDir(fs, { dir, mounts, signal: o.signal, unwanted }))) removed += 1;
     } catch (error) {

@@ -4,7 +4,7 @@
  * in the kernel) is left behind; the call fails all the same.
  */
 import { spawn } from 'node:child_process';
-import { lchown, readFile } from 'node:fs/promises';
+import { lchown, readFile, realpath } from 'node:fs/promises';
 import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
 import { parseMountinfo } from '../../machines/volumes/mountinfo.ts';
 
@@ -93,6 +93,16 @@ const MKFILE_SCRIPT = 'umask "$2" && set -C && : > "$1"';
 
 const umaskFor = (mode: number): string => (0o777 & ~mode).toString(8).padStart(4, '0');
 
+/** What is not there yet cannot be a link. */
+async function realPath(dir: string): Promise<string> {
+  try {
+    return await realpath(dir);
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return dir;
+    throw error;
+  }
+}
+
 export interface MounterOptions {
   /** Default `/proc/self/mountinfo`. */
   mountinfo?: string;
@@ -100,7 +110,13 @@ export interface MounterOptions {
 
 export function createMounter(o: MounterOptions = {}): Mounter {
   return {
-    list: async () => parseMountinfo(await readFile(o.mountinfo ?? '/proc/self/mountinfo', 'utf8')),
+    async list(dir) {
+      const real = await realPath(dir);
+      const table = parseMountinfo(await readFile(o.mountinfo ?? '/proc/self/mountinfo', 'utf8'));
+      return table
+        .filter((e) => e.path === real || e.path.startsWith(`${real}/`))
+        .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
+    },
     async mount({ type, source, path, options }, call) {
       const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
       await runHelper('mount', args, call);

@@ -193,6 +193,10 @@ const volumesSetup = setup({
       for (const { uid } of refresh) enqueue.raise({ type: 'volumes.refresh', uid });
     }),
   },
+  guards: {
+    /** Who asked may have gone on meanwhile, to the end of its pod perhaps: then nothing is wanted, and nothing is unwanted. */
+    stillAsked: ({ event }) => event.type === 'volumes.mount' && !event.replyTo.signal.aborted,
+  },
   delays: {
     scanRetry: ({ context }) => Math.min(SCAN_RETRY_MS * 2 ** Math.min(context.attempts, 16), SCAN_RETRY_MAX_MS),
   },
@@ -243,7 +247,10 @@ export const volumesMachine = volumesSetup.createMachine({
   }),
   initial: 'reconstructing',
   on: {
-    'volumes.mount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', 'publish'] },
+    'volumes.mount': {
+      guard: 'stillAsked',
+      actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', 'publish'],
+    },
     'volumes.unmount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer'] },
     'volumes.refresh': { actions: ['refresh'] },
     'volume.changed': { actions: ['noteChange', 'forget', 'publish', 'answer'] },

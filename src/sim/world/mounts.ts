@@ -1,6 +1,5 @@
 /**
- * The mount table of a simulated machine: it outlives daemons and is gone after a boot of the machine. Mounts hide
- * nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
+ * The mount table of a simulated machine: it outlives daemons. Mounts hide nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
  */
 import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
 import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
@@ -33,8 +32,6 @@ export interface SimMounts {
   /** Somebody at the machine mounts something. */
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
   take(path: string): void;
-  /** The machine boots: every mount is gone. */
-  clear(disk: MountedDisk): void;
   connect(o: { disk: MountedDisk; clock: Clock; power: { on: boolean } }): Mounter;
 }
 
@@ -60,10 +57,6 @@ export function simMounts(): SimMounts {
     owners,
     put: (entry) => void table.push({ root: '/', options: [], ...entry }),
     take: (path) => void table.splice(topmost(path), 1),
-    clear(disk) {
-      for (const e of [...table].reverse()) if (e.type === 'tmpfs') disk.emptyDir(e.path);
-      table.length = 0;
-    },
     connect({ disk, clock, power }) {
       const never = <T>() => new Promise<T>(() => {});
       /** Ends with the act, the deadline or the signal, whichever is first; the dead hear nothing. */
@@ -118,7 +111,8 @@ export function simMounts(): SimMounts {
         }
       };
       return {
-        list: async () => (power.on ? table.map(({ options: _, ...entry }) => entry) : never()),
+        list: async (dir) =>
+          power.on ? table.filter((e) => e.path === dir || e.path.startsWith(`${dir}/`)).map(({ options: _, ...entry }) => entry) : never(),
         mount: ({ type, source, path, options }, call) =>
           run('mount', { path, call }, async () => {
             if ((await kindOf(path)) === 'absent') throw failure('ENOENT', `mount: ${path}: mount point does not exist.`);

@@ -80,7 +80,7 @@ export class Plugins {
     for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
       const volumes = `${podDir(rootDir, uid)}/volumes`;
       if ((await lstatIfThere(fs, volumes))?.kind !== 'dir') continue;
-      for (const plugin of await fs.readdir(volumes)) {
+      for (const plugin of await listIfThere(fs, volumes)) {
         if (!OWN_PLUGINS.includes(plugin)) {
           this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
           continue;
@@ -103,7 +103,7 @@ export class Plugins {
     return mounter;
   }
   async #mounts() {
-    return (await this.#o.ports.mounter?.list()) ?? [];
+    return (await this.#o.ports.mounter?.list(`${this.#o.facts().rootDir}/pods`)) ?? [];
   }
 
   /** True when it was not there before. */

@@ -30,7 +30,8 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     shutdownMs: 'brutal',
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
-    mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject', lane: (e) => (e.type === 'volumes.unmount' ? 'control' : 'data') },
+    // One lane: that a pod gives its volumes back must not overtake that it asked for them.
+    mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts) } }),
   };
 }
