@@ -39,6 +39,12 @@ function podName(s: Scene, uid: string): string | undefined {
   return box === undefined ? undefined : manifestName(box.name, s.node);
 }
 
+/** A deadline counts in wall time: put back, it is ahead again, and a daemon that restarts then does not know better. */
+function timeWentBack(s: Scene, name: string): boolean {
+  const { spec } = (s.operator.wanted.get(name)?.pod.manifest ?? {}) as { spec?: { activeDeadlineSeconds?: number } };
+  return spec?.activeDeadlineSeconds !== undefined && (s.nemesis.counts.get('clock.jump') ?? 0) > 0;
+}
+
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
 export function livesOnlyGoForward(): Checker {
   const lives = new Map<string, Life>();
@@ -59,7 +65,7 @@ export function livesOnlyGoForward(): Checker {
           lives.set(key, { phase, restarts, name, sinceMs: s.monoMs });
           continue;
         }
-        if (TERMINAL.has(life.phase) && phase !== life.phase)
+        if (TERMINAL.has(life.phase) && phase !== life.phase && !timeWentBack(s, life.name))
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         for (const [container, was] of life.restarts) {
           const now = restarts.get(container);
