@@ -1,0 +1,161 @@
+import { describe, expect, it } from 'vitest';
+import { SimulatedClock as Clock, createActor, fromCallback, fromPromise, type SimulatedClock } from 'xstate';
+import { decodeWatchLine, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/api/kube.ts';
+import { isOlder, type Listed, listWatchMachine, SILENCE_MAX_MS } from '../../../src/machines/api/listWatch.ts';
+
+const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject => ({
+  metadata: { name, namespace: 'd', uid: o.uid ?? `uid-${name}`, resourceVersion: o.rv ?? '1' },
+});
+const gone: KubeFailure = { code: 410, reason: 'Expired', message: 'too old', outcome: 'failed' };
+const reset: KubeFailure = { code: 0, reason: 'ECONNRESET', message: 'reset', outcome: 'failed' };
+
+async function world(lists: Listed[]) {
+  const clock: SimulatedClock = new Clock();
+  const asked: { fromCache: boolean }[] = [];
+  const watched: string[] = [];
+  const delivered: { items: string[]; changed: string[] }[] = [];
+  let send = (_: object): void => {};
+  const machine = listWatchMachine.provide({
+    actors: {
+      list: fromPromise(async ({ input }: { input: { fromCache: boolean } }) => {
+        asked.push(input);
+        return lists.shift() ?? { ok: false as const, failure: reset };
+      }),
+      watch: fromCallback<{ type: 'none' }, { resourceVersion: string }>(({ input, sendBack }) => {
+        watched.push(input.resourceVersion);
+        send = (e) => sendBack(e as never);
+      }),
+    },
+    actions: {
+      deliver: ({ context }) =>
+        void delivered.push({
+          items: [...context.items.values()].map((o) => `${o.metadata.name}=${o.metadata.uid}`),
+          changed: context.changed.map((o) => `${o.metadata.name}=${o.metadata.uid}`),
+        }),
+    },
+  });
+  const actor = createActor(machine, { clock, input: { what: 'pods', monoMs: () => clock.now(), random: () => 0 } });
+  const settle = () => new Promise<void>((wake) => setImmediate(wake));
+  actor.start();
+  await settle();
+  return { clock, asked, watched, delivered, settle, actor, send: (e: object) => send(e) };
+}
+const listed = (items: KubeObject[], resourceVersion: string): Listed => ({ ok: true, items, resourceVersion });
+
+describe('list and watch', () => {
+  it('lists once, follows from that version, and opens the next watch where the last one ended', async () => {
+    const w = await world([listed([object('a')], '10')]);
+    expect(w.watched).toEqual(['10']);
+    w.send({ type: 'watch.opened' });
+    w.send({ type: 'watch.events', events: [{ type: 'ADDED', object: object('b', { rv: '11' }) }] });
+    w.send({ type: 'watch.events', events: [{ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '15' } } }] });
+    w.send({ type: 'watch.ended', failure: null });
+    expect(w.watched).toEqual(['10', '15']);
+    w.send({ type: 'watch.events', events: [{ type: 'DELETED', object: object('a', { rv: '16' }) }] });
+    expect(w.delivered.map((d) => d.items)).toEqual([['a=uid-a'], ['a=uid-a', 'b=uid-b'], ['a=uid-a', 'b=uid-b'], ['b=uid-b']]);
+    expect(w.asked).toEqual([{ fromCache: true }]);
+  });
+  it('names who lost a name to another UID', async () => {
+    const w = await world([listed([object('a', { uid: 'one' })], '10')]);
+    w.send({ type: 'watch.events', events: [{ type: 'ADDED', object: object('a', { uid: 'two', rv: '11' }) }] });
+    expect(w.delivered.at(-1)).toEqual({ items: ['a=two'], changed: ['a=one', 'a=two'] });
+  });
+  it('lists anew and not from a cache when history has expired, and tells what went meanwhile', async () => {
+    const w = await world([listed([object('a'), object('b')], '10'), listed([object('b')], '30')]);
+    w.send({ type: 'watch.ended', failure: gone });
+    await w.settle();
+    expect(w.asked).toEqual([{ fromCache: true }, { fromCache: false }]);
+    expect(w.delivered.at(-1)).toEqual({ items: ['b=uid-b'], changed: ['a=uid-a'] });
+    expect(w.watched).toEqual(['10', '30']);
+  });
+  it('does not spin when history expires at once again', async () => {
+    const w = await world([listed([], '10'), listed([], '11'), listed([], '12')]);
+    w.send({ type: 'watch.ended', failure: gone });
+    await w.settle();
+    w.send({ type: 'watch.ended', failure: gone });
+    await w.settle();
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    expect(w.asked).toHaveLength(2);
+  });
+  it('waits 0.8, 1.6, 3.2 s ... between failures, keeps what it knows, and goes on with the watch', async () => {
+    const w = await world([listed([object('a')], '10')]);
+    for (const ms of [800, 1_600, 3_200]) {
+      w.send({ type: 'watch.ended', failure: reset });
+      w.clock.increment(ms - 1);
+      expect(w.actor.getSnapshot().value).toBe('backingOff');
+      w.clock.increment(1);
+      expect(w.actor.getSnapshot().matches('watching')).toBe(true);
+    }
+    expect(w.watched).toEqual(['10', '10', '10', '10']);
+    expect(w.actor.getSnapshot().context.items.size).toBe(1);
+  });
+  it('waits as long as the server asks, and not at all when it is found again', async () => {
+    const w = await world([listed([], '10')]);
+    w.send({
+      type: 'watch.ended',
+      failure: { code: 429, reason: 'TooManyRequests', message: '', outcome: 'failed', retryAfterMs: 20_000 },
+    });
+    w.clock.increment(19_000);
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    w.actor.send({ type: 'api.found' });
+    expect(w.actor.getSnapshot().matches('watching')).toBe(true);
+  });
+  it('takes a watch that says nothing for dead', async () => {
+    const w = await world([listed([], '10')]);
+    w.send({ type: 'watch.opened' });
+    w.clock.increment(SILENCE_MAX_MS - 1);
+    expect(w.watched).toHaveLength(1);
+    w.clock.increment(1);
+    expect(w.watched).toHaveLength(2);
+  });
+  it('counts a watch that ends at once and unheard as a failure', async () => {
+    const w = await world([listed([], '10')]);
+    w.send({ type: 'watch.ended', failure: null });
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+  });
+  it('never goes back behind what it has seen', async () => {
+    const w = await world([listed([object('a', { rv: '20' })], '20'), listed([], '7'), listed([object('a', { rv: '20' })], '21')]);
+    w.send({ type: 'watch.ended', failure: gone });
+    await w.settle();
+    expect(w.actor.getSnapshot().context.items.size).toBe(1);
+    w.clock.increment(5_000);
+    await w.settle();
+    expect(w.watched).toEqual(['20', '21']);
+  });
+});
+
+describe('a line of a watch', () => {
+  it('is an event, a bookmark, or says what is wrong', () => {
+    expect(decodeWatchLine('{"type":"ADDED","object":{"metadata":{"name":"a"}}}')).toMatchObject({ ok: true, event: { type: 'ADDED' } });
+    expect(decodeWatchLine('{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}')).toMatchObject({ ok: true });
+    expect(decodeWatchLine('{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"m"}}')).toMatchObject({
+      ok: false,
+      failure: { code: 410, reason: 'Expired' },
+    });
+    for (const line of [
+      '{"type":"ADD',
+      '[]',
+      '{"type":"NEW","object":{}}',
+      '{"type":"ADDED","object":{}}',
+      '{"type":"BOOKMARK","object":{}}',
+    ])
+      expect(decodeWatchLine(line), line).toMatchObject({ ok: false, failure: { reason: 'MalformedWatchEvent' } });
+  });
+});
+
+describe('a failure', () => {
+  it('takes its words from the Status, and says when a gateway does not know', () => {
+    expect(
+      statusFailure({ kind: 'Status', code: 429, reason: 'TooManyRequests', message: 'm', details: { retryAfterSeconds: 2 } }, 429),
+    ).toEqual({
+      code: 429,
+      reason: 'TooManyRequests',
+      message: 'm',
+      outcome: 'failed',
+      retryAfterMs: 2_000,
+    });
+    expect(statusFailure('<html>', 504)).toMatchObject({ code: 504, outcome: 'unknown' });
+    expect(isOlder('9', '10')).toBe(true);
+    expect(isOlder('x', '10')).toBe(false);
+  });
+});

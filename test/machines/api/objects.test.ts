@@ -1,0 +1,212 @@
+import { describe, expect, it } from 'vitest';
+import { COMBINED_PREFIX, EventBook, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventBook.ts';
+import {
+  nodeEvents,
+  nodeStatus,
+  nodeStatusPatch,
+  readyProblems,
+  reconcileNode,
+  sameNodeStatus,
+} from '../../../src/machines/api/nodeObject.ts';
+import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
+import type { PodStatus } from '../../../src/machines/k8s.ts';
+import type { CriView, RecordedEvent, RuntimePodsView } from '../../../src/machines/protocol.ts';
+import { applyStrategicPatch } from '../../../src/sim/world/kubePatch.ts';
+
+describe('a status patch', () => {
+  const api: PodStatus = {
+    phase: 'Pending',
+    reason: 'Old',
+    podIP: '10.0.0.1',
+    podIPs: [{ ip: '10.0.0.1' }],
+    conditions: [
+      { type: 'Ready', status: 'False', reason: 'ContainersNotReady', message: 'm' },
+      { type: 'example.com/gate', status: 'True' },
+    ],
+  };
+  it('is nothing where nothing changed', () => {
+    expect(statusPatch(api, structuredClone(api))).toBeNull();
+  });
+  it('applied by the server gives the wanted status and leaves the conditions of others', () => {
+    const next: PodStatus = {
+      phase: 'Running',
+      podIP: '10.0.0.2',
+      podIPs: [{ ip: '10.0.0.2' }],
+      conditions: [
+        { type: 'example.com/gate', status: 'True' },
+        { type: 'Ready', status: 'True' },
+        { type: 'Initialized', status: 'True' },
+      ],
+    };
+    const patch = statusPatch(api, next);
+    const written = applyStrategicPatch(api, patch) as PodStatus;
+    expect({ ...written, conditions: undefined }).toEqual({ ...next, conditions: undefined });
+    expect([...(written.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1))).toEqual(
+      [...(next.conditions ?? [])].sort((a, b) => (a.type < b.type ? -1 : 1)),
+    );
+    expect(JSON.stringify(patch)).not.toContain('gate');
+  });
+  it('takes nothing away that a bare refusal does not say', () => {
+    expect(statusPatch({ ...api, qosClass: 'BestEffort' }, { phase: 'Failed', reason: 'X' })).toEqual({
+      phase: 'Failed',
+      reason: 'X',
+      podIP: null,
+      podIPs: null,
+    });
+  });
+});
+
+const cri = (o: Partial<CriView> = {}): CriView => ({
+  state: 'ready',
+  reason: '',
+  runtimeName: 'r',
+  runtimeVersion: '1',
+  runtimeReady: true,
+  networkReady: true,
+  networkReason: '',
+  lastGoodMonoMs: 100_000,
+  ...o,
+});
+const listing = (atMonoMs = 100_000): RuntimePodsView => ({ atMonoMs, pods: new Map(), via: 'poll' });
+const readings = (o: object = {}) => ({
+  addresses: ['192.0.2.1'],
+  hostname: 'n1',
+  capacity: { cpu: '4', memory: '1', pods: '110' },
+  allocatable: { cpu: '4', memory: '1', pods: '110' },
+  nodeInfo: { kubeletVersion: 'v' },
+  port: 10_250,
+  images: [],
+  cri: cri(),
+  listing: listing(),
+  shuttingDown: false,
+  nowMonoMs: 100_000,
+  nowWallMs: 1_000_000,
+  ...o,
+});
+
+describe('the node status', () => {
+  it.each([
+    ['', {}],
+    ['container runtime status check may not have completed yet, network state unknown', { cri: cri({ lastGoodMonoMs: null }) }],
+    ['', { cri: cri({ state: 'lost', runtimeReady: false, networkReady: false }), nowMonoMs: 129_000 }],
+    ['container runtime is down', { cri: cri({ state: 'lost', runtimeReady: false }), nowMonoMs: 131_000 }],
+    ['container runtime not ready: RuntimeReady=false', { cri: cri({ runtimeReady: false }) }],
+    ['container runtime network not ready: NetworkReady=false no CNI', { cri: cri({ networkReady: false, networkReason: 'no CNI' }) }],
+    ['PLEG is not healthy: pleg was last seen active 3m20s ago; threshold is 3m0s', { listing: listing(-100_000) }],
+    ['node is shutting down', { shuttingDown: true }],
+    ['missing node capacity for resources: pods', { capacity: { cpu: '4', memory: '1' } }],
+  ])('is not Ready because: %s', (problems, o) => {
+    expect(readyProblems(readings(o)).join(', ')).toBe(problems);
+  });
+  it('keeps the time of change of a condition that stays, and says several reasons in one list', () => {
+    const first = nodeStatus({}, readings());
+    const second = nodeStatus(first, readings({ nowWallMs: 2_000_000 }));
+    expect(sameNodeStatus(first, second)).toBe(true);
+    expect(second.conditions?.at(-1)).toMatchObject({
+      type: 'Ready',
+      lastTransitionTime: '1970-01-01T00:16:40Z',
+      lastHeartbeatTime: '1970-01-01T00:33:20Z',
+    });
+    const third = nodeStatus(second, readings({ shuttingDown: true, cri: cri({ runtimeReady: false }), nowWallMs: 3_000_000 }));
+    expect(sameNodeStatus(second, third)).toBe(false);
+    expect(third.conditions?.at(-1)).toMatchObject({
+      message: '[container runtime not ready: RuntimeReady=false, node is shutting down]',
+      lastTransitionTime: '1970-01-01T00:50:00Z',
+    });
+    expect(nodeEvents('n1', second, third)).toEqual([{ reason: 'NodeNotReady', message: 'Node n1 status is now: NodeNotReady' }]);
+  });
+  it('tells pressures on its first write and Ready only when it flips', () => {
+    expect(nodeEvents('n1', {}, nodeStatus({}, readings())).map((e) => e.reason)).toEqual([
+      'NodeHasSufficientMemory',
+      'NodeHasNoDiskPressure',
+      'NodeHasSufficientPID',
+    ]);
+  });
+  it('replaces addresses as a whole and keeps what others put into it', () => {
+    const held = {
+      ...nodeStatus({}, readings()),
+      volumesAttached: [{ name: 'v' }],
+      capacity: { cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' },
+    };
+    const next = nodeStatus(held, readings({ addresses: ['192.0.2.9'] }));
+    const written = applyStrategicPatch(held, nodeStatusPatch(held, next)) as typeof held;
+    expect(written.addresses).toEqual([
+      { type: 'InternalIP', address: '192.0.2.9' },
+      { type: 'Hostname', address: 'n1' },
+    ]);
+    expect(written.volumesAttached).toEqual([{ name: 'v' }]);
+    expect(written.capacity).toMatchObject({ 'example.com/gpu': '2' });
+  });
+  it('puts right the default labels of a node that was there, and no others', () => {
+    const node = (labels: Record<string, string>) => ({
+      apiVersion: 'v1' as const,
+      kind: 'Node' as const,
+      metadata: { name: 'n1', labels },
+      spec: {},
+      status: {},
+    });
+    expect(reconcileNode(node({ 'kubernetes.io/os': 'plan9', x: 'y' }), node({ 'kubernetes.io/os': 'linux', tier: 'edge' }))).toEqual({
+      metadata: { labels: { 'kubernetes.io/os': 'linux' } },
+    });
+    expect(reconcileNode(node({ 'kubernetes.io/os': 'linux' }), node({ 'kubernetes.io/os': 'linux' }))).toBeNull();
+  });
+});
+
+describe('the book of events', () => {
+  const event = (message: string, o: Partial<RecordedEvent> = {}): RecordedEvent => ({
+    atMs: 1_000_000,
+    type: 'Normal',
+    reason: 'Pulled',
+    message,
+    pod: { uid: 'u1', name: 'web', namespace: 'shop' },
+    count: 1,
+    ...o,
+  });
+  const at = (monoMs = 0) => ({ wallMs: 1_000_000 + monoMs, monoMs });
+
+  it('creates once and counts repeats into it, also those that came while it was sent', () => {
+    const book = new EventBook('n1');
+    book.take(event('a'), at());
+    const first = book.next();
+    if (first === null) throw new Error('nothing waits');
+    book.take(event('a', { atMs: 1_005_000 }), at(5_000));
+    book.done(first);
+    const second = book.next();
+    expect(second).toMatchObject({
+      name: first.name,
+      namespace: 'shop',
+      exists: true,
+      count: 2,
+      firstAtMs: 1_000_000,
+      lastAtMs: 1_005_000,
+    });
+    if (second !== null) {
+      expect(eventPatch(second)).toEqual({ count: 2, lastTimestamp: '1970-01-01T00:16:45Z', message: 'a' });
+      expect(eventObject(second, 'n1')).toMatchObject({
+        involvedObject: { kind: 'Pod', uid: 'u1', namespace: 'shop' },
+        source: { component: 'kubelet', host: 'n1' },
+      });
+      book.recreate(second);
+    }
+    expect(book.next()?.exists).toBe(false);
+  });
+  it('combines what is only different in its words, from the eleventh on', () => {
+    const book = new EventBook('n1');
+    for (let i = 0; i < 13; i++) book.take(event(`image ${i}`), at());
+    expect(book.size).toBe(11);
+    const messages: string[] = [];
+    for (let p = book.next(); p !== null; p = book.next()) {
+      messages.push(`${p.message} x${p.count}`);
+      book.done(p);
+    }
+    expect(messages.at(-1)).toBe(`${COMBINED_PREFIX}image 12 x3`);
+  });
+  it('lets one object say so much at once and then one thing per five minutes', () => {
+    const book = new EventBook('n1');
+    for (let i = 0; i < OBJECT_BURST + 5; i++) book.take(event('x', { reason: `R${i}` }), at());
+    expect([book.size, book.dropped]).toEqual([OBJECT_BURST, 5]);
+    book.take(event('x', { reason: 'other', pod: { uid: 'u2', name: 'b', namespace: 'shop' } }), at());
+    book.take(event('x', { reason: 'later' }), at(301_000));
+    expect([book.size, book.dropped]).toEqual([OBJECT_BURST + 2, 5]);
+  });
+});
