@@ -65,6 +65,7 @@ describe('a layer', () => {
     'node/runtime/cri',
     'node/pods/sources/file',
     'node/reclaim/housekeeping',
+    'node/services/volumes',
   ])('that gives up because %s keeps dying is started anew, and no container notices', async (path) => {
     await using h = await virtualNode({ manifests: { web: pod('web'), full: pod('full', { inits: [{ restartPolicy: 'Always' }] }) } });
     await h.until('all run', () => up(h, 'web') && h.running('full').length === 2);
