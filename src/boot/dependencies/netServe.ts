@@ -185,7 +185,10 @@ interface Answering {
 }
 
 async function answer(req: IncomingMessage, res: ServerResponse, o: Answering): Promise<void> {
-  await write(res, await replyTo(req, o), { headOnly: req.method === 'HEAD', signal: o.signal });
+  const reply = await replyTo(req, o);
+  // Nothing to hand on: the client did not ask to switch protocols.
+  const sent = reply.relay === undefined ? reply : { status: 400, body: 'Upgrade request required\n' };
+  await write(res, sent, { headOnly: req.method === 'HEAD', signal: o.signal });
 }
 
 async function replyTo(req: IncomingMessage, o: Answering): Promise<HttpReply> {

@@ -74,7 +74,7 @@ export const validateConfiguration: Step = {
     const gates = need(ctx, 'gates');
     ctx.problems.push(...validate({ flags, config, gates, origins, given: need(ctx, 'parsed').given }));
     // In run-once mode nothing is served (boot-and-node 10.6).
-    ctx.state.nodeConfig = { flags, config: config.runOnce ? { ...config, readOnlyPort: 0 } : config, gates };
+    ctx.state.nodeConfig = { flags, config: config.runOnce ? { ...config, readOnlyPort: 0, enableServer: false } : config, gates };
     return undefined;
   },
 };

@@ -194,6 +194,28 @@ describe('bearer tokens', () => {
     away = false;
     expect((await lab.ask('/pods', bearer('good'))).status).toBe(200);
   });
+  it('are asked about a few at a time, the same one once however often it comes', async () => {
+    let asked = 0;
+    let answer: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    const kube = async (): Promise<KubeResult> => {
+      asked++;
+      await held;
+      return { ok: true, code: 201, body: { status: { authenticated: true, user: { username: 'x' } } } };
+    };
+    const lab = await start({ kube });
+    const ask = async (token: string) => (await lab.ask('/pods', bearer(token))).status;
+    const waiting = Array.from({ length: 32 }, (_, i) => ask(`token-${i}`));
+    await until(() => asked === 32, 20_000);
+    const over = await Promise.all(Array.from({ length: 8 }, (_, i) => ask(`guess-${i}`)));
+    expect(new Set(over)).toEqual(new Set([401]));
+    const again = Array.from({ length: 4 }, () => ask('token-0'));
+    answer();
+    expect(new Set(await Promise.all([...waiting, ...again]))).toEqual(new Set([200]));
+    expect(asked).toBe(32);
+  });
   it('may come as a WebSocket sub-protocol beside another one', async () => {
     const lab = await start({ kube: cluster().kube });
     const carrier = `base64url.bearer.authorization.k8s.io.${Buffer.from('good').toString('base64url')}`;

@@ -23,6 +23,8 @@ const AUTHENTICATED_GROUP = 'system:authenticated';
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 const TOKENS_MAX = 4096;
 const SALT_BYTES = 32;
+/** Questions about tokens at once. More would come from somebody who guesses, and take the node's own requests their turn. */
+const ASKING_MAX = 32;
 
 type Verdict = { kind: 'user'; user: UserInfo } | { kind: 'absent' } | { kind: 'objected'; why: string };
 
@@ -116,7 +118,9 @@ function cachedReview(
     const key = ports.entropy.sha256Hex(`${salt}${token}`);
     const known = cache.get(key, ports.clock.monoMs());
     if (known !== undefined) return known;
-    const running = asking.get(key) ?? reviewer.token(token, signal);
+    const before = asking.get(key);
+    if (before === undefined && asking.size >= ASKING_MAX) return { kind: 'failed', why: 'bearer token: too many are being asked about' };
+    const running = before ?? reviewer.token(token, signal);
     asking.set(key, running);
     try {
       const verdict = await running;
