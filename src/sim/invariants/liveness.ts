@@ -90,6 +90,7 @@ function podProblems(w: Wanted, { boxes, containers, images, phase }: Held): str
   const { name, fate, containers: names } = w.pod;
   const found: string[] = [];
   const running = containers.filter((c) => c.state === 'CONTAINER_RUNNING');
+  if (fate === 'deleted') return running.map((c) => `pod ${name} is deleted, yet ${c.name} runs`);
   if (fate === 'ends') {
     if (phase !== 'Succeeded' && phase !== 'Failed') found.push(`pod ${name} should have ended, its phase is ${phase || '-'}`);
     if (running.length > 0) found.push(`pod ${name} has ended, yet ${running.map((c) => c.name).join(', ')} run`);

@@ -5,10 +5,10 @@
 import type { CriMethod } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
-import { MANIFESTS, type NodeTuning } from '../world/node.ts';
+import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Fault, FaultAct, FaultKind } from './faults.ts';
-import { drawPod, editImages, type SimPod } from './pods.ts';
+import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
 
 const METHODS: readonly CriMethod[] = [
   'RunPodSandbox',
@@ -271,11 +271,10 @@ function bursts(rng: SimRng, o: { spanMs: number }, add: Add): void {
   }
   if (rng.chance(0.15)) {
     const forMs = Math.round(rng.between(1_000, 30_000));
-    add(
-      rng.next() * o.spanMs,
-      { kind: 'disk.error', probability: 1, select: { ops: ['read'], paths: [MANIFESTS] }, code: 'EACCES' },
-      forMs,
-    );
+    const at = rng.next() * o.spanMs;
+    const path = rng.pick([MANIFESTS, MANIFESTS, `${ROOT_DIR}/pods`] as const) ?? MANIFESTS;
+    add(at, { kind: 'disk.error', probability: 1, select: { ops: ['read'], paths: [path] }, code: 'EACCES' }, forMs);
+    if (rng.chance(0.5)) add(at + 50, { kind: 'node.kill', probability: 1, select: {}, action: 'process', downMs: 100 });
   }
 }
 
@@ -347,6 +346,15 @@ function workload(rng: SimRng, o: { spanMs: number; pods: number; http: boolean;
         pod = edited();
         add(at, { kind: 'pod.put', pod, source });
       } else if (what < 0.6) {
+        if (uid !== undefined && pod.fate !== 'ends' && mine.chance(0.4)) {
+          // Its source asks for its end first, perhaps twice and more urgently; it is never wanted again.
+          for (const grace of mine.chance(0.5) ? [30] : [30, 2]) {
+            add(at, { kind: 'pod.put', pod: deletePod(pod, grace), source });
+            at += mine.between(100, 4_000);
+          }
+          if (mine.chance(0.7)) add(at, { kind: 'pod.remove', name });
+          break;
+        }
         add(at, { kind: 'pod.remove', name });
         if (mine.chance(0.75)) {
           at += mine.chance(0.5) ? mine.between(0, 500) : mine.between(500, 20_000);

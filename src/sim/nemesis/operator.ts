@@ -17,6 +17,8 @@ export interface Wanted {
 
 export interface Operator {
   readonly wanted: ReadonlyMap<string, Wanted>;
+  /** Names of which a pod was ever deleted by its source. */
+  readonly deleted: ReadonlySet<string>;
   put(pod: SimPod, source: 'file' | 'http'): void;
   remove(name: string): void;
   /** False when there is nothing to break. */
@@ -30,6 +32,7 @@ export interface Operator {
 export function operator(node: SimNode, time: SimTime): Operator {
   const wanted = new Map<string, Wanted>();
   const touched = new Map<string, number>();
+  const deleted = new Set<string>();
   const fileOf = (name: string) => `${MANIFESTS}/${name}.json`;
   node.http = () => ({
     status: 200,
@@ -47,7 +50,9 @@ export function operator(node: SimNode, time: SimTime): Operator {
   };
   return {
     wanted,
+    deleted,
     put(pod, source) {
+      if (pod.fate === 'deleted') deleted.add(pod.name);
       const was = wanted.get(pod.name);
       const text = JSON.stringify(pod.manifest);
       if (was?.source === 'file' && source === 'file' && !was.broken && JSON.stringify(was.pod.manifest) === text) {

@@ -5,8 +5,8 @@
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
 
-/** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. */
-export type PodFate = 'steady' | 'ends' | 'loops';
+/** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. `deleted`: its source asks for its end. */
+export type PodFate = 'steady' | 'ends' | 'loops' | 'deleted';
 
 export interface SimPod {
   name: string;
@@ -23,6 +23,8 @@ export interface SimPod {
   manifest: object;
 }
 
+/** Of a container that no node has room for. */
+const TOO_LARGE = 'run=1ms,exit=1';
 const GRACES = [0, 1, 2, 5, 30] as const;
 
 interface Drawn {
@@ -61,6 +63,7 @@ function container(d: Drawn, name: string, life: string): object {
     name,
     image,
     ...(rng.chance(0.2) ? { imagePullPolicy: 'Always' } : {}),
+    ...(life === TOO_LARGE ? { resources: { requests: { cpu: '64' } } } : {}),
   };
 }
 
@@ -73,7 +76,8 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
   const containers = names.map((name, i) => {
     const finite = fate === 'ends' || (fate === 'loops' && i === 0);
     const exit = restartPolicy === 'OnFailure' ? 0 : rng.int(2);
-    return container(d, name, finite ? finiteLife(d, exit) : steadyLife(d));
+    const refused = fate === 'ends' && i === 0 && rng.chance(0.08);
+    return container(d, name, refused ? TOO_LARGE : finite ? finiteLife(d, exit) : steadyLife(d));
   });
   const sidecars = rng.chance(0.15) ? ['side'] : [];
   const inits = Array.from({ length: rng.chance(0.3) ? 1 + rng.int(2) : 0 }, (_, i) => `i${i}`);
@@ -128,4 +132,12 @@ export function editImages(rng: SimRng, pod: SimPod, rev: number): SimPod {
   copy.metadata.labels.rev = String(rev);
   for (const c of [...copy.spec.containers, ...(copy.spec.initContainers ?? [])]) c.image = images[c.name] ?? c.image;
   return { ...pod, rev, images, manifest: copy };
+}
+
+/** The same pod with a deletion timestamp: its source asks for its end, and still names it. */
+export function deletePod(pod: SimPod, graceSeconds: number): SimPod {
+  const manifest = structuredClone(pod.manifest) as { metadata: { deletionTimestamp?: string; deletionGracePeriodSeconds?: number } };
+  manifest.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+  manifest.metadata.deletionGracePeriodSeconds = graceSeconds;
+  return { ...pod, fate: 'deleted', manifest };
 }
