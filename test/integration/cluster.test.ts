@@ -108,6 +108,39 @@ describe('a pod of the API', () => {
   });
 });
 
+describe('what the scheduler has honoured', () => {
+  it('is no reason to refuse a pod that it placed here', async () => {
+    await using h = await cluster();
+    create(h, 'placed', {
+      spec: {
+        nodeSelector: { a: 'b' },
+        affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } },
+        topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }],
+      },
+    });
+    await h.until('Ready', () => isReady(h, 'placed'));
+  });
+
+  it('a readiness gate holds Ready back until somebody says True', async () => {
+    await using h = await cluster();
+    create(h, 'gated', { spec: { readinessGates: [{ conditionType: 'example.com/gate' }] } });
+    await h.until('containers are ready', () => condition(inApi(h, 'gated'), 'ContainersReady')?.status === 'True');
+    expect(condition(inApi(h, 'gated'), 'Ready')).toMatchObject({ status: 'False', reason: 'ReadinessGatesNotReady' });
+    const say = (status: string) =>
+      h.kube.handle({
+        verb: 'PATCH',
+        path: `${PODS}/gated/status`,
+        patchType: 'strategic',
+        body: { status: { conditions: [{ type: 'example.com/gate', status }] } },
+      });
+    say('True');
+    await h.until('Ready', () => isReady(h, 'gated'), 5_000);
+    say('False');
+    await h.until('not Ready', () => !isReady(h, 'gated'), 5_000);
+    expect(condition(inApi(h, 'gated'), 'example.com/gate')?.status).toBe('False');
+  });
+});
+
 describe('a node of a cluster that is killed', () => {
   it('finds its pods again: no container restarts, no condition changes, nothing is written', async () => {
     await using h = await cluster();

@@ -1,6 +1,7 @@
 /** Hard admission of one pod on this node (pod lifecycle 2.6): supported fields, then what the node can hold. Pure. */
 import type { Pod } from '../k8s.ts';
 import { quantityToInteger, quantityToMilli } from './quantity.ts';
+import { ANNOTATION_SOURCE } from './sources/decode.ts';
 import { unsupportedFields } from './sources/supported.ts';
 
 export interface Refusal {
@@ -17,9 +18,13 @@ export interface AdmissionInput {
   allocatable: Readonly<Record<string, string>>;
 }
 
+/** Of a pod that the cluster placed here: the scheduler has honoured the first four; the gates are judged with the status. */
+const CLUSTER_FIELDS = /^spec\.(nodeSelector|affinity|topologySpreadConstraints|schedulingGates|readinessGates)([.[]|$)/;
+
 export function admit(input: AdmissionInput): Refusal | null {
   const { pod, others } = input;
-  const fields = unsupportedFields(pod);
+  const fromApi = pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
+  const fields = unsupportedFields(pod).filter((path) => !fromApi || !CLUSTER_FIELDS.test(path));
   if (fields.length > 0) {
     return {
       reason: 'UnsupportedField',

@@ -155,7 +155,7 @@ class Edit {
       if (op === 'ADD') this.add(pod, source, causes);
       else if (op === 'REMOVE') this.remove(uid, this.why(causes, `${fullName(pod)} is gone from source ${source}`));
       else if (rec === undefined) this.add(pod, source, causes);
-      else if (op === 'RECONCILE') this.put(uid, { ...rec, pod: { ...rec.pod, status: pod.status } });
+      else if (op === 'RECONCILE') this.reconcile(rec, pod);
       else this.update(rec, pod, { causes: this.why(causes, `${op} from source ${source}`), kind: 'update' });
     }
     const firstSight = !this.seen.has(source);
@@ -170,6 +170,14 @@ class Edit {
       this.out.push({ to: 'housekeep', why: 'every source has delivered' });
     }
     return this.finish();
+  }
+
+  /** Only the status is another: what somebody else said about a readiness gate may make the pod Ready (pod lifecycle 7.8). */
+  private reconcile(rec: Rec, { metadata: { uid }, status }: Pod): void {
+    const pod = { ...rec.pod, status };
+    this.put(uid, { ...rec, pod });
+    if (live(rec) && !rec.removed && (pod.spec.readinessGates?.length ?? 0) > 0)
+      this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'sync', pod, causes: rec.causes } });
   }
 
   private add(pod: Pod, source: SourceName, causes: readonly Cause[] | undefined): void {
