@@ -1,6 +1,9 @@
 /** One seed is one run: whatever the machine, the hour and the order of tests. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { runSim } from '../../src/sim/index.ts';
+
+/** Real time, on a machine that is busy with other tests. */
+vi.setConfig({ testTimeout: 120_000 });
 
 const SMALL = { minutes: 0.5, pods: 4, restMinutesMax: 10 };
 

@@ -1,6 +1,9 @@
 /** Seeds that once found a fault, each with what it was; and some that never did. */
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { drawSchedule, type Fault, runSim } from '../../src/sim/index.ts';
+
+/** Real time, on a machine that is busy with other tests. */
+vi.setConfig({ testTimeout: 120_000 });
 
 async function passes(o: Parameters<typeof runSim>[0]): Promise<void> {
   const r = await runSim(o);
