@@ -169,7 +169,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'directories of pods that are gone are kept',
     file: 'src/actors/reclaim/housekeeping.ts',
-    find: 'if (o.known(uid)) continue;',
+    find: 'if (o.known(uid) || !volumesGone(uid)) continue;',
     replace: 'if (!o.known(uid)) continue;',
   },
   {
