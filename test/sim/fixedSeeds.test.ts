@@ -42,5 +42,19 @@ describe('fixed seeds', () => {
     it(`seed ${seed} breaks no claim`, () => passes({ seed, minutes: 0.5, pods: 6 }));
   }
   it('seed 42: a restart count never falls, also when a started answer was lost', () => passes({ seed: 42, minutes: 1, pods: 8 }));
+  // Found at cf00507 (seeds 100013, 100230) and a4c1744 (seed 76).
+  it('a clock that went ahead and was put right holds no crashed container for an hour, and frees none of its back-off', async () => {
+    const jump = { probability: 1, select: {}, kind: 'clock.jump', byMs: 5_600_000 } as const;
+    const exit = { probability: 1, select: {}, kind: 'container.exit', exitCode: 1, reason: '' } as const;
+    const when = { node: 0, afterSteps: 0, forMs: 0 };
+    const { schedule } = await runSim({ seed: 76, minutes: 0.1, pods: 4, restMinutesMax: 5 });
+    const puts = schedule.filter((f) => f.kind === 'pod.put');
+    const faults: Fault[] = [
+      { ...when, id: 100, atMs: 4_000, ...jump },
+      ...[8_000, 12_000, 16_000].map((atMs, i): Fault => ({ ...when, id: 101 + i, atMs, ...exit })),
+      { ...when, id: 110, atMs: 18_000, kind: 'node.kill', probability: 1, select: {}, action: 'process', downMs: 500 },
+    ];
+    await passes({ seed: 76, minutes: 0.4, pods: 4, schedule: [...puts, ...faults] });
+  });
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });
