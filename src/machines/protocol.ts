@@ -8,8 +8,8 @@ import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { ProbeBook } from './probes/types.ts';
-
 import type { MountedVolume } from './volumes/containerMounts.ts';
+
 // ---- runtime -----------------------------------------------------------------------------------------------------
 
 /** Plain form of a CRI failure, safe to pass between actors. `outcome: 'unknown'` = it may have had its effect. */
@@ -193,7 +193,6 @@ export type PodManagerEvent =
         | { type: 'pods.quarantined'; uid: string; error: string }
         /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. */
         | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[] }
-        | { type: 'pods.housekeep' }
       ));
 
 /** One container as its worker sees it, for `why`, `/statez` and `actorctl pods`. */
@@ -284,7 +283,6 @@ export interface StatusEntry {
 }
 export type StatusView = ReadonlyMap<string, StatusEntry>;
 
-/** To the probe manager: this pod's definition or status may have changed, or with null anybody's; the views tell. */
 // ---- services ----------------------------------------------------------------------------------------------------
 
 /** What a worker gets for its question: `mounts` by volume name. */
@@ -311,6 +309,7 @@ export interface VolumeSummary {
 /** By pod UID; a pod without volumes has no entry. */
 export type VolumesView = ReadonlyMap<string, readonly VolumeSummary[]>;
 
+/** To the probe manager: this pod's definition or status may have changed, or with null anybody's; the views tell. */
 export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
 
 // ---- reclaim -----------------------------------------------------------------------------------------------------
@@ -328,10 +327,10 @@ export const addr = {
   cri: address<CriEvent>('node/runtime/cri'),
   pleg: address<PlegEvent>('node/runtime/pleg'),
   imagePuller: address<ImageEvent>('node/runtime/imagePuller'),
+  volumes: address<VolumesEvent>('node/services/volumes'),
   probes: address<ProbesEvent>('node/services/probes'),
   status: address<StatusEvent>('node/pods/status'),
   podManager: address<PodManagerEvent>('node/pods/podManager'),
-  volumes: address<VolumesEvent>('node/services/volumes'),
   workers: address<WorkerEvent>('node/pods/workers'),
   admission: address<PodOpEvent>('node/pods/admission'),
   config: address<ConfigEvent>('node/pods/config'),
@@ -346,10 +345,10 @@ export const view = {
   statuses: viewKey<StatusView>('statuses'),
   /** Last probe results by container id; an instance that is not in it has had none yet. */
   probes: viewKey<ProbeBook>('probes'),
+  volumes: viewKey<VolumesView>('volumes'),
   events: viewKey<readonly RecordedEvent[]>('events'),
   /** Source errors by source: what `why` shows for a manifest that does not parse. */
   sourceErrors: viewKey<ReadonlyMap<SourceName, readonly SourceError[]>>('sourceErrors'),
-  volumes: viewKey<VolumesView>('volumes'),
 } as const;
 
 export type { Container };

@@ -128,7 +128,11 @@ export function memFs(clock: Clock): MemFs {
     async openRead(path) {
       await op('openRead', path);
       const e = follow(path);
-      return { read: async (offset, bytesMax) => e.data.slice(offset, offset + bytesMax), stat: () => self.stat(path), close: async () => {} };
+      return {
+        read: async (offset, bytesMax) => e.data.slice(offset, offset + bytesMax),
+        stat: () => self.stat(path),
+        close: async () => {},
+      };
     },
     async writeFile(path, data, o) {
       await op('writeFile', path);

@@ -23,7 +23,6 @@ const TAKEN = [
   'pods.orphan',
   'pods.quarantined',
   'pods.dirty',
-  'pods.housekeep',
 ] as const satisfies readonly PodManagerEvent['type'][];
 
 const apply = { actions: ['step', 'deliver'] as const };

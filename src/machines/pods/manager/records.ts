@@ -97,8 +97,6 @@ export function step(book: Book, event: PodManagerEvent, now: Now): Step {
       }
       return edit.finish();
     }
-    case 'pods.housekeep':
-      return edit.finish();
     default:
       return unreachable(event);
   }
