@@ -53,6 +53,8 @@ export function operator(node: SimNode, time: SimTime): Operator {
     deleted,
     put(pod, source) {
       if (pod.fate === 'deleted') deleted.add(pod.name);
+      // A deletion is never taken back; what an earlier change had in mind for later comes too late.
+      else if (deleted.has(pod.name)) return;
       const was = wanted.get(pod.name);
       const text = JSON.stringify(pod.manifest);
       if (was?.source === 'file' && source === 'file' && !was.broken && JSON.stringify(was.pod.manifest) === text) {
