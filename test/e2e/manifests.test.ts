@@ -225,11 +225,11 @@ describe('a manifest that cannot be used', () => {
 
 describe('a pod that cannot run', () => {
   it('is Failed with the path of a field that this node cannot honour', async () => {
-    daemon.put('field.yaml', manifest('field', [{ ...steady(), livenessProbe: { tcpSocket: { port: 80 } } }]));
+    daemon.put('field.yaml', manifest('field', [{ ...steady(), lifecycle: { preStop: { exec: { command: ['true'] } } } }]));
     const pod = await daemon.phase('field', 'Failed');
     expect(pod.status.reason).toBe('UnsupportedField');
-    expect(pod.status.message).toContain('spec.containers[0].livenessProbe');
-    expect(await daemon.whyText('field-e2e')).toContain('livenessProbe');
+    expect(pod.status.message).toContain('spec.containers[0].lifecycle.preStop');
+    expect(await daemon.whyText('field-e2e')).toContain('lifecycle.preStop');
     expect(await containers(lab, 'field')).toEqual([]);
     daemon.remove('field.yaml');
   });

@@ -33,9 +33,10 @@ function cgroupValue(pid: number, v1: [controller: string, file: string], v2: st
 }
 
 async function onlyContainer(pod: string, container = 'main'): Promise<string> {
-  const id = (await containers(lab, pod)).find((c) => c.container === container && c.running)?.id;
-  if (id === undefined) throw new Error(`${pod}/${container} is not running`);
-  return id;
+  return until(
+    `${pod}/${container} to run`,
+    async () => (await containers(lab, pod)).find((c) => c.container === container && c.running)?.id,
+  );
 }
 
 describe.concurrent('a pod of a manifest', () => {
