@@ -228,8 +228,8 @@ describe('a pod that cannot run', () => {
     daemon.put('field.yaml', manifest('field', [{ ...steady(), lifecycle: { preStop: { exec: { command: ['true'] } } } }]));
     const pod = await daemon.phase('field', 'Failed');
     expect(pod.status.reason).toBe('UnsupportedField');
-    expect(pod.status.message).toContain('spec.containers[0].lifecycle.preStop');
-    expect(await daemon.whyText('field-e2e')).toContain('lifecycle.preStop');
+    expect(pod.status.message).toContain('spec.containers[0].lifecycle');
+    expect(await daemon.whyText('field-e2e')).toContain('spec.containers[0].lifecycle');
     expect(await containers(lab, 'field')).toEqual([]);
     daemon.remove('field.yaml');
   });
