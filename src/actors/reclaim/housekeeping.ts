@@ -42,6 +42,8 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
   };
 }
 
+const podsDir = (o: HousekeepingOptions) => `${o.rootDir}/pods`;
+
 interface Seen {
   /** What was said of directories that cannot be removed: said again only when it is something else. */
   stuck: Map<string, string>;
@@ -62,21 +64,27 @@ async function sweep(
   if (versions === seen.versions && nowMonoMs - seen.fullAtMonoMs < FULL_PERIOD_MS) return '';
   const records = () => ctx.registry.read(view.pods)?.value.records ?? pods.value.records;
   forgetStatuses(ctx, records());
+  const dirs = await listOrEmpty(ctx.ports.fs, podsDir(opts));
+  const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
   let orphans = 0;
-  if (strangers(records(), listed.value.pods).length > 0) {
-    // The view may be older than the end of a pod that has just been let go: decided on what the runtime holds now.
+  let removed = 0;
+  if (strangers(records(), listed.value.pods).length > 0 || !dirs.every(known)) {
+    // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
+    // since and took what it knew with it: decided on what the runtime holds now.
     const cri = criClient(ctx.registry);
     const [{ items }, { containers }] = await Promise.all([
       cri.read('ListPodSandbox', {}, { signal }),
       cri.read('ListContainers', {}, { signal }),
     ]);
-    for (const pod of strangers(records(), groupByPod(items, containers))) {
+    const now = groupByPod(items, containers);
+    for (const pod of strangers(records(), now)) {
       ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod });
       orphans += 1;
     }
+    const held = (uid: string) => known(uid) || now.has(uid);
+    removed = await removeOrphanDirs(ctx, { root: podsDir(opts), dirs, known: held, stuck: seen.stuck, signal });
   }
-  const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
-  const removed = await removeOrphanDirs(ctx, { rootDir: opts.rootDir, known, stuck: seen.stuck, signal });
+  for (const uid of seen.stuck.keys()) if (!dirs.includes(uid)) seen.stuck.delete(uid);
   seen.versions = versions;
   seen.fullAtMonoMs = nowMonoMs;
   return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;
@@ -105,20 +113,17 @@ function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['rec
  */
 async function removeOrphanDirs(
   ctx: ActorCtx<HousekeepingEvent>,
-  o: { rootDir: string; known(uid: string): boolean; stuck: Map<string, string>; signal: AbortSignal },
+  o: { root: string; dirs: readonly string[]; known(uid: string): boolean; stuck: Map<string, string>; signal: AbortSignal },
 ): Promise<number> {
   const { fs } = ctx.ports;
-  const root = `${o.rootDir}/pods`;
-  const names = await listOrEmpty(fs, root);
-  for (const uid of o.stuck.keys()) if (!names.includes(uid)) o.stuck.delete(uid);
   let removed = 0;
   const volumesGone = (uid: string) => ctx.registry.read(view.volumes)?.value.has(uid) === false;
-  for (const uid of names) {
+  for (const uid of o.dirs) {
     if (o.known(uid) || !volumesGone(uid)) continue;
-    const dir = `${root}/${uid}`;
+    const dir = `${o.root}/${uid}`;
     ctx.publish(removingDirs, new Set([uid]));
     try {
-      const mounts = (await ctx.ports.mounter?.list(root)) ?? [];
+      const mounts = (await ctx.ports.mounter?.list(o.root)) ?? [];
       const unwanted = () => !o.known(uid);
       if (unwanted() && (await removeOrphanDir(fs, { dir, mounts, signal: o.signal, unwanted }))) removed += 1;
     } catch (error) {

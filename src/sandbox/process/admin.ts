@@ -1,7 +1,7 @@
 /** What a person does with a whole process runtime from outside: look, and stop everything. Speaks CRI to it. */
 
 import { existsSync } from 'node:fs';
-import { Client, credentials } from '@grpc/grpc-js';
+import { Client, credentials, type ServiceError, status } from '@grpc/grpc-js';
 import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
 import { CRI_ANNOTATIONS, CRI_LABELS } from '../../machines/cri.ts';
 import { readStat, signal } from './container/procfs.ts';
@@ -13,6 +13,7 @@ import { layout, readPidFile } from './store.ts';
 const GRACE_SECONDS = 10;
 const CALL_MS = 60_000;
 const END_WITHIN_MS = 5000;
+const ATTACH_ATTEMPTS_MAX = 5;
 
 /** A CRI client for the calls of RuntimeService on any unix socket. Close it. */
 export function connectTo(socketPath: string) {
@@ -58,11 +59,9 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
     o.say(`no embedded runtime was ever started below ${rootDir}`);
     return { pods: 0 };
   }
-  await ensureProcessRuntime({ rootDir, execPath: o.execPath, entry: o.entry, log: { info: () => undefined } });
-  const cri = connectTo(l.socket);
+  const { cri, containers } = await attach(rootDir, l.socket, o);
   let pods = 0;
   try {
-    const { containers } = await cri.call('ListContainers', {});
     await Promise.all(
       containers
         .filter((c) => c.state === 'CONTAINER_RUNNING')
@@ -86,6 +85,23 @@ export async function stopAll(rootDir: string, o: StopAllOptions): Promise<{ pod
     await new Promise((wake) => setTimeout(wake, 20));
   o.say(`${pods} ${pods === 1 ? 'pod' : 'pods'} stopped and removed; the embedded runtime has ended`);
   return { pods };
+}
+
+/**
+ * A connection to the runtime, started where needed, and what it lists. One that was killed a moment ago may take a
+ * connection with its last breath and never answer on it: such a one is asked for again.
+ */
+async function attach(rootDir: string, socketPath: string, o: StopAllOptions) {
+  for (let attempt = 1; ; attempt += 1) {
+    await ensureProcessRuntime({ rootDir, execPath: o.execPath, entry: o.entry, log: { info: () => undefined } });
+    const cri = connectTo(socketPath);
+    try {
+      return { cri, containers: (await cri.call('ListContainers', {})).containers };
+    } catch (error) {
+      cri.close();
+      if (attempt === ATTACH_ATTEMPTS_MAX || (error as Partial<ServiceError>).code !== status.UNAVAILABLE) throw error;
+    }
+  }
 }
 
 /** Prints one line per container, and says whether the runtime is up. */
