@@ -159,7 +159,9 @@ class Bench {
     return { unit: 'ms', ...summary(samples), samples };
   }
 
-  async burst(round: number): Promise<{ lastStartedMs: number; startedMs: number[]; statusRunningMs: number; ownCpuMs: number }> {
+  async burst(
+    round: number,
+  ): Promise<{ lastStartedMs: number; startedMs: number[]; statusRunningMs: number; ownCpuMs: number; ownResidentMiB: number }> {
     const prefix = `burst${round}x`;
     let putMs = 0;
     const before = usageOf(this.daemon.pid).cpuMs;
@@ -187,11 +189,13 @@ class Bench {
       { timeoutMs: 30_000, everyMs: 100 },
     );
     const statusRunningMs = Date.now() - putMs;
-    const ownCpuMs = usageOf(this.daemon.pid).cpuMs - before;
+    const own = usageOf(this.daemon.pid);
+    const ownCpuMs = own.cpuMs - before;
+    const ownResidentMiB = Math.round((own.rssBytes / 2 ** 20) * 10) / 10;
     const startedMs: number[] = [];
     for (const c of running) startedMs.push(Math.round(ms((await this.status(c.id)).startedAt) - putMs));
     startedMs.sort((a, b) => a - b);
-    return { lastStartedMs: Math.max(...startedMs), startedMs, statusRunningMs, ownCpuMs };
+    return { lastStartedMs: Math.max(...startedMs), startedMs, statusRunningMs, ownCpuMs, ownResidentMiB };
   }
 
   async removeBurst(round: number): Promise<number> {

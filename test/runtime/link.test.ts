@@ -98,6 +98,33 @@ describe('the CRI link', () => {
     expect((await other)[0]?.ok).toBe(true);
   });
 
+  it('asks for so many starts at once, and lets hung ones hold up the others for two seconds only', async () => {
+    w = await world({ only: ['cri'] });
+    const abort = new AbortController();
+    const start = (uid: string, signal?: AbortSignal) =>
+      client().act(uid, 1, [criCall('StartContainer', { containerId: uid })], signal === undefined ? {} : { signal });
+    const acts = ['a', 'b', 'c', 'd', 'e', 'f'].map((uid) => start(uid));
+    const givesUp = start('g', abort.signal);
+    await w.ports.settle();
+    const ids = () => w.cri.of('StartContainer').map((c) => (c.request as { containerId: string }).containerId);
+    expect(ids()).toEqual(['a', 'b', 'c', 'd']);
+    w.cri.of('StartContainer')[2]?.resolve({});
+    await w.ports.settle();
+    expect(ids()).toEqual(['a', 'b', 'c', 'd', 'e']);
+    expect((await acts[2])?.[0]?.ok).toBe(true);
+    abort.abort();
+    expect((await givesUp)[0]?.ok).toBe(false);
+    // Stops never wait.
+    void client().act('z', 1, [stopOf('z')]);
+    await w.ports.settle();
+    expect(w.cri.of('StopContainer')).toHaveLength(1);
+    await w.ports.advance(2_000);
+    expect(ids()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+    for (const call of [...w.cri.of('StartContainer'), ...w.cri.of('StopContainer')]) call.resolve({});
+    await w.ports.settle();
+    expect((await Promise.all(acts)).every(([result]) => result?.ok)).toBe(true);
+  });
+
   it('holds a fence until the cancelled act of the predecessor has really ended', async () => {
     w = await world({ only: ['cri'] });
     const abort = new AbortController();

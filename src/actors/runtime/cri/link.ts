@@ -8,6 +8,7 @@ import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.t
 import { addr, type CriEvent, type CriView, view } from '../../../machines/protocol.ts';
 import { criLinkMachine, linkView, readStatus } from '../../../machines/runtime/criLink.ts';
 import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/deadlines.ts';
+import { placesFor } from '../../../machines/runtime/startGate.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
 import { CriServer } from './server.ts';
@@ -49,6 +50,7 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
       cri,
       clock,
       metrics,
+      startsAtOnce: placesFor(ctx.ports.host.capacity().cpus),
       signal: ctx.signal,
       onUnavailable: () => send({ type: 'cri.check' }),
       onBroken: (error) => send({ type: 'server.broken', error }),

@@ -4,6 +4,7 @@ import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
 import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
 import { Fences } from '../../../machines/runtime/fence.ts';
 import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
+import { PLACE_HELD_MS_MAX, StartGate, type Waiting } from '../../../machines/runtime/startGate.ts';
 import { type Clock, type Cri, CriError } from '../../kernel/ports.ts';
 import type { OperationMetrics } from './metrics.ts';
 
@@ -18,6 +19,7 @@ interface Job {
   readonly withdrawn: () => void;
 }
 
+const CANCELLED = 1;
 const NOT_FOUND = 5;
 const UNAVAILABLE = 14;
 
@@ -25,6 +27,8 @@ export interface ServerOptions {
   cri: Cri;
   clock: Clock;
   metrics: OperationMetrics;
+  /** Starts of sandboxes and containers that the runtime is asked for at the same time. */
+  startsAtOnce: number;
   /** Ends every call in flight. */
   signal: AbortSignal;
   /** A call found the connection gone: the link should look. */
@@ -39,10 +43,12 @@ export class CriServer {
   readonly #inFlight = new Map<number, { method: CriMethod; sinceMonoMs: number }>();
   /** One per read or act that has not ended. */
   readonly #live = new Set<AbortController>();
+  readonly #gate: StartGate;
   #nextCall = 0;
 
   constructor(o: ServerOptions) {
     this.#o = o;
+    this.#gate = new StartGate(o.startsAtOnce);
     o.signal.addEventListener('abort', () => {
       for (const abort of this.#live) abort.abort();
     });
@@ -125,7 +131,49 @@ export class CriServer {
     replyTo(await Promise.all(event.calls.map((c) => this.#one(c.method, c.request, c.timeoutMs, signal))));
   }
 
+  /** One call, when it is its turn; its deadline begins then. */
   async #one(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
+    if (!StartGate.guards(method)) return this.#call(method, request, timeoutMs, signal);
+    const leave = await this.#place(method, signal);
+    if (leave === undefined) {
+      return { ok: false, error: { method, code: CANCELLED, outcome: 'failed', details: 'given up before it was its turn' } };
+    }
+    try {
+      return await this.#call(method, request, timeoutMs, signal);
+    } finally {
+      leave();
+    }
+  }
+
+  /** Waits for a place; gives what ends it, at the latest {@link PLACE_HELD_MS_MAX} later. Undefined: the asker gave up. */
+  #place(method: CriMethod, signal: AbortSignal): Promise<(() => void) | undefined> {
+    const { clock } = this.#o;
+    return new Promise((resolve) => {
+      const givenUp = () => {
+        if (this.#gate.withdraw(waiting)) resolve(undefined);
+      };
+      const waiting: Waiting = {
+        method,
+        go: () => {
+          signal.removeEventListener('abort', givenUp);
+          let held = true;
+          const leave = () => {
+            if (!held) return;
+            held = false;
+            clock.clearTimeout(timer);
+            this.#gate.leave();
+          };
+          const timer = clock.setTimeout(leave, PLACE_HELD_MS_MAX);
+          resolve(leave);
+        },
+      };
+      signal.addEventListener('abort', givenUp, { once: true });
+      if (signal.aborted) resolve(undefined);
+      else this.#gate.enter(waiting);
+    });
+  }
+
+  async #call(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
     const id = this.#nextCall++;
     const sinceMonoMs = this.#o.clock.monoMs();
     this.#inFlight.set(id, { method, sinceMonoMs });
