@@ -191,8 +191,8 @@ export type PodManagerEvent =
         /** From housekeeping: a pod the runtime holds and nobody wants. */
         | { type: 'pods.orphan'; listed: ListedPod }
         | { type: 'pods.quarantined'; uid: string; error: string }
-        /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. */
-        | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[] }
+        /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
+        | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[]; listed?: boolean }
       ));
 
 /** One container as its worker sees it, for `why`, `/statez` and `actorctl pods`. */
@@ -258,6 +258,8 @@ export type WorkerEvent = Message &
         why: string;
         /** Container ids whose end was announced: the runtime's books may show it a moment later. */
         ended?: readonly string[];
+        /** All that is behind it is in the published listing: whoever saw the same there need not look again. Default false. */
+        listed?: boolean;
       }
   );
 

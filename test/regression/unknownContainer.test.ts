@@ -7,11 +7,12 @@ it('is replaced', async () => {
   h.write('web', pod('web'));
   await h.until('it runs', () => h.running('web').length === 1);
   const [old] = h.running('web');
+  const unknown = <C extends { id?: string } | undefined>(c: C): C => (c?.id === old?.id ? { ...c, state: 'CONTAINER_UNKNOWN' } : c);
   h.faults.answer = (method, value) => {
-    const answer = value as { status?: { id?: string; state?: string } };
-    return method === 'ContainerStatus' && answer.status?.id === old?.id
-      ? { ...answer, status: { ...answer.status, state: 'CONTAINER_UNKNOWN' } }
-      : value;
+    const answer = value as { status?: { id?: string }; containers?: { id: string }[] };
+    if (method === 'ContainerStatus') return { ...answer, status: unknown(answer.status) };
+    if (method === 'ListContainers') return { ...answer, containers: answer.containers?.map(unknown) };
+    return value;
   };
   let stops = 0;
   h.faults.fault = (method) => {

@@ -108,6 +108,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
         : { ready: cri.networkReady, reason: cri.networkReason };
     },
     lastStatus: () => registry.read(view.statuses)?.value.get(first.uid)?.status,
+    listingShows: (status) => listingShows(registry.read(view.runtimePods)?.value, status),
     listingAgrees: (status) => listingAgrees(registry.read(view.runtimePods)?.value, status, ports.clock.monoMs()),
     probes: () => registry.read(view.probes)?.value ?? new Map(),
     resyncMs: opts.syncFrequencyMs,
@@ -128,11 +129,16 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
   };
 }
 
-/** Recent, newer than the inspection, and every sandbox and container as it was then. */
+/** Recent, newer than the inspection, and showing the same. */
 function listingAgrees(listing: RuntimePodsView | undefined, status: PodRuntimeStatus, nowMonoMs: number): boolean {
   if (listing === undefined || listing.atMonoMs <= status.observedAtMonoMs || nowMonoMs - listing.atMonoMs > LISTING_RECENT_MS)
     return false;
-  const listed = listing.pods.get(status.uid);
+  return listingShows(listing, status);
+}
+
+/** Every sandbox and container as the inspection found it. */
+function listingShows(listing: RuntimePodsView | undefined, status: PodRuntimeStatus): boolean {
+  const listed = listing?.pods.get(status.uid);
   if (listed === undefined || listed.sandboxes.length !== status.sandboxes.length) return false;
   if (listed.containers.length !== status.containers.length) return false;
   const sandboxes = new Map(listed.sandboxes.map((s) => [s.id, s.ready]));

@@ -69,7 +69,7 @@ export class LifecycleBook {
     this.#failure = '';
     for (const [uid, list] of changes) {
       const told = tells(list);
-      if (told !== undefined) this.#dirty(uid, `${told.kind}: ${told.id.slice(0, 13)} (listing)`);
+      if (told !== undefined) this.#dirty(uid, `${told.kind}: ${told.id.slice(0, 13)} (listing)`, { listed: true });
     }
   }
 
@@ -107,18 +107,22 @@ export class LifecycleBook {
     this.trust.announced(hint.id, hint.kind);
     if (hint.podUid !== undefined) this.#uidOf.set(hint.id, hint.podUid);
     const uid = this.#uidOf.get(hint.id);
-    // A creation changes nothing that a pod acts on; its owner made it and inspects by itself.
-    if (hint.kind === 'created') return 'relist-soon';
-    // Only an end is worth a question of its own; a start was asked for by an owner, and a removal leaves nobody to ask.
+    // Its owner asked for it and inspects by itself; whatever else made it so, the listing tells.
+    if (hint.kind === 'created' || hint.kind === 'started') return 'relist-soon';
+    // Only an end is worth a question of its own: a removal leaves nobody to ask.
     if (uid === undefined) return hint.kind === 'stopped' || hint.kind === 'oom' ? 'lookup' : 'relist-soon';
-    this.#dirty(uid, `container ${hint.id.slice(0, 13)} ${HINT_SAYS[hint.kind]} (hint)`, hint.kind === 'stopped' ? [hint.id] : []);
+    this.#dirty(uid, `container ${hint.id.slice(0, 13)} ${HINT_SAYS[hint.kind]} (hint)`, {
+      ended: hint.kind === 'stopped' ? [hint.id] : [],
+    });
     return 'relist-soon';
   }
 
   /** A lookup found whose the id is. */
   attributed(hint: RuntimeHint, uid: string): void {
     this.#uidOf.set(hint.id, uid);
-    this.#dirty(uid, `container ${hint.id.slice(0, 13)} ${HINT_SAYS[hint.kind]} (hint)`, hint.kind === 'stopped' ? [hint.id] : []);
+    this.#dirty(uid, `container ${hint.id.slice(0, 13)} ${HINT_SAYS[hint.kind]} (hint)`, {
+      ended: hint.kind === 'stopped' ? [hint.id] : [],
+    });
   }
 
   streamOpened(via: 'cri' | 'containerd'): void {
@@ -145,12 +149,13 @@ export class LifecycleBook {
     this.#ctx.publish(view.runtimePods, { atMonoMs, pods: this.#pods, via: this.trust.trusted ? this.#via : 'poll' });
   }
 
-  #dirty(uid: string, why: string, ended: readonly string[] = []): void {
+  #dirty(uid: string, why: string, { ended = [], listed = false }: { ended?: readonly string[]; listed?: boolean } = {}): void {
     const { clock } = this.#ctx.ports;
     this.#ctx.registry.send(addr.podManager, {
       type: 'pods.dirty',
       uid,
       why,
+      listed,
       ...(ended.length === 0 ? {} : { ended }),
       causes: [{ atMs: clock.wallMs(), by: this.#ctx.path, what: why }],
     });

@@ -52,9 +52,10 @@ export interface Now {
 }
 
 /** Two hints about one pod are one: every announced end is kept. */
-export function joinDirty<E extends { causes?: readonly Cause[]; ended?: readonly string[] }>(prev: E, next: E): E {
+export function joinDirty<E extends { causes?: readonly Cause[]; ended?: readonly string[]; listed?: boolean }>(prev: E, next: E): E {
   const ended = [...new Set([...(prev.ended ?? []), ...(next.ended ?? [])])];
-  return { ...next, causes: joinCauses(prev.causes, next.causes), ...(ended.length === 0 ? {} : { ended }) };
+  const listed = prev.listed === true && next.listed === true;
+  return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...(ended.length === 0 ? {} : { ended }) };
 }
 
 export function emptyBook(sources: readonly SourceName[]): Book {
@@ -91,9 +92,9 @@ export function step(book: Book, event: PodManagerEvent, now: Now): Step {
     case 'pods.dirty': {
       const rec = book.records.get(event.uid);
       if (rec !== undefined && live(rec)) {
-        const { uid, why, ended } = event;
+        const { uid, why, ended, listed = false } = event;
         const causes = event.causes ?? [{ ...now, what: why }];
-        edit.out.push({ to: 'worker', event: { type: 'pod.dirty', uid, why, causes, ...(ended === undefined ? {} : { ended }) } });
+        edit.out.push({ to: 'worker', event: { type: 'pod.dirty', uid, why, causes, listed, ...(ended === undefined ? {} : { ended }) } });
       }
       return edit.finish();
     }

@@ -78,6 +78,8 @@ export type ContainerEvent =
  */
 export const EARLIER_START = 'ContainerCreating';
 const EARLIER_START_RETRY_MS = 250;
+/** An inspection that began in the very instant of the act may not show it; then another is asked for. */
+const OBSERVE_AGAIN_MS = 100;
 
 /** To the worker. */
 export type ContainerReport =
@@ -372,6 +374,9 @@ export const containerMachine = setup({
     },
     observing: {
       meta: { reason: 'Observing', message: 'acted; waiting for an inspection that began after the act' },
+      after: {
+        [OBSERVE_AGAIN_MS]: { target: 'observing', reenter: true, actions: [{ type: 'acted', params: { why: 'not seen since the act' } }] },
+      },
       on: {
         'container.observed': [
           { guard: 'stale' },

@@ -16,6 +16,8 @@ export interface WorkerEnv extends ContainerEnv {
   lastStatus(): PodStatus | undefined;
   /** The newest listing of the runtime is newer than this inspection and shows the same. Absent: never. */
   listingAgrees?(status: PodRuntimeStatus): boolean;
+  /** The newest listing of the runtime, of whatever age, shows the same as this inspection. Absent: never. */
+  listingShows?(status: PodRuntimeStatus): boolean;
   /** Probe results by container id. Absent: none. */
   probes?(): ProbeBook;
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
@@ -62,8 +64,8 @@ export interface WorkerContext {
   stoppedUnknown: ReadonlySet<string>;
   sinceWallMs: number;
   children: ReadonlyMap<string, ActorRefFrom<typeof containerMachine>>;
-  /** A hint arrived while something was under way: look again after it. */
-  dirty: boolean;
+  /** A hint arrived while something was under way: look again after it; `listed`: unless the listing shows the same. */
+  dirty: 'no' | 'listed' | 'yes';
   killAsked: boolean;
   graceSeconds: number | null;
   graceOverride: number | null;

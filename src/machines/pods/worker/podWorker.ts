@@ -28,7 +28,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     stoppedUnknown: new Set(),
     sinceWallMs: input.env.now().wallMs,
     children: new Map(),
-    dirty: false,
+    dirty: 'no',
     killAsked: input.terminating,
     graceSeconds: null,
     graceOverride: null,

@@ -34,6 +34,14 @@ import {
 } from './context.ts';
 import { type Decision, deadlineAtMs, decide } from './decide.ts';
 
+function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
+  return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
+}
+
+function seen({ env, status }: WorkerContext): boolean {
+  return status !== null && env.listingShows?.(status) === true;
+}
+
 export const workerSetup = setup({
   types: {
     context: {} as WorkerContext,
@@ -89,7 +97,7 @@ export const workerSetup = setup({
       graceSeconds: effectiveGraceSeconds({ pod: context.pod, current: context.graceSeconds, override: context.graceOverride }),
     })),
     markDirty: assign(({ context, event }) => ({
-      dirty: true,
+      dirty: dirtier(context.dirty, event),
       causes: joinCauses(context.causes, 'causes' in event ? event.causes : undefined),
       ...(event.type === 'pod.dirty' && event.ended !== undefined ? { ended: new Set([...context.ended, ...event.ended]), chases: 0 } : {}),
     })),
@@ -112,7 +120,7 @@ export const workerSetup = setup({
     })),
     /** A changed definition is not held back for what the one before it came to. */
     beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
-    clearDirty: assign({ dirty: false }),
+    clearDirty: assign({ dirty: 'no' }),
     clearTrouble: assign({ trouble: null, failuresInRow: 0 }),
     takeReport: assign(({ context, event }) => {
       if (event.type !== 'container.report') return {};
@@ -263,7 +271,9 @@ export const workerSetup = setup({
       return context.graceSeconds !== null && next < context.graceSeconds;
     },
     deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
-    dirty: ({ context }) => context.dirty,
+    dirty: ({ context }) => context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
+    /** What a listing found changed was already seen: it is most often the worker's own doing. */
+    alreadySeen: ({ context, event }) => event.type === 'pod.dirty' && event.listed === true && seen(context),
     /** All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is another matter. */
     nothingNew: ({ context }) => {
       const deadline = deadlineAtMs(context.pod, context.apiStatus);
