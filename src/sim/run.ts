@@ -90,7 +90,7 @@ const STEPS_PER_INSTANT_MAX = 200_000;
 export async function runSim(o: SimOptions): Promise<SimResult> {
   const run = new Run(o);
   using _ = onUncaught((error) => run.fail('nothing-escapes', error.stack ?? error.message));
-  return run.all();
+  return await run.all();
 }
 
 /** The pods of a node, or the actor of a place: the same machine under many names is one. */

@@ -53,7 +53,11 @@ function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
     open = null;
     await server?.close();
   };
-  ctx.signal.addEventListener('abort', () => void close(), { once: true });
+  const closeAtTheEnd = () => {
+    // Nobody is left to act on it; unsaid it would end the whole daemon.
+    close().catch((error: unknown) => ctx.log.warn({ error: String(error) }, `${o.id} server: its listener did not close in order`));
+  };
+  ctx.signal.addEventListener('abort', closeAtTheEnd, { once: true });
   return serverMachine.provide({
     actors: {
       listen: fromPromise(async () => {

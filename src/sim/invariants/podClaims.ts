@@ -114,6 +114,8 @@ export function crashLoopsAreSlow(): Checker {
       for (const c of dump.containers) {
         if (c.startedAtMs === 0 || seen.has(`${s.node.name} ${c.id}`)) continue;
         seen.add(`${s.node.name} ${c.id}`);
+        // A sandbox that somebody stopped is replaced, and with it everything in it: no crash.
+        if (dump.sandboxes.some((b) => b.uid === c.podUid && s.nemesis.disturbed.has(b.id))) continue;
         const key = `${s.node.name} ${c.podUid} ${c.name}`;
         const recent = [...(starts.get(key) ?? []).filter((at) => at > s.monoMs - STARTS_WINDOW_MS), s.monoMs];
         starts.set(key, recent);

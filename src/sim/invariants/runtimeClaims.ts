@@ -112,6 +112,14 @@ function victims(call: { method: string }, id: string, dump: HollowDump): Hollow
   }
 }
 
+/** A container whose liveness or startup is probed is stopped when probes failed. */
+function mayBeSick(s: Scene, manifest: object, container: string): boolean {
+  if ((s.nemesis.counts.get('probes.fail') ?? 0) === 0) return false;
+  const { spec } = manifest as { spec: { containers: { name: string; livenessProbe?: object; startupProbe?: object }[] } };
+  const of = spec.containers.find((other) => other.name === container);
+  return of?.livenessProbe !== undefined || of?.startupProbe !== undefined;
+}
+
 /** A container is stopped for a reason: its pod goes, its definition or its sandbox changed, or its start was in doubt. */
 export function healthyIsLeftAlone(): Checker {
   const runsSince = new Map<string, number>();
@@ -126,6 +134,7 @@ export function healthyIsLeftAlone(): Checker {
     if (wanted === undefined || wanted.broken || wanted.pod.restartPolicy !== 'Always') return true;
     const current = wanted.pod.uid === undefined ? podOf.get(box.uid)?.rev === String(wanted.pod.rev) : box.uid === wanted.pod.uid;
     const since = runsSince.get(`${s.node.name} ${c.id}`);
+    if (mayBeSick(s, wanted.pod.manifest, c.name)) return true;
     if (!current || since === undefined || since < wanted.sinceMs) return true;
     // A container that began soon after a change may belong to what was there before it.
     const slackMs = SLACK_MS + 4 * Math.max(0, s.nemesis.slowUntilMs(s.node.index) - wanted.sinceMs);

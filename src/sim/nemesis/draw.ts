@@ -8,6 +8,7 @@ import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Fault, FaultAct, FaultKind } from './faults.ts';
+import { fronts } from './fronts.ts';
 import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
 
 const METHODS: readonly CriMethod[] = [
@@ -169,8 +170,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
     http: rng.chance(0.3),
     hints: rng.chance(0.85),
     anonymousHints: rng.chance(0.3),
-    lagMs: rng.pick([0, 0, 20, 300] as const) ?? 0,
+    lagMs: rng.pick([0, 20, 300] as const) ?? 0,
     portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
+    closesBadly: rng.chance(0.15),
   };
 }
 
@@ -233,6 +235,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
       }
     }
     bursts(mine.fork('bursts'), { spanMs }, add);
+    fronts(mine.fork('fronts'), { spanMs, node }, adder(drawn, mine.fork('front-steps'), node));
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, node }, add);
   }
   return inOrder(drawn);
@@ -305,7 +308,7 @@ export interface Drawn {
   name?: string;
   act: FaultAct;
 }
-type Add = (atMs: number, act: FaultAct, forMs?: number) => void;
+export type Add = (atMs: number, act: FaultAct, forMs?: number) => void;
 
 function adder(drawn: Drawn[], rng: SimRng, node: number): Add {
   return (atMs, a, forMs = 0) =>

@@ -20,12 +20,32 @@ interface When {
   name?: string;
 }
 
+/** `api`: created in the API server and bound to the node. */
+export type PodSource = 'file' | 'http' | 'api';
+/** What somebody else writes to a pod's object: a condition of their own, a Ready that is not so, a label. */
+export type Meddling = 'condition' | 'ready' | 'label';
+
 export type WorkloadAct =
-  | { kind: 'pod.put'; pod: SimPod; source: 'file' | 'http' }
+  | { kind: 'pod.put'; pod: SimPod; source: PodSource }
   | { kind: 'pod.remove'; name: string }
   /** The file of a pod is cut short. */
   | { kind: 'pod.break'; name: string }
-  | { kind: 'pod.mend' };
+  | { kind: 'pod.mend' }
+  /** In the API, by a user: a pod of the API, or the mirror of a static one. Null: the pod's own grace; 0: by force. */
+  | { kind: 'pod.delete'; name: string; graceSeconds: number | null }
+  | { kind: 'pod.meddle'; name: string; what: Meddling }
+  /** The API server forgets its history: watches from before are answered with 410. */
+  | { kind: 'history.compact' }
+  /** The directory of manifests is not there for a while. */
+  | { kind: 'manifests.away' }
+  /** Another directory with the same manifests takes its place. */
+  | { kind: 'manifests.swap' }
+  /** For a while the probes that go over the network find nothing healthy. */
+  | { kind: 'probes.fail' }
+  /** Messages that the protocol has and no actor sends yet: a listing that is asked for, more hints than a mailbox holds, an eviction that hurries a stop. */
+  | { kind: 'ask.listing' }
+  | { kind: 'ask.flood' }
+  | { kind: 'ask.hurry' };
 
 /** One entry without its moment. */
 export type FaultAct = FaultSpec | WorkloadAct;
@@ -34,12 +54,30 @@ export type FaultEntry = When & FaultSpec;
 export type WorkloadEntry = Omit<When, 'name'> & WorkloadAct;
 export type FaultKind = FaultAct['kind'];
 
+const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
+  'pod.put',
+  'pod.remove',
+  'pod.break',
+  'pod.mend',
+  'pod.delete',
+  'pod.meddle',
+  'history.compact',
+  'manifests.away',
+  'manifests.swap',
+  'probes.fail',
+  'ask.listing',
+  'ask.flood',
+  'ask.hurry',
+]);
+
 export function isWorkload(f: Fault): f is WorkloadEntry {
-  return f.kind === 'pod.put' || f.kind === 'pod.remove' || f.kind === 'pod.break' || f.kind === 'pod.mend';
+  return WORKLOAD.has(f.kind);
 }
 
 function describeWorkload(f: WorkloadEntry): string {
-  if (f.kind === 'pod.mend') return f.kind;
+  if (!('name' in f) && f.kind !== 'pod.put') return f.kind;
+  if (f.kind === 'pod.delete') return `${f.kind} ${f.name} grace ${f.graceSeconds ?? 'of its own'}`;
+  if (f.kind === 'pod.meddle') return `${f.kind} ${f.name} ${f.what}`;
   if (f.kind !== 'pod.put') return `${f.kind} ${f.name}`;
   const { name, rev, fate, restartPolicy, containers, uid } = f.pod;
   return `${f.kind} ${name}#${rev}(${fate},${restartPolicy},${containers.join('+')}${uid === undefined ? '' : ',own-uid'}) by ${f.source}`;

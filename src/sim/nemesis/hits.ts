@@ -19,6 +19,8 @@ export interface ActiveFaults {
   /** Counts a window that begins; what it hits is counted apart. */
   countWindow(f: FaultEntry): void;
   chanceOf(f: FaultEntry): SimRng;
+  /** The same by number. */
+  chance(id: number): SimRng;
   readonly counts: Map<string, number>;
   /** Hits by the name in the scenario. */
   readonly byName: Map<string, number>;
@@ -70,11 +72,12 @@ export function activeFaults(rng: SimRng): ActiveFaults {
       if (f.name !== undefined) add(self.byName, f.name);
     },
     countWindow: (f) => add(self.counts, `${f.kind}.${WINDOW}`),
-    chanceOf(f) {
-      const known = chances.get(f.id);
+    chanceOf: (f) => self.chance(f.id),
+    chance(id) {
+      const known = chances.get(id);
       if (known !== undefined) return known;
-      const made = rng.fork(`fault-${f.id}`);
-      chances.set(f.id, made);
+      const made = rng.fork(`fault-${id}`);
+      chances.set(id, made);
       return made;
     },
   };

@@ -94,6 +94,10 @@ function interceptDisk({ node, active, slow }: InterceptorOptions, match: Matche
   };
   trouble.full = (path) => active.of(node.index, 'disk.full').some((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'));
   trouble.deaf = (path) => active.of(node.index, 'disk.deaf').some((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'));
+  // A mount is felt as a write to its mount point, an unmount as a removal.
+  const mounts = node.mounts.trouble;
+  mounts.delayMs = (op, path) => trouble.delayMs(op === 'unmount' ? 'rmdir' : 'writeFile', path);
+  mounts.failing = (op, path) => trouble.failing(op === 'unmount' ? 'rmdir' : 'writeFile', path);
   trouble.availableBytes = (path) =>
     active.of(node.index, 'pressure.disk').find((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'))?.availableBytes;
 }

@@ -12,6 +12,7 @@ import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { SimTime } from '../world/time.ts';
+import { ask } from './ask.ts';
 import { type Fault, type FaultEntry, isWorkload, type WorkloadEntry } from './faults.ts';
 import { activeFaults, type EntryOf } from './hits.ts';
 import { intercept, interceptKube } from './interceptors.ts';
@@ -50,6 +51,7 @@ export interface Nemesis {
 /** Kills of one worker that its supervisor forgives, with room to spare: more would put it in quarantine, where it stays. */
 const WORKER_KILLS_MAX = 3;
 const WORKERS = 'node/pods/workers/';
+const HEALTHY: SimNode['probed'] = () => ({ kind: 'healthy', afterMs: 1 });
 const NOTHING_TO_DO = 'nothing there to hit';
 /** Kinds that do nothing until a call, a hint, a message or a file event meets them. */
 const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
@@ -74,6 +76,8 @@ export function createNemesis(o: NemesisOptions): Nemesis {
   const disturbed = new Set<string>();
   const slowUntil = new Map<number, number>();
   const kills = new Map<string, number>();
+  /** Windows of failing probes that are open, by node. */
+  const sick = new Map<number, number>();
   let waiting: { fault: Fault; steps: number }[] = [];
   let healed = false;
 
@@ -229,6 +233,35 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'pod.mend':
         op.mend();
         return '';
+      case 'pod.delete':
+        return op.deleteInApi(f.name, f.graceSeconds) ? '' : NOTHING_TO_DO;
+      case 'pod.meddle':
+        return op.meddle(f.name, f.what) ? '' : NOTHING_TO_DO;
+      case 'history.compact':
+        return op.compact() ? '' : NOTHING_TO_DO;
+      case 'manifests.away':
+        if (!op.takeManifests()) return NOTHING_TO_DO;
+        o.clock.setTimeout(() => op.mend(), f.forMs);
+        return '';
+      case 'ask.listing':
+      case 'ask.flood':
+      case 'ask.hurry':
+        return ask(f.kind, o.nodes[f.node]?.daemon?.tree) ? '' : NOTHING_TO_DO;
+      case 'probes.fail': {
+        const node = o.nodes[f.node];
+        if (node === undefined) return NOTHING_TO_DO;
+        const refused = active.chance(f.id).chance(0.5);
+        sick.set(f.node, (sick.get(f.node) ?? 0) + 1);
+        node.probed = () => ({ kind: refused ? 'refused' : 'unhealthy', afterMs: 1 });
+        o.clock.setTimeout(() => {
+          const left = (sick.get(f.node) ?? 1) - 1;
+          sick.set(f.node, left);
+          if (left === 0) node.probed = HEALTHY;
+        }, f.forMs);
+        return '';
+      }
+      case 'manifests.swap':
+        return op.swapManifests() ? '' : NOTHING_TO_DO;
     }
   };
   const inject = (f: FaultEntry, node: SimNode): string => {
@@ -283,6 +316,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         node.runtime.up();
         // A clock that stays behind keeps dead containers from being old enough to be collected, as in the reference.
         node.wallOffsetMs = 0;
+        node.probed = HEALTHY;
         node.runtime.hollow.setCondition('NetworkReady', true, '');
         o.operators[i]?.mend();
         node.boot();

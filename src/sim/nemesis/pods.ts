@@ -1,6 +1,6 @@
 /**
  * Pods for the simulation: manifests drawn from the seed, with lives for the hollow runtime and what is to be expected of
- * each. Only fields that this node honours: hooks, probes and volumes are still refused by admission.
+ * each. Only fields that this node honours.
  */
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
@@ -67,8 +67,8 @@ function container(d: Drawn, name: string, life: string): object {
   };
 }
 
-/** `uid` when the pod is to keep it through edits. */
-export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: string }): SimPod {
+/** `uid` when the pod is to keep it through edits; `full`: with every volume and probe there is. */
+export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: string; full?: boolean }): SimPod {
   const d: Drawn = { rng, lives: {}, images: {} };
   const fate: PodFate = rng.chance(0.7) ? 'steady' : rng.chance(0.6) ? 'ends' : 'loops';
   const restartPolicy = fate === 'ends' ? (rng.chance(0.5) ? 'OnFailure' : 'Never') : 'Always';
@@ -94,6 +94,9 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
   ].join(',');
   const annotations = { ...(slow === '' ? {} : { [HOLLOW_ANNOTATION]: slow }), ...d.lives };
   const { name, rev, uid } = o;
+  const volumes = drawVolumes(rng.fork('volumes'), o.full === true);
+  const mounts = volumes.map((v) => ({ name: v.name, mountPath: `/${v.name}` }));
+  const probes = fate === 'steady' ? drawProbes(rng.fork('probes'), o.full === true) : {};
   return {
     name,
     rev,
@@ -112,9 +115,35 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
         ...(fate === 'ends' && rng.chance(0.2) ? { activeDeadlineSeconds: 1 + rng.int(12) } : {}),
         ...(rng.chance(0.1) ? { hostNetwork: true } : {}),
         ...(initContainers.length === 0 ? {} : { initContainers }),
-        containers,
+        containers: containers.map((c, i) => (i > 0 ? c : { ...c, ...probes, ...(mounts.length === 0 ? {} : { volumeMounts: mounts }) })),
+        ...(volumes.length === 0 ? {} : { volumes }),
       },
     },
+  };
+}
+
+function drawVolumes(rng: SimRng, full: boolean): { name: string; [source: string]: unknown }[] {
+  const labels = { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } };
+  const some = (): boolean => rng.chance(0.2) || full;
+  return [
+    ...(some() ? [{ name: 'scratch', emptyDir: {} }] : []),
+    ...(some() ? [{ name: 'memory', emptyDir: { medium: 'Memory' } }] : []),
+    ...(some() ? [{ name: 'labels', downwardAPI: { items: [labels] } }] : []),
+  ];
+}
+
+/** Probes that are answered as the world has it; a container that fails them is replaced, and well again later. */
+function drawProbes(rng: SimRng, full: boolean): object {
+  if (rng.chance(0.75) && !full) return {};
+  const port = { port: 80 };
+  const handler = (): object => (rng.chance(0.5) ? { tcpSocket: port } : { httpGet: { ...port, path: '/healthz' } });
+  const probe = (over: object): object => ({ ...handler(), periodSeconds: 1, ...over });
+  // The runtime runs commands, and what it cannot run says nothing of a container: only readiness hears of it.
+  const command = { exec: { command: ['check'] }, periodSeconds: 1, timeoutSeconds: 2 };
+  return {
+    ...(rng.chance(0.4) ? { startupProbe: probe({ failureThreshold: 30 }) } : {}),
+    ...(rng.chance(0.7) || full ? { readinessProbe: rng.chance(0.5) || full ? command : probe({}) } : {}),
+    ...(rng.chance(0.6) || full ? { livenessProbe: probe({ failureThreshold: 3, initialDelaySeconds: rng.int(3) }) } : {}),
   };
 }
 
@@ -132,6 +161,13 @@ export function editImages(rng: SimRng, pod: SimPod, rev: number): SimPod {
   copy.metadata.labels.rev = String(rev);
   for (const c of [...copy.spec.containers, ...(copy.spec.initContainers ?? [])]) c.image = images[c.name] ?? c.image;
   return { ...pod, rev, images, manifest: copy };
+}
+
+/** The same pod with another label and nothing else: no container has to change for it. */
+export function relabel(pod: SimPod, rev: number): SimPod {
+  const manifest = structuredClone(pod.manifest) as { metadata: { labels: Record<string, string> } };
+  manifest.metadata.labels.rev = String(rev);
+  return { ...pod, rev, manifest };
 }
 
 /** The same pod with a deletion timestamp: its source asks for its end, and still names it. */

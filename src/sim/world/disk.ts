@@ -43,6 +43,10 @@ export interface SimDisk {
   put(path: string, text: string): void;
   drop(path: string): void;
   makeDir(path: string): void;
+  /** Somebody removes a directory with everything in it; watches of it end. False: it is not there. */
+  takeDir(path: string): boolean;
+  /** Somebody puts another directory with the same files in its place; watches of the old one hear of nothing any more. False: it is not there. */
+  swapDir(path: string): boolean;
   has(path: string): boolean;
   /** What was mounted there is gone, with everything on it. */
   emptyDir(path: string): void;
@@ -61,6 +65,8 @@ interface Watch {
 
 const NOTHING = new Uint8Array(0);
 const LINKS_MAX = 16;
+/** Where a watch is whose directory was replaced. */
+const NOWHERE = '(replaced)';
 const encoder = new TextEncoder();
 
 function failure(code: string, what: string): Error {
@@ -316,6 +322,24 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
       durable.delete(path);
     },
     makeDir: (path) => makeDir(path, true),
+    takeDir(path) {
+      if (live.get(path)?.kind !== 'dir') return false;
+      const below = [...live.keys()].filter((p) => p.startsWith(`${path}/`));
+      for (const p of below.sort().reverse()) remove(p);
+      remove(path);
+      forgetBelow(path);
+      self.breakWatches('the directory was removed', (p) => p === path || p.startsWith(`${path}/`));
+      return true;
+    },
+    swapDir(path) {
+      const dir = live.get(path);
+      if (dir?.kind !== 'dir') return false;
+      const other = { ...dir, ino: ++lastIno, mtimeMs: o.clock.wallMs() };
+      live.set(path, other);
+      durable.set(path, other);
+      for (const w of watches) if (w.path === path) w.path = NOWHERE;
+      return true;
+    },
     has: (path) => live.has(path),
     emptyDir(path) {
       for (const p of [...live.keys()]) if (p.startsWith(`${path}/`)) unset(p);

@@ -41,6 +41,8 @@ export interface SimKube {
   trouble: KubeTrouble;
   /** Requests that were carried out, oldest first, watches included. */
   readonly calls: KubeCall[];
+  /** A request of a daemon is about to be carried out. */
+  onRequest: ((request: KubeRequest) => void) | undefined;
   /** As a user of the cluster: at once, without any trouble. */
   handle(request: KubeRequest): KubeResult;
   connect(daemon: { power: Power; clock: Clock }): KubeApi;
@@ -89,6 +91,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
     store,
     trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, down: false },
     calls,
+    onRequest: undefined,
     handle: (request) => carryOut(store, o.clock, request),
     cutWatches(how) {
       for (const w of [...watchers]) {
@@ -272,6 +275,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
       server: 'https://kube.sim',
       request: (request, opts) =>
         exchange(request, opts, () => {
+          self.onRequest?.(request);
           const answer = self.handle(request);
           note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
           return answer;
@@ -284,6 +288,8 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
             code: 'failure' in opened ? 404 : 200,
           });
           if ('failure' in opened) return { ok: false, failure: opened.failure };
+          // Nobody is there to read it: the connection was closed on the way.
+          if (opts.signal.aborted) opened.watcher.close();
           return { ok: true, lines: read(opened.watcher, opts.signal) };
         }),
       closeConnections(of) {

@@ -12,6 +12,13 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
   core('secrets', 'Secret', true),
   core('configmaps', 'ConfigMap', true),
   core('serviceaccounts', 'ServiceAccount', true),
+  {
+    name: 'certificatesigningrequests',
+    kind: 'CertificateSigningRequest',
+    apiVersion: 'certificates.k8s.io/v1',
+    namespaced: false,
+    group: '/apis/certificates.k8s.io/v1',
+  },
   { name: 'leases', kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', namespaced: true, group: '/apis/coordination.k8s.io/v1' },
 ];
 function core(name: string, kind: string, namespaced: boolean): Resource & { group: string } {

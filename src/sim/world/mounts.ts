@@ -32,6 +32,8 @@ export interface SimMounts {
   /** Somebody at the machine mounts something. */
   put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
   take(path: string): void;
+  /** The machine's power fails: nothing is mounted any more, and what was on a tmpfs is gone. Containers keep what they had. */
+  powerLoss(disk: Pick<MountedDisk, 'emptyDir'>): void;
   connect(o: { disk: MountedDisk; clock: Clock; power: { on: boolean } }): Mounter;
 }
 
@@ -57,6 +59,9 @@ export function simMounts(): SimMounts {
     owners,
     put: (entry) => void table.push({ root: '/', options: [], ...entry }),
     take: (path) => void table.splice(topmost(path), 1),
+    powerLoss(disk) {
+      for (const entry of table.splice(0)) if (entry.type === 'tmpfs') disk.emptyDir(entry.path);
+    },
     connect({ disk, clock, power }) {
       const never = <T>() => new Promise<T>(() => {});
       /** Ends with the act, the deadline or the signal, whichever is first; the dead hear nothing. */

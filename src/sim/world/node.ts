@@ -10,6 +10,7 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
+import type { SimKube } from './kubeApi.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import type { SimRng } from './rng.ts';
 import { type SimRuntime, simRuntime } from './runtime.ts';
@@ -17,6 +18,9 @@ import type { Power, SimTime } from './time.ts';
 
 export const ROOT_DIR = '/var/lib/kubelet';
 export const MANIFESTS = '/etc/kubernetes/manifests';
+/** Its content is not looked at: the way to the API server is a port. */
+const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
+const SERVING = { tlsCertFile: '/etc/kubernetes/tls.crt', tlsPrivateKeyFile: '/etc/kubernetes/tls.key' } as const;
 export const PODS_URL = 'http://pods.sim/list';
 /** An init system's wait before it starts a daemon again that exited 70. */
 const RESTART_AFTER_MS = 2_000;
@@ -39,6 +43,8 @@ export interface NodeTuning {
   lagMs: number;
   /** How often a server's address is taken when a daemon begins to listen. */
   portsTaken: number;
+  /** A server that ends its listening says that it could not. */
+  closesBadly: boolean;
 }
 
 /** Who is told what this node does. */
@@ -82,8 +88,18 @@ export interface SimNode {
   tail(lines: number): { log: string[]; recorder: string[] };
 }
 
-export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: NodeTuning; watcher: NodeWatcher }): SimNode {
-  const { index, rng, time, tuning, watcher } = o;
+export interface SimNodeOptions {
+  index: number;
+  rng: SimRng;
+  time: SimTime;
+  tuning: NodeTuning;
+  watcher: NodeWatcher;
+  /** The API server of the cluster that this node belongs to; absent: it stands alone. */
+  kube?: SimKube | undefined;
+}
+
+export function simNode(o: SimNodeOptions): SimNode {
+  const { index, rng, time, tuning, watcher, kube } = o;
   const name = `n${index + 1}`;
   const world: Power = { on: true };
   const wallOffset = { ms: 0 };
@@ -92,6 +108,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
   const disk = simDisk({ time, clock: machineClock });
   for (const dir of [MANIFESTS, ROOT_DIR, '/var/log']) disk.makeDir(dir);
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
+  if (kube !== undefined) for (const path of Object.values(SERVING)) disk.put(path, 'not looked at by a net that is played');
   const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
   const mounts = simMounts();
   const logLines: string[] = [];
@@ -112,7 +129,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
       yield: time.yieldFor(mine),
       fs: fs satisfies HostFs,
       sys: { watchDir, notify: () => false },
-      net: simNet(mine, { http: () => self.http(), taken: tuning.portsTaken }),
+      net: simNet(mine, { http: () => self.http(), taken: tuning.portsTaken, closesBadly: tuning.closesBadly }),
       prober: simProber(mine, clock, () => self.probed()),
       host: {
         hostname: () => name,
@@ -124,6 +141,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
       },
       entropy: { bytes: (count) => Uint8Array.from({ length: count }, () => bytes.int(256)), md5Hex, sha256Hex },
       cri: runtime.connect({ power: mine, clock, boot: boots }),
+      ...(kube === undefined ? {} : { kube: kube.connect({ power: mine, clock }) }),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       log: simLogger((level, text) => {
         if (!mine.on) return;
@@ -144,7 +162,12 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
 
   const run = async (mine: Power): Promise<void> => {
     const config = defaultNodeConfig({
-      flags: { rootDir: ROOT_DIR, hostnameOverride: name, adminSocket: `${ROOT_DIR}/actorlet.sock` },
+      flags: {
+        rootDir: ROOT_DIR,
+        hostnameOverride: name,
+        adminSocket: `${ROOT_DIR}/actorlet.sock`,
+        kubeconfig: kube === undefined ? '' : KUBECONFIG,
+      },
       config: {
         staticPodPath: MANIFESTS,
         staticPodURL: tuning.http ? PODS_URL : '',
@@ -155,6 +178,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
         syncFrequency: tuning.syncFrequencyMs,
         fileCheckFrequency: tuning.fileCheckMs,
         httpCheckFrequency: tuning.httpCheckMs,
+        ...(kube === undefined ? {} : SERVING),
       },
     });
     const { inspect } = watcher;
@@ -220,7 +244,9 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
     kill(how) {
       if (!power.on) return;
       off(how === 'power' ? 'power failed' : 'killed');
-      if (how === 'power') disk.powerLoss(rng.fork(`power-${boots}`));
+      if (how !== 'power') return;
+      mounts.powerLoss(disk);
+      disk.powerLoss(rng.fork(`power-${boots}`));
     },
     async stop() {
       const mine = power;
@@ -239,7 +265,7 @@ export function simNode(o: { index: number; rng: SimRng; time: SimTime; tuning: 
   return self;
 }
 
-function simNet(power: Power, o: { http: () => ReturnType<SimNode['http']>; taken: number }): Net {
+function simNet(power: Power, o: { http: () => ReturnType<SimNode['http']>; taken: number; closesBadly: boolean }): Net {
   let taken = o.taken;
   return {
     async httpGet() {
@@ -254,7 +280,12 @@ function simNet(power: Power, o: { http: () => ReturnType<SimNode['http']>; take
         taken -= 1;
         throw Object.assign(new Error(`listen EADDRINUSE: address already in use ${address}`), { code: 'EADDRINUSE' });
       }
-      return { address, close: async () => {} };
+      return {
+        address,
+        close: async () => {
+          if (o.closesBadly) throw Object.assign(new Error(`close ${address}: ERR_SERVER_NOT_RUNNING`), { code: 'ERR_SERVER_NOT_RUNNING' });
+        },
+      };
     },
   };
 }

@@ -1,0 +1,89 @@
+/** Whoever else writes to the API server: creates pods that are bound to a node, edits and deletes them, meddles with what the node wrote. */
+import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+import type { SimKube } from '../world/kubeApi.ts';
+import type { SimNode } from '../world/node.ts';
+import type { Meddling } from './faults.ts';
+import type { SimPod } from './pods.ts';
+
+export const NAMESPACE = 'default';
+
+export interface ApiUser {
+  /**
+   * A pod that is there already is edited in place when the definition has a UID of its own (images and labels only), and
+   * else replaced by force by another of the same name. Gives the UID that is there then.
+   */
+  put(pod: SimPod): { uid: string; replaced: boolean };
+  /** False: no such object. */
+  remove(name: string, graceSeconds: number | null): boolean;
+  meddle(name: string, what: Meddling): boolean;
+  compact(): void;
+}
+
+/** Names in the API end in the name of the node, as those of static pods do: nodes of one world do not get in each other's way. */
+export function apiName(name: string, node: SimNode): string {
+  return `${name}-${node.name}`;
+}
+
+export function apiUser(node: SimNode, kube: SimKube, as: (act: () => void) => void): ApiUser {
+  const must = (request: KubeRequest): KubeObject => {
+    let object: KubeObject | undefined;
+    as(() => {
+      const answer = kube.handle(request);
+      if (!answer.ok) throw new Error(`${request.verb} ${request.path} by a user: ${answer.failure.message}`);
+      object = answer.body as KubeObject;
+    });
+    if (object === undefined) throw new Error(`${request.verb} ${request.path} gave nothing`);
+    return object;
+  };
+  const pathOf = (name: string) => kubePath.pod(NAMESPACE, apiName(name, node));
+  const read = (name: string): KubeObject | undefined => {
+    const got = kube.handle({ verb: 'GET', path: pathOf(name) });
+    return got.ok ? (got.body as KubeObject) : undefined;
+  };
+  const create = (pod: SimPod): string => {
+    const { metadata, ...rest } = structuredClone(pod.manifest) as { metadata: Record<string, unknown>; spec: object };
+    const { uid: _uid, ...named } = metadata;
+    const body = { ...rest, metadata: { ...named, name: apiName(pod.name, node) }, spec: { ...rest.spec, nodeName: node.name } };
+    return must({ verb: 'POST', path: kubePath.podsIn(NAMESPACE), body }).metadata.uid ?? '';
+  };
+  const remove = (name: string, graceSeconds: number | null): boolean => {
+    if (read(name) === undefined) return false;
+    const query = graceSeconds === null ? {} : { gracePeriodSeconds: String(graceSeconds) };
+    must({ verb: 'DELETE', path: pathOf(name), query });
+    return true;
+  };
+  return {
+    put(pod) {
+      const there = read(pod.name);
+      if (there !== undefined && there.metadata.deletionTimestamp === undefined && pod.uid !== undefined) {
+        must({ verb: 'PUT', path: pathOf(pod.name), body: edited(there, pod) });
+        return { uid: there.metadata.uid ?? '', replaced: false };
+      }
+      remove(pod.name, 0);
+      return { uid: create(pod), replaced: there !== undefined };
+    },
+    remove,
+    meddle(name, what) {
+      const there = read(name);
+      if (there === undefined) return false;
+      const path = pathOf(name);
+      if (what === 'label') {
+        const body = { metadata: { labels: { touched: String(there.metadata.resourceVersion) } } };
+        must({ verb: 'PATCH', path, patchType: 'strategic', body });
+        return true;
+      }
+      const condition = what === 'ready' ? { type: 'Ready', status: 'Unknown' } : { type: 'example.com/seen', status: 'True' };
+      must({ verb: 'PATCH', path: `${path}/status`, patchType: 'strategic', body: { status: { conditions: [condition] } } });
+      return true;
+    },
+    compact: () => kube.store.compact(),
+  };
+}
+
+function edited(there: KubeObject, pod: SimPod): KubeObject {
+  const object = structuredClone(there);
+  object.metadata.labels = { ...(isKubeRecord(object.metadata.labels) ? object.metadata.labels : {}), rev: String(pod.rev) };
+  const spec = object.spec as { containers: { name: string; image: string }[]; initContainers?: { name: string; image: string }[] };
+  for (const c of [...spec.containers, ...(spec.initContainers ?? [])]) c.image = pod.images[c.name] ?? c.image;
+  return object;
+}

@@ -1,0 +1,29 @@
+/** Messages of the protocol that nobody in the tree sends yet, sent as whoever will send them one day. */
+import type { KernelTree } from '../../actors/kernel/tree.ts';
+import { addr, view } from '../../machines/protocol.ts';
+
+/** More than the mailbox of lifecycle events holds: what is too much becomes one resync. */
+const FLOOD = 5_000;
+
+/** False: there is nobody to ask, or nothing to ask for. */
+export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.hurry', tree: KernelTree | undefined): boolean {
+  if (tree === undefined) return false;
+  const { registry } = tree;
+  switch (what) {
+    case 'ask.listing':
+      return registry.send(addr.pleg, { type: 'pleg.relist', why: 'somebody asks' }) !== 'dead';
+    case 'ask.flood':
+      for (let i = 0; i < FLOOD; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `nobody-${i}`, kind: 'other' });
+      return true;
+    case 'ask.hurry': {
+      let hurried = false;
+      for (const [uid, { worker, pod }] of registry.read(view.pods)?.value.records ?? []) {
+        // Only one that was deleted and stops anyway: its grace may shrink, nothing else changes.
+        if (worker?.phase !== 'terminating' || pod.metadata.deletionTimestamp === undefined) continue;
+        registry.send(addr.workers, { type: 'pod.kill', uid, incarnation: 0, graceOverrideSeconds: 0 });
+        hurried = true;
+      }
+      return hurried;
+    }
+  }
+}

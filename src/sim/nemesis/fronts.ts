@@ -1,0 +1,314 @@
+/**
+ * Weather that is aimed: trouble of one kind around one pod with an own UID, while its definition is changed and in the end
+ * taken away. Faults that come one by one seldom meet a pod in the few moments in which these would.
+ */
+import type { CriMethod } from '../../machines/cri.ts';
+import type { FsOp } from '../../machines/faults/types.ts';
+import { MANIFESTS, ROOT_DIR } from '../world/node.ts';
+import type { SimRng } from '../world/rng.ts';
+import type { Add } from './draw.ts';
+import { deletePod, drawPod, editImages, relabel, type SimPod } from './pods.ts';
+
+const WORKERS = 'node/pods/workers/*';
+/** Pods that are drawn until one is as wanted; the last will do. */
+const TRIES_MAX = 40;
+const CHANCE = { probability: 1 } as const;
+
+class Front {
+  readonly rng: SimRng;
+  readonly spanMs: number;
+  readonly #add: Add;
+  readonly #uid: string;
+  readonly #name: string;
+  #rev = 0;
+  #pod: SimPod | undefined;
+
+  constructor(rng: SimRng, o: { spanMs: number; name: string; uid: string; add: Add }) {
+    this.rng = rng;
+    this.spanMs = o.spanMs;
+    this.#name = o.name;
+    this.#uid = o.uid;
+    this.#add = o.add;
+  }
+
+  /** The pods of this front, for selectors: nodes add their own name. */
+  get pods(): string[] {
+    return [`${this.#name}-*`];
+  }
+  add(...args: Parameters<Add>): void {
+    this.#add(...args);
+  }
+  /** Puts a pod whose containers run for good, or crash for ever. */
+  begin(at: number, o: { fate?: 'steady' | 'loops'; containersMin?: number; full?: boolean } = {}): void {
+    const { fate = 'steady', containersMin = 1, full = false } = o;
+    const draw = (i: number) => drawPod(this.rng.fork(`pod-${i}`), { name: this.#name, rev: this.#rev, uid: this.#uid, full });
+    let pod = draw(0);
+    for (let i = 1; i < TRIES_MAX && (pod.fate !== fate || pod.containers.length < containersMin); i++) pod = draw(i);
+    this.#put(at, pod);
+  }
+  /** Another pod, whose end at `until` lets the node collect what is dead. */
+  sibling(at: number, until: number): void {
+    const pod = drawPod(this.rng.fork('sibling'), { name: `${this.#name}s`, rev: 0, uid: this.#uid.replace(/.$/, '9') });
+    this.add(at, { kind: 'pod.put', pod, source: 'file' });
+    this.add(until, { kind: 'pod.put', pod: deletePod(pod, 0), source: 'file' });
+    this.remove(until + 5_000, pod.name);
+  }
+  edit(at: number): void {
+    this.#change(at, (pod) => editImages(this.rng.fork(`edit-${this.#rev}`), pod, this.#rev));
+  }
+  relabel(at: number): void {
+    this.#change(at, (pod) => relabel(pod, this.#rev));
+  }
+  /** Its source asks for its end; most are not even named any more some time after. */
+  end(at: number, graceSeconds = this.rng.pick([0, 2, 30] as const) ?? 2): void {
+    this.#change(at, (pod) => deletePod(pod, graceSeconds));
+    if (this.rng.chance(0.7)) this.remove(at + this.rng.between(100, 8_000));
+  }
+  remove(at: number, name = this.#name): void {
+    this.add(at, { kind: 'pod.remove', name });
+  }
+  calls(at: number, forMs: number, o: { methods: readonly CriMethod[]; probability?: number } & Troubled): void {
+    const { methods, probability = 1, ...trouble } = o;
+    const select = { methods, pods: this.pods };
+    this.add(at, { kind: 'cri', probability, select, delayMs: 0, code: 13, ...trouble }, forMs);
+  }
+  disk(at: number, forMs: number, o: { ops: readonly FsOp[]; paths: readonly string[]; probability?: number }): void {
+    const { ops, paths, probability = 1 } = o;
+    this.add(at, { kind: 'disk.error', probability, select: { ops, paths }, code: 'EIO' }, forMs);
+  }
+  stopSandbox(at: number): void {
+    this.add(at, { kind: 'sandbox.stop', ...CHANCE, select: { pods: this.pods } });
+  }
+  exit(at: number): void {
+    this.add(at, { kind: 'container.exit', ...CHANCE, select: { pods: this.pods }, exitCode: 1, reason: '' });
+  }
+  kill(at: number, actor: string, ofPod = false): void {
+    this.add(at, { kind: 'actor.kill', ...CHANCE, select: { actors: [actor], ...(ofPod ? { pods: this.pods } : {}) }, pick: 'one' });
+  }
+  die(at: number, downMs: number): void {
+    this.add(at, { kind: 'node.kill', ...CHANCE, select: {}, action: 'process', downMs });
+  }
+
+  #put(at: number, pod: SimPod): void {
+    this.#pod = pod;
+    this.#rev += 1;
+    this.add(at, { kind: 'pod.put', pod, source: 'file' });
+  }
+  #change(at: number, how: (pod: SimPod) => SimPod): void {
+    if (this.#pod !== undefined) this.#put(at, how(this.#pod));
+  }
+}
+type Troubled = { action: 'error'; code?: number } | { action: 'delay' | 'late-effect'; delayMs: number };
+
+/** Moments from `from` on, `everyMs` apart at most. */
+function* beats(rng: SimRng, o: { from: number; count: number; everyMs: number }): Generator<number> {
+  let at = o.from;
+  for (let i = 0; i < o.count; i++) {
+    yield at;
+    at += rng.between(o.everyMs * 0.3, o.everyMs);
+  }
+}
+
+/** Each begins about `at`, with half a minute before it that the pod may need to run. */
+const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
+  /** Without a network no sandbox is made. */
+  network(f, at) {
+    f.begin(at - 8_000);
+    f.add(at, { kind: 'network.down', ...CHANCE, select: {} }, 25_000);
+    for (const t of beats(f.rng, { from: at + 4_000, count: 3, everyMs: 3_000 })) f.stopSandbox(t);
+    for (const t of beats(f.rng, { from: at + 9_000, count: 4, everyMs: 2_500 })) f.edit(t);
+    f.end(at + f.rng.between(18_000, 24_000));
+  },
+  /** A sandbox that does not stay. */
+  unrest(f, at) {
+    f.begin(at - 8_000);
+    for (const t of beats(f.rng, { from: at, count: 30, everyMs: 900 })) f.stopSandbox(t);
+    for (const t of beats(f.rng, { from: at + 6_000, count: 2, everyMs: 8_000 })) f.relabel(t);
+    f.end(at + f.rng.between(14_000, 19_000));
+  },
+  /** A sandbox that cannot be made. */
+  refusal(f, at) {
+    f.begin(at - 8_000);
+    f.calls(at, 20_000, { methods: ['RunPodSandbox'], action: 'error' });
+    f.stopSandbox(at + 100);
+    for (const t of beats(f.rng, { from: at + 2_000, count: 3, everyMs: 4_000 })) f.edit(t);
+    f.end(at + f.rng.between(10_000, 18_000));
+  },
+  /** Ends that are announced before they are shown, each beside a change. */
+  ends(f, at) {
+    f.begin(at - 8_000, { containersMin: 3 });
+    for (const t of beats(f.rng, { from: at, count: 8, everyMs: 1_500 })) {
+      f.exit(t);
+      f.relabel(t + f.rng.between(-150, 200));
+    }
+    f.exit(at + 13_000);
+    f.end(at + 13_000 + f.rng.between(-150, 200));
+  },
+  /** Changes of a pod that waits for its back-off. */
+  loops(f, at) {
+    f.begin(at - 8_000, { fate: 'loops' });
+    for (const t of beats(f.rng, { from: at, count: 6, everyMs: 3_000 })) f.edit(t);
+    f.end(at + 20_000);
+  },
+  /** Volumes that take their time, and some that cannot be set up at all. */
+  volumes(f, at) {
+    const select = {
+      ops: ['write', 'rename', 'remove'] as const,
+      paths: [`${ROOT_DIR}/pods/*/volumes/**`, `${ROOT_DIR}/pods/*/plugins/**`],
+    };
+    if (f.rng.chance(0.5)) f.disk(at, 12_000, { ...select, probability: f.rng.between(0.2, 1) });
+    if (f.rng.chance(0.7)) f.add(at, { kind: 'disk.slow', ...CHANCE, select, delayMs: f.rng.int(9_000) }, 25_000);
+    f.begin(at + f.rng.between(-6_000, 500), { full: true });
+    for (const t of beats(f.rng, { from: at + 1_000, count: 6, everyMs: 2_000 })) f.rng.chance(0.5) ? f.edit(t) : f.relabel(t);
+    if (f.rng.chance(0.5)) f.kill(at + f.rng.between(1_000, 8_000), 'node/services/volumes');
+    const last = at + f.rng.between(3_000, 12_000);
+    if (f.rng.chance(0.5)) f.end(last);
+    else {
+      f.remove(last);
+      f.begin(last + f.rng.between(100, 9_000), { full: true });
+    }
+  },
+  /** Volumes that cannot be taken down, while who takes them down dies over it. */
+  busy(f, at) {
+    f.begin(at - 8_000, { full: true });
+    const paths = [`${ROOT_DIR}/pods/*/volumes/**`, `${ROOT_DIR}/pods/*/plugins/**`];
+    f.disk(at, 18_000, { ops: ['remove'], paths, probability: f.rng.pick([0.6, 1] as const) ?? 1 });
+    if (f.rng.chance(0.5)) f.add(at, { kind: 'disk.slow', ...CHANCE, select: { ops: ['remove'], paths }, delayMs: 5_000 }, 18_000);
+    if (f.rng.chance(0.5)) f.end(at + 1_000, 2);
+    else {
+      f.remove(at + 1_000);
+      if (f.rng.chance(0.6)) f.begin(at + f.rng.between(2_000, 8_000), { full: true });
+    }
+    for (const t of beats(f.rng, { from: at + 4_000, count: 3, everyMs: 5_000 })) f.kill(t, 'node/services/volumes');
+    if (f.rng.chance(0.3)) f.die(at + f.rng.between(6_000, 16_000), 100);
+  },
+  /** Stops that fail. */
+  stops(f, at) {
+    f.begin(at - 8_000);
+    f.calls(at, 14_000, { methods: ['StopContainer', 'StopPodSandbox'], action: 'error', probability: 0.7 });
+    for (const t of beats(f.rng, { from: at + 100, count: 5, everyMs: 2_500 })) f.edit(t);
+    for (const t of beats(f.rng, { from: at + 1_000, count: 5, everyMs: 3_000 })) f.stopSandbox(t);
+    f.end(at + f.rng.between(8_000, 13_000));
+  },
+  /** Looks at the runtime that fail between one act and the next. */
+  blindness(f, at) {
+    f.begin(at - 8_000);
+    f.add(
+      at,
+      {
+        kind: 'cri',
+        probability: 0.35,
+        select: { methods: ['ListPodSandbox', 'ListContainers', 'PodSandboxStatus', 'ContainerStatus'] },
+        action: 'error',
+        delayMs: 0,
+        code: 13,
+      },
+      20_000,
+    );
+    for (const t of beats(f.rng, { from: at + 200, count: 25, everyMs: 1_000 })) f.stopSandbox(t);
+    for (const t of beats(f.rng, { from: at + 400, count: 10, everyMs: 2_000 })) f.exit(t);
+    f.end(at + 19_000);
+  },
+  /**
+   * What is dead is collected, which takes long; workers wait for it, before they begin, before a sandbox is replaced and
+   * before they stop: and the link to the runtime dies over it.
+   */
+  takeover(f, at) {
+    f.begin(at - 8_000, { containersMin: 2 });
+    f.sibling(at - 6_000, at + 200);
+    for (const t of beats(f.rng, { from: at - 5_000, count: 5, everyMs: 1_200 })) f.stopSandbox(t);
+    f.calls(at, 30_000, { methods: ['RemoveContainer', 'RemovePodSandbox'], action: 'delay', delayMs: 6_000 });
+    // A worker that was killed comes back after 1 s, then 2 s.
+    const kill = (t: number, times: number) => {
+      f.kill(t, WORKERS, true);
+      f.exit(t + 1_000 * times + f.rng.between(200, 1_500));
+      f.kill(t + 1_000 * times + f.rng.between(300, 2_000), 'node/runtime/cri');
+    };
+    const lose = (t: number, act: (at: number) => void) => {
+      act(t);
+      f.kill(t + f.rng.between(50, 1_500), 'node/runtime/cri');
+    };
+    const what = f.rng.int(3);
+    if (what === 0) for (const n of [1, 2]) kill(at + n * 4_000 - 1_500, n);
+    if (what === 1) for (const n of [1, 2, 3]) lose(at + n * 3_000, (t) => f.stopSandbox(t));
+    if (what === 2) lose(at + f.rng.between(1_500, 6_000), (t) => (f.rng.chance(0.5) ? f.end(t, 30) : f.remove(t)));
+  },
+  /** The directory of manifests comes and goes. */
+  manifests(f, at) {
+    f.begin(at - 5_000);
+    for (const t of beats(f.rng, { from: at, count: 3, everyMs: 7_000 })) {
+      if (f.rng.chance(0.3)) f.add(t, { kind: 'manifests.swap' });
+      else f.add(t, { kind: 'manifests.away' }, Math.round(f.rng.chance(0.5) ? f.rng.between(20, 1_500) : f.rng.between(1_500, 6_000)));
+      if (f.rng.chance(0.4)) f.die(t + f.rng.between(0, 500), 100);
+    }
+  },
+  /** It cannot be read, and watches of it end. */
+  unreadable(f, at) {
+    f.begin(at - 5_000);
+    f.add(at, { kind: 'disk.error', ...CHANCE, select: { ops: ['read'], paths: [MANIFESTS] }, code: 'EACCES' }, 15_000);
+    for (const t of beats(f.rng, { from: at + 100, count: 5, everyMs: 3_500 })) f.add(t, { kind: 'watch.break', ...CHANCE, select: {} });
+    if (f.rng.chance(0.5)) f.die(at + 60, 100);
+  },
+  /** A daemon that boots over a runtime that is away, with a pod that finds no room; and one that is told to stop before it is up. */
+  boots(f, at) {
+    f.begin(at - 5_000);
+    f.add(at, { kind: 'runtime.down', ...CHANCE, select: {} }, 9_000);
+    f.die(at + 100, 0);
+    f.add(at + 10_000, { kind: 'disk.slow', ...CHANCE, select: { paths: [`${ROOT_DIR}/actorlet/**`] }, delayMs: 4_000 }, 12_000);
+    for (const t of beats(f.rng, { from: at + 10_500, count: 3, everyMs: 5_000 })) {
+      f.die(t, 0);
+      f.add(t + f.rng.between(50, 2_500), { kind: 'node.stop', ...CHANCE, select: {}, downMs: 100 });
+    }
+  },
+  /** Events of things that cannot be looked up. */
+  strangers(f, at) {
+    f.add(
+      at,
+      {
+        kind: 'cri',
+        probability: 0.8,
+        select: { methods: ['ContainerStatus', 'PodSandboxStatus'] },
+        action: 'error',
+        delayMs: 0,
+        code: 13,
+      },
+      14_000,
+    );
+    f.begin(at + 200, { containersMin: 3 });
+    for (const t of beats(f.rng, { from: at + 500, count: 5, everyMs: 3_000 })) f.stopSandbox(t);
+    for (const t of beats(f.rng, { from: at + 500, count: 30, everyMs: 500 })) f.exit(t);
+  },
+  /** Whoever may ask for something and never did. */
+  questions(f, at) {
+    f.begin(at - 8_000);
+    f.calls(at, 20_000, { methods: ['StopContainer'], action: 'delay', delayMs: 3_000 });
+    for (const t of beats(f.rng, { from: at, count: 10, everyMs: 800 })) f.exit(t);
+    for (const t of beats(f.rng, { from: at, count: 25, everyMs: 500 })) f.add(t, { kind: 'ask.listing' });
+    f.add(at + 4_000, { kind: 'ask.flood' });
+    f.end(at + 9_000, 30);
+    for (const t of beats(f.rng, { from: at + 9_200, count: 4, everyMs: 1_000 })) f.add(t, { kind: 'ask.hurry' });
+  },
+  /** Probes that fail, and some that are answered by nobody. */
+  sickness(f, at) {
+    f.begin(at - 8_000, { full: true });
+    f.calls(at, 25_000, { methods: ['ExecSync'], action: 'error', probability: 0.4 });
+    f.calls(at, 25_000, { methods: ['StopContainer'], action: 'delay', delayMs: 4_000 });
+    for (const t of beats(f.rng, { from: at, count: 3, everyMs: 9_000 })) {
+      f.add(t, { kind: 'probes.fail' }, Math.round(f.rng.between(3_000, 7_000)));
+      f.kill(t + f.rng.between(3_000, 6_500), 'node/services/probes');
+    }
+    for (const t of beats(f.rng, { from: at + 500, count: 4, everyMs: 4_000 })) f.exit(t);
+  },
+};
+
+/** One to three of them on a node, from about eight seconds after the faults begin. */
+export function fronts(rng: SimRng, o: { spanMs: number; node: number }, add: Add): void {
+  const kinds = Object.values(FRONTS);
+  const count = Math.min(rng.pick([1, 1, 2, 3] as const) ?? 1, Math.ceil(o.spanMs / 20_000));
+  for (let i = 0; i < count; i++) {
+    const mine = rng.fork(`front-${i}`);
+    const uid = `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(90_000_000 + i)}`;
+    const front = new Front(mine, { spanMs: o.spanMs, name: `f${i}`, uid, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
+    mine.pick(kinds)?.(front, 8_000 + mine.next() * Math.max(0, o.spanMs - 28_000));
+  }
+}
