@@ -4,6 +4,7 @@
  * foundation, edge, runtime, allocation, api, services, pods, reclaim.
  */
 import type { SourceName } from '../machines/pods/types.ts';
+import { certificateSpec } from './api/certificates/certificate.ts';
 import { eventWriterSpec } from './api/events.ts';
 import { leaseSpec } from './api/lease.ts';
 import { apiLinkSpec } from './api/link.ts';
@@ -92,6 +93,7 @@ function apiLayer(o: ApiOptions): SupervisorSpec {
     eventWriterSpec({ nodeName: o.source.nodeName }),
     nodeStatusSpec(o.nodeStatus),
     leaseSpec(o.lease),
+    ...o.certificates.map(certificateSpec),
     podWritersSpec(o.podWriters),
   ];
   return { ...layer('api', children), escalate: { parkMs: API_PARK_MS }, intensity: { max: 20, periodMs: 60_000 } };

@@ -2,6 +2,7 @@
 import type { NodeConfig } from '../machines/config.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
+import type { CertificateOptions } from './api/certificates/certificate.ts';
 import type { LeaseOptions } from './api/lease.ts';
 import type { NodeStatusOptions } from './api/nodeStatus.ts';
 import type { PodWritersOptions } from './api/podWriters.ts';
@@ -33,6 +34,8 @@ import { configuredSources } from './tree.ts';
 export interface ApiOptions {
   nodeStatus: NodeStatusOptions;
   lease: LeaseOptions;
+  /** Those that this node gets from the cluster. */
+  certificates: readonly CertificateOptions[];
   podWriters: PodWritersOptions;
   source: ApiSourceOptions;
 }
@@ -167,6 +170,7 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     ...servingFiles(config),
     host: c.address,
     port: c.port,
+    signedByCluster: c.serverTLSBootstrap && c.tlsCertFile === '',
     clientCaFile: authentication.x509.clientCAFile,
     minVersion: tlsVersion(c.tlsMinVersion),
     cipherSuites: c.tlsCipherSuites,
@@ -190,7 +194,18 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
   };
 }
 
-function apiOptions({ config: c, flags }: NodeConfig, facts: NodeFacts, build: BuildInfo): ApiOptions {
+function certificateOptions({ config: c, flags, gates }: NodeConfig, nodeName: string): CertificateOptions[] {
+  const both = { nodeName, dir: flags.certDir, dnsOnly: gates.enabled('AllowDNSOnlyNodeCSR') };
+  const client = c.rotateCertificates || flags.bootstrapKubeconfig !== '';
+  const serving = c.serverTLSBootstrap && c.enableServer && c.tlsCertFile === '';
+  return [
+    ...(client ? [{ ...both, use: 'client' as const, rotate: c.rotateCertificates }] : []),
+    ...(serving ? [{ ...both, use: 'serving' as const, rotate: true }] : []),
+  ];
+}
+
+function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): ApiOptions {
+  const { config: c, flags } = config;
   const { nodeName } = facts;
   const leaseMs = c.nodeLeaseDurationSeconds * 1000;
   const timeoutMs = Math.min(c.nodeStatusUpdateFrequency, leaseMs);
@@ -219,6 +234,7 @@ function apiOptions({ config: c, flags }: NodeConfig, facts: NodeFacts, build: B
       imagesMax: c.nodeStatusMaxImages,
     },
     lease: { nodeName, durationMs: leaseMs, timeoutMs },
+    certificates: certificateOptions(config, nodeName),
     podWriters: { podsMax: c.maxPods },
     source: { nodeName },
   };

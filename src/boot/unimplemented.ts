@@ -20,7 +20,6 @@ interface Entry {
   readonly server?: boolean;
 }
 
-const CERTIFICATES = 'the node cannot ask a cluster for certificates yet: --kubeconfig must name one that works';
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
 const EVICTION = 'eviction is not there yet: nothing is evicted at these thresholds';
 const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
@@ -33,7 +32,6 @@ const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => 
 const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why, refuse: true }));
 
 export const UNIMPLEMENTED: readonly Entry[] = [
-  ...lines(CERTIFICATES, '--bootstrap-kubeconfig'),
   ...lines('a cloud is known through its own controllers only', '--cloud-config'),
   ...lines(CGROUPS, '--runtime-cgroups'),
   ...lines(IMAGE_GC, '--pod-infra-container-image'),
@@ -46,7 +44,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines(EVICTION, '--experimental-allocatable-ignore-eviction'),
 
   ...[
-    ...refused('certificates signed by a cluster are not there yet', 'serverTLSBootstrap'),
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
     ...lines(
       'the API has no such page yet',
@@ -62,7 +59,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'preloadedImagesVerificationAllowlist',
   ),
   ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
-  ...lines(CERTIFICATES, 'rotateCertificates'),
   ...lines('the API is spoken in JSON', 'contentType'),
   ...lines('secrets and config maps are not read from the API yet', 'configMapAndSecretChangeDetectionStrategy'),
   ...lines(
@@ -139,6 +135,8 @@ export const HONOURED: readonly string[] = [
   'authorization.mode',
   'authorization.webhook.cacheAuthorizedTTL',
   'authorization.webhook.cacheUnauthorizedTTL',
+  'rotateCertificates',
+  'serverTLSBootstrap',
   'tlsCertFile',
   'tlsPrivateKeyFile',
   'tlsCipherSuites',
@@ -194,7 +192,6 @@ export const HONOURED: readonly string[] = [
 
 /** Field of KubeletFlags behind a `--name` entry. */
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
-  '--bootstrap-kubeconfig': 'bootstrapKubeconfig',
   '--cloud-config': 'cloudConfig',
   '--runtime-cgroups': 'runtimeCgroups',
   '--pod-infra-container-image': 'podInfraContainerImage',
@@ -206,6 +203,7 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
 
 /** Gates of the kubelet that change what this node does, or what it accepts. */
 const HONOURED_GATES: readonly string[] = [
+  'AllowDNSOnlyNodeCSR',
   'CustomCPUCFSQuotaPeriod',
   'KubeletCrashLoopBackOffMax',
   'KubeletFineGrainedAuthz',

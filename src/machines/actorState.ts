@@ -1,4 +1,5 @@
 /** The supervision tree as inspectors read it, reduced to what pure code needs; the kernel's ActorState fits it. */
+import { CERTIFICATE_MISSING } from './certificates/template.ts';
 import { CANNOT_LISTEN } from './server.ts';
 
 export interface ActorView {
@@ -62,7 +63,7 @@ function oneHealth(actor: ActorView, dynamic: boolean): ActorHealth {
   }
   if (actor.lifecycle === 'starting' && actor.ageMs > START_MAX_MS)
     return fail(`still starting after ${Math.round(actor.ageMs / 1000)} s`, true);
-  if (actor.reason === CANNOT_LISTEN) return fail(actor.message, false);
+  if (actor.reason === CANNOT_LISTEN || actor.reason === CERTIFICATE_MISSING) return fail(actor.message, false);
   const waitedMs = actor.mailbox?.oldestAgeMs ?? 0;
   if (waitedMs > MAIL_AGE_MAX_MS) {
     return fail(`${actor.mailbox?.depth} messages wait, the oldest for ${Math.round(waitedMs / 1000)} s`, false);

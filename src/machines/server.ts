@@ -1,8 +1,10 @@
 /** Life of one listening server: opening, listening, waiting for its address to become free, closing. Pure. */
 import { assign, fromPromise, setup } from 'xstate';
-import type { Message } from './address.ts';
+import { address, type Message } from './address.ts';
 
-export type ServerEvent = Message & { type: 'server.close' };
+/** `server.refresh`: its certificate was replaced; other servers have none. */
+export type ServerEvent = Message & { type: 'server.close' | 'server.refresh' };
+export const serverAddr = { https: address<ServerEvent>('node/edge/https') } as const;
 export interface ServerContext {
   /** What it listens on once it does. */
   address: string;

@@ -4,9 +4,10 @@
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
 import { podList } from '../../src/actors/edge/podList.ts';
+import type { Certificates } from '../../src/actors/kernel/certificates.ts';
 import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
-import { type Cri, CriError, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
+import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
 import type { Prober } from '../../src/actors/kernel/prober.ts';
 import type { KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
@@ -113,6 +114,8 @@ export interface VirtualNodeOptions {
   hollow?: Partial<HollowOptions>;
   /** The node has a kubeconfig. Default false. */
   cluster?: boolean;
+  /** What the node's own certificates are made with; `connect` gives another client of the API server. */
+  certificates?: (connect: () => KubeApi) => Certificates;
   servers?: boolean;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
@@ -168,6 +171,8 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       (...a: A) => {
         if (mine.on) fn(...a);
       };
+    const connect = () =>
+      kube.connect({ power: mine, clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) } });
     const cri = faultyCri(runtime, { time, faults, calls, power: mine });
     const ports: Ports = {
       clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
@@ -209,9 +214,8 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         rssBytes: () => 0,
       },
       cri,
-      ...(o.cluster === true
-        ? { kube: kube.connect({ power: mine, clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) } }) }
-        : {}),
+      ...(o.cluster === true ? { kube: connect() } : {}),
+      ...(o.certificates === undefined ? {} : { certificates: o.certificates(connect) }),
       log: collectingLogger(lines),
       metrics: memoryMetrics(),
     };

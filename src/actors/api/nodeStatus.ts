@@ -155,8 +155,15 @@ class Reporter {
     this.#complained = '';
     const { name, uid, deletionTimestamp } = node.metadata;
     const before = this.#ctx.registry.read(apiView.node)?.value;
-    const now = { name, uid: uid ?? '', deleting: deletionTimestamp !== undefined, registered: true };
-    if (before?.uid !== now.uid || before.deleting !== now.deleting) this.#ctx.publish(apiView.node, now);
+    const now = {
+      name,
+      uid: uid ?? '',
+      deleting: deletionTimestamp !== undefined,
+      registered: true,
+      addresses: node.status.addresses ?? [],
+    };
+    const same = before?.uid === now.uid && before.deleting === now.deleting && sameJson(before.addresses, now.addresses);
+    if (!same) this.#ctx.publish(apiView.node, now);
     return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };
   }
 
@@ -221,4 +228,8 @@ class Reporter {
       return this.#images?.list ?? [];
     }
   }
+}
+
+function sameJson(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -5,6 +5,7 @@
  */
 import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+import type { Certificates } from './certificates.ts';
 import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
 
@@ -100,7 +101,7 @@ export type ClientCertificate =
   | { kind: 'rejected'; reason: string };
 
 export interface TlsMaterial {
-  /** PEM: the leaf first, then what links it to its CA. */
+  /** PEM: the leaf first, then what links it to its CA. Empty, with the key: there is none yet, and handshakes fail. */
   cert: Uint8Array;
   /** PEM. Secret. */
   key: Uint8Array;
@@ -236,6 +237,8 @@ export interface KubeApi {
   watch(request: Pick<KubeRequest, 'path' | 'query'>, opts: KubeCallOptions): Promise<KubeWatch>;
   /** Drops every connection of that class; what is in flight on them fails. The next call dials again. */
   closeConnections(of: KubeClass): void;
+  /** The files of its credentials were just replaced: they are read now, and connections made with the old ones end. */
+  reload?(): Promise<void>;
   close(): void;
 }
 
@@ -286,6 +289,8 @@ export interface Ports {
   readonly mounter?: Mounter;
   /** Absent in standalone mode. */
   readonly kube?: KubeApi;
+  /** Absent in standalone mode. */
+  readonly certificates?: Certificates;
   readonly log: Logger;
   readonly metrics: Metrics;
 }

@@ -62,8 +62,8 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions): Promis
 
 function pem(m: TlsMaterial) {
   return {
-    cert: Buffer.from(m.cert),
-    key: Buffer.from(m.key),
+    // Without any there is no cipher both sides know: every handshake fails.
+    ...(m.cert.length === 0 ? {} : { cert: Buffer.from(m.cert), key: Buffer.from(m.key) }),
     // Without a bundle of ours OpenSSL must not fall back to the public CAs.
     ca: m.clientCa === null ? [] : [Buffer.from(m.clientCa)],
   };

@@ -1,4 +1,5 @@
 /** The real ports of a node daemon. */
+import type { Certificates } from '../../actors/kernel/certificates.ts';
 import type { Cri, KubeApi, Ports } from '../../actors/kernel/ports.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import { StartError } from '../errors.ts';
@@ -33,8 +34,8 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
       onCollectError: (collector, error) => log.warn({ collector, err: String(error) }, 'a metric could not be collected'),
     }),
   };
-  const kube = await createKube(config, base);
-  return { ...base, cri: await createCri(config, base), ...(kube === null ? {} : { kube }) };
+  const cluster = await joinCluster(config, base);
+  return { ...base, cri: await createCri(config, base), ...cluster };
 }
 
 async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<Cri> {
@@ -51,27 +52,39 @@ async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<
   });
 }
 
-/** Null in standalone mode, which then loads no TLS either. Whether the server can be reached is not asked here. */
-async function createKube(config: NodeConfig, base: Pick<Ports, 'clock' | 'log'>): Promise<KubeApi | null> {
-  const { kubeconfig } = config.flags;
-  if (kubeconfig === '') return null;
+/** Nothing in standalone mode, which then loads no TLS either. Whether the server can be reached is not asked here. */
+async function joinCluster(
+  config: NodeConfig,
+  base: Pick<Ports, 'clock' | 'fs' | 'log'>,
+): Promise<{ kube?: KubeApi; certificates?: Certificates }> {
+  const { kubeconfig, bootstrapKubeconfig, certDir } = config.flags;
+  if (kubeconfig === '') return {};
+  const { chooseCredentials } = await import('./kube/choose.ts');
   const { createCredentials } = await import('./kube/credentials.ts');
   const { createKubeApi } = await import('./kube/kubeApi.ts');
-  const { readKubeConfig } = await import('./kube/kubeconfig.ts');
-  const { kubeAPIQPS, kubeAPIBurst, eventRecordQPS, eventBurst } = config.config;
+  const { createPki } = await import('./certificates/pki.ts');
+  const { kubeAPIQPS, kubeAPIBurst, eventRecordQPS, eventBurst, rotateCertificates } = config.config;
+  const { client, kept } = await chooseCredentials({
+    ...{ kubeconfig, bootstrapKubeconfig, certDir, rotate: rotateCertificates },
+    ...{ nowMs: base.clock.wallMs(), fs: base.fs, log: base.log },
+  });
+  const outside = { ...base, env: process.env, userAgent: `kubelet/${GIT_VERSION} (${versionInfo().platform ?? ''})` };
   try {
-    const file = await readKubeConfig(kubeconfig);
     // Credentials that cannot be read now are a mistake of who starts the node; later on they may be in rotation.
-    await createCredentials(file, base).current();
-    return createKubeApi({
-      config: file,
-      ...base,
-      userAgent: `kubelet/${GIT_VERSION} (${versionInfo().platform ?? ''})`,
-      kube: { qps: kubeAPIQPS, burst: kubeAPIBurst },
-      event: { qps: eventRecordQPS, burst: eventBurst },
-    });
+    if (kept === null) await createCredentials(client, outside).current();
   } catch (error) {
     const what = error instanceof Error ? error.message : String(error);
     throw new StartError('the API client cannot be made', [{ where: '--kubeconfig', what }]);
   }
+  const kube = createKubeApi({
+    config: client,
+    ...outside,
+    kube: { qps: kubeAPIQPS, burst: kubeAPIBurst },
+    event: { qps: eventRecordQPS, burst: eventBurst },
+  });
+  // Throttled as any client that says nothing about it; only certificate requests go through it.
+  const bootstrap = kept?.bootstrap ?? null;
+  const limits = { kube: { qps: 0, burst: 0 }, event: { qps: 0, burst: 0 } };
+  const first = bootstrap === null ? null : createKubeApi({ config: bootstrap, ...outside, ...limits });
+  return { kube, certificates: { ...createPki(), client: kept === null ? null : { ...kept, bootstrap: first } } };
 }

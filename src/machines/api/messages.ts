@@ -1,5 +1,6 @@
 /** What the `api` layer is told and what it publishes; absent in standalone mode. */
 import { type Address, address, type Message, viewKey } from '../address.ts';
+import type { CertificateTemplate, ReportedAddress } from '../certificates/template.ts';
 import type { Pod } from '../k8s.ts';
 import type { RecordedEvent } from '../protocol.ts';
 
@@ -17,6 +18,8 @@ export type NodeStatusEvent = Message & ({ type: 'node.report'; why: string } | 
 export type LeaseEvent = ApiFound;
 export type EventWriterEvent = Message & ({ type: 'event.write'; event: RecordedEvent } | ApiFound);
 export type ApiSourceEvent = ApiFound;
+/** What the certificate must say has changed; null: there is nothing to be certified. */
+export type CertificateEvent = Message & { type: 'certificate.template'; template: CertificateTemplate | null };
 
 export interface ApiLinkView {
   state: 'connecting' | 'reachable' | 'lost';
@@ -38,6 +41,8 @@ export interface NodeView {
   uid: string;
   deleting: boolean;
   registered: boolean;
+  /** As the API server last showed them. */
+  addresses: readonly ReportedAddress[];
 }
 
 export const apiAddr = {

@@ -49,9 +49,11 @@ export const httpsServerMachine = setup({
           `on ${c.address}${c.refreshError === '' ? '' : `, with the certificates it had before: ${c.refreshError}`}`,
       },
       after: { check: { target: 'refreshing' } },
+      on: { 'server.refresh': { target: 'refreshing' } },
     },
     refreshing: {
       meta: { reason: 'Listening', message: (c: ServerContext) => `on ${c.address}, looking at its certificates` },
+      on: { 'server.refresh': { target: 'refreshing', reenter: true } },
       invoke: {
         src: 'refresh',
         onDone: { target: 'listening', actions: assign({ refreshError: '' }) },

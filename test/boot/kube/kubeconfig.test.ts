@@ -52,7 +52,7 @@ describe('a kubeconfig', () => {
     ['no verification', config({ cluster: { 'insecure-skip-tls-verify': true } }), 'clusters[c].cluster.insecure-skip-tls-verify'],
     ['half a pair', config({ user: { 'client-certificate': 'x' } }), 'users[u].user.client-key: required'],
     ['a password', config({ user: { username: 'me' } }), 'users[u].user.username: not supported here'],
-    ['a plugin', config({ user: { exec: { command: 'x' } } }), 'users[u].user.exec: not supported here'],
+    ['a plugin without a version', config({ user: { exec: { command: 'x' } } }), 'users[u].user.exec.apiVersion: "" is not one of'],
     ['another kind', config({ top: { kind: 'Pod' } }), 'kind is "Pod", expected Config'],
     ['no YAML', '{', 'is not YAML'],
   ])('with %s is refused by field', (_, text, words) => {

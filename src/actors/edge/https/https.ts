@@ -23,6 +23,8 @@ export interface HttpsOptions extends PagesOptions {
   /** PEM files; both may be the same one. */
   certFile: string;
   keyFile: string;
+  /** They come from the cluster: while they are not there, or have ended, handshakes fail. Default false. */
+  signedByCluster?: boolean;
   /** '' = client certificates are not asked for. */
   clientCaFile: string;
   minVersion: TlsVersion;
@@ -134,11 +136,23 @@ async function readMaterial(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): Promis
       throw new Error(`${what} ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
   };
-  return {
-    cert: await read(o.certFile, 'the serving certificate'),
-    key: await read(o.keyFile, 'the private key'),
-    clientCa: o.clientCaFile === '' ? null : await read(o.clientCaFile, 'the client CA'),
-  };
+  const clientCa = o.clientCaFile === '' ? null : await read(o.clientCaFile, 'the client CA');
+  if (o.signedByCluster && !(await holds(ctx, o))) return { cert: NONE, key: NONE, clientCa };
+  return { cert: await read(o.certFile, 'the serving certificate'), key: await read(o.keyFile, 'the private key'), clientCa };
+}
+
+const NONE = new Uint8Array(0);
+
+/** There is a certificate and it has not ended. */
+async function holds(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): Promise<boolean> {
+  const { fs, certificates, clock } = ctx.ports;
+  try {
+    const pem = await fs.readFile(o.certFile, { bytesMax: PEM_BYTES_MAX });
+    return certificates !== undefined && certificates.inspect(pem, pem).notAfterMs > clock.wallMs();
+  } catch {
+    // Not there, or unusable: the certificate's own actor says what is wrong with it.
+    return false;
+  }
 }
 
 function sameMaterial(a: TlsMaterial, b: TlsMaterial): boolean {

@@ -2,6 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext, type SecureContextOptions } from 'node:tls';
 import type { Clock, Logger } from '../../../actors/kernel/ports.ts';
+import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import type { KubeConfigFile, Material } from './kubeconfig.ts';
 
 /** Files are looked at no more often than this, and only when a call is made: a rotated certificate is used within it. */
@@ -18,8 +19,11 @@ export interface Loaded {
 export interface Credentials {
   /** @throws Error naming the file when there is nothing to use; a failed reload keeps what was read before. */
   current(): Promise<Loaded>;
-  /** The server refused them: look at the files before the next call. */
-  suspect(): void;
+  /**
+   * They may be others now: look at the files before the next call. With `refused` the server said no to them; true when
+   * the next call has others for sure, which a program gives.
+   */
+  suspect(o?: { refused: boolean }): boolean;
 }
 
 /** Changes with the content, as far as the file system tells. */
@@ -34,8 +38,23 @@ async function bytesOf(material: Material | null): Promise<Buffer | undefined> {
   return 'data' in material ? material.data : readFile(material.file);
 }
 
-export function createCredentials(config: KubeConfigFile, o: { clock: Clock; log: Logger }): Credentials {
+export interface CredentialsOptions {
+  clock: Clock;
+  log: Logger;
+  /** What a credential program is given besides its own. Default: nothing. */
+  env?: Readonly<Record<string, string | undefined>>;
+}
+
+export function createCredentials(config: KubeConfigFile, o: CredentialsOptions): Credentials {
   const parts = [config.ca, config.cert, config.key, config.token];
+  const plugin: ExecPlugin | null =
+    config.exec === null
+      ? null
+      : createExecPlugin(config.exec, {
+          ...o,
+          env: o.env ?? {},
+          cluster: { server: config.server.href, tlsServerName: config.tlsServerName, ca: () => bytesOf(config.ca) },
+        });
   let loaded: (Loaded & { stamp: string }) | undefined;
   let checkedAtMs = Number.NEGATIVE_INFINITY;
   let checking: Promise<Loaded> | undefined;
@@ -78,20 +97,40 @@ export function createCredentials(config: KubeConfigFile, o: { clock: Clock; log
     return loaded;
   };
 
+  const fromFiles = async (): Promise<Loaded> => {
+    if (loaded !== undefined && o.clock.monoMs() - checkedAtMs < CREDENTIAL_CHECK_MS) return loaded;
+    checking ??= check().finally(() => {
+      checking = undefined;
+    });
+    return checking;
+  };
+  /** What files and program give together; a new generation when either of them changed what a connection is made with. */
+  let joined: (Loaded & { of: number }) | undefined;
   return {
     async current() {
-      if (loaded !== undefined && o.clock.monoMs() - checkedAtMs < CREDENTIAL_CHECK_MS) return loaded;
-      checking ??= check().finally(() => {
-        checking = undefined;
-      });
-      return checking;
+      const files = await fromFiles();
+      if (plugin === null) return files;
+      const given = await plugin.current();
+      const token = files.token === '' ? given.token : files.token;
+      const tls = {
+        ...files.tls,
+        ...(given.cert === undefined || files.tls.cert !== undefined ? {} : { cert: given.cert, key: given.key }),
+      };
+      const same = joined !== undefined && joined.of === files.generation && sameBytes(joined.tls.cert, bufferOf(tls.cert));
+      if (!same) createSecureContext(tls);
+      joined = { of: files.generation, generation: same ? (joined?.generation ?? 1) : (joined?.generation ?? 0) + 1, tls, token };
+      return joined;
     },
-    suspect() {
+    suspect(how) {
       checkedAtMs = Number.NEGATIVE_INFINITY;
+      return how?.refused === true && plugin !== null && plugin.refused();
     },
   };
 }
 
 function sameBytes(a: unknown, b: Buffer | undefined): boolean {
   return a === undefined ? b === undefined : b !== undefined && Buffer.isBuffer(a) && a.equals(b);
+}
+function bufferOf(value: unknown): Buffer | undefined {
+  return Buffer.isBuffer(value) ? value : undefined;
 }

@@ -27,6 +27,8 @@ export interface KubeApiOptions {
   userAgent: string;
   kube: { qps: number; burst: number };
   event: { qps: number; burst: number };
+  /** For a credential program. */
+  env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** A larger answer is refused: lists are asked for in pages. */
@@ -91,6 +93,7 @@ class HttpsKubeApi implements KubeApi {
       // Only reads are sent once more on a connection that the server had closed meanwhile: a write may have been heard.
       let sent = await this.#send(request, opts, deadline);
       if (sent.stale && request.verb === 'GET') sent = await this.#send(request, opts, deadline);
+      sent = await this.#onceMore(sent, request, opts, deadline);
       if (sent.res === null) return { ok: false, failure: sent.failure };
       return await this.#answer(request, sent.res, deadline);
     } catch (error) {
@@ -109,6 +112,7 @@ class HttpsKubeApi implements KubeApi {
       await this.#limits[of].acquire(deadline.signal);
       let sent = await this.#send(full, opts, deadline);
       if (sent.stale) sent = await this.#send(full, opts, deadline);
+      sent = await this.#onceMore(sent, full, opts, deadline);
       if (sent.res === null) return { ok: false, failure: sent.failure };
       const { res } = sent;
       if (res.statusCode !== 200) {
@@ -140,6 +144,15 @@ class HttpsKubeApi implements KubeApi {
     pool?.agent.destroy();
   }
 
+  async reload(): Promise<void> {
+    this.#credentials.suspect();
+    try {
+      this.#retireBut((await this.#credentials.current()).generation);
+    } catch (error) {
+      this.#o.log.warn({}, error instanceof Error ? error.message : String(error));
+    }
+  }
+
   close(): void {
     this.#closed = true;
     for (const of of KUBE_CLASSES) this.closeConnections(of);
@@ -147,8 +160,10 @@ class HttpsKubeApi implements KubeApi {
 
   #pool(of: KubeClass, loaded: Loaded): Pool {
     const present = this.#pools.get(of);
-    if (present !== undefined && present.generation === loaded.generation) return present;
+    if (present !== undefined && present.generation >= loaded.generation) return present;
     const { config } = this.#o;
+    // Whichever class notices first: connections of every class go that were made with what was replaced.
+    this.#retireBut(loaded.generation);
     const pool: Pool = {
       agent: new Agent({
         ...loaded.tls,
@@ -163,13 +178,29 @@ class HttpsKubeApi implements KubeApi {
       watches: new Set(),
     };
     this.#pools.set(of, pool);
-    if (present !== undefined) retire(present);
     return pool;
+  }
+
+  #retireBut(generation: number): void {
+    for (const [of, pool] of this.#pools) {
+      if (pool.generation >= generation) continue;
+      this.#pools.delete(of);
+      retire(pool);
+    }
+  }
+
+  /** Not carried out for want of credentials that a program can renew: sent once more with new ones. */
+  async #onceMore(sent: Sent, request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
+    if (sent.res?.statusCode !== 401 || !this.#credentials.suspect({ refused: true })) return sent;
+    sent.res.resume();
+    return this.#send(request, opts, deadline);
   }
 
   async #send(request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
     if (this.#closed) throw Object.assign(new Error('this client is closed'), { code: 'ECLOSED' });
-    const loaded = await this.#credentials.current();
+    const loaded = await this.#credentials.current().catch((error: unknown) => {
+      throw Object.assign(error instanceof Error ? error : new Error(String(error)), { code: 'NoCredentials' });
+    });
     deadline.signal.throwIfAborted();
     const { agent } = this.#pool(opts.class ?? 'kube', loaded);
     const { server } = this.#o.config;

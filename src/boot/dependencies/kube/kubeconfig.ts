@@ -7,6 +7,7 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { type ExecConfig, parseExec } from './execConfig.ts';
 
 /** Bytes given inline, or a file that is read again when it changes. */
 export type Material = { data: Buffer } | { file: string };
@@ -24,6 +25,8 @@ export interface KubeConfigFile {
   cert: Material | null;
   key: Material | null;
   token: Material | null;
+  /** A program that gives what the three above do not. */
+  exec: ExecConfig | null;
 }
 
 type Named = { name: string; value: Record<string, unknown> };
@@ -93,15 +96,17 @@ export function parseKubeConfig(text: string, path: string): KubeConfigFile {
       `${at(cluster, 'clusters', 'insecure-skip-tls-verify')}: this node always verifies the API server; give certificate-authority instead`,
     );
   for (const field of ['proxy-url']) if (cluster.value[field]) return fail(`${at(cluster, 'clusters', field)}: not supported here`);
-  for (const field of ['exec', 'auth-provider', 'username', 'password', 'as', 'as-uid', 'as-groups', 'as-user-extra']) {
+  for (const field of ['auth-provider', 'username', 'password', 'as', 'as-uid', 'as-groups', 'as-user-extra']) {
     const value = user.value[field];
     if (value === undefined || value === null || value === '') continue;
-    return fail(`${at(user, 'users', field)}: not supported here; use client-certificate and client-key, token or tokenFile`);
+    return fail(`${at(user, 'users', field)}: not supported here; use client-certificate and client-key, token, tokenFile or exec`);
   }
   const cert = material(user, 'users', { data: 'client-certificate-data', file: 'client-certificate', encoding: 'base64' });
   const key = material(user, 'users', { data: 'client-key-data', file: 'client-key', encoding: 'base64' });
   if ((cert === null) !== (key === null))
     return fail(`${at(user, 'users', cert === null ? 'client-certificate' : 'client-key')}: required with the other of the pair`);
+  const execAt = at(user, 'users', 'exec');
+  const exec = user.value.exec === undefined || user.value.exec === null ? null : parseExec(user.value.exec, { path, at: execAt, fail });
   const tlsServerName = cluster.value['tls-server-name'];
   return {
     path,
@@ -112,6 +117,7 @@ export function parseKubeConfig(text: string, path: string): KubeConfigFile {
     key,
     // The file is newer than what was copied from it: where both are given the reference reads the file too.
     token: tokenOf(user, material),
+    exec,
   };
 }
 

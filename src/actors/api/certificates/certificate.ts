@@ -1,0 +1,179 @@
+/**
+ * Keeps one of the node's certificates: the one it shows to the API server, or the one it serves with.
+ *
+ * State held: the present certificate's facts, the outstanding request and its key.
+ * Lost on restart: the request and the key of a renewal: another is made. A first request is found again by its key.
+ * Rebuilt from: the files in `--cert-dir`, the API server.
+ */
+import { fromCallback, fromPromise } from 'xstate';
+import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
+import { certificateMachine, type LookOutcome, type SubmitOutcome } from '../../../machines/certificates/manager.ts';
+import type { Verdict } from '../../../machines/certificates/signing.ts';
+import {
+  BOOTSTRAP_WAIT_MS,
+  type CertificateFacts,
+  type CertificateTemplate,
+  type CertificateUse,
+  clientTemplate,
+  SIGNERS,
+  servingTemplate,
+} from '../../../machines/certificates/template.ts';
+import { serverAddr } from '../../../machines/server.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { kubePort } from '../client.ts';
+import { CertificateKeeper } from './keeper.ts';
+
+export interface CertificateOptions {
+  use: CertificateUse;
+  nodeName: string;
+  /** `--cert-dir`. */
+  dir: string;
+  /** Renew before the end. */
+  rotate: boolean;
+  /** Gate AllowDNSOnlyNodeCSR. */
+  dnsOnly: boolean;
+}
+
+const SECOND_MS = 1000;
+const HOUR_S = 3600;
+const DAY_S = 24 * HOUR_S;
+/** Of the age that certificates had when they were replaced, in seconds. */
+const AGE_BUCKETS = [60, HOUR_S, 4 * HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S, 90 * DAY_S, 180 * DAY_S, 365 * DAY_S, 4 * 365 * DAY_S];
+
+export const certificateId = (use: CertificateUse): string => (use === 'client' ? 'clientCertificate' : 'servingCertificate');
+
+export function certificateSpec(o: CertificateOptions): ActorSpec<CertificateEvent> {
+  return {
+    type: 'actor',
+    id: certificateId(o.use),
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16, key: (e) => e.type },
+    start: (ctx) => certificateActor(ctx, o),
+  };
+}
+
+function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions) {
+  const { clock, rng, certificates } = ctx.ports;
+  if (certificates === undefined) throw new Error('there are no certificates to keep in standalone mode');
+  const signer = SIGNERS[o.use];
+  const keeper = new CertificateKeeper(ctx, { use: o.use, dir: o.dir, certificates });
+  const metrics = certificateMetrics(ctx, o.use);
+  const kube = kubePort(ctx);
+  let heldSinceMs = 0;
+  let complained = '';
+  const template = (): CertificateTemplate | null =>
+    o.use === 'client'
+      ? clientTemplate(o.nodeName)
+      : servingTemplate(o.nodeName, ctx.registry.read(apiView.node)?.value.addresses ?? [], { dnsOnly: o.dnsOnly });
+
+  const logic = certificateMachine.provide({
+    actors: {
+      templates: fromCallback<{ type: 'none' }>(({ sendBack }) => {
+        if (o.use === 'client') return;
+        let last = JSON.stringify(template());
+        const watching = ctx.registry.watch(apiView.node, () => {
+          const now = template();
+          if (JSON.stringify(now) === last) return;
+          last = JSON.stringify(now);
+          sendBack({ type: 'certificate.template', template: now });
+        });
+        return () => watching[Symbol.dispose]();
+      }),
+      load: fromPromise<CertificateFacts | null>(() => keeper.load()),
+      prepare: fromPromise<void, { template: CertificateTemplate | null; first: boolean }>(async ({ input }) => {
+        if (input.template !== null) await keeper.prepare(input.template, input);
+      }),
+      submit: fromPromise<SubmitOutcome, { first: boolean }>(({ input, signal }) => keeper.submit({ ...input, signal })),
+      look: fromPromise<LookOutcome, { name: string; uid: string }>(({ input, signal }) => keeper.look(input, signal)),
+      follow: fromPromise<Verdict | null, { name: string; uid: string; resourceVersion: string }>(({ input, signal }) =>
+        keeper.follow(input, signal),
+      ),
+      store: fromPromise<CertificateFacts, { pem: string }>(({ input }) => keeper.store(input.pem)),
+    },
+    actions: {
+      reportFailure: ({ context }) => {
+        metrics.failed();
+        if (complained !== context.problem) ctx.log.warn({ certificate: o.use }, `${context.problem}; it is tried again`);
+        complained = context.problem;
+      },
+      dropKey: ({ context }) => {
+        if (context.refused) keeper.forgetKey();
+      },
+      announce: ({ context }, { stored }) => {
+        metrics.holds(context.facts);
+        if (!stored) {
+          heldSinceMs = context.facts?.notBeforeMs ?? 0;
+          return;
+        }
+        const { facts, deadlineMs } = context;
+        complained = '';
+        if (o.use === 'serving' && heldSinceMs > 0) metrics.replaced((clock.wallMs() - heldSinceMs) / SECOND_MS);
+        heldSinceMs = facts?.notBeforeMs ?? 0;
+        const until = facts === null ? '' : new Date(facts.notAfterMs).toISOString();
+        const fields = {
+          certificate: o.use,
+          file: keeper.file,
+          until,
+          ...(o.rotate ? { renewedFrom: new Date(deadlineMs).toISOString() } : {}),
+        };
+        ctx.log.info(fields, 'a new certificate is in use');
+        if (o.use === 'serving') ctx.registry.send(serverAddr.https, { type: 'server.refresh' });
+        else void useClientCertificate();
+      },
+    },
+  });
+
+  const useClientCertificate = async (): Promise<void> => {
+    await kube.reload?.();
+    // The API server did answer just now, and what it is asked from here on it can answer.
+    if (!ctx.signal.aborted) ctx.registry.send(apiAddr.link, { type: 'api.answered' });
+  };
+  const input = {
+    use: o.use,
+    managed: o.use === 'serving' || certificates.client !== null,
+    rotate: o.rotate,
+    renewNow: o.use === 'client' && certificates.client?.renewNow === true && ctx.incarnation === 1,
+    template: template(),
+    firstWaitMs: o.use === 'client' ? BOOTSTRAP_WAIT_MS : signer.waitMs,
+    waitMs: signer.waitMs,
+    wallMs: () => clock.wallMs(),
+    random: () => rng.next(),
+  };
+  return { logic, input };
+}
+
+/** Under the reference's names. Seconds left are +Inf without a certificate and negative after its end. */
+function certificateMetrics(ctx: ActorCtx<CertificateEvent>, use: CertificateUse) {
+  const { metrics, clock } = ctx.ports;
+  const side = use === 'client' ? 'client' : 'server';
+  const left = metrics.gauge(
+    `kubelet_certificate_manager_${side}_ttl_seconds`,
+    `Seconds until the kubelet's ${side} certificate ends; negative after its end, +Inf without one.`,
+  );
+  const errors = metrics.counter(
+    use === 'client' ? 'kubelet_certificate_manager_client_expiration_renew_errors' : 'kubelet_server_expiration_renew_errors',
+    `Failures to get or renew the kubelet's ${side} certificate.`,
+  );
+  const age =
+    use === 'client'
+      ? null
+      : metrics.histogram(
+          'kubelet_certificate_manager_server_rotation_seconds',
+          'Seconds that the serving certificate had lived when it was replaced.',
+          AGE_BUCKETS,
+        );
+  let facts: CertificateFacts | null = null;
+  metrics.onCollect(() => {
+    if (!ctx.signal.aborted) left.set(facts === null ? Number.POSITIVE_INFINITY : (facts.notAfterMs - clock.wallMs()) / SECOND_MS);
+  }, `certificate.${use}`);
+  return {
+    failed: () => errors.inc(),
+    holds: (now: CertificateFacts | null) => {
+      facts = now;
+    },
+    replaced: (seconds: number) => age?.observe(seconds),
+  };
+}
