@@ -31,6 +31,9 @@ import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
+import { objectsSpec } from './services/objects/objects.ts';
+import { serviceListerSpec } from './services/objects/serviceLister.ts';
+import { tokensSpec } from './services/objects/tokens.ts';
 import { probesSpec } from './services/probes/probes.ts';
 import { volumesSpec } from './services/volumes/volumes.ts';
 import type { ApiOptions, TreeOptions } from './treeOptions.ts';
@@ -64,7 +67,11 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
       ...(o.api === null ? [] : [apiLayer(o.api)]),
-      layer('services', [volumesSpec(o.volumes), probesSpec(o.probes)]),
+      layer('services', [
+        ...(o.api === null ? [] : [serviceListerSpec(), objectsSpec(o.api.objects), tokensSpec(o.api.tokens)]),
+        volumesSpec(o.volumes),
+        probesSpec(o.probes),
+      ]),
       {
         ...layer('pods', [
           statusSpec({ cluster: o.api !== null }),

@@ -26,6 +26,9 @@ import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { PlegOptions } from './runtime/pleg/pleg.ts';
+import type { ObjectsOptions } from './services/objects/objects.ts';
+import { objectSource } from './services/objects/source.ts';
+import type { TokensOptions } from './services/objects/tokens.ts';
 import type { ProbesOptions } from './services/probes/probes.ts';
 import type { VolumesOptions } from './services/volumes/volumes.ts';
 import { configuredSources } from './tree.ts';
@@ -38,6 +41,8 @@ export interface ApiOptions {
   certificates: readonly CertificateOptions[];
   podWriters: PodWritersOptions;
   source: ApiSourceOptions;
+  objects: ObjectsOptions;
+  tokens: TokensOptions;
 }
 
 export interface TreeOptions {
@@ -124,7 +129,7 @@ export function treeOptions(
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
-    volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: null },
+    volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },
     config: { sources },
     podManager: { sources, podsMax: c.maxPods },
     workers: {
@@ -237,5 +242,8 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): Api
     certificates: certificateOptions(config, nodeName),
     podWriters: { podsMax: c.maxPods },
     source: { nodeName },
+    // Anything else was refused when the configuration was checked.
+    objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods },
+    tokens: { podsMax: c.maxPods },
   };
 }

@@ -60,7 +60,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ),
   ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
   ...lines('the API is spoken in JSON', 'contentType'),
-  ...lines('secrets and config maps are not read from the API yet', 'configMapAndSecretChangeDetectionStrategy'),
   ...lines(
     CGROUPS,
     'kubeletCgroups',
@@ -137,6 +136,7 @@ export const HONOURED: readonly string[] = [
   'authorization.webhook.cacheUnauthorizedTTL',
   'rotateCertificates',
   'serverTLSBootstrap',
+  'configMapAndSecretChangeDetectionStrategy',
   'tlsCertFile',
   'tlsPrivateKeyFile',
   'tlsCipherSuites',

@@ -8,6 +8,7 @@ import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { ProbeBook } from './probes/types.ts';
+import type { PullCredentials } from './runtime/keyring.ts';
 import type { MountedVolume } from './volumes/containerMounts.ts';
 
 // ---- runtime -----------------------------------------------------------------------------------------------------
@@ -103,6 +104,8 @@ export type ImageEvent = Message & {
   image: string;
   policy: PullPolicy;
   sandboxConfig: PodSandboxConfig;
+  /** Of the pod's pull secrets, for this image; absent: none. Secret. */
+  credentials?: PullCredentials;
   replyTo: ReplyTo<ImageResult>;
 };
 

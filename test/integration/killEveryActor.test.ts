@@ -8,8 +8,10 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { StateMachine } from 'xstate';
 import { API_CASES } from './killApi.ts';
+import { CERTIFICATE_CASES } from './killCertificates.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
 import { createJudge, type KillCase } from './killing.ts';
+import { OBJECT_CASES } from './killObjects.ts';
 import { PROBE_CASES } from './killProbes.ts';
 import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
 import { VOLUME_CASES } from './killVolumes.ts';
@@ -23,6 +25,8 @@ const TABLES: Record<string, KillCase[]> = {
   'with an act in flight': LINK_CASES,
   volumes: VOLUME_CASES,
   'the cluster side': CLUSTER_CASES,
+  'objects of the API': OBJECT_CASES,
+  certificates: CERTIFICATE_CASES,
   "the kubelet's API": API_CASES,
   'the rest': OTHER_CASES,
 };
@@ -50,11 +54,15 @@ const NOT_KILLED: Record<string, string> = {
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',
   'eventWriter judging': NO_TIME,
+  'certificate beginning': NO_TIME,
+  'certificate judging': NO_TIME,
   'listWatch stale': NO_TIME,
   'nodeStatus beginning': NO_TIME,
+  'object choosing': NO_TIME,
   'podWriter deciding': NO_TIME,
   'podWriter judging': NO_TIME,
   'podWriter ended': 'final: the actor has ended',
+  'token gone': 'final: the chart has ended',
   'pleg relist.deciding': NO_TIME,
   'pleg stream.deciding': NO_TIME,
   'supervisor stopped': 'final: the actor has ended',

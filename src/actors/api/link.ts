@@ -7,6 +7,7 @@ import { fromPromise } from 'xstate';
 import { kubePath, wasAnswered } from '../../machines/api/kube.ts';
 import { apiLinkMachine, LINK_PROBE_TIMEOUT_MS, type ProbeResult } from '../../machines/api/link.ts';
 import { type ApiLinkEvent, type ApiLinkView, apiAddr, apiView } from '../../machines/api/messages.ts';
+import { objectsAddr } from '../../machines/objects/messages.ts';
 import { view } from '../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { kubePort } from './client.ts';
@@ -52,7 +53,9 @@ function linkActor(ctx: ActorCtx<ApiLinkEvent>) {
       },
       tellFound: () => {
         const { registry } = ctx;
-        for (const to of [apiAddr.lease, apiAddr.nodeStatus, apiAddr.source, apiAddr.events]) registry.send(to, { type: 'api.found' });
+        const { objects, serviceLister } = objectsAddr;
+        for (const to of [apiAddr.lease, apiAddr.nodeStatus, apiAddr.source, apiAddr.events, objects, serviceLister])
+          registry.send(to, { type: 'api.found' });
         for (const uid of registry.read(view.statuses)?.value.keys() ?? [])
           registry.send(apiAddr.podWriters, { type: 'pod.write', uid, urgent: true });
       },

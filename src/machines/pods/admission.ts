@@ -24,7 +24,7 @@ const CLUSTER_FIELDS = /^spec\.(nodeSelector|affinity|topologySpreadConstraints|
 export function admit(input: AdmissionInput): Refusal | null {
   const { pod, others } = input;
   const fromApi = pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
-  const fields = unsupportedFields(pod).filter((path) => !fromApi || !CLUSTER_FIELDS.test(path));
+  const fields = unsupportedFields(pod, { api: fromApi }).filter((path) => !fromApi || !CLUSTER_FIELDS.test(path));
   if (fields.length > 0) {
     return {
       reason: 'UnsupportedField',

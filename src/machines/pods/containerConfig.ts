@@ -1,7 +1,7 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
 import { type ContainerConfig, CRI_ANNOTATIONS, CRI_LABELS, type Device, type Mount } from '../cri.ts';
 import type { Container, Pod } from '../k8s.ts';
-import { containerEnv, expand } from './config/env.ts';
+import { containerEnv, type EnvSources, expand } from './config/env.ts';
 import { encodeHandler, encodePorts } from './config/goJson.ts';
 import { containerResources } from './config/resources.ts';
 import { containerSecurity, type ImageUser } from './config/security.ts';
@@ -27,6 +27,8 @@ export interface ContainerConfigInput {
   devices?: readonly Device[];
   /** Newest instance of an ephemeral container's target. */
   targetContainerId?: string;
+  /** Of a node that belongs to a cluster. */
+  cluster?: EnvSources;
 }
 export type ContainerConfigResult =
   | { ok: true; config: ContainerConfig }
@@ -54,7 +56,8 @@ export function containerAnnotations(pod: Pod, container: Container, restartCoun
 
 export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
   const { pod, container, facts } = input;
-  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts });
+  const cluster = input.cluster === undefined ? {} : { cluster: input.cluster };
+  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...cluster });
   if (!env.ok) return env;
   const security = containerSecurity({
     pod,

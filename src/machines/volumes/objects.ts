@@ -1,6 +1,9 @@
 /** What volumes need of the API: given by whoever holds an API client. A standalone node has none. */
+import type { Pod } from '../k8s.ts';
 
 export interface ApiSecret {
+  /** `kubernetes.io/dockerconfigjson`, say; absent where nobody asked. */
+  type?: string;
   /** Decoded. */
   data: Readonly<Record<string, Uint8Array>>;
 }
@@ -8,6 +11,7 @@ export interface ApiConfigMap {
   data: Readonly<Record<string, string>>;
   binaryData: Readonly<Record<string, Uint8Array>>;
 }
+export type ApiObject = ApiSecret | ApiConfigMap;
 export interface TokenRequest {
   namespace: string;
   serviceAccount: string;
@@ -16,13 +20,17 @@ export interface TokenRequest {
   /** The token is bound to this pod and dies with it. */
   pod: { name: string; uid: string };
 }
-/** `absent`: the API said that there is no such object. `failed`: it could not be asked, or refused; `message` says why. */
-export type ObjectResult<T> = { kind: 'found'; value: T } | { kind: 'absent' } | { kind: 'failed'; message: string };
+/**
+ * `absent`: there is no such object; `message` where the API server itself said so. `failed`: it could not be asked, or
+ * refused; `message` says why.
+ */
+export type ObjectResult<T> = { kind: 'found'; value: T } | { kind: 'absent'; message?: string } | { kind: 'failed'; message: string };
 
 /** Never rejects. Caches, watches and the refresh of tokens are its own matter: it is asked at each sync of a volume. */
 export interface ObjectSource {
-  secret(namespace: string, name: string, signal: AbortSignal): Promise<ObjectResult<ApiSecret>>;
-  configMap(namespace: string, name: string, signal: AbortSignal): Promise<ObjectResult<ApiConfigMap>>;
+  /** Of the pod's namespace. */
+  secret(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiSecret>>;
+  configMap(pod: Pod, name: string, signal: AbortSignal): Promise<ObjectResult<ApiConfigMap>>;
   token(request: TokenRequest, signal: AbortSignal): Promise<ObjectResult<{ token: string }>>;
   /** The volumes of that pod are gone: what was kept for it may be forgotten. */
   forget(uid: string): void;

@@ -85,7 +85,7 @@ function ofObject(source: Extract<ProjectionSource, { kind: 'secret' | 'configMa
   if (result.kind === 'failed') return refused(result.message);
   if (result.kind === 'absent') {
     if (source.optional) return built(new Map());
-    return refused(`${word} "${source.name}" not found`);
+    return refused(result.message ?? `${word} "${source.name}" not found`);
   }
   const data = new Map<string, Uint8Array>();
   if ('binaryData' in result.value) {

@@ -4,6 +4,7 @@
  */
 import type { ReplyTo } from '../../../machines/address.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
+import { invalidEnvNames } from '../../../machines/pods/config/env.ts';
 import { generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
 import { etcHosts, etcHostsPath } from '../../../machines/pods/hosts.ts';
 import {
@@ -32,6 +33,7 @@ import {
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
+import { credentialsFor, envSources } from '../../services/client.ts';
 import { Inspector } from './inspect.ts';
 import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
 
@@ -126,6 +128,12 @@ export class Effects implements WorkerIo {
   async ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult> {
     const sandbox = generateSandboxConfig(job.pod, { attempt: job.sandboxAttempt, facts: this.facts() });
     if (!sandbox.ok) return { ok: false, failure: { reason: 'CreateContainerConfigError', message: sandbox.message } };
+    const image = job.container.image ?? '';
+    const { credentials, missing } = await credentialsFor(this.ctx, { pod: job.pod, image }, signal);
+    if (missing.length > 0) {
+      const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`;
+      this.event(job.pod, 'Warning', 'FailedToRetrieveImagePullSecret', message);
+    }
     const answer = await this.ctx.registry.ask(
       addr.imagePuller,
       (replyTo: ReplyTo<ImageResult>) => ({
@@ -133,9 +141,10 @@ export class Effects implements WorkerIo {
         uid: job.pod.metadata.uid,
         podRef: podRef(job.pod),
         container: job.container.name,
-        image: job.container.image ?? '',
+        image,
         policy: job.container.imagePullPolicy ?? 'IfNotPresent',
         sandboxConfig: sandbox.config,
+        credentials,
         causes: job.causes,
         replyTo,
       }),
@@ -163,24 +172,35 @@ export class Effects implements WorkerIo {
     const restartCount = await this.restartCountOf(job, logDir);
     const sandbox = generateSandboxConfig(pod, { attempt: job.sandboxAttempt, facts });
     const mounts = await volumeMounts(this.ctx.registry, job, signal);
+    const cluster = await envSources(this.ctx, job, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
+    const fromCluster = cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {};
     const config = !mounts.ok
       ? mounts
-      : generateContainerConfig({
-          pod,
-          container,
-          kind: job.kind,
-          restartCount,
-          imageRef: input.imageRef,
-          imageUser: input.imageUser,
-          podIPs: job.podIPs,
-          facts,
-          mounts: [...mounts.value, ...(await this.hostsMount(job)), ...(await this.terminationLogMount(job))],
-        });
+      : !cluster.ok
+        ? cluster
+        : generateContainerConfig({
+            ...fromCluster,
+            pod,
+            container,
+            kind: job.kind,
+            restartCount,
+            imageRef: input.imageRef,
+            imageUser: input.imageUser,
+            podIPs: job.podIPs,
+            facts,
+            mounts: [...mounts.value, ...(await this.hostsMount(job)), ...(await this.terminationLogMount(job))],
+          });
     if (!sandbox.ok || !config.ok) {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
       this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
       return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
+    }
+    for (const { ref, names } of invalidEnvNames({ pod, container, podIPs: job.podIPs, facts, ...fromCluster })) {
+      const what = ref.kind === 'secret' ? 'secret' : 'configMap';
+      const where = `the EnvFrom ${what} ${ref.namespace}/${ref.name}`;
+      const message = `Keys [${names.join(', ')}] from ${where} were skipped since they are considered invalid environment variable names.`;
+      this.event(pod, 'Warning', 'InvalidEnvironmentVariableNames', message);
     }
     const call: CriCall = {
       method: 'CreateContainer',

@@ -103,7 +103,11 @@ class ImagePuller {
       return failed(imageFailures.backOff(image, waiting.previous));
     }
     this.#say(event, imageEvents.pulling(image));
-    const result = await this.#pulls.pull({ image, auths: this.#credentials(image), sandboxConfig: event.sandboxConfig }, signal);
+    // The pod's own secrets first, then what the node has.
+    const own = event.credentials ?? { ok: true, auths: [] };
+    const result = own.ok
+      ? await this.#pulls.pull({ image, auths: [...own.auths, ...this.#credentials(image)], sandboxConfig: event.sandboxConfig }, signal)
+      : { ok: false as const, error: own.message, beganMonoMs: null };
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
     if (!result.ok) {

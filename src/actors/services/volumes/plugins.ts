@@ -198,9 +198,9 @@ export class Plugins {
     }
     switch (q.kind) {
       case 'secret':
-        return { kind: 'secret', result: await objects.secret(namespace, q.name, signal) };
+        return { kind: 'secret', result: await objects.secret(pod, q.name, signal) };
       case 'configMap':
-        return { kind: 'configMap', result: await objects.configMap(namespace, q.name, signal) };
+        return { kind: 'configMap', result: await objects.configMap(pod, q.name, signal) };
       case 'token': {
         const request = {
           namespace,

@@ -1,6 +1,9 @@
 /** A container's environment: expansion of `$(X)`, field and resource references (pod lifecycle 5.11). */
 import type { KeyValue } from '../../cri.ts';
 import type { Container, EnvVar, Pod } from '../../k8s.ts';
+import { isConfigMap } from '../../objects/decode.ts';
+import { kindWord, type ObjectRef, refKey } from '../../objects/references.ts';
+import type { ApiObject, ObjectResult } from '../../volumes/objects.ts';
 import { ceilDiv, isZeroQuantity, scaledCeil } from '../quantity.ts';
 import type { NodeFacts } from '../types.ts';
 import { onePerFamily } from './addresses.ts';
@@ -46,34 +49,139 @@ export interface EnvInput {
   /** Known at this start; empty before the sandbox has an address. */
   podIPs: readonly string[];
   facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'allocatable'>;
+  /** Of a node that belongs to a cluster. */
+  cluster?: EnvSources;
+}
+/** What a container's environment takes from the cluster. */
+export interface EnvSources {
+  services: ReadonlyMap<string, string>;
+  /** Secrets and config maps that the container names, by `refKey`. */
+  objects: ReadonlyMap<string, ObjectResult<ApiObject>>;
 }
 
 /**
- * Variables in the order of their last definition. A standalone node knows no services. References to config maps and
- * secrets are refused here too, so that a missing check elsewhere never starts a container with half its environment.
+ * Variables in the order of their last definition, those of services last. A standalone node knows no services; what
+ * refers to config maps and secrets is refused there, so that a missing check elsewhere never starts a container with
+ * half its environment.
  */
 export function containerEnv(input: EnvInput): Built<KeyValue[]> {
   const result = new Map<string, string>();
-  if ((input.container.envFrom ?? []).length > 0) {
-    return refused(`container "${input.container.name}": envFrom needs config maps and secrets, which this node does not have`);
+  const services = new Map(input.cluster?.services);
+  for (const source of envFromSources(input)) {
+    if (!source.ok) return source;
+    for (const [name, value] of source.value.variables) set(result, name, value);
   }
   for (const variable of input.container.env ?? []) {
-    const value = envValue(variable, input, result);
-    if (!value.ok) return refused(`container "${input.container.name}": env "${variable.name}": ${value.message}`);
-    result.delete(variable.name);
-    result.set(variable.name, value.value);
+    const value = envValue(variable, input, (name) => result.get(name) ?? services.get(name));
+    if (!value.ok) {
+      const from = variable.valueFrom;
+      const exact = input.cluster !== undefined && (from?.configMapKeyRef ?? from?.secretKeyRef) !== undefined;
+      return exact ? value : refused(`container "${input.container.name}": env "${variable.name}": ${value.message}`);
+    }
+    // An optional one that is missing leaves what was there (trap 47).
+    if (value.value === null) continue;
+    services.delete(variable.name);
+    set(result, variable.name, value.value);
   }
+  for (const [name, value] of services) if (!result.has(name)) result.set(name, value);
   return built([...result].map(([key, value]) => ({ key, value })));
 }
 
-function envValue(variable: EnvVar, input: EnvInput, result: ReadonlyMap<string, string>): Built<string> {
-  if (variable.value) return built(expand(variable.value, (name) => result.get(name)));
+function set(map: Map<string, string>, key: string, value: string): void {
+  map.delete(key);
+  map.set(key, value);
+}
+
+/** Keys of `envFrom` that are no names of variables: they are left out, and the user is told. */
+export interface InvalidNames {
+  ref: ObjectRef;
+  /** With their prefix, sorted. */
+  names: string[];
+}
+export function invalidEnvNames(input: EnvInput): InvalidNames[] {
+  return envFromSources(input).flatMap((s) => (s.ok && s.value.invalid.names.length > 0 ? [s.value.invalid] : []));
+}
+
+const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
+function isEnvName(name: string): boolean {
+  return ENV_NAME.test(name) && name !== '.' && !name.startsWith('..');
+}
+
+function envFromSources(input: EnvInput): Built<{ variables: [string, string][]; invalid: InvalidNames }>[] {
+  const { container, pod, cluster } = input;
+  return (container.envFrom ?? []).map(({ prefix, configMapRef, secretRef }) => {
+    const source = configMapRef ?? secretRef;
+    if (cluster === undefined) {
+      return refused(`container "${container.name}": envFrom needs config maps and secrets, which this node does not have`);
+    }
+    const kind = configMapRef === undefined ? 'secret' : 'configMap';
+    const ref: ObjectRef = { kind, namespace: pod.metadata.namespace, name: source?.name ?? '' };
+    const invalid: InvalidNames = { ref, names: [] };
+    const found = objectOf(ref, source?.optional === true, cluster);
+    if (!found.ok) return found;
+    const object = found.value;
+    const variables: [string, string][] = [];
+    if (object === null) return built({ variables, invalid });
+    for (const key of Object.keys(object.data).sort()) {
+      const name = `${prefix ?? ''}${key}`;
+      if (!isEnvName(name)) invalid.names.push(name);
+      else {
+        const value = textOf({ ref, key }, object);
+        if (!value.ok) return value;
+        variables.push([name, value.value ?? '']);
+      }
+    }
+    invalid.names.sort();
+    return built({ variables, invalid });
+  });
+}
+
+/** Null: it is optional and not there. */
+function objectOf(ref: ObjectRef, optional: boolean, cluster: EnvSources): Built<ApiObject | null> {
+  const result = cluster.objects.get(refKey(ref));
+  if (result === undefined) return refused(`object "${ref.namespace}"/"${ref.name}" not registered`);
+  if (result.kind === 'found') return built(result.value);
+  if (result.kind === 'failed') return refused(result.message);
+  return optional ? built(null) : refused(result.message ?? `${kindWord(ref.kind)} "${ref.name}" not found`);
+}
+
+/** Null: there is no such key. */
+function textOf({ ref, key }: { ref: ObjectRef; key: string }, object: ApiObject): Built<string | null> {
+  if (!Object.hasOwn(object.data, key)) return built(null);
+  if (isConfigMap(object)) return built(object.data[key] ?? '');
+  try {
+    return built(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(object.data[key]));
+  } catch {
+    return refused(`key ${key} in Secret ${ref.namespace}/${ref.name} is not UTF-8 text: it cannot be an environment variable`);
+  }
+}
+
+/** Null: it is optional and not there. */
+function envValue(variable: EnvVar, input: EnvInput, lookup: (name: string) => string | undefined): Built<string | null> {
+  if (variable.value) return built(expand(variable.value, lookup));
   const from = variable.valueFrom;
   if (from === undefined || from === null) return built('');
   if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, input);
   if (from.resourceFieldRef !== undefined) return resourceValue(from.resourceFieldRef, input);
+  const { cluster } = input;
+  const keyRef = from.configMapKeyRef ?? from.secretKeyRef;
+  if (cluster !== undefined && keyRef !== undefined) {
+    const kind = from.configMapKeyRef === undefined ? 'secret' : 'configMap';
+    const ref: ObjectRef = { kind, namespace: input.pod.metadata.namespace, name: keyRef.name ?? '' };
+    return keyValue({ ref, key: keyRef.key, optional: keyRef.optional === true }, cluster);
+  }
   const source = Object.keys(from)[0] ?? 'nothing';
   return refused(`valueFrom.${source} is not supported by this node`);
+}
+
+function keyValue(o: { ref: ObjectRef; key: string; optional: boolean }, cluster: EnvSources): Built<string | null> {
+  const object = objectOf(o.ref, o.optional, cluster);
+  if (!object.ok) return object;
+  if (object.value === null) return built(null);
+  const value = textOf(o, object.value);
+  if (!value.ok || value.value !== null || o.optional) return value;
+  const kind = o.ref.kind === 'secret' ? 'Secret' : 'ConfigMap';
+  return refused(`couldn't find key ${o.key} in ${kind} ${o.ref.namespace}/${o.ref.name}`);
 }
 
 /** `key="value"` lines, sorted by key: how a whole map reads. */

@@ -158,6 +158,14 @@ export const SUPPORTED_FIELDS: readonly Supported[] = [
 
 /** What only the API can tell: honoured where the node has one. */
 const API_FIELDS: readonly Supported[] = [
+  { path: 'spec.imagePullSecrets[*].name' },
+  ...['containers', 'initContainers'].flatMap((list) =>
+    [
+      'envFrom[*].prefix',
+      ...['configMapRef', 'secretRef'].flatMap((ref) => [`envFrom[*].${ref}.name`, `envFrom[*].${ref}.optional`]),
+      ...['configMapKeyRef', 'secretKeyRef'].flatMap((ref) => ['name', 'key', 'optional'].map((k) => `env[*].valueFrom.${ref}.${k}`)),
+    ].map((f) => ({ path: `spec.${list}[*].${f}` })),
+  ),
   ...['secret.secretName', 'configMap.name'].map((k) => ({ path: `spec.volumes[*].${k}` })),
   ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k) => ({ path: `spec.volumes[*].${kind}.${k}` }))),
   ...['secret', 'configMap'].flatMap((kind) =>

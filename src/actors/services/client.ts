@@ -1,0 +1,80 @@
+/** What workers ask of the services layer for one container: environment from the API, and pull credentials. Holds nothing. */
+import type { Container, Pod } from '../../machines/k8s.ts';
+import { servicesView } from '../../machines/objects/messages.ts';
+import { containerReferences, pullSecretNames, refKey } from '../../machines/objects/references.ts';
+import type { EnvSources } from '../../machines/pods/config/env.ts';
+import { type Built, built, refused } from '../../machines/pods/config/result.ts';
+import { serviceVariables } from '../../machines/pods/config/serviceEnv.ts';
+import { ANNOTATION_SOURCE } from '../../machines/pods/sources/decode.ts';
+import { type PullCredentials, type PullSecret, pullCredentials } from '../../machines/runtime/keyring.ts';
+import type { ApiObject, ObjectResult } from '../../machines/volumes/objects.ts';
+import type { ActorCtx, Registry } from '../kernel/types.ts';
+import { objectSource } from './objects/source.ts';
+
+/** The first list of services is there within moments of a start; a container that cannot wait longer is tried again. */
+const SERVICES_WAIT_MS = 5_000;
+
+type Ctx = Pick<ActorCtx, 'ports' | 'registry'>;
+
+function fromApi(pod: Pod): boolean {
+  return pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
+}
+
+/** Undefined in standalone mode. */
+export async function envSources(
+  ctx: Ctx,
+  { pod, container }: { pod: Pod; container: Container },
+  signal: AbortSignal,
+): Promise<Built<EnvSources | undefined>> {
+  if (ctx.ports.kube === undefined) return built(undefined);
+  if (fromApi(pod)) await servicesKnown(ctx, signal);
+  const services = ctx.registry.read(servicesView)?.value;
+  // Static pods may be what the API server itself runs in: they wait for nobody.
+  if (services === undefined && fromApi(pod)) return refused('services have not yet been read at least once, cannot construct envvars');
+  const { namespace } = pod.metadata;
+  const variables = serviceVariables(services ?? [], { namespace, links: pod.spec.enableServiceLinks !== false });
+  const source = objectSource(ctx);
+  const refs = containerReferences(container, namespace);
+  const answers = await Promise.all(
+    refs.map(
+      (ref): Promise<ObjectResult<ApiObject>> =>
+        ref.kind === 'secret' ? source.secret(pod, ref.name, signal) : source.configMap(pod, ref.name, signal),
+    ),
+  );
+  const objects = new Map(refs.map((ref, i) => [refKey(ref), answers[i] ?? { kind: 'failed' as const, message: 'no answer' }]));
+  return built({ services: variables, objects });
+}
+
+async function servicesKnown({ ports, registry }: Ctx, signal: AbortSignal): Promise<void> {
+  if (registry.read(servicesView) !== undefined || signal.aborted) return;
+  const over = Promise.withResolvers<void>();
+  const end = (): void => over.resolve();
+  using _ = registry.watch(servicesView, end);
+  const timer = ports.clock.setTimeout(end, SERVICES_WAIT_MS);
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    await over.promise;
+  } finally {
+    ports.clock.clearTimeout(timer);
+    signal.removeEventListener('abort', end);
+  }
+}
+
+/** `missing`: pull secrets that could not be had; the image may be public all the same. */
+export async function credentialsFor(
+  ctx: { ports: Ctx['ports']; registry: Registry },
+  { pod, image }: { pod: Pod; image: string },
+  signal: AbortSignal,
+): Promise<{ credentials: PullCredentials; missing: readonly string[] }> {
+  const names = ctx.ports.kube === undefined || !fromApi(pod) ? [] : pullSecretNames(pod);
+  const source = objectSource(ctx);
+  const results = await Promise.all(names.map((name) => source.secret(pod, name, signal)));
+  const found: PullSecret[] = [];
+  const missing: string[] = [];
+  results.forEach((result, i) => {
+    const name = names[i] ?? '';
+    if (result.kind === 'found') found.push({ name, secret: result.value });
+    else missing.push(name);
+  });
+  return { credentials: pullCredentials(found, image), missing: missing.sort() };
+}

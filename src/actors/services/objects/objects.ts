@@ -1,0 +1,79 @@
+/**
+ * State held: the secrets and config maps that pods of this node name, as the API server last showed them. Secret.
+ * Lost on restart: all of it, and the questions under way, which are asked again.
+ * Rebuilt from: the pod manager's view (who names what), the next questions, the API server.
+ */
+import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
+import type { ListWatchContext } from '../../../machines/api/listWatch.ts';
+import { type ObjectsEvent, objectTtlView } from '../../../machines/objects/messages.ts';
+import type { Fetched, ObjectStrategy } from '../../../machines/objects/objectMachine.ts';
+import { type ObjectsIo, objectsMachine } from '../../../machines/objects/objectsMachine.ts';
+import { type ObjectRef, refKey } from '../../../machines/objects/references.ts';
+import { addr, view } from '../../../machines/protocol.ts';
+import { kubeClient, listWatch } from '../../api/client.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+
+export interface ObjectsOptions {
+  /** `configMapAndSecretChangeDetectionStrategy`. */
+  strategy: ObjectStrategy;
+  podsMax: number;
+}
+
+/** Under `Cache`, where the node object does not say another. */
+const TTL_MS = 60_000;
+/** One object. */
+const FETCH_TIMEOUT_MS = 30_000;
+
+export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
+  return {
+    type: 'actor',
+    id: 'objects',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16 * o.podsMax + 256, key: (e) => (e.type === 'api.found' ? e.type : undefined) },
+    start: (ctx) => ({ logic: objectsMachine, input: { strategy: o.strategy, io: objectsIo(ctx) } }),
+  };
+}
+
+function pathOf(ref: ObjectRef): string {
+  return ref.kind === 'secret' ? kubePath.secret(ref.namespace, ref.name) : kubePath.configMap(ref.namespace, ref.name);
+}
+
+function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
+  const { registry } = ctx;
+  const client = kubeClient(ctx);
+  return {
+    watch(ref, seen) {
+      const one = pathOf(ref);
+      return listWatch(ctx, {
+        what: refKey(ref),
+        path: one.slice(0, one.lastIndexOf('/')),
+        // This very form is what an API server lets a node do for an object that a pod of it names.
+        query: { fieldSelector: `metadata.name=${ref.name}` },
+        // What hears of it may stop this very watch: that must wait until its step is done.
+        deliver: (context) => deliver(context, (object) => ctx.ports.yield.defer(() => seen(object))),
+      });
+    },
+    async fetch(ref, { fromCache, signal }): Promise<Fetched> {
+      const query = fromCache ? { query: { resourceVersion: '0' } } : {};
+      const result = await client.request({ verb: 'GET', path: pathOf(ref), ...query }, { signal, timeoutMs: FETCH_TIMEOUT_MS });
+      if (!result.ok) return result;
+      const object = result.body as KubeObject | undefined;
+      if (typeof object?.metadata?.name === 'string') return { ok: true, object };
+      const message = `GET ${pathOf(ref)} gave no object`;
+      return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'failed' } };
+    },
+    ttlMs: () => registry.read(objectTtlView)?.value ?? TTL_MS,
+    pods: () => registry.read(view.pods)?.value,
+    refresh: (uid) => void registry.send(addr.volumes, { type: 'volumes.refresh', uid }),
+  };
+}
+
+/** The first list is told even when it is empty; a bookmark is no news. */
+function deliver(context: ListWatchContext, seen: (object: KubeObject | null) => void): void {
+  if (context.changed.length === 0 && context.heard) return;
+  const [object] = context.items.values();
+  seen(object ?? null);
+}

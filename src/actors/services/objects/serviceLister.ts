@@ -1,0 +1,45 @@
+/**
+ * State held: the services of the cluster that have an address, for the environment of containers.
+ * Lost on restart: nothing published.
+ * Rebuilt from: one list. While the API server is away, what it showed last stays.
+ */
+import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
+import { type ServiceEntry, type ServiceListerEvent, servicesView } from '../../../machines/objects/messages.ts';
+import { toServiceEntry } from '../../../machines/pods/config/serviceEnv.ts';
+import { listWatch } from '../../api/client.ts';
+import type { ActorSpec } from '../../kernel/types.ts';
+
+export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
+  return {
+    type: 'actor',
+    id: 'serviceLister',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16, key: (e) => e.type },
+    start: (ctx) => {
+      const entries = new WeakMap<KubeObject, ServiceEntry | null>();
+      const entryOf = (object: KubeObject): ServiceEntry | null => {
+        let entry = entries.get(object);
+        if (entry === undefined) {
+          entry = toServiceEntry(object);
+          entries.set(object, entry);
+        }
+        return entry;
+      };
+      return listWatch(ctx, {
+        what: 'services',
+        path: kubePath.services,
+        deliver: (context) => {
+          const first = ctx.registry.read(servicesView) === undefined;
+          if (context.changed.length === 0 && !first && context.heard) return;
+          ctx.publish(
+            servicesView,
+            [...context.items.values()].map(entryOf).filter((e) => e !== null),
+          );
+        },
+      });
+    },
+  };
+}

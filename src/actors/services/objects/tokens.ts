@@ -1,0 +1,55 @@
+/**
+ * State held: the tokens of service accounts that pods of this node were given. Secret.
+ * Lost on restart: all of it; pods are given new tokens, and the old ones stay good for their time.
+ * Rebuilt from: the volume manager's next questions.
+ */
+import { failureText, type KubeFailure, kubePath } from '../../../machines/api/kube.ts';
+import type { TokensEvent } from '../../../machines/objects/messages.ts';
+import { toHeldToken, tokenRequestBody } from '../../../machines/objects/tokenRules.ts';
+import { type TokensIo, tokensMachine } from '../../../machines/objects/tokensMachine.ts';
+import { kubeClient } from '../../api/client.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+
+export interface TokensOptions {
+  podsMax: number;
+}
+
+const TOKEN_TIMEOUT_MS = 30_000;
+
+export function tokensSpec(o: TokensOptions): ActorSpec<TokensEvent> {
+  return {
+    type: 'actor',
+    id: 'tokens',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 8 * o.podsMax + 64 },
+    start: (ctx) => ({ logic: tokensMachine, input: { io: tokensIo(ctx) } }),
+  };
+}
+
+function tokensIo(ctx: ActorCtx<TokensEvent>): TokensIo {
+  const { ports, log } = ctx;
+  const client = kubeClient(ctx);
+  return {
+    async request(request, signal) {
+      const path = kubePath.token(request.namespace, request.serviceAccount);
+      const result = await client.request({ verb: 'POST', path, body: tokenRequestBody(request) }, { signal, timeoutMs: TOKEN_TIMEOUT_MS });
+      if (!result.ok) return { ok: false, message: wordsFor(path, result.failure) };
+      const held = toHeldToken(result.body, ports.rng.next());
+      return held === null ? { ok: false, message: `POST ${path} was answered without a token` } : { ok: true, held };
+    },
+    wallMs: () => ports.clock.wallMs(),
+    refreshFailed({ namespace, serviceAccount, pod }, message) {
+      log.warn({ uid: pod.uid, namespace, serviceAccount, err: message }, 'no new token could be had; the pod keeps the one it has');
+    },
+  };
+}
+
+/** An API server that knows the account and not the request says so in other words than one that lacks the account. */
+function wordsFor(path: string, failure: KubeFailure): string {
+  if (failure.code === 404 && !/serviceaccounts? "/.test(failure.message))
+    return 'the API server does not have TokenRequest endpoints enabled';
+  return failure.code === 0 ? failureText({ verb: 'POST', path }, failure) : failure.message;
+}

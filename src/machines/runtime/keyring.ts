@@ -1,0 +1,145 @@
+/** Pull credentials from secrets, and which of them an image is pulled with (pod lifecycle 5.9). Nothing secret is put in errors. Pure. */
+import type { AuthConfig } from '../cri.ts';
+import { isRecord } from '../pods/sources/schema.ts';
+import type { ApiSecret } from '../volumes/objects.ts';
+import { parseImageRef } from './imageRef.ts';
+
+export interface PullSecret {
+  name: string;
+  secret: ApiSecret;
+}
+/** `failed`: some secret cannot be read; nothing is pulled then. */
+export type PullCredentials = { ok: true; auths: readonly AuthConfig[] } | { ok: false; message: string };
+
+interface Entry {
+  /** `host[:port][/path]`, parts of the host may be globs. */
+  key: string;
+  auth: AuthConfig;
+}
+
+const DEFAULT_REGISTRY = 'index.docker.io';
+
+/** Credentials that match the image, best first. None: it is pulled anonymously. */
+export function pullCredentials(secrets: readonly PullSecret[], image: string): PullCredentials {
+  const entries: Entry[] = [];
+  for (const { name, secret } of secrets) {
+    const read = entriesOf(secret);
+    if (typeof read === 'string') return { ok: false, message: `image pull secret "${name}": ${read}` };
+    entries.push(...read);
+  }
+  const parsed = parseImageRef(image);
+  if (entries.length === 0 || !parsed.ok) return { ok: true, auths: [] };
+  const repository = `${parsed.ref.domain}/${parsed.ref.path}`;
+  const keys = [...new Set(entries.map((e) => e.key))].sort().reverse();
+  const of = (key: string): AuthConfig[] => entries.filter((e) => e.key === key).map((e) => e.auth);
+  const matching = keys.filter((key) => matches(key, repository)).flatMap(of);
+  if (matching.length > 0) return { ok: true, auths: matching };
+  return { ok: true, auths: parsed.ref.domain === 'docker.io' ? of(DEFAULT_REGISTRY) : [] };
+}
+
+/** What the secret holds, or what is wrong with it. Other types of secrets hold no credentials. */
+function entriesOf(secret: ApiSecret): Entry[] | string {
+  const kind = { 'kubernetes.io/dockerconfigjson': '.dockerconfigjson', 'kubernetes.io/dockercfg': '.dockercfg' }[secret.type ?? ''];
+  const bytes = kind === undefined ? undefined : secret.data[kind];
+  if (kind === undefined || bytes === undefined || bytes.length === 0) return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return `${kind} is not JSON`;
+  }
+  const auths = kind === '.dockerconfigjson' ? (isRecord(value) ? (value.auths ?? {}) : null) : value;
+  if (!isRecord(auths)) return `${kind} is not a map of registries`;
+  const entries: Entry[] = [];
+  for (const [location, entry] of Object.entries(auths)) {
+    if (!isRecord(entry)) return `${kind} has an entry that is no object`;
+    const auth = authOf(entry);
+    if (auth === null) return `${kind} has an auth field that is not base64(username:password)`;
+    entries.push({ key: keyOf(location), auth });
+  }
+  return entries;
+}
+
+function authOf(entry: Record<string, unknown>): AuthConfig | null {
+  const text = (v: unknown): string => (typeof v === 'string' ? v : '');
+  if (text(entry.auth) === '') return { username: text(entry.username), password: text(entry.password) };
+  let decoded: string;
+  try {
+    decoded = new TextDecoder().decode(Uint8Array.from(atob(text(entry.auth)), (c) => c.charCodeAt(0)));
+  } catch {
+    return null;
+  }
+  const colon = decoded.indexOf(':');
+  // Some writers end the password with zero bytes.
+  return colon < 0 ? null : { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/\0+$/, '') };
+}
+
+/** Scheme gone, and the version that the path of a registry's API begins with. */
+function keyOf(location: string): string {
+  const bare = location.replace(/^https?:\/\//, '').replace(/[?#].*$/, '');
+  const slash = bare.indexOf('/');
+  if (slash < 0) return bare;
+  const path = bare.slice(slash).replace(/^\/v[12](?=\/)/, '');
+  return `${bare.slice(0, slash)}${path === '/' ? '' : path}`;
+}
+
+function split(location: string): { host: string; port: string; path: string } {
+  const slash = location.indexOf('/');
+  const authority = slash < 0 ? location : location.slice(0, slash);
+  const port = /:(\d+)$/.exec(authority);
+  const host = port === null ? authority : authority.slice(0, port.index);
+  return { host, port: port?.[1] ?? '', path: slash < 0 ? '' : location.slice(slash) };
+}
+
+function matches(key: string, repository: string): boolean {
+  const wanted = split(key);
+  const given = split(repository);
+  const globs = wanted.host.split('.');
+  const parts = given.host.split('.');
+  return (
+    wanted.port === given.port &&
+    globs.length === parts.length &&
+    given.path.startsWith(wanted.path) &&
+    globs.every((glob, i) => globMatches(glob, parts[i] ?? ''))
+  );
+}
+
+/** Shell globs: `*`, `?`, `[a-z]`, `[^a]`. Goes back to the last star only, so its time is bounded whatever the pattern. */
+function globMatches(glob: string, text: string): boolean {
+  const tokens = glob.match(/\[\^?[^\]]+\]|[\s\S]/g) ?? [];
+  let t = 0;
+  let i = 0;
+  let star = -1;
+  let from = 0;
+  while (i < text.length) {
+    const token = tokens[t];
+    if (token === '*') {
+      star = t++;
+      from = i;
+    } else if (token !== undefined && tokenMatches(token, text[i] ?? '')) {
+      t++;
+      i++;
+    } else if (star >= 0) {
+      t = star + 1;
+      i = ++from;
+    } else return false;
+  }
+  while (tokens[t] === '*') t++;
+  return t === tokens.length;
+}
+
+function tokenMatches(token: string, c: string): boolean {
+  if (token === '?') return true;
+  if (token.length === 1) return token === c;
+  const negated = token[1] === '^';
+  const inside = token.slice(negated ? 2 : 1, -1);
+  let found = false;
+  for (let i = 0; i < inside.length; i++) {
+    const low = inside[i] ?? '';
+    const isRange = inside[i + 1] === '-' && i + 2 < inside.length;
+    const high = isRange ? (inside[i + 2] ?? '') : low;
+    if (low <= c && c <= high) found = true;
+    if (isRange) i += 2;
+  }
+  return found !== negated;
+}
