@@ -265,6 +265,20 @@ describe('a client certificate', () => {
     expect(new Set(shares).size).toBe(3);
   });
 
+  it('is kept for a while also when the signer dates it so far back that it is due at once', async () => {
+    const life = { notBeforeMs: WALL_START_MS - 9 * HOUR_MS, notAfterMs: WALL_START_MS + HOUR_MS };
+    await using h = await rotating(life);
+    const backdated = () => {
+      for (const csr of pending(h)) approve(h, csr, { lifeMs: 120_000, change: { notBeforeMs: h.time.clock.wallMs() - HOUR_MS } });
+      return false;
+    };
+    const from = h.time.clock.monoMs();
+    await h.until('ten minutes pass', () => backdated() || h.time.clock.monoMs() - from >= 600_000, 700_000);
+    expect(requests(h).length).toBeGreaterThanOrEqual(8);
+    expect(requests(h).length).toBeLessThanOrEqual(11);
+    expect(await metric(h, 'kubelet_certificate_manager_client_ttl_seconds')).toBeGreaterThan(0);
+  });
+
   it('is left alone without rotateCertificates until it has ended', async () => {
     const life = { notBeforeMs: WALL_START_MS, notAfterMs: WALL_START_MS + HOUR_MS };
     await using h = await bootstrapping({ before: (h) => void putPair(h, CLIENT_PEM, life) });

@@ -25,6 +25,11 @@ export const REFUSED_RETRY_MAX_MS = 1_800_000;
 export const LOOK_AGAIN_MS = 2_000;
 /** What is on disk is looked at this often: somebody else may have put a certificate there, and the wall clock may jump. */
 export const RELOAD_MS = 600_000;
+/**
+ * A certificate that was just signed is kept at least this long, or for half of what it has left: a signer that dates back
+ * can give one whose time to be renewed is over already.
+ */
+export const KEEP_MIN_MS = 60_000;
 
 export type SubmitOutcome = { ok: true; name: string; uid: string } | { ok: false; problem: string };
 export type LookOutcome = { ok: true; verdict: Verdict; resourceVersion: string } | { ok: false; problem: string };
@@ -104,9 +109,12 @@ export const certificateMachine = setup({
     announce: (_, _p: { stored: boolean }) => {},
     /** The key of a request that was refused is used no more. */
     dropKey: () => {},
-    took: assign(({ context }, p: { facts: CertificateFacts | null }): Partial<CertificateContext> => {
+    took: assign(({ context }, p: { facts: CertificateFacts | null; fresh?: boolean }): Partial<CertificateContext> => {
+      const now = context.wallMs();
       const same = p.facts !== null && p.facts.fingerprint === context.facts?.fingerprint;
-      const deadlineMs = p.facts === null ? 0 : same ? context.deadlineMs : rotationDeadlineMs(p.facts, context.random());
+      const drawnMs = p.facts === null ? 0 : same ? context.deadlineMs : rotationDeadlineMs(p.facts, context.random());
+      const keptMs = p.fresh === true && p.facts !== null ? now + Math.min(KEEP_MIN_MS, Math.max(0, p.facts.notAfterMs - now) / 2) : 0;
+      const deadlineMs = Math.max(drawnMs, keptMs);
       return { facts: p.facts, deadlineMs };
     }),
     settled: assign({ failures: 0, problem: '', refused: false, request: null, renewNow: false }),
@@ -305,14 +313,14 @@ export const certificateMachine = setup({
             target: 'judging',
             actions: [
               'settled',
-              { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output }) },
+              { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output, fresh: true }) },
               { type: 'announce', params: { stored: true } },
             ],
           },
           {
             target: 'backingOff',
             actions: [
-              { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output }) },
+              { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output, fresh: true }) },
               { type: 'announce', params: { stored: true } },
               {
                 type: 'failed',

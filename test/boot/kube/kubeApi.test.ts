@@ -62,6 +62,8 @@ async function api(
     port?: number;
     clock?: ReturnType<typeof createClock>;
     cluster?: object;
+    /** File of a shell script that gives the credentials. */
+    exec?: string;
   } = {},
 ) {
   const dir = await folder({ 'ca.pem': (o.ca ?? ca).cert, 'client.pem': client.cert, 'client.key': client.key, ...o.files });
@@ -69,7 +71,15 @@ async function api(
     'current-context': 'x',
     contexts: [{ name: 'x', context: { cluster: 'x', user: 'x' } }],
     clusters: [{ name: 'x', cluster: { server: `https://127.0.0.1:${o.port ?? port}`, 'certificate-authority': 'ca.pem', ...o.cluster } }],
-    users: [{ name: 'x', user: o.user ?? { 'client-certificate': 'client.pem', 'client-key': 'client.key' } }],
+    users: [
+      {
+        name: 'x',
+        user:
+          o.exec !== undefined
+            ? execUser(join(dir, o.exec))
+            : (o.user ?? { 'client-certificate': 'client.pem', 'client-key': 'client.key' }),
+      },
+    ],
   });
   const limits = { qps: o.qps ?? -1, burst: o.burst ?? 10 };
   const kube = createKubeApi({
@@ -77,12 +87,16 @@ async function api(
     clock: o.clock ?? createClock(),
     log: collectingLogger(lines),
     userAgent: 'kubelet/test',
+    env: { PATH: process.env.PATH },
     kube: limits,
     event: limits,
   });
   made.push(kube);
   return { kube, dir };
 }
+const execUser = (script: string) => ({
+  exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'sh', args: [script, `${script}.count`], interactiveMode: 'Never' },
+});
 const opts = (o: Partial<KubeCallOptions> = {}): KubeCallOptions => ({ timeoutMs: 20_000, signal: new AbortController().signal, ...o });
 const failureOf = (r: KubeResult) => {
   if (r.ok) throw new Error(`answered ${r.code}`);
@@ -217,6 +231,58 @@ describe('the API client', () => {
     expect(peers.at(-1)).toBe('system:node:rotated Bearer second');
     expect(lines.some((l) => l.level === 'warn' && l.msg.includes('credentials cannot be used'))).toBe(true);
     expect(lines.some((l) => JSON.stringify(l).includes('second'))).toBe(false);
+  });
+  it('on being told reads replaced files at once, ends watches and idle connections of every class, and opens new ones', async () => {
+    const peers: string[] = [];
+    handler = (req, res) => {
+      peers.push(req.peer);
+      if (req.url?.includes('watch=true') === true) res.write('{"a":1}\n');
+      else res.end('{}');
+    };
+    const { kube, dir } = await api();
+    const watch = await kube.watch({ path: '/pods' }, opts());
+    if (!watch.ok) throw new Error(watch.failure.message);
+    const lines = watch.lines[Symbol.asyncIterator]();
+    expect((await lines.next()).value).toBe('{"a":1}');
+    await kube.request({ verb: 'GET', path: '/x' }, opts({ class: 'heartbeat' }));
+    const before = connections;
+    const next = issue({ cn: 'system:node:renewed', issuer: ca });
+    await writeFile(join(dir, 'client.pem'), `${next.cert}\n`);
+    await writeFile(join(dir, 'client.key'), `${next.key}\n`);
+    await kube.reload?.();
+    await expect(lines.next()).rejects.toThrow('the credentials were replaced');
+    expect((await kube.request({ verb: 'GET', path: '/x' }, opts({ class: 'heartbeat' }))).ok).toBe(true);
+    expect(connections - before).toBe(1);
+    expect(peers).toEqual(['system:node:n1', 'system:node:n1', 'system:node:renewed']);
+  });
+  it('says that it has no credentials yet, and works as soon as they are there', async () => {
+    handler = (req, res) => void res.end(JSON.stringify({ peer: req.peer }));
+    const { kube, dir } = await api({ user: { 'client-certificate': 'later.pem', 'client-key': 'later.pem' } });
+    const get = () => kube.request({ verb: 'GET', path: '/x' }, opts());
+    expect(failureOf(await get())).toMatchObject({ code: 0, reason: 'NoCredentials', outcome: 'failed' });
+    await writeFile(join(dir, 'later.pem'), `${client.cert}${client.key}`);
+    expect(await get()).toMatchObject({ ok: true, body: { peer: 'system:node:n1' } });
+  });
+  it('asks a credential program once more when the server refuses what it gave, and sends the request again', async () => {
+    const seen: string[] = [];
+    handler = (req, res, body) => {
+      seen.push(`${req.headers.authorization ?? ''} ${body}`);
+      res.writeHead(seen.length === 2 ? 401 : 200).end('{}');
+    };
+    let skewMs = 0;
+    const real = createClock();
+    const give = `#!/bin/sh\nn=$(cat "$1" 2>/dev/null || echo 0); n=$((n+1)); echo $n >"$1"\necho '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"token-'$n'"}}'\n`;
+    const { kube } = await api({
+      clock: { ...real, monoMs: () => real.monoMs() + skewMs },
+      files: { give },
+      exec: 'give',
+    });
+    const post = () => kube.request({ verb: 'POST', path: '/x', body: { a: 1 } }, opts());
+    expect((await post()).ok).toBe(true);
+    skewMs = 60_000;
+    expect((await post()).ok).toBe(true);
+    expect(seen).toEqual(['Bearer token-1 {"a":1}', 'Bearer token-1 {"a":1}', 'Bearer token-2 {"a":1}']);
+    expect(JSON.stringify(lines)).not.toContain('token-');
   });
   it('makes callers of one class wait their turn, and those of another not', async () => {
     handler = (_, res) => void res.end('{}');

@@ -1,0 +1,63 @@
+/** A TLS server whose certificate comes later, goes, and is replaced while it runs. */
+import { type ClientRequestArgs, request } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import { afterEach, expect, it } from 'vitest';
+import type { TlsMaterial } from '../../../src/actors/kernel/ports.ts';
+import { createNet } from '../../../src/boot/dependencies/net.ts';
+import { issue } from '../../boot/kube/certs.ts';
+
+const ca = issue({ cn: 'ca', issuer: null });
+const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
+const material = (cn: string): TlsMaterial => {
+  const leaf = issue({ cn, issuer: ca, ips: ['127.0.0.1'] });
+  // Both in one file, as the node stores them.
+  const both = bytes(`${leaf.cert}${leaf.key}`);
+  return { cert: both, key: both, clientCa: null };
+};
+const NONE: TlsMaterial = { cert: new Uint8Array(0), key: new Uint8Array(0), clientCa: null };
+
+const open: { close(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const s of open.splice(0)) await s.close();
+});
+
+/** The common name that the server showed, or the code of what went wrong. */
+function shown(port: number): Promise<string> {
+  return new Promise((resolve) => {
+    const options: ClientRequestArgs = { host: '127.0.0.1', port, path: '/', agent: false };
+    const req = httpsRequest({ ...options, ca: ca.cert }, (res) => {
+      const { subject } = (res.socket as unknown as { getPeerCertificate(): { subject: { CN: string } } }).getPeerCertificate();
+      res.resume();
+      res.once('end', () => resolve(subject.CN));
+    });
+    req.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+    req.end();
+  });
+}
+
+it('fails handshakes while it has no certificate, and serves with each new one without a restart', async () => {
+  let apply: (m: TlsMaterial) => void = () => {
+    throw new Error('not offered');
+  };
+  const server = await createNet().serveHttp(
+    { host: '127.0.0.1', port: 0, tls: { material: NONE, minVersion: 'TLSv1.2', ciphers: '', renew: (fn) => (apply = fn) } },
+    async () => ({ status: 200, body: 'ok' }),
+  );
+  open.push(server);
+  const port = Number(server.address.split(':').at(-1));
+  expect(await shown(port)).toMatch(/EPROTO|HANDSHAKE|ECONNRESET/);
+  // Nor without TLS.
+  const plain = await new Promise<string>((resolve) => {
+    const req = request({ host: '127.0.0.1', port, agent: false }, (res) => resolve(String(res.statusCode)));
+    req.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'));
+    req.end();
+  });
+  expect(plain).not.toBe('200');
+  apply(material('first'));
+  expect(await shown(port)).toBe('first');
+  apply(material('second'));
+  expect(await shown(port)).toBe('second');
+  // Ended: nothing is served with it any more.
+  apply(NONE);
+  expect(await shown(port)).toMatch(/EPROTO|HANDSHAKE|ECONNRESET/);
+});
