@@ -298,8 +298,8 @@ export type VolumesEvent = Message &
     | { type: 'volumes.mount'; uid: string; pod: Pod; replyTo: ReplyTo<VolumesResult> }
     /** No container of this pod runs any more: take its volumes down; answered when nothing is left. */
     | { type: 'volumes.unmount'; uid: string; replyTo: ReplyTo<VolumesResult> }
-    /** What this pod's files are made of has changed; without a UID: of every pod. */
-    | { type: 'volumes.refresh'; uid?: string }
+    /** Compare this pod's files with what they are made of; without a UID: every pod's. `changed`: that is another now, so a failed volume may succeed. */
+    | { type: 'volumes.refresh'; uid?: string; changed?: boolean }
   );
 export interface VolumeSummary {
   name: string;

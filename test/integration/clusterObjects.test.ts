@@ -215,6 +215,17 @@ describe('secrets and config maps in volumes', () => {
     expect(await read(h, dirOf(p, 'secret', 'v'), 'key')).toBe('value');
   });
 
+  it('that come after a long while are mounted at once', async () => {
+    await using h = await cluster();
+    create(h, 'web', volume({ secret: { secretName: 's' } }));
+    await h.until('told', () => events(h, 'FailedMount').length > 0);
+    await h.advance(600_000);
+    secret(h, 's', { key: 'value' });
+    // The pod's worker asks for its volumes again a little later than they are there.
+    await h.until('mounted', () => h.mounts.table.length === 1, 2_000);
+    await h.until('Ready', () => isReady(h, 'web'), 60_000);
+  });
+
   it('that are optional and not there are empty', async () => {
     await using h = await cluster();
     create(h, 'web', volume({ secret: { secretName: 's', optional: true } }));
@@ -313,6 +324,25 @@ describe('watches of objects', () => {
     await h.until('b runs', () => isReady(h, 'b'));
     expect(envOf(created(h, 'b')[0]).PASSWORD).toBe('two');
     expect(gets(h, 'secrets/s')).toBe(2);
+  });
+
+  it('with strategy Cache are kept for as long as the node object says', async () => {
+    await using h = await cluster({ config: { configMapAndSecretChangeDetectionStrategy: 'Cache', nodeStatusUpdateFrequency: 10_000 } });
+    await h.until('registered', () => h.tree.registry.read(apiView.node)?.value.registered === true);
+    const annotations = { 'node.alpha.kubernetes.io/ttl': '600' };
+    const done = h.kube.handle({ verb: 'PATCH', path: '/api/v1/nodes/n1', patchType: 'merge', body: { metadata: { annotations } } });
+    expect(done.ok).toBe(true);
+    await h.advance(30_000);
+    configMap(h, 'c', { a: 'one' });
+    create(h, 'web', {
+      container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+      spec: { volumes: [{ name: 'v', configMap: { name: 'c' } }] },
+    });
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(500_000);
+    expect(gets(h, 'configmaps/c')).toBe(1);
+    await h.advance(300_000);
+    expect(gets(h, 'configmaps/c')).toBe(2);
   });
 
   it('are none with strategy Get, which asks each time', async () => {

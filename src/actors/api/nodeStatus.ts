@@ -20,6 +20,7 @@ import {
   sameNodeStatus,
 } from '../../machines/api/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatus.ts';
+import { objectTtlView } from '../../machines/objects/messages.ts';
 import { addr, view } from '../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
@@ -42,6 +43,8 @@ export interface NodeStatusOptions {
   imagesMax: number;
 }
 
+/** Seconds that answers about secrets and config maps may be kept for, as the node controller thinks fit. */
+const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
 const IMAGES_EVERY_MS = 30_000;
 const IMAGE_NAMES_MAX = 5;
 type Image = { names: string[]; sizeBytes: number };
@@ -164,6 +167,8 @@ class Reporter {
     };
     const same = before?.uid === now.uid && before.deleting === now.deleting && sameJson(before.addresses, now.addresses);
     if (!same) this.#ctx.publish(apiView.node, now);
+    const ttlMs = Number(node.metadata.annotations?.[TTL_ANNOTATION] ?? Number.NaN) * 1000;
+    if (ttlMs >= 0 && this.#ctx.registry.read(objectTtlView)?.value !== ttlMs) this.#ctx.publish(objectTtlView, ttlMs);
     return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };
   }
 

@@ -50,7 +50,8 @@ export interface VolumeContext {
 }
 export type VolumeEvent =
   | { type: 'volume.want'; volume: PodVolume; pod: Pod }
-  | { type: 'volume.refresh'; volume: PodVolume; pod: Pod }
+  /** `changed`: what its files are made of is another than before. */
+  | { type: 'volume.refresh'; volume: PodVolume; pod: Pod; changed?: boolean }
   | { type: 'volume.unwant' };
 export interface VolumeChanged {
   type: 'volume.changed';
@@ -111,6 +112,7 @@ const volumeSetup = setup({
     wanted: ({ context }) => context.wanted,
     unwanted: ({ context }) => !context.wanted,
     askedAgain: ({ context }) => context.again && context.job !== null && refreshes(context.job.volume.source),
+    sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
     refreshes: ({ event }) => event.type === 'volume.refresh' && refreshes(event.volume.source),
     changed: ({ context, event }) => event.type === 'volume.want' && refreshes(event.volume.source) && event.pod !== context.job?.pod,
   },
@@ -171,7 +173,8 @@ export const volumeMachine = volumeSetup.createMachine({
       after: { wait: { target: 'mounting' } },
       on: {
         'volume.want': { actions: ['take'] },
-        'volume.refresh': { actions: ['take'] },
+        // What it lacked may be there now.
+        'volume.refresh': [{ guard: 'sourceChanged', target: 'mounting', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
         'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
       },
     },
@@ -213,7 +216,7 @@ export const volumeMachine = volumeSetup.createMachine({
       after: { wait: { target: 'refreshing' } },
       on: {
         'volume.want': { actions: ['take'] },
-        'volume.refresh': { actions: ['take'] },
+        'volume.refresh': [{ guard: 'sourceChanged', target: 'refreshing', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
         'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
       },
     },

@@ -134,7 +134,8 @@ const volumesSetup = setup({
         if (event.uid !== undefined && event.uid !== uid) continue;
         for (const volume of podVolumes(pod).volumes) {
           const chart = context.charts.get(volumeKey(volume));
-          if (chart !== undefined) enqueue.sendTo(chart, { type: 'volume.refresh', volume, pod } satisfies VolumeEvent);
+          if (chart === undefined) continue;
+          enqueue.sendTo(chart, { type: 'volume.refresh', volume, pod, changed: event.changed === true } satisfies VolumeEvent);
         }
       }
     }),

@@ -67,7 +67,7 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
     },
     ttlMs: () => registry.read(objectTtlView)?.value ?? TTL_MS,
     pods: () => registry.read(view.pods)?.value,
-    refresh: (uid) => void registry.send(addr.volumes, { type: 'volumes.refresh', uid }),
+    refresh: (uid) => void registry.send(addr.volumes, { type: 'volumes.refresh', uid, changed: true }),
   };
 }
 

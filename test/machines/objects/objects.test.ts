@@ -1,0 +1,248 @@
+/** References of pods to objects, the chart of one object, and the age of tokens. */
+import { describe, expect, it } from 'vitest';
+import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
+import type { KubeObject } from '../../../src/machines/api/kube.ts';
+import type { Pod } from '../../../src/machines/k8s.ts';
+import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/objects/objectMachine.ts';
+import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/objects/objectsMachine.ts';
+import type { ObjectRef } from '../../../src/machines/objects/references.ts';
+import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/objects/tokenRules.ts';
+import type { ApiObject, ObjectResult } from '../../../src/machines/volumes/objects.ts';
+import { virtualTime } from '../../integration/virtualTime.ts';
+import { container, pod } from '../pods/fixtures.ts';
+
+function naming(uid: string, ...secrets: string[]): Pod {
+  const envFrom = secrets.map((name) => ({ secretRef: { name } }));
+  return pod({ containers: [container('main', { envFrom })] }, { metadata: { uid } });
+}
+const EMPTY = { entries: new Map(), pods: new Map(), lastId: 0, strategy: 'Watch' as const };
+
+describe('references of pods', () => {
+  it('that stay over an update of the pod keep their watch (trap 66)', () => {
+    const first = retake(EMPTY, { pods: [naming('a', 's', 't')], gone: [] });
+    expect(first.added.map((e) => e.ref.name)).toEqual(['s', 't']);
+    const second = retake({ ...EMPTY, ...first }, { pods: [naming('a', 's', 'u')], gone: [] });
+    expect(second.added.map((e) => e.ref.name)).toEqual(['u']);
+    expect(second.dropped).toEqual(['secret ns/t#2']);
+    expect(second.renewed).toEqual([]);
+  });
+
+  it('are counted: the last pod that goes takes the object along, and a new pod has it looked at anew', () => {
+    const first = retake(EMPTY, { pods: [naming('a', 's')], gone: [] });
+    const second = retake({ ...EMPTY, ...first }, { pods: [naming('b', 's')], gone: ['a'] });
+    expect([second.added, second.renewed, second.dropped]).toEqual([[], ['secret ns/s#1'], []]);
+    const third = retake({ ...EMPTY, ...second }, { pods: [], gone: ['b', 'never-seen'] });
+    expect(third.dropped).toEqual(['secret ns/s#1']);
+    expect([third.entries.size, third.pods.size]).toEqual([0, 0]);
+  });
+
+  it('beyond the limit of watches are asked for instead, and a watch that ended makes room', () => {
+    const many = Array.from({ length: OBJECT_WATCHES_MAX + 3 }, (_, i) => `s${i}`);
+    const first = retake(EMPTY, { pods: [naming('a', ...many)], gone: [] });
+    expect(first.added.filter((e) => e.watched)).toHaveLength(OBJECT_WATCHES_MAX);
+    const second = retake({ ...EMPTY, ...first }, { pods: [naming('a', ...many.slice(1))], gone: [] });
+    const third = retake({ ...EMPTY, ...second }, { pods: [naming('b', 'other', 'another')], gone: [] });
+    expect(third.added.map((e) => e.watched)).toEqual([true, false]);
+  });
+});
+
+const REF: ObjectRef = { kind: 'secret', namespace: 'ns', name: 's' };
+const object = (version: string, value = `v${version}`, more: object = {}): KubeObject => ({
+  metadata: { name: 's', namespace: 'ns', uid: 'u', resourceVersion: version },
+  data: { k: btoa(value) },
+  ...more,
+});
+
+/** One object; `answers` are given to its questions in order. */
+function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
+  const time = virtualTime();
+  let seen: (o: KubeObject | null) => void = () => {};
+  const fetches: boolean[] = [];
+  const told: string[] = [];
+  let watched = 0;
+  const logic: AnyActorLogic = fromCallback(() => {
+    watched += 1;
+    return () => {
+      watched -= 1;
+    };
+  });
+  const io: ObjectIo = {
+    watch: (_, tell) => {
+      seen = tell;
+      return { logic, input: undefined };
+    },
+    fetch: async (_, { fromCache }) => {
+      fetches.push(fromCache);
+      return answers.shift() ?? { ok: false, failure: { code: 500, reason: 'InternalError', message: 'broken', outcome: 'failed' } };
+    },
+    ttlMs: () => 60_000,
+  };
+  let changes = 0;
+  // Changes are told to a parent.
+  const parent = setup({ actors: { object: objectMachine } }).createMachine({
+    invoke: { id: 'object', src: 'object', input: { ref: REF, strategy, io } },
+    on: {
+      'object.changed': {
+        actions: () => {
+          changes += 1;
+        },
+      },
+    },
+  });
+  const root = createActor(parent, {
+    clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+  });
+  root.start();
+  const actor = root.getSnapshot().children.object;
+  if (actor === undefined) throw new Error('no chart');
+  return {
+    time,
+    fetches,
+    see: (o: KubeObject | null) => seen(o),
+    watched: () => watched,
+    changes: () => changes,
+    renew: () => actor.send({ type: 'object.renew' }),
+    /** What the next asker is told; asked now, read after `ms`. */
+    async ask(ms = 0): Promise<string> {
+      let answer = 'nothing';
+      const reply = (r: ObjectResult<ApiObject>): void => {
+        answer =
+          r.kind === 'found' ? new TextDecoder().decode(r.value.data.k as Uint8Array) : `${r.kind}: ${'message' in r ? r.message : ''}`;
+        told.push(answer);
+      };
+      actor.send({ type: 'object.ask', asker: { reply, signal: new AbortController().signal } });
+      await time.advance(ms);
+      return answer;
+    },
+    told,
+  };
+}
+const found = (o: KubeObject): Fetched => ({ ok: true, object: o });
+const failed = (code: number, message: string): Fetched => ({ ok: false, failure: { code, reason: 'x', message, outcome: 'failed' } });
+
+describe('an object that is watched', () => {
+  it('answers who asked too early when it is there, but lets nobody wait longer than a second', async () => {
+    const b = bench('Watch');
+    expect(await b.ask(999)).toBe('nothing');
+    await b.ask(2);
+    expect(b.told).toEqual(['failed: failed to sync secret cache: timed out waiting for the condition']);
+    b.see(object('5'));
+    expect(b.told).toHaveLength(2);
+    expect(b.told[1]).toBe('v5');
+    b.see(object('6'));
+    expect(await b.ask()).toBe('v6');
+    expect(b.changes()).toBe(1);
+    b.see(object('6'));
+    expect(b.changes()).toBe(1);
+    b.see(null);
+    expect(await b.ask()).toMatch(/^absent/);
+    expect(b.changes()).toBe(2);
+    await b.time.advance(5_000);
+    expect(b.told).toHaveLength(4);
+  });
+
+  it('is watched no more once it is immutable; renewed, it says what it was until it is known anew', async () => {
+    const b = bench('Watch');
+    b.see(object('5', 'one', { immutable: true }));
+    await b.time.advance(0);
+    expect(b.watched()).toBe(0);
+    expect(await b.ask()).toBe('one');
+    b.renew();
+    expect(b.watched()).toBe(1);
+    expect(await b.ask(1_001)).toBe('one');
+    b.see(object('9', 'two', { immutable: true }));
+    expect(await b.ask()).toBe('two');
+    await b.time.advance(0);
+    expect(b.watched()).toBe(0);
+  });
+
+  it('with data that cannot be decoded is an error that shows none of it', async () => {
+    const b = bench('Watch');
+    b.see({ ...object('5'), data: { k: 'hunter2!' } });
+    expect(await b.ask()).toBe('failed: secret "s" holds data that is not base64 text');
+  });
+});
+
+describe('an object that is kept for a while', () => {
+  it('is asked for when its time is over, from the cache of the server from the second time on', async () => {
+    const b = bench('Cache', [found(object('5')), found(object('6'))]);
+    expect(await b.ask(1)).toBe('v5');
+    expect(await b.ask(59_000)).toBe('v5');
+    await b.time.advance(2_000);
+    expect(await b.ask(1)).toBe('v6');
+    expect(b.fetches).toEqual([false, true]);
+    expect(b.watched()).toBe(0);
+  });
+
+  it('stays what it was when the server fails, and when it shows something older; is gone when it says so', async () => {
+    const b = bench('Cache', [
+      found(object('5')),
+      failed(500, 'broken'),
+      found(object('4')),
+      failed(404, 'secrets "s" not found'),
+      failed(0, 'away'),
+    ]);
+    expect(await b.ask(61_000)).toBe('v5');
+    expect(await b.ask(1)).toBe('v5');
+    expect(await b.ask(61_000)).toBe('v5');
+    expect(await b.ask(1)).toBe('absent: secrets "s" not found');
+    expect(await b.ask(1)).toBe('failed: away');
+  });
+
+  it('is asked for anew, and not from a cache, for a pod that has come since', async () => {
+    const b = bench('Cache', [found(object('5')), found(object('6'))]);
+    expect(await b.ask(1)).toBe('v5');
+    b.renew();
+    expect(await b.ask(1)).toBe('v6');
+    expect(b.fetches).toEqual([false, false]);
+  });
+
+  it('or not at all: under Get each question is one to the server, and none is answered with an earlier answer', async () => {
+    const b = bench('Get', [found(object('5')), found(object('6')), failed(500, 'broken')]);
+    const both = [b.ask(), b.ask()];
+    await b.time.advance(1);
+    await Promise.all(both);
+    expect(b.told).toEqual(['v5', 'v6']);
+    expect(await b.ask(1)).toBe('failed: broken');
+    expect(b.fetches).toEqual([false, false, false]);
+  });
+});
+
+describe('a token', () => {
+  const answer = (expirationSeconds: number, expirationTimestamp: string) => ({
+    spec: { expirationSeconds },
+    status: { token: 'jwt', expirationTimestamp },
+  });
+  const at = Date.parse('2026-01-01T00:00:00Z');
+
+  it('is due at four fifths of the life that the server gave it, or after a day, a little earlier by chance', () => {
+    const hour = answer(3600, '2026-01-01T01:00:00Z');
+    expect(toHeldToken(hour, 0)).toEqual({ token: 'jwt', expiresAtMs: at + 3_600_000, refreshAtMs: at + 2_880_000 });
+    expect(toHeldToken(hour, 0.5)?.refreshAtMs).toBe(at + 2_875_000);
+    expect(toHeldToken(answer(10 * 86_400, '2026-01-11T00:00:00Z'), 0)?.refreshAtMs).toBe(at + 86_400_000);
+  });
+
+  it.each([
+    [null],
+    [{ spec: { expirationSeconds: 60 }, status: { expirationTimestamp: '2026-01-01T00:00:00Z' } }],
+    [{ spec: { expirationSeconds: 60 }, status: { token: 'jwt', expirationTimestamp: 'soon' } }],
+    [{ spec: {}, status: { token: 'jwt', expirationTimestamp: '2026-01-01T00:00:00Z' } }],
+  ])('is none in %j', (body) => {
+    expect(toHeldToken(body, 0)).toBeNull();
+  });
+
+  it('is one of its own per account, audiences, life and pod', () => {
+    const request = { namespace: 'ns', serviceAccount: 'sa', audiences: ['a'], expirationSeconds: 600, pod: { name: 'p', uid: 'u' } };
+    const others = [
+      { ...request, namespace: 'x' },
+      { ...request, serviceAccount: 'x' },
+      { ...request, audiences: [] },
+      { ...request, expirationSeconds: 700 },
+      { ...request, pod: { name: 'p', uid: 'x' } },
+    ];
+    expect(new Set([request, ...others].map(tokenKey)).size).toBe(6);
+    expect(tokenRequestBody(request)).toMatchObject({
+      spec: { audiences: ['a'], expirationSeconds: 600, boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: 'p', uid: 'u' } },
+    });
+  });
+});
