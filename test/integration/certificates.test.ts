@@ -279,6 +279,18 @@ describe('a client certificate', () => {
     expect(await metric(h, 'kubelet_certificate_manager_client_ttl_seconds')).toBeGreaterThan(0);
   });
 
+  it('that has ended when it arrives is no certificate, and is not asked for again at once', async () => {
+    await using h = await bootstrapping();
+    await asked(h);
+    approve(h, only(h), { lifeMs: -1 });
+    await h.until('it backs off', () => h.state(CLIENT) === 'backingOff');
+    expect(h.actor(CLIENT)).toMatchObject({ reason: 'CertificateMissing' });
+    expect(h.actor(CLIENT)?.message).toContain('already: the clock of this node may be wrong');
+    await asked(h);
+    approve(h, only(h));
+    await h.until('it rests', () => h.state(CLIENT) === 'resting');
+  });
+
   it('is left alone without rotateCertificates until it has ended', async () => {
     const life = { notBeforeMs: WALL_START_MS, notAfterMs: WALL_START_MS + HOUR_MS };
     await using h = await bootstrapping({ before: (h) => void putPair(h, CLIENT_PEM, life) });

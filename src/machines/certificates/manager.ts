@@ -136,7 +136,7 @@ export const certificateMachine = setup({
     templateless: ({ context }) => context.template === null,
     /** The outstanding request asks for what is wanted no more. */
     otherwise: ({ context, event }) => !sameTemplate(context.requested, event.template),
-    complete: ({ context }, p: { facts: CertificateFacts }) => context.template === null || lacks(p.facts, context.template).length === 0,
+    good: ({ context }, p: { facts: CertificateFacts }) => faultOf(p.facts, context) === '',
   },
   delays: {
     retry: ({ context: c }) => {
@@ -309,7 +309,7 @@ export const certificateMachine = setup({
         input: ({ event }) => ({ pem: issuedPem(event) }),
         onDone: [
           {
-            guard: { type: 'complete', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output }) },
+            guard: { type: 'good', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output }) },
             target: 'judging',
             actions: [
               'settled',
@@ -325,7 +325,7 @@ export const certificateMachine = setup({
               {
                 type: 'failed',
                 params: ({ event, context }: Done<CertificateFacts> & { context: CertificateContext }) => ({
-                  problem: `the signer left out: ${context.template === null ? '' : lacks(event.output, context.template).join(', ')}`,
+                  problem: faultOf(event.output, context),
                   refused: false,
                 }),
               },
@@ -348,6 +348,14 @@ export const certificateMachine = setup({
     },
   },
 });
+
+/** What is wrong with a certificate that was just signed; '' = nothing. */
+function faultOf(facts: CertificateFacts, c: Pick<CertificateContext, 'template' | 'wallMs'>): string {
+  if (facts.notAfterMs <= c.wallMs())
+    return `the certificate that was signed ended ${when(facts.notAfterMs)} already: the clock of this node may be wrong, or the signer gives too short a life`;
+  const missing = c.template === null ? [] : lacks(facts, c.template);
+  return missing.length === 0 ? '' : `the signer left out: ${missing.join(', ')}`;
+}
 
 function refusal(verdict: Verdict | null): { problem: string; refused: boolean } {
   if (verdict?.kind === 'refused') return { problem: verdict.why, refused: true };

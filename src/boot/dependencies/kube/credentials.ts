@@ -85,7 +85,7 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
       }
       complained = '';
     } catch (error) {
-      const files = parts.flatMap((p) => (p !== null && 'file' in p ? [p.file] : [])).join(', ');
+      const files = [...new Set(parts.flatMap((p) => (p !== null && 'file' in p ? [p.file] : [])))].join(', ');
       const why = error instanceof Error ? error.message : String(error);
       const message = `kubeconfig ${config.path}: credentials cannot be used (${files === '' ? 'inline data' : files}): ${why}`;
       if (loaded === undefined) throw new Error(message);
