@@ -7,6 +7,7 @@ import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from '../e2e/daemon
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
 import { type ControlPlane, startControlPlane } from '../e2e/lab/controlPlane.ts';
 import { until } from '../e2e/lab/ports.ts';
+import { startRegistry } from '../e2e/lab/registry.ts';
 import { sh } from '../e2e/manifests.ts';
 
 let plane: ControlPlane;
@@ -134,6 +135,29 @@ describe('a pod of a real cluster', () => {
     await daemon.start();
     expect((await running('env')).status.containerStatuses?.[0]?.containerID).toBe(containerID);
     await plane.kubectl('delete', 'pod', 'env');
+  });
+
+  it('pulls a private image with its pull secret, and cannot without', async () => {
+    const registry = await startRegistry({ username: 'me', password: 'open sesame', configDir: join(lab.dir, 'certs.d') });
+    try {
+      const { image } = registry;
+      await create('locked', { containers: [sh('main', STAY, { image })] });
+      await daemon.wait('refused', async () => /^(ErrImagePull|ImagePullBackOff)$/.test((await waitingFor('locked'))?.reason ?? ''), LONG);
+      expect(registry.users).not.toContain('me');
+      const auths = { [registry.host]: { auth: Buffer.from('me:open sesame').toString('base64') } };
+      await post('secrets', {
+        metadata: { name: 'pull' },
+        type: 'kubernetes.io/dockerconfigjson',
+        stringData: { '.dockerconfigjson': JSON.stringify({ auths }) },
+      });
+      await create('unlocked', { containers: [sh('main', STAY, { image })], imagePullSecrets: [{ name: 'pull' }] });
+      await running('unlocked');
+      expect(registry.users).toContain('me');
+      expect(daemon.log()).not.toMatch(/open sesame|bWU6b3BlbiBzZXNhbWU=/);
+      await plane.kubectl('delete', 'pod', 'locked', 'unlocked');
+    } finally {
+      await registry.stop();
+    }
   });
 
   it('sees a changed config map in its volume, before and after the daemon was killed', async () => {

@@ -35,9 +35,12 @@ interface ImageConfig {
   cmd?: string[];
 }
 
-function dockerArchive(image: ImageConfig): Buffer {
+export function sha256(data: Uint8Array): string {
+  return createHash('sha256').update(data).digest('hex');
+}
+
+function imageParts(image: ImageConfig): { layer: Buffer; config: Buffer } {
   const layer = tar(image.layer);
-  const sha256 = (data: Uint8Array) => createHash('sha256').update(data).digest('hex');
   const config = Buffer.from(
     JSON.stringify({
       architecture: process.arch === 'arm64' ? 'arm64' : 'amd64',
@@ -51,6 +54,11 @@ function dockerArchive(image: ImageConfig): Buffer {
       history: [{ created: '1970-01-01T00:00:00Z', created_by: 'actorlet test lab' }],
     }),
   );
+  return { layer, config };
+}
+
+function dockerArchive(image: ImageConfig): Buffer {
+  const { layer, config } = imageParts(image);
   const configName = `${sha256(config)}.json`;
   const manifest = Buffer.from(JSON.stringify([{ Config: configName, RepoTags: image.tags, Layers: ['layer.tar'] }]));
   return tar([
@@ -86,21 +94,22 @@ function compilePause(): Uint8Array | undefined {
   }
 }
 
-/**
- * `pauseFrom` says what the pause process is: compiled C, or, where no compiler works, busybox running a shell loop
- * that obeys TERM.
- */
-export function buildImages(): { pause: Buffer; busybox: Buffer; pauseFrom: 'gcc' | 'busybox' } {
-  const busybox = readFileSync(findBusybox());
-  const root: TarEntry[] = ['bin/', 'etc/', 'tmp/', 'proc/', 'sys/', 'dev/'].map((path) => ({
-    kind: 'dir',
-    path,
-    mode: path === 'tmp/' ? 0o1777 : 0o755,
-  }));
-  const compiled = compilePause();
-  const busyboxLayer: TarEntry[] = [
-    ...root,
-    { kind: 'file', path: 'bin/busybox', data: busybox, mode: 0o755 },
+const ROOT: readonly TarEntry[] = ['bin/', 'etc/', 'tmp/', 'proc/', 'sys/', 'dev/'].map((path) => ({
+  kind: 'dir',
+  path,
+  mode: path === 'tmp/' ? 0o1777 : 0o755,
+}));
+
+/** For a registry: an uncompressed layer and its configuration. `mark` makes it another image than any other. */
+export function busyboxParts(mark: string): { layer: Buffer; config: Buffer } {
+  const layer: TarEntry[] = [...busyboxFiles(), { kind: 'file', path: 'etc/mark', data: Buffer.from(mark) }];
+  return imageParts({ tags: [], layer, cmd: ['sh'] });
+}
+
+function busyboxFiles(): TarEntry[] {
+  return [
+    ...ROOT,
+    { kind: 'file', path: 'bin/busybox', data: readFileSync(findBusybox()), mode: 0o755 },
     ...APPLETS.split(' ').map((name): TarEntry => ({ kind: 'symlink', path: `bin/${name}`, target: 'busybox' })),
     {
       kind: 'file',
@@ -109,6 +118,15 @@ export function buildImages(): { pause: Buffer; busybox: Buffer; pauseFrom: 'gcc
     },
     { kind: 'file', path: 'etc/group', data: Buffer.from('root:x:0:\nnogroup:x:65534:\n') },
   ];
+}
+
+/**
+ * `pauseFrom` says what the pause process is: compiled C, or, where no compiler works, busybox running a shell loop
+ * that obeys TERM.
+ */
+export function buildImages(): { pause: Buffer; busybox: Buffer; pauseFrom: 'gcc' | 'busybox' } {
+  const compiled = compilePause();
+  const busyboxLayer = busyboxFiles();
   const pause: ImageConfig =
     compiled === undefined
       ? {
@@ -116,7 +134,7 @@ export function buildImages(): { pause: Buffer; busybox: Buffer; pauseFrom: 'gcc
           layer: busyboxLayer,
           entrypoint: ['/bin/sh', '-c', 'trap "exit 0" TERM INT; while :; do sleep 3600 & wait; done'],
         }
-      : { tags: [PAUSE_IMAGE], layer: [...root, { kind: 'file', path: 'pause', data: compiled, mode: 0o755 }], entrypoint: ['/pause'] };
+      : { tags: [PAUSE_IMAGE], layer: [...ROOT, { kind: 'file', path: 'pause', data: compiled, mode: 0o755 }], entrypoint: ['/pause'] };
   return {
     pause: dockerArchive(pause),
     busybox: dockerArchive({ tags: BUSYBOX_IMAGES, layer: busyboxLayer, cmd: ['sh'] }),

@@ -1,0 +1,69 @@
+/** A registry on loopback that holds one image and shows it to one user only. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { busyboxParts, sha256 } from './images.ts';
+
+export interface PrivateRegistry {
+  /** `127.0.0.1:PORT`. */
+  host: string;
+  image: string;
+  /** Who was let in, request by request; '' without credentials. */
+  users: string[];
+  stop(): Promise<void>;
+}
+
+const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+
+/** `configDir`: where the runtime looks for the configuration of registries. */
+export async function startRegistry(o: { username: string; password: string; configDir: string }): Promise<PrivateRegistry> {
+  const { layer, config } = busyboxParts(`private ${Math.random()}`);
+  const blob = (data: Buffer, mediaType: string) => ({ mediaType, size: data.length, digest: `sha256:${sha256(data)}` });
+  const manifest = Buffer.from(
+    JSON.stringify({
+      schemaVersion: 2,
+      mediaType: MANIFEST,
+      config: blob(config, 'application/vnd.docker.container.image.v1+json'),
+      layers: [blob(layer, 'application/vnd.docker.image.rootfs.diff.tar')],
+    }),
+  );
+  const content = new Map([layer, config, manifest].map((data) => [`sha256:${sha256(data)}`, data]));
+  const users: string[] = [];
+  const wanted = `Basic ${Buffer.from(`${o.username}:${o.password}`).toString('base64')}`;
+  const server = createServer((req, res) => {
+    if (req.headers.authorization !== wanted) {
+      users.push('');
+      res.writeHead(401, { 'www-authenticate': 'Basic realm="lab"' }).end();
+      return;
+    }
+    users.push(o.username);
+    const reference = /^\/v2\/team\/app\/(?:manifests|blobs)\/(.+)$/.exec(req.url ?? '')?.[1];
+    const data = reference === '1' ? manifest : content.get(reference ?? '');
+    if (data === undefined) {
+      res.writeHead(req.url === '/v2/' ? 200 : 404).end();
+      return;
+    }
+    const type = data === manifest ? MANIFEST : 'application/octet-stream';
+    res.writeHead(200, { 'content-type': type, 'content-length': data.length, 'docker-content-digest': `sha256:${sha256(data)}` });
+    res.end(req.method === 'HEAD' ? undefined : data);
+  });
+  await new Promise<void>((listening, failed) => {
+    server.once('error', failed);
+    server.listen(0, '127.0.0.1', listening);
+  });
+  const host = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const dir = join(o.configDir, host);
+  mkdirSync(dir, { recursive: true });
+  writeFileSync(join(dir, 'hosts.toml'), `server = "http://${host}"\n`);
+  return {
+    host,
+    image: `${host}/team/app:1`,
+    users,
+    stop: () =>
+      new Promise((done) => {
+        server.close(() => done());
+        server.closeAllConnections();
+      }),
+  };
+}
