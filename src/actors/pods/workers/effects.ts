@@ -6,7 +6,6 @@ import type { ReplyTo } from '../../../machines/address.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
 import { invalidEnvNames } from '../../../machines/pods/config/env.ts';
 import { generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
-import { etcHosts, etcHostsPath } from '../../../machines/pods/hosts.ts';
 import {
   containerFieldPath,
   containerGraceSeconds,
@@ -15,7 +14,7 @@ import {
   killPlan,
   stopTimeoutSeconds,
 } from '../../../machines/pods/killOrder.ts';
-import { containerLogDir, containerLogLink, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
+import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { generateSandboxConfig } from '../../../machines/pods/sandboxConfig.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
@@ -34,18 +33,14 @@ import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { credentialsFor, envSources } from '../../services/client.ts';
+import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { Inspector } from './inspect.ts';
 import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
 const PULL_ANSWER_MS = 24 * 3_600_000;
-/** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
-const POD_DIR_MODE = 0o750;
-const LOG_DIR_MODE = 0o755;
-const HOSTS_MODE = 0o644;
-const TERMINATION_LOG_MODE = 0o666;
 
 export interface EffectOptions {
   ctx: ActorCtx<WorkerEvent>;
@@ -189,7 +184,7 @@ export class Effects implements WorkerIo {
             imageUser: input.imageUser,
             podIPs: job.podIPs,
             facts,
-            mounts: [...mounts.value, ...(await this.hostsMount(job)), ...(await this.terminationLogMount(job))],
+            mounts: [...mounts.value, ...(await hostsMount(this.ctx, facts, job)), ...(await terminationLogMount(this.ctx, facts, job))],
           });
     if (!sandbox.ok || !config.ok) {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
@@ -245,7 +240,7 @@ export class Effects implements WorkerIo {
       return unknownOr(result.error, 'RunContainerError');
     }
     this.event(job.pod, 'Normal', 'Started', `Started container ${job.container.name}`, job.container);
-    await this.linkLog(input);
+    await linkLog(this.ctx, this.facts(), input);
     return { kind: 'done', value: null };
   }
 
@@ -382,59 +377,6 @@ export class Effects implements WorkerIo {
   private acts(pod: Pod, calls: readonly CriCall[], signal: AbortSignal): Promise<readonly CriResult[]> {
     if (calls.length === 0) return Promise.resolve([]);
     return this.cri.act(pod.metadata.uid, this.ctx.incarnation, calls, { signal });
-  }
-
-  private async hostsMount(job: StartJob) {
-    const facts = this.facts();
-    if (job.podIPs.length === 0 || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
-    const path = etcHostsPath(facts.rootDir, job.pod.metadata.uid);
-    const { fs } = this.ctx.ports;
-    const nodeHosts =
-      job.pod.spec.hostNetwork === true ? new TextDecoder().decode(await fs.readFile(facts.hostsFile, { bytesMax: 1 << 20 })) : '';
-    // The sandbox may have been made by another agent, with another root directory: then nothing of the pod is here yet.
-    await fs.mkdirp(`${facts.rootDir}/pods/${job.pod.metadata.uid}`, POD_DIR_MODE);
-    await fs.writeFile(path, etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts }), { mode: HOSTS_MODE });
-    return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false }];
-  }
-
-  private async terminationLogMount(job: StartJob) {
-    const containerPath = job.container.terminationMessagePath ?? '';
-    if (containerPath === '') return [];
-    const { fs, entropy } = this.ctx.ports;
-    const dir = `${this.facts().rootDir}/pods/${job.pod.metadata.uid}/containers/${job.container.name}`;
-    const name = [...entropy.bytes(4)].map((b) => b.toString(16).padStart(2, '0')).join('');
-    await fs.mkdirp(dir, POD_DIR_MODE);
-    await this.clearLitter(dir, job.terminationFiles);
-    await fs.writeFile(`${dir}/${name}`, '', { mode: TERMINATION_LOG_MODE });
-    // The umask may have taken bits away: any user of the container must be able to write it.
-    await fs.chmod(`${dir}/${name}`, TERMINATION_LOG_MODE);
-    return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false }];
-  }
-
-  /** Every start makes a file; those of instances that are gone would add up over a life of crashes. */
-  private async clearLitter(dir: string, kept: readonly string[] | undefined): Promise<void> {
-    if (kept === undefined) return;
-    const { fs } = this.ctx.ports;
-    try {
-      for (const name of await fs.readdir(dir)) if (!kept.includes(`${dir}/${name}`)) await fs.unlink(`${dir}/${name}`);
-    } catch (error) {
-      // Not worth a failed start.
-      this.ctx.log.debug({ err: String(error), dir }, 'an old termination file cannot be removed');
-    }
-  }
-
-  /** The link that log collectors follow. A failure is said and does not matter to the container. */
-  private async linkLog({ job, id, restartCount }: { job: StartJob; id: string; restartCount: number }): Promise<void> {
-    const facts = this.facts();
-    const dir = containerLogDir(facts.podLogsDir, podRef(job.pod), job.container.name);
-    const link = containerLogLink(facts.containerLogsDir, podRef(job.pod), { container: job.container.name, id });
-    try {
-      await this.ctx.ports.fs.mkdirp(facts.containerLogsDir, LOG_DIR_MODE);
-      await this.ctx.ports.fs.symlink(`${dir}/${restartCount}.log`, link);
-    } catch (error) {
-      const err = error instanceof Error ? error.message : String(error);
-      this.ctx.log.warn({ err, link }, 'log link was not made; log collectors will not see this container');
-    }
   }
 }
 

@@ -1,0 +1,69 @@
+/** Files that the node makes for one container: hosts, termination message, the link to its log. */
+import type { Mount } from '../../../machines/cri.ts';
+import { etcHosts, etcHostsPath } from '../../../machines/pods/hosts.ts';
+import { containerLogDir, containerLogLink } from '../../../machines/pods/logNames.ts';
+import { podRef } from '../../../machines/pods/manager/records.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import type { StartJob } from '../../../machines/pods/worker/container.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+/** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
+export const POD_DIR_MODE = 0o750;
+export const LOG_DIR_MODE = 0o755;
+const HOSTS_MODE = 0o644;
+const TERMINATION_LOG_MODE = 0o666;
+
+type Ctx = Pick<ActorCtx, 'ports' | 'log'>;
+
+export async function hostsMount({ ports: { fs } }: Ctx, facts: NodeFacts, job: StartJob): Promise<Mount[]> {
+  if (job.podIPs.length === 0 || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
+  const path = etcHostsPath(facts.rootDir, job.pod.metadata.uid);
+  const nodeHosts =
+    job.pod.spec.hostNetwork === true ? new TextDecoder().decode(await fs.readFile(facts.hostsFile, { bytesMax: 1 << 20 })) : '';
+  // The sandbox may have been made by another agent, with another root directory: then nothing of the pod is here yet.
+  await fs.mkdirp(`${facts.rootDir}/pods/${job.pod.metadata.uid}`, POD_DIR_MODE);
+  await fs.writeFile(path, etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts }), { mode: HOSTS_MODE });
+  return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false }];
+}
+
+export async function terminationLogMount(ctx: Ctx, facts: NodeFacts, job: StartJob): Promise<Mount[]> {
+  const containerPath = job.container.terminationMessagePath ?? '';
+  if (containerPath === '') return [];
+  const { fs, entropy } = ctx.ports;
+  const dir = `${facts.rootDir}/pods/${job.pod.metadata.uid}/containers/${job.container.name}`;
+  const name = [...entropy.bytes(4)].map((b) => b.toString(16).padStart(2, '0')).join('');
+  await fs.mkdirp(dir, POD_DIR_MODE);
+  await clearLitter(ctx, dir, job.terminationFiles);
+  await fs.writeFile(`${dir}/${name}`, '', { mode: TERMINATION_LOG_MODE });
+  // The umask may have taken bits away: any user of the container must be able to write it.
+  await fs.chmod(`${dir}/${name}`, TERMINATION_LOG_MODE);
+  return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false }];
+}
+
+/** Every start makes a file; those of instances that are gone would add up over a life of crashes. */
+async function clearLitter({ ports: { fs }, log }: Ctx, dir: string, kept: readonly string[] | undefined): Promise<void> {
+  if (kept === undefined) return;
+  try {
+    for (const name of await fs.readdir(dir)) if (!kept.includes(`${dir}/${name}`)) await fs.unlink(`${dir}/${name}`);
+  } catch (error) {
+    // Not worth a failed start.
+    log.debug({ err: String(error), dir }, 'an old termination file cannot be removed');
+  }
+}
+
+/** The link that log collectors follow. A failure is said and does not matter to the container. */
+export async function linkLog(
+  { ports: { fs }, log }: Ctx,
+  facts: NodeFacts,
+  { job, id, restartCount }: { job: StartJob; id: string; restartCount: number },
+): Promise<void> {
+  const dir = containerLogDir(facts.podLogsDir, podRef(job.pod), job.container.name);
+  const link = containerLogLink(facts.containerLogsDir, podRef(job.pod), { container: job.container.name, id });
+  try {
+    await fs.mkdirp(facts.containerLogsDir, LOG_DIR_MODE);
+    await fs.symlink(`${dir}/${restartCount}.log`, link);
+  } catch (error) {
+    const err = error instanceof Error ? error.message : String(error);
+    log.warn({ err, link }, 'log link was not made; log collectors will not see this container');
+  }
+}
