@@ -1,106 +1,32 @@
-/** What pods of the API bring along: secrets, config maps, tokens, services, pull secrets; a whole node in virtual time. */
+/** Secrets, config maps and tokens of pods of the API: a whole node in virtual time. */
 import { describe, expect, it } from 'vitest';
 import { apiView } from '../../src/machines/api/messages.ts';
-import type { ContainerConfig, CriRequest } from '../../src/machines/cri.ts';
-import type { Pod } from '../../src/machines/k8s.ts';
-import { servicesView } from '../../src/machines/objects/messages.ts';
-import { view } from '../../src/machines/protocol.ts';
-import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
-
-const NS = '/api/v1/namespaces/default';
-const cluster = (o: VirtualNodeOptions = {}) => virtualNode({ cluster: true, ...o });
-
-function post(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/${path}`, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
-function patch(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'PATCH', path: `${NS}/${path}`, patchType: 'merge', body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
-function drop(h: VirtualNode, path: string, gracePeriodSeconds?: number): void {
-  const query = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds: String(gracePeriodSeconds) };
-  const gone = h.kube.handle({ verb: 'DELETE', path: `${NS}/${path}`, query });
-  if (!gone.ok) throw new Error(gone.failure.message);
-}
-const base64 = (data: Record<string, string>) => Object.fromEntries(Object.entries(data).map(([k, v]) => [k, btoa(v)]));
-const secret = (h: VirtualNode, name: string, data: Record<string, string>, more: object = {}) =>
-  post(h, 'secrets', { metadata: { name }, type: 'Opaque', data: base64(data), ...more });
-const configMap = (h: VirtualNode, name: string, data: Record<string, string>, more: object = {}) =>
-  post(h, 'configmaps', { metadata: { name }, data, ...more });
-const service = (h: VirtualNode, name: string, clusterIP: string) =>
-  post(h, 'services', { metadata: { name }, spec: { clusterIP, ports: [{ port: 443, protocol: 'TCP' }] } });
-
-function create(h: VirtualNode, name: string, o: Parameters<typeof manifest>[1] = {}): Pod {
-  const pod = manifest(name, o) as Pod;
-  const made = h.kube.handle({ verb: 'POST', path: `${NS}/pods`, body: { ...pod, spec: { ...pod.spec, nodeName: 'n1' } } });
-  if (!made.ok) throw new Error(made.failure.message);
-  return made.body as Pod;
-}
-function inApi(h: VirtualNode, name: string): Pod | undefined {
-  const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/${name}` });
-  return got.ok ? (got.body as Pod) : undefined;
-}
-const isReady = (h: VirtualNode, name: string) =>
-  inApi(h, name)?.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
-const waiting = (h: VirtualNode, name: string) => inApi(h, name)?.status.containerStatuses?.[0]?.state?.waiting;
-const events = (h: VirtualNode, reason: string) =>
-  (h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === reason).map((e) => e.message);
-const created = (h: VirtualNode, name: string): ContainerConfig[] =>
-  h.calls
-    .filter((c) => c.method === 'CreateContainer')
-    .map((c) => (c.req as CriRequest<'CreateContainer'>).config)
-    .filter((c) => c.labels?.['io.kubernetes.pod.name'] === name);
-const envOf = (config: ContainerConfig | undefined) => Object.fromEntries((config?.envs ?? []).map(({ key, value }) => [key, value]));
-const dirOf = (p: Pod, plugin: string, volume: string) => `${ROOT}/pods/${p.metadata.uid}/volumes/kubernetes.io~${plugin}/${volume}`;
-async function file(h: VirtualNode, dir: string, name: string): Promise<string> {
-  const data = await h.fs.readlink(`${dir}/..data`);
-  return new TextDecoder().decode(await h.fs.readFile(`${dir}/${data}/${name}`, { bytesMax: 1 << 16 }));
-}
-/** Follows the disk in virtual time: its answers need turns of the loop. */
-async function read(h: VirtualNode, dir: string, name: string): Promise<string> {
-  let text: string | undefined;
-  file(h, dir, name).then(
-    (t) => {
-      text = t;
-    },
-    (e: unknown) => {
-      text = `not read: ${String(e)}`;
-    },
-  );
-  await h.until(`${name} is read`, () => text !== undefined);
-  return text ?? '';
-}
-const watches = (h: VirtualNode, resource: string, from = 0) =>
-  h.kube.calls
-    .slice(from)
-    .filter((c) => c.request.path.endsWith(`/${resource}`) && c.request.query?.watch === 'true')
-    .map((c) => c.request.query?.fieldSelector);
-const gets = (h: VirtualNode, path: string, from = 0) =>
-  h.kube.calls.slice(from).filter((c) => c.request.verb === 'GET' && c.request.path === `${NS}/${path}`).length;
-const tokens = (h: VirtualNode) => h.kube.calls.filter((c) => c.request.path.endsWith('/token'));
-
-const ACCESS = {
-  name: 'kube-api-access',
-  projected: {
-    defaultMode: 0o644,
-    sources: [
-      { serviceAccountToken: { path: 'token', expirationSeconds: 3607 } },
-      { configMap: { name: 'kube-root-ca.crt', items: [{ key: 'ca.crt', path: 'ca.crt' }] } },
-      { downwardAPI: { items: [{ path: 'namespace', fieldRef: { apiVersion: 'v1', fieldPath: 'metadata.namespace' } }] } },
-    ],
-  },
-};
-const MOUNT = { name: 'kube-api-access', mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true };
-const withToken = (more: object = {}) => ({
-  container: { volumeMounts: [MOUNT] },
-  spec: { serviceAccountName: 'default', volumes: [ACCESS], ...more },
-});
-function account(h: VirtualNode): void {
-  post(h, 'serviceaccounts', { metadata: { name: 'default' } });
-  configMap(h, 'kube-root-ca.crt', { 'ca.crt': 'the CA' });
-}
-const fromSecret = (name: string, key: string) => ({ name: 'PASSWORD', valueFrom: { secretKeyRef: { name, key } } });
+import {
+  account,
+  base64,
+  cluster,
+  configMap,
+  create,
+  created,
+  dirOf,
+  drop,
+  envOf,
+  events,
+  fromSecret,
+  gets,
+  inApi,
+  isReady,
+  MOUNT,
+  NS,
+  patch,
+  post,
+  read,
+  secret,
+  tokens,
+  waiting,
+  watches,
+  withToken,
+} from './clusterPods.ts';
 
 describe('a service account token', () => {
   it('stands in its volume beside the CA and the namespace, bound to the pod', async () => {
@@ -355,118 +281,52 @@ describe('watches of objects', () => {
   });
 });
 
-describe('the environment of a container', () => {
-  it('takes secrets, config maps and services', async () => {
+describe('a pod that waits for what is not there', () => {
+  const both = {
+    container: { env: [fromSecret('s', 'k')], volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+    spec: { volumes: [{ name: 'v', configMap: { name: 'c' } }] },
+  };
+
+  it.each(['a volume', 'a variable'])('(%s) goes at once when it is deleted, and nothing of it is followed any more', async (what) => {
     await using h = await cluster();
-    secret(h, 's', { password: 'hunter2' });
-    configMap(h, 'c', { MODE: 'fast', '1bad': 'x' });
-    service(h, 'kubernetes', '10.0.0.1');
-    service(h, 'shop', '10.0.0.2');
-    create(h, 'web', {
-      container: {
-        env: [fromSecret('s', 'password')],
-        envFrom: [{ prefix: 'APP_', configMapRef: { name: 'c' } }, { configMapRef: { name: 'c' } }],
-      },
-    });
+    await h.advance(5_000);
+    const open = h.kube.openWatches();
+    if (what === 'a variable') configMap(h, 'c', {});
+    create(h, 'web', both);
+    await h.until('told', () => events(h, what === 'a volume' ? 'FailedMount' : 'Failed').length > 0);
+    await h.until('both are followed', () => h.kube.openWatches() === open + 2);
+    drop(h, 'pods/web', 1);
+    await h.until('gone', () => inApi(h, 'web') === undefined, 10_000);
+    await h.advance(5_000);
+    expect(h.kube.openWatches()).toBe(open);
+    expect(h.pods()).toEqual([]);
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('starts although the daemon was killed meanwhile', async () => {
+    await using h = await cluster();
+    create(h, 'web', both);
+    await h.until('told', () => events(h, 'FailedMount').length > 0);
+    await h.crash();
+    configMap(h, 'c', { a: 'one' });
+    await h.boot();
+    await h.until('told', () => waiting(h, 'web')?.reason === 'CreateContainerConfigError');
+    secret(h, 's', { k: 'v' });
     await h.until('Ready', () => isReady(h, 'web'));
-    expect(envOf(created(h, 'web')[0])).toMatchObject({
-      PASSWORD: 'hunter2',
-      APP_MODE: 'fast',
-      APP_1bad: 'x',
-      MODE: 'fast',
-      KUBERNETES_SERVICE_HOST: '10.0.0.1',
-      KUBERNETES_SERVICE_PORT: '443',
-      SHOP_PORT: 'tcp://10.0.0.2:443',
-    });
-    expect(events(h, 'InvalidEnvironmentVariableNames')).toEqual([
-      'Keys [1bad] from the EnvFrom configMap default/c were skipped since they are considered invalid environment variable names.',
-    ]);
-  });
-
-  it('that lacks a secret is CreateContainerConfigError in the words of the reference, and starts when it comes', async () => {
-    await using h = await cluster();
-    create(h, 'web', { container: { env: [fromSecret('s', 'password')] } });
-    await h.until('told', () => waiting(h, 'web')?.reason === 'CreateContainerConfigError');
-    expect(waiting(h, 'web')?.message).toBe('secret "s" not found');
-    expect(events(h, 'Failed')).toContain('Error: secret "s" not found');
-    secret(h, 's', { other: 'x' });
-    await h.until('the key is missed', () => waiting(h, 'web')?.message === "couldn't find key password in Secret default/s");
-    patch(h, 'secrets/s', { data: base64({ password: 'x' }) });
-    await h.until('Ready', () => isReady(h, 'web'), 60_000);
-    expect(inApi(h, 'web')?.status.containerStatuses?.[0]?.restartCount).toBe(0);
-  });
-
-  it('waits for the first list of services, which static pods do not (trap 49)', async () => {
-    await using h = await cluster({
-      manifests: { local: manifest('local') },
-      before: (v) => {
-        v.kube.trouble.verdict = (r) => (r.path === '/api/v1/services' ? { delayMs: 0, refuse: { status: 500 } } : { delayMs: 0 });
-      },
-    });
-    create(h, 'web');
-    await h.until('the static pod runs', () => h.running('local').length === 1);
-    await h.until('told', () => waiting(h, 'web')?.reason === 'CreateContainerConfigError');
-    expect(waiting(h, 'web')?.message).toBe('services have not yet been read at least once, cannot construct envvars');
-    h.kube.trouble.verdict = () => ({ delayMs: 0 });
-    await h.until('Ready', () => isReady(h, 'web'), 120_000);
-    expect(h.tree.registry.read(servicesView)?.value).toEqual([]);
+    expect(h.violations).toEqual([]);
   });
 });
 
-describe('pull secrets', () => {
-  const pulls = (h: VirtualNode) => h.calls.filter((c) => c.method === 'PullImage').map((c) => c.req as CriRequest<'PullImage'>);
-  const login = (h: VirtualNode, name: string, text: string) =>
-    secret(h, name, { '.dockerconfigjson': text }, { type: 'kubernetes.io/dockerconfigjson' });
-  const priv = (...names: string[]) => ({
-    container: { image: 'registry.example.com/team/app:1', imagePullPolicy: 'Always' },
-    spec: { imagePullSecrets: names.map((name) => ({ name })) },
-  });
-
-  it('reach the runtime, and nothing else shows them', async () => {
-    await using h = await cluster();
-    login(h, 'pull', JSON.stringify({ auths: { 'registry.example.com': { username: 'me', password: 'hunter2' } } }));
-    secret(h, 's', { k: 'hunter2' });
-    account(h);
-    create(h, 'web', {
-      container: { ...priv().container, env: [fromSecret('s', 'k')], volumeMounts: [MOUNT] },
-      spec: { imagePullSecrets: [{ name: 'pull' }], volumes: [ACCESS], serviceAccountName: 'default' },
-    });
-    await h.until('Ready', () => isReady(h, 'web'));
-    expect(pulls(h).map((p) => p.auth)).toEqual([{ username: 'me', password: 'hunter2' }]);
-    const said = JSON.stringify([
-      h.lines,
-      h.node.recorder(),
-      h.tree.state(),
-      h.tree.registry.read(view.events)?.value,
-      h.tree.registry.read(view.pods)?.value.records.size,
-    ]);
-    expect(said).not.toMatch(new RegExp(`hunter2|${btoa('hunter2')}|token\\.[0-9a-f]`));
-  });
-
-  it('that are missing are told, and the pull is tried without', async () => {
-    await using h = await cluster();
-    create(h, 'web', priv('none', 'also'));
-    await h.until('Ready', () => isReady(h, 'web'));
-    expect(events(h, 'FailedToRetrieveImagePullSecret')[0]).toBe(
-      'Unable to retrieve some image pull secrets (also, none); attempting to pull the image may not succeed.',
-    );
-    expect(pulls(h).map((p) => p.auth)).toEqual([undefined]);
-  });
-
-  it('that cannot be read fail the pull without showing them', async () => {
-    await using h = await cluster();
-    login(h, 'pull', '{"auths": hunter2');
-    create(h, 'web', priv('pull'));
-    await h.until('told', () => waiting(h, 'web')?.reason === 'ErrImagePull');
-    expect(pulls(h)).toEqual([]);
-    expect(JSON.stringify([inApi(h, 'web'), h.lines, h.tree.registry.read(view.events)?.value])).not.toMatch(/hunter2|aHVudGVy/);
-  });
-});
-
-it('a static pod that names an object of the API is refused, with a cluster too', async () => {
-  await using h = await cluster({ manifests: { local: manifest('local', { container: { env: [fromSecret('s', 'k')] } }) } });
-  secret(h, 's', { k: 'v' });
-  await h.until('refused', () => h.record('local')?.rejected === true);
-  expect(h.status('local')?.status.message ?? events(h, 'UnsupportedField')[0]).toContain('secretKeyRef');
-  expect(h.running('local')).toEqual([]);
+it('many pods at once cost one token each and one watch in all', async () => {
+  await using h = await cluster();
+  account(h);
+  const names = Array.from({ length: 40 }, (_, i) => `p${i}`);
+  for (const name of names) create(h, name, withToken());
+  await h.until('all Ready', () => names.every((n) => isReady(h, n)));
+  expect(tokens(h)).toHaveLength(names.length);
+  expect(watches(h, 'configmaps')).toEqual(['metadata.name=kube-root-ca.crt']);
+  for (const name of names) drop(h, `pods/${name}`, 1);
+  await h.until('all gone', () => names.every((n) => inApi(h, n) === undefined));
+  await h.advance(5_000);
+  expect(h.mounts.table).toEqual([]);
 });
