@@ -9,7 +9,7 @@ import { toApiPod } from '../../../machines/api/apiPod.ts';
 import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
 import type { ListWatchContext } from '../../../machines/api/listWatch.ts';
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
-import { isMirror } from '../../../machines/api/podWriterDecide.ts';
+import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
@@ -55,7 +55,10 @@ function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf
   const { registry, ports } = ctx;
   const first = registry.read(apiView.pods)?.value.synced !== true;
   // A bookmark changes nothing, but a first list does even when it is empty.
-  if (context.changed.length === 0 && !first && context.heard) return;
+  if (context.changed.length === 0 && !first && context.heard) {
+    for (const uid of unwritten(ctx)) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+    return;
+  }
   const byUid = new Map<string, Pod>();
   const wanted: Pod[] = [];
   const errors: SourceError[] = [];
@@ -81,6 +84,25 @@ function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf
     causes: [{ atMs: ports.clock.wallMs(), by: ctx.path, what }],
   });
   for (const uid of concerned(ctx, { context, first, byUid, podOf })) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+}
+
+/**
+ * Pods of which the API server does not have what there is to say. Looked for about once a minute, when a bookmark says that
+ * nothing is missing here: a writer that was lost over its work has forgotten it, and nothing that happens later need remind
+ * it (a mirror whose static pod is gone, the final deletion of a pod, the last status of one that has ended).
+ */
+function unwritten({ registry, ports }: ActorCtx<ApiSourceEvent>): string[] {
+  const pods = registry.read(view.pods)?.value;
+  const entries = registry.read(view.statuses)?.value;
+  const api = registry.read(apiView.pods)?.value;
+  const node = registry.read(apiView.node)?.value;
+  const common = { records: pods?.records, sourcesReady: pods?.sourcesReady === true, api, node, nowWallMs: ports.clock.wallMs() };
+  const fresh = { written: null, latest: null, last: null, gone: new Set<string>() };
+  const uids = new Set([...(pods?.records.keys() ?? []), ...(entries?.keys() ?? []), ...(api?.byUid.keys() ?? [])]);
+  return [...uids].filter((uid) => {
+    const { kind } = decideWrite({ ...common, ...fresh, uid, record: pods?.records.get(uid), entry: entries?.get(uid) });
+    return kind !== 'rest' && kind !== 'end' && kind !== 'wait';
+  });
 }
 
 /** The pods whose writers should look: those that changed, and the static pods whose mirrors did. */
