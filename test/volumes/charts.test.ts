@@ -200,9 +200,29 @@ describe('what to do about volumes', () => {
     ),
   });
   const pods = (r: PodRecord | null, sourcesReady = true): PodsView => ({ records: new Map(r === null ? [] : [['u', r]]), sourcesReady });
-  const look = (p: PodsView | undefined, l: RuntimePodsView | undefined) =>
-    reconcile({ desired: new Map(), actual: new Map([['k', found]]), look: { pods: p, listed: l, nowMonoMs: 0 } });
+  const reconciled = (o: { p: PodsView | undefined; l: RuntimePodsView | undefined; unminded: ReadonlyMap<string, number> }) =>
+    reconcile({
+      desired: new Map(),
+      actual: new Map([['k', found]]),
+      look: { pods: o.p, listed: o.l, nowMonoMs: 5 },
+      unminded: o.unminded,
+    });
+  /** Nobody has minded the pod since before the listing. */
+  const look = (p: PodsView | undefined, l: RuntimePodsView | undefined) => {
+    const { unminded: _, ...found } = reconciled({ p, l, unminded: new Map([['u', -1]]) });
+    return found;
+  };
   const nothing = { drop: [], want: [], refresh: [] };
+
+  it('is not dropped on a listing that may be older than what its worker started last', () => {
+    const first = reconciled({ p: pods(null), l: listed(), unminded: new Map() });
+    expect(first).toMatchObject({ drop: [], unminded: new Map([['u', 5]]) });
+    const fresh = { ...listed(), atMonoMs: 6 };
+    expect(reconciled({ p: pods(null), l: fresh, unminded: first.unminded }).drop).toEqual(['u']);
+    // Somebody minded it meanwhile: what was known of it counts no more.
+    const { unminded } = reconciled({ p: pods(record()), l: fresh, unminded: first.unminded });
+    expect(reconciled({ p: pods(null), l: listed(), unminded }).drop).toEqual([]);
+  });
 
   it.each<[string, PodsView | undefined, RuntimePodsView | undefined, 'drop' | 'want' | 'nothing']>([
     ['nobody has said which pods there are', undefined, listed(), 'nothing'],
@@ -228,6 +248,7 @@ describe('what to do about volumes', () => {
         desired: new Map([['u', { pod, refreshAtMonoMs: 100 }]]),
         actual: new Map([['k', { ...found, phase: 'mounted' as const }]]),
         look: { pods: pods(record()), listed: listed(), nowMonoMs },
+        unminded: new Map(),
       }).refresh;
     expect(at(POD, 99)).toEqual([]);
     expect(at(POD, 100)).toEqual([{ uid: 'u', pod: POD }]);

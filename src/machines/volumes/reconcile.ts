@@ -34,6 +34,8 @@ export interface Reconciled {
   want: { uid: string; pod: Pod }[];
   /** The pod changed, or its time has come. */
   refresh: { uid: string; pod: Pod }[];
+  /** Pods that nobody minds, and since which monotonic ms that was seen. */
+  unminded: ReadonlyMap<string, number>;
 }
 
 /** A container that runs, or was made and may start, still uses what it was given. */
@@ -43,11 +45,19 @@ function inUse(listed: RuntimePodsView, uid: string): boolean {
 
 /**
  * Nothing is dropped before every source has delivered and the runtime was listed: until then an unknown pod may only be
- * one we have not been told of.
+ * one we have not been told of. And only on a listing that began after the pod was seen to be nobody's: an older one need
+ * not show what its worker, which is gone since, had started.
  */
-export function reconcile(o: { desired: DesiredState; actual: ActualState; look: Look }): Reconciled {
+export function reconcile(o: {
+  desired: DesiredState;
+  actual: ActualState;
+  look: Look;
+  /** As the last call gave it. */
+  unminded: ReadonlyMap<string, number>;
+}): Reconciled {
   const { desired, actual, look } = o;
-  const result: Reconciled = { drop: [], want: [], refresh: [] };
+  const unminded = new Map<string, number>();
+  const result: Reconciled = { drop: [], want: [], refresh: [], unminded };
   const { pods, listed } = look;
   if (pods === undefined) return result;
   const uids = new Set([...desired.keys(), ...[...actual.values()].map((a) => a.ref.uid)]);
@@ -55,7 +65,10 @@ export function reconcile(o: { desired: DesiredState; actual: ActualState; look:
     const record = pods.records.get(uid);
     const nobody = record === undefined || (record.rejected && record.worker === null);
     if (nobody) {
-      if (pods.sourcesReady && listed !== undefined && !inUse(listed, uid)) result.drop.push(uid);
+      if (!pods.sourcesReady) continue;
+      const sinceMs = o.unminded.get(uid) ?? look.nowMonoMs;
+      unminded.set(uid, sinceMs);
+      if (listed !== undefined && listed.atMonoMs > sinceMs && !inUse(listed, uid)) result.drop.push(uid);
       continue;
     }
     const entry = desired.get(uid);

@@ -55,6 +55,8 @@ export interface VolumesContext {
   /** Ids of the charts, by volume key. */
   charts: ReadonlyMap<string, string>;
   waiters: readonly Waiter[];
+  /** Pods that nobody minds, and since when. */
+  unminded: ReadonlyMap<string, number>;
   lastId: number;
   /** Charts may be made: what is on disk is known. */
   scanned: boolean;
@@ -181,9 +183,14 @@ const volumesSetup = setup({
       enqueue(() => waiter.reply({ ok: false, failure: lateness(context, waiter) }));
     }),
     lookAround: enqueueActions(({ context, enqueue }) => {
-      if (context.desired.size === 0 && context.actual.size === 0) return;
+      if (context.desired.size === 0 && context.actual.size === 0) {
+        if (context.unminded.size > 0) enqueue.assign({ unminded: new Map() });
+        return;
+      }
       const look = context.io.look();
-      const { drop, want, refresh } = reconcile({ desired: context.desired, actual: context.actual, look });
+      const { desired: asked, actual, unminded: before } = context;
+      const { drop, want, refresh, unminded } = reconcile({ desired: asked, actual, look, unminded: before });
+      enqueue.assign({ unminded });
       if (drop.length + want.length + refresh.length === 0) return;
       const desired = new Map(context.desired);
       const refreshAtMonoMs = look.nowMonoMs + context.io.refreshMs();
@@ -241,6 +248,7 @@ export const volumesMachine = volumesSetup.createMachine({
     actual: new Map(),
     charts: new Map(),
     waiters: [],
+    unminded: new Map(),
     lastId: 0,
     scanned: false,
     error: '',
