@@ -4,5 +4,6 @@ export { drawSchedule, drawTuning } from './nemesis/draw.ts';
 export { describeFault, type Fault, type FaultAct, type FaultKind } from './nemesis/faults.ts';
 export { realMs } from './realm.ts';
 export { addTotals, emptyTotals, failureReport, reproduction, summary, type Totals, totalsOf } from './report.ts';
-export { runSim, type SimOptions, type SimResult, type Violation } from './run.ts';
+export type { SimOptions, SimResult, Violation } from './result.ts';
+export { runSim } from './run.ts';
 export { type ShrinkOptions, shrink } from './shrink.ts';

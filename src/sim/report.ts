@@ -3,7 +3,7 @@ import { FAULT_KIND_NAMES } from '../machines/faults/kinds.ts';
 import { addCoverage, type Coverage, coverageOf } from './coverage.ts';
 import { describeFault } from './nemesis/faults.ts';
 import { WINDOW } from './nemesis/hits.ts';
-import type { SimOptions, SimResult } from './run.ts';
+import type { SimOptions, SimResult } from './result.ts';
 
 /** The command that repeats a run; `scenario` is the file its faults came from. */
 export function reproduction(o: SimResult['options'], scenario?: string): string {

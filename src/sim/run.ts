@@ -3,83 +3,26 @@
  * empties the nodes, and stops them. The first broken claim ends it.
  */
 import type { ActorState } from '../actors/kernel/types.ts';
-import type { Scenario } from '../machines/faults/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
-import { type Coverage, type CoverageMeter, coverageMeter } from './coverage.ts';
-import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime } from './invariants/actorClaims.ts';
-import { type Checker, manifestName, type Scene, targetOf } from './invariants/checker.ts';
+import { type CoverageMeter, coverageMeter } from './coverage.ts';
+import { allCheckers } from './invariants/all.ts';
+import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
-import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './invariants/podClaims.ts';
-import {
-  healthyIsLeftAlone,
-  nothingStartsWhileStopping,
-  oneActPerPod,
-  oneRunningPerName,
-  oneSandboxInUse,
-  podDirStays,
-} from './invariants/runtimeClaims.ts';
-import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './invariants/statusClaims.ts';
+import { apiUser, registerNode } from './nemesis/apiUser.ts';
 import { drawSchedule, drawSize, drawTuning } from './nemesis/draw.ts';
 import type { Fault } from './nemesis/faults.ts';
 import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
 import { type Operator, operator } from './nemesis/operator.ts';
 import { scenarioSchedule, scenarioTuning } from './nemesis/scenario.ts';
 import { drain, onUncaught } from './realm.ts';
-import { type NodeTuning, type NodeWatcher, type SimNode, simNode } from './world/node.ts';
+import type { Phase, SimOptions, SimResult, Violation } from './result.ts';
+import { pathsOf, settledContainers, steadyContainers } from './steady.ts';
+import { type SimKube, simKube } from './world/kubeApi.ts';
+import { type NodeWatcher, type SimNode, simNode } from './world/node.ts';
 import { type SimRng, simRng } from './world/rng.ts';
 import type { CallSeen } from './world/runtime.ts';
 import { simTime } from './world/time.ts';
 import { createTrace, traceText } from './world/trace.ts';
-
-export interface SimOptions {
-  seed: number;
-  /** Virtual minutes with faults. Default: the scenario's, else 2. */
-  minutes?: number;
-  /** Pods per node, where they are drawn. Default: the scenario's, else 8. */
-  pods?: number;
-  /** Default: the scenario's; else one, in some seeds two. */
-  nodes?: number;
-  /** About how many faults are drawn per node. Default: as the seed has it. */
-  faults?: number;
-  /** In place of drawn faults, and of drawn pods where it has its own. */
-  scenario?: Scenario;
-  /** In place of the schedule the seed would give: a part of it, when one looks for what matters. */
-  schedule?: readonly Fault[];
-  /** Counts the edges of every statechart, at the price of a slower run. Default false. */
-  coverage?: boolean;
-  /** Virtual minutes in which a healed node must come to rest. Default 20. */
-  restMinutesMax?: number;
-}
-
-export interface Violation {
-  /** The claim, by name. */
-  claim: string;
-  what: string;
-  /** Virtual seconds since the world began. */
-  atSeconds: number;
-  phase: Phase;
-}
-export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
-
-export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults'>>;
-  violation: Violation | null;
-  hash: string;
-  steps: number;
-  virtualMs: number;
-  schedule: readonly Fault[];
-  tuning: readonly NodeTuning[];
-  /** Faults that took effect, by kind. */
-  faults: ReadonlyMap<string, number>;
-  /** What each fault of the scenario hit, by its name; 0 for one that found nothing. */
-  byName: ReadonlyMap<string, number>;
-  /** Times each statechart edge was taken: `worker: syncing.acting -> syncing.looking`. */
-  edges: ReadonlyMap<string, number>;
-  /** Null unless it was asked for. */
-  coverage: Coverage | null;
-  /** The end of the trace, of the logs and of the flight recorder. */
-  tail: { trace: string[]; log: string[]; recorder: string[] };
-}
 
 const TAIL_LINES = 200;
 /** From a container's end to its worker's look at the runtime. */
@@ -107,6 +50,7 @@ class Run implements NodeWatcher {
   readonly #clock;
   readonly #trace = createTrace();
   readonly #edges = new Map<string, number>();
+  readonly #kube: SimKube | undefined;
   readonly #nodes: SimNode[];
   readonly #operators: Operator[];
   readonly #nemesis: Nemesis;
@@ -128,19 +72,25 @@ class Run implements NodeWatcher {
     const { minutes, pods, nodes } = this.#o;
     this.#time = simTime(this.#rng.fork('ties'));
     this.#clock = this.#time.clockFor({ on: true });
-    this.#nodes = Array.from({ length: nodes }, (_, index) => {
-      const rng = this.#rng.fork(`n${index}`);
-      const drawn = drawTuning(rng.fork('tuning'));
-      const tuning = o.scenario === undefined ? drawn : scenarioTuning(o.scenario, drawn);
-      return simNode({ index, rng, time: this.#time, tuning, watcher: this });
+    const rngOf = (index: number) => this.#rng.fork(`n${index}`);
+    const tunings = Array.from({ length: nodes }, (_, index) => {
+      const drawn = drawTuning(rngOf(index).fork('tuning'));
+      return o.scenario === undefined ? drawn : scenarioTuning(o.scenario, drawn);
     });
-    this.#operators = this.#nodes.map((n) => operator(n, this.#time));
+    this.#kube = tunings.some((t) => t.api) ? this.#apiServer() : undefined;
+    this.#nodes = tunings.map((tuning, index) => {
+      const kube = tuning.api ? this.#kube : undefined;
+      return simNode({ index, rng: rngOf(index), time: this.#time, tuning, watcher: this, kube });
+    });
+    for (const n of this.#nodes) if (n.kube !== undefined && !n.tuning.registers) registerNode(n, n.kube);
+    this.#operators = this.#nodes.map((n) => operator(n, this.#time, n.kube === undefined ? undefined : apiUser(n, n.kube)));
     const size = {
       ...(o.faults === undefined ? {} : { faults: o.faults }),
       minutes,
       pods,
       nodes,
       http: this.#nodes.map((n) => n.tuning.http),
+      api: this.#nodes.map((n) => n.tuning.api),
     };
     const drawing = this.#rng.fork('schedule');
     this.#schedule =
@@ -156,27 +106,10 @@ class Run implements NodeWatcher {
       rng: this.#rng.fork('nemesis'),
       time: this.#time,
       clock: this.#clock,
+      ...(this.#kube === undefined ? {} : { kube: this.#kube }),
       on: (f, what) => this.#trace.add(this.#time.monoMs, `nemesis n${f.node + 1}`, `#${f.id} ${f.kind} ${what}`),
     });
-    this.#checkers = [
-      oneRunningPerName(),
-      oneSandboxInUse(),
-      nothingStartsWhileStopping(),
-      oneActPerPod(),
-      healthyIsLeftAlone(),
-      podDirStays(),
-      versionGrows(),
-      livesOnlyGoForward(),
-      mailboxesAreBounded(),
-      incarnationsGrow(),
-      nothingCrashes(),
-      supervisorsGiveUpInTime(),
-      nobodyIsStoppedUnheard(),
-      graceIsKept(),
-      onePodPerName(),
-      attemptsGrow(),
-      crashLoopsAreSlow(),
-    ];
+    this.#checkers = allCheckers();
     for (const node of this.#nodes) {
       node.runtime.watcher = {
         arrived: (call) => this.#arrived(node, call),
@@ -186,6 +119,25 @@ class Run implements NodeWatcher {
       };
       node.disk.onRemove = (path) => this.#ask((c, s) => c.removing?.(s, path), node);
     }
+  }
+
+  /** Outlives everything else; its clock is right. */
+  #apiServer(): SimKube {
+    const rng = this.#rng.fork('kube');
+    const latency = rng.fork('latency');
+    const slowestMs = rng.pick([0, 5, 80] as const) ?? 0;
+    const kube = simKube({ clock: this.#clock, rng, latencyMs: () => latency.between(0, slowestMs) });
+    // Names of pods end in the name of their node.
+    const ofPod = (path: string) => this.#nodes.find((n) => path.split('/').some((part) => part.endsWith(`-${n.name}`)));
+    kube.onRequest = (request) => {
+      const node = ofPod(request.path);
+      if (node !== undefined) this.#ask((c, s) => c.request?.(s, request), node);
+    };
+    kube.store.onEvent((e) => {
+      const node = ofPod(e.object.metadata.name);
+      if (node !== undefined) this.#ask((c, s) => c.object?.(s, e), node);
+    });
+    return kube;
   }
 
   async all(): Promise<SimResult> {
@@ -257,7 +209,7 @@ class Run implements NodeWatcher {
   #scene(node: SimNode): Scene {
     const op = this.#operators[node.index];
     if (op === undefined) throw new Error(`node ${node.name} has no operator`);
-    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs };
+    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs, kube: node.kube };
   }
   #ask(question: (c: Checker, s: Scene) => string | undefined, node: SimNode): void {
     if (this.#violation !== null) return;
@@ -347,18 +299,7 @@ class Run implements NodeWatcher {
   /** Daemons and actors die over healthy pods; no container may notice. */
   async #restarts(): Promise<void> {
     const rng = this.#rng.fork('restarts');
-    const steady = (n: SimNode): string[] => {
-      const names = new Map(n.runtime.hollow.dump().sandboxes.map((b) => [b.id, b.name]));
-      const op = this.#scene(n).operator;
-      return n.runtime.hollow
-        .dump()
-        .containers.filter((c) => {
-          const name = (names.get(c.sandboxId) ?? '').slice(0, -(n.name.length + 1));
-          return c.state === 'CONTAINER_RUNNING' && op.wanted.get(name)?.pod.fate === 'steady';
-        })
-        .map((c) => `${c.id} ${c.name}`)
-        .sort();
-    };
+    const steady = (n: SimNode) => steadyContainers(n, this.#scene(n).operator);
     // First lives that end on their own are over by then.
     await this.#advance(30_000);
     await this.#rest('stays-at-rest');
@@ -389,17 +330,7 @@ class Run implements NodeWatcher {
 
   /** In fair weather an announced end makes its pod look at once, long before the next listing. */
   async #announcedEnd(n: SimNode, rng: SimRng): Promise<void> {
-    const stream: unknown = n.daemon?.tree.actorAt('node/runtime/pleg')?.getSnapshot();
-    if (!streamIsOpen(stream)) return;
-    const dump = n.runtime.hollow.dump();
-    const ready = new Map(dump.sandboxes.filter((b) => b.ready).map((b) => [b.id, manifestName(b.name, n)]));
-    const op = this.#scene(n).operator;
-    const steady = dump.containers.filter((c) => {
-      const wanted = op.wanted.get(ready.get(c.sandboxId) ?? '');
-      if (c.state !== 'CONTAINER_RUNNING' || wanted?.pod.fate !== 'steady' || !c.name.startsWith('c')) return false;
-      // One that is looking just now looks again as part of the same look, which no transition would show.
-      return isSettled(n.daemon?.tree.actorAt(`node/pods/workers/${c.podUid}`)?.getSnapshot());
-    });
+    const steady = settledContainers(n, this.#scene(n).operator);
     const chosen = rng.pick(steady);
     if (chosen === undefined) return;
     const worker = `node/pods/workers/${chosen.podUid}`;
@@ -464,20 +395,4 @@ class Run implements NodeWatcher {
       },
     };
   }
-}
-
-function isSettled(snapshot: unknown): boolean {
-  const { value } = (snapshot ?? {}) as { value?: { syncing?: string } };
-  return value?.syncing === 'settled';
-}
-function streamIsOpen(snapshot: unknown): boolean {
-  if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
-  const { value } = snapshot;
-  return value !== null && typeof value === 'object' && 'stream' in value && value.stream === 'open';
-}
-
-function pathsOf(state: ActorState | undefined): string[] {
-  if (state === undefined) return [];
-  const below = state.children.flatMap(pathsOf);
-  return state.path === 'node' || state.lifecycle !== 'running' ? below : [state.path, ...below];
 }

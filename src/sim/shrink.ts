@@ -1,6 +1,7 @@
 /** Finds a small part of a schedule that still breaks the same claim, by leaving out ever smaller pieces of it. */
 import type { Fault } from './nemesis/faults.ts';
-import { runSim, type SimOptions, type SimResult } from './run.ts';
+import type { SimOptions, SimResult } from './result.ts';
+import { runSim } from './run.ts';
 
 export interface ShrinkOptions {
   /** Runs it may cost. Default 80. */

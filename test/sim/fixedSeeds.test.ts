@@ -16,7 +16,13 @@ describe('a fault found by the simulation stays fixed', () => {
   it('containers that ended before the clock went back are collected all the same', async () => {
     const schedule: Fault[] = [
       { ...AT_ONCE, id: 0, atMs: 0, kind: 'clock.jump', byMs: 7_000_000 },
-      ...drawSchedule((await import('../../src/sim/world/rng.ts')).simRng('gc'), { minutes: 0.2, pods: 3, nodes: 1, http: [false] })
+      ...drawSchedule((await import('../../src/sim/world/rng.ts')).simRng('gc'), {
+        minutes: 0.2,
+        pods: 3,
+        nodes: 1,
+        http: [false],
+        api: [false],
+      })
         .filter((f) => f.kind === 'pod.put')
         .map((f, i) => ({ ...f, id: i + 1 })),
     ];

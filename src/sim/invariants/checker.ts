@@ -1,9 +1,12 @@
 /** What a checker is: a named claim about the node that is looked at whenever something happens that could break it. */
 import type { ActorState, KernelEvent } from '../../actors/kernel/types.ts';
+import type { KubeRequest } from '../../machines/api/kube.ts';
 import type { StatusView } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
+import type { SimKube } from '../world/kubeApi.ts';
+import type { StoreEvent } from '../world/kubeStore.ts';
 import type { SimNode } from '../world/node.ts';
 import type { CallSeen } from '../world/runtime.ts';
 
@@ -13,6 +16,8 @@ export interface Scene {
   operator: Operator;
   nemesis: Nemesis;
   monoMs: number;
+  /** Undefined for a node that belongs to no cluster. */
+  kube: SimKube | undefined;
 }
 
 /** A claim is broken when a method gives a text: what was seen, with names and numbers. */
@@ -29,6 +34,10 @@ export interface Checker {
   removing?(s: Scene, path: string): string | undefined;
   /** Once a virtual second while a daemon is up. */
   beat?(s: Scene, state: ActorState): string | undefined;
+  /** A request of the daemon is about to be carried out by the API server. */
+  request?(s: Scene, request: KubeRequest): string | undefined;
+  /** An object of a pod in the API changed, whoever changed it. */
+  object?(s: Scene, e: StoreEvent): string | undefined;
   exited?(s: Scene): void;
 }
 

@@ -5,6 +5,7 @@ import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Operator, Wanted } from '../nemesis/operator.ts';
 import { ROOT_DIR, type SimNode } from '../world/node.ts';
+import { apiUnsettled } from './apiLiveness.ts';
 import { manifestName } from './checker.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
@@ -76,6 +77,7 @@ export async function unsettled(
     if (!currentUids.has(uid) && node.disk.has(`${ROOT_DIR}/pods/${uid}`)) found.push(`the directory of pod ${uid} is still there`);
   }
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
+  if (node.kube !== undefined) found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
   return found.map((f) => `${node.name}: ${f}`);
 }
 

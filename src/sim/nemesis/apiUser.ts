@@ -24,16 +24,11 @@ export function apiName(name: string, node: SimNode): string {
   return `${name}-${node.name}`;
 }
 
-export function apiUser(node: SimNode, kube: SimKube, as: (act: () => void) => void): ApiUser {
+export function apiUser(node: SimNode, kube: SimKube): ApiUser {
   const must = (request: KubeRequest): KubeObject => {
-    let object: KubeObject | undefined;
-    as(() => {
-      const answer = kube.handle(request);
-      if (!answer.ok) throw new Error(`${request.verb} ${request.path} by a user: ${answer.failure.message}`);
-      object = answer.body as KubeObject;
-    });
-    if (object === undefined) throw new Error(`${request.verb} ${request.path} gave nothing`);
-    return object;
+    const answer = kube.handle(request);
+    if (!answer.ok) throw new Error(`${request.verb} ${request.path} by a user: ${answer.failure.message}`);
+    return answer.body as KubeObject;
   };
   const pathOf = (name: string) => kubePath.pod(NAMESPACE, apiName(name, node));
   const read = (name: string): KubeObject | undefined => {
@@ -78,6 +73,16 @@ export function apiUser(node: SimNode, kube: SimKube, as: (act: () => void) => v
     },
     compact: () => kube.store.compact(),
   };
+}
+
+/** Makes the object of a node that does not do so itself. */
+export function registerNode(node: SimNode, kube: SimKube): void {
+  const made = kube.handle({
+    verb: 'POST',
+    path: '/api/v1/nodes',
+    body: { apiVersion: 'v1', kind: 'Node', metadata: { name: node.name } },
+  });
+  if (!made.ok) throw new Error(`node ${node.name} cannot be made: ${made.failure.message}`);
 }
 
 function edited(there: KubeObject, pod: SimPod): KubeObject {

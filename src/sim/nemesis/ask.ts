@@ -1,17 +1,23 @@
 /** Messages of the protocol that nobody in the tree sends yet, sent as whoever will send them one day. */
 import type { KernelTree } from '../../actors/kernel/tree.ts';
+import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { addr, view } from '../../machines/protocol.ts';
 
 /** More than the mailbox of lifecycle events holds: what is too much becomes one resync. */
 const FLOOD = 5_000;
 
 /** False: there is nobody to ask, or nothing to ask for. */
-export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.hurry', tree: KernelTree | undefined): boolean {
+export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.hurry' | 'ask.api', tree: KernelTree | undefined): boolean {
   if (tree === undefined) return false;
   const { registry } = tree;
   switch (what) {
     case 'ask.listing':
       return registry.send(addr.pleg, { type: 'pleg.relist', why: 'somebody asks' }) !== 'dead';
+    case 'ask.api':
+      if (registry.read(apiView.link) === undefined) return false;
+      registry.send(apiAddr.link, { type: 'api.check' });
+      registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'somebody asks' });
+      return true;
     case 'ask.flood':
       for (let i = 0; i < FLOOD; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `nobody-${i}`, kind: 'other' });
       return true;

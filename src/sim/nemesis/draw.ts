@@ -7,9 +7,10 @@ import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import type { Fault, FaultAct, FaultKind } from './faults.ts';
+import { type Add, adder, type Drawn, inOrder } from './entries.ts';
+import type { Fault, FaultKind } from './faults.ts';
 import { fronts } from './fronts.ts';
-import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
+import { workload } from './workload.ts';
 
 const METHODS: readonly CriMethod[] = [
   'RunPodSandbox',
@@ -29,6 +30,7 @@ const METHODS: readonly CriMethod[] = [
   'Version',
   'ExecSync',
 ];
+const API_RESOURCES = ['pods', 'pods/status', 'nodes', 'nodes/status', 'leases', 'events', 'services'] as const;
 const CODES = [2, 13, 14, 8] as const;
 
 const WORKERS = 'node/pods/workers/*';
@@ -44,6 +46,8 @@ const SLOW = [
   'node/pods/config',
   'node/foundation/*',
   'node/reclaim/*',
+  'node/services/probes',
+  'node/services/volumes',
 ] as const;
 /**
  * Messages that the design lets go missing or come out of order, because whatever they announce is found again by
@@ -66,6 +70,9 @@ const KINDS = {
   'disk.deaf': { on: 0.25, perMinute: 1 },
   'watch.break': { on: 0.25, perMinute: 1 },
   'http.down': { on: 0.4, perMinute: 1 },
+  'api.call': { on: 0.7, perMinute: 6 },
+  'api.partition': { on: 0.3, perMinute: 1 },
+  'api.watch': { on: 0.4, perMinute: 2 },
   'clock.jump': { on: 0.3, perMinute: 1 },
   'pressure.disk': { on: 0.2, perMinute: 0.7 },
   mailbox: { on: 0.5, perMinute: 3 },
@@ -120,6 +127,24 @@ function act(rng: SimRng, kind: keyof typeof KINDS): FaultSpec {
     }
     case 'http.down':
       return { kind, ...always, action: rng.pick(['unreachable', 'error', 'garbage'] as const) ?? 'error' };
+    case 'api.call':
+      return {
+        kind,
+        ...some,
+        select: rng.chance(0.4) ? {} : { resources: [rng.pick(API_RESOURCES) ?? 'pods'] },
+        action: rng.pick(['delay', 'error', 'error', 'lost-without-effect', 'lost-with-effect', 'late-effect'] as const) ?? 'delay',
+        delayMs: Math.round(rng.between(10, 12_000)),
+        status: rng.pick([403, 409, 410, 422, 429, 500, 503] as const) ?? 500,
+      };
+    case 'api.partition':
+      return { kind, ...always };
+    case 'api.watch':
+      return {
+        kind,
+        ...some,
+        select: rng.chance(0.5) ? {} : { resources: [rng.pick(['pods', 'nodes', 'services'] as const) ?? 'pods'] },
+        action: rng.pick(['silence', 'truncate', 'close'] as const) ?? 'close',
+      };
     case 'clock.jump':
       return {
         kind,
@@ -173,6 +198,8 @@ export function drawTuning(rng: SimRng): NodeTuning {
     lagMs: rng.pick([0, 20, 300] as const) ?? 0,
     portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
     closesBadly: rng.chance(0.15),
+    api: rng.chance(0.4),
+    registers: rng.chance(0.8),
   };
 }
 
@@ -212,6 +239,8 @@ export interface DrawOptions {
   nodes: number;
   /** Per node: pods may also come over HTTP. */
   http: readonly boolean[];
+  /** Per node: it belongs to a cluster, and pods may come from the API. */
+  api: readonly boolean[];
 }
 
 /** The whole schedule, oldest first. */
@@ -225,6 +254,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
       const { on, perMinute } = KINDS[kind];
       const weather = mine.fork(kind);
       if (!weather.chance(on) || (kind === 'http.down' && o.http[node] !== true)) return [];
+      if (kind.startsWith('api.') && o.api[node] !== true) return [];
       return [{ kind, weather, count: Math.max(1, Math.round(weather.between(0.3, 2) * perMinute * o.minutes)) }];
     });
     const wanted = o.faults === undefined ? 1 : o.faults / Math.max(1, sum(weathers.map((w) => w.count)));
@@ -235,8 +265,8 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
       }
     }
     bursts(mine.fork('bursts'), { spanMs }, add);
-    fronts(mine.fork('fronts'), { spanMs, node }, adder(drawn, mine.fork('front-steps'), node));
-    workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, node }, add);
+    fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
+    workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, api: o.api[node] === true, node }, add);
   }
   return inOrder(drawn);
 }
@@ -283,93 +313,4 @@ function bursts(rng: SimRng, o: { spanMs: number }, add: Add): void {
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((a, b) => a + b, 0);
-}
-
-/** The workload alone, for faults that come from elsewhere. */
-export function drawWorkload(rng: SimRng, o: DrawOptions): Drawn[] {
-  const drawn: Drawn[] = [];
-  for (let node = 0; node < o.nodes; node++) {
-    const mine = rng.fork(`node-${node}`);
-    workload(
-      mine.fork('workload'),
-      { spanMs: o.minutes * 60_000, pods: o.pods, http: o.http[node] === true, node },
-      adder(drawn, mine, node),
-    );
-  }
-  return drawn;
-}
-
-/** An entry that has no place in the schedule yet. */
-export interface Drawn {
-  atMs: number;
-  node: number;
-  afterSteps: number;
-  forMs: number;
-  name?: string;
-  act: FaultAct;
-}
-export type Add = (atMs: number, act: FaultAct, forMs?: number) => void;
-
-function adder(drawn: Drawn[], rng: SimRng, node: number): Add {
-  return (atMs, a, forMs = 0) =>
-    void drawn.push({ atMs: Math.round(atMs), node, act: a, forMs, afterSteps: rng.chance(0.7) ? rng.int(40) : 0 });
-}
-
-/** Numbers the entries, oldest first. */
-export function inOrder(drawn: readonly Drawn[]): Fault[] {
-  return [...drawn].sort((a, b) => a.atMs - b.atMs).map(({ act: a, ...when }, id): Fault => ({ id, ...when, ...a }));
-}
-
-function workload(rng: SimRng, o: { spanMs: number; pods: number; http: boolean; node: number }, add: Add): void {
-  const edits = rng.pick([0, 0.3, 1, 3] as const) ?? 1;
-  for (let i = 0; i < o.pods; i++) {
-    const mine = rng.fork(`pod-${i}`);
-    const name = `p${i}`;
-    const source = o.http && mine.chance(0.4) ? 'http' : 'file';
-    // An own UID makes an edit change a pod in place, and a name come back as the same pod.
-    const uid = mine.chance(0.25) ? `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(i).padStart(8, '0')}` : undefined;
-    let rev = 0;
-    // What has ended stays so under its UID, whatever its manifest says then: such a pod is never edited.
-    const draw = (): SimPod => drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
-    const first = draw();
-    const edited = (): SimPod => {
-      if (uid === undefined) return draw();
-      if (first.fate === 'ends') return first;
-      return editImages(mine.fork(`edit-${rev}`), first, rev++);
-    };
-    let pod = first;
-    let at = mine.chance(0.5) ? 0 : mine.next() * o.spanMs * 0.5;
-    add(at, { kind: 'pod.put', pod, source });
-    for (;;) {
-      if (edits === 0) break;
-      at += mine.chance(0.3) ? mine.between(1, 3_000) : (mine.next() * 60_000) / edits;
-      if (at >= o.spanMs) break;
-      const what = mine.next();
-      if (what < 0.3) {
-        pod = edited();
-        add(at, { kind: 'pod.put', pod, source });
-      } else if (what < 0.6) {
-        if (uid !== undefined && pod.fate !== 'ends' && mine.chance(0.4)) {
-          // Its source asks for its end first, perhaps twice and more urgently; it is never wanted again.
-          for (const grace of mine.chance(0.5) ? [30] : [30, 2]) {
-            add(at, { kind: 'pod.put', pod: deletePod(pod, grace), source });
-            at += mine.between(100, 4_000);
-          }
-          if (mine.chance(0.7)) add(at, { kind: 'pod.remove', name });
-          break;
-        }
-        add(at, { kind: 'pod.remove', name });
-        if (mine.chance(0.75)) {
-          at += mine.chance(0.5) ? mine.between(0, 500) : mine.between(500, 20_000);
-          // The same definition again is the same pod, perhaps while its predecessor is still being stopped.
-          if (mine.chance(0.5)) pod = edited();
-          add(at, { kind: 'pod.put', pod, source });
-        } else break;
-      } else if (what < 0.75) {
-        if (source !== 'file') continue;
-        add(at, { kind: 'pod.break', name });
-        add(at + mine.between(0, 10_000), { kind: 'pod.put', pod, source });
-      } else add(at, { kind: 'pod.put', pod, source });
-    }
-  }
 }

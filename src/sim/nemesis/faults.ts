@@ -45,7 +45,11 @@ export type WorkloadAct =
   /** Messages that the protocol has and no actor sends yet: a listing that is asked for, more hints than a mailbox holds, an eviction that hurries a stop. */
   | { kind: 'ask.listing' }
   | { kind: 'ask.flood' }
-  | { kind: 'ask.hurry' };
+  | { kind: 'ask.hurry' }
+  /** Whether the API server is there, and that the node's status be reported. */
+  | { kind: 'ask.api' }
+  /** Somebody removes a running container of this pod from the runtime. */
+  | { kind: 'container.remove'; name: string };
 
 /** One entry without its moment. */
 export type FaultAct = FaultSpec | WorkloadAct;
@@ -68,6 +72,8 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'ask.listing',
   'ask.flood',
   'ask.hurry',
+  'ask.api',
+  'container.remove',
 ]);
 
 export function isWorkload(f: Fault): f is WorkloadEntry {

@@ -6,7 +6,7 @@ import type { CriMethod } from '../../machines/cri.ts';
 import type { FsOp } from '../../machines/faults/types.ts';
 import { MANIFESTS, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import type { Add } from './draw.ts';
+import type { Add } from './entries.ts';
 import { deletePod, drawPod, editImages, relabel, type SimPod } from './pods.ts';
 
 const WORKERS = 'node/pods/workers/*';
@@ -82,6 +82,9 @@ class Front {
   exit(at: number): void {
     this.add(at, { kind: 'container.exit', ...CHANCE, select: { pods: this.pods }, exitCode: 1, reason: '' });
   }
+  vanish(at: number): void {
+    this.add(at, { kind: 'container.remove', name: this.#name });
+  }
   kill(at: number, actor: string, ofPod = false): void {
     this.add(at, { kind: 'actor.kill', ...CHANCE, select: { actors: [actor], ...(ofPod ? { pods: this.pods } : {}) }, pick: 'one' });
   }
@@ -137,12 +140,14 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
   /** Ends that are announced before they are shown, each beside a change. */
   ends(f, at) {
     f.begin(at - 8_000, { containersMin: 3 });
-    for (const t of beats(f.rng, { from: at, count: 8, everyMs: 1_500 })) {
+    // Later on they wait for their back-off, and nothing of this pod ends.
+    const soon = f.rng.chance(0.6);
+    for (const t of beats(f.rng, { from: at, count: soon ? 1 : 8, everyMs: 1_500 })) {
       f.exit(t);
-      f.relabel(t + f.rng.between(-150, 200));
+      f.exit(t + 20);
+      if (soon) f.end(t + f.rng.between(-40, 200), 30);
+      else f.relabel(t + f.rng.between(-60, 200));
     }
-    f.exit(at + 13_000);
-    f.end(at + 13_000 + f.rng.between(-150, 200));
   },
   /** Changes of a pod that waits for its back-off. */
   loops(f, at) {
@@ -278,6 +283,12 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
     for (const t of beats(f.rng, { from: at + 500, count: 5, everyMs: 3_000 })) f.stopSandbox(t);
     for (const t of beats(f.rng, { from: at + 500, count: 30, everyMs: 500 })) f.exit(t);
   },
+  /** Somebody else removes what runs. */
+  vandals(f, at) {
+    f.begin(at - 8_000, { containersMin: 2, full: f.rng.chance(0.3) });
+    for (const t of beats(f.rng, { from: at, count: 4, everyMs: 4_000 })) f.vanish(t);
+    f.kill(at + 6_000, WORKERS, true);
+  },
   /** Whoever may ask for something and never did. */
   questions(f, at) {
     f.begin(at - 8_000);
@@ -301,10 +312,52 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
   },
 };
 
+/** What they aim at is rarely hit. */
+const OFTEN = ['ends', 'takeover', 'volumes', 'busy', 'takeover'] as const;
+
+/** For nodes of a cluster. */
+const CLUSTER_FRONTS: readonly ((f: Front, at: number) => void)[] = [
+  /** The API server is away when a daemon begins, and comes back. */
+  (f, at) => {
+    f.begin(at - 6_000);
+    const refusing = { kind: 'api.call', ...CHANCE, select: {}, action: 'error', delayMs: 0, status: 503 } as const;
+    for (const t of beats(f.rng, { from: at, count: 2, everyMs: 14_000 })) {
+      f.add(t, f.rng.chance(0.5) ? refusing : { kind: 'api.partition', ...CHANCE, select: {} }, Math.round(f.rng.between(3_000, 14_000)));
+      f.die(t + f.rng.between(50, 1_500), 100);
+    }
+    f.add(at + 12_000, { kind: 'history.compact' });
+  },
+  /** It answers some and not others; somebody asks about it. */
+  (f, at) => {
+    const call = { kind: 'api.call', delayMs: 4_000, status: 500 } as const;
+    f.begin(at - 6_000);
+    f.add(at, { ...call, probability: 1, select: { verbs: ['get'] }, action: 'delay' }, 18_000);
+    f.add(at, { ...call, probability: 0.5, select: { verbs: ['patch', 'update', 'create'] }, action: 'lost-without-effect' }, 18_000);
+    for (const t of beats(f.rng, { from: at, count: 20, everyMs: 1_400 })) f.add(t, { kind: 'ask.api' });
+    for (const t of beats(f.rng, { from: at + 500, count: 5, everyMs: 3_000 })) f.exit(t);
+  },
+  /** Its writers die over what they have to write. */
+  (f, at) => {
+    f.begin(at - 8_000);
+    f.add(
+      at,
+      { kind: 'api.call', probability: 0.8, select: { resources: ['pods', 'pods/status'] }, action: 'error', delayMs: 0, status: 503 },
+      15_000,
+    );
+    f.rng.chance(0.5) ? f.end(at + 500, 2) : f.remove(at + 500);
+    for (const t of beats(f.rng, { from: at + 4_000, count: 3, everyMs: 4_000 }))
+      f.kill(t, f.rng.chance(0.6) ? 'node/api/podWriters' : 'node/api/*');
+  },
+];
+
 /** One to three of them on a node, from about eight seconds after the faults begin. */
-export function fronts(rng: SimRng, o: { spanMs: number; node: number }, add: Add): void {
-  const kinds = Object.values(FRONTS);
-  const count = Math.min(rng.pick([1, 1, 2, 3] as const) ?? 1, Math.ceil(o.spanMs / 20_000));
+export function fronts(rng: SimRng, o: { spanMs: number; node: number; api: boolean }, add: Add): void {
+  const kinds = [
+    ...Object.values(FRONTS),
+    ...OFTEN.flatMap((name) => FRONTS[name] ?? []),
+    ...(o.api ? [...CLUSTER_FRONTS, ...CLUSTER_FRONTS] : []),
+  ];
+  const count = Math.min(rng.pick([1, 2, 2, 3] as const) ?? 1, Math.ceil(o.spanMs / 20_000));
   for (let i = 0; i < count; i++) {
     const mine = rng.fork(`front-${i}`);
     const uid = `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(90_000_000 + i)}`;

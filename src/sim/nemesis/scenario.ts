@@ -4,9 +4,11 @@ import type { FaultSpec, Scenario, WorkloadStep } from '../../machines/faults/ty
 import { windowsOf } from '../../machines/faults/windows.ts';
 import type { NodeTuning } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import { type Drawn, type DrawOptions, drawWorkload, inOrder } from './draw.ts';
+import type { DrawOptions } from './draw.ts';
+import { type Drawn, inOrder } from './entries.ts';
 import type { Fault, WorkloadAct } from './faults.ts';
 import type { SimPod } from './pods.ts';
+import { drawWorkload } from './workload.ts';
 
 /** `nodes` are the names of the world's nodes, in order. */
 export function scenarioSchedule(scenario: Scenario, o: DrawOptions & { rng: SimRng; names: readonly string[] }): Fault[] {
@@ -69,5 +71,5 @@ function podOf(step: Extract<WorkloadStep, { kind: 'pod.put' }>, rev: number): S
 export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTuning {
   const hits = (prefix: string): boolean => scenario.faults.some((f) => f.kind.startsWith(prefix));
   const http = hits('http.') || scenario.simulation.workload.some((s) => s.kind === 'pod.put' && s.source === 'http');
-  return { ...drawn, hints: drawn.hints || hits('hints'), http: drawn.http || http };
+  return { ...drawn, hints: drawn.hints || hits('hints'), http: drawn.http || http, api: hits('api.') };
 }

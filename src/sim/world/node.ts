@@ -21,6 +21,7 @@ export const MANIFESTS = '/etc/kubernetes/manifests';
 /** Its content is not looked at: the way to the API server is a port. */
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const SERVING = { tlsCertFile: '/etc/kubernetes/tls.crt', tlsPrivateKeyFile: '/etc/kubernetes/tls.key' } as const;
+export const POD_LOGS = '/var/log/pods';
 export const PODS_URL = 'http://pods.sim/list';
 /** An init system's wait before it starts a daemon again that exited 70. */
 const RESTART_AFTER_MS = 2_000;
@@ -45,6 +46,10 @@ export interface NodeTuning {
   portsTaken: number;
   /** A server that ends its listening says that it could not. */
   closesBadly: boolean;
+  /** It belongs to a cluster. */
+  api: boolean;
+  /** It makes its own object in the API; else somebody else has. */
+  registers: boolean;
 }
 
 /** Who is told what this node does. */
@@ -68,6 +73,8 @@ export interface SimNode {
   readonly runtime: SimRuntime;
   readonly mounts: SimMounts;
   readonly tuning: NodeTuning;
+  /** The API server of its cluster; undefined: it stands alone. */
+  readonly kube: SimKube | undefined;
   /** Daemons so far. */
   readonly boots: number;
   /** The running daemon; undefined while there is none. */
@@ -171,14 +178,14 @@ export function simNode(o: SimNodeOptions): SimNode {
       config: {
         staticPodPath: MANIFESTS,
         staticPodURL: tuning.http ? PODS_URL : '',
-        podLogsDir: '/var/log/pods',
+        podLogsDir: POD_LOGS,
         resolvConf: '',
         readOnlyPort: 10_255,
         runtimeRequestTimeout: tuning.requestTimeoutMs,
         syncFrequency: tuning.syncFrequencyMs,
         fileCheckFrequency: tuning.fileCheckMs,
         httpCheckFrequency: tuning.httpCheckMs,
-        ...(kube === undefined ? {} : SERVING),
+        ...(kube === undefined ? {} : { ...SERVING, registerNode: tuning.registers }),
       },
     });
     const { inspect } = watcher;
@@ -220,6 +227,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     runtime,
     mounts,
     tuning,
+    kube,
     get boots() {
       return boots;
     },

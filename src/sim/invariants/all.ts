@@ -1,0 +1,39 @@
+/** Every claim that is checked while a world runs, in the order in which they are asked. */
+import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime } from './actorClaims.ts';
+import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
+import type { Checker } from './checker.ts';
+import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
+import {
+  healthyIsLeftAlone,
+  nothingStartsWhileStopping,
+  oneActPerPod,
+  oneRunningPerName,
+  oneSandboxInUse,
+  podDirStays,
+} from './runtimeClaims.ts';
+import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './statusClaims.ts';
+
+export function allCheckers(): Checker[] {
+  return [
+    oneRunningPerName(),
+    oneSandboxInUse(),
+    nothingStartsWhileStopping(),
+    oneActPerPod(),
+    healthyIsLeftAlone(),
+    podDirStays(),
+    versionGrows(),
+    livesOnlyGoForward(),
+    mailboxesAreBounded(),
+    incarnationsGrow(),
+    nothingCrashes(),
+    supervisorsGiveUpInTime(),
+    nobodyIsStoppedUnheard(),
+    graceIsKept(),
+    onePodPerName(),
+    attemptsGrow(),
+    crashLoopsAreSlow(),
+    statusReachesItsPod(),
+    deletionComesLast(),
+    phasesOnlyGoForward(),
+  ];
+}

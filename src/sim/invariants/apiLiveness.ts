@@ -1,0 +1,52 @@
+/** What the API server must say some time after everything healed: each pod as its node has it, and no other pod of that node. */
+import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
+import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
+import type { PodsView, StatusView } from '../../machines/protocol.ts';
+import { apiName } from '../nemesis/apiUser.ts';
+import type { Operator } from '../nemesis/operator.ts';
+import type { SimKube } from '../world/kubeApi.ts';
+import type { SimNode } from '../world/node.ts';
+
+interface Known {
+  op: Operator;
+  records: PodsView['records'] | undefined;
+  statuses: StatusView | undefined;
+}
+
+export function apiUnsettled(node: SimNode, kube: SimKube, { op, records, statuses }: Known): string[] {
+  const found: string[] = [];
+  const mine = kube.store.list('pods').filter((o) => isRecord(o.spec) && o.spec.nodeName === node.name);
+  const byName = new Map(mine.map((o) => [o.metadata.name, o]));
+  for (const [name, w] of op.wanted) {
+    const object = byName.get(apiName(name, node));
+    byName.delete(apiName(name, node));
+    const record = [...(records?.values() ?? [])].find((r) => r.pod.metadata.name === apiName(name, node) && !r.removed);
+    if (record === undefined) continue;
+    // A mirror is made of what runs; what was refused or is to go has none.
+    if (object === undefined) {
+      if (!record.rejected && w.pod.fate !== 'deleted') found.push(`pod ${name} is not in the API`);
+      continue;
+    }
+    const mirror = isRecord(object.metadata.annotations) && object.metadata.annotations[ANNOTATION_MIRROR] !== undefined;
+    if (mirror !== (w.source !== 'api')) found.push(`pod ${name} by ${w.source} is ${mirror ? 'a' : 'no'} mirror in the API`);
+    const status = statuses?.get(record.pod.metadata.uid)?.status;
+    for (const [what, here, there] of [
+      ['phase', status?.phase, isRecord(object.status) ? object.status.phase : undefined],
+      ['Ready', readyOf(status?.conditions), readyOf(isRecord(object.status) ? object.status.conditions : undefined)],
+    ] as const) {
+      if (here !== there) found.push(`${what} of pod ${name} is ${String(here)} here and ${String(there)} in the API`);
+    }
+  }
+  for (const [name, o] of byName) found.push(`pod ${name} (${o.metadata.uid ?? ''}) is still in the API`);
+  if (!registered(kube, node)) found.push('the node is not Ready in the API');
+  return found;
+}
+
+function readyOf(conditions: unknown): unknown {
+  const ready = (Array.isArray(conditions) ? conditions : []).find((c) => isRecord(c) && c.type === 'Ready');
+  return isRecord(ready) ? ready.status : undefined;
+}
+function registered(kube: SimKube, node: SimNode): boolean {
+  const object: KubeObject | undefined = kube.store.list('nodes').find((o) => o.metadata.name === node.name);
+  return isRecord(object?.status) && readyOf(object.status.conditions) === 'True';
+}

@@ -1,0 +1,46 @@
+/** Which containers of a node at rest are expected to go on as they are. */
+import type { ActorState } from '../actors/kernel/types.ts';
+import { manifestName } from './invariants/checker.ts';
+import type { Operator } from './nemesis/operator.ts';
+import type { SimNode } from './world/node.ts';
+
+/** Running containers of steady pods, as `ID NAME`. */
+export function steadyContainers(n: SimNode, op: Operator): string[] {
+  const { sandboxes, containers } = n.runtime.hollow.dump();
+  const names = new Map(sandboxes.map((b) => [b.id, manifestName(b.name, n)]));
+  return containers
+    .filter((c) => c.state === 'CONTAINER_RUNNING' && op.wanted.get(names.get(c.sandboxId) ?? '')?.pod.fate === 'steady')
+    .map((c) => `${c.id} ${c.name}`)
+    .sort();
+}
+
+/** Regular containers of steady pods whose workers are settled, on a node that hears of ends: none where it does not. */
+export function settledContainers(n: SimNode, op: Operator): { id: string; name: string; podUid: string }[] {
+  // A runtime without events refuses the stream at once; until then it seems open.
+  if (!n.tuning.hints || !streamIsOpen(n.daemon?.tree.actorAt('node/runtime/pleg')?.getSnapshot())) return [];
+  const dump = n.runtime.hollow.dump();
+  const ready = new Map(dump.sandboxes.filter((b) => b.ready).map((b) => [b.id, manifestName(b.name, n)]));
+  return dump.containers.filter((c) => {
+    const wanted = op.wanted.get(ready.get(c.sandboxId) ?? '');
+    if (c.state !== 'CONTAINER_RUNNING' || wanted?.pod.fate !== 'steady' || !c.name.startsWith('c')) return false;
+    // One that is looking just now looks again as part of the same look, which no transition would show.
+    return isSettled(n.daemon?.tree.actorAt(`node/pods/workers/${c.podUid}`)?.getSnapshot());
+  });
+}
+
+function isSettled(snapshot: unknown): boolean {
+  const { value } = (snapshot ?? {}) as { value?: { syncing?: string } };
+  return value?.syncing === 'settled';
+}
+function streamIsOpen(snapshot: unknown): boolean {
+  if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
+  const { value } = snapshot;
+  return value !== null && typeof value === 'object' && 'stream' in value && value.stream === 'open';
+}
+
+/** Of everything that runs, but the root. */
+export function pathsOf(state: ActorState | undefined): string[] {
+  if (state === undefined) return [];
+  const below = state.children.flatMap(pathsOf);
+  return state.path === 'node' || state.lifecycle !== 'running' ? below : [state.path, ...below];
+}
