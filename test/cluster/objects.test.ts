@@ -44,7 +44,9 @@ async function inApi(name: string): Promise<Pod | null> {
   return got.status === 200 ? (got.body as Pod) : null;
 }
 async function create(name: string, spec: Partial<PodSpec> & Pick<PodSpec, 'containers'>): Promise<void> {
-  await post('pods', { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { terminationGracePeriodSeconds: 1, ...spec } });
+  const body = { apiVersion: 'v1', kind: 'Pod', metadata: { name }, spec: { terminationGracePeriodSeconds: 1, ...spec } };
+  // Older API servers refuse pods for the moment that the account's token takes to be made.
+  await until(`${name} is accepted`, () => post('pods', body).then(() => true), LONG);
 }
 async function running(name: string): Promise<Pod> {
   return daemon.wait(
