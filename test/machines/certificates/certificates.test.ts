@@ -82,12 +82,12 @@ describe('the time to renew', () => {
     expect(rotationDeadlineMs(life, 1)).toBe(10_000);
     expect(rotationDeadlineMs({ notBeforeMs: 5, notAfterMs: 4 }, 0.5)).toBe(5);
   });
-  const base = { facts: facts(), rotate: true, renewNow: false, template: clientTemplate('n1'), deadlineMs: 800, wallMs: () => 500 };
+  const base = { facts: facts(), rotate: true, renewNow: false, template: clientTemplate('n1'), deadlineMs: 800, wallMs: (): number => 500 };
   it.each([
     ['before its time', {}, false],
-    ['at its time', { wallMs: () => 800 }, true],
-    ['at its time, where it is not renewed', { wallMs: () => 800, rotate: false }, false],
-    ['at its end, where it is not renewed', { wallMs: () => 1_000, rotate: false }, true],
+    ['at its time', { wallMs: (): number => 800 }, true],
+    ['at its time, where it is not renewed', { wallMs: (): number => 800, rotate: false }, false],
+    ['at its end, where it is not renewed', { wallMs: (): number => 1_000, rotate: false }, true],
     ['without one', { facts: null }, true],
     ['without one and without a template', { facts: null, template: null }, false],
     ['when told to', { renewNow: true }, true],
