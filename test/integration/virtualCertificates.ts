@@ -3,7 +3,7 @@ import type { Certificates, ClientCredentials } from '../../src/actors/kernel/ce
 import type { KubeApi } from '../../src/actors/kernel/ports.ts';
 import type { KubeObject } from '../../src/machines/api/kube.ts';
 import type { CertificateFacts, CertificateTemplate } from '../../src/machines/certificates/template.ts';
-import type { VirtualNode } from './virtualNode.ts';
+import { type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 export const CSRS = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
 export const CERT_DIR = '/var/lib/kubelet/pki';
@@ -89,4 +89,58 @@ export async function putPair(
   const target = file.replace('-current.pem', '-2025-12-31-00-00-00.pem');
   h.fs.put(target, `${certificate({ key: 'old', ...o })}KEY old\n`);
   await h.fs.symlink(target, file);
+}
+
+// ---- nodes, and looks at them --------------------------------------------------------------------------------------
+
+export const CLIENT = 'node/api/clientCertificate';
+export const SERVING = 'node/api/servingCertificate';
+export const KUBECONFIG = { path: '/etc/kubelet.conf', text: 'written by the node\n' };
+export const WALL_START_MS = Date.UTC(2026, 0, 1);
+
+export const bootstrapping = (o: VirtualNodeOptions = {}): Promise<VirtualNode> =>
+  virtualNode({
+    cluster: true,
+    certificates: virtualCertificates({ client: { bootstrap: true, kubeconfig: KUBECONFIG } }),
+    ...o,
+    flags: { bootstrapKubeconfig: '/bootstrap.conf', ...o.flags },
+  });
+/** A node whose first certificate is there; `before` sees it, too. */
+export const rotating = (life: { notBeforeMs: number; notAfterMs: number }, o: VirtualNodeOptions = {}): Promise<VirtualNode> =>
+  virtualNode({
+    cluster: true,
+    certificates: virtualCertificates({ client: {} }),
+    ...o,
+    config: { rotateCertificates: true, ...o.config },
+    before: (h) => {
+      void putPair(h, CLIENT_PEM, life);
+      o.before?.(h);
+    },
+  });
+export const serving = (o: VirtualNodeOptions = {}): Promise<VirtualNode> =>
+  virtualNode({
+    cluster: true,
+    servers: true,
+    certificates: virtualCertificates(),
+    ...o,
+    config: { serverTLSBootstrap: true, tlsCertFile: '', tlsPrivateKeyFile: '', ...o.config },
+  });
+export const text = async (h: VirtualNode, path: string): Promise<string> =>
+  new TextDecoder().decode(await h.fs.readFile(path, { bytesMax: 100_000 }));
+export const pending = (h: VirtualNode) => requests(h).filter(isPending);
+export const only = (h: VirtualNode) => {
+  const [csr, ...more] = pending(h);
+  if (csr === undefined || more.length > 0) throw new Error(`${pending(h).length} requests are pending`);
+  return csr;
+};
+export const asked = (h: VirtualNode, count = 1) => h.until(`${count} requests`, () => pending(h).length === count, 300_000);
+export function putHalf(h: VirtualNode): void {
+  h.fs.makeDir('/var/lib/kubelet/pki');
+  h.fs.put(CLIENT_PEM, 'half a fi');
+}
+export const logged = (h: VirtualNode, words: RegExp) => h.lines.filter((l) => words.test(l.msg));
+/** The value of a metric without labels. */
+export async function metric(h: VirtualNode, name: string): Promise<number> {
+  const line = (await h.metrics.render()).split('\n').find((l) => l.startsWith(`${name} `));
+  return Number(line?.split(' ')[1]);
 }

@@ -4,83 +4,34 @@
  */
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import type { CertificateEvent } from '../api/messages.ts';
-import type { Verdict } from './signing.ts';
 import {
-  CERTIFICATE_MISSING,
-  type CertificateFacts,
-  type CertificateTemplate,
-  type CertificateUse,
-  lacks,
-  rotationDeadlineMs,
-  sameTemplate,
-} from './template.ts';
-
-/** After a failure: the first, doubling up to the last, lengthened by up to a tenth. */
-export const RETRY_MS = 2_000;
-export const RETRY_MAX_MS = 32_000;
-/** After somebody said no: who refuses seldom changes their mind within seconds, and each request is work for them. */
-export const REFUSED_RETRY_MS = 60_000;
-export const REFUSED_RETRY_MAX_MS = 1_800_000;
-/** Between looks at a request whose watch ended or could not be opened. */
-export const LOOK_AGAIN_MS = 2_000;
-/** What is on disk is looked at this often: somebody else may have put a certificate there, and the wall clock may jump. */
-export const RELOAD_MS = 600_000;
-/**
- * A certificate that was just signed is kept at least this long, or for half of what it has left: a signer that dates back
- * can give one whose time to be renewed is over already.
- */
-export const KEEP_MIN_MS = 60_000;
-
-export type SubmitOutcome = { ok: true; name: string; uid: string } | { ok: false; problem: string };
-export type LookOutcome = { ok: true; verdict: Verdict; resourceVersion: string } | { ok: false; problem: string };
-
-export interface CertificateInput {
-  use: CertificateUse;
-  /** False: the credentials of the kubeconfig are used as they are, and left alone. */
-  managed: boolean;
-  /** Renew before the end. False: only what is missing or has ended is asked for. */
-  rotate: boolean;
-  /** The present one only came along with the kubeconfig: replace it soon. */
-  renewNow: boolean;
-  template: CertificateTemplate | null;
-  /** How long a request may wait; of the first one, and of a renewal. */
-  firstWaitMs: number;
-  waitMs: number;
-  wallMs(): number;
-  random(): number;
-}
-export interface CertificateContext extends CertificateInput {
-  /** What is on disk and fit to be used, though perhaps ended. */
-  facts: CertificateFacts | null;
-  deadlineMs: number;
-  /** What was last asked for. */
-  requested: CertificateTemplate | null;
-  request: { name: string; uid: string } | null;
-  resourceVersion: string;
-  failures: number;
-  refused: boolean;
-  problem: string;
-}
+  type CertificateContext,
+  type CertificateInput,
+  ended,
+  faultOf,
+  isDue,
+  issuedPem,
+  KEEP_MIN_MS,
+  LOOK_AGAIN_MS,
+  type LookOutcome,
+  messageOf,
+  present,
+  REFUSED_RETRY_MAX_MS,
+  REFUSED_RETRY_MS,
+  RELOAD_MS,
+  RETRY_MAX_MS,
+  RETRY_MS,
+  refusal,
+  type SubmitOutcome,
+  waitOf,
+  when,
+  words,
+} from './decide.ts';
+import type { Verdict } from './signing.ts';
+import { CERTIFICATE_MISSING, type CertificateFacts, type CertificateTemplate, rotationDeadlineMs, sameTemplate } from './template.ts';
 
 const promise = <O, I = unknown>(): PromiseActorLogic<O, I> => fromPromise(() => Promise.reject(new Error('not provided')));
 type Done<T> = { event: { output: T } };
-const ended = (c: Pick<CertificateContext, 'facts' | 'wallMs'>): boolean => c.facts === null || c.facts.notAfterMs <= c.wallMs();
-const words = (c: CertificateContext): string => (c.use === 'client' ? 'client certificate' : 'serving certificate');
-const when = (ms: number): string => new Date(ms).toISOString();
-const present = (c: CertificateContext): string => {
-  if (c.facts === null) return `there is no ${words(c)}`;
-  return `the ${words(c)} ${ended(c) ? 'ended' : 'holds until'} ${when(c.facts.notAfterMs)}`;
-};
-const waitOf = (c: CertificateContext): number => (ended(c) ? c.firstWaitMs : c.waitMs);
-
-/** Asked for now: nothing fit to be used, told to, it says too little, or it is time. */
-export function isDue(c: Pick<CertificateContext, 'facts' | 'wallMs' | 'rotate' | 'renewNow' | 'template' | 'deadlineMs'>): boolean {
-  if (c.template === null) return false;
-  if (c.facts === null || ended(c)) return true;
-  if (!c.rotate) return false;
-  return c.renewNow || lacks(c.facts, c.template).length > 0 || c.deadlineMs <= c.wallMs();
-}
-
 const thrown = {
   type: 'failed',
   params: ({ event }: { event: { error: unknown } }) => ({ problem: messageOf(event.error), refused: false }),
@@ -348,27 +299,3 @@ export const certificateMachine = setup({
     },
   },
 });
-
-/** What is wrong with a certificate that was just signed; '' = nothing. */
-function faultOf(facts: CertificateFacts, c: Pick<CertificateContext, 'template' | 'wallMs'>): string {
-  if (facts.notAfterMs <= c.wallMs())
-    return `the certificate that was signed ended ${when(facts.notAfterMs)} already: the clock of this node may be wrong, or the signer gives too short a life`;
-  const missing = c.template === null ? [] : lacks(facts, c.template);
-  return missing.length === 0 ? '' : `the signer left out: ${missing.join(', ')}`;
-}
-
-function refusal(verdict: Verdict | null): { problem: string; refused: boolean } {
-  if (verdict?.kind === 'refused') return { problem: verdict.why, refused: true };
-  return { problem: verdict?.kind === 'gone' ? verdict.why : '', refused: false };
-}
-
-/** The event that led to storing is the end of a look or of a watch. */
-function issuedPem(event: unknown): string {
-  const { output } = event as { output?: LookOutcome | Verdict | null };
-  const verdict = output && 'verdict' in output ? output.verdict : output;
-  return verdict && 'kind' in verdict && verdict.kind === 'issued' ? verdict.pem : '';
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

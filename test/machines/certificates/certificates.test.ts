@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
-import { isDue } from '../../../src/machines/certificates/manager.ts';
+import { isDue } from '../../../src/machines/certificates/decide.ts';
 import { requestedWith, signingRequest, submitProblem, verdictOf } from '../../../src/machines/certificates/signing.ts';
 import {
   type CertificateFacts,
@@ -82,7 +82,14 @@ describe('the time to renew', () => {
     expect(rotationDeadlineMs(life, 1)).toBe(10_000);
     expect(rotationDeadlineMs({ notBeforeMs: 5, notAfterMs: 4 }, 0.5)).toBe(5);
   });
-  const base = { facts: facts(), rotate: true, renewNow: false, template: clientTemplate('n1'), deadlineMs: 800, wallMs: (): number => 500 };
+  const base = {
+    facts: facts(),
+    rotate: true,
+    renewNow: false,
+    template: clientTemplate('n1'),
+    deadlineMs: 800,
+    wallMs: (): number => 500,
+  };
   it.each([
     ['before its time', {}, false],
     ['at its time', { wallMs: (): number => 800 }, true],

@@ -7,7 +7,8 @@
  */
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
-import { certificateMachine, type LookOutcome, type SubmitOutcome } from '../../../machines/certificates/manager.ts';
+import type { LookOutcome, SubmitOutcome } from '../../../machines/certificates/decide.ts';
+import { certificateMachine } from '../../../machines/certificates/manager.ts';
 import type { Verdict } from '../../../machines/certificates/signing.ts';
 import {
   BOOTSTRAP_WAIT_MS,

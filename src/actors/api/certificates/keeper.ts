@@ -1,7 +1,7 @@
 /** The I/O behind one of the node's certificates: keys, files, and the requests to the API server. Holds the keys; they go nowhere else. */
 
 import { decodeWatchLine, failureText, isKubeObject, isKubeRecord, type KubeRequest } from '../../../machines/api/kube.ts';
-import type { LookOutcome, SubmitOutcome } from '../../../machines/certificates/manager.ts';
+import type { LookOutcome, SubmitOutcome } from '../../../machines/certificates/decide.ts';
 import {
   requestedWith,
   signingPath,
