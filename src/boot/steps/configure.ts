@@ -86,6 +86,8 @@ export const checkWhatIsMissing: Step = {
     const { refusals, lines } = checkUnimplemented(flags, config);
     ctx.problems.push(...refusals);
     ctx.remarks.push(...lines.map((l) => ({ level: 'info' as const, text: `${l.where} has no effect: ${l.what}` })));
+    if (flags.bootstrapKubeconfig !== '' && flags.kubeconfig === '')
+      ctx.remarks.push({ level: 'warn', text: '--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone' });
     return undefined;
   },
 };

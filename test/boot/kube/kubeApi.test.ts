@@ -284,6 +284,16 @@ describe('the API client', () => {
     expect(seen).toEqual(['Bearer token-1 {"a":1}', 'Bearer token-1 {"a":1}', 'Bearer token-2 {"a":1}']);
     expect(JSON.stringify(lines)).not.toContain('token-');
   });
+  it('does not wait longer for a credential program than the call has, and goes on with what it gives later', async () => {
+    handler = (_, res) => void res.end('{}');
+    const wait = 'i=0; while [ ! -e "$1" ] && [ $i -lt 1200 ]; do i=$((i+1)); sleep 0.05; done';
+    const give = `${wait}\necho '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"t"}}'\n`;
+    const { kube, dir } = await api({ files: { give }, exec: 'give' });
+    const get = (timeoutMs: number) => kube.request({ verb: 'GET', path: '/x' }, opts({ timeoutMs }));
+    expect(failureOf(await get(200))).toMatchObject({ reason: 'Timeout', outcome: 'failed' });
+    await writeFile(join(dir, 'give.count'), '');
+    expect((await get(50_000)).ok).toBe(true);
+  });
   it('makes callers of one class wait their turn, and those of another not', async () => {
     handler = (_, res) => void res.end('{}');
     const { kube } = await api({ qps: 0.001, burst: 2 });

@@ -196,12 +196,25 @@ class HttpsKubeApi implements KubeApi {
     return this.#send(request, opts, deadline);
   }
 
+  /** A program that gives credentials may take longer than the call has. */
+  async #loaded(signal: AbortSignal): Promise<Loaded> {
+    signal.throwIfAborted();
+    const gaveUp = Promise.withResolvers<never>();
+    const giveUp = (): void => gaveUp.reject(signal.reason);
+    signal.addEventListener('abort', giveUp, { once: true });
+    try {
+      return await Promise.race([this.#credentials.current(), gaveUp.promise]);
+    } catch (error) {
+      if (signal.aborted) throw error;
+      throw Object.assign(error instanceof Error ? error : new Error(String(error)), { code: 'NoCredentials' });
+    } finally {
+      signal.removeEventListener('abort', giveUp);
+    }
+  }
+
   async #send(request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
     if (this.#closed) throw Object.assign(new Error('this client is closed'), { code: 'ECLOSED' });
-    const loaded = await this.#credentials.current().catch((error: unknown) => {
-      throw Object.assign(error instanceof Error ? error : new Error(String(error)), { code: 'NoCredentials' });
-    });
-    deadline.signal.throwIfAborted();
+    const loaded = await this.#loaded(deadline.signal);
     const { agent } = this.#pool(opts.class ?? 'kube', loaded);
     const { server } = this.#o.config;
     const base = server.pathname.replace(/\/+$/, '');
