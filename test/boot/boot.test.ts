@@ -94,7 +94,7 @@ describe('a running node', () => {
   });
 
   it('logs one line for what does nothing yet', async () => {
-    const run = fakeBoot(quiet('--image-gc-high-threshold=90', '--event-qps=7'));
+    const run = fakeBoot(quiet('--image-gc-high-threshold=90', '--event-qps=7', '--bootstrap-kubeconfig=/bootstrap.conf'));
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
@@ -103,6 +103,7 @@ describe('a running node', () => {
       'imageGCHighThresholdPercent (--image-gc-high-threshold) has no effect: image garbage collection is not there yet',
     );
     expect(run.stderr()).toContain('Flag --event-qps is deprecated');
+    expect(run.stderr()).toContain('--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone');
   });
 
   it('says which gates do nothing yet, and refuses one that stands for a protection', async () => {

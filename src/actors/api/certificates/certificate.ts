@@ -72,14 +72,15 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
 
   const logic = certificateMachine.provide({
     actors: {
-      templates: fromCallback<{ type: 'none' }>(({ sendBack }) => {
+      templates: fromCallback<{ type: 'none' }>(() => {
         if (o.use === 'client') return;
         let last = JSON.stringify(template());
         const watching = ctx.registry.watch(apiView.node, () => {
           const now = template();
           if (JSON.stringify(now) === last) return;
           last = JSON.stringify(now);
-          sendBack({ type: 'certificate.template', template: now });
+          // Through the mailbox: whoever published the view does not run this actor.
+          ctx.registry.send(ctx.self, { type: 'certificate.template', template: now });
         });
         return () => watching[Symbol.dispose]();
       }),
