@@ -11,6 +11,7 @@ import { promisify } from 'node:util';
 import { type AdminClient, adminClient } from '../../src/ctl/client.ts';
 import type { Pod, PodStatus } from '../../src/machines/k8s.ts';
 import type { RecordedEvent } from '../../src/machines/protocol.ts';
+import { removeMounts } from './lab/cleanup.ts';
 import type { Containerd } from './lab/containerd.ts';
 import { until } from './lab/ports.ts';
 
@@ -143,6 +144,8 @@ export class Daemon {
   /** Ends the process and removes its folder. Containers are the lab's to remove. */
   async dispose(): Promise<void> {
     await this.end('SIGKILL');
+    // Volumes of pods that a failed test left.
+    removeMounts(this.dir);
     rmSync(this.dir, { recursive: true, force: true });
   }
 
