@@ -282,7 +282,7 @@ export type StatusEvent = Message &
   );
 export interface StatusEntry {
   status: PodStatus;
-  /** Starts at 1, +1 per accepted change. */
+  /** Grows with each accepted change, and is never given twice on one node. */
   version: number;
   finished: boolean;
 }

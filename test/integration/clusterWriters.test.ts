@@ -20,6 +20,37 @@ const well = (h: VirtualNode): void => {
   h.kube.trouble.verdict = () => ({ delayMs: 0 });
 };
 
+describe('what the API server has', () => {
+  it('is told apart from what comes after the status manager began anew: no version is given twice', async () => {
+    await using h = await virtualNode({ cluster: true });
+    h.write('web', manifest('web'));
+    await h.until('its mirror runs', () => inApi(h, 'web-n1')?.status.phase === 'Running');
+    const before = h.status('web')?.version ?? 0;
+    expect(before).toBeGreaterThan(1);
+    expect(h.kill('node/pods/status')).toBe(true);
+    await h.advance(30_000);
+    await h.until('it is known again', () => h.status('web') !== undefined);
+    expect(h.status('web')?.version).toBeGreaterThan(before);
+  });
+
+  it('is a mirror again, when one was deleted before the watch ever showed it', async () => {
+    await using h = await virtualNode({ cluster: true });
+    await h.until('the node is in the API', () => h.kube.handle({ verb: 'GET', path: '/api/v1/nodes/n1' }).ok);
+    await h.advance(5_000);
+    // The watch says nothing; what is written arrives.
+    expect(h.kube.openWatches()).toBeGreaterThan(0);
+    h.kube.silenceWatches();
+    h.write('web', manifest('web'));
+    await h.until('its mirror runs', () => inApi(h, 'web-n1')?.status.phase === 'Running', 20_000);
+    await h.until('nothing is left to write', () => h.state(`${WRITERS}/${h.uid('web')}`) === 'resting');
+    await h.advance(5_000);
+    expect(h.kube.handle({ verb: 'DELETE', path: `${PODS}/web-n1`, query: { gracePeriodSeconds: '0' } }).ok).toBe(true);
+    h.kube.store.compact();
+    h.kube.cutWatches('close');
+    await h.until('there is another', () => inApi(h, 'web-n1')?.status.phase === 'Running', 600_000);
+  });
+});
+
 describe('writers that are lost over their work', () => {
   it('leave no mirror of a static pod that is gone', async () => {
     await using h = await virtualNode({ cluster: true });

@@ -1,6 +1,7 @@
 /** Seeds that once found a fault, each with what it was; and some that never did. */
 import { describe, expect, it, vi } from 'vitest';
 import { drawSchedule, type Fault, runSim } from '../../src/sim/index.ts';
+import type { SimPod } from '../../src/sim/nemesis/pods.ts';
 
 /** Real time, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 120_000 });
@@ -40,6 +41,56 @@ describe('a fault found by the simulation stays fixed', () => {
       ];
       await passes({ seed: 19, minutes: 0.2, schedule, restMinutesMax: 5 });
     }
+  });
+});
+
+describe('a fault found by aimed faults stays fixed', () => {
+  const POD: SimPod = {
+    name: 'web',
+    rev: 0,
+    uid: undefined,
+    fate: 'steady',
+    restartPolicy: 'Always',
+    containers: ['c0'],
+    images: { c0: 'app:1' },
+    manifest: {
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: { name: 'web', labels: { rev: '0' }, annotations: { 'actorlet.dev/hollow.c0': 'run=forever' } },
+      spec: { containers: [{ name: 'c0', image: 'app:1' }] },
+    },
+  };
+  const put: Fault = { node: 0, afterSteps: 0, forMs: 0, id: 0, atMs: 0, kind: 'pod.put', pod: POD, source: 'file' };
+  const kill = (id: number, atMs: number, actor: string): Fault => ({
+    ...AT_ONCE,
+    id,
+    atMs,
+    kind: 'actor.kill',
+    pick: 'one',
+    select: { actors: [actor] },
+  });
+
+  // Found at e4a43b5 (seed 13, 20 pods, 200 faults).
+  it('a worker that dies over a pod that is to go stops nothing before every source has delivered', async () => {
+    const schedule: Fault[] = [
+      put,
+      { ...AT_ONCE, id: 1, atMs: 5_000, forMs: 20_000, kind: 'http.down', action: 'unreachable' },
+      { ...AT_ONCE, id: 2, atMs: 5_100, kind: 'node.kill', action: 'process', downMs: 100 },
+      { node: 0, afterSteps: 0, forMs: 0, id: 3, atMs: 8_000, kind: 'pod.remove', name: 'web' },
+      kill(4, 9_000, 'node/pods/workers/*'),
+    ];
+    const world = { seed: 7, nodes: 1, minutes: 0.5, schedule };
+    const { tuning, faults } = await runSim(world);
+    expect([tuning[0]?.http, faults.get('actor.kill')]).toEqual([true, 1]);
+    await passes(world);
+  });
+
+  // Found at 2d1c22b (seed 1 of then): every server of a node whose listeners do not close in order.
+  it('a listener that does not close in order ends no daemon', async () => {
+    const schedule = [put, kill(1, 3_000, 'node/edge/healthz'), kill(2, 4_000, 'node/edge/admin')];
+    const world = { seed: 4, nodes: 1, minutes: 0.2, schedule };
+    expect((await runSim(world)).tuning[0]?.closesBadly).toBe(true);
+    await passes(world);
   });
 });
 

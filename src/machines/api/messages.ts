@@ -34,6 +34,8 @@ export interface ApiPodsView {
   /** A complete list was received. */
   synced: boolean;
   byUid: ReadonlyMap<string, Pod>;
+  /** All changes up to this version are in it; absent where nobody can tell. */
+  resourceVersion?: string;
 }
 export interface NodeView {
   name: string;

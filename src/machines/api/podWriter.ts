@@ -2,6 +2,7 @@
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import type { Pod } from '../k8s.ts';
 import { isRefusal, type KubeFailure } from './kube.ts';
+import { isOlder } from './listWatch.ts';
 import type { PodWriterEvent } from './messages.ts';
 import { decideWrite, type WriterFacts, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { ownPart } from './statusPatch.ts';
@@ -46,7 +47,11 @@ function decided(context: PodWriterContext): Partial<PodWriterContext> {
   const { uid, written, gone } = context;
   const newest = context.latest?.metadata.uid ?? '';
   const isShown = facts.api?.byUid.has(newest) === true;
-  const latest = !isShown && newest !== '' && newest === context.shown ? null : context.latest;
+  // What came and went again while the watch was silent is never shown: what is shown is newer than our own write, and without it.
+  const at = facts.api?.resourceVersion ?? '';
+  const own = context.latest?.metadata.resourceVersion ?? '';
+  const passed = own !== '' && (own === at || isOlder(own, at));
+  const latest = !isShown && newest !== '' && (newest === context.shown || passed) ? null : context.latest;
   // What the watch has taken away need not be remembered as gone.
   const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
   return {

@@ -56,6 +56,8 @@ function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf
   const first = registry.read(apiView.pods)?.value.synced !== true;
   // A bookmark changes nothing, but a first list does even when it is empty.
   if (context.changed.length === 0 && !first && context.heard) {
+    const known = registry.read(apiView.pods)?.value;
+    if (known !== undefined) ctx.publish(apiView.pods, { ...known, resourceVersion: context.resourceVersion });
     for (const uid of unwritten(ctx)) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
     return;
   }
@@ -72,7 +74,7 @@ function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf
     byUid.set(pod.metadata.uid, pod);
     if (!isMirror(pod)) wanted.push(pod);
   }
-  ctx.publish(apiView.pods, { synced: true, byUid });
+  ctx.publish(apiView.pods, { synced: true, byUid, resourceVersion: context.resourceVersion });
   const names = context.changed.slice(0, 3).map((c) => `${c.metadata.namespace ?? ''}/${c.metadata.name}`);
   const more = context.changed.length > names.length ? ` and ${context.changed.length - names.length} more` : '';
   const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;

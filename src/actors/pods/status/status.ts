@@ -38,6 +38,9 @@ const statusMachine = setup({
   },
 });
 
+/** More statuses than one incarnation of this actor will ever accept. */
+const VERSIONS_PER_INCARNATION = 2 ** 32;
+
 export interface StatusOptions {
   /** The node belongs to a cluster: accepted statuses go to the API. */
   cluster: boolean;
@@ -55,12 +58,15 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
     start: (ctx) => {
       // An empty view is a statement too: readers must not keep what an earlier incarnation said.
       ctx.publish(view.statuses, new Map());
+      // Never given twice: whoever wrote one to the API must not take another of the same number for it.
+      let version = (ctx.incarnation - 1) * VERSIONS_PER_INCARNATION;
+      const nextVersion = () => ++version;
       return {
         logic: statusMachine.provide({
           guards: { member: () => o.cluster },
           actions: {
             take: assign(({ context }, { event }: { event: StatusEvent }) => {
-              const next = take(ctx, context, event);
+              const next = take(ctx, { context, event, nextVersion });
               // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
               const uid = event.type === 'status.forget' ? event.uid : event.pod.uid;
               ctx.registry.send(addr.probes, { type: 'probes.look', uid });
@@ -74,7 +80,8 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
   };
 }
 
-function take(ctx: ActorCtx<StatusEvent>, context: Context, event: StatusEvent): Partial<Context> {
+function take(ctx: ActorCtx<StatusEvent>, o: { context: Context; event: StatusEvent; nextVersion(): number }): Partial<Context> {
+  const { context, event } = o;
   const entries = new Map(context.entries);
   if (event.type === 'status.forget') {
     if (!entries.delete(event.uid)) return {};
@@ -111,7 +118,7 @@ function take(ctx: ActorCtx<StatusEvent>, context: Context, event: StatusEvent):
         'pod phase changed',
       );
     }
-    entries.set(event.pod.uid, { status: verdict.status, version: (old?.version ?? 0) + 1, finished });
+    entries.set(event.pod.uid, { status: verdict.status, version: o.nextVersion(), finished });
   }
   ctx.publish(view.statuses, entries);
   return { entries };

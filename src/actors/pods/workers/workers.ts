@@ -93,7 +93,8 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): Acto
 
 /** A restarted worker takes its pod and its fate from the pod manager's view; the first event is what a new one starts from. */
 function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { type: 'pod.update' }>, opts: WorkersOptions): WorkerInput {
-  const rec = ctx.registry.read(view.pods)?.value.records.get(first.uid);
+  const book = ctx.registry.read(view.pods)?.value;
+  const rec = book?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
   const refusal = rec?.refusal ?? null;
   const { ports, registry } = ctx;
@@ -121,7 +122,8 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     pod: rec !== undefined && !runtimeOnly ? rec.pod : first.pod,
     runtimeOnly,
     newLife: first.incarnation > 1,
-    terminating: rec?.removed === true || refusal !== null,
+    // A removal is acted on when every source has delivered: the pod manager says so then.
+    terminating: (rec?.removed === true && book?.sourcesReady === true) || refusal !== null,
     killStatus: refusal === null ? null : { phase: 'Failed', ...refusal },
     causes: first.causes ?? [],
     env,
