@@ -48,6 +48,8 @@ export interface ObjectContext extends ObjectInput {
   lastId: number;
   /** It was asked for before: the server's cache will do. */
   asked: boolean;
+  /** Another pod named it while the question was under way: the answer may be older than that pod. */
+  renewed: boolean;
 }
 export type ObjectEvent =
   | { type: 'object.ask'; asker: Asker }
@@ -115,7 +117,7 @@ const setupObject = setup({
       enqueue.assign({ held });
       if (isNews(context.held, held)) enqueue(sendParent({ type: 'object.changed', key: refKey(context.ref) } satisfies ObjectChanged));
     }),
-    serve: assign(({ context }) => ({ served: context.waiting, waiting: [] })),
+    serve: assign(({ context }) => ({ served: context.waiting, waiting: [], renewed: false })),
     /** The answer of the question under way; an error leaves what is known. */
     takeFetched: enqueueActions(({ context, enqueue }, { fetched }: { fetched: Fetched }) => {
       const held = fetched.ok ? heldOf(context.ref, fetched.object) : context.held;
@@ -128,17 +130,21 @@ const setupObject = setup({
       for (const w of context.served) enqueue(() => w.reply(result));
       const next = !fetched.ok && fetched.failure.code === 404 ? null : older ? context.held : held;
       // Under `Get` nothing is kept: each question is a question to the API server.
-      enqueue.assign({ served: [], asked: context.strategy === 'Cache', held: context.strategy === 'Get' ? null : next });
+      enqueue.assign({
+        served: [],
+        asked: context.strategy === 'Cache' && !context.renewed,
+        held: context.strategy === 'Get' ? null : next,
+      });
       if (context.strategy === 'Cache' && isNews(context.held, next))
         enqueue(sendParent({ type: 'object.changed', key: refKey(context.ref) } satisfies ObjectChanged));
     }),
-    askAnew: assign({ asked: false }),
+    askAnew: assign({ asked: false, renewed: true }),
   },
   guards: {
     watched: ({ context }) => context.strategy === 'Watch',
     immutable: ({ context }) => context.held?.immutable === true,
     someWait: ({ context }) => context.waiting.length > 0,
-    fetchedToKeep: ({ context }, { fetched }: { fetched: Fetched }) => context.strategy === 'Cache' && fetched.ok,
+    fetchedToKeep: ({ context }, { fetched }: { fetched: Fetched }) => context.strategy === 'Cache' && fetched.ok && !context.renewed,
   },
   delays: { ttl: ({ context }) => context.io.ttlMs() },
 });
@@ -159,7 +165,7 @@ function isNews(before: ObjectContext['held'], now: ObjectContext['held']): bool
 
 export const objectMachine = setupObject.createMachine({
   id: 'object',
-  context: ({ input }) => ({ ...input, held: null, served: [], waiting: [], lastId: 0, asked: false }),
+  context: ({ input }) => ({ ...input, held: null, served: [], waiting: [], lastId: 0, asked: false, renewed: false }),
   initial: 'choosing',
   on: { 'object.expired': { actions: ['expire'] } },
   states: {
@@ -223,7 +229,7 @@ export const objectMachine = setupObject.createMachine({
           { target: 'idle', actions: [{ type: 'takeFetched', params: ({ event }) => ({ fetched: event.output }) }] },
         ],
       },
-      on: { 'object.ask': { actions: [{ type: 'queue', params: { limited: false } }] } },
+      on: { 'object.ask': { actions: [{ type: 'queue', params: { limited: false } }] }, 'object.renew': { actions: ['askAnew'] } },
     },
     fresh: {
       meta: { reason: 'Fresh', message: 'kept for a while before it is asked for again' },

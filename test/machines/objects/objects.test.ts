@@ -197,6 +197,17 @@ describe('an object that is kept for a while', () => {
     expect(b.fetches).toEqual([false, false]);
   });
 
+  it('is asked for once more where that pod came while the question was under way', async () => {
+    const b = bench('Cache', [found(object('5')), found(object('6'))]);
+    const first = b.ask();
+    b.renew();
+    await b.time.advance(1);
+    await first;
+    expect(await b.ask(1)).toBe('v6');
+    expect(b.told).toEqual(['v5', 'v6']);
+    expect(b.fetches).toEqual([false, false]);
+  });
+
   it('or not at all: under Get each question is one to the server, and none is answered with an earlier answer', async () => {
     const b = bench('Get', [found(object('5')), found(object('6')), failed(500, 'broken')]);
     const both = [b.ask(), b.ask()];
