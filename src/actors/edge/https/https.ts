@@ -70,7 +70,13 @@ function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
     open = null;
     await server?.close();
   };
-  ctx.signal.addEventListener('abort', () => void close(), { once: true });
+  const closeAtTheEnd = () => {
+    // Nobody is left to act on it; unsaid it would end the whole daemon.
+    close().catch((error: unknown) =>
+      ctx.log.warn({ error: String(error) }, 'API server of the node: its listener did not close in order'),
+    );
+  };
+  ctx.signal.addEventListener('abort', closeAtTheEnd, { once: true });
   return httpsServerMachine.provide({
     actors: {
       listen: fromPromise(async () => {
