@@ -35,7 +35,8 @@ export function apiUnsettled(node: SimNode, kube: SimKube, { op, records, status
       ['Ready', readyOf(status?.conditions), readyOf(isRecord(object.status) ? object.status.conditions : undefined)],
     ] as const) {
       // A condition that this node says nothing of (of a pod that it refused, say) is whose it is.
-      if (here !== undefined && here !== there) found.push(`${what} of pod ${name} is ${String(here)} here and ${String(there)} in the API`);
+      if (here !== undefined && here !== there)
+        found.push(`${what} of pod ${name} is ${String(here)} here and ${String(there)} in the API`);
     }
   }
   for (const [name, o] of byName) found.push(`pod ${name} (${o.metadata.uid ?? ''}) is still in the API`);

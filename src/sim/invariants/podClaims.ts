@@ -30,6 +30,8 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;
       const record = book.records.get(uid);
       if (record !== undefined && !record.removed) return undefined;
+      // Its source had asked for its end before it named it no more.
+      if (record?.pod.metadata.deletionTimestamp) return undefined;
       // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
       const name = record === undefined ? '' : fullName(record.pod);
       for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) return undefined;

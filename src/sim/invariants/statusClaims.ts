@@ -1,5 +1,5 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
-import type { StatusEntry } from '../../machines/protocol.ts';
+import { type StatusEntry, view } from '../../machines/protocol.ts';
 import { type Checker, manifestName, type Scene } from './checker.ts';
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
@@ -39,6 +39,13 @@ function podName(s: Scene, uid: string): string | undefined {
   return box === undefined ? undefined : manifestName(box.name, s.node);
 }
 
+/** A life that is on its way out, however long that takes, says nothing of the one that may follow under its UID. */
+function isLeaving(s: Scene, uid: string): boolean {
+  const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  const phase = record?.worker?.phase;
+  return record === undefined || record.removed || phase === 'terminating' || phase === 'terminated';
+}
+
 /** A deadline counts in wall time: put back, it is ahead again, and a daemon that restarts then does not know better. */
 function timeWentBack(s: Scene, name: string): boolean {
   const { spec } = (s.operator.wanted.get(name)?.pod.manifest ?? {}) as { spec?: { activeDeadlineSeconds?: number } };
@@ -57,11 +64,13 @@ export function livesOnlyGoForward(): Checker {
       for (const [uid, e] of statuses) {
         const key = `${s.node.name} ${uid}`;
         const life = lives.get(key);
+        // Of a pod that its source has deleted nothing is kept: whoever names it still after a restart gets it anew, and gone.
+        const name = life?.name ?? podName(s, uid);
+        if (s.operator.wanted.get(name ?? '')?.pod.fate === 'deleted') continue;
         const phase = e.status.phase ?? '';
         const restarts = restartsOf(e);
         if (life === undefined || s.operator.touchedMs(life.name) > life.sinceMs) {
-          const name = life?.name ?? podName(s, uid);
-          if (name === undefined || s.monoMs < s.operator.touchedMs(name) + SLACK_MS) continue;
+          if (name === undefined || s.monoMs < s.operator.touchedMs(name) + SLACK_MS || isLeaving(s, uid)) continue;
           lives.set(key, { phase, restarts, name, sinceMs: s.monoMs });
           continue;
         }

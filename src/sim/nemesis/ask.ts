@@ -16,7 +16,10 @@ export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.hurry' | 'ask.api',
     case 'ask.api':
       if (registry.read(apiView.link) === undefined) return false;
       registry.send(apiAddr.link, { type: 'api.check' });
+      // Another call is answered in that very moment.
+      if (registry.read(apiView.link)?.value.state === 'reachable') registry.send(apiAddr.link, { type: 'api.answered' });
       registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'somebody asks' });
+      registry.send(apiAddr.events, { type: 'api.found' });
       return true;
     case 'ask.flood':
       for (let i = 0; i < FLOOD; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `nobody-${i}`, kind: 'other' });

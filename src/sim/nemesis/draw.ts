@@ -194,7 +194,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     httpCheckMs: rng.pick([1_000, 5_000, 20_000] as const) ?? 5_000,
     http: rng.chance(0.3),
     hints: rng.chance(0.85),
-    anonymousHints: rng.chance(0.3),
+    anonymousHints: rng.chance(0.45),
     lagMs: rng.pick([0, 20, 300] as const) ?? 0,
     portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
     closesBadly: rng.chance(0.15),

@@ -36,6 +36,8 @@ export type WorkloadAct =
   | { kind: 'pod.meddle'; name: string; what: Meddling }
   /** The API server forgets its history: watches from before are answered with 410. */
   | { kind: 'history.compact' }
+  /** For a while its lists are older than what was seen. */
+  | { kind: 'history.behind' }
   /** The directory of manifests is not there for a while. */
   | { kind: 'manifests.away' }
   /** Another directory with the same manifests takes its place. */
@@ -47,9 +49,7 @@ export type WorkloadAct =
   | { kind: 'ask.flood' }
   | { kind: 'ask.hurry' }
   /** Whether the API server is there, and that the node's status be reported. */
-  | { kind: 'ask.api' }
-  /** Somebody removes a running container of this pod from the runtime. */
-  | { kind: 'container.remove'; name: string };
+  | { kind: 'ask.api' };
 
 /** One entry without its moment. */
 export type FaultAct = FaultSpec | WorkloadAct;
@@ -66,6 +66,7 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'pod.delete',
   'pod.meddle',
   'history.compact',
+  'history.behind',
   'manifests.away',
   'manifests.swap',
   'probes.fail',
@@ -73,7 +74,6 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'ask.flood',
   'ask.hurry',
   'ask.api',
-  'container.remove',
 ]);
 
 export function isWorkload(f: Fault): f is WorkloadEntry {

@@ -82,9 +82,6 @@ class Front {
   exit(at: number): void {
     this.add(at, { kind: 'container.exit', ...CHANCE, select: { pods: this.pods }, exitCode: 1, reason: '' });
   }
-  vanish(at: number): void {
-    this.add(at, { kind: 'container.remove', name: this.#name });
-  }
   kill(at: number, actor: string, ofPod = false): void {
     this.add(at, { kind: 'actor.kill', ...CHANCE, select: { actors: [actor], ...(ofPod ? { pods: this.pods } : {}) }, pick: 'one' });
   }
@@ -282,12 +279,12 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
     f.begin(at + 200, { containersMin: 3 });
     for (const t of beats(f.rng, { from: at + 500, count: 5, everyMs: 3_000 })) f.stopSandbox(t);
     for (const t of beats(f.rng, { from: at + 500, count: 30, everyMs: 500 })) f.exit(t);
+    for (const t of beats(f.rng, { from: at + 500, count: 70, everyMs: 150 })) f.add(t, { kind: 'ask.listing' });
   },
-  /** Somebody else removes what runs. */
-  vandals(f, at) {
-    f.begin(at - 8_000, { containersMin: 2, full: f.rng.chance(0.3) });
-    for (const t of beats(f.rng, { from: at, count: 4, everyMs: 4_000 })) f.vanish(t);
-    f.kill(at + 6_000, WORKERS, true);
+  /** A layer that gave up and waits, on a node that is told to stop. */
+  parked(f, at) {
+    for (const t of beats(f.rng, { from: at, count: 60, everyMs: 500 })) f.kill(t, 'node/edge/healthz');
+    f.add(at + f.rng.between(20_000, 26_000), { kind: 'node.stop', ...CHANCE, select: {}, downMs: 100 });
   },
   /** Whoever may ask for something and never did. */
   questions(f, at) {
@@ -309,11 +306,15 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
       f.kill(t + f.rng.between(3_000, 6_500), 'node/services/probes');
     }
     for (const t of beats(f.rng, { from: at + 500, count: 4, everyMs: 4_000 })) f.exit(t);
+    // What is known of it comes late: a container is replaced before anybody looked at its end.
+    const late = { actors: ['node/services/probes'] };
+    f.add(at - 1_000, { kind: 'mailbox', probability: 0.9, action: 'delay', delayMs: 2_500, select: late }, 8_000);
+    f.exit(at - 500);
   },
 };
 
 /** What they aim at is rarely hit. */
-const OFTEN = ['ends', 'takeover', 'volumes', 'busy', 'takeover'] as const;
+const OFTEN = ['ends', 'takeover', 'volumes', 'busy', 'takeover', 'strangers', 'busy', 'sickness'] as const;
 
 /** For nodes of a cluster. */
 const CLUSTER_FRONTS: readonly ((f: Front, at: number) => void)[] = [
@@ -335,6 +336,17 @@ const CLUSTER_FRONTS: readonly ((f: Front, at: number) => void)[] = [
     f.add(at, { ...call, probability: 0.5, select: { verbs: ['patch', 'update', 'create'] }, action: 'lost-without-effect' }, 18_000);
     for (const t of beats(f.rng, { from: at, count: 20, everyMs: 1_400 })) f.add(t, { kind: 'ask.api' });
     for (const t of beats(f.rng, { from: at + 500, count: 5, everyMs: 3_000 })) f.exit(t);
+  },
+  /** Events that it does not take, lists that are older than what was seen. */
+  (f, at) => {
+    const call = { kind: 'api.call', probability: 1, action: 'error', delayMs: 0 } as const;
+    f.begin(at - 6_000);
+    f.add(at, { ...call, select: { resources: ['events'] }, status: 500 }, 20_000);
+    f.add(at + 2_000, { kind: 'api.watch', ...CHANCE, select: { resources: ['pods'] }, action: 'close' }, 6_000);
+    f.add(at + 2_000, { ...call, select: { verbs: ['watch'], resources: ['pods'] }, status: 410 }, 6_000);
+    f.add(at + 2_000, { kind: 'history.behind' }, 6_000);
+    for (const t of beats(f.rng, { from: at + 500, count: 40, everyMs: 600 })) f.add(t, { kind: 'ask.api' });
+    for (const t of beats(f.rng, { from: at + 500, count: 6, everyMs: 2_000 })) f.exit(t);
   },
   /** Its writers die over what they have to write. */
   (f, at) => {

@@ -6,12 +6,10 @@ import type { ActorState } from '../../actors/kernel/types.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
-import { containerLogDir } from '../../machines/pods/logNames.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
-import { manifestName } from '../invariants/checker.ts';
 import type { SimKube } from '../world/kubeApi.ts';
-import { POD_LOGS, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { SimTime } from '../world/time.ts';
 import { ask } from './ask.ts';
@@ -222,20 +220,6 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       }
     }
   };
-  const removeRunning = (f: WorkloadEntry & { kind: 'container.remove' }): boolean => {
-    const node = o.nodes[f.node];
-    if (node === undefined) return false;
-    const { hollow } = node.runtime;
-    const { sandboxes, containers } = hollow.dump();
-    const boxes = new Set(sandboxes.filter((b) => manifestName(b.name, node) === f.name).map((b) => b.id));
-    const chosen = active.chance(f.id).pick(containers.filter((c) => c.state === 'CONTAINER_RUNNING' && boxes.has(c.sandboxId)));
-    const box = sandboxes.find((b) => b.id === chosen?.sandboxId);
-    if (chosen === undefined || box === undefined) return false;
-    // What it has written stays, and tells how often it was started; this runtime writes no logs by itself.
-    node.disk.put(`${containerLogDir(POD_LOGS, box, chosen.name)}/${chosen.attempt}.log`, '');
-    void hollow.call('RemoveContainer', { containerId: chosen.id }, { timeoutMs: null, signal: new AbortController().signal });
-    return true;
-  };
   const work = (f: WorkloadEntry, op: Operator): string => {
     switch (f.kind) {
       case 'pod.put':
@@ -255,6 +239,14 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         return op.meddle(f.name, f.what) ? '' : NOTHING_TO_DO;
       case 'history.compact':
         return op.compact() ? '' : NOTHING_TO_DO;
+      case 'history.behind':
+        if (kube === undefined) return NOTHING_TO_DO;
+        kube.store.compact();
+        kube.trouble.behind = true;
+        o.clock.setTimeout(() => {
+          kube.trouble.behind = false;
+        }, f.forMs);
+        return '';
       case 'manifests.away':
         if (!op.takeManifests()) return NOTHING_TO_DO;
         o.clock.setTimeout(() => op.mend(), f.forMs);
@@ -264,8 +256,6 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'ask.hurry':
       case 'ask.api':
         return ask(f.kind, o.nodes[f.node]?.daemon?.tree) ? '' : NOTHING_TO_DO;
-      case 'container.remove':
-        return removeRunning(f) ? '' : NOTHING_TO_DO;
       case 'probes.fail': {
         const node = o.nodes[f.node];
         if (node === undefined) return NOTHING_TO_DO;
@@ -330,6 +320,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       waiting = [];
       healed = true;
       active.clear();
+      if (kube !== undefined) kube.trouble.behind = false;
       kube?.heal();
       for (const [i, node] of o.nodes.entries()) {
         node.runtime.up();

@@ -4,7 +4,7 @@
  * watches. It outlives the daemons that talk to it.
  */
 import type { Clock, KubeApi, KubeCallOptions } from '../../actors/kernel/ports.ts';
-import type { KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
+import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
 import { carryOut, failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
 import { KubeStore, type StoreEvent } from './kubeStore.ts';
 import type { SimRng } from './rng.ts';
@@ -27,6 +27,8 @@ export interface KubeTrouble {
   line(watch: { path: string }): WatchVerdict;
   /** Nothing arrives anywhere; what is open hangs. */
   partitioned: boolean;
+  /** Lists come from a cache that has not heard of the last change: their version is older than what was seen. */
+  behind: boolean;
   /** The server's process is not there: connections are refused, open ones were cut. */
   down: boolean;
 }
@@ -62,6 +64,9 @@ const WATCH_SECONDS = 1_800;
 /** Calls remembered; older ones are dropped. */
 const CALLS_MAX = 20_000;
 
+/** Versions by which a list is behind; nothing that happened meanwhile is replayed where the history was compacted. */
+const BEHIND = 500;
+
 interface Watcher {
   path: string;
   power: Power;
@@ -89,7 +94,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
 
   const self: SimKube = {
     store,
-    trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, down: false },
+    trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, behind: false, down: false },
     calls,
     onRequest: undefined,
     handle: (request) => carryOut(store, o.clock, request),
@@ -201,6 +206,15 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
     }
   }
 
+  function outdated(answer: KubeResult): KubeResult {
+    if (!self.trouble.behind || !answer.ok || !isKubeRecord(answer.body) || !Array.isArray(answer.body.items)) return answer;
+    const metadata = {
+      ...(isKubeRecord(answer.body.metadata) ? answer.body.metadata : {}),
+      resourceVersion: String(Math.max(1, store.resourceVersion - BEHIND)),
+    };
+    return { ...answer, body: { ...answer.body, metadata } };
+  }
+
   function client(daemon: { power: Power; clock: Clock }): KubeApi {
     const { power } = daemon;
     const cuts = new Map<string, Set<() => void>>();
@@ -276,7 +290,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
       request: (request, opts) =>
         exchange(request, opts, () => {
           self.onRequest?.(request);
-          const answer = self.handle(request);
+          const answer = outdated(self.handle(request));
           note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
           return answer;
         }),

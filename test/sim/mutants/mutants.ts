@@ -97,8 +97,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'the status of a pod goes back in version',
     file: 'src/actors/pods/status/status.ts',
-    find: 'version: (old?.version ?? 0) + 1',
-    replace: 'version: 1000 - (old?.version ?? 0)',
+    find: 'version: o.nextVersion()',
+    replace: 'version: -o.nextVersion()',
   },
   {
     id: 'a child that has ended is kept by its supervisor',
