@@ -85,7 +85,11 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
       const object = outcome.object;
       if (object === null) return calm;
       const { version, finished } = plan;
-      return { ...calm, latest: object, written: { apiUid: object.metadata.uid, version, finished, own: ownPart(object.status) } };
+      const before = context.written;
+      const apiUid = object.metadata.uid;
+      const again = before?.apiUid === apiUid && before.version === version && before.finished === finished;
+      const tries = again ? before.tries + 1 : 1;
+      return { ...calm, latest: object, written: { apiUid, version, finished, own: ownPart(object.status), tries } };
     }
     case 'createMirror':
       return { ...calm, latest: outcome.object };

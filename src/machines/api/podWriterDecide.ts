@@ -17,7 +17,11 @@ export interface Written {
   /** Own part of the object's status right after the write: the server may drop fields it does not know. */
   own: string;
   finished: boolean;
+  /** Patches of this version in a row, up to this one. */
+  tries: number;
 }
+/** Patches of one version that leave a difference before it is the server that will not have it. */
+const TRIES_MAX = 2;
 export interface WriterFacts {
   uid: string;
   record: PodRecord | undefined;
@@ -118,8 +122,9 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   if (entry === undefined) return null;
   const ours =
     written !== null && written.apiUid === target.metadata.uid && written.version === entry.version && written.finished === entry.finished;
-  // Written, and nobody has changed our part since: what the server left out of it is not sent for ever.
-  if (ours && written.own === ownPart(target.status)) return null;
+  // Written, and nobody has changed our part since: what the server left out of it is not sent for ever. Once more it is: a
+  // patch says only what differs from the object as it was known, and an earlier one, late, may have changed the rest.
+  if (ours && written.tries >= TRIES_MAX && written.own === ownPart(target.status)) return null;
   const next: PodStatus = mergeStatus(target.status, entry.status, { couldHaveRunning: !entry.finished, nowWallMs: f.nowWallMs });
   const status = statusPatch(target.status, next);
   if (status === null) return null;
