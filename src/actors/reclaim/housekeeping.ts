@@ -76,6 +76,8 @@ async function sweep(
       cri.read('ListPodSandbox', {}, { signal }),
       cri.read('ListContainers', {}, { signal }),
     ]);
+    // The pod manager may have begun anew over this: what it does not know yet is no stranger.
+    if (ctx.registry.read(view.pods)?.value.sourcesReady !== true) return '';
     const now = groupByPod(items, containers);
     for (const pod of strangers(records(), now)) {
       ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod });
