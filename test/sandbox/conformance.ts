@@ -2,6 +2,7 @@
  * What any CRI runtime must do for this node, as tests: run against the hollow runtime, the process runtime and a real
  * one. It makes pods named `conformance-*` and removes them; other pods of the same runtime are left alone.
  */
+import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { type Cri, CriError } from '../../src/actors/kernel/ports.ts';
 import type {
@@ -14,7 +15,7 @@ import type {
   RuntimeHint,
 } from '../../src/machines/cri.ts';
 
-/** `forever` ends on TERM; `stubborn` ignores it; `exit3` ends by itself within a second with code 3; `exit0` likewise with 0. */
+/** `forever` ends on TERM; `stubborn` ignores it, and says `ready` in its log, if there are logs, once it does; `exit3` ends by itself within a second with code 3; `exit0` likewise with 0. */
 export type Recipe = 'forever' | 'stubborn' | 'exit3' | 'exit0';
 
 export interface ConformanceTarget {
@@ -108,6 +109,14 @@ export function criConformance(name: string, makeTarget: () => Promise<Conforman
   describe(`CRI conformance: ${name}`, () => {
     let t: ConformanceTarget;
     let c: ReturnType<typeof calls>;
+    /** A shell that has only just started still dies of TERM. */
+    const stubbornBy = async (id: string) => {
+      if (t.logDirectory === '') return;
+      const { logPath } = await c.status(id);
+      await eventually('it says that it ignores TERM', () =>
+        existsSync(logPath) && readFileSync(logPath, 'utf8').includes('ready') ? true : undefined,
+      );
+    };
     let image = '';
     let pod: PodSandboxConfig;
     let sandboxId = '';
@@ -250,6 +259,7 @@ export function criConformance(name: string, makeTarget: () => Promise<Conforman
       await newPod();
       const id = await create('main', 'stubborn');
       await c.call('StartContainer', { containerId: id });
+      await stubbornBy(id);
       const beganMs = performance.now();
       await c.call('StopContainer', { containerId: id, timeout: 1 });
       expect(performance.now() - beganMs).toBeGreaterThanOrEqual(900);
@@ -260,6 +270,7 @@ export function criConformance(name: string, makeTarget: () => Promise<Conforman
       await newPod();
       const id = await create('main', 'stubborn');
       await c.call('StartContainer', { containerId: id });
+      await stubbornBy(id);
       await c.call('StopContainer', { containerId: id, timeout: 0 });
       expect(await c.status(id)).toMatchObject({ state: 'CONTAINER_EXITED', exitCode: 137 });
     });
@@ -268,6 +279,7 @@ export function criConformance(name: string, makeTarget: () => Promise<Conforman
       await newPod();
       const id = await create('main', 'stubborn');
       await c.call('StartContainer', { containerId: id });
+      await stubbornBy(id);
       await c.call('StopPodSandbox', { podSandboxId: sandboxId });
       await c.call('StopPodSandbox', { podSandboxId: sandboxId });
       expect(await c.exited(id)).toMatchObject({ exitCode: 137 });

@@ -5,7 +5,7 @@ import { startRuntime } from './processRuntime.ts';
 
 const SCRIPTS: Record<Recipe, string> = {
   forever: 'while :; do sleep 100; done',
-  stubborn: 'trap "" TERM; while :; do sleep 100; done',
+  stubborn: 'trap "" TERM; echo ready; while :; do sleep 100; done',
   exit3: 'exit 3',
   exit0: 'exit 0',
 };
