@@ -85,6 +85,18 @@ describe('a fault found by aimed faults stays fixed', () => {
     await passes(world);
   });
 
+  // Found at 69c6213 (seed 623226048, 0.3 minutes, 4 pods).
+  it('the directory of a pod that started since the last listing stays while it runs, whoever forgets the pod', async () => {
+    for (let atMs = 20; atMs <= 160; atMs += 10) {
+      const schedule: Fault[] = [
+        put,
+        { node: 0, afterSteps: 0, forMs: 0, id: 1, atMs, kind: 'pod.remove', name: 'web' },
+        kill(2, atMs + 3, 'node/pods/status'),
+      ];
+      await passes({ seed: 9, nodes: 1, minutes: 0.05, schedule, restMinutesMax: 5 });
+    }
+  });
+
   // Found at 2d1c22b (seed 1 of then): every server of a node whose listeners do not close in order.
   it('a listener that does not close in order ends no daemon', async () => {
     const schedule = [put, kill(1, 3_000, 'node/edge/healthz'), kill(2, 4_000, 'node/edge/admin')];

@@ -44,7 +44,7 @@ function stateOf(from: CriContainerStatus): RuntimeContainer['state'] {
   return brokenOff ? 'created' : (STATES[from.state] ?? 'unknown');
 }
 
-function toContainer(from: CriContainerStatus, sandboxId: string): RuntimeContainer {
+export function toContainer(from: CriContainerStatus, sandboxId: string): RuntimeContainer {
   const annotations = from.annotations;
   const messagePath = annotations[CRI_ANNOTATIONS.terminationMessagePath] ?? '';
   const mount = messagePath === '' ? undefined : from.mounts.find((m) => m.containerPath === messagePath);
@@ -71,7 +71,7 @@ function toContainer(from: CriContainerStatus, sandboxId: string): RuntimeContai
   };
 }
 
-function toSandbox(from: PodSandboxStatus): RuntimeSandbox {
+export function toSandbox(from: PodSandboxStatus): RuntimeSandbox {
   const ready = from.state === 'SANDBOX_READY';
   const hostNetwork = from.linux?.namespaces?.options?.network === 'NODE';
   const ips: string[] = [];
@@ -116,19 +116,22 @@ export function toRuntimeStatusWith(input: {
   observedAtMonoMs: number;
   sandboxIdByContainerId?: ReadonlyMap<string, string>;
 }): PodRuntimeStatus {
-  const sandboxes = sortSandboxes(input.sandboxes.map(toSandbox));
-  const containers = sortContainers(input.containers.map((c) => toContainer(c, input.sandboxIdByContainerId?.get(c.id) ?? '')));
   const metadata = input.sandboxes.find((s) => s.metadata !== null)?.metadata;
   const labels = input.containers[0]?.labels;
-  return {
+  return composeStatus({
     uid: input.uid,
     name: metadata?.name ?? labels?.[CRI_LABELS.podName] ?? '',
     namespace: metadata?.namespace ?? labels?.[CRI_LABELS.podNamespace] ?? '',
-    ips: [...(sandboxes[0]?.ips ?? [])],
-    sandboxes,
-    containers,
+    sandboxes: input.sandboxes.map(toSandbox),
+    containers: input.containers.map((c) => toContainer(c, input.sandboxIdByContainerId?.get(c.id) ?? '')),
     observedAtMonoMs: input.observedAtMonoMs,
-  };
+  });
+}
+
+/** Newest first, with the addresses of the newest sandbox. */
+export function composeStatus(of: Omit<PodRuntimeStatus, 'ips'>): PodRuntimeStatus {
+  const sandboxes = sortSandboxes(of.sandboxes);
+  return { ...of, ips: [...(sandboxes[0]?.ips ?? [])], sandboxes, containers: sortContainers(of.containers) };
 }
 
 /** The newest instance of that container name ("first status"), in any state. */

@@ -1,8 +1,8 @@
 /** One pod as the runtime holds it now: sandboxes, containers, termination messages. Reads only. */
-import { CRI_LABELS, type CriContainer, type CriContainerStatus, type PodSandbox, type PodSandboxStatus } from '../../../machines/cri.ts';
-import { toRuntimeStatus } from '../../../machines/pods/runtimeStatus.ts';
+import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
+import { composeStatus, toContainer, toSandbox } from '../../../machines/pods/runtimeStatus.ts';
 import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pods/terminationMessage.ts';
-import type { PodRuntimeStatus, RuntimeContainer } from '../../../machines/pods/types.ts';
+import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
 import { CriError, type HostFs, type Ports } from '../../kernel/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
@@ -15,19 +15,20 @@ const NOT_FOUND = 5;
  */
 const KEPT_MS_MAX = 10_000;
 
-interface Kept<T> {
-  status: T;
+interface Known<T> {
+  it: T;
+  /** An exited container never changes. */
+  final: boolean;
   readMonoMs: number;
 }
 
-/** Exited containers never change: what was read of them once is kept for the worker's life, keyed by container id. */
+/** What was read is kept as the worker keeps it, and not as the runtime told it, which is several times as large. */
 export class Inspector {
   readonly cri: CriClient;
   readonly ports: Ports;
-  private exited = new Map<string, CriContainerStatus>();
-  private running = new Map<string, Kept<CriContainerStatus>>();
-  private ready = new Map<string, Kept<PodSandboxStatus>>();
-  private messages = new Map<string, string>();
+  private name = '';
+  private namespace = '';
+  private known = { sandboxes: new Map<string, Known<RuntimeSandbox>>(), containers: new Map<string, Known<RuntimeContainer>>() };
 
   constructor(cri: CriClient, ports: Ports) {
     this.cri = cri;
@@ -45,61 +46,71 @@ export class Inspector {
       Promise.all(sandboxList.items.map((s) => this.sandbox(s, signal))),
       Promise.all(containerList.containers.map((c) => this.container(c, signal))),
     ]);
-    const status = toRuntimeStatus(uid, sandboxes.filter(present), containers.filter(present), observedAtMonoMs);
-    this.forgetExcept(new Set([...sandboxList.items, ...containerList.containers].map((x) => x.id)));
-    return { ...status, containers: await Promise.all(status.containers.map((c) => this.withMessage(c))) };
+    forgetExcept(this.known.sandboxes, sandboxList.items);
+    forgetExcept(this.known.containers, containerList.containers);
+    const { name, namespace } = this;
+    return composeStatus({
+      uid,
+      name,
+      namespace,
+      sandboxes: sandboxes.filter(present),
+      containers: containers.filter(present),
+      observedAtMonoMs,
+    });
   }
 
-  private async sandbox({ id, state }: PodSandbox, signal: AbortSignal): Promise<PodSandboxStatus | null> {
-    const known = state === 'SANDBOX_READY' ? this.recent(this.ready.get(id)) : undefined;
-    if (known !== undefined) return known;
-    try {
-      const { status } = await this.cri.read('PodSandboxStatus', { podSandboxId: id }, { signal });
-      if (status?.state === 'SANDBOX_READY' && status.network?.ip) this.ready.set(id, this.kept(status));
-      else this.ready.delete(id);
-      return status;
-    } catch (error) {
-      if (error instanceof CriError && error.code === NOT_FOUND) return null;
-      throw error;
-    }
+  private async sandbox({ id, state }: PodSandbox, signal: AbortSignal): Promise<RuntimeSandbox | null> {
+    const known = this.known.sandboxes.get(id);
+    if (state === 'SANDBOX_READY' && this.recent(known)) return known.it;
+    this.known.sandboxes.delete(id);
+    const status = await found(async () => (await this.cri.read('PodSandboxStatus', { podSandboxId: id }, { signal })).status);
+    if (status === null) return null;
+    this.named(status.metadata?.name, status.metadata?.namespace);
+    const it = toSandbox(status);
+    if (it.ready && it.ips.length > 0) this.known.sandboxes.set(id, { it, final: false, readMonoMs: this.ports.clock.monoMs() });
+    return it;
   }
 
-  private async container({ id, state }: CriContainer, signal: AbortSignal): Promise<CriContainerStatus | null> {
-    const known = this.exited.get(id) ?? (state === 'CONTAINER_RUNNING' ? this.recent(this.running.get(id)) : undefined);
-    if (known !== undefined) return known;
-    try {
-      const { status } = await this.cri.read('ContainerStatus', { containerId: id }, { signal });
-      this.running.delete(id);
-      if (status?.state === 'CONTAINER_EXITED') this.exited.set(id, status);
-      else if (status?.state === 'CONTAINER_RUNNING') this.running.set(id, this.kept(status));
-      return status;
-    } catch (error) {
-      if (error instanceof CriError && error.code === NOT_FOUND) return null;
-      throw error;
-    }
+  private async container({ id, state }: CriContainer, signal: AbortSignal): Promise<RuntimeContainer | null> {
+    const known = this.known.containers.get(id);
+    if (known?.final === true || (state === 'CONTAINER_RUNNING' && this.recent(known))) return known.it;
+    this.known.containers.delete(id);
+    const status = await found(async () => (await this.cri.read('ContainerStatus', { containerId: id }, { signal })).status);
+    if (status === null) return null;
+    this.named(status.labels[CRI_LABELS.podName], status.labels[CRI_LABELS.podNamespace]);
+    const it = await this.withMessage(toContainer(status, ''));
+    const final = status.state === 'CONTAINER_EXITED';
+    if (final || status.state === 'CONTAINER_RUNNING') this.known.containers.set(id, { it, final, readMonoMs: this.ports.clock.monoMs() });
+    return it;
   }
 
-  private kept<T>(status: T): Kept<T> {
-    return { status, readMonoMs: this.ports.clock.monoMs() };
+  private recent<T>(known: Known<T> | undefined): known is Known<T> {
+    return known !== undefined && this.ports.clock.monoMs() - known.readMonoMs < KEPT_MS_MAX;
   }
-  private recent<T>(kept: Kept<T> | undefined): T | undefined {
-    return kept !== undefined && this.ports.clock.monoMs() - kept.readMonoMs < KEPT_MS_MAX ? kept.status : undefined;
+  private named(name: string | undefined, namespace: string | undefined): void {
+    this.name ||= name ?? '';
+    this.namespace ||= namespace ?? '';
   }
 
   private async withMessage(c: RuntimeContainer): Promise<RuntimeContainer> {
     if (c.state !== 'exited') return c;
-    const known = this.messages.get(c.id);
-    if (known !== undefined) return { ...c, message: known };
     const fileText =
       c.terminationMessageHostPath === null ? null : await tail(this.ports.fs, c.terminationMessageHostPath, TERMINATION_LOG_BYTES_MAX);
-    const message = await chooseTerminationMessage(c, fileText, (bytesMax) => tail(this.ports.fs, c.logPath, bytesMax));
-    this.messages.set(c.id, message);
-    return { ...c, message };
+    return { ...c, message: await chooseTerminationMessage(c, fileText, (bytesMax) => tail(this.ports.fs, c.logPath, bytesMax)) };
   }
+}
 
-  private forgetExcept(ids: ReadonlySet<string>): void {
-    for (const kept of [this.exited, this.running, this.ready, this.messages])
-      for (const id of kept.keys()) if (!ids.has(id)) kept.delete(id);
+function forgetExcept(known: Map<string, unknown>, listed: readonly { id: string }[]): void {
+  for (const id of known.keys()) if (!listed.some((l) => l.id === id)) known.delete(id);
+}
+
+/** Null: it went between the listing and the question. */
+async function found<T>(ask: () => Promise<T | null>): Promise<T | null> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (error instanceof CriError && error.code === NOT_FOUND) return null;
+    throw error;
   }
 }
 
