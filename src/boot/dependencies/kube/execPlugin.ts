@@ -131,7 +131,7 @@ function run(
     });
     child.once('error', (error: NodeJS.ErrnoException) => {
       o.clock.clearTimeout(timer);
-      reject(new Error(error.code === 'ENOENT' ? 'is not there, or not in PATH' : `cannot be run: ${error.code ?? error.message}`));
+      reject(new Error(startFailure(error, child.spawnfile)));
     });
     child.once('close', (code, signal) => {
       o.clock.clearTimeout(timer);
@@ -144,6 +144,13 @@ function run(
 }
 
 /** For people. Long runs of what keys and tokens are made of are blacked out. */
+/** A name that is looked for in PATH fails with EACCES also when it is nowhere and one folder of PATH is not for this user. */
+function startFailure({ code, message }: NodeJS.ErrnoException, command: string): string {
+  if (code === 'ENOENT') return 'is not there, or not in PATH';
+  if (code === 'EACCES' && !command.includes('/')) return 'is not there, or not in PATH, as far as this user may look (EACCES)';
+  return `cannot be run: ${code ?? message}`;
+}
+
 function quoted(words: string): string {
   const clean = words
     .replace(/[\w+/=.~-]{20,}/g, '***')
