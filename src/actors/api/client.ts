@@ -75,6 +75,19 @@ export interface ListWatchOptions {
   deliver(context: ListWatchContext): void;
 }
 
+/** What an object is turned into, once per object: one that did not change keeps what was made of it, and nobody compares. */
+export function oncePerObject<T>(convert: (object: KubeObject) => T): (object: KubeObject) => T {
+  const made = new WeakMap<KubeObject, { it: T }>();
+  return (object) => {
+    let known = made.get(object);
+    if (known === undefined) {
+      known = { it: convert(object) };
+      made.set(object, known);
+    }
+    return known.it;
+  };
+}
+
 /** Logic and input of an actor that keeps what the API server has of one kind. */
 export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions): { logic: AnyActorLogic; input: unknown } {
   const { clock, rng } = ctx.ports;

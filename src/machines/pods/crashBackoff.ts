@@ -7,9 +7,8 @@ import type { Container } from '../k8s.ts';
 import { hashNameAndImage, matchesHash } from './containerHash.ts';
 import type { CrashBackoffEntry, RuntimeContainer } from './types.ts';
 
-/** First wait, and the default longest one (`crashLoopBackOff.maxContainerRestartPeriod`). */
+/** First wait. The longest is the node's to say (`crashLoopBackOff.maxContainerRestartPeriod`, default 300 s). */
 export const BACKOFF_BASE_MS = 10_000;
-export const BACKOFF_MAX_MS = 300_000;
 /** An instance that ended this long after the last advance was healthy: the series starts again. */
 export const BACKOFF_RESET_MS = 600_000;
 

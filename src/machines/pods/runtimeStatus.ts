@@ -1,6 +1,6 @@
 /** From CRI answers to the runtime status of one pod: newest first, whatever order the runtime listed in. */
 import { CRI_ANNOTATIONS, CRI_LABELS, type CriContainerStatus, type Nanos, type PodSandboxStatus } from '../cri.ts';
-import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox, ToRuntimeStatus } from './types.ts';
+import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from './types.ts';
 
 const NANOS_PER_MS = 1_000_000n;
 
@@ -44,14 +44,13 @@ function stateOf(from: CriContainerStatus): RuntimeContainer['state'] {
   return brokenOff ? 'created' : (STATES[from.state] ?? 'unknown');
 }
 
-export function toContainer(from: CriContainerStatus, sandboxId: string): RuntimeContainer {
+export function toContainer(from: CriContainerStatus): RuntimeContainer {
   const annotations = from.annotations;
   const messagePath = annotations[CRI_ANNOTATIONS.terminationMessagePath] ?? '';
   const mount = messagePath === '' ? undefined : from.mounts.find((m) => m.containerPath === messagePath);
   return {
     id: from.id,
     name: from.labels[CRI_LABELS.containerName] ?? from.metadata?.name ?? '',
-    sandboxId,
     state: stateOf(from),
     createdAtNs: nanosOf(from.createdAt),
     startedAtMs: nanosToMs(from.startedAt),
@@ -101,34 +100,9 @@ export function sortContainers<T extends { createdAtNs: bigint; id: string; rest
 }
 
 /**
- * Reduces the CRI answers about one pod UID to what decisions read. The termination message is not in CRI: see
- * `terminationMessage.ts`. CRI container statuses do not name their sandbox, so `sandboxId` is '' here; give
- * {@link toRuntimeStatusWith} the listing's mapping where it matters.
+ * What the runtime holds of one pod UID, newest first, with the addresses of the newest sandbox. The termination message
+ * is not in CRI: see `terminationMessage.ts`.
  */
-export const toRuntimeStatus: ToRuntimeStatus = (uid, sandboxes, containers, observedAtMonoMs) =>
-  toRuntimeStatusWith({ uid, sandboxes, containers, observedAtMonoMs });
-
-/** As {@link toRuntimeStatus}, with the sandbox of each container id as ListContainers told it. */
-export function toRuntimeStatusWith(input: {
-  uid: string;
-  sandboxes: readonly PodSandboxStatus[];
-  containers: readonly CriContainerStatus[];
-  observedAtMonoMs: number;
-  sandboxIdByContainerId?: ReadonlyMap<string, string>;
-}): PodRuntimeStatus {
-  const metadata = input.sandboxes.find((s) => s.metadata !== null)?.metadata;
-  const labels = input.containers[0]?.labels;
-  return composeStatus({
-    uid: input.uid,
-    name: metadata?.name ?? labels?.[CRI_LABELS.podName] ?? '',
-    namespace: metadata?.namespace ?? labels?.[CRI_LABELS.podNamespace] ?? '',
-    sandboxes: input.sandboxes.map(toSandbox),
-    containers: input.containers.map((c) => toContainer(c, input.sandboxIdByContainerId?.get(c.id) ?? '')),
-    observedAtMonoMs: input.observedAtMonoMs,
-  });
-}
-
-/** Newest first, with the addresses of the newest sandbox. */
 export function composeStatus(of: Omit<PodRuntimeStatus, 'ips'>): PodRuntimeStatus {
   const sandboxes = sortSandboxes(of.sandboxes);
   return { ...of, ips: [...(sandboxes[0]?.ips ?? [])], sandboxes, containers: sortContainers(of.containers) };
@@ -172,15 +146,6 @@ export function withReplaced(
   return new Map([...replaced, ...added].slice(-at.max));
 }
 
-/**
- * The newest exited instance of that name. `exceptIds`: instances that this worker itself stopped in order to replace
- * them; the crash back-off of such a restart looks at the instance before (trap 17).
- */
-export function newestExited(status: PodRuntimeStatus, name: string, exceptIds?: ReadonlySet<string>): RuntimeContainer | undefined {
-  return status.containers.find((c) => c.name === name && c.state === 'exited' && exceptIds?.has(c.id) !== true);
-}
-
-/** An empty runtime status: a pod of which the runtime holds nothing. */
-export function emptyRuntimeStatus(ref: { uid: string; name: string; namespace: string }, observedAtMonoMs: number): PodRuntimeStatus {
-  return { uid: ref.uid, name: ref.name, namespace: ref.namespace, ips: [], sandboxes: [], containers: [], observedAtMonoMs };
+function newestExited(status: PodRuntimeStatus, name: string): RuntimeContainer | undefined {
+  return status.containers.find((c) => c.name === name && c.state === 'exited');
 }

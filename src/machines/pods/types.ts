@@ -1,5 +1,4 @@
 /** Shared shapes of pod decisions: what the runtime was seen to hold, and what a worker decides to do about it. */
-import type { CriContainerStatus, PodSandboxStatus } from '../cri.ts';
 import type { Container, Pod, PodStatus } from '../k8s.ts';
 
 export type SourceName = 'file' | 'http' | 'api';
@@ -8,7 +7,6 @@ export type SourceName = 'file' | 'http' | 'api';
 export interface RuntimeContainer {
   id: string;
   name: string;
-  sandboxId: string;
   state: 'created' | 'running' | 'exited' | 'unknown';
   /** Nanoseconds, for ordering. */
   createdAtNs: bigint;
@@ -52,12 +50,6 @@ export interface PodRuntimeStatus {
   /** Monotonic milliseconds at which the inspection began: everything that happened before is in it. */
   observedAtMonoMs: number;
 }
-export type ToRuntimeStatus = (
-  uid: string,
-  sandboxes: readonly PodSandboxStatus[],
-  containers: readonly CriContainerStatus[],
-  observedAtMonoMs: number,
-) => PodRuntimeStatus;
 
 /** Why a start did not succeed: becomes the waiting reason (spec 5.3) and message of the container's status. */
 export interface StartFailure {

@@ -65,7 +65,6 @@ export function rc(
   return {
     id: `${name}-${n}`,
     name,
-    sandboxId: 'sandbox-1',
     state,
     createdAtNs: BigInt(T0_MS + n * 1000) * 1_000_000n,
     startedAtMs: state === 'created' ? null : startedAtMs,

@@ -2,11 +2,12 @@
 import { describe, expect, it } from 'vitest';
 import type { CriContainerStatus, PodSandboxStatus } from '../../../src/machines/cri.ts';
 import {
+  composeStatus,
   exitForBackoff,
   firstStatus,
-  newestExited,
   type ReplacedInstances,
-  toRuntimeStatus,
+  toContainer,
+  toSandbox,
   withReplaced,
 } from '../../../src/machines/pods/runtimeStatus.ts';
 
@@ -45,6 +46,17 @@ function sandbox(more: Partial<PodSandboxStatus> = {}): PodSandboxStatus {
   };
 }
 
+function statusOf(sandboxes: readonly PodSandboxStatus[], containers: readonly CriContainerStatus[]) {
+  return composeStatus({
+    uid: 'u',
+    name: 'p',
+    namespace: 'ns',
+    sandboxes: sandboxes.map(toSandbox),
+    containers: containers.map(toContainer),
+    observedAtMonoMs: 1,
+  });
+}
+
 describe('runtime status', () => {
   it('trap 19: is newest first whatever order the runtime lists in, to the nanosecond', () => {
     const a = cri('a', '1700000000000000001', { annotations: { 'io.kubernetes.container.restartCount': '1' } });
@@ -55,28 +67,23 @@ describe('runtime status', () => {
       [c, b, a],
       [b, a, c],
       [b, c, a],
-    ].map((list) => toRuntimeStatus('u', [], list, 1).containers.map((x) => x.id));
+    ].map((list) => statusOf([], list).containers.map((x) => x.id));
     expect(orders).toEqual(orders.map(() => ['c', 'b', 'a']));
-    expect(firstStatus(toRuntimeStatus('u', [], [a, c, b], 1), 'web')?.restartCount).toBe(3);
+    expect(firstStatus(statusOf([], [a, c, b]), 'web')?.restartCount).toBe(3);
   });
 
   it('turns nanoseconds into milliseconds, and 0 and the zero time of Go into never', () => {
-    const [x] = toRuntimeStatus(
-      'u',
-      [],
-      [cri('a', '1', { startedAt: '1700000000123999999', finishedAt: '-6795364578871345152' })],
-      1,
-    ).containers;
-    expect(x?.startedAtMs).toBe(1_700_000_000_123);
-    expect(x?.finishedAtMs).toBeNull();
+    const x = toContainer(cri('a', '1', { startedAt: '1700000000123999999', finishedAt: '-6795364578871345152' }));
+    expect(x.startedAtMs).toBe(1_700_000_000_123);
+    expect(x.finishedAtMs).toBeNull();
   });
 
   it('takes addresses from the newest sandbox only, and only when it is ready and not on the host network', () => {
-    expect(toRuntimeStatus('u', [sandbox()], [], 1).ips).toEqual(['10.0.0.5', 'fd00::5']);
-    expect(toRuntimeStatus('u', [sandbox({ state: 'SANDBOX_NOTREADY' })], [], 1).ips).toEqual([]);
-    expect(toRuntimeStatus('u', [sandbox({ id: 'new', createdAt: '9', state: 'SANDBOX_NOTREADY' }), sandbox()], [], 1).ips).toEqual([]);
-    const host = toRuntimeStatus('u', [sandbox({ linux: { namespaces: { options: { network: 'NODE' } } } })], [], 1);
-    expect([host.ips, host.sandboxes[0]?.hostNetwork, host.sandboxes[0]?.attempt, host.name]).toEqual([[], true, 3, 'p']);
+    expect(statusOf([sandbox()], []).ips).toEqual(['10.0.0.5', 'fd00::5']);
+    expect(statusOf([sandbox({ state: 'SANDBOX_NOTREADY' })], []).ips).toEqual([]);
+    expect(statusOf([sandbox({ id: 'new', createdAt: '9', state: 'SANDBOX_NOTREADY' }), sandbox()], []).ips).toEqual([]);
+    const host = statusOf([sandbox({ linux: { namespaces: { options: { network: 'NODE' } } } })], []);
+    expect([host.ips, host.sandboxes[0]?.hostNetwork, host.sandboxes[0]?.attempt]).toEqual([[], true, 3]);
   });
 
   it('reads back what was written on the container and finds the host file of its termination log', () => {
@@ -86,19 +93,13 @@ describe('runtime status', () => {
       'io.kubernetes.container.terminationMessagePath': '/dev/termination-log',
     };
     const mounts = [{ containerPath: '/dev/termination-log', hostPath: '/x/1' }];
-    const [x] = toRuntimeStatus('u', [], [cri('a', '1', { annotations, mounts })], 1).containers;
-    expect([x?.hash, x?.restartCount, x?.terminationMessageHostPath]).toEqual(['b47ec1e2', 0, '/x/1']);
-  });
-
-  it('trap 17: the instance that was stopped to be replaced is not the one that back-off looks at', () => {
-    const status = toRuntimeStatus('u', [], [cri('old', '1'), cri('killed', '2')], 1);
-    expect(newestExited(status, 'web')?.id).toBe('killed');
-    expect(newestExited(status, 'web', new Set(['killed']))?.id).toBe('old');
+    const x = toContainer(cri('a', '1', { annotations, mounts }));
+    expect([x.hash, x.restartCount, x.terminationMessageHostPath]).toEqual(['b47ec1e2', 0, '/x/1']);
   });
 
   it('trap 17: back-off looks past the instance that was just replaced, not past those replaced before', () => {
     const ended = { startedAt: '1000000000', finishedAt: '9000000000' };
-    const status = toRuntimeStatus('u', [], [cri('old', '1', ended), cri('killed', '2', ended)], 1);
+    const status = statusOf([], [cri('old', '1', ended), cri('killed', '2', ended)]);
     const kills = (ids: string[], of = status) =>
       withReplaced(
         new Map(),
@@ -107,21 +108,20 @@ describe('runtime status', () => {
       );
     const exit = (replaced: ReplacedInstances, healthyMs = 600_000) => exitForBackoff(status, 'web', { replaced, healthyMs })?.id ?? null;
     expect(exit(new Map())).toBe('killed');
-    const then = toRuntimeStatus('u', [], [cri('old', '1', ended), cri('killed', '2', { state: 'CONTAINER_RUNNING' })], 1);
+    const then = statusOf([], [cri('old', '1', ended), cri('killed', '2', { state: 'CONTAINER_RUNNING' })]);
     const replaced = kills(['killed'], then);
     expect(exit(replaced)).toBe('old');
     expect(exit(replaced, 5_000), 'it had been healthy').toBeNull();
-    const collected = toRuntimeStatus('u', [], [cri('killed', '2', ended)], 1);
+    const collected = statusOf([], [cri('killed', '2', ended)]);
     expect(exitForBackoff(collected, 'web', { replaced, healthyMs: 600_000 })?.id, 'remembered after it was collected').toBe('old');
-    const first = kills(['killed'], toRuntimeStatus('u', [], [cri('killed', '2', { state: 'CONTAINER_RUNNING' })], 1));
+    const first = kills(['killed'], statusOf([], [cri('killed', '2', { state: 'CONTAINER_RUNNING' })]));
     expect(exit(first), 'nothing ended before').toBeNull();
     expect(exitForBackoff(status, 'other', { replaced, healthyMs: 1 })).toBeNull();
     expect(withReplaced(replaced, [{ id: 'next', name: 'web' }], { status, max: 1 }).size).toBe(1);
   });
 
   it('takes an instance whose start the runtime broke off for one that never ran, and one that could not start for a failure', () => {
-    const of = (more: Partial<CriContainerStatus>) =>
-      toRuntimeStatus('u', [], [cri('c', '1', { exitCode: 128, reason: 'StartError', ...more })], 0).containers[0]?.state;
+    const of = (more: Partial<CriContainerStatus>) => toContainer(cri('c', '1', { exitCode: 128, reason: 'StartError', ...more })).state;
     expect(of({ message: 'failed to create containerd task: failed to start shim: context canceled: unknown' })).toBe('created');
     expect(of({ message: 'failed to create containerd task: failed to start shim: start failed: : signal: killed: unknown' })).toBe(
       'created',

@@ -13,7 +13,7 @@ import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts'
 import type { Pod } from '../../../machines/k8s.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
-import { listWatch } from '../../api/client.ts';
+import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
 export interface ApiSourceOptions {
@@ -31,16 +31,7 @@ export function apiSourceSpec(o: ApiSourceOptions): ActorSpec<ApiSourceEvent> {
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
-      // An object that is the same again gives the same pod: the mux need not compare it.
-      const pods = new WeakMap<KubeObject, Pod | null>();
-      const podOf = (object: KubeObject): Pod | null => {
-        let pod = pods.get(object);
-        if (pod === undefined) {
-          pod = toApiPod(object);
-          pods.set(object, pod);
-        }
-        return pod;
-      };
+      const podOf = oncePerObject(toApiPod);
       return listWatch(ctx, {
         what: `pods of node ${o.nodeName}`,
         path: kubePath.pods,

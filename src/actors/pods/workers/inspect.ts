@@ -78,7 +78,7 @@ export class Inspector {
     const status = await found(async () => (await this.cri.read('ContainerStatus', { containerId: id }, { signal })).status);
     if (status === null) return null;
     this.named(status.labels[CRI_LABELS.podName], status.labels[CRI_LABELS.podNamespace]);
-    const it = await this.withMessage(toContainer(status, ''));
+    const it = await this.withMessage(toContainer(status));
     const final = status.state === 'CONTAINER_EXITED';
     if (final || status.state === 'CONTAINER_RUNNING') this.known.containers.set(id, { it, final, readMonoMs: this.ports.clock.monoMs() });
     return it;

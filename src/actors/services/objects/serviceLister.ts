@@ -3,10 +3,10 @@
  * Lost on restart: nothing published.
  * Rebuilt from: one list. While the API server is away, what it showed last stays.
  */
-import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
-import { type ServiceEntry, type ServiceListerEvent, servicesView } from '../../../machines/objects/messages.ts';
+import { kubePath } from '../../../machines/api/kube.ts';
+import { type ServiceListerEvent, servicesView } from '../../../machines/objects/messages.ts';
 import { toServiceEntry } from '../../../machines/pods/config/serviceEnv.ts';
-import { listWatch } from '../../api/client.ts';
+import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorSpec } from '../../kernel/types.ts';
 
 export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
@@ -19,15 +19,7 @@ export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
-      const entries = new WeakMap<KubeObject, ServiceEntry | null>();
-      const entryOf = (object: KubeObject): ServiceEntry | null => {
-        let entry = entries.get(object);
-        if (entry === undefined) {
-          entry = toServiceEntry(object);
-          entries.set(object, entry);
-        }
-        return entry;
-      };
+      const entryOf = oncePerObject(toServiceEntry);
       return listWatch(ctx, {
         what: 'services',
         path: kubePath.services,
