@@ -1,6 +1,13 @@
+/**
+ * The table of fields: that every field of a Pod's specification is decided upon, and that what a pod sets and this
+ * node cannot honour is named with its path, and why.
+ */
 import { describe, expect, it } from 'vitest';
-import { unsupportedFields } from '../../../src/machines/pods/sources/supported.ts';
+import { podSchema, type Schema } from '../../../src/machines/pods/sources/schema.ts';
+import { fieldRule, unsupportedFields } from '../../../src/machines/pods/sources/supported.ts';
 import { pod } from './pods.ts';
+
+const API_ONLY = ' (only of a pod that came from an API server)';
 
 describe('the table of supported fields', () => {
   it('accepts a plain pod and every field that goes to CRI', () => {
@@ -57,6 +64,52 @@ describe('the table of supported fields', () => {
     expect(unsupportedFields(p)).toEqual([]);
   });
 
+  it('says of every field of a specification whether it is honoured, ignored for a reason, or refused for one', () => {
+    const undecided: string[] = [];
+    const visit = (schema: Schema, path: string): void => {
+      const rule = fieldRule(path);
+      if (rule !== undefined) {
+        if (rule.ignored !== undefined && rule.refused !== undefined) undecided.push(`${path} (both)`);
+        return;
+      }
+      if (schema.t === 'list') visit(schema.of, `${path}[*]`);
+      else if (schema.t === 'map') visit(schema.of, `${path}.*`);
+      else if (schema.t === 'object') for (const [name, field] of Object.entries(schema.fields)) visit(field, `${path}.${name}`);
+      else undecided.push(path);
+    };
+    const spec = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
+    if (spec === undefined) throw new Error('the schema of a pod has no spec');
+    visit(spec, 'spec');
+    expect(undecided).toEqual([]);
+    expect(fieldRule('spec.containers[*].image')).toEqual({ path: 'spec.containers[*].image' });
+    expect(fieldRule('spec.affinity.podAffinity.anything')?.ignored).toContain('scheduler');
+    expect(fieldRule('spec.frobnicate')).toBeUndefined();
+  });
+
+  it('takes what ordinary pods of a cluster say about where they want to be', () => {
+    const term = { matchExpressions: [{ key: 'disk', operator: 'In', values: ['ssd'] }], matchFields: [] };
+    const spec = {
+      nodeSelector: { 'kubernetes.io/os': 'linux' },
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] },
+          preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: term }],
+        },
+        podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1 }] },
+        podAntiAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: 'kubernetes.io/hostname' }] },
+      },
+      topologySpreadConstraints: [{ maxSkew: 1, topologyKey: 'zone', whenUnsatisfiable: 'DoNotSchedule' }],
+      readinessGates: [{ conditionType: 'example.org/lb' }],
+      overhead: { cpu: '10m', memory: '10Mi' },
+      preemptionPolicy: 'Never',
+      schedulerName: 'mine',
+      tolerations: [{ operator: 'Exists' }],
+    };
+    expect(unsupportedFields(pod('web', spec))).toEqual([]);
+    const fromApi = { ...spec, runtimeClassName: 'sandboxed' };
+    expect(unsupportedFields(pod('web', fromApi), { api: true })).toEqual([]);
+  });
+
   it('accepts objects of the API where there is one', () => {
     const items = [{ key: 'a', path: 'b', mode: 256 }];
     const volumes = [
@@ -88,7 +141,11 @@ describe('the table of supported fields', () => {
         ],
       },
       {},
-      ['spec.volumes[0].secret', 'spec.volumes[1].nfs', 'spec.volumes[2].projected.sources[0].serviceAccountToken'],
+      [
+        `spec.volumes[0].secret${API_ONLY}`,
+        'spec.volumes[1].nfs (there is no plugin for this kind of volume)',
+        `spec.volumes[2].projected.sources[0].serviceAccountToken${API_ONLY}`,
+      ],
     ],
     [
       'a size limit that nobody would keep, and media that are not there',
@@ -115,9 +172,9 @@ describe('the table of supported fields', () => {
         ],
       },
       [
-        'spec.containers[0].volumeMounts[0].subPath',
-        'spec.containers[0].volumeMounts[1].subPathExpr',
-        'spec.containers[0].volumeMounts[2].recursiveReadOnly',
+        'spec.containers[0].volumeMounts[0].subPath (parts of a volume are not mounted)',
+        'spec.containers[0].volumeMounts[1].subPathExpr (parts of a volume are not mounted)',
+        'spec.containers[0].volumeMounts[2].recursiveReadOnly (mounts below a mount would stay writable)',
       ],
     ],
     [
@@ -126,25 +183,25 @@ describe('the table of supported fields', () => {
       { livenessProbe: { tcpSocket: { port: 1, proxy: 'x' } } },
       ['spec.containers[0].livenessProbe.tcpSocket.proxy (unknown field)'],
     ],
-    ['hooks', {}, { lifecycle: { preStop: { exec: { command: ['a'] } } } }, ['spec.containers[0].lifecycle']],
-    ['envFrom', {}, { envFrom: [{ configMapRef: { name: 'a' } }] }, ['spec.containers[0].envFrom']],
+    ['hooks', {}, { lifecycle: { preStop: { exec: { command: ['a'] } } } }, ['spec.containers[0].lifecycle (hooks are not run)']],
+    ['envFrom', {}, { envFrom: [{ configMapRef: { name: 'a' } }] }, [`spec.containers[0].envFrom${API_ONLY}`]],
     [
       'secret keys',
       {},
       { env: [{ name: 'A', valueFrom: { secretKeyRef: { name: 'a', key: 'b' } } }] },
-      ['spec.containers[0].env[0].valueFrom.secretKeyRef'],
+      [`spec.containers[0].env[0].valueFrom.secretKeyRef${API_ONLY}`],
     ],
     [
       'limits of ephemeral storage',
       {},
       { resources: { limits: { 'ephemeral-storage': '1Gi' } } },
-      ['spec.containers[0].resources.limits.ephemeral-storage'],
+      ['spec.containers[0].resources.limits.ephemeral-storage (nobody measures what a pod has written)'],
     ],
     [
       'devices',
       {},
       { resources: { limits: { 'example.com/gpu': 1 } } },
-      ['spec.containers[0].resources.limits.example.com/gpu', 'spec.containers[0].resources.requests.example.com/gpu'],
+      ['limits', 'requests'].map((k) => `spec.containers[0].resources.${k}.example.com/gpu (this node has no such resource)`),
     ],
     ['user namespaces', { hostUsers: false }, {}, ['spec.hostUsers (value false)']],
     ['another system', { os: { name: 'windows' } }, {}, ['spec.os.name (value "windows")']],
@@ -154,12 +211,18 @@ describe('the table of supported fields', () => {
       {},
       ['spec.securityContext.sysctls[0].name (value "kernel.msgmax")'],
     ],
-    ['node selection', { nodeSelector: { a: 'b' } }, {}, ['spec.nodeSelector']],
+    [
+      'resource claims, of a pod and of a container',
+      { resourceClaims: [{ name: 'a' }] },
+      { resources: { claims: [{ name: 'a' }] } },
+      ['spec.resourceClaims', 'spec.containers[0].resources.claims'].map((path) => `${path} (there is no dynamic resource allocation)`),
+    ],
+    ['gates of a manifest', { schedulingGates: [{ name: 'a' }] }, {}, [`spec.schedulingGates${API_ONLY}`]],
     [
       'runtime classes and pull secrets',
       { runtimeClassName: 'x', imagePullSecrets: [{ name: 'a' }] },
       {},
-      ['spec.runtimeClassName', 'spec.imagePullSecrets'],
+      [`spec.runtimeClassName${API_ONLY}`, `spec.imagePullSecrets${API_ONLY}`],
     ],
     [
       'unknown fields',

@@ -33,6 +33,9 @@ const labelSelector = obj({
   matchExpressions: list(obj({ key: str, operator: str, values: list(str) })),
 });
 
+const requirements = list(obj({ key: str, operator: str, values: list(str) }));
+const nodeSelector = obj({ nodeSelectorTerms: list(obj({ matchExpressions: requirements, matchFields: requirements })) });
+
 const httpGet = obj({ path: str, port: intOrString, host: str, scheme: str, httpHeaders: list(obj({ name: str, value: str })) });
 const handlerFields = { exec: obj({ command: list(str) }), httpGet, tcpSocket: obj({ port: intOrString, host: str }) };
 const lifecycleHandler = obj({ ...handlerFields, sleep: obj({ seconds: int }) });
@@ -180,7 +183,14 @@ const metadata = obj({
 
 const spec = obj({
   activeDeadlineSeconds: int,
-  affinity: obj({ nodeAffinity: any, podAffinity: any, podAntiAffinity: any }),
+  affinity: obj({
+    nodeAffinity: obj({
+      requiredDuringSchedulingIgnoredDuringExecution: nodeSelector,
+      preferredDuringSchedulingIgnoredDuringExecution: any,
+    }),
+    podAffinity: any,
+    podAntiAffinity: any,
+  }),
   automountServiceAccountToken: bool,
   containers: list(obj(containerFields)),
   dnsConfig: obj({ nameservers: list(str), searches: list(str), options: list(obj({ name: str, value: str })) }),

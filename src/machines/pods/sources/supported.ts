@@ -1,191 +1,28 @@
 /**
- * The table of Pod fields that this node honours. Everything else that a pod sets refuses the pod at admission, with
- * the path in the message: nothing is silently ignored. Adding a feature means adding its paths here.
+ * What a pod sets that this node cannot honour, by the table of fields (`fieldTable.ts`): it refuses the pod at
+ * admission, with the path in the message.
  */
 import type { Pod } from '../../k8s.ts';
-import { HOST_PATH_TYPES } from '../../volumes/spec.ts';
+import { FIELD_TABLE, type FieldRule } from './fieldTable.ts';
 import { isRecord, podSchema, type Schema } from './schema.ts';
 
-/** `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key. */
-interface Supported {
-  readonly path: string;
-  /** Only these values can be honoured. */
-  readonly only?: readonly unknown[];
-}
-
-const SELINUX = ['user', 'role', 'type', 'level'].map((k) => `seLinuxOptions.${k}`);
-const PROFILES = ['seccompProfile', 'appArmorProfile'].flatMap((p) => [`${p}.type`, `${p}.localhostProfile`]);
-const IDS = ['runAsUser', 'runAsGroup', 'runAsNonRoot'];
-const DOWNWARD_ITEM = [
-  'path',
-  'mode',
-  'fieldRef.apiVersion',
-  'fieldRef.fieldPath',
-  'resourceFieldRef.containerName',
-  'resourceFieldRef.resource',
-  'resourceFieldRef.divisor',
-];
-const OBJECT = ['optional', 'items[*].key', 'items[*].path', 'items[*].mode'];
-const EVERY_RESOURCE = ['cpu', 'memory', 'hugepages-*'];
-
-const HTTP_HEADER = ['name', 'value'].map((k) => `httpHeaders[*].${k}`);
-const PROBE = [
-  'exec.command[*]',
-  ...['path', 'port', 'host', 'scheme', ...HTTP_HEADER].map((k) => `httpGet.${k}`),
-  'tcpSocket.port',
-  'tcpSocket.host',
-  'grpc.port',
-  'grpc.service',
-  'initialDelaySeconds',
-  'timeoutSeconds',
-  'periodSeconds',
-  'successThreshold',
-  'failureThreshold',
-  'terminationGracePeriodSeconds',
-];
-const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'].flatMap((p) => PROBE.map((k) => `${p}.${k}`));
-
-/** Fields of a container, app or init (sidecars are init containers with restartPolicy Always). */
-const CONTAINER: readonly string[] = [
-  'name',
-  'image',
-  'command[*]',
-  'args[*]',
-  'workingDir',
-  ...['name', 'hostPort', 'containerPort', 'protocol', 'hostIP'].map((k) => `ports[*].${k}`),
-  'env[*].name',
-  'env[*].value',
-  'env[*].valueFrom.fieldRef.apiVersion',
-  'env[*].valueFrom.fieldRef.fieldPath',
-  'env[*].valueFrom.resourceFieldRef.containerName',
-  'env[*].valueFrom.resourceFieldRef.resource',
-  'env[*].valueFrom.resourceFieldRef.divisor',
-  ...EVERY_RESOURCE.map((r) => `resources.limits.${r}`),
-  // A request for ephemeral storage is only scheduling; a limit would have to be enforced.
-  ...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.requests.${r}`),
-  'volumeMounts[*].name',
-  'volumeMounts[*].mountPath',
-  'volumeMounts[*].readOnly',
-  'volumeMounts[*].mountPropagation',
-  'terminationMessagePath',
-  'terminationMessagePolicy',
-  'imagePullPolicy',
-  ...[
-    ...IDS,
-    ...SELINUX,
-    ...PROFILES,
-    'capabilities.add[*]',
-    'capabilities.drop[*]',
-    'privileged',
-    'readOnlyRootFilesystem',
-    'allowPrivilegeEscalation',
-    'procMount',
-  ].map((k) => `securityContext.${k}`),
-  ...PROBES,
-  'stdin',
-  'stdinOnce',
-  'tty',
-];
-
-/** Sysctls that are safe by the reference's rules; others need an allow-list that is not there yet. */
-export const SAFE_SYSCTLS: readonly string[] = [
-  'kernel.shm_rmid_forced',
-  'net.ipv4.ip_local_port_range',
-  'net.ipv4.tcp_syncookies',
-  'net.ipv4.ping_group_range',
-  'net.ipv4.ip_unprivileged_port_start',
-  'net.ipv4.ip_local_reserved_ports',
-  'net.ipv4.tcp_keepalive_time',
-  'net.ipv4.tcp_fin_timeout',
-  'net.ipv4.tcp_keepalive_intvl',
-  'net.ipv4.tcp_keepalive_probes',
-  'net.ipv4.tcp_rmem',
-  'net.ipv4.tcp_wmem',
-];
-
-export const SUPPORTED_FIELDS: readonly Supported[] = [
-  ...CONTAINER.map((f) => ({ path: `spec.containers[*].${f}` })),
-  ...CONTAINER.map((f) => ({ path: `spec.initContainers[*].${f}` })),
-  { path: 'spec.initContainers[*].restartPolicy', only: ['Always'] },
-  { path: 'spec.restartPolicy' },
-  { path: 'spec.terminationGracePeriodSeconds' },
-  { path: 'spec.activeDeadlineSeconds' },
-  { path: 'spec.dnsPolicy' },
-  { path: 'spec.dnsConfig.nameservers[*]' },
-  { path: 'spec.dnsConfig.searches[*]' },
-  { path: 'spec.dnsConfig.options[*].name' },
-  { path: 'spec.dnsConfig.options[*].value' },
-  { path: 'spec.hostNetwork' },
-  { path: 'spec.hostPID' },
-  { path: 'spec.hostIPC' },
-  { path: 'spec.hostUsers', only: [true] },
-  { path: 'spec.shareProcessNamespace' },
-  { path: 'spec.hostname' },
-  { path: 'spec.subdomain' },
-  { path: 'spec.setHostnameAsFQDN' },
-  { path: 'spec.hostAliases[*].ip' },
-  { path: 'spec.hostAliases[*].hostnames[*]' },
-  { path: 'spec.nodeName' },
-  { path: 'spec.os.name', only: ['linux'] },
-  ...['key', 'operator', 'value', 'effect', 'tolerationSeconds'].map((k) => ({ path: `spec.tolerations[*].${k}` })),
-  { path: 'spec.priority' },
-  { path: 'spec.priorityClassName' },
-  { path: 'spec.preemptionPolicy' },
-  { path: 'spec.schedulerName' },
-  { path: 'spec.enableServiceLinks' },
-  ...[...IDS, ...SELINUX, ...PROFILES].map((k) => ({ path: `spec.securityContext.${k}` })),
-  { path: 'spec.securityContext.supplementalGroups[*]' },
-  { path: 'spec.securityContext.supplementalGroupsPolicy', only: ['Merge'] },
-  { path: 'spec.securityContext.fsGroup' },
-  // As in the reference it has no effect on the kinds of volumes below: they are always given to the group in full.
-  { path: 'spec.securityContext.fsGroupChangePolicy' },
-  { path: 'spec.securityContext.sysctls[*].name', only: SAFE_SYSCTLS },
-  { path: 'spec.securityContext.sysctls[*].value' },
-  { path: 'spec.volumes[*].name' },
-  { path: 'spec.volumes[*].emptyDir.medium', only: ['Memory'] },
-  { path: 'spec.volumes[*].emptyDir.sizeLimit' },
-  { path: 'spec.volumes[*].hostPath.path' },
-  { path: 'spec.volumes[*].hostPath.type', only: HOST_PATH_TYPES },
-  { path: 'spec.volumes[*].downwardAPI.defaultMode' },
-  ...DOWNWARD_ITEM.map((k) => ({ path: `spec.volumes[*].downwardAPI.items[*].${k}` })),
-  { path: 'spec.volumes[*].projected.defaultMode' },
-  ...DOWNWARD_ITEM.map((k) => ({ path: `spec.volumes[*].projected.sources[*].downwardAPI.items[*].${k}` })),
-  // A static pod gets no service account token, here as in the reference: naming an account has no effect.
-  { path: 'spec.automountServiceAccountToken' },
-  { path: 'spec.serviceAccountName' },
-  { path: 'spec.serviceAccount' },
-];
-
-/** What only the API can tell: honoured where the node has one. */
-const API_FIELDS: readonly Supported[] = [
-  { path: 'spec.imagePullSecrets[*].name' },
-  ...['containers', 'initContainers'].flatMap((list) =>
-    [
-      'envFrom[*].prefix',
-      ...['configMapRef', 'secretRef'].flatMap((ref) => [`envFrom[*].${ref}.name`, `envFrom[*].${ref}.optional`]),
-      ...['configMapKeyRef', 'secretKeyRef'].flatMap((ref) => ['name', 'key', 'optional'].map((k) => `env[*].valueFrom.${ref}.${k}`)),
-    ].map((f) => ({ path: `spec.${list}[*].${f}` })),
-  ),
-  ...['secret.secretName', 'configMap.name'].map((k) => ({ path: `spec.volumes[*].${k}` })),
-  ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k) => ({ path: `spec.volumes[*].${kind}.${k}` }))),
-  ...['secret', 'configMap'].flatMap((kind) =>
-    ['name', ...OBJECT].map((k) => ({ path: `spec.volumes[*].projected.sources[*].${kind}.${k}` })),
-  ),
-  ...['audience', 'expirationSeconds', 'path'].map((k) => ({
-    path: `spec.volumes[*].projected.sources[*].serviceAccountToken.${k}`,
-  })),
-];
+/** Why what only the API can tell is refused of a manifest. */
+const NEEDS_API = 'only of a pod that came from an API server';
 
 /** The table as a tree, so that one walk over a pod decides everything. */
 interface Node {
-  leaf: Supported | null;
+  leaf: FieldRule | null;
   readonly children: Map<string, Node>;
 }
-function tableTree(fields: readonly Supported[]): Node {
+function partsOf(rule: FieldRule): string[] {
+  return rule.path.replaceAll('[*]', '.[*]').split('.');
+}
+function tableTree(withApi: boolean): Node {
   const root: Node = { leaf: null, children: new Map() };
-  for (const entry of fields) {
+  for (const rule of FIELD_TABLE) {
+    if (rule.api === true && !withApi) continue;
     let at = root;
-    for (const part of entry.path.replaceAll('[*]', '.[*]').split('.')) {
+    for (const part of partsOf(rule)) {
       let next = at.children.get(part);
       if (next === undefined) {
         next = { leaf: null, children: new Map() };
@@ -193,12 +30,26 @@ function tableTree(fields: readonly Supported[]): Node {
       }
       at = next;
     }
-    at.leaf = entry;
+    at.leaf = rule;
   }
   return root;
 }
-const TREE: Node = tableTree(SUPPORTED_FIELDS);
-const TREE_WITH_API: Node = tableTree([...SUPPORTED_FIELDS, ...API_FIELDS]);
+/** Without an API, what leads nowhere but to its rules is refused as a whole: `envFrom`, not each of its fields. */
+function standaloneTree(): Node {
+  const root = tableTree(false);
+  for (const rule of FIELD_TABLE.filter((r) => r.api === true)) {
+    let at = root;
+    for (const part of partsOf(rule)) {
+      const next = at.children.get(part);
+      if (next === undefined) at.children.set(part, { leaf: { path: rule.path, refused: NEEDS_API }, children: new Map() });
+      if (next === undefined || next.leaf !== null) break;
+      at = next;
+    }
+  }
+  return root;
+}
+const TREE: Node = standaloneTree();
+const TREE_WITH_API: Node = tableTree(true);
 
 function childOf(node: Node, key: string): Node | undefined {
   const exact = node.children.get(key);
@@ -207,6 +58,16 @@ function childOf(node: Node, key: string): Node | undefined {
     if (pattern.endsWith('*') && pattern !== '[*]' && key.startsWith(pattern.slice(0, -1))) return child;
   }
   return undefined;
+}
+
+/** The rule for a path such as `spec.containers[*].image`, that of a field above it included; undefined: nothing was decided. */
+export function fieldRule(path: string): FieldRule | undefined {
+  let at: Node | undefined = TREE_WITH_API;
+  for (const part of partsOf({ path })) {
+    at = childOf(at, part);
+    if (at === undefined || at.leaf !== null) break;
+  }
+  return at?.leaf ?? undefined;
 }
 
 /** Absent in effect. An empty mapping is the default everywhere except where its mere presence chooses something. */
@@ -236,7 +97,8 @@ function walk(step: Step, found: string[]): void {
     return;
   }
   if (node.leaf !== null) {
-    if (node.leaf.only !== undefined && !node.leaf.only.includes(value)) found.push(`${path} (value ${JSON.stringify(value)})`);
+    if (node.leaf.refused !== undefined) found.push(`${path} (${node.leaf.refused})`);
+    else if (node.leaf.only !== undefined && !node.leaf.only.includes(value)) found.push(`${path} (value ${JSON.stringify(value)})`);
     return;
   }
   if (Array.isArray(value)) {

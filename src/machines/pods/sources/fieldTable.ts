@@ -1,0 +1,182 @@
+/**
+ * THE table of what a Pod's specification may say: every field of it is honoured, ignored for a reason, or refused for
+ * a reason. What the table does not name refuses the pod at admission, with the path in the message: nothing is
+ * silently ignored. Adding a feature means changing its line here.
+ */
+import { HOST_PATH_TYPES } from '../../volumes/spec.ts';
+
+/** `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key. A rule covers all below its path. */
+export interface FieldRule {
+  readonly path: string;
+  /** Only these values can be honoured. */
+  readonly only?: readonly unknown[];
+  /** Only of a pod that came from an API server, on a node that has one. */
+  readonly api?: true;
+  /** It has no effect on this node, and needs none: why. */
+  readonly ignored?: string;
+  /** It cannot be honoured: why. */
+  readonly refused?: string;
+}
+
+const SCHEDULING = 'only the scheduler looks at it';
+
+const SELINUX = ['user', 'role', 'type', 'level'].map((k) => `seLinuxOptions.${k}`);
+const PROFILES = ['seccompProfile', 'appArmorProfile'].flatMap((p) => [`${p}.type`, `${p}.localhostProfile`]);
+const IDS = ['runAsUser', 'runAsGroup', 'runAsNonRoot'];
+const DOWNWARD_ITEM = [
+  'path',
+  'mode',
+  'fieldRef.apiVersion',
+  'fieldRef.fieldPath',
+  'resourceFieldRef.containerName',
+  'resourceFieldRef.resource',
+  'resourceFieldRef.divisor',
+];
+const OBJECT = ['optional', 'items[*].key', 'items[*].path', 'items[*].mode'];
+const EVERY_RESOURCE = ['cpu', 'memory', 'hugepages-*'];
+
+const HTTP_HEADER = ['name', 'value'].map((k) => `httpHeaders[*].${k}`);
+const PROBE = [
+  'exec.command[*]',
+  ...['path', 'port', 'host', 'scheme', ...HTTP_HEADER].map((k) => `httpGet.${k}`),
+  'tcpSocket.port',
+  'tcpSocket.host',
+  'grpc.port',
+  'grpc.service',
+  'initialDelaySeconds',
+  'timeoutSeconds',
+  'periodSeconds',
+  'successThreshold',
+  'failureThreshold',
+  'terminationGracePeriodSeconds',
+];
+const PROBES = ['livenessProbe', 'readinessProbe', 'startupProbe'].flatMap((p) => PROBE.map((k) => `${p}.${k}`));
+
+const honoured = (...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path }));
+const refused = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, refused: why }));
+const ignored = (why: string, ...paths: readonly string[]): FieldRule[] => paths.map((path) => ({ path, ignored: why }));
+const under = (prefix: string, rules: readonly FieldRule[]): FieldRule[] =>
+  rules.map((rule) => ({ ...rule, path: `${prefix}${rule.path}` }));
+
+/** A container, app or init (sidecars are init containers with restartPolicy Always). */
+const CONTAINER: readonly FieldRule[] = [
+  ...honoured('name', 'image', 'command[*]', 'args[*]', 'workingDir', 'imagePullPolicy'),
+  ...honoured(...['name', 'hostPort', 'containerPort', 'protocol', 'hostIP'].map((k) => `ports[*].${k}`)),
+  ...honoured('env[*].name', 'env[*].value'),
+  ...['fieldRef.apiVersion', 'fieldRef.fieldPath'].map((k) => ({ path: `env[*].valueFrom.${k}` })),
+  ...['containerName', 'resource', 'divisor'].map((k) => ({ path: `env[*].valueFrom.resourceFieldRef.${k}` })),
+  ...['configMapKeyRef', 'secretKeyRef'].flatMap((ref) =>
+    ['name', 'key', 'optional'].map((k): FieldRule => ({ path: `env[*].valueFrom.${ref}.${k}`, api: true })),
+  ),
+  ...refused('files of a volume are not read for the environment', 'env[*].valueFrom.fileKeyRef'),
+  { path: 'envFrom[*].prefix', api: true },
+  ...['configMapRef', 'secretRef'].flatMap((ref) =>
+    ['name', 'optional'].map((k): FieldRule => ({ path: `envFrom[*].${ref}.${k}`, api: true })),
+  ),
+  // The requests of a pod, ephemeral storage included, are weighed against what the node has, at admission.
+  ...honoured(...EVERY_RESOURCE.map((r) => `resources.limits.${r}`)),
+  ...honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.requests.${r}`)),
+  ...refused('nobody measures what a pod has written', 'resources.limits.ephemeral-storage'),
+  ...refused('this node has no such resource', 'resources.limits.*', 'resources.requests.*'),
+  ...refused('there is no dynamic resource allocation', 'resources.claims'),
+  ...ignored('nothing is resized in place: changed resources hold from the next start of the container on', 'resizePolicy'),
+  ...refused('rules for single exit codes are not followed', 'restartPolicyRules'),
+  ...honoured(...['name', 'mountPath', 'readOnly', 'mountPropagation'].map((k) => `volumeMounts[*].${k}`)),
+  ...refused('parts of a volume are not mounted', 'volumeMounts[*].subPath', 'volumeMounts[*].subPathExpr'),
+  ...refused('mounts below a mount would stay writable', 'volumeMounts[*].recursiveReadOnly'),
+  ...refused('there are no block volumes', 'volumeDevices'),
+  ...honoured(...PROBES),
+  ...refused('hooks are not run', 'lifecycle'),
+  ...honoured('terminationMessagePath', 'terminationMessagePolicy', 'stdin', 'stdinOnce', 'tty'),
+  ...under('securityContext.', [
+    ...honoured(...IDS, ...SELINUX, ...PROFILES, 'capabilities.add[*]', 'capabilities.drop[*]'),
+    ...honoured('privileged', 'readOnlyRootFilesystem', 'allowPrivilegeEscalation', 'procMount'),
+    ...refused('this node runs Linux', 'windowsOptions'),
+  ]),
+];
+
+/** Sysctls that are safe by the reference's rules; others need an allow-list that is not there yet. */
+const SAFE_SYSCTLS: readonly string[] = [
+  'kernel.shm_rmid_forced',
+  'net.ipv4.ip_local_port_range',
+  'net.ipv4.tcp_syncookies',
+  'net.ipv4.ping_group_range',
+  'net.ipv4.ip_unprivileged_port_start',
+  'net.ipv4.ip_local_reserved_ports',
+  'net.ipv4.tcp_keepalive_time',
+  'net.ipv4.tcp_fin_timeout',
+  'net.ipv4.tcp_keepalive_intvl',
+  'net.ipv4.tcp_keepalive_probes',
+  'net.ipv4.tcp_rmem',
+  'net.ipv4.tcp_wmem',
+];
+
+const SECURITY: readonly FieldRule[] = [
+  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'fsGroup'),
+  { path: 'supplementalGroupsPolicy', only: ['Merge'] },
+  ...ignored('the kinds of volumes below are always given to the group in full, as in the reference', 'fsGroupChangePolicy'),
+  ...refused('volumes are labelled by the runtime alone', 'seLinuxChangePolicy'),
+  { path: 'sysctls[*].name', only: SAFE_SYSCTLS },
+  ...honoured('sysctls[*].value'),
+  ...refused('this node runs Linux', 'windowsOptions'),
+];
+
+/** Where a pod wants to be. The node holds an API pod to what concerns this node alone, as the reference does. */
+const PLACEMENT: readonly FieldRule[] = [
+  ...honoured('nodeName', 'nodeSelector.*', 'overhead.*', 'priority'),
+  ...['matchExpressions', 'matchFields'].flatMap((list) =>
+    ['key', 'operator', 'values[*]'].map((k) => ({
+      path: `affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[*].${list}[*].${k}`,
+    })),
+  ),
+  ...ignored(SCHEDULING, 'affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution'),
+  ...ignored(SCHEDULING, 'affinity.podAffinity', 'affinity.podAntiAffinity', 'topologySpreadConstraints'),
+  ...ignored(SCHEDULING, 'schedulerName', 'preemptionPolicy'),
+  ...ignored('the API server has made a priority of it', 'priorityClassName'),
+  // Nobody would ever lift the gates of a static pod.
+  { path: 'schedulingGates', api: true, ignored: 'a pod that was bound has none left' },
+  ...honoured(...['key', 'operator', 'value', 'effect', 'tolerationSeconds'].map((k) => `tolerations[*].${k}`)),
+  { path: 'runtimeClassName', api: true },
+  { path: 'os.name', only: ['linux'] },
+  ...refused('there is no dynamic resource allocation', 'resourceClaims'),
+  ...refused('resources of a pod as a whole are not kept', 'resources'),
+];
+
+const VOLUME: readonly FieldRule[] = [
+  ...honoured('name', 'emptyDir.sizeLimit', 'hostPath.path'),
+  { path: 'emptyDir.medium', only: ['Memory'] },
+  { path: 'hostPath.type', only: HOST_PATH_TYPES },
+  ...honoured('downwardAPI.defaultMode', ...DOWNWARD_ITEM.map((k) => `downwardAPI.items[*].${k}`)),
+  ...honoured('projected.defaultMode', ...DOWNWARD_ITEM.map((k) => `projected.sources[*].downwardAPI.items[*].${k}`)),
+  ...['secret.secretName', 'configMap.name'].map((path): FieldRule => ({ path, api: true })),
+  ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k): FieldRule => ({ path: `${kind}.${k}`, api: true }))),
+  ...['secret', 'configMap'].flatMap((kind) =>
+    ['name', ...OBJECT].map((k): FieldRule => ({ path: `projected.sources[*].${kind}.${k}`, api: true })),
+  ),
+  ...['audience', 'expirationSeconds', 'path'].map(
+    (k): FieldRule => ({ path: `projected.sources[*].serviceAccountToken.${k}`, api: true }),
+  ),
+  ...refused('this kind is not projected', 'projected.sources[*].clusterTrustBundle', 'projected.sources[*].podCertificate'),
+  ...refused('there is no plugin for this kind of volume', '*'),
+];
+
+export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
+  ...under('containers[*].', CONTAINER),
+  ...under('initContainers[*].', CONTAINER),
+  { path: 'initContainers[*].restartPolicy', only: ['Always'] },
+  ...refused('a restart policy of its own is a matter of init containers', 'containers[*].restartPolicy'),
+  ...refused('ephemeral containers are not started', 'ephemeralContainers'),
+  ...honoured('restartPolicy', 'terminationGracePeriodSeconds', 'activeDeadlineSeconds'),
+  ...honoured('readinessGates[*].conditionType'),
+  ...honoured('dnsPolicy', 'dnsConfig.nameservers[*]', 'dnsConfig.searches[*]', 'dnsConfig.options[*].name', 'dnsConfig.options[*].value'),
+  ...honoured('hostNetwork', 'hostPID', 'hostIPC', 'shareProcessNamespace'),
+  { path: 'hostUsers', only: [true] },
+  ...honoured('hostname', 'subdomain', 'setHostnameAsFQDN', 'hostAliases[*].ip', 'hostAliases[*].hostnames[*]', 'enableServiceLinks'),
+  ...refused('the name in the kernel is made of hostname and subdomain', 'hostnameOverride'),
+  ...PLACEMENT,
+  ...under('securityContext.', SECURITY),
+  ...under('volumes[*].', VOLUME),
+  { path: 'imagePullSecrets[*].name', api: true },
+  // A static pod gets no token, here as in the reference; of an API pod the API server has made volumes of them.
+  ...ignored('tokens come as volumes', 'automountServiceAccountToken', 'serviceAccountName', 'serviceAccount'),
+]);
