@@ -36,7 +36,7 @@ export function controlPlaneCache(): string {
 }
 
 /** The program of that name: from $KUBEBUILDER_ASSETS, else from the cache, else from PATH. */
-export function program(name: Component | 'kubectl'): string {
+export function program(name: Component | 'kubectl' | 'kubelet'): string {
   const assets = process.env.KUBEBUILDER_ASSETS;
   const folders = [...(assets ? [assets] : []), join(controlPlaneCache(), 'bin'), ...(process.env.PATH ?? '').split(':'), '/usr/sbin'];
   const found = folders.filter((dir) => dir !== '').find((dir) => existsSync(join(dir, name)));
@@ -203,10 +203,10 @@ export class ControlPlane {
     await this.#find(name).end('SIGKILL');
   }
 
-  /** Starts a component that was ended, on its old address; of the API server it waits until it is ready. */
-  async start(name: Component): Promise<void> {
-    this.#find(name).start();
-    if (name === 'kube-apiserver' || name === 'etcd') await this.ready();
+  /** Starts components that were ended, on their old addresses; of etcd and API server it waits until they are ready. */
+  async start(...names: Component[]): Promise<void> {
+    for (const name of names) this.#find(name).start();
+    if (names.includes('kube-apiserver') || names.includes('etcd')) await this.ready();
   }
 
   /** Waits until the API server says that it is ready. An ended component ends the wait at once. */
