@@ -1,3 +1,7 @@
+/**
+ * `actorctl inject` against a stand-in for the admin socket: what it sends for which flags, and what it refuses
+ * before anybody is asked.
+ */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';

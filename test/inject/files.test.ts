@@ -1,3 +1,7 @@
+/**
+ * The interceptors around disk, file watches and the HTTP source: each fault does what its name says where it was
+ * asked for, and nothing elsewhere.
+ */
 import { describe, expect, it } from 'vitest';
 import type { FsEvent } from '../../src/actors/kernel/ports.ts';
 import { injectorRig, SOURCE_URL, watched } from './rig.ts';

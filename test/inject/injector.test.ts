@@ -1,3 +1,7 @@
+/**
+ * The injector as a supervised actor in virtual time: windows begin, end and heal in time, also when it is killed,
+ * and every one of them is told.
+ */
 import { describe, expect, it } from 'vitest';
 import { address, type Message } from '../../src/machines/address.ts';
 import { LIVE_SCENARIOS_MAX, planLive } from '../../src/machines/faults/live.ts';

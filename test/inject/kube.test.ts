@@ -1,3 +1,7 @@
+/**
+ * The interceptor in front of the API server: a fault hits the requests and watches it names, and what was injected
+ * ends when it is healed.
+ */
 import { describe, expect, it } from 'vitest';
 import type { KubeApi } from '../../src/actors/kernel/ports.ts';
 import type { KubeRequest, KubeResult } from '../../src/machines/api/kube.ts';

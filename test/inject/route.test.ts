@@ -1,3 +1,4 @@
+/** `/inject` on the admin socket: closed unless fault injection is on, and nothing is injected of what is refused. */
 import { describe, expect, it } from 'vitest';
 import { faultRoute } from '../../src/actors/edge/faultRoute.ts';
 import type { HttpReply, HttpRequest } from '../../src/actors/kernel/ports.ts';

@@ -1,3 +1,7 @@
+/**
+ * The interceptor in front of the runtime, for calls and for the event stream: before, after or without their effect,
+ * told apart by pod and container.
+ */
 import { describe, expect, it } from 'vitest';
 import { type Cri, CriError } from '../../src/actors/kernel/ports.ts';
 import type { CriMethod, RuntimeHint } from '../../src/machines/cri.ts';

@@ -1,3 +1,4 @@
+/** How many starts are asked of the runtime at once, and who goes first when a place is free. */
 import { describe, expect, it } from 'vitest';
 import type { CriMethod } from '../../src/machines/cri.ts';
 import { placesFor, StartGate } from '../../src/machines/runtime/startGate.ts';

@@ -1,3 +1,7 @@
+/**
+ * Certificate requests and certificates as bytes, read back by Node's own X.509 code: what we write must be what
+ * another implementation reads.
+ */
 import { execFileSync } from 'node:child_process';
 import { createPublicKey } from 'node:crypto';
 import { describe, expect, it } from 'vitest';

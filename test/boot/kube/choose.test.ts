@@ -1,3 +1,7 @@
+/**
+ * Which kubeconfig a node starts with, and where the pair that it renews comes from: each combination of kubeconfig,
+ * bootstrap kubeconfig and what an earlier life left on disk.
+ */
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

@@ -1,3 +1,7 @@
+/**
+ * Credential programs of a kubeconfig, with real scripts: how often they run, what of their answer counts, and that
+ * one which hangs is ended with all that it started.
+ */
 import { chmodSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,3 +1,7 @@
+/**
+ * The list-watch chart in virtual time, against a scripted server: nothing is missed, nothing goes back, and a server
+ * in trouble is not asked more than it bears.
+ */
 import { describe, expect, it } from 'vitest';
 import { SimulatedClock as Clock, createActor, fromCallback, fromPromise, type SimulatedClock } from 'xstate';
 import { decodeWatchLine, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/api/kube.ts';

@@ -1,3 +1,4 @@
+/** Decisions about the node's certificates: what they must say, when they are renewed, and which request is ours. */
 import { describe, expect, it } from 'vitest';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
 import { isDue } from '../../../src/machines/certificates/decide.ts';
