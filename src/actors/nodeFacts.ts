@@ -1,4 +1,5 @@
 /** Facts of this node that pod decisions need, from configuration and host: read once at start, immutable after. */
+import { nodeResources } from '../machines/api/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import { parseResolvConf } from '../machines/pods/dns.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
@@ -23,6 +24,15 @@ export function containerLogsDirOf(podLogsDir: string): string {
 export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<Omit<NodeFacts, 'runtimeName'>> {
   const { config: c, flags } = config;
   const { memoryBytes, cpus } = ports.host.capacity();
+  const resources = nodeResources(
+    {
+      cpus,
+      memoryBytes,
+      storageBytes: c.localStorageCapacityIsolation ? await storageBytes(flags.rootDir, ports) : null,
+      hugePages: await hugePages(ports),
+    },
+    { ...c, ignoreEviction: flags.experimentalAllocatableIgnoreEviction },
+  );
   return {
     nodeName: nodeNameOf(config, ports),
     hostIPs: flags.nodeIPs.length > 0 ? [...flags.nodeIPs] : ports.host.addresses().map((a) => a.ip),
@@ -34,14 +44,57 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     hostDns: await readHostDns(c.resolvConf, ports),
     hostsFile: '/etc/hosts',
     memoryCapacityBytes: memoryBytes,
-    // Reservations come with the allocation layer; until then all of the node is allocatable.
-    allocatable: { cpu: String(cpus), memory: String(memoryBytes), pods: String(c.maxPods) },
+    ...resources,
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
     seccompDefault: c.seccompDefault,
     hugePageSizes: [],
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };
+}
+
+/** Size of the file system that the root directory lies on, or will lie on. */
+async function storageBytes(rootDir: string, ports: Ports): Promise<number | null> {
+  for (let dir = rootDir; ; dir = dir.slice(0, dir.lastIndexOf('/'))) {
+    try {
+      return (await ports.fs.statfs(dir === '' ? '/' : dir)).bytesTotal;
+    } catch (error) {
+      if (dir !== '') continue;
+      const err = error instanceof Error ? error.message : String(error);
+      ports.log.warn(
+        { err, dir: rootDir },
+        'the size of the file system below --root-dir cannot be read; the node reports no ephemeral-storage',
+      );
+      return null;
+    }
+  }
+}
+
+const HUGE_PAGES_DIR = '/sys/kernel/mm/hugepages';
+const KIB = 1024;
+
+/** Bytes set aside in huge pages, by size. Kernels without them have no such folder. */
+async function hugePages(ports: Ports): Promise<Record<string, number>> {
+  const out: Record<string, number> = {};
+  for (const name of await ports.fs.readdir(HUGE_PAGES_DIR).catch(() => [])) {
+    const kib = Number(/^hugepages-(\d+)kB$/.exec(name)?.[1] ?? 0);
+    if (kib === 0) continue;
+    try {
+      const pages = Number(new TextDecoder().decode(await ports.fs.readFile(`${HUGE_PAGES_DIR}/${name}/nr_hugepages`, { bytesMax: 64 })));
+      if (Number.isSafeInteger(pages)) out[hugePageSize(kib)] = pages * kib * KIB;
+    } catch (error) {
+      const err = error instanceof Error ? error.message : String(error);
+      ports.log.warn({ err, size: name }, 'the number of huge pages of this size cannot be read; the node does not report them');
+    }
+  }
+  return out;
+}
+
+function hugePageSize(kib: number): string {
+  const units = ['Ki', 'Mi', 'Gi', 'Ti'];
+  let [value, unit] = [kib, 0];
+  while (value % KIB === 0 && unit < units.length - 1) [value, unit] = [value / KIB, unit + 1];
+  return `${value}${units[unit]}`;
 }
 
 /** '' disables it. An unreadable or malformed file is said once; pods then get no host resolver configuration. */

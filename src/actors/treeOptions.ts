@@ -139,7 +139,7 @@ export function treeOptions(
       backoffBaseMs: reduced ? 1_000 : BACKOFF_BASE_MS,
       backoffMaxMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? (reduced ? 60_000 : 300_000),
     },
-    admission: { podsMax: c.maxPods, allocatable: facts.allocatable },
+    admission: { podsMax: Number(facts.allocatable.pods ?? c.maxPods), allocatable: facts.allocatable },
     fileSource,
     httpSource,
     api,
@@ -232,7 +232,7 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): Api
       timeoutMs,
       // Both families are reported only where both were named.
       addresses: flags.nodeIPs.length > 0 ? facts.hostIPs : facts.hostIPs.slice(0, 1),
-      capacity: { ...facts.allocatable, memory: String(facts.memoryCapacityBytes) },
+      capacity: facts.capacity,
       allocatable: facts.allocatable,
       kubeletVersion: build.gitVersion,
       port: c.enableServer ? c.port : 0,

@@ -243,7 +243,11 @@ type Empty = Record<never, never>;
 /** Every unary CRI call this node makes: request and response by RPC name. */
 export interface CriCalls {
   Version: { req: { version: string }; res: { version: string; runtimeName: string; runtimeVersion: string; runtimeApiVersion: string } };
-  Status: { req: { verbose?: boolean }; res: { status: { conditions: RuntimeCondition[] } | null; info: StringMap } };
+  Status: {
+    req: { verbose?: boolean };
+    /** Handlers are named by runtimes that know of them. */
+    res: { status: { conditions: RuntimeCondition[] } | null; info: StringMap; runtimeHandlers?: readonly { name: string }[] };
+  };
   RuntimeConfig: { req: Empty; res: { linux: { cgroupDriver: 'SYSTEMD' | 'CGROUPFS' } | null } };
   UpdateRuntimeConfig: { req: { runtimeConfig: { networkConfig: { podCidr: string } } }; res: Empty };
   RunPodSandbox: { req: { config: PodSandboxConfig; runtimeHandler?: string }; res: { podSandboxId: string } };

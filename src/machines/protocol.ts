@@ -50,6 +50,8 @@ export interface CriView {
   runtimeReady: boolean;
   networkReady: boolean;
   networkReason: string;
+  /** Names of its handlers ('' is the default one), where it names any. */
+  handlers?: readonly string[];
   /** Monotonic ms of the last good Status; null before the first. */
   lastGoodMonoMs: number | null;
 }

@@ -10,6 +10,7 @@ import { failureText, isKubeObject, type KubeFailure, type KubeRequest, kubePath
 import { apiView, type NodeStatusEvent } from '../../machines/api/messages.ts';
 import {
   initialNode,
+  type NodeEvent,
   type NodeIdentity,
   type NodeObject,
   type NodeReadings,
@@ -18,6 +19,7 @@ import {
   nodeStatusPatch,
   reconcileNode,
   sameNodeStatus,
+  schedulableEvent,
 } from '../../machines/api/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatus.ts';
 import { objectTtlView } from '../../machines/objects/messages.ts';
@@ -45,6 +47,9 @@ export interface NodeStatusOptions {
 
 /** Seconds that answers about secrets and config maps may be kept for, as the node controller thinks fit. */
 const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
+const STARTING: NodeEvent = { type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' };
+/** Fences one such call behind the other; no pod has this UID. */
+const RUNTIME_CONFIG_LANE = 'runtime-config';
 const IMAGES_EVERY_MS = 30_000;
 const IMAGE_NAMES_MAX = 5;
 type Image = { names: string[]; sizeBytes: number };
@@ -94,6 +99,10 @@ class Reporter {
   readonly #o: NodeStatusOptions;
   readonly #client: KubeClient;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
+  /** Added to the next report that nothing but time asks for: nodes that changed together do not report together for ever. */
+  #scatterMs = 0;
+  #unschedulable = false;
+  #podCidr = '';
   #images: { atMs: number; list: readonly Image[] } | undefined;
   #complained = '';
 
@@ -101,6 +110,9 @@ class Reporter {
     this.#ctx = ctx;
     this.#o = o;
     this.#client = kubeClient(ctx);
+    // Once in the life of the daemon, not of this actor.
+    const said = ctx.registry.read(view.events)?.value.some((e) => e.pod === undefined && e.reason === STARTING.reason);
+    if (said !== true) this.#say([STARTING]);
   }
 
   async register(signal: AbortSignal): Promise<NodeOutcome> {
@@ -114,15 +126,16 @@ class Reporter {
       const made = await this.#request({ verb: 'POST', path: kubePath.nodes, body: initial }, signal);
       if (!made.ok) return this.#failed(made.request, made.failure);
       this.#ctx.log.info({ node: name }, 'node registered');
-      return this.#took(made.body, { written: true });
+      this.#say(nodeEvents(name, {}, initial.status));
+      return this.#took(made.body, { written: 'changed' });
     }
     const existing = toNode(found.body);
     if (existing === null) return this.#malformed(found.request);
     const change = reconcileNode(existing, initial);
-    if (change === null) return this.#took(found.body, { written: false });
+    if (change === null) return this.#took(found.body, { written: 'no' });
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
-    return patched.ok ? this.#took(patched.body, { written: false }) : this.#failed(patched.request, patched.failure);
+    return patched.ok ? this.#took(patched.body, { written: 'no' }) : this.#failed(patched.request, patched.failure);
   }
 
   async report(signal: AbortSignal): Promise<NodeOutcome> {
@@ -133,16 +146,45 @@ class Reporter {
     if (!found.ok) return this.#failed(found.request, found.failure);
     const node = toNode(found.body);
     if (node === null) return this.#malformed(found.request);
+    const toldCidr = await this.#tellPodCidr(node, signal);
     const next = nodeStatus(node.status, await this.#readings(signal));
-    const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs;
-    if (!due && sameNodeStatus(node.status, next)) return this.#took(found.body, { written: false });
+    const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs + this.#scatterMs;
+    const same = sameNodeStatus(node.status, next);
+    this.#saySchedulable(node);
+    if (!due && !toldCidr && same) return this.#took(found.body, { written: 'no' });
     const body = { status: nodeStatusPatch(node.status, next) };
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
     if (!patched.ok) return this.#failed(patched.request, patched.failure);
-    for (const e of nodeEvents(name, node.status, next))
-      this.#ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', ...e } });
-    return this.#took(patched.body, { written: true });
+    this.#say(nodeEvents(name, node.status, next));
+    return this.#took(patched.body, { written: same ? 'again' : 'changed' });
+  }
+
+  #say(events: readonly NodeEvent[]): void {
+    for (const event of events) this.#ctx.registry.send(addr.events, { type: 'event.record', event });
+  }
+  #saySchedulable(node: NodeObject): void {
+    const unschedulable = node.spec.unschedulable === true;
+    const event = schedulableEvent(this.#o.identity.name, this.#unschedulable, unschedulable);
+    this.#unschedulable = unschedulable;
+    if (event !== null) this.#say([event]);
+  }
+
+  /** A runtime that makes the pods' network itself needs the range that the cluster gave this node. True: it was told. */
+  async #tellPodCidr(node: NodeObject, signal: AbortSignal): Promise<boolean> {
+    const podCidr = (node.spec.podCIDRs ?? []).join(',');
+    if (podCidr === this.#podCidr || podCidr === '' || this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return false;
+    const call = { method: 'UpdateRuntimeConfig' as const, request: { runtimeConfig: { networkConfig: { podCidr } } } };
+    try {
+      await criClient(this.#ctx.registry).mutate(RUNTIME_CONFIG_LANE, null, call, { signal });
+    } catch (error) {
+      const err = error instanceof Error ? error.message : String(error);
+      this.#ctx.log.warn({ err, podCidr }, 'the runtime was not told the range of pod addresses; it is told again with the next report');
+      return false;
+    }
+    this.#podCidr = podCidr;
+    this.#ctx.log.info({ podCidr }, 'the runtime was told the range of pod addresses');
+    return true;
   }
 
   async #request(request: KubeRequest, signal: AbortSignal) {
@@ -150,11 +192,14 @@ class Reporter {
     return { ...result, request };
   }
 
-  #took(body: unknown, how: { written: boolean }): NodeOutcome {
+  #took(body: unknown, how: { written: 'no' | 'again' | 'changed' }): NodeOutcome {
     const node = toNode(body);
     if (node === null)
       return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message: 'the answer holds no node', outcome: 'unknown' } };
-    if (how.written) this.#writtenAtMs = this.#ctx.ports.clock.monoMs();
+    if (how.written !== 'no') {
+      this.#writtenAtMs = this.#ctx.ports.clock.monoMs();
+      this.#scatterMs = how.written === 'again' ? 0 : (this.#ctx.ports.rng.next() - 0.5) * this.#o.reportFrequencyMs;
+    }
     this.#complained = '';
     const { name, uid, deletionTimestamp } = node.metadata;
     const before = this.#ctx.registry.read(apiView.node)?.value;
@@ -207,6 +252,7 @@ class Reporter {
       },
       port: this.#o.port,
       images: await this.#imageList(signal),
+      runtimeHandlers: (cri?.handlers ?? []).map((name) => ({ name, features: { recursiveReadOnlyMounts: false, userNamespaces: false } })),
       cri,
       listing: registry.read(view.runtimePods)?.value,
       shuttingDown: false,

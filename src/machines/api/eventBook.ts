@@ -7,7 +7,10 @@ import { TokenBucket } from '../runtime/tokenBucket.ts';
 
 /** Events that wait; beyond it the oldest is dropped. */
 export const EVENTS_WAITING_MAX = 1_000;
-/** Events of one object, type and reason with different messages within this time: from the next on they are combined. */
+/**
+ * Events of one object, type and reason with different messages: from this many on they are combined, until none came for
+ * so long.
+ */
 export const SIMILAR_MAX = 10;
 export const SIMILAR_MS = 600_000;
 export const COMBINED_PREFIX = '(combined from similar events): ';
@@ -67,7 +70,7 @@ export class EventBook {
   /** By key; the oldest first. */
   readonly #waiting = new Map<string, PendingEvent>();
   readonly #written = new Recent<Written>(REMEMBERED_MAX);
-  readonly #similar = new Recent<{ sinceMs: number; messages: Set<string> }>(REMEMBERED_MAX);
+  readonly #similar = new Recent<{ lastMs: number; messages: Set<string> }>(REMEMBERED_MAX);
   readonly #buckets = new Recent<TokenBucket>(REMEMBERED_MAX);
   #sequence = 0n;
   /** Since the start: cut for their number, and pushed out of the queue. */
@@ -142,12 +145,12 @@ export class EventBook {
   #combine(event: RecordedEvent, nowMs: number): { key: string; message: string } {
     const kind = JSON.stringify([event.pod?.uid ?? '', event.type, event.reason]);
     let group = this.#similar.get(kind);
-    if (group === undefined || nowMs - group.sinceMs > SIMILAR_MS) group = { sinceMs: nowMs, messages: new Set() };
-    const known = group.messages.has(event.message);
-    if (group.messages.size < SIMILAR_MAX) group.messages.add(event.message);
+    if (group === undefined || nowMs - group.lastMs > SIMILAR_MS) group = { lastMs: nowMs, messages: new Set() };
+    group.lastMs = nowMs;
+    // What was told alone before is counted there.
+    if (group.messages.size < SIMILAR_MAX - 1) group.messages.add(event.message);
     this.#similar.put(kind, group);
-    if (known || group.messages.has(event.message))
-      return { key: `${kind} ${event.fieldPath ?? ''} ${event.message}`, message: event.message };
+    if (group.messages.has(event.message)) return { key: `${kind} ${event.fieldPath ?? ''} ${event.message}`, message: event.message };
     return { key: kind, message: `${COMBINED_PREFIX}${event.message}` };
   }
 }

@@ -2,6 +2,7 @@
 import { canonicalJson } from '../pods/sources/decode.ts';
 import type { CriView, RuntimePodsView } from '../protocol.ts';
 import { shortDuration } from '../text/duration.ts';
+import { HUGE_PAGES_PREFIX } from './nodeCapacity.ts';
 
 export interface NodeCondition {
   type: string;
@@ -20,6 +21,11 @@ export interface NodeStatus {
   daemonEndpoints?: { kubeletEndpoint: { Port: number } };
   images?: { names: string[]; sizeBytes: number }[];
   [field: string]: unknown;
+}
+/** Features that this node has too; it refuses pods that ask for either. */
+export interface RuntimeHandler {
+  name: string;
+  features: { recursiveReadOnlyMounts: boolean; userNamespaces: boolean };
 }
 export interface NodeObject {
   apiVersion: 'v1';
@@ -60,11 +66,20 @@ export interface NodeReadings {
   /** 0: nothing listens. */
   port: number;
   images: readonly { names: string[]; sizeBytes: number }[];
+  /** Names of the runtime's handlers; '' is its default one. Empty: it names none. */
+  runtimeHandlers: readonly RuntimeHandler[];
   cri: CriView | undefined;
   listing: RuntimePodsView | undefined;
   shuttingDown: boolean;
   nowMonoMs: number;
   nowWallMs: number;
+}
+
+/** An event about the node. */
+export interface NodeEvent {
+  type: 'Normal' | 'Warning';
+  reason: string;
+  message: string;
 }
 
 /** A runtime without a good word for this long is down. */
@@ -152,7 +167,7 @@ export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttin
   const answers = cri?.state === 'ready';
   if (lastGood === null) problems.push('container runtime status check may not have completed yet');
   else if (nowMonoMs - lastGood > RUNTIME_DOWN_MS) problems.push('container runtime is down');
-  else if (answers && !cri.runtimeReady) problems.push('container runtime not ready: RuntimeReady=false');
+  else if (answers && !cri.runtimeReady) problems.push(`container runtime not ready: RuntimeReady=false ${conditionText(cri.reason)}`);
   if (listing === undefined) {
     if (lastGood !== null) problems.push('PLEG is not healthy: pleg has yet to be successful');
   } else if (nowMonoMs - listing.atMonoMs > PLEG_UNHEALTHY_MS) {
@@ -161,11 +176,17 @@ export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttin
   }
   if (lastGood === null) problems.push('network state unknown');
   else if (answers && !cri.networkReady)
-    problems.push(`container runtime network not ready: NetworkReady=false ${cri.networkReason}`.trimEnd());
+    problems.push(`container runtime network not ready: NetworkReady=false ${conditionText(cri.networkReason)}`);
   for (const name of ['cpu', 'memory', 'pods'])
     if (r.capacity[name] === undefined) problems.push(`missing node capacity for resources: ${name}`);
   if (r.shuttingDown) problems.push('node is shutting down');
   return problems;
+}
+
+/** A condition of the runtime, told as `Reason: message`, in the words that people look for in a node's status. */
+function conditionText(told: string): string {
+  const parts = /^(\w+): (.*)$/s.exec(told);
+  return parts === null ? `reason: message:${told}` : `reason:${parts[1]} message:${parts[2]}`;
 }
 
 /** Conditions in the order the reference writes them, Ready last; a time of change moves only with the status. */
@@ -194,12 +215,17 @@ export function nodeConditions(old: readonly NodeCondition[], r: NodeReadings): 
 export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
   const addresses = [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }];
   const own = nodeConditions(old.conditions ?? [], r);
+  // Resources that others count here stay (extended ones); sizes of huge pages are ours alone.
+  const others = Object.entries(old.capacity ?? {}).filter(([name]) => !name.startsWith(HUGE_PAGES_PREFIX));
+  const capacity: Record<string, string> = { ...Object.fromEntries(others), ...r.capacity };
   return {
     ...old,
     // Without an address the last known ones stay.
     addresses: r.addresses.length === 0 ? (old.addresses ?? addresses) : addresses,
-    capacity: { ...old.capacity, ...r.capacity },
-    allocatable: { ...old.allocatable, ...r.allocatable },
+    capacity,
+    // What is in no capacity any more cannot be given to pods.
+    allocatable: Object.fromEntries(Object.entries({ ...old.allocatable, ...r.allocatable }).filter(([name]) => name in capacity)),
+    ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers], features: { supplementalGroupsPolicy: false } }),
     nodeInfo: { ...old.nodeInfo, ...r.nodeInfo },
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
     images: [...r.images],
@@ -221,7 +247,9 @@ export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<strin
   const patch: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(next)) {
     if (field === 'conditions' || canonicalJson(old[field] ?? null) === canonicalJson(value ?? null)) continue;
-    patch[field] = field === 'addresses' && (old.addresses?.length ?? 0) > 0 ? [...(next.addresses ?? []), { $patch: 'replace' }] : value;
+    if (field === 'addresses' && (old.addresses?.length ?? 0) > 0) patch[field] = [...(next.addresses ?? []), { $patch: 'replace' }];
+    else if (field === 'capacity' || field === 'allocatable') patch[field] = { ...gone(old[field], next[field]), ...next[field] };
+    else patch[field] = value;
   }
   const conditions = (next.conditions ?? []).filter((c) => {
     const before = old.conditions?.find((o) => o.type === c.type);
@@ -231,16 +259,33 @@ export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<strin
   return patch;
 }
 
+/** A merge keeps what it is not told about, so what is no more is told as null. */
+function gone(old: Record<string, string> | undefined, next: Record<string, string> | undefined): Record<string, null> {
+  return Object.fromEntries(Object.keys(old ?? {}).flatMap((name) => (next !== undefined && name in next ? [] : [[name, null]])));
+}
+
 /** Events about what flips between two statuses, as the reference words them. */
-export function nodeEvents(name: string, old: NodeStatus, next: NodeStatus): { reason: string; message: string }[] {
-  const out: { reason: string; message: string }[] = [];
+export function nodeEvents(name: string, old: NodeStatus, next: NodeStatus): NodeEvent[] {
+  const out: NodeEvent[] = [];
+  const [before, now] = [old.nodeInfo?.bootID ?? '', next.nodeInfo?.bootID ?? ''];
+  if (before !== '' && now !== '' && before !== now)
+    out.push({ type: 'Warning', reason: 'Rebooted', message: `Node ${name} has been rebooted, boot id: ${now}` });
   for (const c of next.conditions ?? []) {
     const before = old.conditions?.find((o) => o.type === c.type);
     if (before?.status === c.status) continue;
     // The first word on Ready is no news; the first on a pressure is.
     if (c.type === 'Ready' && before === undefined) continue;
     const reason = c.type === 'Ready' ? (c.status === 'True' ? 'NodeReady' : 'NodeNotReady') : c.reason.replace(/^Kubelet/, 'Node');
-    if (/^Node(Ready|NotReady|Has)/.test(reason)) out.push({ reason, message: `Node ${name} status is now: ${reason}` });
+    if (/^Node(Ready|NotReady|Has)/.test(reason)) out.push(flip(name, reason));
   }
   return out;
+}
+
+/** Whether pods may be scheduled here, where that is news. */
+export function schedulableEvent(name: string, before: boolean, unschedulable: boolean): NodeEvent | null {
+  return before === unschedulable ? null : flip(name, unschedulable ? 'NodeNotSchedulable' : 'NodeSchedulable');
+}
+
+function flip(name: string, reason: string): NodeEvent {
+  return { type: 'Normal', reason, message: `Node ${name} status is now: ${reason}` };
 }

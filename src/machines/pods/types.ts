@@ -105,6 +105,8 @@ export interface NodeFacts {
   hostDns: { servers: string[]; searches: string[]; options: string[] } | null;
   hostsFile: string;
   memoryCapacityBytes: number;
+  capacity: Record<string, string>;
+  /** What pods may use of the capacity. */
   allocatable: Record<string, string>;
   cpuCFSQuota: boolean;
   cpuCFSQuotaPeriodMs: number;

@@ -24,6 +24,7 @@ export interface StatusReading {
   networkReason: string;
   /** Why the runtime says that it is not ready; '' when it is. */
   runtimeReason: string;
+  handlers?: readonly string[];
   atMonoMs: number;
 }
 
@@ -41,6 +42,7 @@ export function readStatus(response: CriResponse<'Status'>, atMonoMs: number): S
     runtimeReason: why('RuntimeReady'),
     networkReady: find('NetworkReady')?.status === true,
     networkReason: why('NetworkReady'),
+    ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: response.runtimeHandlers?.map((h) => h.name) ?? [] }),
     atMonoMs,
   };
 }
@@ -67,6 +69,7 @@ export function linkView(context: LinkContext, state: CriView['state']): CriView
     runtimeReady: state === 'ready' && reading?.runtimeReady === true,
     networkReady: state === 'ready' && reading?.networkReady === true,
     networkReason: state === 'ready' ? (reading?.networkReason ?? '') : context.lostReason,
+    ...(reading?.handlers === undefined ? {} : { handlers: reading.handlers }),
     lastGoodMonoMs: reading?.atMonoMs ?? null,
   };
 }

@@ -1,3 +1,7 @@
+/**
+ * What is written to the API server about pods, the node and events, as plain data: patches are applied by the
+ * simulated server, so that they are judged by their effect.
+ */
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventBook, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventBook.ts';
 import {
@@ -7,6 +11,7 @@ import {
   readyProblems,
   reconcileNode,
   sameNodeStatus,
+  schedulableEvent,
 } from '../../../src/machines/api/nodeObject.ts';
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { PodStatus } from '../../../src/machines/k8s.ts';
@@ -76,6 +81,7 @@ const readings = (o: object = {}) => ({
   nodeInfo: { kubeletVersion: 'v' },
   port: 10_250,
   images: [],
+  runtimeHandlers: [],
   cri: cri(),
   listing: listing(),
   shuttingDown: false,
@@ -90,8 +96,18 @@ describe('the node status', () => {
     ['container runtime status check may not have completed yet, network state unknown', { cri: cri({ lastGoodMonoMs: null }) }],
     ['', { cri: cri({ state: 'lost', runtimeReady: false, networkReady: false }), nowMonoMs: 129_000 }],
     ['container runtime is down', { cri: cri({ state: 'lost', runtimeReady: false }), nowMonoMs: 131_000 }],
-    ['container runtime not ready: RuntimeReady=false', { cri: cri({ runtimeReady: false }) }],
-    ['container runtime network not ready: NetworkReady=false no CNI', { cri: cri({ networkReady: false, networkReason: 'no CNI' }) }],
+    [
+      'container runtime not ready: RuntimeReady=false reason:Draining message:it is: busy',
+      { cri: cri({ runtimeReady: false, reason: 'Draining: it is: busy' }) },
+    ],
+    [
+      'container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized',
+      { cri: cri({ networkReady: false, networkReason: 'NetworkPluginNotReady: cni plugin not initialized' }) },
+    ],
+    [
+      'container runtime network not ready: NetworkReady=false reason: message:no CNI',
+      { cri: cri({ networkReady: false, networkReason: 'no CNI' }) },
+    ],
     ['PLEG is not healthy: pleg was last seen active 3m20s ago; threshold is 3m0s', { listing: listing(-100_000) }],
     ['node is shutting down', { shuttingDown: true }],
     ['missing node capacity for resources: pods', { capacity: { cpu: '4', memory: '1' } }],
@@ -110,10 +126,12 @@ describe('the node status', () => {
     const third = nodeStatus(second, readings({ shuttingDown: true, cri: cri({ runtimeReady: false }), nowWallMs: 3_000_000 }));
     expect(sameNodeStatus(second, third)).toBe(false);
     expect(third.conditions?.at(-1)).toMatchObject({
-      message: '[container runtime not ready: RuntimeReady=false, node is shutting down]',
+      message: '[container runtime not ready: RuntimeReady=false reason: message:, node is shutting down]',
       lastTransitionTime: '1970-01-01T00:50:00Z',
     });
-    expect(nodeEvents('n1', second, third)).toEqual([{ reason: 'NodeNotReady', message: 'Node n1 status is now: NodeNotReady' }]);
+    expect(nodeEvents('n1', second, third)).toEqual([
+      { type: 'Normal', reason: 'NodeNotReady', message: 'Node n1 status is now: NodeNotReady' },
+    ]);
   });
   it('tells pressures on its first write and Ready only when it flips', () => {
     expect(nodeEvents('n1', {}, nodeStatus({}, readings())).map((e) => e.reason)).toEqual([
@@ -136,6 +154,38 @@ describe('the node status', () => {
     ]);
     expect(written.volumesAttached).toEqual([{ name: 'v' }]);
     expect(written.capacity).toMatchObject({ 'example.com/gpu': '2' });
+  });
+  it('drops sizes of huge pages that are no more, and what of allocatable is in no capacity (trap 52)', () => {
+    const held = {
+      ...nodeStatus({}, readings()),
+      capacity: { cpu: '4', memory: '1', pods: '110', 'hugepages-1Gi': '1073741824', 'example.com/gpu': '2' },
+      allocatable: { cpu: '4', memory: '1', pods: '110', 'hugepages-1Gi': '1073741824', 'example.com/gpu': '2', 'example.com/gone': '1' },
+    };
+    const next = nodeStatus(held, readings());
+    const written = applyStrategicPatch(held, nodeStatusPatch(held, next)) as typeof held;
+    expect(written.capacity).toEqual({ cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' });
+    expect(written.allocatable).toEqual({ cpu: '4', memory: '1', pods: '110', 'example.com/gpu': '2' });
+  });
+  it('names the handlers of the runtime, and claims no feature whose pods it refuses', () => {
+    const runtimeHandlers = ['', 'kata'].map((name) => ({ name, features: { recursiveReadOnlyMounts: false, userNamespaces: false } }));
+    expect(nodeStatus({}, readings({ runtimeHandlers }))).toMatchObject({ runtimeHandlers, features: { supplementalGroupsPolicy: false } });
+    expect(nodeStatus({}, readings())).not.toHaveProperty('runtimeHandlers');
+  });
+  it('tells a reboot by the boot id, and once', () => {
+    const boot = (bootID: string) => readings({ nodeInfo: { bootID } });
+    const before = nodeStatus({}, boot('a'));
+    const after = nodeStatus(before, boot('b'));
+    expect(nodeEvents('n1', before, after)).toEqual([
+      { type: 'Warning', reason: 'Rebooted', message: 'Node n1 has been rebooted, boot id: b' },
+    ]);
+    expect([nodeEvents('n1', after, nodeStatus(after, boot('b'))), nodeEvents('n1', after, nodeStatus(after, boot('')))]).toEqual([[], []]);
+  });
+  it('tells when it is cordoned and when it is not any more', () => {
+    expect([schedulableEvent('n1', false, true)?.message, schedulableEvent('n1', true, false)?.reason]).toEqual([
+      'Node n1 status is now: NodeNotSchedulable',
+      'NodeSchedulable',
+    ]);
+    expect([schedulableEvent('n1', false, false), schedulableEvent('n1', true, true)]).toEqual([null, null]);
   });
   it('puts right the default labels of a node that was there, and no others', () => {
     const node = (labels: Record<string, string>) => ({
@@ -190,16 +240,31 @@ describe('the book of events', () => {
     }
     expect(book.next()?.exists).toBe(false);
   });
-  it('combines what is only different in its words, from the eleventh on', () => {
+  it('combines what is only different in its words, from the tenth on', () => {
     const book = new EventBook('n1');
     for (let i = 0; i < 13; i++) book.take(event(`image ${i}`), at());
-    expect(book.size).toBe(11);
+    expect(book.size).toBe(10);
     const messages: string[] = [];
     for (let p = book.next(); p !== null; p = book.next()) {
       messages.push(`${p.message} x${p.count}`);
       book.done(p);
     }
-    expect(messages.at(-1)).toBe(`${COMBINED_PREFIX}image 12 x3`);
+    expect(messages.at(-1)).toBe(`${COMBINED_PREFIX}image 12 x4`);
+  });
+  it('goes on combining while they come, and starts anew after ten minutes without', () => {
+    const book = new EventBook('n1');
+    for (let i = 0; i < 10; i++) book.take(event(`image ${i}`), at());
+    // Ten minutes after the first and not after the last: still one row.
+    for (let i = 10; i < 12; i++) book.take(event(`image ${i}`), at((i - 9) * 400_000));
+    expect(book.size).toBe(10);
+    book.take(event('image 12'), at(800_000 + 600_001));
+    expect(book.size).toBe(11);
+    const messages: string[] = [];
+    for (let p = book.next(); p !== null; p = book.next()) {
+      messages.push(p.message);
+      book.done(p);
+    }
+    expect(messages.slice(-2)).toEqual([`${COMBINED_PREFIX}image 11`, 'image 12']);
   });
   it('lets one object say so much at once and then one thing per five minutes', () => {
     const book = new EventBook('n1');

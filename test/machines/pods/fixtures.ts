@@ -17,6 +17,7 @@ export const FACTS: NodeFacts = {
   clusterDNS: ['10.96.0.10'],
   hostDns: { servers: ['192.0.2.53'], searches: ['example.org'], options: ['edns0'] },
   hostsFile: '/etc/hosts',
+  capacity: { cpu: '4', memory: '8Gi', pods: '110' },
   memoryCapacityBytes: 4 * 1024 ** 3,
   allocatable: { cpu: '2', memory: '4Gi', 'ephemeral-storage': '20Gi' },
   cpuCFSQuota: true,

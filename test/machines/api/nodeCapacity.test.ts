@@ -1,0 +1,71 @@
+/** What the node has, and what of it pods may use. */
+import { describe, expect, it } from 'vitest';
+import { cpuListSize, type HostResources, nodeResources, type ReservationConfig } from '../../../src/machines/api/nodeCapacity.ts';
+import { DEFAULT_EVICTION_HARD } from '../../../src/machines/config/defaults.ts';
+
+const GI = 1024 ** 3;
+const host = (o: Partial<HostResources> = {}): HostResources => ({
+  cpus: 4,
+  memoryBytes: 8 * GI,
+  storageBytes: 100 * GI,
+  hugePages: {},
+  ...o,
+});
+const config = (o: Partial<ReservationConfig> = {}): ReservationConfig => ({
+  maxPods: 110,
+  podsPerCore: 0,
+  kubeReserved: {},
+  systemReserved: {},
+  reservedSystemCPUs: '',
+  evictionHard: {},
+  ignoreEviction: false,
+  ...o,
+});
+
+describe('capacity and allocatable', () => {
+  it('are the same where nothing is kept back', () => {
+    const { capacity, allocatable } = nodeResources(host(), config());
+    expect(capacity).toEqual({ cpu: '4', memory: String(8 * GI), pods: '110', 'ephemeral-storage': String(100 * GI) });
+    expect(allocatable).toEqual(capacity);
+  });
+  it('keep back what the system, the node agents and hard eviction need', () => {
+    const { allocatable } = nodeResources(
+      host(),
+      config({
+        systemReserved: { cpu: '100m', memory: '1Gi', pid: '1000' },
+        kubeReserved: { cpu: '250m', memory: '512Mi', 'ephemeral-storage': '1Gi' },
+        evictionHard: DEFAULT_EVICTION_HARD,
+      }),
+    );
+    expect(allocatable).toEqual({
+      cpu: '3650m',
+      memory: String(8 * GI - 1.5 * GI - 100 * 1024 ** 2),
+      pods: '110',
+      'ephemeral-storage': String(100 * GI - 10 * GI - GI),
+    });
+  });
+  it('leave eviction out where they are told to', () => {
+    const evictionHard = { 'memory.available': '7.5%' };
+    expect(nodeResources(host(), config({ evictionHard })).allocatable.memory).toBe(String(8 * GI - Math.ceil(0.6 * GI)));
+    expect(nodeResources(host(), config({ evictionHard, ignoreEviction: true })).allocatable.memory).toBe(String(8 * GI));
+  });
+  it('take the number of listed CPUs over every other word on them (trap 13)', () => {
+    const listed = config({ reservedSystemCPUs: '0,2', kubeReserved: { cpu: '1' }, systemReserved: { cpu: '1' } });
+    expect(nodeResources(host(), listed).allocatable.cpu).toBe('2');
+    expect([cpuListSize('0-3,7'), cpuListSize('1, 1-2'), cpuListSize('5')]).toEqual([5, 2, 1]);
+  });
+  it('take huge pages out of the memory that pods may use (trap 52)', () => {
+    const { capacity, allocatable } = nodeResources(host({ hugePages: { '1Gi': GI, '2Mi': 0 } }), config());
+    expect(capacity).toMatchObject({ memory: String(8 * GI), 'hugepages-1Gi': String(GI), 'hugepages-2Mi': '0' });
+    expect(allocatable).toMatchObject({ memory: String(7 * GI), 'hugepages-1Gi': String(GI) });
+  });
+  it('are never below zero', () => {
+    const { allocatable } = nodeResources(host(), config({ kubeReserved: { cpu: '5', memory: '9Gi', 'ephemeral-storage': '1Ti' } }));
+    expect(allocatable).toMatchObject({ cpu: '0', memory: '0', 'ephemeral-storage': '0' });
+  });
+  it('count pods by cores where that is less, and no storage that is not accounted for', () => {
+    expect(nodeResources(host(), config({ podsPerCore: 10 })).capacity.pods).toBe('40');
+    expect(nodeResources(host(), config({ podsPerCore: 100 })).capacity.pods).toBe('110');
+    expect(nodeResources(host({ storageBytes: null }), config()).allocatable).not.toHaveProperty('ephemeral-storage');
+  });
+});
