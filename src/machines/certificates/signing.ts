@@ -2,17 +2,19 @@
 import { isKubeObject, isKubeRecord, type KubeFailure, type KubeObject } from '../api/kube.ts';
 import type { Signer } from './template.ts';
 
-const BASE = '/apis/certificates.k8s.io/v1/certificatesigningrequests';
+/** Versions of the API group, the one to ask for first; a control plane before 1.19 has the other only. */
+export type SigningVersion = 'v1' | 'v1beta1';
+const base = (version: SigningVersion): string => `/apis/certificates.k8s.io/${version}/certificatesigningrequests`;
 export const signingPath = {
-  all: BASE,
-  one: (name: string): string => `${BASE}/${encodeURIComponent(name)}`,
+  all: base,
+  one: (version: SigningVersion, name: string): string => `${base(version)}/${encodeURIComponent(name)}`,
   selector: (name: string): Readonly<Record<string, string>> => ({ fieldSelector: `metadata.name=${name}` }),
 } as const;
 
 /** `name`: of a node's first request, the same for the same key; null: the server makes one up. */
-export function signingRequest(o: { pem: string; signer: Signer; name: string | null }): object {
+export function signingRequest(o: { pem: string; signer: Signer; name: string | null; version: SigningVersion }): object {
   return {
-    apiVersion: 'certificates.k8s.io/v1',
+    apiVersion: `certificates.k8s.io/${o.version}`,
     kind: 'CertificateSigningRequest',
     metadata: o.name === null ? { generateName: 'csr-' } : { name: o.name },
     spec: { request: btoa(o.pem), signerName: o.signer.signerName, usages: [...o.signer.usages] },

@@ -106,10 +106,13 @@ describe('the time to renew', () => {
 
 describe('a certificate request object', () => {
   const signer = SIGNERS.client;
-  const made = signingRequest({ pem: 'PEM', signer, name: 'a' }) as KubeObject;
+  const made = signingRequest({ pem: 'PEM', signer, name: 'a', version: 'v1' }) as KubeObject;
   it('is named or lets the server name it, and is recognised by what it asks for', () => {
     expect(made).toMatchObject({ metadata: { name: 'a' }, spec: { request: btoa('PEM'), signerName: signer.signerName } });
-    expect(signingRequest({ pem: 'PEM', signer, name: null })).toMatchObject({ metadata: { generateName: 'csr-' } });
+    expect(signingRequest({ pem: 'PEM', signer, name: null, version: 'v1beta1' })).toMatchObject({
+      apiVersion: 'certificates.k8s.io/v1beta1',
+      metadata: { generateName: 'csr-' },
+    });
     expect(requestedWith(made, signer)).toBe('PEM');
     expect(requestedWith(made, SIGNERS.serving)).toBeNull();
     expect(requestedWith({ ...made, spec: { ...(made.spec as object), usages: ['client auth'] } }, signer)).toBeNull();

@@ -4,6 +4,7 @@ import { decodeWatchLine, failureText, isKubeObject, isKubeRecord, type KubeRequ
 import type { LookOutcome, SubmitOutcome } from '../../../machines/certificates/decide.ts';
 import {
   requestedWith,
+  type SigningVersion,
   signingPath,
   signingRequest,
   submitProblem,
@@ -29,6 +30,8 @@ export class CertificateKeeper {
   readonly #signer: Signer;
   readonly #certificates: Certificates;
   readonly #store: CertificateStore;
+  /** In which the request under way was made. */
+  #version: SigningVersion = 'v1';
   #draft: { key: Uint8Array; pem: string; name: string } | null = null;
   #facts: CertificateFacts | null = null;
   #forgetKey = false;
@@ -52,18 +55,31 @@ export class CertificateKeeper {
 
   async load(): Promise<CertificateFacts | null> {
     const pem = await this.#store.read();
-    this.#facts = pem === null ? null : this.#inspect(pem);
+    this.#facts = pem === null ? await this.#adopt() : this.#inspect(pem, this.#store.current);
     if (this.#facts !== null && this.#facts.notAfterMs > this.#ctx.ports.clock.wallMs()) await this.#writeKubeconfig();
     return this.#facts;
   }
 
+  /** What an older kubelet left is used like a certificate of our own: it becomes one, and its files stay as they are. */
+  async #adopt(): Promise<CertificateFacts | null> {
+    const pem = await this.#store.readOlder();
+    const facts = pem === null ? null : this.#inspect(pem, this.#store.older);
+    if (pem === null || facts === null || facts.notAfterMs <= this.#ctx.ports.clock.wallMs()) return facts;
+    await this.#store.write(pem, this.#ctx.ports.clock.wallMs());
+    this.#ctx.log.info(
+      { use: this.#use, from: this.#store.older, to: this.#store.current },
+      'took over the certificate of an earlier node agent',
+    );
+    return facts;
+  }
+
   /** A file that holds no usable pair is as good as none: another is asked for. */
-  #inspect(pem: Uint8Array): CertificateFacts | null {
+  #inspect(pem: Uint8Array, file: string): CertificateFacts | null {
     try {
       this.#complained = '';
       return this.#certificates.inspect(pem, pem);
     } catch (error) {
-      const why = `${this.#store.current} cannot be used: ${messageOf(error)}; a new certificate is asked for`;
+      const why = `${file} cannot be used: ${messageOf(error)}; a new certificate is asked for`;
       if (why !== this.#complained) this.#ctx.log.error({ use: this.#use }, why);
       this.#complained = why;
       return null;
@@ -105,13 +121,19 @@ export class CertificateKeeper {
     const draft = this.#draft;
     if (draft === null) return { ok: false, problem: 'there is no key to ask with' };
     const name = o.first && this.#use === 'client' ? draft.name : null;
-    const body = signingRequest({ pem: draft.pem, signer: this.#signer, name });
-    const made = await this.#call({ verb: 'POST', path: signingPath.all, body }, o.signal);
+    const post = (version: SigningVersion) => {
+      this.#version = version;
+      const body = signingRequest({ pem: draft.pem, signer: this.#signer, name, version });
+      return this.#call({ verb: 'POST', path: signingPath.all(version), body }, o.signal);
+    };
+    let made = await post('v1');
+    if (!made.ok && made.failure.code === 404) made = await post('v1beta1');
     if (made.ok) return this.#accepted(made.body);
     if (name === null || made.failure.reason !== 'AlreadyExists')
       return { ok: false, problem: submitProblem(made.failure, { bootstrapping: this.#client() !== this.#ctx.ports.kube }) };
-    const found = await this.#call({ verb: 'GET', path: signingPath.one(name) }, o.signal);
-    if (!found.ok) return { ok: false, problem: failureText({ verb: 'GET', path: signingPath.one(name) }, found.failure) };
+    const path = signingPath.one(this.#version, name);
+    const found = await this.#call({ verb: 'GET', path }, o.signal);
+    if (!found.ok) return { ok: false, problem: failureText({ verb: 'GET', path }, found.failure) };
     const asked = isKubeObject(found.body) ? requestedWith(found.body, this.#signer) : null;
     if (asked === null || !(await this.#certificates.sameRequest(asked, draft.pem)))
       return { ok: false, problem: `the certificate request ${name} is there already and asks for something else; remove it` };
@@ -126,7 +148,7 @@ export class CertificateKeeper {
   }
 
   async look(request: { name: string; uid: string }, signal: AbortSignal): Promise<LookOutcome> {
-    const path = signingPath.all;
+    const path = signingPath.all(this.#version);
     const found = await this.#call({ verb: 'GET', path, query: signingPath.selector(request.name) }, signal);
     if (!found.ok) return { ok: false, problem: failureText({ verb: 'GET', path }, found.failure) };
     const { body } = found;
@@ -143,8 +165,9 @@ export class CertificateKeeper {
       allowWatchBookmarks: 'true',
       timeoutSeconds: String(WATCH_SECONDS_MIN),
     };
-    const watch = await this.#client().watch({ path: signingPath.all, query }, { timeoutMs: API_TIMEOUT_MS, signal });
-    if (!watch.ok) throw new Error(failureText({ verb: 'GET', path: signingPath.all }, watch.failure));
+    const path = signingPath.all(this.#version);
+    const watch = await this.#client().watch({ path, query }, { timeoutMs: API_TIMEOUT_MS, signal });
+    if (!watch.ok) throw new Error(failureText({ verb: 'GET', path }, watch.failure));
     for await (const line of watch.lines) {
       if (signal.aborted) return null;
       const decoded = decodeWatchLine(line);

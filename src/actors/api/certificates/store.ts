@@ -41,6 +41,17 @@ export class CertificateStore {
     return this.#read(this.current);
   }
 
+  /** Certificate of the older layout, `PREFIX.crt` with `PREFIX.key` beside it. */
+  get older(): string {
+    return `${this.#dir}/${this.#prefix}.crt`;
+  }
+  /** Chain and key of the older layout; null unless both are there. */
+  async readOlder(): Promise<Uint8Array | null> {
+    const [chain, key] = await Promise.all([this.#read(this.older), this.#read(`${this.#dir}/${this.#prefix}.key`)]);
+    if (chain === null || key === null) return null;
+    return new TextEncoder().encode(`${new TextDecoder().decode(chain).trimEnd()}\n${new TextDecoder().decode(key)}`);
+  }
+
   async write(pem: Uint8Array, wallMs: number): Promise<void> {
     await this.#fs.mkdirp(this.#dir, DIR_MODE);
     const kind = await this.#kind(this.current);
