@@ -3,6 +3,8 @@
 # kube-controller-manager, kube-scheduler and kubectl built once from Debian's source package `kubernetes`. Debian or a
 # derivative, as root while something has to be installed. It starts nothing and, run again, changes nothing.
 #
+# `--with-kubelet` builds the reference kubelet too, for the test that takes a node over from it (left out without it).
+#
 # Binaries are taken from $KUBEBUILDER_ASSETS where that has them (then nothing is built for those), else from
 # <cache>/bin, where <cache> is $ACTORLET_CONTROL_PLANE_CACHE, by default ${XDG_CACHE_HOME:-$HOME/.cache}/actorlet/control-plane.
 # The build takes 4 to 10 minutes on 2 cores and 3 GB in <cache>, of which 0.3 GB stay.
@@ -24,10 +26,18 @@ assets=${KUBEBUILDER_ASSETS:-}
 [ -z "$assets" ] || [ -d "$assets" ] || fail "KUBEBUILDER_ASSETS names no folder: $assets"
 mkdir -p "$cache/bin" || fail "cannot create $cache/bin"
 
+programs='kube-apiserver kube-controller-manager kube-scheduler kubectl'
+for argument in "$@"; do
+  case $argument in
+    --with-kubelet) programs="$programs kubelet" ;;
+    *) fail "unknown argument: $argument (there is --with-kubelet)" ;;
+  esac
+done
+
 # Whether binary NAME is there for the tests already.
 there() { { [ -n "$assets" ] && [ -x "$assets/$1" ]; } || [ -x "$cache/bin/$1" ]; }
 to_build() {
-  for name in kube-apiserver kube-controller-manager kube-scheduler kubectl; do there "$name" || printf ' %s' "$name"; done
+  for name in $programs; do there "$name" || printf ' %s' "$name"; done
 }
 
 # One run at a time builds; a second one waits and then finds everything there.

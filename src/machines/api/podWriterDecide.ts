@@ -101,11 +101,21 @@ function forStatic(f: WriterFacts, record: PodRecord): WriterPlan {
     return { kind: 'createMirror', namespace: pod.metadata.namespace, body: mirrorBody(pod, f.node) };
   }
   if (waits) return { kind: 'rest' };
-  const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
   if (mirror.metadata.deletionTimestamp) return { kind: 'deleteMirror', target: mirror, why: 'somebody deleted it' };
-  if (!record.removed && mirror.metadata.annotations?.[ANNOTATION_MIRROR] !== hash)
-    return { kind: 'deleteMirror', target: mirror, why: 'it mirrors another definition' };
+  if (!record.removed && !mirrors(mirror, pod)) return { kind: 'deleteMirror', target: mirror, why: 'it mirrors another definition' };
   return patchOf(f, mirror) ?? { kind: 'rest' };
+}
+
+/**
+ * Whether the mirror is of this definition. One that another agent made says its hash of the same text, which is the UID
+ * that its pod has here since it was taken over.
+ */
+function mirrors(mirror: Pod, pod: Pod): boolean {
+  const said = mirror.metadata.annotations?.[ANNOTATION_MIRROR];
+  if (said === (pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid)) return true;
+  const images = (p: Pod) => JSON.stringify(p.spec.containers.map((c) => [c.name, c.image]));
+  // A manifest may pin a UID and have been edited since.
+  return said === pod.metadata.uid && images(mirror) === images(pod);
 }
 
 function forObject(f: WriterFacts, target: Pod): WriterPlan {
