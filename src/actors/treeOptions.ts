@@ -139,7 +139,12 @@ export function treeOptions(
       backoffBaseMs: reduced ? 1_000 : BACKOFF_BASE_MS,
       backoffMaxMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? (reduced ? 60_000 : 300_000),
     },
-    admission: { podsMax: Number(facts.allocatable.pods ?? c.maxPods), allocatable: facts.allocatable },
+    admission: {
+      podsMax: Number(facts.allocatable.pods ?? c.maxPods),
+      allocatable: facts.allocatable,
+      identity: nodeIdentity(config, nodeName),
+      cluster: api !== null,
+    },
     fileSource,
     httpSource,
     api,
@@ -209,6 +214,19 @@ function certificateOptions({ config: c, flags, gates }: NodeConfig, nodeName: s
   ];
 }
 
+function nodeIdentity({ config: c, flags }: NodeConfig, name: string): NodeStatusOptions['identity'] {
+  return {
+    name,
+    hostname: name,
+    labels: flags.nodeLabels,
+    taints: c.registerWithTaints,
+    schedulable: flags.registerSchedulable,
+    providerID: c.providerID,
+    externalCloud: flags.cloudProvider === 'external',
+    controllerAttachDetach: c.enableControllerAttachDetach,
+  };
+}
+
 function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): ApiOptions {
   const { config: c, flags } = config;
   const { nodeName } = facts;
@@ -216,16 +234,7 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): Api
   const timeoutMs = Math.min(c.nodeStatusUpdateFrequency, leaseMs);
   return {
     nodeStatus: {
-      identity: {
-        name: nodeName,
-        hostname: nodeName,
-        labels: flags.nodeLabels,
-        taints: c.registerWithTaints,
-        schedulable: flags.registerSchedulable,
-        providerID: c.providerID,
-        externalCloud: flags.cloudProvider === 'external',
-        controllerAttachDetach: c.enableControllerAttachDetach,
-      },
+      identity: nodeIdentity(config, nodeName),
       register: c.registerNode,
       updateFrequencyMs: c.nodeStatusUpdateFrequency,
       reportFrequencyMs: c.nodeStatusReportFrequency,

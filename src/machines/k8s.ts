@@ -46,7 +46,11 @@ export interface Pod {
 
 export interface PodSpec {
   activeDeadlineSeconds?: number;
-  affinity?: unknown;
+  affinity?: {
+    nodeAffinity?: { requiredDuringSchedulingIgnoredDuringExecution?: { nodeSelectorTerms?: NodeSelectorTerm[] } | null };
+    podAffinity?: unknown;
+    podAntiAffinity?: unknown;
+  };
   automountServiceAccountToken?: boolean;
   containers: Container[];
   dnsConfig?: { nameservers?: string[]; searches?: string[]; options?: { name: string; value?: string }[] };
@@ -86,6 +90,23 @@ export interface PodSpec {
   tolerations?: Toleration[];
   topologySpreadConstraints?: unknown[];
   volumes?: Volume[];
+}
+
+/** All of its requirements must hold. */
+export interface NodeSelectorTerm {
+  matchExpressions?: NodeSelectorRequirement[];
+  matchFields?: NodeSelectorRequirement[];
+}
+export interface NodeSelectorRequirement {
+  key: string;
+  operator: string;
+  values?: string[];
+}
+
+export interface Taint {
+  key: string;
+  value?: string;
+  effect: string;
 }
 
 export interface Toleration {

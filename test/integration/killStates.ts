@@ -315,7 +315,7 @@ export const POD_CASES: KillCase[] = [
   { covers: 'admission ready', path: 'node/pods/admission', arrange: write, rests: runs() },
   {
     // No room, and the runtime cannot be listed after a restart of that layer: perhaps it is running here already.
-    covers: 'admission waitingForListing',
+    covers: 'admission lookingAgain',
     path: 'node/pods/admission',
     options: { config: { maxPods: 2 } },
     arrange: async (h) => {

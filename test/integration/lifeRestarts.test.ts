@@ -39,6 +39,14 @@ describe('crash back-off', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it('trap 14: counts an exit 0 too where the pod is to run always', async () => {
+    await using h = await virtualNode();
+    h.write('done', pod('done', { life: 'run=1s,exit=0' }));
+    expect(await waits(h, 'done', 4)).toEqual([0, 10, 20, 40]);
+    await h.until('it waits again', () => main(h, 'done')?.state.waiting?.reason === 'CrashLoopBackOff');
+    expect(main(h, 'done')?.lastState.terminated).toMatchObject({ exitCode: 0, reason: 'Completed' });
+  });
+
   it('begins anew after a run of more than ten minutes', async () => {
     await using h = await virtualNode();
     h.write('crash', pod('crash', { life: 'run=1s,exit=1;run=1s,exit=1;run=1s,exit=1;run=11m,exit=1;run=1s,exit=1' }));

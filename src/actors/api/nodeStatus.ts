@@ -98,6 +98,7 @@ class Reporter {
   readonly #ctx: ActorCtx<NodeStatusEvent>;
   readonly #o: NodeStatusOptions;
   readonly #client: KubeClient;
+  #askedAtMonoMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
   /** Added to the next report that nothing but time asks for: nodes that changed together do not report together for ever. */
   #scatterMs = 0;
@@ -116,6 +117,7 @@ class Reporter {
   }
 
   async register(signal: AbortSignal): Promise<NodeOutcome> {
+    this.#askedAtMonoMs = this.#ctx.ports.clock.monoMs();
     const { name } = this.#o.identity;
     const machine = this.#ctx.ports.host.identity?.();
     const identity: NodeIdentity = { ...this.#o.identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' };
@@ -140,6 +142,7 @@ class Reporter {
 
   async report(signal: AbortSignal): Promise<NodeOutcome> {
     const { clock } = this.#ctx.ports;
+    this.#askedAtMonoMs = clock.monoMs();
     const { name } = this.#o.identity;
     // From the server's cache: what somebody else wrote into our conditions meanwhile is put right.
     const found = await this.#request({ verb: 'GET', path: kubePath.node(name), query: { resourceVersion: '0' } }, signal);
@@ -212,6 +215,11 @@ class Reporter {
     };
     const same = before?.uid === now.uid && before.deleting === now.deleting && sameJson(before.addresses, now.addresses);
     if (!same) this.#ctx.publish(apiView.node, now);
+    this.#ctx.publish(apiView.placement, {
+      labels: node.metadata.labels ?? {},
+      taints: node.spec.taints ?? [],
+      readAtMonoMs: this.#askedAtMonoMs,
+    });
     const ttlMs = Number(node.metadata.annotations?.[TTL_ANNOTATION] ?? Number.NaN) * 1000;
     if (ttlMs >= 0 && this.#ctx.registry.read(objectTtlView)?.value !== ttlMs) this.#ctx.publish(objectTtlView, ttlMs);
     return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };

@@ -165,6 +165,7 @@ export const kubePath = {
   token: (namespace: string, account: string): string => `${CORE}/namespaces/${esc(namespace)}/serviceaccounts/${esc(account)}/token`,
   leasesIn: (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${esc(namespace)}/leases`,
   lease: (namespace: string, name: string): string => `${kubePath.leasesIn(namespace)}/${esc(name)}`,
+  runtimeClass: (name: string): string => `/apis/node.k8s.io/v1/runtimeclasses/${esc(name)}`,
   version: '/version',
 } as const;
 

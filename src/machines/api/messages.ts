@@ -1,7 +1,7 @@
 /** What the `api` layer is told and what it publishes; absent in standalone mode. */
 import { type Address, address, type Message, viewKey } from '../address.ts';
 import type { CertificateTemplate, ReportedAddress } from '../certificates/template.ts';
-import type { Pod } from '../k8s.ts';
+import type { Pod, Taint } from '../k8s.ts';
 import type { RecordedEvent } from '../protocol.ts';
 
 /** To the link, from everybody who calls the API server: how it went, where that is news. */
@@ -47,6 +47,14 @@ export interface NodeView {
   addresses: readonly ReportedAddress[];
 }
 
+/** What pods may select of this node, and must tolerate, as the API server last showed it. */
+export interface PlacementView {
+  labels: Readonly<Record<string, string>>;
+  taints: readonly Taint[];
+  /** Monotonic ms at which the server was asked. */
+  readAtMonoMs: number;
+}
+
 export const apiAddr = {
   link: address<ApiLinkEvent>('node/api/link'),
   events: address<EventWriterEvent>('node/api/events'),
@@ -60,4 +68,5 @@ export const apiView = {
   link: viewKey<ApiLinkView>('apiLink'),
   pods: viewKey<ApiPodsView>('apiPods'),
   node: viewKey<NodeView>('apiNode'),
+  placement: viewKey<PlacementView>('apiPlacement'),
 } as const;

@@ -1,93 +1,104 @@
-/** Hard admission of one pod on this node (pod lifecycle 2.6): supported fields, then what the node can hold. Pure. */
-import type { Pod } from '../k8s.ts';
-import { quantityToInteger, quantityToMilli } from './quantity.ts';
+/**
+ * Hard admission of one pod on this node (pod lifecycle 2.6): what the pod asks for, then what the node can hold, in
+ * the order of the reference. The first refusal counts. Pure.
+ */
+import type { Pod, Taint } from '../k8s.ts';
+import { takenPort } from './fit/hostPorts.ts';
+import { nodeMismatch } from './fit/nodeAffinity.ts';
+import { shortage } from './fit/resources.ts';
+import { taintText, untolerated } from './fit/taints.ts';
 import { ANNOTATION_SOURCE } from './sources/decode.ts';
 import { unsupportedFields } from './sources/supported.ts';
 
 export interface Refusal {
   reason: string;
   message: string;
-  /** The refusal is about room on the node, not about the pod itself. */
-  capacity: boolean;
+  /**
+   * The node as it is now is in the way, not the pod: its `room` (a pod that runs here already keeps its place), or
+   * its `placement`, labels and taints, which may have changed since they were last read.
+   */
+  about: 'pod' | 'room' | 'placement';
 }
+
+/** Of the node: what pods may select or must tolerate. */
+export interface Placement {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+}
+
 export interface AdmissionInput {
   pod: Pod;
   /** Pods that hold room: not terminal, and not the predecessor of the same full name. */
   others: readonly Pod[];
   podsMax: number;
   allocatable: Readonly<Record<string, string>>;
+  node: Placement;
 }
 
-/** Of a pod that the cluster placed here: the scheduler has honoured the first four; the gates are judged with the status. */
-const CLUSTER_FIELDS = /^spec\.(nodeSelector|affinity|topologySpreadConstraints|schedulingGates|readinessGates)([.[]|$)/;
+/** All that this node runs on. */
+const NODE_OS = 'linux';
+const OS_LABEL = 'kubernetes.io/os';
 
 export function admit(input: AdmissionInput): Refusal | null {
-  const { pod, others } = input;
-  const fromApi = pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api';
-  const fields = unsupportedFields(pod, { api: fromApi }).filter((path) => !fromApi || !CLUSTER_FIELDS.test(path));
-  if (fields.length > 0) {
-    return {
-      reason: 'UnsupportedField',
-      message: `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`,
-      capacity: false,
-    };
+  return refusedForItself(input.pod) ?? unfit(input);
+}
+
+/** What this node can never do. */
+export function refusedForItself(pod: Pod): Refusal | null {
+  const about = 'pod';
+  if ((pod.metadata.labels?.[OS_LABEL] ?? NODE_OS) !== NODE_OS) {
+    const message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
+    return { reason: 'PodOSSelectorNodeLabelDoesNotMatch', message, about };
   }
-  if (others.length + 1 > input.podsMax) {
-    return {
-      reason: 'OutOfpods',
-      message: `Node didn't have enough resource: pods, requested: 1, used: ${others.length}, capacity: ${input.podsMax}`,
-      capacity: true,
-    };
+  if ((pod.spec.os?.name ?? NODE_OS) !== NODE_OS) {
+    return { reason: 'PodOSNotSupported', message: "Failed to admit pod as the OS field doesn't match node OS", about };
   }
-  for (const resource of ['cpu', 'memory'] as const) {
-    const requested = requestOf(pod, resource);
-    if (requested === 0) continue;
-    const capacity = amount(input.allocatable[resource] ?? '0', resource);
-    const used = others.reduce((sum, p) => sum + requestOf(p, resource), 0);
-    if (used + requested > capacity) {
-      return {
-        reason: `OutOf${resource}`,
-        message: `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`,
-        capacity: true,
-      };
-    }
+  // No runtime is asked yet whether it could: the node says of itself that it cannot.
+  if (pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict') {
+    const message = 'SupplementalGroupsPolicy=Strict is not supported in this node';
+    return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
   }
-  const taken = new Map(others.flatMap((p) => hostPorts(p).map((port): [string, Pod] => [port, p])));
-  for (const port of hostPorts(pod)) {
-    const holder = taken.get(port);
-    if (holder !== undefined) {
-      return {
-        reason: 'NodePorts',
-        message: `Node didn't have free ports for the requested pod ports: ${port} is used by ${holder.metadata.namespace}/${holder.metadata.name}`,
-        capacity: true,
-      };
-    }
+  const fields = unsupportedFields(pod, { api: !isStatic(pod) });
+  if (fields.length === 0) return null;
+  const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
+  return { reason: 'UnsupportedField', message, about };
+}
+
+/** The predicates of the reference, with what exactly is in the way. */
+function unfit(input: AdmissionInput): Refusal | null {
+  const { pod, others, node } = input;
+  const short = shortage(pod, input);
+  if (short !== null) {
+    const { resource, requested, used, capacity } = short;
+    const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+    return { reason: `OutOf${resource}`, message, about: 'room' };
+  }
+  const mismatch = nodeMismatch(pod.spec, node);
+  if (mismatch !== null) {
+    const message = `Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector (${mismatch})`;
+    return { reason: 'NodeAffinity', message, about: 'placement' };
+  }
+  if (pod.spec.nodeName && pod.spec.nodeName !== node.name) {
+    const detail = `${pod.spec.nodeName}, this is ${node.name}`;
+    const message = `Predicate NodeName failed: node(s) didn't match the requested node name (${detail})`;
+    return { reason: 'NodeName', message, about: 'pod' };
+  }
+  const port = takenPort(pod, others);
+  if (port !== null) {
+    const message = `Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (${port})`;
+    return { reason: 'NodePorts', message, about: 'room' };
+  }
+  // Only what would also drive out a running pod counts: whether to schedule here was decided elsewhere.
+  const taint = isStatic(pod) ? null : untolerated(node.taints, pod.spec.tolerations ?? [], 'NoExecute');
+  if (taint !== null) {
+    const message = `Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate (${taintText(taint)})`;
+    return { reason: 'TaintToleration', message, about: 'placement' };
   }
   return null;
 }
 
-function amount(q: string | number, resource: 'cpu' | 'memory'): number {
-  return resource === 'cpu' ? quantityToMilli(q) : quantityToInteger(q);
-}
-
-/** Sum over regular containers and sidecars, or the largest ordinary init container if that is more. CPU in milli, memory in bytes. */
-export function requestOf(pod: Pod, resource: 'cpu' | 'memory'): number {
-  let sum = 0;
-  let peak = 0;
-  const of = (c: Pod['spec']['containers'][number]): number => {
-    const q = c.resources?.requests?.[resource] ?? c.resources?.limits?.[resource];
-    return q === undefined ? 0 : amount(q, resource);
-  };
-  for (const c of pod.spec.initContainers ?? []) {
-    if (c.restartPolicy === 'Always') sum += of(c);
-    else peak = Math.max(peak, of(c) + sum);
-  }
-  const regular = pod.spec.containers.reduce((s, c) => s + of(c), 0);
-  return Math.max(peak, sum + regular);
-}
-
-function hostPorts(pod: Pod): string[] {
-  return [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always')].flatMap((c) =>
-    (c.ports ?? []).filter((p) => (p.hostPort ?? 0) > 0).map((p) => `${p.protocol ?? 'TCP'}/${p.hostIP ?? '0.0.0.0'}:${p.hostPort}`),
-  );
+/** One that did not come from the API server. */
+function isStatic(pod: Pod): boolean {
+  return pod.metadata.annotations?.[ANNOTATION_SOURCE] !== 'api';
 }

@@ -19,6 +19,7 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
     namespaced: false,
     group: '/apis/certificates.k8s.io/v1',
   },
+  { name: 'runtimeclasses', kind: 'RuntimeClass', apiVersion: 'node.k8s.io/v1', namespaced: false, group: '/apis/node.k8s.io/v1' },
   { name: 'leases', kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', namespaced: true, group: '/apis/coordination.k8s.io/v1' },
 ];
 function core(name: string, kind: string, namespaced: boolean): Resource & { group: string } {

@@ -1,25 +1,36 @@
 /**
- * State held: pods admitted but not yet in the pod manager's view, and refusals for want of room that wait for the first listing.
+ * State held: pods admitted but not yet in the pod manager's view, and refusals on account of the node that wait for a
+ * fresher word about it.
  * Lost on restart: both; sources restart after it and say everything again.
- * Rebuilt from: the pod manager's view (what holds room), the runtime's listing (what already runs here).
+ * Rebuilt from: the pod manager's view (what holds room), the runtime's listing (what already runs here), the node as
+ * the API server shows it.
  */
 import { assign, setup } from 'xstate';
 import { because } from '../../../machines/address.ts';
+import { apiAddr, apiView } from '../../../machines/api/messages.ts';
+import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { admit, type Refusal } from '../../../machines/pods/admission.ts';
+import { admit, type Placement, type Refusal, refusedForItself } from '../../../machines/pods/admission.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type PodOpEvent, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
 export interface AdmissionOptions {
   podsMax: number;
   allocatable: Readonly<Record<string, string>>;
+  /** What the node registers with: its labels until the API server has shown others, or for good where there is none. */
+  identity: Omit<NodeIdentity, 'os' | 'arch'>;
+  /** There is an API server, where labels and taints may have changed. */
+  cluster: boolean;
 }
 
-/** How often a pod that found no room is looked at again while the runtime has not been listed yet. */
-const LISTING_CHECK_MS = 500;
+/** How often a pod that was not admitted at first sight is looked at again. */
+const LOOK_AGAIN_MS = 500;
+/** A pod that the labels or taints of the node keep away waits no longer than this for a fresher word about them. */
+const PLACEMENT_WAIT_MS = 30_000;
 
-type Deferred = { pod: Pod; event: PodOpEvent };
+type Deferred = { pod: Pod; event: PodOpEvent; sinceMonoMs: number };
 interface Context {
   /** Admitted here, perhaps not in the view yet. */
   recent: ReadonlyMap<string, Pod>;
@@ -41,14 +52,15 @@ const admissionMachine = setup({
   states: {
     ready: {
       meta: { reason: 'Ready', message: 'every pod seen so far was judged' },
-      always: { guard: 'waiting', target: 'waitingForListing' },
+      always: { guard: 'waiting', target: 'lookingAgain' },
     },
-    waitingForListing: {
+    lookingAgain: {
       meta: {
-        reason: 'WaitingForListing',
-        message: 'a pod found no room, but it may be running here already; waiting for the first listing of the runtime',
+        reason: 'LookingAgain',
+        message:
+          'a pod does not fit, but it may run here already, or the node may have changed; waiting for the first listing of the runtime, or the next look at the node',
       },
-      after: { [LISTING_CHECK_MS]: { target: 'ready', actions: ['retry'] } },
+      after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
     },
   },
 });
@@ -86,6 +98,7 @@ class Judge {
 
   take(context: Context, event: PodOpEvent): Partial<Context> {
     const recent = new Map(context.recent);
+    const sinceMonoMs = this.ctx.ports.clock.monoMs();
     if (event.op !== 'ADD') {
       if (event.op === 'REMOVE') for (const p of event.pods) recent.delete(p.metadata.uid);
       const named = new Map(event.pods.map((p) => [p.metadata.uid, p]));
@@ -98,9 +111,9 @@ class Judge {
         if (waiting !== undefined) deferred[at] = { ...waiting, pod };
         else if (event.op !== 'UPDATE') passed.push(pod);
         else {
-          const verdict = this.judge(pod, recent);
+          const verdict = this.judge(pod, recent, sinceMonoMs);
           if (verdict === null) passed.push(pod);
-          else if (verdict === 'later') deferred.push({ pod, event });
+          else if (verdict === 'later') deferred.push({ pod, event, sinceMonoMs });
           else this.refuse(pod, verdict, event);
         }
       }
@@ -117,11 +130,11 @@ class Judge {
     );
     // The oldest first, as the reference does; static pods have no creation time and keep their order.
     for (const pod of [...event.pods].sort(byCreation)) {
-      const verdict = this.judge(pod, recent);
+      const verdict = this.judge(pod, recent, sinceMonoMs);
       if (verdict === null) {
         recent.set(pod.metadata.uid, pod);
         admitted.push(pod);
-      } else if (verdict === 'later') deferred.push({ pod, event });
+      } else if (verdict === 'later') deferred.push({ pod, event, sinceMonoMs });
       else this.refuse(pod, verdict, event);
     }
     // Sent even when empty: it also says that this source has delivered.
@@ -133,7 +146,7 @@ class Judge {
     const recent = new Map(context.recent);
     const deferred: Deferred[] = [];
     for (const d of context.deferred) {
-      const verdict = this.judge(d.pod, recent);
+      const verdict = this.judge(d.pod, recent, d.sinceMonoMs);
       if (verdict === 'later') deferred.push(d);
       else if (verdict === null) {
         recent.set(d.pod.metadata.uid, d.pod);
@@ -144,30 +157,51 @@ class Judge {
     return { recent: this.prune(recent), deferred };
   }
 
-  private judge(pod: Pod, recent: ReadonlyMap<string, Pod>): Refusal | 'later' | null {
-    const records = this.ctx.registry.read(view.pods)?.value.records;
+  private judge(pod: Pod, recent: ReadonlyMap<string, Pod>, sinceMonoMs: number): Refusal | 'later' | null {
+    const { registry } = this.ctx;
+    const records = registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
-    // Running here already (an update, or the mux was restarted): never refused for want of room, only for what it asks.
-    if (recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed)) return this.honours(pod);
+    // Running here already (an update, or the mux was restarted): refused only for what it asks, as a new definition
+    // of a pod with a pinned UID may bring in what this node cannot honour.
+    if (recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed)) return refusedForItself(pod);
     const others = new Map<string, Pod>();
     for (const [uid, rec] of records ?? []) {
-      const phase = rec.worker?.phase;
+      const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
       if (rec.rejected || phase === 'finished' || phase === 'terminated' || fullName(rec.pod) === fullName(pod)) continue;
       others.set(uid, rec.pod);
     }
-    for (const [uid, p] of recent) if (!others.has(uid) && records?.has(uid) !== true) others.set(uid, p);
+    for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
     others.delete(pod.metadata.uid);
-    const refusal = admit({ pod, others: [...others.values()], ...this.opts });
-    if (refusal === null || !refusal.capacity) return refusal;
-    const listing = this.ctx.registry.read(view.runtimePods)?.value;
+    const { podsMax, allocatable } = this.opts;
+    const refusal = admit({ pod, others: [...others.values()], podsMax, allocatable, node: this.placement() });
+    if (refusal === null || refusal.about === 'pod') return refusal;
+    // It has ended, and takes nothing.
+    if (isTerminal(pod.status.phase)) return null;
+    // What runs here already keeps its place, whatever became of the node.
+    const listing = registry.read(view.runtimePods)?.value;
     if (listing === undefined) return 'later';
-    return listing.pods.get(pod.metadata.uid)?.sandboxes.length ? null : refusal;
+    if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
+    return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
   }
 
-  /** A new definition of a pod with a pinned UID may bring in a field that this node cannot honour. */
-  private honours(pod: Pod): Refusal | null {
-    const refusal = admit({ pod, others: [], podsMax: 1, allocatable: this.opts.allocatable });
-    return refusal === null || refusal.capacity ? null : refusal;
+  /** The node as the API server last showed it; before that, and without one, as it registers. */
+  private placement(): Placement {
+    const { registry, ports } = this.ctx;
+    const seen = registry.read(apiView.placement)?.value;
+    if (seen !== undefined) return { name: this.opts.identity.name, labels: seen.labels, taints: seen.taints };
+    const machine = ports.host.identity?.();
+    const { metadata, spec } = initialNode({ ...this.opts.identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' }, {});
+    return { name: metadata.name, labels: metadata.labels ?? {}, taints: spec.taints ?? [] };
+  }
+
+  /** A label that the scheduler went by may be younger than the last look at the node: it is asked for another. */
+  private mayBeOld(pod: Pod, sinceMonoMs: number): boolean {
+    const { registry, ports } = this.ctx;
+    if (!this.opts.cluster) return false;
+    const readAtMs = registry.read(apiView.placement)?.value.readAtMonoMs ?? Number.NEGATIVE_INFINITY;
+    if (readAtMs >= sinceMonoMs || ports.clock.monoMs() - sinceMonoMs >= PLACEMENT_WAIT_MS) return false;
+    registry.send(apiAddr.nodeStatus, { type: 'node.report', why: `pod ${fullName(pod)} does not match the node as it was last read` });
+    return true;
   }
 
   private refuse(pod: Pod, refusal: Refusal, event: PodOpEvent): void {

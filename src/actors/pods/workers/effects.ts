@@ -35,6 +35,7 @@ import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts
 import { credentialsFor, envSources } from '../../services/client.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { Inspector } from './inspect.ts';
+import { runtimeHandler } from './runtimeClass.ts';
 import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
@@ -109,12 +110,16 @@ export class Effects implements WorkerIo {
     const [purge] = (await this.removeInits(pod, input.status, signal)).filter((r) => !r.ok);
     if (purge?.ok === false) return unknownOr(purge.error, 'CreatePodSandboxError');
     const config = generateSandboxConfig(pod, { attempt: actions.attempt, facts: this.facts() });
-    if (!config.ok) {
-      this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${config.message}`);
-      return { kind: 'failed', failure: { reason: 'CreatePodSandboxError', message: config.message } };
+    const runtime = await runtimeHandler(this.ctx, pod, signal);
+    if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the sandbox was asked for' };
+    if (!config.ok || !runtime.ok) {
+      const message = config.ok ? (runtime.ok ? '' : runtime.message) : config.message;
+      this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${message}`);
+      return { kind: 'failed', failure: { reason: 'CreatePodSandboxError', message } };
     }
     for (const w of config.warnings) this.event(pod, 'Warning', w.reason, w.message);
-    const result = await this.act(pod, { method: 'RunPodSandbox', request: { config: config.config } }, signal);
+    const handler = runtime.handler === '' ? {} : { runtimeHandler: runtime.handler };
+    const result = await this.act(pod, { method: 'RunPodSandbox', request: { config: config.config, ...handler } }, signal);
     if (result.ok) return { kind: 'done', value: { id: (result.value as { podSandboxId: string }).podSandboxId } };
     this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${result.error.details}`);
     return unknownOr(result.error, 'CreatePodSandboxError');

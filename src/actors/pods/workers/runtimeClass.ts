@@ -1,0 +1,30 @@
+/** The handler of the runtime that a pod's runtime class stands for (resources 12.5). */
+import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../../machines/api/kube.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { kubeClient } from '../../api/client.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+/** A sandbox waits no longer than this for an answer about its class; it is asked again with the next try. */
+const CLASS_TIMEOUT_MS = 10_000;
+
+export type RuntimeHandlerResult = { ok: true; handler: string } | { ok: false; message: string };
+
+/**
+ * '' is the runtime's default handler, for pods without a class. A class is asked for each time a sandbox is made: that
+ * is rare, and a class that was made anew under its name may stand for another handler.
+ */
+export async function runtimeHandler(
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
+  pod: Pod,
+  signal: AbortSignal,
+): Promise<RuntimeHandlerResult> {
+  const name = pod.spec.runtimeClassName ?? '';
+  if (name === '') return { ok: true, handler: '' };
+  const failed = (why: string) => ({ ok: false as const, message: `the runtime class ${JSON.stringify(name)} ${why}` });
+  if (ctx.ports.kube === undefined) return failed('cannot be looked up: there is no API server');
+  const request: KubeRequest = { verb: 'GET', path: kubePath.runtimeClass(name) };
+  const found = await kubeClient(ctx).request(request, { timeoutMs: CLASS_TIMEOUT_MS, signal });
+  if (!found.ok) return failed(found.failure.code === 404 ? 'does not exist' : `cannot be read: ${failureText(request, found.failure)}`);
+  const handler = isKubeRecord(found.body) ? found.body.handler : undefined;
+  return typeof handler === 'string' && handler !== '' ? { ok: true, handler } : failed('names no handler');
+}

@@ -1,0 +1,50 @@
+/** Whether a pod fits beside the others: requests against what the node has to give. Pure. */
+import type { Pod, Quantity } from '../../k8s.ts';
+import { podTotal } from '../config/resources.ts';
+import { addQuantities, quantityToInteger, quantityToMilli } from '../quantity.ts';
+
+/** Amounts as the reference says them: cpu in thousandths, bytes, pods. */
+export interface Shortage {
+  resource: string;
+  requested: number;
+  used: number;
+  capacity: number;
+}
+
+const HUGE_PAGES = 'hugepages-';
+
+function amount(quantity: Quantity | undefined, resource: string): number {
+  return resource === 'cpu' ? quantityToMilli(quantity) : quantityToInteger(quantity);
+}
+
+/** What the pod asks for in all, the overhead of its runtime class included. */
+export function requestOf(pod: Pod, resource: string): number {
+  const parts = [podTotal(pod, 'requests', resource), pod.spec.overhead?.[resource]].filter((q) => q !== undefined);
+  return parts.length === 0 ? 0 : amount(addQuantities(parts), resource);
+}
+
+/** Sizes of huge pages that the pod asks for, in order. */
+function hugePages(pod: Pod): string[] {
+  const names = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].flatMap((c) => Object.keys(c.resources?.requests ?? {}));
+  return [...new Set(names.filter((name) => name.startsWith(HUGE_PAGES)))].sort();
+}
+
+/** The first resource that does not suffice, in the order of the reference: pods, cpu, memory, ephemeral storage, huge pages. */
+export function shortage(
+  pod: Pod,
+  room: { others: readonly Pod[]; podsMax: number; allocatable: Readonly<Record<string, string>> },
+): Shortage | null {
+  const { others, allocatable } = room;
+  if (others.length + 1 > room.podsMax) return { resource: 'pods', requested: 1, used: others.length, capacity: room.podsMax };
+  for (const resource of ['cpu', 'memory', 'ephemeral-storage', ...hugePages(pod)]) {
+    const offered = allocatable[resource];
+    // A node that does not measure its storage cannot say that there is too little of it.
+    if (resource === 'ephemeral-storage' && offered === undefined) continue;
+    const requested = requestOf(pod, resource);
+    if (requested === 0) continue;
+    const capacity = amount(offered, resource);
+    const used = others.reduce((sum, other) => sum + requestOf(other, resource), 0);
+    if (used + requested > capacity) return { resource, requested, used, capacity };
+  }
+  return null;
+}
