@@ -165,7 +165,12 @@ export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
   ...under('initContainers[*].', CONTAINER),
   { path: 'initContainers[*].restartPolicy', only: ['Always'] },
   ...refused('a restart policy of its own is a matter of init containers', 'containers[*].restartPolicy'),
-  ...refused('ephemeral containers are not started', 'ephemeralContainers'),
+  // They are added to a pod that runs, which only the API server can do.
+  ...under(
+    'ephemeralContainers[*].',
+    [...CONTAINER, ...honoured('targetContainerName')].map((rule): FieldRule => ({ ...rule, api: true })),
+  ),
+  ...refused('an ephemeral container is never restarted', 'ephemeralContainers[*].restartPolicy'),
   ...honoured('restartPolicy', 'terminationGracePeriodSeconds', 'activeDeadlineSeconds'),
   ...honoured('readinessGates[*].conditionType'),
   ...honoured('dnsPolicy', 'dnsConfig.nameservers[*]', 'dnsConfig.searches[*]', 'dnsConfig.options[*].name', 'dnsConfig.options[*].value'),
