@@ -52,9 +52,14 @@ async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<
   });
 }
 
+export interface JoinConfig {
+  flags: Pick<NodeConfig['flags'], 'kubeconfig' | 'bootstrapKubeconfig' | 'certDir'>;
+  config: Pick<NodeConfig['config'], 'kubeAPIQPS' | 'kubeAPIBurst' | 'eventRecordQPS' | 'eventBurst' | 'rotateCertificates'>;
+}
+
 /** Nothing in standalone mode, which then loads no TLS either. Whether the server can be reached is not asked here. */
-async function joinCluster(
-  config: NodeConfig,
+export async function joinCluster(
+  config: JoinConfig,
   base: Pick<Ports, 'clock' | 'fs' | 'log'>,
 ): Promise<{ kube?: KubeApi; certificates?: Certificates }> {
   const { kubeconfig, bootstrapKubeconfig, certDir } = config.flags;
@@ -70,8 +75,9 @@ async function joinCluster(
   });
   const outside = { ...base, env: process.env, userAgent: `kubelet/${GIT_VERSION} (${versionInfo().platform ?? ''})` };
   try {
-    // Credentials that cannot be read now are a mistake of who starts the node; later on they may be in rotation.
-    if (kept === null) await createCredentials(client, outside).current();
+    // Files that cannot be read now are a mistake of who starts the node; later on they may be in rotation. A program is
+    // not asked: what it asks may be away as the API server may, and what runs here must go on without either.
+    if (kept === null) await createCredentials({ ...client, exec: null }, outside).current();
   } catch (error) {
     const what = error instanceof Error ? error.message : String(error);
     throw new StartError('the API client cannot be made', [{ where: '--kubeconfig', what }]);
