@@ -39,6 +39,7 @@ describe('a pod that asks for a label', () => {
     expect(inApi(h, 'web')?.status).toMatchObject({ reason: 'NodeAffinity', message: `Pod was rejected: ${message}` });
     expect(events(h, 'NodeAffinity')).toEqual([message]);
     expect(h.runtime.dump().sandboxes).toEqual([]);
+    expect(await h.metrics.render()).toMatch(/^kubelet_admission_rejections_total\{reason="NodeAffinity"\} 1$/m);
   });
 
   it('is judged in the end by what is known, when the node cannot be read', async () => {

@@ -3,6 +3,7 @@ import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import { isIPv6, quantityValue } from '../../../src/machines/pods/sources/validation/names.ts';
 import { errorsOf, inFile, manifest } from './pods.ts';
 
+const TERM = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]';
 type Part = Record<string, unknown>;
 const specErrors = (spec: Part) => errorsOf(decodeManifest(manifest('web', spec), inFile()));
 const containerErrors = (c: Part) => errorsOf(decodeManifest(manifest('web', {}, c), inFile()));
@@ -56,6 +57,44 @@ describe('pod validation', () => {
       'a label',
       errorsOf(decodeManifest({ ...manifest(), metadata: { name: 'a', labels: { '-x': 'ok', ok: '-x' } } }, inFile())),
       ['metadata.labels[-x]', 'metadata.labels[ok]'],
+    ],
+    [
+      'required node affinity',
+      specErrors({
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                {
+                  matchExpressions: [
+                    { key: 'disk', operator: 'In', values: ['ssd'] },
+                    { key: 'free', operator: 'Exists' },
+                    { key: 'cores', operator: 'Gt', values: ['4'] },
+                    { key: '-', operator: 'In', values: ['a'] },
+                    { key: 'a', operator: 'Like', values: ['a'] },
+                    { key: 'a', operator: 'NotIn' },
+                    { key: 'a', operator: 'DoesNotExist', values: ['a'] },
+                    { key: 'a', operator: 'Lt', values: ['many'] },
+                  ],
+                  matchFields: [
+                    { key: 'metadata.name', operator: 'In', values: ['n1'] },
+                    { key: 'spec.unschedulable', operator: 'Exists', values: ['a', 'b'] },
+                  ],
+                },
+              ],
+            },
+          },
+        },
+      }),
+      [
+        ...['[3].key', '[4].operator', '[5].values', '[6].values', '[7].values'].map((at) => `${TERM}.matchExpressions${at}`),
+        ...['key', 'operator', 'values', 'values'].map((at) => `${TERM}.matchFields[1].${at}`),
+      ],
+    ],
+    [
+      'node affinity without a term',
+      specErrors({ affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } } } }),
+      [TERM.slice(0, -3)],
     ],
     ['names doubled across both kinds', initErrors({ name: 'main' }), ['spec.initContainers[0].name']],
     ['no image', containerErrors({ image: '' }), ['spec.containers[0].image']],

@@ -14,6 +14,7 @@ import { admit, type Placement, type Refusal, refusedForItself } from '../../../
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type PodOpEvent, view } from '../../../machines/protocol.ts';
+import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
 export interface AdmissionOptions {
@@ -91,9 +92,11 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
 class Judge {
   readonly ctx: ActorCtx<PodOpEvent>;
   readonly opts: AdmissionOptions;
+  readonly refusals: ReturnType<Ports['metrics']['counter']>;
   constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
+    this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
   }
 
   take(context: Context, event: PodOpEvent): Partial<Context> {
@@ -206,6 +209,7 @@ class Judge {
 
   private refuse(pod: Pod, refusal: Refusal, event: PodOpEvent): void {
     const { registry, path, ports } = this.ctx;
+    this.refusals.inc({ reason: refusal.reason });
     registry.send(addr.podManager, {
       type: 'pods.rejected',
       pod,

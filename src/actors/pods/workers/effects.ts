@@ -3,7 +3,6 @@
  * calls go through the CRI link's fence for this pod; a time-out is `unknown`, never `failed`.
  */
 import type { ReplyTo } from '../../../machines/address.ts';
-import { CRI_LABELS } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
 import { invalidEnvNames } from '../../../machines/pods/config/env.ts';
 import { generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
@@ -34,6 +33,7 @@ import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { credentialsFor, envSources } from '../../services/client.ts';
+import { debugTarget } from './debugTarget.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { Inspector } from './inspect.ts';
 import { runtimeHandler } from './runtimeClass.ts';
@@ -190,7 +190,7 @@ export class Effects implements WorkerIo {
             imageUser: input.imageUser,
             podIPs: job.podIPs,
             facts,
-            ...(await this.target(job, signal)),
+            ...(await debugTarget(this.cri, job, signal)),
             mounts: [...mounts.value, ...(await hostsMount(this.ctx, facts, job)), ...(await terminationLogMount(this.ctx, facts, job))],
           });
     if (!sandbox.ok || !config.ok) {
@@ -215,16 +215,6 @@ export class Effects implements WorkerIo {
     }
     this.event(pod, 'Warning', 'Failed', `Error: ${result.error.details}`, container);
     return unknownOr(result.error, 'CreateContainerError');
-  }
-
-  /** The newest instance of the container whose processes an ephemeral one is to see. */
-  private async target({ pod, container }: StartJob, signal: AbortSignal): Promise<{ targetContainerId?: string }> {
-    const name = pod.spec.ephemeralContainers?.find((c) => c.name === container.name)?.targetContainerName ?? '';
-    if (name === '') return {};
-    const labelSelector = { [CRI_LABELS.podUid]: pod.metadata.uid, [CRI_LABELS.containerName]: name };
-    const { containers } = await this.cri.read('ListContainers', { filter: { labelSelector } }, { signal });
-    const [newest] = [...containers].sort((a, b) => (BigInt(a.createdAt) > BigInt(b.createdAt) ? -1 : 1));
-    return newest === undefined ? {} : { targetContainerId: newest.id };
   }
 
   /**

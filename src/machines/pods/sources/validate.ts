@@ -115,6 +115,41 @@ function validateNaming(p: Problems, spec: PodSpec): void {
     p.check(`spec.nodeSelector[${key}]`, qualifiedName(key));
     p.check(`spec.nodeSelector[${key}]`, labelValue(value));
   }
+  validateNodeAffinity(p, spec);
+}
+
+/** Operators of node affinity, by how many values each takes. */
+const SELECTOR_VALUES = { In: 'some', NotIn: 'some', Exists: 'none', DoesNotExist: 'none', Gt: 'number', Lt: 'number' } as const;
+const NODE_FIELD = 'metadata.name';
+
+function validateNodeAffinity(p: Problems, spec: PodSpec): void {
+  const required = spec.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution;
+  if (required === undefined || required === null) return;
+  const root = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms';
+  if ((required.nodeSelectorTerms ?? []).length === 0) p.add(root, 'must have at least one term');
+  required.nodeSelectorTerms?.forEach((term, i) => {
+    term.matchExpressions?.forEach((r, j) => {
+      const at = `${root}[${i}].matchExpressions[${j}]`;
+      p.check(`${at}.key`, qualifiedName(r.key ?? ''));
+      validateRequirement(p, at, { ...r, operators: Object.keys(SELECTOR_VALUES) });
+    });
+    term.matchFields?.forEach((r, j) => {
+      const at = `${root}[${i}].matchFields[${j}]`;
+      p.oneOf(`${at}.key`, r.key ?? '', [NODE_FIELD]);
+      validateRequirement(p, at, { ...r, operators: ['In', 'NotIn'] });
+      if (r.values?.length !== 1) p.add(`${at}.values`, 'must have exactly one value');
+    });
+  });
+}
+
+function validateRequirement(p: Problems, at: string, r: { operator: string; values?: string[]; operators: readonly string[] }): void {
+  p.oneOf(`${at}.operator`, r.operator ?? '', r.operators);
+  const count = r.values?.length ?? 0;
+  const takes = SELECTOR_VALUES[r.operator as keyof typeof SELECTOR_VALUES];
+  if (takes === 'some' && count === 0) p.add(`${at}.values`, `must have a value where operator is ${r.operator}`);
+  if (takes === 'none' && count > 0) p.add(`${at}.values`, `must be empty where operator is ${r.operator}`);
+  if (takes === 'number' && (count !== 1 || !/^[+-]?\d+$/.test(r.values?.[0] ?? '')))
+    p.add(`${at}.values`, `must be exactly one integer where operator is ${r.operator}`);
 }
 
 function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<string>): void {
