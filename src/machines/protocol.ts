@@ -265,6 +265,8 @@ export type WorkerEvent = Message &
         ended?: readonly string[];
         /** All that is behind it is in the published listing: whoever saw the same there need not look again. Default false. */
         listed?: boolean;
+        /** A secret or config map that the pod names has changed; `only`: nothing else is behind it. */
+        objects?: 'only' | 'too';
       }
   );
 

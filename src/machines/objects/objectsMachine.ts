@@ -19,8 +19,8 @@ export const OBJECT_WATCHES_MAX = 128;
 
 export interface ObjectsIo extends ObjectIo {
   pods(): PodsView | undefined;
-  /** Files of that pod's volumes are made of something that changed. */
-  refresh(uid: string): void;
+  /** That pod's files are made of something that changed, or a container of it waits for it. */
+  changed(uid: string, what: string): void;
 }
 export interface ObjectsInput {
   strategy: ObjectStrategy;
@@ -158,9 +158,9 @@ export const objectsMachine = setup({
       for (const chart of renewed) enqueue.sendTo(chart, { type: 'object.renew' } satisfies ObjectEvent);
       for (const chart of dropped) enqueue.stopChild(chart);
     }),
-    tellVolumes: ({ context, event }) => {
+    tellPods: ({ context, event }) => {
       if (event.type !== 'object.changed') return;
-      for (const uid of context.entries.get(event.key)?.pods ?? []) context.io.refresh(uid);
+      for (const uid of context.entries.get(event.key)?.pods ?? []) context.io.changed(uid, event.key);
     },
     wake: enqueueActions(({ context, enqueue }) => {
       for (const { chart } of context.entries.values()) enqueue.sendTo(chart, { type: 'api.found' } satisfies ObjectEvent);
@@ -174,7 +174,7 @@ export const objectsMachine = setup({
     'object.get': { actions: ['noteAsker'] },
     'object.pass': { actions: ['pass'] },
     'pods.take': { actions: ['take'] },
-    'object.changed': { actions: ['tellVolumes'] },
+    'object.changed': { actions: ['tellPods'] },
     'api.found': { actions: ['wake'] },
   },
   states: {

@@ -67,7 +67,10 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
     },
     ttlMs: () => registry.read(objectTtlView)?.value ?? TTL_MS,
     pods: () => registry.read(view.pods)?.value,
-    refresh: (uid) => void registry.send(addr.volumes, { type: 'volumes.refresh', uid, changed: true }),
+    changed: (uid, what) => {
+      registry.send(addr.volumes, { type: 'volumes.refresh', uid, changed: true });
+      registry.send(addr.workers, { type: 'pod.dirty', uid, why: `${what} changed`, objects: 'only' });
+    },
   };
 }
 

@@ -52,10 +52,18 @@ export interface Now {
 }
 
 /** Two hints about one pod are one: every announced end is kept. */
-export function joinDirty<E extends { causes?: readonly Cause[]; ended?: readonly string[]; listed?: boolean }>(prev: E, next: E): E {
+interface Hint {
+  causes?: readonly Cause[];
+  ended?: readonly string[];
+  listed?: boolean;
+  objects?: 'only' | 'too';
+}
+export function joinDirty<E extends Hint>(prev: E, next: E): E {
   const ended = [...new Set([...(prev.ended ?? []), ...(next.ended ?? [])])];
   const listed = prev.listed === true && next.listed === true;
-  return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...(ended.length === 0 ? {} : { ended }) };
+  const both = prev.objects === 'only' && next.objects === 'only' ? ('only' as const) : ('too' as const);
+  const objects = prev.objects === undefined && next.objects === undefined ? {} : { objects: both };
+  return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...objects, ...(ended.length === 0 ? {} : { ended }) };
 }
 
 export function emptyBook(sources: readonly SourceName[]): Book {

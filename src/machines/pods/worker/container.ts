@@ -26,6 +26,8 @@ export interface StartJob {
   terminationFiles?: readonly string[];
   /** Hash of the name and image: a change starts a fresh back-off. */
   specKey: string;
+  /** See {@link WorkerContext}: what was not there before may be there now. */
+  objectChanges?: number;
   causes: readonly { atMs: number; by: string; what: string }[];
 }
 
@@ -71,6 +73,9 @@ export type ContainerEvent =
   | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
   | { type: 'container.start'; job: StartJob }
   | { type: 'container.cancel' };
+
+/** Reason of a start for which something that the container's definition names is not there. */
+export const CONFIG_ERROR = 'CreateContainerConfigError';
 
 /**
  * Reason of a start that must wait for an earlier one of the same container, which the runtime has not ended with yet
@@ -193,11 +198,12 @@ export const containerMachine = setup({
       event.type === 'container.observed' && (event.current?.state === 'exited' || event.current?.state === 'unknown'),
     stale: ({ context, event }) => event.type === 'container.observed' && event.observedAtMonoMs <= context.actedAtMonoMs,
     specChanged: ({ context, event }) => event.type === 'container.start' && event.job.specKey !== context.job?.specKey,
-    /** What failed in another sandbox, or with another definition, says nothing about this one. */
+    /** What failed in another sandbox, with another definition, or for want of what has changed since, says nothing about this one. */
     freshGround: ({ context, event }) =>
       event.type === 'container.start' &&
       (event.job.specKey !== context.job?.specKey ||
         event.job.sandboxId !== context.job.sandboxId ||
+        (context.failure?.reason === CONFIG_ERROR && event.job.objectChanges !== context.job.objectChanges) ||
         (event.job.pod !== context.job.pod && JSON.stringify(event.job.pod.spec) !== JSON.stringify(context.job.pod.spec))),
   },
 }).createMachine({

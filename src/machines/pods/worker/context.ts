@@ -57,6 +57,8 @@ export interface WorkerContext {
   decision: Decision | null;
   apiStatus: PodStatus | undefined;
   failures: ReadonlyMap<string, StartFailure>;
+  /** Changes of secrets and config maps that the pod names, as this worker heard of them. Absent: none. */
+  objectChanges?: number;
   nextStarts: ReadonlyMap<string, number>;
   /** Instances this worker stopped in order to replace them: what the crash back-off looks at instead (trap 17). */
   replaced: ReplacedInstances;

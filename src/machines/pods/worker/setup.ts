@@ -12,7 +12,7 @@ import { exitForBackoff, firstStatus } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import type { KillContainer, PodRuntimeStatus } from '../types.ts';
-import { type ContainerReport, containerMachine } from './container.ts';
+import { CONFIG_ERROR, type ContainerReport, containerMachine } from './container.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,
@@ -33,6 +33,11 @@ import {
   type WorkerInput,
 } from './context.ts';
 import { type Decision, deadlineAtMs, decide } from './decide.ts';
+
+/** Changed objects are of interest to who waits for one. */
+function concerns({ failures }: WorkerContext, event: { type: string; objects?: 'only' | 'too' }): boolean {
+  return event.objects !== 'only' || [...failures.values()].some((f) => f.reason === CONFIG_ERROR);
+}
 
 function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
   return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
@@ -97,10 +102,14 @@ export const workerSetup = setup({
       graceSeconds: effectiveGraceSeconds({ pod: context.pod, current: context.graceSeconds, override: context.graceOverride }),
     })),
     markDirty: assign(({ context, event }) => ({
-      dirty: dirtier(context.dirty, event),
+      dirty: concerns(context, event) ? dirtier(context.dirty, event) : context.dirty,
+      ...(event.type === 'pod.dirty' && event.objects !== undefined ? { objectChanges: (context.objectChanges ?? 0) + 1 } : {}),
       causes: joinCauses(context.causes, 'causes' in event ? event.causes : undefined),
       ...(event.type === 'pod.dirty' && event.ended !== undefined ? { ended: new Set([...context.ended, ...event.ended]), chases: 0 } : {}),
     })),
+    noteObjects: assign(({ context, event }) =>
+      event.type === 'pod.dirty' && event.objects !== undefined ? { objectChanges: (context.objectChanges ?? 0) + 1 } : {},
+    ),
     /** An announced end that the inspection shows, or that was looked for long enough, is not looked for again. */
     settleEnded: assign(({ context }) => {
       if (context.ended.size === 0) return {};
@@ -209,6 +218,7 @@ export const workerSetup = setup({
               c.name === name && c.terminationMessageHostPath !== null ? [c.terminationMessageHostPath] : [],
             ),
             specKey: hashNameAndImage(spec),
+            ...(context.objectChanges === undefined ? {} : { objectChanges: context.objectChanges }),
             causes: context.causes,
           },
         });
@@ -272,8 +282,9 @@ export const workerSetup = setup({
     },
     deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
     dirty: ({ context }) => context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
-    /** What a listing found changed was already seen: it is most often the worker's own doing. */
-    alreadySeen: ({ context, event }) => event.type === 'pod.dirty' && event.listed === true && seen(context),
+    /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
+    alreadySeen: ({ context, event }) =>
+      event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),
     /** All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is another matter. */
     nothingNew: ({ context }) => {
       const deadline = deadlineAtMs(context.pod, context.apiStatus);

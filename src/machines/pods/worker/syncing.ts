@@ -271,7 +271,10 @@ export const syncing = workerSetup.createStateConfig({
           { guard: 'nothingNew', actions: [raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' })] },
           { target: 'inspecting' },
         ],
-        'pod.dirty': [{ guard: 'alreadySeen' }, { target: 'inspecting', actions: ['markDirty'] }],
+        'pod.dirty': [
+          { guard: 'alreadySeen', actions: ['noteObjects'] },
+          { target: 'inspecting', actions: ['markDirty'] },
+        ],
         'container.acted': { target: 'inspecting' },
         'container.report': {
           actions: [
