@@ -200,6 +200,7 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     syncFrequencyMs: c.syncFrequency,
     runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
     debugging: c.enableDebuggingHandlers,
+    checkpoints: gates.enabled('ContainerCheckpoint'),
     systemLogs: c.enableSystemLogHandler,
   };
 }

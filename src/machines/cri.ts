@@ -271,6 +271,8 @@ export interface CriCalls {
   };
   ContainerStatus: { req: { containerId: string; verbose?: boolean }; res: { status: CriContainerStatus | null; info: StringMap } };
   UpdateContainerResources: { req: { containerId: string; linux?: LinuxContainerResources }; res: Empty };
+  /** `timeout`: seconds; 0 = the runtime's own. */
+  CheckpointContainer: { req: { containerId: string; location: string; timeout: number | string }; res: Empty };
   ReopenContainerLog: { req: { containerId: string }; res: Empty };
   ExecSync: {
     req: { containerId: string; cmd: string[]; timeout: number | string };

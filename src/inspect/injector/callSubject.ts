@@ -40,6 +40,7 @@ export class CallSubjects {
       case 'RemoveContainer':
       case 'ContainerStatus':
       case 'UpdateContainerResources':
+      case 'CheckpointContainer':
       case 'ReopenContainerLog':
       case 'ExecSync':
       case 'Exec':

@@ -48,6 +48,8 @@ export const CRI_METHODS: Readonly<Record<CriMethod, MethodFacts>> = {
   ListContainers: runtime('list_containers'),
   ContainerStatus: runtime('container_status'),
   UpdateContainerResources: runtime('update_container', { mutating: true }),
+  // It stops nothing for good and may take its time: it is not fenced, so it never delays a stop.
+  CheckpointContainer: runtime('checkpoint_container', { deadline: 'stop' }),
   ReopenContainerLog: runtime('reopen_container_log', { mutating: true }),
   // Exec runs a process but never changes a container's life, so it is not fenced: a slow hook must not delay a stop.
   ExecSync: runtime('exec_sync', { deadline: 'exec' }),

@@ -375,6 +375,10 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
       if (c.state === 'CONTAINER_EXITED') throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} has exited`);
       return {};
     },
+    CheckpointContainer: ({ containerId }) => {
+      containerOrRefuse(containerId);
+      throw new RuntimeRefusal(CODE.unimplemented, 'there is no process that could be written down');
+    },
     ReopenContainerLog: ({ containerId }) => {
       const c = containerOrRefuse(containerId);
       if (c.state !== 'CONTAINER_RUNNING') throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} is not running`);

@@ -58,7 +58,7 @@ export interface RuntimeEvent {
 }
 
 /** The calls that this runtime serves; others are UNIMPLEMENTED. */
-export type Served = Exclude<CriMethod, 'Attach' | 'PortForward' | 'UpdateContainerResources'>;
+export type Served = Exclude<CriMethod, 'CheckpointContainer' | 'Attach' | 'PortForward' | 'UpdateContainerResources'>;
 export type ProcessHandlers = {
   [M in Served]: (req: CriRequest<M>, signal: AbortSignal) => CriResponse<M> | Promise<CriResponse<M>>;
 };

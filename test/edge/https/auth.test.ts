@@ -25,7 +25,18 @@ async function start(o: Parameters<typeof startLab>[0] = {}): Promise<Lab> {
 
 /** Every registered page, and whether a GET of it, let in, has something to answer here. */
 const PAGES = [
-  ...['/healthz', '/healthz/ping', '/pods', '/runningpods/', '/stats/summary', '/metrics', '/metrics/resource', '/metrics/probes'],
+  ...[
+    '/healthz',
+    '/healthz/ping',
+    '/pods',
+    '/runningpods/',
+    '/stats/summary',
+    '/metrics',
+    '/metrics/resource',
+    '/metrics/cadvisor',
+    '/checkpoint/default/web/main',
+    '/metrics/probes',
+  ],
   ...[
     '/configz',
     '/logs/',
@@ -100,7 +111,7 @@ describe('without credentials', () => {
       }
       expect((await lab.ask(path, { method: 'HEAD' })).status).toBe(401);
     }
-    for (const path of ['/nope', '/', '/podsx', '/checkpoint/a/b/c']) expect([path, (await lab.ask(path)).status]).toEqual([path, 404]);
+    for (const path of ['/nope', '/', '/podsx', '/checkpoints/a/b/c']) expect([path, (await lab.ask(path)).status]).toEqual([path, 404]);
   });
   it('an upgrade is refused before anything is asked of the runtime', async () => {
     const lab = await start();

@@ -155,6 +155,7 @@ export async function startLab(
     syncFrequencyMs: 60_000,
     runtimeRequestTimeoutMs: 10_000,
     debugging: true,
+    checkpoints: true,
     systemLogs: true,
     ...options,
   });

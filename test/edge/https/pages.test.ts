@@ -38,7 +38,7 @@ describe('lists', () => {
     for (const path of ['/pods', '/configz', '/statez', '/containerLogs/default/web/main', '/logs/', '/metrics']) {
       expect([path, (await s.ask(path, { method: 'DELETE' })).status]).toEqual([path, 405]);
     }
-    for (const path of ['/pods/x', '/configz/x', '/stats', '/stats/container', '/metrics/cadvisor', '/healthz/none', '/exec', '/run/a']) {
+    for (const path of ['/pods/x', '/configz/x', '/stats', '/stats/container', '/metrics/none', '/healthz/none', '/exec', '/run/a']) {
       const method = path.startsWith('/run') ? 'POST' : 'GET';
       expect([path, (await s.ask(path, { method })).status]).toEqual([path, 404]);
     }

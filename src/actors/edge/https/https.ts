@@ -199,7 +199,7 @@ export function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: H
   };
   return withRequestMetrics(
     ports,
-    { serverType: 'readwrite', known: [...table.keys(), 'metrics/resource', 'metrics/probes'], longRunning },
+    { serverType: 'readwrite', known: [...table.keys(), 'metrics/resource', 'metrics/probes', 'metrics/cadvisor'], longRunning },
     async (req) => {
       const segments = req.path.split('/').filter((s) => s !== '');
       // Nothing here has such a name, so it can only be an attempt to leave the page's own folder.

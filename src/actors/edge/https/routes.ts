@@ -1,6 +1,7 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
 import { CRI_LABELS } from '../../../machines/cri.ts';
+import { type ContainerIdentity, cadvisorMetrics, containerKey } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
 import type { Summary } from '../../../machines/kubeletApi/stats.ts';
 import { addr, view } from '../../../machines/protocol.ts';
@@ -14,6 +15,7 @@ import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
 import { podList } from '../podList.ts';
 import { type Inspect, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';
 import { readView, staleHeaders } from '../views.ts';
+import { checkpoint } from './checkpoint.ts';
 import { containerLogs } from './containerLogs.ts';
 import { hostLogs } from './hostLogs.ts';
 import { findPodByName, runtimeFailure } from './pods.ts';
@@ -32,6 +34,8 @@ export interface PagesOptions {
   runtimeRequestTimeoutMs: number;
   /** enableDebuggingHandlers. */
   debugging: boolean;
+  /** Gate ContainerCheckpoint. */
+  checkpoints: boolean;
   /** enableSystemLogHandler. */
   systemLogs: boolean;
 }
@@ -69,20 +73,29 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
       'metrics',
       async (req, parts) => {
         const of = parts.join('/');
-        if (of !== '' && of !== 'resource' && of !== 'probes') return NOT_FOUND;
+        if (of !== '' && of !== 'resource' && of !== 'probes' && of !== 'cadvisor') return NOT_FOUND;
         if (!isGet(req)) return METHOD_NOT_ALLOWED;
         return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
       },
     ],
   ]);
-  async function metricsText(of: '' | 'resource' | 'probes', req: HttpRequest): Promise<string> {
+  async function metricsText(of: '' | 'resource' | 'probes' | 'cadvisor', req: HttpRequest): Promise<string> {
     if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);
     if (of === '') return metrics.render();
-    const summary = await stats.summary({ brief: true, signal: req.signal }).catch((error: unknown) => {
-      ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, 'figures for /metrics/resource could not be had');
+    const none = (error: unknown) => {
+      ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, `figures for /metrics/${of} could not be had`);
       return null;
-    });
-    return resourceMetrics(summary);
+    };
+    if (of === 'resource') return resourceMetrics(await stats.summary({ brief: true, signal: req.signal }).catch(none));
+    const [summary, containers] = await Promise.all([
+      stats.summary({ brief: false, signal: req.signal }).catch(none),
+      identities(cri, req.signal).catch(() => new Map<string, ContainerIdentity>()),
+    ]);
+    return cadvisorMetrics({ summary, containers, machine: ctx.ports.host.capacity() });
+  }
+  if (o.checkpoints) {
+    const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
+    table.set('checkpoint', (req, parts) => checkpoint(page, req, parts));
   }
   const off: Page = () => DISABLED;
   const streams = streamRoutes({ cri, find });
@@ -155,6 +168,17 @@ async function runningPods(cri: ReturnType<typeof criClient>, req: HttpRequest):
   } catch (error) {
     return runtimeFailure(error);
   }
+}
+
+/** Ids and images of running containers, which statistics do not have. */
+async function identities(cri: ReturnType<typeof criClient>, signal: AbortSignal): Promise<ReadonlyMap<string, ContainerIdentity>> {
+  const { containers } = await cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal });
+  return new Map(
+    containers.map((c) => [
+      containerKey(c.labels[CRI_LABELS.podUid] ?? '', c.labels[CRI_LABELS.containerName] ?? ''),
+      { id: c.id, image: c.image?.image ?? c.imageRef },
+    ]),
+  );
 }
 
 /** Of Prometheus text the families whose name fits. */
