@@ -133,6 +133,14 @@ describe('the API client', () => {
       ['PATCH', '/api/v1/nodes/n1?fieldManager=a+b', 'system:node:n1', 'application/strategic-merge-patch+json', 'kubelet/test', { a: 1 }],
     ]);
   });
+  it('says of a 401 which credentials were not taken', async () => {
+    handler = (_, res) => void res.writeHead(401).end();
+    const { kube, dir } = await api();
+    const { message, code } = failureOf(await kube.request({ verb: 'GET', path: '/version' }, opts()));
+    expect(code).toBe(401);
+    expect(message).toContain('CN=system:node:n1');
+    expect(message).toContain(`(${join(dir, 'client.pem')}), signed by `);
+  });
   it('keeps one connection for calls in a row, and dials anew when told to drop it', async () => {
     handler = (_, res) => void res.end('{}');
     const { kube } = await api();

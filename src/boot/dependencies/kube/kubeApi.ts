@@ -18,6 +18,7 @@ import { type Credentials, createCredentials, type Loaded } from './credentials.
 import type { KubeConfigFile } from './kubeconfig.ts';
 import { watchLines } from './lines.ts';
 import { createRateLimiter, type RateLimiter, UNLIMITED } from './rateLimit.ts';
+import { whyRefused, whyUnverified } from './refusal.ts';
 
 export interface KubeApiOptions {
   config: KubeConfigFile;
@@ -74,6 +75,8 @@ class HttpsKubeApi implements KubeApi {
   readonly #limits: Record<KubeClass, RateLimiter>;
   readonly #pools = new Map<KubeClass, Pool>();
   #closed = false;
+  /** What the newest request was sent with. */
+  #sentWith: Loaded | undefined;
 
   constructor(o: KubeApiOptions) {
     this.#o = o;
@@ -215,6 +218,7 @@ class HttpsKubeApi implements KubeApi {
   async #send(request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
     if (this.#closed) throw Object.assign(new Error('this client is closed'), { code: 'ECLOSED' });
     const loaded = await this.#loaded(deadline.signal);
+    this.#sentWith = loaded;
     const { agent } = this.#pool(opts.class ?? 'kube', loaded);
     const { server } = this.#o.config;
     const base = server.pathname.replace(/\/+$/, '');
@@ -246,7 +250,9 @@ class HttpsKubeApi implements KubeApi {
       );
       req.on('error', (error: NodeJS.ErrnoException) => {
         const stale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE') && !deadline.signal.aborted;
-        resolve({ res: null, stale, failure: deadline.failure(error, true) });
+        const failure = deadline.failure(error, true);
+        const unverified = whyUnverified(failure.reason, this.#o.config);
+        resolve({ res: null, stale, failure: unverified === undefined ? failure : { ...failure, message: unverified } });
       });
       req.end(body);
     });
@@ -276,7 +282,10 @@ class HttpsKubeApi implements KubeApi {
       body = undefined;
     }
     if (code >= 200 && code < 300) return { ok: true, code, body };
-    return { ok: false, failure: statusFailure(body, code, retryAfterMs(res.headers['retry-after'])) };
+    const failure = statusFailure(body, code, retryAfterMs(res.headers['retry-after']));
+    if (code !== 401 || this.#sentWith === undefined) return { ok: false, failure };
+    const why = whyRefused(this.#sentWith, this.#o.config, this.#o.clock.wallMs());
+    return { ok: false, failure: { ...failure, message: `${failure.message}; ${why}` } };
   }
 }
 
