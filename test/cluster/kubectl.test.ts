@@ -3,7 +3,6 @@
  * client certificate, which hands streams on to a real containerd. The pods are static ones, told to the API server by
  * hand, so that what is tested here is the node's API alone.
  */
-import { spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
@@ -11,9 +10,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Container } from '../../src/machines/k8s.ts';
 import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../e2e/daemon.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
-import { type ControlPlane, program, startControlPlane } from '../e2e/lab/controlPlane.ts';
+import { type ControlPlane, startControlPlane } from '../e2e/lab/controlPlane.ts';
 import { until } from '../e2e/lab/ports.ts';
 import { IMAGE, manifest, sh, steady } from '../e2e/manifests.ts';
+import { startKubectl } from './cluster.ts';
 import { openChannels } from './webSocket.ts';
 
 let plane: ControlPlane;
@@ -69,31 +69,8 @@ async function runPod(name: string, containers: Container[]): Promise<string> {
   return known;
 }
 
-interface Ran {
-  code: number | null;
-  out: string;
-  err: string;
-}
 /** kubectl with something on its standard input, which ends after it unless `more` will come. */
-function kubectl(args: readonly string[], input = '', more = false): { result: Promise<Ran>; ran: Ran; stop(): void } {
-  const env = { PATH: process.env.PATH ?? '', HOME: plane.dir, KUBECONFIG: plane.adminKubeconfig };
-  const child = spawn(program('kubectl'), args, { env, stdio: 'pipe' });
-  const ran: Ran = { code: null, out: '', err: '' };
-  child.stdout.on('data', (d: Buffer) => {
-    ran.out += d.toString();
-  });
-  child.stderr.on('data', (d: Buffer) => {
-    ran.err += d.toString();
-  });
-  child.stdin.on('error', () => undefined);
-  child.stdin.write(input);
-  if (!more) child.stdin.end();
-  const result = new Promise<Ran>((resolve, reject) => {
-    child.once('error', reject);
-    child.once('close', (code) => resolve({ ...ran, code }));
-  });
-  return { result, ran, stop: () => void child.kill('SIGKILL') };
-}
+const kubectl = (args: readonly string[], input = '', more = false) => startKubectl(plane, args, input, more);
 
 describe('kubectl', () => {
   it('logs: a whole log, its tail, with time stamps, cut, and followed to the end of the container', async () => {
