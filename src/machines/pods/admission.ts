@@ -5,7 +5,7 @@
 import type { Pod, Taint } from '../k8s.ts';
 import { takenPort } from './fit/hostPorts.ts';
 import { nodeMismatch } from './fit/nodeAffinity.ts';
-import { shortage } from './fit/resources.ts';
+import { type RequestOf, shortage } from './fit/resources.ts';
 import { taintText, untolerated } from './fit/taints.ts';
 import { ANNOTATION_SOURCE } from './sources/decode.ts';
 import { unsupportedFields } from './sources/supported.ts';
@@ -34,6 +34,8 @@ export interface AdmissionInput {
   podsMax: number;
   allocatable: Readonly<Record<string, string>>;
   node: Placement;
+  /** Default: worked out anew. */
+  requests?: RequestOf;
 }
 
 /** All that this node runs on. */

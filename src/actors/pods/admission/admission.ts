@@ -11,6 +11,7 @@ import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { admit, type Placement, type Refusal, refusedForItself } from '../../../machines/pods/admission.ts';
+import { rememberedRequests } from '../../../machines/pods/fit/resources.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type PodOpEvent, view } from '../../../machines/protocol.ts';
@@ -92,6 +93,7 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
 class Judge {
   readonly ctx: ActorCtx<PodOpEvent>;
   readonly opts: AdmissionOptions;
+  private readonly requests = rememberedRequests();
   readonly refusals: ReturnType<Ports['metrics']['counter']>;
   constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
@@ -176,7 +178,7 @@ class Judge {
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
     others.delete(pod.metadata.uid);
     const { podsMax, allocatable } = this.opts;
-    const refusal = admit({ pod, others: [...others.values()], podsMax, allocatable, node: this.placement() });
+    const refusal = admit({ pod, others: [...others.values()], podsMax, allocatable, node: this.placement(), requests: this.requests });
     if (refusal === null || refusal.about === 'pod') return refusal;
     // It has ended, and takes nothing.
     if (isTerminal(pod.status.phase)) return null;

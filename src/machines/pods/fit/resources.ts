@@ -23,6 +23,19 @@ export function requestOf(pod: Pod, resource: string): number {
   return parts.length === 0 ? 0 : amount(addQuantities(parts), resource);
 }
 
+export type RequestOf = typeof requestOf;
+
+/** The same, worked out once per pod: each pod that comes is weighed against all that are there. */
+export function rememberedRequests(): RequestOf {
+  const known = new WeakMap<Pod, Map<string, number>>();
+  return (pod, resource) => {
+    const amounts = known.get(pod) ?? new Map<string, number>();
+    const asked = amounts.get(resource) ?? requestOf(pod, resource);
+    known.set(pod, amounts.set(resource, asked));
+    return asked;
+  };
+}
+
 /** Sizes of huge pages that the pod asks for, in order. */
 function hugePages(pod: Pod): string[] {
   const names = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].flatMap((c) => Object.keys(c.resources?.requests ?? {}));
@@ -32,18 +45,18 @@ function hugePages(pod: Pod): string[] {
 /** The first resource that does not suffice, in the order of the reference: pods, cpu, memory, ephemeral storage, huge pages. */
 export function shortage(
   pod: Pod,
-  room: { others: readonly Pod[]; podsMax: number; allocatable: Readonly<Record<string, string>> },
+  room: { others: readonly Pod[]; podsMax: number; allocatable: Readonly<Record<string, string>>; requests?: RequestOf },
 ): Shortage | null {
-  const { others, allocatable } = room;
+  const { others, allocatable, requests = requestOf } = room;
   if (others.length + 1 > room.podsMax) return { resource: 'pods', requested: 1, used: others.length, capacity: room.podsMax };
   for (const resource of ['cpu', 'memory', 'ephemeral-storage', ...hugePages(pod)]) {
     const offered = allocatable[resource];
     // A node that does not measure its storage cannot say that there is too little of it.
     if (resource === 'ephemeral-storage' && offered === undefined) continue;
-    const requested = requestOf(pod, resource);
+    const requested = requests(pod, resource);
     if (requested === 0) continue;
     const capacity = amount(offered, resource);
-    const used = others.reduce((sum, other) => sum + requestOf(other, resource), 0);
+    const used = others.reduce((sum, other) => sum + requests(other, resource), 0);
     if (used + requested > capacity) return { resource, requested, used, capacity };
   }
   return null;
