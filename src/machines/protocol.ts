@@ -193,9 +193,12 @@ export type PodManagerEvent =
           }
         /** From a worker: its life moved on. */
         | { type: 'worker.state'; uid: string; incarnation: number; state: WorkerSummary }
-        /** From housekeeping: a pod the runtime holds and nobody wants. */
-        | { type: 'pods.orphan'; listed: ListedPod }
-        | { type: 'pods.quarantined'; uid: string; error: string }
+        /**
+         * From housekeeping and the mux: a pod the runtime holds and nobody wants. `epoch`, here and below: of the view
+         * from which that follows; the word is void once another pod manager keeps the book.
+         */
+        | { type: 'pods.orphan'; listed: ListedPod; epoch: number }
+        | { type: 'pods.quarantined'; uid: string; error: string; epoch: number }
         /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
         | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[]; listed?: boolean }
       ));
@@ -237,9 +240,15 @@ export interface PodRecord {
   /** Wall ms first seen. */
   seenAtMs: number;
   worker: WorkerSummary | null;
+  /** Of its present life, as in `pod.update`. */
+  life?: number;
+  /** Not the first life of its UID since the pod manager began. Absent: it is. */
+  renewed?: boolean;
 }
 export interface PodsView {
   records: ReadonlyMap<string, PodRecord>;
+  /** Which incarnation of the pod manager says so. Absent: 1. */
+  epoch?: number;
   /** Every configured source has delivered a SET that has been handled: never false again. */
   sourcesReady: boolean;
 }
@@ -247,7 +256,7 @@ export interface PodsView {
 export type WorkerEvent = Message &
   (
     | { type: 'pod.update'; uid: string; incarnation: number; kind: 'create' | 'update' | 'sync'; pod: Pod; fromRuntime?: ListedPod }
-    /** Stop it. `graceOverrideSeconds` shrinks, never extends. */
+    /** Stop it. `graceOverrideSeconds` shrinks, never extends. `incarnation` 0: whichever life there is, any other: that one only. */
     | {
         type: 'pod.kill';
         uid: string;
@@ -275,6 +284,7 @@ export type StatusEvent = Message &
     | {
         type: 'status.set';
         pod: PodRef;
+        /** Which life of the pod it is about. */
         incarnation: number;
         status: PodStatus;
         restartPolicy: string;
@@ -282,10 +292,13 @@ export type StatusEvent = Message &
         finished?: boolean /** Restartable init containers: they may start again under any policy. */;
         sidecars?: readonly string[];
       }
-    | { type: 'status.forget'; uid: string }
+    /** What was said of that life and of those before it. */
+    | { type: 'status.forget'; uid: string; incarnation: number }
   );
 export interface StatusEntry {
   status: PodStatus;
+  /** Which life of the pod it is about. */
+  incarnation: number;
   /** Grows with each accepted change, and is never given twice on one node. */
   version: number;
   finished: boolean;

@@ -130,7 +130,7 @@ describe('the pod manager', () => {
     const b = new Bench();
     b.op('ADD', [pod('a', 'ua')]);
     b.op('REMOVE', [pod('a', 'ua')]);
-    b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] } });
+    b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 });
     b.op('ADD', []);
     expect(b.workerEvents()).toEqual([]);
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], complete: [], first: true });
@@ -140,7 +140,7 @@ describe('the pod manager', () => {
   it('winds down a pod that only the runtime knows, and forgets it when done', () => {
     const b = new Bench();
     b.op('ADD', []);
-    b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] } });
+    b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 });
     expect(b.workerEvents()).toEqual(['pod.update:create ghost']);
     expect(b.book.records.get('ghost')).toMatchObject({ source: 'runtime', removed: true });
     b.phase('ghost', 'finished');
@@ -166,7 +166,7 @@ describe('the pod manager', () => {
     expect(b.book.records.get('u1')?.rejected).toBe(true);
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.book.records.has('u1')).toBe(false);
-    expect(b.out).toContainEqual({ to: 'forget', uid: 'u1' });
+    expect(b.out).toContainEqual({ to: 'forget', uid: 'u1', life: 1 });
   });
 
   it('fails a running pod whose update asks for what the node cannot honour', () => {

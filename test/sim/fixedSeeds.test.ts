@@ -129,5 +129,7 @@ describe('fixed seeds', () => {
   it('seed 60107: the API has the phase of every pod in the end', () => passes({ seed: 60107, minutes: 1, pods: 6 }));
   // Found at 1ecccad: a sweep over which the pod manager began anew took every pod for a stranger.
   it('seed 60277: no pod is stopped as a stranger while its manager begins anew', () => passes({ seed: 60277, minutes: 1, pods: 6 }));
+  // Found at 195c4fe: what ran was gone and counted as ended, but what took its place did not carry that count.
+  it('seed 70067: a restart count does not fall when the daemon restarts', () => passes({ seed: 70067, minutes: 1, pods: 8, nodes: 1 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -77,10 +77,11 @@ async function sweep(
       cri.read('ListContainers', {}, { signal }),
     ]);
     // The pod manager may have begun anew over this: what it does not know yet is no stranger.
-    if (ctx.registry.read(view.pods)?.value.sourcesReady !== true) return '';
+    const book = ctx.registry.read(view.pods)?.value;
+    if (book?.sourcesReady !== true) return '';
     const now = groupByPod(items, containers);
     for (const pod of strangers(records(), now)) {
-      ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod });
+      ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod, epoch: book.epoch ?? 1 });
       orphans += 1;
     }
     const held = (uid: string) => known(uid) || now.has(uid);
@@ -104,8 +105,8 @@ function strangers(records: PodsView['records'], listed: ReadonlyMap<string, Lis
 
 /** Statuses of pods that went while the pod manager was away. */
 function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['records']): void {
-  for (const uid of ctx.registry.read(view.statuses)?.value.keys() ?? []) {
-    if (!records.has(uid)) ctx.registry.send(addr.status, { type: 'status.forget', uid });
+  for (const [uid, { incarnation }] of ctx.registry.read(view.statuses)?.value ?? []) {
+    if (!records.has(uid)) ctx.registry.send(addr.status, { type: 'status.forget', uid, incarnation });
   }
 }
 

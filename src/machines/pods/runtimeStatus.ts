@@ -1,5 +1,6 @@
 /** From CRI answers to the runtime status of one pod: newest first, whatever order the runtime listed in. */
 import { CRI_ANNOTATIONS, CRI_LABELS, type CriContainerStatus, type Nanos, type PodSandboxStatus } from '../cri.ts';
+import type { ContainerStatus } from '../k8s.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from './types.ts';
 
 const NANOS_PER_MS = 1_000_000n;
@@ -100,15 +101,36 @@ export function sortContainers<T extends { createdAtNs: bigint; id: string; rest
 }
 
 /**
- * What the runtime holds of one pod UID, newest first, with the addresses of the newest sandbox. The termination message
- * is not in CRI: see `terminationMessage.ts`.
+ * An instance that was created and never started stands behind one of its name that runs, however new it is: it comes of a
+ * call whose answer was lost and which was done late. Nobody starts it, and what is decided is decided about the other.
+ */
+function runningBeforeCreated(newestFirst: readonly RuntimeContainer[]): RuntimeContainer[] {
+  const up = new Set(newestFirst.filter((c) => c.state === 'running').map((c) => c.name));
+  const late = (c: RuntimeContainer): boolean => c.state === 'created' && up.has(c.name);
+  return [...newestFirst.filter((c) => !late(c)), ...newestFirst.filter(late)];
+}
+
+/**
+ * What the runtime holds of one pod UID, newest first (but see above), with the addresses of the newest sandbox. The
+ * termination message is not in CRI: see `terminationMessage.ts`.
  */
 export function composeStatus(of: Omit<PodRuntimeStatus, 'ips'>): PodRuntimeStatus {
   const sandboxes = sortSandboxes(of.sandboxes);
-  return { ...of, ips: [...(sandboxes[0]?.ips ?? [])], sandboxes, containers: sortContainers(of.containers) };
+  return { ...of, ips: [...(sandboxes[0]?.ips ?? [])], sandboxes, containers: runningBeforeCreated(sortContainers(of.containers)) };
 }
 
-/** The newest instance of that container name ("first status"), in any state. */
+/**
+ * Restart count of the next instance of that name: more than that of any that ran. One that never started was no run: who
+ * takes its place has its count. Never less than what was shown of this pod (`shown`), since the count must not fall when
+ * somebody took the instances away; one more if what was shown had ended. Null: nothing is known here.
+ */
+export function nextRestartCount(status: PodRuntimeStatus, name: string, shown: ContainerStatus | undefined): number | null {
+  const counts = status.containers.filter((c) => c.name === name).map((c) => (c.state === 'created' ? c.restartCount : c.restartCount + 1));
+  const said = shown === undefined ? 0 : shown.restartCount + (counts.length === 0 && shown.state.terminated !== undefined ? 1 : 0);
+  return counts.length === 0 && said === 0 ? null : Math.max(said, ...counts);
+}
+
+/** The instance of that container name that counts ("first status"): the newest, in any state. */
 export function firstStatus(status: PodRuntimeStatus, name: string): RuntimeContainer | undefined {
   return status.containers.find((c) => c.name === name);
 }

@@ -5,6 +5,7 @@ import {
   composeStatus,
   exitForBackoff,
   firstStatus,
+  nextRestartCount,
   type ReplacedInstances,
   toContainer,
   toSandbox,
@@ -70,6 +71,38 @@ describe('runtime status', () => {
     ].map((list) => statusOf([], list).containers.map((x) => x.id));
     expect(orders).toEqual(orders.map(() => ['c', 'b', 'a']));
     expect(firstStatus(statusOf([], [a, c, b]), 'web')?.restartCount).toBe(3);
+  });
+
+  it('puts what was created late, and never started, behind the instance that runs', () => {
+    const count = (n: string) => ({ 'io.kubernetes.container.restartCount': n });
+    const up = cri('up', '10', { state: 'CONTAINER_RUNNING', annotations: count('1') });
+    const late = cri('late', '11', { state: 'CONTAINER_CREATED', annotations: count('0') });
+    expect(firstStatus(statusOf([], [late, up]), 'web')?.id).toBe('up');
+    // Where nothing runs it is the newest, and about to be started or replaced.
+    expect(firstStatus(statusOf([], [late, { ...up, state: 'CONTAINER_EXITED' }]), 'web')?.id).toBe('late');
+  });
+
+  it('gives the next instance a count above all that ran, and never below what was shown', () => {
+    const count = (n: string) => ({ 'io.kubernetes.container.restartCount': n });
+    const ran = cri('ran', '10', { annotations: count('1') });
+    const made = cri('made', '11', { state: 'CONTAINER_CREATED', annotations: count('0') });
+    const shown = (restartCount: number, state: object) => ({
+      name: 'web',
+      state,
+      lastState: {},
+      ready: false,
+      restartCount,
+      image: '',
+      imageID: '',
+    });
+    const next = (list: CriContainerStatus[], of?: ReturnType<typeof shown>) => nextRestartCount(statusOf([], list), 'web', of);
+    expect(next([ran, made])).toBe(2);
+    expect(next([made])).toBe(0);
+    expect(next([])).toBeNull();
+    expect(next([ran], shown(4, { waiting: {} }))).toBe(4);
+    expect(next([], shown(1, { waiting: {} }))).toBe(1);
+    expect(next([], shown(1, { terminated: { exitCode: 0 } }))).toBe(2);
+    expect(next([], shown(0, { waiting: {} }))).toBeNull();
   });
 
   it('turns nanoseconds into milliseconds, and 0 and the zero time of Go into never', () => {

@@ -198,7 +198,8 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContex
   for (const listed of context.taken?.predecessors ?? []) {
     const what = `source ${event.source} holds another definition of ${listed.namespace}/${listed.name} by now`;
     const causes = because(event.causes, { atMs: ctx.ports.clock.wallMs(), by: ctx.path, what });
-    ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed, causes });
+    const epoch = ctx.registry.read(view.pods)?.value.epoch ?? 1;
+    ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed, epoch, causes });
   }
   const complete = [...(result.state.pods.get(event.source)?.keys() ?? [])];
   const first = !before.seen.has(event.source);

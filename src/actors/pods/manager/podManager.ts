@@ -32,26 +32,27 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
     },
     start: (ctx) => ({
       logic: podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context) } }),
-      input: { sources: opts.sources, now: () => ({ atMs: ctx.ports.clock.wallMs(), by: ctx.path }) },
+      input: { epoch: ctx.incarnation, sources: opts.sources, now: () => ({ atMs: ctx.ports.clock.wallMs(), by: ctx.path }) },
     }),
   };
 }
 
 function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext): void {
-  if (context.changed) ctx.publish(view.pods, { records: context.book.records, sourcesReady: sourcesReady(context.book) });
+  const { book } = context;
+  if (context.changed) ctx.publish(view.pods, { records: book.records, epoch: book.epoch, sourcesReady: sourcesReady(book) });
   for (const out of context.out) {
     switch (out.to) {
       case 'worker':
         ctx.registry.send(addr.workers, out.event);
         break;
       case 'forget':
-        ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid });
+        ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid, incarnation: out.life });
         break;
       case 'rejected':
         ctx.registry.send(addr.status, {
           type: 'status.set',
           pod: podRef(out.pod),
-          incarnation: 0,
+          incarnation: out.life,
           restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
           deleting: false,
           finished: true,

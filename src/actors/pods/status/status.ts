@@ -7,6 +7,7 @@ import { assign, setup } from 'xstate';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { mirrorOf } from '../../../machines/api/podWriterDecide.ts';
 import type { PodStatus } from '../../../machines/k8s.ts';
+import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../machines/pods/sources/decode.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { storeStatus } from '../../../machines/pods/status/manager.ts';
@@ -84,9 +85,12 @@ function take(ctx: ActorCtx<StatusEvent>, o: { context: Context; event: StatusEv
   const { context, event } = o;
   const entries = new Map(context.entries);
   if (event.type === 'status.forget') {
-    if (!entries.delete(event.uid)) return {};
+    const held = entries.get(event.uid);
+    if (held === undefined || held.incarnation > event.incarnation) return {};
+    entries.delete(event.uid);
   } else {
-    const old = entries.get(event.pod.uid);
+    const held = entries.get(event.pod.uid);
+    const old = held !== undefined && goesOn(held.incarnation, event.incarnation) ? held : undefined;
     const finished = event.finished === true;
     const verdict = storeStatus({
       old: old?.status ?? shownStatus(ctx, event),
@@ -118,7 +122,7 @@ function take(ctx: ActorCtx<StatusEvent>, o: { context: Context; event: StatusEv
         'pod phase changed',
       );
     }
-    entries.set(event.pod.uid, { status: verdict.status, version: o.nextVersion(), finished });
+    entries.set(event.pod.uid, { status: verdict.status, incarnation: event.incarnation, version: o.nextVersion(), finished });
   }
   ctx.publish(view.statuses, entries);
   return { entries };
@@ -133,8 +137,9 @@ function shownStatus(ctx: ActorCtx<StatusEvent>, event: Extract<StatusEvent, { t
   if (api === undefined) return undefined;
   const own = api.byUid.get(event.pod.uid);
   if (own !== undefined) return own.status;
-  const pod = ctx.registry.read(view.pods)?.value.records.get(event.pod.uid)?.pod;
-  if (pod === undefined || event.incarnation !== 1) return undefined;
+  const record = ctx.registry.read(view.pods)?.value.records.get(event.pod.uid);
+  if (record === undefined || record.renewed === true || record.life !== event.incarnation) return undefined;
+  const { pod } = record;
   const mirror = mirrorOf(pod, { api, gone: new Set() });
   const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
   return mirror?.metadata.annotations?.[ANNOTATION_MIRROR] === hash && !isTerminal(mirror.status.phase) ? mirror.status : undefined;

@@ -221,10 +221,10 @@ export class Effects implements WorkerIo {
    * An instance that was created and never seen to start is left over from an act of unknown outcome, and its start may
    * still come: removed first, so that two never run at once. Null when nothing stands in the way.
    */
-  private async removeUnstarted({ pod, container, newest }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | null> {
-    if (newest?.state !== 'created') return null;
-    const result = await this.act(pod, { method: 'RemoveContainer', request: { containerId: newest.id } }, signal);
-    if (result.ok) return null;
+  private async removeUnstarted({ pod, container, unstarted }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | null> {
+    const calls = unstarted.map((containerId) => ({ method: 'RemoveContainer' as const, request: { containerId } }));
+    const result = (await this.acts(pod, calls, signal)).find((r) => !r.ok);
+    if (result === undefined || result.ok) return null;
     if (START_UNDER_WAY.test(result.error.details)) {
       return { kind: 'failed', failure: { reason: EARLIER_START, message: 'an earlier start of it is still under way in the runtime' } };
     }
@@ -233,10 +233,10 @@ export class Effects implements WorkerIo {
     return unknownOr({ ...result.error, details: message }, 'CreateContainerError');
   }
 
-  /** An instance that never started was no run: the one that takes its place has its count. */
-  private async restartCountOf({ newest }: StartJob, logDir: string): Promise<number> {
-    if (newest === null) return restartCountFromLogNames(await this.ctx.ports.fs.readdir(logDir));
-    return newest.state === 'created' ? newest.restartCount : newest.restartCount + 1;
+  /** Where the runtime holds no instance any more, logs tell of those there were. */
+  private async restartCountOf({ newest, restartCount }: StartJob, logDir: string): Promise<number> {
+    if (newest !== null && restartCount !== null) return restartCount;
+    return Math.max(restartCount ?? 0, restartCountFromLogNames(await this.ctx.ports.fs.readdir(logDir)));
   }
 
   async startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>> {

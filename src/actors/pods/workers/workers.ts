@@ -7,6 +7,7 @@
 
 import { fromPromise } from 'xstate';
 import { joinCauses } from '../../../machines/address.ts';
+import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
 import type { WorkerEnv, WorkerInput } from '../../../machines/pods/worker/context.ts';
@@ -51,8 +52,9 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     child: (uid, first) => workerSpec(uid, first, opts),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
-      ctx.registry.send(addr.podManager, { type: 'pods.quarantined', uid, error: error.message });
-      const pod = ctx.registry.read(view.pods)?.value.records.get(uid)?.pod;
+      const book = ctx.registry.read(view.pods)?.value;
+      ctx.registry.send(addr.podManager, { type: 'pods.quarantined', uid, error: error.message, epoch: book?.epoch ?? 1 });
+      const pod = book?.records.get(uid)?.pod;
       if (pod === undefined) return;
       ctx.registry.send(addr.events, {
         type: 'event.record',
@@ -85,7 +87,8 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): Acto
     backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
     start: (ctx) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
-      if (ctx.registry.read(view.pods)?.value.records.has(uid) !== true) return { logic: fromPromise(async () => undefined) };
+      const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
+      if (rec === undefined || (rec.life ?? first.incarnation) !== first.incarnation) return { logic: fromPromise(async () => undefined) };
       return { logic: podWorkerMachine, input: workerInput(ctx, first, opts) };
     },
   };
@@ -108,7 +111,11 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
         ? { ready: false, reason: 'the runtime has not been asked yet' }
         : { ready: cri.networkReady, reason: cri.networkReason };
     },
-    lastStatus: () => registry.read(view.statuses)?.value.get(first.uid)?.status,
+    lastStatus: () => {
+      // What an earlier life of this UID came to may still stand there: it is forgotten through a mailbox.
+      const entry = registry.read(view.statuses)?.value.get(first.uid);
+      return entry !== undefined && goesOn(entry.incarnation, first.incarnation) ? entry.status : undefined;
+    },
     listingShows: (status) => listingShows(registry.read(view.runtimePods)?.value, status),
     listingAgrees: (status) => listingAgrees(registry.read(view.runtimePods)?.value, status, ports.clock.monoMs()),
     probes: () => registry.read(view.probes)?.value ?? new Map(),
@@ -121,7 +128,8 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     uid: first.uid,
     pod: rec !== undefined && !runtimeOnly ? rec.pod : first.pod,
     runtimeOnly,
-    newLife: first.incarnation > 1,
+    newLife: rec?.renewed === true,
+    life: first.incarnation,
     // A removal is acted on when every source has delivered: the pod manager says so then.
     terminating: (rec?.removed === true && book?.sourcesReady === true) || refusal !== null,
     killStatus: refusal === null ? null : { phase: 'Failed', ...refusal },

@@ -5,6 +5,8 @@ import type { SourceName } from '../types.ts';
 import { type Book, emptyBook, type Now, type Out, sourcesReady, step } from './records.ts';
 
 export interface PodManagerInput {
+  /** Which incarnation of the pod manager this is, from 1. */
+  epoch: number;
   sources: readonly SourceName[];
   now(): Now;
 }
@@ -45,7 +47,7 @@ export const podManagerMachine = setup({
 }).createMachine({
   id: 'podManager',
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ book: emptyBook(input.sources), out: [], changed: true, now: input.now }),
+  context: ({ input }) => ({ book: emptyBook(input.sources, input.epoch), out: [], changed: true, now: input.now }),
   on: Object.fromEntries(TAKEN.map((type) => [type, apply])),
   initial: 'waitingForSources',
   states: {

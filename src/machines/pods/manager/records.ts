@@ -8,14 +8,17 @@ import type { Pod } from '../../k8s.ts';
 import type { ListedPod, PodManagerEvent, PodRecord, PodRef, WorkerEvent, WorkerSummary } from '../../protocol.ts';
 import { podFromListed } from '../killOrder.ts';
 import type { SourceName } from '../types.ts';
+import { livesBefore } from './lives.ts';
 
 interface Refused {
   reason: string;
   message: string;
 }
 export interface Rec extends PodRecord {
-  /** Counts the lives of one UID: a pinned UID that is removed and added again gets a new one. */
+  /** Of this UID's present life: a pinned UID that is removed and added again gets a new one. Never given twice (lives.ts). */
   life: number;
+  /** Not the first life of this UID that this book has seen: it was wound down, or refused, and is wanted again. */
+  renewed: boolean;
   /** A worker was asked to exist in this life. */
   started: boolean;
   /** What this UID is to be when it has finished: it was added again while winding down, or its definition was put right. */
@@ -31,13 +34,18 @@ export interface Rec extends PodRecord {
 }
 export interface Book {
   records: ReadonlyMap<string, Rec>;
+  /** Which incarnation of the pod manager keeps it. */
+  epoch: number;
+  /** The life last given out. */
+  lives: number;
   seen: ReadonlySet<SourceName>;
   sources: readonly SourceName[];
 }
 export type Out =
   | { to: 'worker'; event: WorkerEvent }
-  | { to: 'forget'; uid: string }
-  | { to: 'rejected'; pod: Pod; reason: string; message: string }
+  /** What was said of this life of the UID, and of those before it. */
+  | { to: 'forget'; uid: string; life: number }
+  | { to: 'rejected'; pod: Pod; life: number; reason: string; message: string }
   | { to: 'gc'; why: string }
   | { to: 'housekeep'; why: string };
 export interface Step {
@@ -66,8 +74,9 @@ export function joinDirty<E extends Hint>(prev: E, next: E): E {
   return { ...next, causes: joinCauses(prev.causes, next.causes), listed, ...objects, ...(ended.length === 0 ? {} : { ended }) };
 }
 
-export function emptyBook(sources: readonly SourceName[]): Book {
-  return { records: new Map(), seen: new Set(), sources };
+/** Of an incarnation of the pod manager that knows nothing yet. */
+export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
+  return { records: new Map(), epoch, lives: livesBefore(epoch), seen: new Set(), sources };
 }
 export function sourcesReady(book: Book): boolean {
   return book.sources.every((s) => book.seen.has(s));
@@ -93,10 +102,12 @@ export function step(book: Book, event: PodManagerEvent, now: Now): Step {
       return edit.rejected(event);
     case 'worker.state':
       return edit.workerState(event.uid, event.incarnation, event.state);
+    // What follows from the view of an earlier pod manager was in the mailbox when it ended: this one does not know yet
+    // who is wanted, and its workers are others.
     case 'pods.orphan':
-      return edit.orphan(event.listed, event.causes);
+      return event.epoch === book.epoch ? edit.orphan(event.listed, event.causes) : edit.finish();
     case 'pods.quarantined':
-      return edit.quarantined(event.uid, event.error);
+      return event.epoch === book.epoch ? edit.quarantined(event.uid, event.error) : edit.finish();
     case 'pods.dirty': {
       const rec = book.records.get(event.uid);
       if (rec !== undefined && live(rec)) {
@@ -123,6 +134,7 @@ class Edit {
   readonly book: Book;
   readonly now: Now;
   readonly records: Map<string, Rec>;
+  lives: number;
   seen: ReadonlySet<SourceName>;
   changed = false;
   readonly out: Out[] = [];
@@ -131,21 +143,28 @@ class Edit {
     this.book = book;
     this.now = now;
     this.records = new Map(book.records);
+    this.lives = book.lives;
     this.seen = book.seen;
   }
 
   finish(): Step {
-    const book = this.changed ? { records: this.records, seen: this.seen, sources: this.book.sources } : this.book;
+    const { records, lives, seen } = this;
+    const book = this.changed ? { ...this.book, records, lives, seen } : this.book;
     return { book, out: this.out, changed: this.changed };
   }
   private put(uid: string, rec: Rec): void {
     this.records.set(uid, rec);
     this.changed = true;
   }
-  private drop(uid: string): void {
+  private newLife(): number {
+    this.lives += 1;
+    return this.lives;
+  }
+  private drop(rec: Rec): void {
+    const { uid } = rec.pod.metadata;
     this.records.delete(uid);
     this.changed = true;
-    this.out.push({ to: 'forget', uid });
+    this.out.push({ to: 'forget', uid, life: rec.life });
   }
   private why(prior: readonly Cause[] | undefined, what: string): readonly Cause[] {
     return because(prior, { ...this.now, what });
@@ -199,7 +218,8 @@ class Edit {
         rejected: false,
         seenAtMs: this.now.atMs,
         worker: null,
-        life: 1,
+        life: this.newLife(),
+        renewed: false,
         started: false,
         next: null,
         nextRefusal: null,
@@ -257,7 +277,7 @@ class Edit {
       return;
     }
     if (!live(rec)) {
-      this.drop(uid);
+      this.drop(rec);
       this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} was removed` });
       this.startWaiters(fullName(rec.pod));
       return;
@@ -336,7 +356,8 @@ class Edit {
       rejected: true,
       seenAtMs: rec?.seenAtMs ?? this.now.atMs,
       worker: null,
-      life: (rec?.life ?? 0) + 1,
+      life: this.newLife(),
+      renewed: rec !== undefined,
       started: false,
       next: null,
       nextRefusal: null,
@@ -345,7 +366,7 @@ class Edit {
       quarantine: null,
       listed: null,
     });
-    this.out.push({ to: 'rejected', pod, reason, message });
+    this.out.push({ to: 'rejected', pod, life: this.lives, reason, message });
   }
 
   workerState(uid: string, life: number, state: WorkerSummary): Step {
@@ -355,7 +376,7 @@ class Edit {
     if (state.phase !== 'finished') return this.finish();
     this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} has ended` });
     if (rec.next !== null) this.revive(uid);
-    else if (rec.removed) this.drop(uid);
+    else if (rec.removed) this.drop(rec);
     this.startWaiters(fullName(rec.pod));
     return this.finish();
   }
@@ -364,7 +385,7 @@ class Edit {
     const rec = this.records.get(uid);
     if (rec?.next === null || rec?.next === undefined) return;
     // A new life begins without the ended one's terminal phase.
-    this.out.push({ to: 'forget', uid });
+    this.out.push({ to: 'forget', uid, life: rec.life });
     if (rec.nextRefusal !== null) {
       this.reject(rec.next, { ...rec.nextRefusal, causes: rec.causes }, rec);
       return;
@@ -378,7 +399,8 @@ class Edit {
       rejected: false,
       started: false,
       worker: null,
-      life: rec.life + 1,
+      life: this.newLife(),
+      renewed: true,
       quarantine: null,
       listed: null,
     });
@@ -404,7 +426,8 @@ class Edit {
       rejected: false,
       seenAtMs: this.now.atMs,
       worker: null,
-      life: 1,
+      life: this.newLife(),
+      renewed: false,
       started: true,
       next: null,
       nextRefusal: null,
@@ -414,7 +437,7 @@ class Edit {
       listed,
     };
     this.put(listed.uid, rec);
-    this.windDown(listed, 1, why);
+    this.windDown(listed, rec.life, why);
     return this.finish();
   }
 
@@ -430,7 +453,7 @@ class Edit {
     const rec = this.records.get(uid);
     if (rec === undefined) return this.finish();
     this.put(uid, { ...rec, quarantine: error });
-    if (rec.removed && rec.next === null) this.drop(uid);
+    if (rec.removed && rec.next === null) this.drop(rec);
     this.startWaiters(fullName(rec.pod));
     return this.finish();
   }

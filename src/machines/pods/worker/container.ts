@@ -19,9 +19,13 @@ export interface StartJob {
   sandboxId: string;
   sandboxAttempt: number;
   podIPs: readonly string[];
-  /** Newest instance of this name in any state, and newest exited one that this node did not stop in order to replace it. */
+  /** The instance of this name that counts, in any state, and newest exited one that this node did not stop in order to replace it. */
   newest: RuntimeContainer | null;
   newestExited: RuntimeContainer | null;
+  /** Instances of this name that were created and never started. */
+  unstarted: readonly string[];
+  /** Null: neither the runtime nor an earlier status tells. */
+  restartCount: number | null;
   /** Host paths of the termination files of all instances of this name that the runtime still holds; others are litter. */
   terminationFiles?: readonly string[];
   /** Hash of the name and image: a change starts a fresh back-off. */

@@ -32,6 +32,8 @@ export interface WorkerInput {
   terminating: boolean;
   /** The UID was wound down and wanted again since the pod manager began. Default false. */
   newLife?: boolean;
+  /** Which life of the UID this is: a stop that was meant for another is not acted on. Absent: any will do. */
+  life?: number;
   /** What that stop gave as the pod's final status. */
   killStatus?: KillStatus | null;
   causes: readonly Cause[];
@@ -50,6 +52,7 @@ export interface WorkerContext {
   pod: Pod;
   runtimeOnly: boolean;
   newLife: boolean;
+  life: number | undefined;
   env: WorkerEnv;
   io: WorkerIo;
   causes: readonly Cause[];

@@ -16,6 +16,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     pod: input.pod,
     runtimeOnly: input.runtimeOnly,
     newLife: input.newLife === true,
+    life: input.life,
     env: input.env,
     io: input.io,
     causes: input.causes,
@@ -61,12 +62,16 @@ export const podWorkerMachine = workerSetup.createMachine({
           actions: { type: 'trouble', params: ({ event }) => troubleOf('RuntimeUnavailable', event.error, RUNTIME_RETRY_MS) },
         },
       },
-      on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { actions: ['takeKill'] } },
+      on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] } },
     },
     fencingAgain: {
       meta: { reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
       after: { wait: { target: 'fencing' } },
-      on: { 'pod.update': { actions: ['takePod'] }, 'pod.kill': { actions: ['takeKill'] }, 'pod.dirty': { target: 'fencing' } },
+      on: {
+        'pod.update': { actions: ['takePod'] },
+        'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] },
+        'pod.dirty': { target: 'fencing' },
+      },
     },
 
     syncing,

@@ -1,14 +1,14 @@
 /** Names of the worker's chart: its actors, actions, guards and delays. Actions are total. */
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import { joinCauses } from '../../address.ts';
-import type { Pod } from '../../k8s.ts';
+import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
 import { probeVerdicts } from '../../probes/book.ts';
 import type { WorkerEvent } from '../../protocol.ts';
 import { onePerFamily } from '../config/addresses.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { BACKOFF_RESET_MS } from '../crashBackoff.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
-import { exitForBackoff, firstStatus } from '../runtimeStatus.ts';
+import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import type { KillContainer, PodRuntimeStatus } from '../types.ts';
@@ -41,6 +41,11 @@ function concerns({ failures }: WorkerContext, event: { type: string; objects?: 
 
 function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
   return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
+}
+
+function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find((s) => s.name === name);
 }
 
 function seen({ env, status }: WorkerContext): boolean {
@@ -214,6 +219,8 @@ export const workerSetup = setup({
             podIPs: pod.spec.hostNetwork === true ? onePerFamily(context.env.facts().hostIPs) : status.ips,
             newest: current,
             newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),
+            unstarted: status.containers.filter((c) => c.name === name && c.state === 'created').map((c) => c.id),
+            restartCount: nextRestartCount(status, name, shownOf(decision.apiStatus, name)),
             terminationFiles: status.containers.flatMap((c) =>
               c.name === name && c.terminationMessageHostPath !== null ? [c.terminationMessageHostPath] : [],
             ),
@@ -273,6 +280,9 @@ export const workerSetup = setup({
     },
   },
   guards: {
+    /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
+    ofThisLife: ({ context, event }) =>
+      event.type !== 'pod.kill' || event.incarnation === 0 || context.life === undefined || event.incarnation === context.life,
     terminating: ({ context }) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
     graceShrank: ({ context, event }) => {
       const pod = event.type === 'pod.update' ? event.pod : context.pod;

@@ -31,7 +31,7 @@ export const syncing = workerSetup.createStateConfig({
   initial: 'inspecting',
   entry: ['ensureChildren'],
   on: {
-    'pod.kill': { target: 'terminating', actions: ['takeKill'] },
+    'pod.kill': { guard: 'ofThisLife', target: 'terminating', actions: ['takeKill'] },
     'pod.update': [
       { guard: 'deletes', target: 'terminating', actions: ['takePod'] },
       { actions: ['takePod', 'dropRemoved', 'ensureChildren', 'markDirty'] },
