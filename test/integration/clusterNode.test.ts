@@ -1,7 +1,7 @@
 /** What a whole node tells the cluster about itself, in virtual time, against the simulated API server. */
 import { describe, expect, it } from 'vitest';
 import { cluster, create, events, inApi } from './clusterPods.ts';
-import type { VirtualNode } from './virtualNode.ts';
+import { pod as manifest, type VirtualNode } from './virtualNode.ts';
 
 const NODE = '/api/v1/nodes/n1';
 interface NodeBody {
@@ -16,7 +16,7 @@ function node(h: VirtualNode): NodeBody | undefined {
   const got = h.kube.handle({ verb: 'GET', path: NODE });
   return got.ok ? (got.body as NodeBody) : undefined;
 }
-const ready = (h: VirtualNode) => node(h)?.status.conditions?.find((c) => c.type === 'Ready');
+const readyOf = (h: VirtualNode) => node(h)?.status.conditions?.find((c) => c.type === 'Ready');
 function patchNode(h: VirtualNode, body: object): void {
   const made = h.kube.handle({ verb: 'PATCH', path: NODE, patchType: 'merge', body });
   if (!made.ok) throw new Error(made.failure.message);
@@ -31,7 +31,7 @@ function told(h: VirtualNode): string[] {
 describe('events about the node', () => {
   it('are its start and the first word on each pressure, and none on Ready (trap 50)', async () => {
     await using h = await cluster();
-    await h.until('Ready', () => ready(h)?.status === 'True');
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
     const fresh = ['Starting x1', 'NodeHasSufficientMemory x1', 'NodeHasNoDiskPressure x1', 'NodeHasSufficientPID x1'];
     await h.until('told', () => told(h).length >= fresh.length);
     await h.advance(30_000);
@@ -43,7 +43,7 @@ describe('events about the node', () => {
 
   it('say that it is cordoned, and that it is not any more', async () => {
     await using h = await cluster();
-    await h.until('Ready', () => ready(h)?.status === 'True');
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
     patchNode(h, { spec: { unschedulable: true } });
     await h.until('told', () => told(h).includes('NodeNotSchedulable x1'));
     patchNode(h, { spec: { unschedulable: null } });
@@ -66,10 +66,111 @@ describe('events about the node', () => {
   });
 });
 
+describe('a network that is not ready', () => {
+  it('makes the node NotReady and holds back what needs it, and nothing else (trap 55)', async () => {
+    const conditions = [
+      { type: 'RuntimeReady', status: true, reason: '', message: '' },
+      { type: 'NetworkReady', status: false, reason: 'NetworkPluginNotReady', message: 'cni plugin not initialized' },
+    ];
+    let ready = false;
+    await using h = await cluster({
+      before: (v) => {
+        v.faults.answer = (method, value) => (method === 'Status' && !ready ? { status: { conditions }, info: {} } : value);
+      },
+      manifests: { local: manifest('local', { spec: { hostNetwork: true } }), web: manifest('web') },
+    });
+    await h.until('the pod of the host network runs', () => h.running('local').length === 1);
+    await h.until('told', () => events(h, 'NetworkNotReady').length > 0);
+    await h.until('NotReady', () => readyOf(h)?.status === 'False');
+    expect(readyOf(h)?.message).toBe(
+      'container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized',
+    );
+    expect(h.running('web')).toEqual([]);
+    ready = true;
+    await h.until('the other runs too', () => h.running('web').length === 1);
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+  });
+});
+
+describe('a sweep for dead containers', () => {
+  it('that cannot be made is told of the node (ContainerGCFailed)', async () => {
+    await using h = await cluster();
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    h.faults.fault = (method) => (method === 'ListContainers' ? { kind: 'refuse', code: 13, details: 'no list today' } : undefined);
+    await h.until('told', () => events(h, 'ContainerGCFailed').length > 0, 180_000);
+    expect(events(h, 'ContainerGCFailed')[0]).toContain('no list today');
+    h.faults.fault = () => undefined;
+  });
+});
+
+describe('heartbeats', () => {
+  const LEASES = '/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases';
+  /** Refuses so many requests, by what fits, and counts how often connections of the heartbeat were closed meanwhile. */
+  function refusing(h: VirtualNode, fits: (verb: string, path: string) => boolean, times: number): { left: number } {
+    const state = { left: times };
+    h.kube.trouble.verdict = (r) => (fits(r.verb, r.path) && state.left-- > 0 ? { delayMs: 0, refuse: { status: 500 } } : { delayMs: 0 });
+    return state;
+  }
+  const isReport = (verb: string, path: string) => verb === 'PATCH' && path === `${NODE}/status`;
+  const isRenewal = (verb: string, path: string) => verb === 'PUT' && path.startsWith(LEASES);
+
+  /** As the node controller: so that there is something to report. */
+  function doubt(h: VirtualNode): void {
+    const body = { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } };
+    const made = h.kube.handle({ verb: 'PATCH', path: `${NODE}/status`, patchType: 'strategic', body });
+    if (!made.ok) throw new Error(made.failure.message);
+  }
+
+  it.each([
+    ['report', isReport],
+    ['renewal', isRenewal],
+  ])('close no connection for one %s that failed, and close them from the second on (trap 45)', async (_what, fits) => {
+    const closed: string[] = [];
+    await using h = await cluster({
+      before: (v) => {
+        const connect = v.kube.connect.bind(v.kube);
+        v.kube.connect = (daemon) => {
+          const api = connect(daemon);
+          return {
+            ...api,
+            closeConnections(of) {
+              closed.push(of);
+              api.closeConnections(of);
+            },
+          };
+        };
+      },
+    });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    await h.advance(30_000);
+    const once = refusing(h, fits, 1);
+    doubt(h);
+    await h.until('refused once', () => once.left < 0, 60_000);
+    expect(closed).toEqual([]);
+    await h.until('Ready again', () => readyOf(h)?.status === 'True');
+    await h.advance(2_000);
+    const twice = refusing(h, fits, 2);
+    doubt(h);
+    await h.until('refused twice', () => twice.left < 0, 60_000);
+    expect(closed).toEqual(['heartbeat']);
+  });
+
+  it('are no lease while there is no node, and the server is not asked in a spin (trap 43)', async () => {
+    await using h = await cluster({ config: { registerNode: false } });
+    const from = h.kube.calls.length;
+    await h.advance(60_000);
+    const asked = h.kube.calls.slice(from).filter((c) => c.request.path.startsWith(LEASES));
+    expect(asked.filter((c) => c.request.verb === 'POST')).toEqual([]);
+    expect(asked.length).toBeLessThanOrEqual(12);
+    h.kube.handle({ verb: 'POST', path: '/api/v1/nodes', body: { metadata: { name: 'n1' }, spec: {}, status: {} } });
+    await h.until('the lease is made', () => h.kube.handle({ verb: 'GET', path: `${LEASES}/n1` }).ok, 60_000);
+  });
+});
+
 describe('the room of the node', () => {
   it('is less what is reserved, and a pod that does not fit is turned away', async () => {
     await using h = await cluster({ config: { systemReserved: { cpu: '1' }, kubeReserved: { cpu: '500m' }, podsPerCore: 10 } });
-    await h.until('Ready', () => ready(h)?.status === 'True');
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
     expect(node(h)?.status.capacity).toMatchObject({ cpu: '4', pods: '40' });
     expect(node(h)?.status.allocatable).toMatchObject({ cpu: '2500m', memory: String(8 * 1024 ** 3 - 100 * 1024 ** 2) });
     create(h, 'large', { container: { resources: { requests: { cpu: '2600m' } } } });
@@ -80,7 +181,7 @@ describe('the room of the node', () => {
 describe('the range of pod addresses', () => {
   it('is told to the runtime when the cluster gives or changes it, again until it took it', async () => {
     await using h = await cluster();
-    await h.until('Ready', () => ready(h)?.status === 'True');
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
     const asked = () => h.calls.filter((c) => c.method === 'UpdateRuntimeConfig').map((c) => c.req);
     expect(asked()).toEqual([]);
     let refusals = 1;

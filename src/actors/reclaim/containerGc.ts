@@ -6,7 +6,7 @@
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/cri.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/pods/gc.ts';
 import { containerIdOfLink, containerLogDir, containerLogLink, logFilesOf, podUidOfLogDir } from '../../machines/pods/logNames.ts';
-import { type ContainerGcEvent, view } from '../../machines/protocol.ts';
+import { addr, type ContainerGcEvent, view } from '../../machines/protocol.ts';
 import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
 import { groupByPod } from '../../machines/runtime/pleg.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
@@ -42,9 +42,20 @@ export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGc
     mailbox: { capacity: 64, key: () => 'run' },
     start: (ctx) => ({
       logic: sweeperMachine,
-      input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => new Sweep(ctx, opts, signal).run() },
+      input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => sweep(ctx, opts, signal) },
     }),
   };
+}
+
+async function sweep(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, signal: AbortSignal): Promise<string> {
+  try {
+    return await new Sweep(ctx, opts, signal).run();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    if (!signal.aborted)
+      ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason: 'ContainerGCFailed', message } });
+    throw error;
+  }
 }
 
 class Sweep {

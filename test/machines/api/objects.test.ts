@@ -140,7 +140,7 @@ describe('the node status', () => {
       'NodeHasSufficientPID',
     ]);
   });
-  it('replaces addresses as a whole and keeps what others put into it', () => {
+  it('replaces addresses as a whole and keeps what others put into it (trap 47)', () => {
     const held = {
       ...nodeStatus({}, readings()),
       volumesAttached: [{ name: 'v' }],
