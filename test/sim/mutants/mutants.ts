@@ -133,20 +133,20 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a pod that has ended stays in the book',
     file: 'src/machines/pods/manager/records.ts',
-    find: 'else if (rec.removed) this.drop(uid);\n    this.startWaiters',
+    find: 'else if (rec.removed) this.drop(rec);\n    this.startWaiters',
     replace: 'this.startWaiters',
   },
   {
     id: 'the status of a pod that is gone is kept',
     file: 'src/actors/pods/status/status.ts',
-    find: 'if (!entries.delete(event.uid)) return {};',
+    find: 'entries.delete(event.uid);',
     replace: 'return {};',
   },
   {
     id: 'an instance has the number of the one before it',
-    file: 'src/actors/pods/workers/effects.ts',
-    find: "return newest.state === 'created' ? newest.restartCount : newest.restartCount + 1;",
-    replace: 'return newest.restartCount;',
+    file: 'src/machines/pods/runtimeStatus.ts',
+    find: "(c) => (c.state === 'created' ? c.restartCount : c.restartCount + 1)",
+    replace: '(c) => c.restartCount',
   },
   {
     id: 'the grace of a pod is forgotten',
@@ -199,8 +199,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'an instance that was created and never started stays beside its replacement',
     file: 'src/actors/pods/workers/effects.ts',
-    find: "if (newest?.state !== 'created') return null;",
-    replace: 'return null;',
+    find: 'const calls = unstarted.map(',
+    replace: 'const calls = unstarted.slice(0, 0).map(',
   },
   {
     id: 'a lost watch is never opened again',
@@ -217,7 +217,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a stop does not reach a pod that waits for its runtime',
     file: 'src/machines/pods/worker/syncing.ts',
-    find: "'pod.kill': { target: 'terminating', actions: ['takeKill'] },",
-    replace: "'pod.kill': { actions: ['takeKill'] },",
+    find: "'pod.kill': { guard: 'ofThisLife', target: 'terminating', actions: ['takeKill'] },",
+    replace: "'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] },",
   },
 ];
