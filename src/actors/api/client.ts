@@ -8,6 +8,7 @@ import {
   type KubeObject,
   type KubeRequest,
   type KubeResult,
+  slim,
   type WatchEvent,
   wasAnswered,
 } from '../../machines/api/kube.ts';
@@ -134,7 +135,7 @@ async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache
     if (!Array.isArray(list)) return malformed(`GET ${o.path} gave a list without items`);
     for (const item of list) {
       if (!isKubeObject(item)) return malformed(`GET ${o.path} gave a list with something that is no object`);
-      items.push(item);
+      items.push(slim(item));
     }
     const { continue: next, resourceVersion } = body.metadata;
     if (typeof next !== 'string' || next === '')

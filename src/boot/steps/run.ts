@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Heartbeat } from '../../actors/kernel/watchdog.ts';
 import { EXIT, messageOf } from '../errors.ts';
-import { releaseStartPages } from '../process/memory.ts';
+import { releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, watchForStalls } from '../process/watchdogThread.ts';
 import { versionInfo } from '../version.ts';
@@ -15,8 +15,8 @@ const STOP_LIMIT_MS = 20_000;
 const PULSES_PER_LIMIT = 10;
 /** By then a hundred pods were started or adopted. */
 const START_SETTLES_MS = 30_000;
-/** What rare work touched meanwhile goes again. */
-const RELEASE_EVERY_MS = 600_000;
+/** What a burst of work touched meanwhile goes again; some milliseconds each time. */
+const RELEASE_EVERY_MS = 60_000;
 
 export const createDependencies: Step = {
   name: 'create dependencies',
@@ -110,10 +110,10 @@ export const giveBackStartPages: Step = {
   name: 'give back what only the start needed',
   run(ctx) {
     const program = realpathSync(process.execPath);
-    const first = setTimeout(() => releaseStartPages(program), START_SETTLES_MS);
+    const first = setTimeout(() => releaseMemory(program), START_SETTLES_MS);
     first.unref();
     ctx.cleanup.defer(() => clearTimeout(first));
-    every(ctx, RELEASE_EVERY_MS, () => releaseStartPages(program));
+    every(ctx, RELEASE_EVERY_MS, () => releaseMemory(program));
     return undefined;
   },
 };

@@ -66,6 +66,16 @@ export function isKubeObject(value: unknown): value is KubeObject {
   return isKubeRecord(value) && isKubeRecord(value.metadata) && typeof value.metadata.name === 'string';
 }
 
+/**
+ * Without what nobody here reads: who wrote which field is often more than the object itself, and objects are kept for as
+ * long as they live.
+ */
+export function slim(object: KubeObject): KubeObject {
+  if (object.metadata.managedFields === undefined) return object;
+  const { managedFields: _, ...metadata } = object.metadata;
+  return { ...object, metadata };
+}
+
 const WATCH_TYPES: readonly string[] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'];
 
 /** One line of a watch stream, or the failure that it carries or is. */
@@ -89,7 +99,7 @@ export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } |
     return { ok: true, event: { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion } } } };
   }
   if (!isKubeObject(value.object)) return malformed('holds no object');
-  return { ok: true, event: { type: value.type as WatchEvent['type'], object: value.object } };
+  return { ok: true, event: { type: value.type as WatchEvent['type'], object: slim(value.object) } };
 }
 
 /** Reasons for codes of servers and proxies that say none. */

@@ -51,7 +51,9 @@ function decided(context: PodWriterContext): Partial<PodWriterContext> {
   const at = facts.api?.resourceVersion ?? '';
   const own = context.latest?.metadata.resourceVersion ?? '';
   const passed = own !== '' && (own === at || isOlder(own, at));
-  const latest = !isShown && newest !== '' && (newest === context.shown || passed) ? null : context.latest;
+  // Once the watch shows it, or something newer, there is nothing in it that is worth keeping.
+  const overtaken = isShown && !isOlder(facts.api?.byUid.get(newest)?.metadata.resourceVersion ?? '', own);
+  const latest = overtaken || (!isShown && newest !== '' && (newest === context.shown || passed)) ? null : context.latest;
   // What the watch has taken away need not be remembered as gone.
   const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
   return {
@@ -89,7 +91,11 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
       const apiUid = object.metadata.uid;
       const again = before?.apiUid === apiUid && before.version === version && before.finished === finished;
       const tries = again ? before.tries + 1 : 1;
-      return { ...calm, latest: object, written: { apiUid, version, finished, own: ownPart(object.status), tries } };
+      return {
+        ...calm,
+        latest: object,
+        written: { apiUid, version, finished, own: ownPart(object.status), sent: plan.body.status, tries },
+      };
     }
     case 'createMirror':
       return { ...calm, latest: outcome.object };

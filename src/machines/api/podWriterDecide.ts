@@ -6,7 +6,7 @@ import { mergeStatus } from '../pods/status/manager.ts';
 import type { PodRecord, StatusEntry } from '../protocol.ts';
 import { isOlder } from './listWatch.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
-import { ownPart, statusPatch } from './statusPatch.ts';
+import { ownPart, saysNothingNew, statusPatch } from './statusPatch.ts';
 
 /** What this writer remembers of its own writes. */
 export interface Written {
@@ -16,6 +16,8 @@ export interface Written {
   version: number;
   /** Own part of the object's status right after the write: the server may drop fields it does not know. */
   own: string;
+  /** The patch's status: what of it the answer does not show, the server will not have. */
+  sent: Readonly<Record<string, unknown>>;
   finished: boolean;
   /** Patches of this version in a row, up to this one. */
   tries: number;
@@ -46,7 +48,7 @@ export type WriterPlan =
   | { kind: 'rest' }
   /** Something that this waits for does not wake it. */
   | { kind: 'wait'; why: string }
-  | { kind: 'patch'; target: Pod; body: Record<string, unknown>; version: number; finished: boolean }
+  | { kind: 'patch'; target: Pod; body: { metadata: { uid: string }; status: Record<string, unknown> }; version: number; finished: boolean }
   | { kind: 'delete'; target: Pod; why: string }
   | { kind: 'createMirror'; body: Record<string, unknown>; namespace: string }
   | { kind: 'deleteMirror'; target: Pod; why: string };
@@ -132,12 +134,14 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   if (entry === undefined) return null;
   const ours =
     written !== null && written.apiUid === target.metadata.uid && written.version === entry.version && written.finished === entry.finished;
-  // Written, and nobody has changed our part since: what the server left out of it is not sent for ever. Once more it is: a
-  // patch says only what differs from the object as it was known, and an earlier one, late, may have changed the rest.
-  if (ours && written.tries >= TRIES_MAX && written.own === ownPart(target.status)) return null;
+  // Written, and nobody has changed our part since.
+  const stands = ours && written.own === ownPart(target.status);
+  if (stands && written.tries >= TRIES_MAX) return null;
   const next: PodStatus = mergeStatus(target.status, entry.status, { couldHaveRunning: !entry.finished, nowWallMs: f.nowWallMs });
   const status = statusPatch(target.status, next);
-  if (status === null) return null;
+  // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was
+  // known, and an earlier one, late, may have changed that.
+  if (status === null || (stands && saysNothingNew(status, written.sent))) return null;
   const body = { metadata: { uid: target.metadata.uid }, status };
   return { kind: 'patch', target, body, version: entry.version, finished: entry.finished };
 }

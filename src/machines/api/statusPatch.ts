@@ -43,6 +43,19 @@ export function statusPatch(api: PodStatus, next: PodStatus): Record<string, unk
   return Object.keys(patch).length === 0 ? null : patch;
 }
 
+/** Everything that `patch` says was in `sent` already; what a condition was to lose, it has lost. */
+export function saysNothingNew(patch: Readonly<Record<string, unknown>>, sent: Readonly<Record<string, unknown>>): boolean {
+  return Object.entries(patch).every(([field, value]) => {
+    if (field !== 'conditions' || !Array.isArray(value)) return Object.hasOwn(sent, field) && same(value, sent[field]);
+    const earlier: readonly unknown[] = Array.isArray(sent.conditions) ? sent.conditions : [];
+    return value.every((condition) => earlier.some((e) => same(withoutNulls(e), withoutNulls(condition))));
+  });
+}
+
+function withoutNulls(value: unknown): unknown {
+  return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).filter(([, v]) => v !== null)) : value;
+}
+
 function conditionPatch(api: readonly PodCondition[], next: readonly PodCondition[]): Record<string, unknown>[] {
   const out: Record<string, unknown>[] = [];
   for (const condition of next) {

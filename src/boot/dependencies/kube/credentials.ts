@@ -1,6 +1,6 @@
 /** Credentials of a kubeconfig, read again when their files change: rotated certificates and tokens need no restart. */
 import { readFile, stat } from 'node:fs/promises';
-import { createSecureContext, type SecureContextOptions } from 'node:tls';
+import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
 import type { Clock, Logger } from '../../../actors/kernel/ports.ts';
 import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import type { KubeConfigFile, Material } from './kubeconfig.ts';
@@ -12,6 +12,8 @@ export interface Loaded {
   /** Grows whenever certificate, key or authority changed: connections made with an older one must not be used again. */
   generation: number;
   tls: Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>;
+  /** Made of `tls` once, for every connection: each of its own would parse all of it again, and keep it. */
+  context: SecureContext;
   /** Bearer token; '' for none. */
   token: string;
 }
@@ -64,13 +66,14 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
     const [ca, cert, key, token] = await Promise.all(parts.map(bytesOf));
     const tls = { ...(ca === undefined ? {} : { ca }), ...(cert === undefined ? {} : { cert }), ...(key === undefined ? {} : { key }) };
     // A certificate and a key that do not belong together, or half of a file: refused here, with the files' names.
-    createSecureContext(tls);
+    const context = contextOf(tls);
     const before = loaded?.tls;
     const same = before !== undefined && sameBytes(before.ca, ca) && sameBytes(before.cert, cert) && sameBytes(before.key, key);
     return {
       stamp,
       generation: same ? (loaded?.generation ?? 1) : (loaded?.generation ?? 0) + 1,
       tls,
+      context,
       token: token === undefined ? '' : token.toString('utf8').trim(),
     };
   };
@@ -117,8 +120,8 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
         ...(given.cert === undefined || files.tls.cert !== undefined ? {} : { cert: given.cert, key: given.key }),
       };
       const same = joined !== undefined && joined.of === files.generation && sameBytes(joined.tls.cert, bufferOf(tls.cert));
-      if (!same) createSecureContext(tls);
-      joined = { of: files.generation, generation: same ? (joined?.generation ?? 1) : (joined?.generation ?? 0) + 1, tls, token };
+      const context = same && joined !== undefined ? joined.context : contextOf(tls);
+      joined = { of: files.generation, generation: same ? (joined?.generation ?? 1) : (joined?.generation ?? 0) + 1, tls, context, token };
       return joined;
     },
     suspect(how) {
@@ -126,6 +129,10 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
       return how?.refused === true && plugin !== null && plugin.refused();
     },
   };
+}
+
+function contextOf(tls: Loaded['tls']): SecureContext {
+  return createSecureContext({ ...tls, minVersion: 'TLSv1.2' });
 }
 
 function sameBytes(a: unknown, b: Buffer | undefined): boolean {

@@ -19,6 +19,7 @@ import type { KubeConfigFile } from './kubeconfig.ts';
 import { watchLines } from './lines.ts';
 import { createRateLimiter, type RateLimiter, UNLIMITED } from './rateLimit.ts';
 import { whyRefused, whyUnverified } from './refusal.ts';
+import { createSlots, type Slots } from './slots.ts';
 
 export interface KubeApiOptions {
   config: KubeConfigFile;
@@ -36,6 +37,10 @@ export interface KubeApiOptions {
 export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Connections of one class; watches hold theirs for as long as they last. */
 const SOCKETS_MAX = 256;
+/** Requests of one class that are under way at once: each needs a connection of its own, and its handshake costs both sides. */
+const REQUESTS_MAX = 16;
+/** Connections kept for later; what a burst needed beyond them is closed. */
+const FREE_SOCKETS_MAX = 4;
 /** TCP asks an idle peer for life after this; a dead one is noticed within minutes even where nothing is sent. */
 const TCP_KEEP_ALIVE_MS = 15_000;
 
@@ -73,6 +78,11 @@ class HttpsKubeApi implements KubeApi {
   readonly #o: KubeApiOptions;
   readonly #credentials: Credentials;
   readonly #limits: Record<KubeClass, RateLimiter>;
+  readonly #slots: Record<KubeClass, Slots> = {
+    kube: createSlots(REQUESTS_MAX),
+    event: createSlots(REQUESTS_MAX),
+    heartbeat: createSlots(REQUESTS_MAX),
+  };
   readonly #pools = new Map<KubeClass, Pool>();
   #closed = false;
   /** What the newest request was sent with. */
@@ -91,8 +101,11 @@ class HttpsKubeApi implements KubeApi {
 
   async request(request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult> {
     const deadline = new Deadline(this.#o.clock, opts);
+    const of = opts.class ?? 'kube';
+    let release: (() => void) | undefined;
     try {
-      await this.#limits[opts.class ?? 'kube'].acquire(deadline.signal);
+      await this.#limits[of].acquire(deadline.signal);
+      release = await this.#slots[of].take(deadline.signal);
       // Only reads are sent once more on a connection that the server had closed meanwhile: a write may have been heard.
       let sent = await this.#send(request, opts, deadline);
       if (sent.stale && request.verb === 'GET') sent = await this.#send(request, opts, deadline);
@@ -102,6 +115,7 @@ class HttpsKubeApi implements KubeApi {
     } catch (error) {
       return { ok: false, failure: deadline.failure(error, false) };
     } finally {
+      release?.();
       deadline.end();
     }
   }
@@ -169,12 +183,12 @@ class HttpsKubeApi implements KubeApi {
     this.#retireBut(loaded.generation);
     const pool: Pool = {
       agent: new Agent({
-        ...loaded.tls,
+        secureContext: loaded.context,
         keepAlive: true,
         keepAliveMsecs: TCP_KEEP_ALIVE_MS,
         maxSockets: SOCKETS_MAX,
+        maxFreeSockets: FREE_SOCKETS_MAX,
         rejectUnauthorized: true,
-        minVersion: 'TLSv1.2',
         ...(config.tlsServerName === null ? {} : { servername: config.tlsServerName }),
       }),
       generation: loaded.generation,
