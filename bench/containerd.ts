@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { CRI_LABELS, type CriContainer, type CriContainerStatus } from '../src/machines/cri.ts';
 import { type Containerd, startContainerd } from '../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../test/e2e/lab/images.ts';
+import { bareBurst } from './lib/bare.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, summary, until } from './lib/report.ts';
@@ -53,38 +54,11 @@ async function statusOf(lab: Containerd, id: string): Promise<CriContainerStatus
 /** The same pods without any node agent: the runtime's own time for them. */
 async function bare(lab: Containerd, round: number): Promise<number> {
   const logs = mkdtempSync(join(tmpdir(), 'actorlet-bench-bare-'));
-  const from = Date.now();
-  const { cri } = lab;
-  const long = { ...call, timeoutMs: 120_000 };
-  const one = async (i: number): Promise<{ podSandboxId: string; startedMs: number }> => {
-    const name = `bare${round}x${i}`;
-    const config = {
-      metadata: { name, namespace: 'default', uid: name, attempt: 0 },
-      hostname: name,
-      logDirectory: `${logs}/${name}`,
-      linux: {
-        cgroupParent: lab.cgroupParent,
-        securityContext: { namespaceOptions: { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } },
-      },
-    } as const;
-    const { podSandboxId } = await cri.call('RunPodSandbox', { config }, long);
-    const main = {
-      metadata: { name: 'main', attempt: 0 },
-      image: { image: BUSYBOX_IMAGES[1] },
-      command: ['sh', '-c', RUN],
-      logPath: 'main.log',
-    };
-    const { containerId } = await cri.call('CreateContainer', { podSandboxId, config: main, sandboxConfig: config }, long);
-    await cri.call('StartContainer', { containerId }, long);
-    return { podSandboxId, startedMs: ms((await statusOf(lab, containerId)).startedAt) - from };
-  };
-  const made = await Promise.all(Array.from({ length: podCount }, (_, i) => one(i)));
-  for (const { podSandboxId } of made) {
-    await cri.call('StopPodSandbox', { podSandboxId }, long);
-    await cri.call('RemovePodSandbox', { podSandboxId }, long);
+  try {
+    return Math.max(...(await bareBurst(lab, { count: podCount, round, logs, script: RUN })));
+  } finally {
+    rmSync(logs, { recursive: true });
   }
-  rmSync(logs, { recursive: true });
-  return Math.max(...made.map((m) => m.startedMs));
 }
 
 class Bench {

@@ -1,0 +1,243 @@
+/**
+ * Benchmarks as a member of a real cluster (root, after `npm run e2e:setup` and scripts/control-plane-setup.sh): etcd,
+ * kube-apiserver, kube-controller-manager, kube-scheduler and containerd, the daemon started as users start it, with its
+ * API QPS at 50 and burst at 100, images present, ordinary pods with their service account's token and one busybox
+ * container, bound by the scheduler. Times are taken here: what the API server accepted, and what a watch of it shows.
+ *   one       create accepted -> Ready on the watch, one pod at a time; also its parts before and after the binding, and
+ *             the node's own reads and writes of pods and their status until then, from the server's audit log
+ *   many      so many pods at once -> all Ready; deleted at once (grace 1 s, the process obeys TERM) -> all gone; besides
+ *             the same pods made by bare CRI calls with no daemon there
+ *   few       20 deleted at once -> each gone
+ *   steady    CPU and resident memory (RSS) of all own processes with so many pods running, nothing happening
+ *   killed    `kill -9` of the daemon with 20 ready pods that have readiness probes: Ready flips, new process -> lease
+ *             renewed; 0.7 s into the creation of 20 pods: restarted containers; 0.3 s into the deletion of 20: all gone
+ *   runtime   containerd killed for 10 s with 20 such pods: flips, and its return -> a pod made meanwhile is Ready
+ * Options: --only=one,few,many,steady,killed,runtime --samples=40 --pods=100 --rounds=3 --minutes=5 --settle-seconds=60
+ * --out=FILE
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
+import { startContainerd } from '../test/e2e/lab/containerd.ts';
+import { type ControlPlane, startControlPlane } from '../test/e2e/lab/controlPlane.ts';
+import { createAudit } from './lib/audit.ts';
+import { bareBurst } from './lib/bare.ts';
+import { ClusterView, type PodHistory } from './lib/cluster.ts';
+import { killed, runtimeLost } from './lib/clusterFaults.ts';
+import { FEW, LONG_MS, Member, RUN, since, withSamples } from './lib/member.ts';
+import { usageOf } from './lib/procs.ts';
+import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
+
+const only = new Set((option('only') ?? 'one,few,many,steady,killed,runtime').split(','));
+const samplesWanted = numberOption('samples', 40);
+const podCount = numberOption('pods', 100);
+const rounds = numberOption('rounds', 3);
+const minutes = numberOption('minutes', 5);
+const settleSeconds = numberOption('settle-seconds', 60);
+const STEADY_EVERY_MS = 10_000;
+class Bench extends Member {
+  async one(): Promise<object> {
+    const made: PodHistory[] = [];
+    const calls: number[] = [];
+    for (let i = 0; i < samplesWanted; i++) {
+      // Samples fall anywhere in the periods of the node's own timers.
+      await sleep(Math.random() * 1000);
+      const [p] = await this.create(`one${i}`, 1);
+      if (p === undefined) throw new Error('no pod was made');
+      await this.view.ready([p], LONG_MS);
+      made.push(p);
+      await sleep(200);
+      calls.push(this.audit.statusCalls().filter((c) => c.name === p.name).length);
+      await this.remove([p]);
+      await this.view.gone([p], LONG_MS);
+    }
+    await this.rest();
+    return {
+      unit: 'ms',
+      acceptedToReady: withSamples(made.map((p) => since(p.readyMs, p.acceptedMs))),
+      acceptedToBound: withSamples(made.map((p) => since(p.boundMs, p.acceptedMs))),
+      boundToReady: withSamples(made.map((p) => since(p.readyMs, p.boundMs ?? Number.NaN))),
+      deletedToGone: withSamples(made.map((p) => since(p.goneMs, p.deletedMs ?? Number.NaN))),
+      podGetsAndStatusPatches: withSamples(calls),
+    };
+  }
+
+  /** Deleted at once. */
+  async few(): Promise<object> {
+    const each: number[] = [];
+    const all: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      const made = await this.create(`few${round}`, FEW);
+      await this.view.ready(made, LONG_MS);
+      await sleep(3_000);
+      const from = performance.now();
+      await this.remove(made);
+      await this.view.gone(made, LONG_MS);
+      each.push(...made.map((p) => since(p.goneMs, p.deletedMs ?? Number.NaN)));
+      all.push(performance.now() - from);
+      await this.rest();
+    }
+    return { unit: 'ms', pods: FEW, deletedToGone: withSamples(each), allGone: withSamples(all) };
+  }
+
+  async many(bareMs: readonly number[]): Promise<Record<string, object>> {
+    const ready: number[] = [];
+    const bound: number[] = [];
+    const gone: number[] = [];
+    const calls: number[] = [];
+    const cpuMs: number[] = [];
+    const steady: Record<string, object> = {};
+    const last = only.has('many') ? rounds : 1;
+    for (let round = 0; round < last; round++) {
+      say(`many ${round + 1} of ${last}`);
+      const before = usageOf(this.pid).cpuMs;
+      const from = performance.now();
+      const made = await this.create(`many${round}`, podCount);
+      await this.view.ready(made, LONG_MS);
+      ready.push(Math.max(...made.map((p) => since(p.readyMs, from))));
+      bound.push(Math.max(...made.map((p) => since(p.boundMs, from))));
+      cpuMs.push(usageOf(this.pid).cpuMs - before);
+      await sleep(3_000);
+      const heard = this.audit.statusCalls();
+      calls.push(...made.map((p) => heard.filter((c) => c.name === p.name).length));
+      if (round === last - 1 && only.has('steady')) steady.steady = await this.steady();
+      const deletedAt = performance.now();
+      await this.remove(made);
+      await this.view.gone(made, LONG_MS);
+      gone.push(performance.now() - deletedAt);
+      await this.rest();
+    }
+    const many = {
+      unit: 'ms',
+      pods: podCount,
+      allReady: withSamples(ready),
+      allBound: withSamples(bound),
+      ...(bareMs.length === 0 ? {} : { bareAllStarted: withSamples(bareMs) }),
+      allGone: withSamples(gone),
+      ownCpu: withSamples(cpuMs),
+      podGetsAndStatusPatches: withSamples(calls),
+    };
+    return only.has('many') ? { many, ...steady } : steady;
+  }
+
+  async steady(): Promise<object> {
+    say(`steady: settling for ${settleSeconds} s`);
+    await sleep(settleSeconds * 1000);
+    const cpuPercent: number[] = [];
+    const residentMiB: number[] = [];
+    let before = usageOf(this.pid);
+    let at = performance.now();
+    const intervals = Math.max(1, Math.round((minutes * 60_000) / STEADY_EVERY_MS));
+    for (let i = 0; i < intervals; i++) {
+      await sleep(STEADY_EVERY_MS);
+      const now = usageOf(this.pid);
+      const nowAt = performance.now();
+      cpuPercent.push(((now.cpuMs - before.cpuMs) / (nowAt - at)) * 100);
+      residentMiB.push(now.rssBytes / 2 ** 20);
+      before = now;
+      at = nowAt;
+    }
+    return {
+      pods: podCount,
+      ownProcesses: before.pids.length,
+      cpuPercentOfOneCore: withSamples(cpuPercent),
+      residentMiB: withSamples(residentMiB),
+    };
+  }
+}
+
+const audit = createAudit(NODE_NAME);
+const lab = await startContainerd();
+let plane: ControlPlane | undefined;
+let daemon: Daemon | undefined;
+let view: ClusterView | undefined;
+let stopping: Promise<void> | undefined;
+/** Once, whoever asks: nothing of a benchmark that was cut short stays behind. */
+function cleanUp(): Promise<void> {
+  stopping ??= (async () => {
+    view?.close();
+    await daemon?.dispose();
+    await plane?.stop();
+    const left = await lab.stop();
+    audit.remove();
+    if (left.length > 0) say(`left behind: ${left.join(', ')}`);
+  })();
+  return stopping;
+}
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    say(`${signal}: stopping and removing what was started`);
+    void cleanUp().then(() => process.exit(130));
+  });
+}
+try {
+  const bareMs: number[] = [];
+  const logs = mkdtempSync(join(tmpdir(), 'actorlet-bench-bare-'));
+  for (let round = 0; only.has('many') && round < rounds; round++) {
+    say(`bare calls ${round + 1} of ${rounds}`);
+    bareMs.push(Math.max(...(await bareBurst(lab, { count: podCount, round, logs, script: RUN }))));
+  }
+  const bareOne: number[] = [];
+  for (let i = 0; only.has('one') && i < 10; i++) bareOne.push(...(await bareBurst(lab, { count: 1, round: 1000 + i, logs, script: RUN })));
+  rmSync(logs, { recursive: true });
+  plane = await startControlPlane({ controllerManager: true, scheduler: true, flags: { 'kube-apiserver': audit.flags } });
+  daemon = await createDaemon(
+    lab,
+    {
+      cgroupRoot: lab.cgroupParent,
+      cgroupsPerQOS: false,
+      enforceNodeAllocatable: [],
+      maxPods: podCount + 10,
+      kubeAPIQPS: 50,
+      kubeAPIBurst: 100,
+    },
+    ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME)],
+  );
+  await daemon.start();
+  view = await ClusterView.open(plane);
+  const { kubectl } = { kubectl: plane.kubectl.bind(plane) };
+  await until(
+    'the node to be Ready and unmarked',
+    async () => {
+      const node = JSON.parse(await kubectl('get', 'node', NODE_NAME, '-o', 'json')) as {
+        spec: { taints?: object[] };
+        status: { conditions: { type: string; status: string }[] };
+      };
+      return node.spec.taints === undefined && node.status.conditions.some((c) => c.type === 'Ready' && c.status === 'True')
+        ? true
+        : undefined;
+    },
+    { timeoutMs: 90_000, everyMs: 200 },
+  );
+  await until(
+    'the service account',
+    async () => ((await kubectl('get', 'serviceaccount', 'default', '-o', 'json')).includes('default-token') ? true : undefined),
+    { timeoutMs: 90_000, everyMs: 200 },
+  );
+  const bench = new Bench({ lab, daemon, view, audit });
+  const results: Record<string, unknown> = {};
+  if (only.has('one')) {
+    say('one');
+    results.one = { ...(await bench.one()), bareStarted: withSamples(bareOne) };
+  }
+  if (only.has('few')) {
+    say('few');
+    results.few = await bench.few();
+  }
+  if (only.has('many') || only.has('steady')) Object.assign(results, await bench.many(bareMs));
+  if (only.has('killed')) {
+    say('killed');
+    results.killed = await killed(bench, rounds);
+  }
+  if (only.has('runtime')) {
+    say('runtime');
+    results.runtime = await runtimeLost(bench, rounds);
+  }
+  report('cluster', results);
+} catch (error) {
+  say(daemon?.log().slice(-3000) ?? '');
+  throw error;
+} finally {
+  await cleanUp();
+}
