@@ -3,6 +3,7 @@ import { interceptPorts } from '../inspect/injector/ports.ts';
 import { createRecorder } from '../inspect/recorder.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { NodeConfig } from '../machines/config.ts';
+import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { view } from '../machines/protocol.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
@@ -78,6 +79,7 @@ export async function createNode(
       door,
       nodeName,
       httpSource: staticPodUrl !== '',
+      looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => t.signal === 'memory.available'),
       state: inspect.state,
       kill: (path, by) => live().kill(path, by),
       tap: (tap) => live().tap(tap),

@@ -27,6 +27,7 @@ import { httpSourceSpec } from './pods/sources/http.ts';
 import { statusSpec } from './pods/status/status.ts';
 import { workersSpec } from './pods/workers/workers.ts';
 import { containerGcSpec } from './reclaim/containerGc.ts';
+import { evictionSpec } from './reclaim/eviction/eviction.ts';
 import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
@@ -84,7 +85,11 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         strategy: 'rest_for_one',
         intensity: { max: 3, periodMs: 60_000 },
       },
-      layer('reclaim', [containerGcSpec(o.containerGc), housekeepingSpec(o.housekeeping)]),
+      layer('reclaim', [
+        containerGcSpec(o.containerGc),
+        housekeepingSpec(o.housekeeping),
+        ...(o.eviction === null ? [] : [evictionSpec(o.eviction)]),
+      ]),
     ],
   };
 }

@@ -1,5 +1,6 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
 import type { NodeConfig } from '../machines/config.ts';
+import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import type { CertificateOptions } from './api/certificates/certificate.ts';
@@ -22,6 +23,7 @@ import type { FileSourceOptions } from './pods/sources/file.ts';
 import type { HttpSourceOptions } from './pods/sources/http.ts';
 import type { WorkersOptions } from './pods/workers/workers.ts';
 import type { ContainerGcOptions } from './reclaim/containerGc.ts';
+import type { EvictionOptions } from './reclaim/eviction/eviction.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
@@ -69,6 +71,8 @@ export interface TreeOptions {
   api: ApiOptions | null;
   containerGc: ContainerGcOptions;
   housekeeping: HousekeepingOptions;
+  /** Null where no eviction threshold is set. */
+  eviction: EvictionOptions | null;
 }
 
 /** First wait of the crash back-off (pod lifecycle 5.12); with its gate on, 1 s up to 60 s. */
@@ -158,6 +162,21 @@ export function treeOptions(
       containerLogsDir: facts.containerLogsDir,
     },
     housekeeping: { rootDir: flags.rootDir },
+    eviction: evictionOptions(config, api !== null),
+  };
+}
+
+function evictionOptions({ config: c, flags }: NodeConfig, cluster: boolean): EvictionOptions | null {
+  const { thresholds, unseen } = thresholdsOf(c);
+  if (thresholds.length + unseen.length === 0) return null;
+  return {
+    thresholds,
+    unseen,
+    transitionMs: c.evictionPressureTransitionPeriod,
+    maxGraceSeconds: c.evictionMaxPodGracePeriod,
+    rootDir: flags.rootDir,
+    podLogsDir: c.podLogsDir,
+    cluster,
   };
 }
 

@@ -21,7 +21,6 @@ interface Entry {
 }
 
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
-const EVICTION = 'eviction is not there yet: nothing is evicted at these thresholds';
 const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
 const ROTATION = 'container log rotation is not there yet: logs grow';
 const MANAGERS = 'the CPU, memory and topology managers are not there yet';
@@ -41,7 +40,7 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     '--image-credential-provider-bin-dir',
   ),
   ...lines(VOLUMES, '--experimental-mounter-path'),
-  ...lines(EVICTION, '--experimental-allocatable-ignore-eviction'),
+  ...lines('hard eviction thresholds are not taken off what is allocatable yet', '--experimental-allocatable-ignore-eviction'),
 
   ...[
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
@@ -93,17 +92,7 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'topologyManagerPolicyOptions',
   ),
   ...lines(IMAGE_GC, 'imageMinimumGCAge', 'imageMaximumGCAge', 'imageGCHighThresholdPercent', 'imageGCLowThresholdPercent'),
-  ...lines(
-    EVICTION,
-    'evictionHard',
-    'evictionSoft',
-    'evictionSoftGracePeriod',
-    'evictionPressureTransitionPeriod',
-    'evictionMaxPodGracePeriod',
-    'evictionMinimumReclaim',
-    'mergeDefaultEvictionSettings',
-    'kernelMemcgNotification',
-  ),
+  ...lines('the kernel is not asked to announce memory pressure: it is looked for every 10 s', 'kernelMemcgNotification'),
   ...lines(ROTATION, 'containerLogMaxSize', 'containerLogMaxFiles', 'containerLogMaxWorkers', 'containerLogMonitorInterval'),
   ...lines(VOLUMES, 'volumeStatsAggPeriod', 'volumePluginDir', 'enableControllerAttachDetach', 'localStorageCapacityIsolation'),
   ...lines(SHUTDOWN, 'shutdownGracePeriod', 'shutdownGracePeriodCriticalPods', 'shutdownGracePeriodByPodPriority'),
@@ -171,6 +160,13 @@ export const HONOURED: readonly string[] = [
   'maxOpenFiles',
   'serializeImagePulls',
   'maxParallelImagePulls',
+  'evictionHard',
+  'evictionSoft',
+  'evictionSoftGracePeriod',
+  'evictionPressureTransitionPeriod',
+  'evictionMaxPodGracePeriod',
+  'evictionMinimumReclaim',
+  'mergeDefaultEvictionSettings',
   'featureGates',
   'failSwapOn',
   'failCgroupV1',

@@ -126,6 +126,8 @@ export function writeConfig(p: Plan, o: { config: NodeOptions['config']; readOnl
     fileCheckFrequency: '1s',
     cgroupsPerQOS: false,
     enforceNodeAllocatable: [],
+    // How full the machine is, is no matter of a test.
+    evictionHard: { 'memory.available': '0%' },
     ...o.config,
   };
   writeFileSync(layout.configFile, JSON.stringify(config, null, 2), { mode: 0o600 });

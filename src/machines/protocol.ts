@@ -4,6 +4,8 @@
  */
 import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './address.ts';
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
+import type { EvictionBook } from './eviction/pass.ts';
+import type { NodePressure } from './eviction/thresholds.ts';
 import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
@@ -199,6 +201,8 @@ export type PodManagerEvent =
          */
         | { type: 'pods.orphan'; listed: ListedPod; epoch: number }
         | { type: 'pods.quarantined'; uid: string; error: string; epoch: number }
+        /** From the eviction manager: end this pod, which fails with this. Ignored for one that is on its way out already. */
+        | { type: 'pods.evict'; uid: string; eviction: Eviction }
         /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
         | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[]; listed?: boolean }
       ));
@@ -227,6 +231,14 @@ export interface WorkerSummary {
   causes: readonly Cause[];
 }
 
+/** Why a pod of the API was ended, or not let in, for want of something on this node. It stays failed. */
+export interface Eviction {
+  reason: string;
+  message: string;
+  /** What its containers get at most. */
+  graceSeconds: number;
+}
+
 /** A pod the node knows: wanted by a source, or still being wound down, or found in the runtime only. */
 export interface PodRecord {
   pod: Pod;
@@ -237,6 +249,8 @@ export interface PodRecord {
   rejected: boolean;
   /** An update of it was refused while it ran: it is being stopped, or was, and fails with this. */
   refusal?: { reason: string; message: string } | null;
+  /** It was evicted, or refused for the node's pressure: whatever is said of it later, it does not run again. */
+  eviction?: Eviction | null;
   /** Wall ms first seen. */
   seenAtMs: number;
   worker: WorkerSummary | null;
@@ -263,7 +277,7 @@ export type WorkerEvent = Message &
         incarnation: number;
         graceOverrideSeconds?: number;
         /** Sets phase, reason and message of the final status (eviction, preemption). */
-        status?: { phase: 'Failed'; reason: string; message: string };
+        status?: { phase: 'Failed'; reason: string; message: string; disruption?: string };
       }
     /** A hint: inspect the runtime again. */
     | {
@@ -339,6 +353,13 @@ export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
 export type ContainerGcEvent = Message & { type: 'gc.run'; why: string };
 export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: string };
 
+/** What the node is short of, and since when: what its status and admission go by. */
+export interface PressureView {
+  pressures: readonly NodePressure[];
+  /** For the next incarnation of the eviction manager. */
+  book: EvictionBook;
+}
+
 // ---- names -------------------------------------------------------------------------------------------------------
 
 export const addr = {
@@ -369,6 +390,8 @@ export const view = {
   probes: viewKey<ProbeBook>('probes'),
   volumes: viewKey<VolumesView>('volumes'),
   events: viewKey<readonly RecordedEvent[]>('events'),
+  /** Absent where no eviction threshold is set, and before the first look. */
+  pressure: viewKey<PressureView>('pressure'),
   /** Source errors by source: what `why` shows for a manifest that does not parse. */
   sourceErrors: viewKey<ReadonlyMap<SourceName, readonly SourceError[]>>('sourceErrors'),
 } as const;

@@ -91,6 +91,7 @@ class Run implements NodeWatcher {
       nodes,
       http: this.#nodes.map((n) => n.tuning.http),
       api: this.#nodes.map((n) => n.tuning.api),
+      evicts: this.#nodes.map((n) => n.tuning.eviction !== null),
     };
     const drawing = this.#rng.fork('schedule');
     this.#schedule =

@@ -93,6 +93,8 @@ export class Daemon {
       healthzPort: this.#ports.healthz,
       enableServer: false,
       failSwapOn: false,
+      // How full the machine is, is no matter of a test.
+      evictionHard: { 'memory.available': '0%' },
       ...this.#config,
     };
     // JSON is YAML.

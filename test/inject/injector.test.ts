@@ -152,12 +152,21 @@ describe('the injector', () => {
     for (const [fault, why] of [
       [{ kind: 'http.down', action: 'error' }, 'no HTTP source'],
       [{ kind: 'api.partition' }, 'no cluster'],
-      [{ kind: 'pressure.memory', available: '1Mi' }, 'available memory'],
+      [{ kind: 'pressure.memory', available: '1Mi' }, 'no eviction threshold'],
     ] as const) {
       const answer = await r.inject([fault]);
       expect(answer.ok ? '' : answer.message).toContain(why);
     }
     expect(r.door.size).toBe(0);
+  });
+
+  it('makes memory seem short where some eviction threshold is about it, until healed', async () => {
+    const host = { memory: () => ({ capacityBytes: 100, availableBytes: 50 }) };
+    const r = await injectorRig({ host }, { looksAtMemory: true });
+    await r.begin([{ kind: 'pressure.memory', available: '7' }]);
+    expect(r.ports.host.memory?.()).toEqual({ capacityBytes: 100, availableBytes: 7 });
+    await r.stop();
+    expect(r.ports.host.memory?.()).toEqual({ capacityBytes: 100, availableBytes: 50 });
   });
 
   it('takes a bounded number of scenarios', async () => {

@@ -2,7 +2,7 @@
 import { FaultDoor } from '../../src/actors/foundation/injector/door.ts';
 import { injectorSpec } from '../../src/actors/foundation/injector/injector.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
-import type { Cri, HostFs, KubeApi, Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
+import type { Cri, Host, HostFs, KubeApi, Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
 import { createTree, type KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorSpec } from '../../src/actors/kernel/types.ts';
 import { interceptPorts } from '../../src/inspect/injector/ports.ts';
@@ -57,9 +57,10 @@ export interface Fakes {
   sys?: Partial<Sys>;
   net?: Partial<Net>;
   kube?: Partial<KubeApi>;
+  host?: Partial<Host>;
 }
 
-export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean } = {}): Promise<Rig> {
+export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; looksAtMemory?: boolean } = {}): Promise<Rig> {
   const missing = <T extends object>(name: string, some: Partial<T> | undefined): T =>
     new Proxy((some ?? {}) as T, {
       get: (target, key) =>
@@ -73,6 +74,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean }
     fs: missing<HostFs>('fs', fakes.fs),
     sys: missing<Sys>('sys', fakes.sys),
     net: missing<Net>('net', fakes.net),
+    ...(fakes.host === undefined ? {} : { host: missing<Host>('host', fakes.host) }),
     ...(fakes.kube === undefined ? {} : { kube: missing<KubeApi>('kube', fakes.kube) }),
   });
   const door = new FaultDoor(base.rng);
@@ -88,6 +90,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean }
     door,
     nodeName: NODE,
     httpSource: o.httpSource === true,
+    looksAtMemory: o.looksAtMemory === true,
     state: () => live().state(),
     kill: (path, by) => live().kill(path, by),
     tap: (tap) => live().tap(tap),

@@ -10,6 +10,7 @@ import { StateMachine } from 'xstate';
 import { API_CASES } from './killApi.ts';
 import { CERTIFICATE_CASES } from './killCertificates.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
+import { EVICTION_CASES } from './killEviction.ts';
 import { createJudge, type KillCase } from './killing.ts';
 import { OBJECT_CASES } from './killObjects.ts';
 import { PROBE_CASES } from './killProbes.ts';
@@ -27,6 +28,7 @@ const TABLES: Record<string, KillCase[]> = {
   'the cluster side': CLUSTER_CASES,
   'objects of the API': OBJECT_CASES,
   certificates: CERTIFICATE_CASES,
+  eviction: EVICTION_CASES,
   "the kubelet's API": API_CASES,
   'the rest': OTHER_CASES,
 };
@@ -54,6 +56,7 @@ const NOT_KILLED: Record<string, string> = {
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',
   'eventWriter judging': NO_TIME,
+  'eviction judging': NO_TIME,
   'certificate beginning': NO_TIME,
   'certificate judging': NO_TIME,
   'listWatch stale': NO_TIME,

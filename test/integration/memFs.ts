@@ -22,6 +22,8 @@ export interface MemFs extends HostFs {
   breakWatches(message: string): void;
   /** Not undefined: opening a watch throws an error of this code. */
   watchRefused: string | undefined;
+  /** Of the one file system there is. */
+  room: Awaited<ReturnType<HostFs['statfs']>>;
 }
 
 interface Watch {
@@ -101,6 +103,7 @@ export function memFs(clock: Clock): MemFs {
     delayMs: () => 0,
     failing: () => undefined,
     watchRefused: undefined,
+    room: { bytesTotal: 1e12, bytesAvailable: 5e11, inodesTotal: 1e6, inodesFree: 5e5 },
     put: (path, text) => store(path, entry('file', { data: bytes(text) })),
     drop: remove,
     dropTree(path) {
@@ -191,7 +194,7 @@ export function memFs(clock: Clock): MemFs {
       remove(path);
     },
     async statfs() {
-      return { bytesTotal: 1e12, bytesAvailable: 5e11, inodesTotal: 1e6, inodesFree: 5e5 };
+      return { ...self.room };
     },
     watchDir(path, onEvent, onEnd) {
       if (self.watchRefused !== undefined) throw failure(self.watchRefused, `watch ${path}`);

@@ -31,6 +31,7 @@ export const MANIFESTS = '/manifests';
 /** Where the API server's certificate is. */
 export const SERVING = { certFile: '/pki/tls.crt', keyFile: '/pki/tls.key' } as const;
 export const ROOT = '/var/lib/kubelet';
+const MEMORY_BYTES = 8 * 1024 ** 3;
 
 /** What becomes of one runtime call. */
 export type Fault =
@@ -77,6 +78,8 @@ export interface VirtualNode extends AsyncDisposable {
   /** Paths that are sockets or devices. */
   special: Map<string, PathKind>;
   violations: string[];
+  /** Of the machine. */
+  memory: { availableBytes: number };
   /** Calls that reached the runtime, in order. */
   calls: { method: CriMethod; req: unknown }[];
 
@@ -134,6 +137,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const runtime = createHollowRuntime({ clock: time.clock, rng, ...o.hollow });
   const lines: LogLine[] = [];
   const violations: string[] = [];
+  const memory = { availableBytes: MEMORY_BYTES / 2 };
   const calls: VirtualNode['calls'] = [];
   const faults: Faults = {
     latencyMs: {},
@@ -208,7 +212,9 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       host: {
         hostname: () => 'n1',
         bootId: () => 'boot-1',
-        capacity: () => ({ memoryBytes: 8 * 1024 ** 3, cpus: 4 }),
+        capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
+        memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: memory.availableBytes }),
+        tasks: () => ({ current: 500, max: 32_768 }),
         addresses: () => [{ ip: '192.0.2.1', family: 4 }],
         cpuUsageMs: () => 0,
         rssBytes: () => 0,
@@ -287,6 +293,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     mounts,
     special,
     violations,
+    memory,
     calls,
     write: (name, manifest) => fs.put(`${MANIFESTS}/${name}.json`, JSON.stringify(manifest)),
     remove: (name) => fs.drop(`${MANIFESTS}/${name}.json`),

@@ -99,10 +99,10 @@ describe('a fault of a scenario', () => {
     expect(r.byName.get('marks')).toBeGreaterThan(0);
   });
 
-  it('for which this world has no port is said to have hit nothing', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('of short memory is felt by the eviction manager, and does no more than the claims allow', { timeout: SIM_TIMEOUT_MS }, async () => {
     const r = await run('  - {name: memory, kind: pressure.memory, available: 10Mi}\n');
     expect(r.violation).toBeNull();
-    expect(r.byName.get('memory')).toBe(0);
+    expect(r.byName.get('memory')).toBeGreaterThan(0);
   });
 
   it('comes out the same each time it is run with one seed, and its chances differ between seeds', {

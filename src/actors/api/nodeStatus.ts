@@ -264,6 +264,7 @@ class Reporter {
       cri,
       listing: registry.read(view.runtimePods)?.value,
       shuttingDown: false,
+      pressures: registry.read(view.pressure)?.value.pressures ?? [],
       nowMonoMs: ports.clock.monoMs(),
       nowWallMs: ports.clock.wallMs(),
     };

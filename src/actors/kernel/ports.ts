@@ -173,6 +173,10 @@ export interface Host {
   identity?(): HostIdentity;
   /** Bytes of memory and number of logical CPUs the node has. */
   capacity(): { memoryBytes: number; cpus: number };
+  /** Memory as the kernel counts it just now; file pages that are easily given back count as available. Throws; absent in worlds that do not tell. */
+  memory?(): { capacityBytes: number; availableBytes: number };
+  /** Processes and threads there are, and may be. Throws; absent in worlds that do not tell. */
+  tasks?(): { current: number; max: number };
   /** First address that is not loopback, by family; IPv4 first. */
   addresses(): { ip: string; family: 4 | 6 }[];
   cpuUsageMs(): number;

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem } from 'node:os';
 import type { Host, HostIdentity } from '../../actors/kernel/ports.ts';
+import { nodeMemory, taskCount } from '../../machines/kubeletApi/procStats.ts';
 
 /** `/proc` answers at once, so these few reads are synchronous. Empty where there is no such file. */
 function readTrimmed(path: string): string {
@@ -43,9 +44,26 @@ function identity(): HostIdentity {
   };
 }
 
+/** @throws naming the file that does not tell. */
+function memory(): { capacityBytes: number; availableBytes: number } {
+  const read = nodeMemory({ meminfo: readTrimmed('/proc/meminfo'), vmstat: '' }, '');
+  if (read?.availableBytes === undefined || read.workingSetBytes === undefined) throw new Error('/proc/meminfo does not tell');
+  return { capacityBytes: read.availableBytes + read.workingSetBytes, availableBytes: read.availableBytes };
+}
+
+/** @throws naming the files that do not tell. */
+function tasks(): { current: number; max: number } {
+  const current = taskCount(readTrimmed('/proc/loadavg'));
+  const max = Math.min(...['pid_max', 'threads-max'].map((name) => Number.parseInt(readTrimmed(`/proc/sys/kernel/${name}`), 10)));
+  if (current === undefined || !(max > 0)) throw new Error('/proc/loadavg, /proc/sys/kernel/pid_max or threads-max does not tell');
+  return { current, max };
+}
+
 export function createHost(): Host {
   return {
     identity,
+    memory,
+    tasks,
     hostname: () => hostname(),
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),

@@ -3,7 +3,7 @@
  * `--actorlet-fault-injection` has them. They look at the door at each call and keep no fault of their own.
  */
 import type { FaultDoor } from '../../actors/foundation/injector/door.ts';
-import type { Net, Ports } from '../../actors/kernel/ports.ts';
+import type { Host, Net, Ports } from '../../actors/kernel/ports.ts';
 import { interceptCri } from './cri.ts';
 import { interceptFs, interceptSys } from './files.ts';
 import { interceptKube } from './kube.ts';
@@ -27,9 +27,22 @@ export function interceptPorts(ports: Ports, o: InterceptOptions): Ports {
     cri: interceptCri(ports.cri, { door, clock, podNames }),
     fs: interceptFs(ports.fs, { door, clock, rng }),
     sys: interceptSys(ports.sys, { door }),
+    host: interceptHost(ports.host, door),
     net: interceptNet(ports.net, o),
     ...(ports.kube === undefined ? {} : { kube: interceptKube(ports.kube, { door, clock }) }),
   };
+}
+
+function interceptHost(host: Host, door: FaultDoor): Host {
+  const memory = host.memory?.bind(host);
+  if (memory === undefined) return host;
+  return override(host, {
+    memory() {
+      const real = memory();
+      const hit = door.first('pressure.memory', 'reading of available memory', () => true);
+      return hit === undefined ? real : { ...real, availableBytes: Math.min(real.availableBytes, hit.fault.availableBytes) };
+    },
+  });
 }
 
 const GARBAGE = new TextEncoder().encode('\u0000{{ injected garbage');

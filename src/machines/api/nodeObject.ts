@@ -1,4 +1,5 @@
 /** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
+import { NODE_PRESSURES, type NodePressure } from '../eviction/thresholds.ts';
 import { canonicalJson } from '../pods/sources/decode.ts';
 import type { CriView, RuntimePodsView } from '../protocol.ts';
 import { shortDuration } from '../text/duration.ts';
@@ -71,6 +72,8 @@ export interface NodeReadings {
   cri: CriView | undefined;
   listing: RuntimePodsView | undefined;
   shuttingDown: boolean;
+  /** As the eviction manager has them; default none. */
+  pressures?: readonly NodePressure[];
   nowMonoMs: number;
   nowWallMs: number;
 }
@@ -81,6 +84,21 @@ export interface NodeEvent {
   reason: string;
   message: string;
 }
+
+const PRESSURE_WORDS: Readonly<Record<NodePressure, Readonly<Record<'yes' | 'no', { reason: string; message: string }>>>> = {
+  MemoryPressure: {
+    yes: { reason: 'KubeletHasInsufficientMemory', message: 'kubelet has insufficient memory available' },
+    no: { reason: 'KubeletHasSufficientMemory', message: 'kubelet has sufficient memory available' },
+  },
+  DiskPressure: {
+    yes: { reason: 'KubeletHasDiskPressure', message: 'kubelet has disk pressure' },
+    no: { reason: 'KubeletHasNoDiskPressure', message: 'kubelet has no disk pressure' },
+  },
+  PIDPressure: {
+    yes: { reason: 'KubeletHasInsufficientPID', message: 'kubelet has insufficient PID available' },
+    no: { reason: 'KubeletHasSufficientPID', message: 'kubelet has sufficient PID available' },
+  },
+};
 
 /** A runtime without a good word for this long is down. */
 export const RUNTIME_DOWN_MS = 30_000;
@@ -199,10 +217,10 @@ export function nodeConditions(old: readonly NodeCondition[], r: NodeReadings): 
     return { type, status, ...said, lastHeartbeatTime: now, lastTransitionTime: since };
   };
   return [
-    // No pressure is measured yet, so none is claimed.
-    one('MemoryPressure', 'False', { reason: 'KubeletHasSufficientMemory', message: 'kubelet has sufficient memory available' }),
-    one('DiskPressure', 'False', { reason: 'KubeletHasNoDiskPressure', message: 'kubelet has no disk pressure' }),
-    one('PIDPressure', 'False', { reason: 'KubeletHasSufficientPID', message: 'kubelet has sufficient PID available' }),
+    ...NODE_PRESSURES.map((type) => {
+      const pressed = r.pressures?.includes(type) === true;
+      return one(type, pressed ? 'True' : 'False', PRESSURE_WORDS[type][pressed ? 'yes' : 'no']);
+    }),
     problems.length === 0
       ? one('Ready', 'True', { reason: 'KubeletReady', message: 'kubelet is posting ready status' })
       : one('Ready', 'False', {

@@ -125,7 +125,7 @@ function defaultDuration(scenario: Scenario): number {
 }
 
 /** Why a fault can do nothing on this node, whatever it selects; null when it can. */
-export function impossibleHere(f: ScenarioFault, node: { httpSource: boolean; apiServer: boolean }): string | null {
+export function impossibleHere(f: ScenarioFault, node: { httpSource: boolean; apiServer: boolean; looksAtMemory: boolean }): string | null {
   const facts = FAULT_KINDS[f.kind];
   if (facts.where === 'simulation') return `is only possible in the simulation: ${facts.whyNot ?? ''}`;
   switch (f.kind) {
@@ -136,7 +136,9 @@ export function impossibleHere(f: ScenarioFault, node: { httpSource: boolean; ap
     case 'api.watch':
       return node.apiServer ? null : 'is aimed at nothing: this node belongs to no cluster, so there is no API server';
     case 'pressure.memory':
-      return 'is aimed at nothing: no part of this node looks at available memory yet';
+      return node.looksAtMemory
+        ? null
+        : 'is aimed at nothing: no eviction threshold of this node is about memory (evictionHard, evictionSoft)';
     default:
       return null;
   }

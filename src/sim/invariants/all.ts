@@ -11,7 +11,7 @@ import {
   oneSandboxInUse,
   podDirStays,
 } from './runtimeClaims.ts';
-import { incarnationsGrow, livesOnlyGoForward, versionGrows } from './statusClaims.ts';
+import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusClaims.ts';
 
 export function allCheckers(): Checker[] {
   return [
@@ -23,6 +23,7 @@ export function allCheckers(): Checker[] {
     podDirStays(),
     versionGrows(),
     livesOnlyGoForward(),
+    nobodyIsEvictedForNothing(),
     mailboxesAreBounded(),
     incarnationsGrow(),
     nothingCrashes(),

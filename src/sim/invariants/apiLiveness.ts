@@ -1,5 +1,6 @@
 /** What the API server must say some time after everything healed: each pod as its node has it, and no other pod of that node. */
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
+import { NODE_PRESSURES } from '../../machines/eviction/thresholds.ts';
 import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
 import type { PodsView, StatusView } from '../../machines/protocol.ts';
 import { apiName } from '../nemesis/apiUser.ts';
@@ -41,14 +42,25 @@ export function apiUnsettled(node: SimNode, kube: SimKube, { op, records, status
   }
   for (const [name, o] of byName) found.push(`pod ${name} (${o.metadata.uid ?? ''}) is still in the API`);
   if (!registered(kube, node)) found.push('the node is not Ready in the API');
+  const conditions = objectOf(kube, node)?.status;
+  for (const type of NODE_PRESSURES) {
+    const told = conditionOf(isRecord(conditions) ? conditions.conditions : undefined, type);
+    if (told === 'True') found.push(`the node says ${type} in the API`);
+  }
   return found;
 }
 
 function readyOf(conditions: unknown): unknown {
-  const ready = (Array.isArray(conditions) ? conditions : []).find((c) => isRecord(c) && c.type === 'Ready');
-  return isRecord(ready) ? ready.status : undefined;
+  return conditionOf(conditions, 'Ready');
+}
+function conditionOf(conditions: unknown, type: string): unknown {
+  const found = (Array.isArray(conditions) ? conditions : []).find((c) => isRecord(c) && c.type === type);
+  return isRecord(found) ? found.status : undefined;
+}
+function objectOf(kube: SimKube, node: SimNode): KubeObject | undefined {
+  return kube.store.list('nodes').find((o) => o.metadata.name === node.name);
 }
 function registered(kube: SimKube, node: SimNode): boolean {
-  const object: KubeObject | undefined = kube.store.list('nodes').find((o) => o.metadata.name === node.name);
+  const object = objectOf(kube, node);
   return isRecord(object?.status) && readyOf(object.status.conditions) === 'True';
 }

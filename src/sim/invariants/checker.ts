@@ -1,7 +1,8 @@
 /** What a checker is: a named claim about the node that is looked at whenever something happens that could break it. */
 import type { ActorState, KernelEvent } from '../../actors/kernel/types.ts';
 import type { KubeRequest } from '../../machines/api/kube.ts';
-import type { StatusView } from '../../machines/protocol.ts';
+import { EVICTED } from '../../machines/eviction/rank.ts';
+import { type StatusView, view } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
@@ -45,6 +46,15 @@ export interface Checker {
 export function manifestName(podName: string, node: SimNode): string {
   const suffix = `-${node.name}`;
   return podName.endsWith(suffix) ? podName.slice(0, -suffix.length) : podName;
+}
+
+/** By the book of pods, or, where a restart took that away, by what was said of it. */
+export function isEvicted(node: SimNode, uid: string): boolean {
+  const registry = node.daemon?.tree.registry;
+  return (
+    Boolean(registry?.read(view.pods)?.value.records.get(uid)?.eviction) ||
+    registry?.read(view.statuses)?.value.get(uid)?.status.reason === EVICTED
+  );
 }
 
 /** Pod UID, and container or sandbox id, that a call is about; '' where the runtime knows it no more. */

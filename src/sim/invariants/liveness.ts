@@ -6,7 +6,7 @@ import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollo
 import type { Operator, Wanted } from '../nemesis/operator.ts';
 import { ROOT_DIR, type SimNode } from '../world/node.ts';
 import { apiUnsettled } from './apiLiveness.ts';
-import { manifestName } from './checker.ts';
+import { isEvicted, manifestName } from './checker.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
 
@@ -65,6 +65,10 @@ export async function unsettled(
     currentUids.add(uid);
     const boxes = dump.sandboxes.filter((b) => b.uid === uid);
     const containers = dump.containers.filter((c) => c.podUid === uid);
+    if (isEvicted(node, uid)) {
+      found.push(...evictedProblems(name, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
+      continue;
+    }
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
   }
   for (const b of dump.sandboxes) if (!currentUids.has(b.uid)) found.push(`sandbox ${b.id} of pod ${b.name} (${b.uid}) is still there`);
@@ -77,8 +81,19 @@ export async function unsettled(
     if (!currentUids.has(uid) && node.disk.has(`${ROOT_DIR}/pods/${uid}`)) found.push(`the directory of pod ${uid} is still there`);
   }
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
+  const { pressures = [] } = daemon.tree.registry.read(view.pressure)?.value ?? {};
+  for (const p of pressures) found.push(`the node still says ${p}`);
   if (node.kube !== undefined) found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
   return found.map((f) => `${node.name}: ${f}`);
+}
+
+/** Evicted, or not let in under pressure: it has failed, nothing of it runs, and its object stays until somebody deletes it. */
+function evictedProblems(name: string, { containers, phase }: Pick<Held, 'containers' | 'phase'>): string[] {
+  const running = containers.filter((c) => c.state === 'CONTAINER_RUNNING');
+  return [
+    ...(phase === 'Failed' ? [] : [`pod ${name} was evicted, its phase is ${phase || '-'}`]),
+    ...running.map((c) => `pod ${name} was evicted, yet ${c.name} runs`),
+  ];
 }
 
 interface Held {

@@ -3,7 +3,7 @@ import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
-import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
+import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
 
 const GRACE = 'io.kubernetes.pod.terminationGracePeriod';
 /** Starts of one container of one pod that the back-off allows in a window: 0, 10, 20 s and so on, with room for what others cause. */
@@ -55,6 +55,8 @@ export function graceIsKept(): Checker {
       const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.id === c.sandboxId);
       const name = manifestName(box?.name ?? '', s.node);
       if (s.operator.deleted.has(name)) return undefined;
+      // One that is evicted is given as much as the eviction manager allows.
+      if (isEvicted(s.node, c.podUid)) return undefined;
       const want = Math.max(MIN_CONTAINER_GRACE_SECONDS, grace);
       return Number(timeout ?? 0) === want
         ? undefined

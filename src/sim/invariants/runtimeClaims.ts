@@ -1,7 +1,7 @@
 /** Claims about what the node does to its runtime: doubles, starts during a stop, overlapping acts, healthy containers stopped. */
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import { ROOT_DIR } from '../world/node.ts';
-import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
+import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
 
 /** Longest time in which a node may still act on what was true before a change: missed hints, late effects, a slow disk. */
 const SLACK_MS = 60_000;
@@ -130,6 +130,7 @@ export function healthyIsLeftAlone(): Checker {
     if (box === undefined || !box.ready || doubtful.has(c.id)) return true;
     const same = boxes.filter((b) => b.uid === box.uid);
     if (same.some((b) => s.nemesis.disturbed.has(b.id)) || same.filter((b) => b.ready).length > 1) return true;
+    if (isEvicted(s.node, box.uid)) return true;
     const wanted = s.operator.wanted.get(manifestName(box.name, s.node));
     if (wanted === undefined || wanted.broken || wanted.pod.restartPolicy !== 'Always') return true;
     const current = wanted.pod.uid === undefined ? podOf.get(box.uid)?.rev === String(wanted.pod.rev) : box.uid === wanted.pod.uid;

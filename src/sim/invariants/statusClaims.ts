@@ -1,4 +1,5 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
+import { EVICTED } from '../../machines/eviction/rank.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
 import { type Checker, manifestName, type Scene } from './checker.ts';
 
@@ -100,6 +101,27 @@ export function incarnationsGrow(): Checker {
       const was = seen.get(key) ?? 0;
       seen.set(key, e.incarnation);
       return e.incarnation > was ? undefined : `${s.node.name}: ${e.path} started as incarnation ${e.incarnation} after ${was}`;
+    },
+  };
+}
+
+/** Whatever can make a node think that it is short of something. */
+const SHORTAGES = ['pressure.memory.hit', 'pressure.disk.hit', 'disk.full.hit'];
+
+/** A pod is evicted, or not let in, only where something really ran short, and never one that is static. */
+export function nobodyIsEvictedForNothing(): Checker {
+  return {
+    name: 'nobody-is-evicted-for-nothing',
+    statuses(s, statuses) {
+      for (const [uid, { status }] of statuses) {
+        if (status.reason !== EVICTED) continue;
+        if (!SHORTAGES.some((kind) => (s.nemesis.counts.get(kind) ?? 0) > 0))
+          return `${s.node.name}: pod ${uid} is ${status.phase ?? '-'}, ${status.message ?? ''}, and nothing was ever short`;
+        const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+        if (record !== undefined && record.source !== 'api' && record.source !== 'runtime')
+          return `${s.node.name}: pod ${uid} of source ${record.source} is evicted`;
+      }
+      return undefined;
     },
   };
 }

@@ -198,8 +198,32 @@ export function drawTuning(rng: SimRng): NodeTuning {
     lagMs: rng.pick([0, 20, 300] as const) ?? 0,
     portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
     closesBadly: rng.chance(0.15),
-    api: rng.chance(0.4),
-    registers: rng.chance(0.8),
+    ...drawCluster(rng),
+  };
+}
+
+function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction'> {
+  const api = rng.chance(0.4);
+  return { api, registers: rng.chance(0.8), eviction: drawEviction(rng.fork('eviction'), api) };
+}
+
+/** How often a node has eviction thresholds: only pods of the API are ever evicted. */
+const EVICTS = { cluster: 0.5, alone: 0.05 } as const;
+
+function drawEviction(rng: SimRng, api: boolean): NodeTuning['eviction'] {
+  if (!rng.chance(api ? EVICTS.cluster : EVICTS.alone)) return null;
+  const soft = rng.chance(0.4);
+  return {
+    evictionHard: {
+      'memory.available': '100Mi',
+      'pid.available': '10%',
+      ...(rng.chance(0.4) ? { 'nodefs.available': '10%', 'imagefs.available': '15%' } : {}),
+    },
+    evictionSoft: soft ? { 'memory.available': '300Mi' } : {},
+    evictionSoftGracePeriod: soft ? { 'memory.available': rng.pick(['1s', '15s', '1m'] as const) ?? '1s' } : {},
+    evictionMinimumReclaim: rng.chance(0.3) ? { 'memory.available': '50Mi' } : {},
+    evictionMaxPodGracePeriod: rng.pick([0, 2, 30] as const) ?? 0,
+    evictionPressureTransitionPeriod: rng.pick([0, 5_000, 60_000] as const) ?? 0,
   };
 }
 
@@ -241,6 +265,8 @@ export interface DrawOptions {
   http: readonly boolean[];
   /** Per node: it belongs to a cluster, and pods may come from the API. */
   api: readonly boolean[];
+  /** Per node: it has eviction thresholds. */
+  evicts?: readonly boolean[];
 }
 
 /** The whole schedule, oldest first. */
@@ -264,12 +290,32 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
         add(weather.next() * spanMs, act(weather, kind), FAULT_KINDS[kind].lasts ? forMs : 0);
       }
     }
+    if (o.evicts?.[node] === true) shortages(mine.fork('shortages'), { spanMs }, adder(drawn, mine.fork('shortage-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, api: o.api[node] === true, node }, add);
   }
   return inOrder(drawn);
 }
+
+/**
+ * Memory runs short, by a little or by much, for as long as a few looks of the eviction manager; at times its question
+ * about usage is not answered well, or its victim is slow to stop.
+ */
+function shortages(rng: SimRng, o: { spanMs: number }, add: Add): void {
+  for (let i = rng.int(4); i > 0; i--) {
+    const availableBytes = rng.int(rng.chance(0.5) ? 100 * MIB : 400 * MIB);
+    const at = rng.next() * o.spanMs;
+    const forMs = Math.round(rng.between(1_000, 40_000));
+    add(at, { kind: 'pressure.memory', probability: 1, select: {}, availableBytes }, forMs);
+    const hinder = (method: CriMethod, action: 'error' | 'delay', delayMs: number): void =>
+      add(at, { kind: 'cri', probability: 1, select: { methods: [method] }, action, code: 2, delayMs }, forMs);
+    if (rng.chance(0.2)) hinder('ListContainerStats', 'error', 0);
+    else if (rng.chance(0.3)) hinder('ListContainerStats', 'delay', 9_000);
+    if (rng.chance(0.15)) hinder('StopContainer', 'delay', 40_000);
+  }
+}
+const MIB = 1024 ** 2;
 
 /** Actors that die again and again until their supervisors give up, some of them within one call of somebody. */
 const OFTEN_KILLED = [

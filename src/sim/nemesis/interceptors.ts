@@ -22,6 +22,7 @@ export function intercept(o: InterceptorOptions): void {
   interceptRuntime(o, match);
   interceptDisk(o, match);
   interceptHttp(o);
+  interceptMemory(o);
   if (o.mailboxes) o.node.tap = mailboxTap(o, match);
 }
 
@@ -100,6 +101,11 @@ function interceptDisk({ node, active, slow }: InterceptorOptions, match: Matche
   mounts.failing = (op, path) => trouble.failing(op === 'unmount' ? 'rmdir' : 'writeFile', path);
   trouble.availableBytes = (path) =>
     active.of(node.index, 'pressure.disk').find((f) => match.any(f.select.paths, path) && active.hit(f, 'hit'))?.availableBytes;
+}
+
+function interceptMemory({ node, active }: InterceptorOptions): void {
+  const ordinary = node.memoryAvailable;
+  node.memoryAvailable = () => active.of(node.index, 'pressure.memory').find((f) => active.hit(f, 'hit'))?.availableBytes ?? ordinary();
 }
 
 function interceptHttp({ node, active }: InterceptorOptions): void {

@@ -62,6 +62,7 @@ const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'disk.full',
   'disk.deaf',
   'pressure.disk',
+  'pressure.memory',
   'http.down',
   'mailbox',
   'api.call',
@@ -179,7 +180,9 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         });
         return hit();
       case 'pressure.memory':
-        return missed('no port of this world tells how much memory is left');
+        if (node.tuning.eviction === null) return missed('this node has no eviction threshold, and looks at no memory');
+        during(f);
+        return hit();
       case 'watch.break': {
         const broken = node.disk.breakWatches('the watch was lost', (path) => match.any(f.select.paths, path));
         return broken === 0 ? missed() : hit('', broken);

@@ -1,4 +1,5 @@
 /** A scenario as the schedule of one run: its windows on each node they are for, and its pods, or drawn ones. */
+import { DEFAULT_EVICTION_HARD } from '../../machines/config/defaults.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultSpec, Scenario, WorkloadStep } from '../../machines/faults/types.ts';
 import { windowsOf } from '../../machines/faults/windows.ts';
@@ -67,9 +68,26 @@ function podOf(step: Extract<WorkloadStep, { kind: 'pod.put' }>, rev: number): S
   };
 }
 
+/** The defaults of the configuration, but for the time that a pressure is said after it ended. */
+const EVICTION: NonNullable<NodeTuning['eviction']> = {
+  evictionHard: DEFAULT_EVICTION_HARD,
+  evictionSoft: {},
+  evictionSoftGracePeriod: {},
+  evictionMinimumReclaim: {},
+  evictionMaxPodGracePeriod: 0,
+  evictionPressureTransitionPeriod: 30_000,
+};
+
 /** A node that has what the scenario breaks: an event stream, an HTTP source. */
 export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTuning {
   const hits = (prefix: string): boolean => scenario.faults.some((f) => f.kind.startsWith(prefix));
+  const memory = hits('pressure.memory');
   const http = hits('http.') || scenario.simulation.workload.some((s) => s.kind === 'pod.put' && s.source === 'http');
-  return { ...drawn, hints: drawn.hints || hits('hints'), http: drawn.http || http, api: hits('api.') };
+  return {
+    ...drawn,
+    hints: drawn.hints || hits('hints'),
+    http: drawn.http || http,
+    api: hits('api.') || memory,
+    eviction: hits('pressure.') ? EVICTION : null,
+  };
 }

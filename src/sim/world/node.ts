@@ -6,6 +6,7 @@ import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
 import { createNode, type Node } from '../../actors/node.ts';
 import { defaultNodeConfig } from '../../machines/config/defaults.ts';
+import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
@@ -23,6 +24,9 @@ const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const SERVING = { tlsCertFile: '/etc/kubernetes/tls.crt', tlsPrivateKeyFile: '/etc/kubernetes/tls.key' } as const;
 export const POD_LOGS = '/var/log/pods';
 export const PODS_URL = 'http://pods.sim/list';
+/** Where the hollow runtime says that its images are. */
+const IMAGES = '/var/lib/hollow';
+const MEMORY_BYTES = 8 * 1024 ** 3;
 /** An init system's wait before it starts a daemon again that exited 70. */
 const RESTART_AFTER_MS = 2_000;
 
@@ -50,6 +54,16 @@ export interface NodeTuning {
   api: boolean;
   /** It makes its own object in the API; else somebody else has. */
   registers: boolean;
+  /** Its eviction thresholds; null: none, and nobody who looks. */
+  eviction: Pick<
+    KubeletConfiguration,
+    | 'evictionHard'
+    | 'evictionSoft'
+    | 'evictionSoftGracePeriod'
+    | 'evictionMinimumReclaim'
+    | 'evictionMaxPodGracePeriod'
+    | 'evictionPressureTransitionPeriod'
+  > | null;
 }
 
 /** Who is told what this node does. */
@@ -83,6 +97,8 @@ export interface SimNode {
   http: () => { status: number; body: string } | 'unreachable';
   /** What network probes of any pod find, after how many ms. */
   probed: () => { kind: 'healthy' | 'unhealthy' | 'refused'; afterMs: number };
+  /** Bytes of memory that seem to be left. */
+  memoryAvailable: () => number;
   wallOffsetMs: number;
   /** Stands before the mailboxes of every daemon that boots from now on. */
   tap: MailboxTap | undefined;
@@ -113,7 +129,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const machineClock = time.clockFor(world, () => wallOffset.ms);
   const latency = rng.fork('latency');
   const disk = simDisk({ time, clock: machineClock });
-  for (const dir of [MANIFESTS, ROOT_DIR, '/var/log']) disk.makeDir(dir);
+  for (const dir of [MANIFESTS, ROOT_DIR, '/var/log', IMAGES]) disk.makeDir(dir);
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
   if (kube !== undefined) for (const path of Object.values(SERVING)) disk.put(path, 'not looked at by a net that is played');
   const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
@@ -143,7 +159,9 @@ export function simNode(o: SimNodeOptions): SimNode {
       host: {
         hostname: () => name,
         bootId: () => `boot-${name}`,
-        capacity: () => ({ memoryBytes: 8 * 1024 ** 3, cpus: 4 }),
+        capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
+        memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: self.memoryAvailable() }),
+        tasks: () => ({ current: 500, max: 32_768 }),
         addresses: () => [{ ip: `192.0.2.${index + 1}`, family: 4 }],
         cpuUsageMs: () => 0,
         rssBytes: () => 0,
@@ -188,6 +206,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         syncFrequency: tuning.syncFrequencyMs,
         fileCheckFrequency: tuning.fileCheckMs,
         httpCheckFrequency: tuning.httpCheckMs,
+        ...(tuning.eviction ?? { evictionHard: {} }),
         ...(kube === undefined ? {} : { ...SERVING, registerNode: tuning.registers }),
       },
     });
@@ -239,6 +258,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     },
     http: () => ({ status: 200, body: '{"apiVersion":"v1","kind":"PodList","items":[]}' }),
     probed: () => ({ kind: 'healthy', afterMs: 1 }),
+    memoryAvailable: () => MEMORY_BYTES / 2,
     get wallOffsetMs() {
       return wallOffset.ms;
     },

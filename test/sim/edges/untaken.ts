@@ -20,6 +20,10 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'running -> waiting on container.observed #3': NOT_REMOVED,
     'starting -> failed on error(startContainer)': THROWS,
   },
+  eviction: {
+    'awaitingEnd -> observing on after 1000 #2': RARE,
+    'measuring -> resting on done(measure) #2': RARE,
+  },
   fileSource: {
     'files.missing -> files.listing on file.hint': ONE_FILE,
   },

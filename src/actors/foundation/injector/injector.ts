@@ -20,6 +20,8 @@ export interface InjectorOptions {
   nodeName: string;
   /** The node has an HTTP source of pods. */
   httpSource: boolean;
+  /** Some eviction threshold is about memory. */
+  looksAtMemory: boolean;
   state(): ActorView;
   kill(path: string, by: string): boolean;
   /** Puts a tap on every mailbox; disposed, what it holds back is delivered. */
@@ -151,10 +153,10 @@ class Injector {
   }
 
   #surroundings(): Surroundings {
-    const { door, nodeName, httpSource, state } = this.#o;
+    const { door, nodeName, httpSource, looksAtMemory, state } = this.#o;
     const { ports, registry } = this.#ctx;
     const apiServer = ports.kube !== undefined;
-    return { state: state(), pods: registry.read(view.pods)?.value, match: door.match, nodeName, httpSource, apiServer };
+    return { state: state(), pods: registry.read(view.pods)?.value, match: door.match, nodeName, httpSource, looksAtMemory, apiServer };
   }
 
   #onBegin(i: Injection, { fault }: FaultWindow, missed: string): void {

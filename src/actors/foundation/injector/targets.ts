@@ -14,6 +14,7 @@ export interface Surroundings {
   nodeName: string;
   httpSource: boolean;
   apiServer: boolean;
+  looksAtMemory: boolean;
 }
 
 function isPattern(text: string): boolean {

@@ -9,6 +9,7 @@ import { assign, setup } from 'xstate';
 import { because } from '../../../machines/address.ts';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
+import { pressureRefusal } from '../../../machines/eviction/admission.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { admit, type Placement, type Refusal, refusedForItself } from '../../../machines/pods/admission.ts';
 import { rememberedRequests } from '../../../machines/pods/fit/resources.ts';
@@ -178,7 +179,9 @@ class Judge {
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
     others.delete(pod.metadata.uid);
     const { podsMax, allocatable } = this.opts;
-    const refusal = admit({ pod, others: [...others.values()], podsMax, allocatable, node: this.placement(), requests: this.requests });
+    const judged = admit({ pod, others: [...others.values()], podsMax, allocatable, node: this.placement(), requests: this.requests });
+    // A want of room, though not of this pod's own; the reference asks about it first.
+    const refusal = judged?.about === 'pod' ? judged : (this.pressure(pod) ?? judged);
     if (refusal === null || refusal.about === 'pod') return refusal;
     // It has ended, and takes nothing.
     if (isTerminal(pod.status.phase)) return null;
@@ -207,6 +210,11 @@ class Judge {
     if (readAtMs >= sinceMonoMs || ports.clock.monoMs() - sinceMonoMs >= PLACEMENT_WAIT_MS) return false;
     registry.send(apiAddr.nodeStatus, { type: 'node.report', why: `pod ${fullName(pod)} does not match the node as it was last read` });
     return true;
+  }
+
+  private pressure(pod: Pod): Refusal | null {
+    const refusal = pressureRefusal(pod, this.ctx.registry.read(view.pressure)?.value.pressures ?? []);
+    return refusal === null ? null : { ...refusal, about: 'room' };
   }
 
   private refuse(pod: Pod, refusal: Refusal, event: PodOpEvent): void {

@@ -8,7 +8,7 @@
 import { fromPromise } from 'xstate';
 import { joinCauses } from '../../../machines/address.ts';
 import { goesOn } from '../../../machines/pods/manager/lives.ts';
-import { joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
+import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
 import type { WorkerEnv, WorkerInput } from '../../../machines/pods/worker/context.ts';
 import { podWorkerMachine } from '../../../machines/pods/worker/podWorker.ts';
@@ -100,6 +100,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
   const rec = book?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
   const refusal = rec?.refusal ?? null;
+  const eviction = rec?.eviction ?? null;
   const { ports, registry } = ctx;
   const env: WorkerEnv = {
     now: () => ({ wallMs: ports.clock.wallMs(), monoMs: ports.clock.monoMs() }),
@@ -131,8 +132,9 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     newLife: rec?.renewed === true,
     life: first.incarnation,
     // A removal is acted on when every source has delivered: the pod manager says so then.
-    terminating: (rec?.removed === true && book?.sourcesReady === true) || refusal !== null,
-    killStatus: refusal === null ? null : { phase: 'Failed', ...refusal },
+    terminating: (rec?.removed === true && book?.sourcesReady === true) || refusal !== null || eviction !== null,
+    killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
+    graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],
     env,
     io: new Effects({ ctx, life: first.incarnation, facts: opts.facts }),

@@ -93,7 +93,8 @@ class Io implements ProbeManagerIo {
     if (record === undefined || status === undefined) return undefined;
     const phase = record.worker?.phase;
     const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
-    const terminating = record.removed || (record.refusal ?? null) !== null || Boolean(record.pod.metadata.deletionTimestamp) || ending;
+    const terminating =
+      record.removed || (record.refusal ?? record.eviction ?? null) !== null || Boolean(record.pod.metadata.deletionTimestamp) || ending;
     return { pod: record.pod, status, terminating };
   }
 

@@ -24,6 +24,7 @@ const TAKEN = [
   'worker.state',
   'pods.orphan',
   'pods.quarantined',
+  'pods.evict',
   'pods.dirty',
 ] as const satisfies readonly PodManagerEvent['type'][];
 

@@ -4,8 +4,9 @@
  * wound down (pod lifecycle 3.3, trap 2), or while its own UID is (trap 58).
  */
 import { because, type Cause, joinCauses } from '../../address.ts';
+import { EVICTED } from '../../eviction/rank.ts';
 import type { Pod } from '../../k8s.ts';
-import type { ListedPod, PodManagerEvent, PodRecord, PodRef, WorkerEvent, WorkerSummary } from '../../protocol.ts';
+import type { Eviction, ListedPod, PodManagerEvent, PodRecord, PodRef, WorkerEvent, WorkerSummary } from '../../protocol.ts';
 import { podFromListed } from '../killOrder.ts';
 import type { SourceName } from '../types.ts';
 import { livesBefore } from './lives.ts';
@@ -26,6 +27,7 @@ export interface Rec extends PodRecord {
   /** `next` was refused: it is not started but listed as failed. */
   nextRefusal: Refused | null;
   refusal: Refused | null;
+  eviction: Eviction | null;
   causes: readonly Cause[];
   /** Set when the worker kept crashing. */
   quarantine: string | null;
@@ -88,6 +90,11 @@ export function podRef(pod: Pod): PodRef {
   return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
 }
 
+/** What an evicted pod comes to. */
+export function evictedStatus({ reason, message }: Eviction): { phase: 'Failed'; reason: string; message: string; disruption: string } {
+  return { phase: 'Failed', reason, message, disruption: message };
+}
+
 /** A worker may still have containers of this record. */
 function live(rec: Rec): boolean {
   return rec.started && rec.worker?.phase !== 'finished' && rec.quarantine === null;
@@ -108,6 +115,8 @@ export function step(book: Book, event: PodManagerEvent, now: Now): Step {
       return event.epoch === book.epoch ? edit.orphan(event.listed, event.causes) : edit.finish();
     case 'pods.quarantined':
       return event.epoch === book.epoch ? edit.quarantined(event.uid, event.error) : edit.finish();
+    case 'pods.evict':
+      return edit.evict(event);
     case 'pods.dirty': {
       const rec = book.records.get(event.uid);
       if (rec !== undefined && live(rec)) {
@@ -224,6 +233,7 @@ class Edit {
         next: null,
         nextRefusal: null,
         refusal: null,
+        eviction: null,
         causes: why,
         quarantine: null,
         listed: null,
@@ -231,7 +241,7 @@ class Edit {
       this.startIfFree(uid);
       return;
     }
-    if (rec.rejected || rec.refusal !== null) {
+    if (rec.eviction === null && (rec.rejected || rec.refusal !== null)) {
       this.renew(rec, pod, why);
       return;
     }
@@ -259,7 +269,7 @@ class Edit {
       if (rec.next !== null) this.put(uid, { ...rec, next: pod, nextRefusal: null });
       return;
     }
-    if (rec.rejected || rec.refusal !== null) {
+    if (rec.eviction === null && (rec.rejected || rec.refusal !== null)) {
       this.renew(rec, pod, causes);
       return;
     }
@@ -328,10 +338,29 @@ class Edit {
     }
   }
 
+  /** It fails and does not come back. One that is on its way out for another reason, or has no worker yet, is let be. */
+  evict({ uid, eviction, causes }: Extract<PodManagerEvent, { type: 'pods.evict' }>): Step {
+    const rec = this.records.get(uid);
+    if (rec === undefined || !live(rec) || rec.removed || rec.rejected || rec.refusal !== null || rec.eviction !== null)
+      return this.finish();
+    this.put(uid, { ...rec, eviction, causes: joinCauses(rec.causes, causes) });
+    const status = evictedStatus(eviction);
+    const { graceSeconds: graceOverrideSeconds } = eviction;
+    this.out.push({
+      to: 'worker',
+      event: { type: 'pod.kill', uid, incarnation: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },
+    });
+    return this.finish();
+  }
+
   rejected(event: Extract<PodManagerEvent, { type: 'pods.rejected' }>): Step {
     const { pod, reason, message } = event;
     const uid = pod.metadata.uid;
     const rec = this.records.get(uid);
+    if (rec !== undefined && rec.eviction !== null && !rec.removed) {
+      this.put(uid, { ...rec, pod });
+      return this.finish();
+    }
     if (rec !== undefined && live(rec) && (rec.removed || rec.rejected)) {
       this.put(uid, { ...rec, next: pod, nextRefusal: { reason, message } });
       return this.finish();
@@ -362,6 +391,7 @@ class Edit {
       next: null,
       nextRefusal: null,
       refusal: null,
+      eviction: reason === EVICTED ? { reason, message, graceSeconds: 0 } : null,
       causes: this.why(event.causes, `admission refused it: ${reason}`),
       quarantine: null,
       listed: null,
@@ -395,6 +425,7 @@ class Edit {
       pod: rec.next,
       next: null,
       refusal: null,
+      eviction: null,
       removed: false,
       rejected: false,
       started: false,
@@ -432,6 +463,7 @@ class Edit {
       next: null,
       nextRefusal: null,
       refusal: null,
+      eviction: null,
       causes: why,
       quarantine: null,
       listed,

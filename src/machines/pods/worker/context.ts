@@ -36,6 +36,8 @@ export interface WorkerInput {
   life?: number;
   /** What that stop gave as the pod's final status. */
   killStatus?: KillStatus | null;
+  /** And what grace, in seconds. */
+  graceOverride?: number | null;
   causes: readonly Cause[];
   env: WorkerEnv;
   io: WorkerIo;
@@ -46,7 +48,7 @@ export interface ReportAt {
   reason: string;
   message: string;
 }
-export type KillStatus = { phase: 'Failed'; reason: string; message: string };
+export type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
 export interface WorkerContext {
   uid: string;
   pod: Pod;

@@ -32,7 +32,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     dirty: 'no',
     killAsked: input.terminating,
     graceSeconds: null,
-    graceOverride: null,
+    graceOverride: input.graceOverride ?? null,
     killStatus: input.killStatus ?? null,
     trouble: null,
     failuresInRow: 0,

@@ -1,0 +1,181 @@
+/**
+ * State held: which thresholds are met and since when, what the node says it is short of, which pod is being evicted.
+ * Lost on restart: the reading and the wait for a pod's end; both are begun again.
+ * Rebuilt from: its own view (the rest), the ports, the pod manager's view. After a restart of the daemon nothing is short
+ * until the first look says so.
+ */
+import { fromPromise } from 'xstate';
+import { because } from '../../../machines/address.ts';
+import { apiAddr } from '../../../machines/api/messages.ts';
+import { evictionMachine, type Measured, type Victim } from '../../../machines/eviction/machine.ts';
+import { EMPTY_BOOK, type Met, metText, type Observations, type Pass } from '../../../machines/eviction/pass.ts';
+import { EVICTED, isCritical } from '../../../machines/eviction/rank.ts';
+import { SIGNAL_FACTS, type Threshold } from '../../../machines/eviction/thresholds.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { podRef } from '../../../machines/pods/manager/records.ts';
+import { addr, view } from '../../../machines/protocol.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { criClient } from '../../runtime/client.ts';
+import { Readings } from './readings.ts';
+import { measure } from './usage.ts';
+
+export interface EvictionOptions {
+  thresholds: readonly Threshold[];
+  /** Configuration fields of thresholds that this node cannot observe. */
+  unseen: readonly string[];
+  /** evictionPressureTransitionPeriod. */
+  transitionMs: number;
+  /** evictionMaxPodGracePeriod. */
+  maxGraceSeconds: number;
+  rootDir: string;
+  podLogsDir: string;
+  /** There is a node object to report to. */
+  cluster: boolean;
+}
+
+export function evictionSpec(o: EvictionOptions): ActorSpec {
+  return {
+    type: 'actor',
+    id: 'eviction',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    start: (ctx) => {
+      const manager = new Manager(ctx, o);
+      const { clock } = ctx.ports;
+      return {
+        logic: evictionMachine.provide({
+          actors: {
+            observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
+            measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
+          },
+          actions: {
+            publish: ({ context }) => manager.publish(context.last),
+            sayAttempt: (_, { met }) => manager.sayAttempt(met),
+            collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full' }),
+            evict: (_, { victim }) => manager.evict(victim),
+            sayNobody: (_, { met }) => manager.sayNobody(met),
+          },
+        }),
+        input: {
+          thresholds: o.thresholds,
+          transitionMs: o.transitionMs,
+          maxGraceSeconds: o.maxGraceSeconds,
+          book: ctx.registry.read(view.pressure)?.value.book ?? EMPTY_BOOK,
+          monoMs: () => clock.monoMs(),
+          candidates: () => manager.candidates(),
+          isGone: (uid: string) => manager.isGone(uid),
+        },
+      };
+    },
+  };
+}
+
+class Manager {
+  readonly readings: Readings;
+  readonly #ctx: ActorCtx;
+  readonly #o: EvictionOptions;
+  readonly #evictions;
+  #nobodyFor = '';
+
+  constructor(ctx: ActorCtx, o: EvictionOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+    this.readings = new Readings({
+      ports: ctx.ports,
+      cri: criClient(ctx.registry),
+      runtimeUp: () => ctx.registry.read(view.cri)?.value.state === 'ready',
+      log: ctx.log,
+      rootDir: o.rootDir,
+      thresholds: o.thresholds,
+    });
+    this.#evictions = ctx.ports.metrics.counter('kubelet_evictions', 'Cumulative number of pod evictions by eviction signal', [
+      'eviction_signal',
+    ]);
+    if (o.unseen.length > 0 && ctx.incarnation === 1)
+      ctx.log.warn({ fields: o.unseen }, 'this node has no way to observe what these thresholds are about; they are passed over');
+  }
+
+  publish({ book, pressures, met }: Pass): void {
+    const { registry, log } = this.#ctx;
+    const before = registry.read(view.pressure)?.value.pressures ?? [];
+    this.#ctx.publish(view.pressure, { pressures, book });
+    if (met.length === 0) this.#nobodyFor = '';
+    if (before.length === pressures.length && before.every((p, i) => p === pressures[i])) return;
+    if (pressures.length === 0) log.info({ was: before }, 'the node is under no pressure any more');
+    else
+      log.warn(
+        { pressures, why: met.map(metText) },
+        'THE NODE IS UNDER PRESSURE: pods of the API are refused or evicted until more is left; thresholds are set with evictionHard and evictionSoft',
+      );
+    if (this.#o.cluster) registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'what the node is short of has changed' });
+  }
+
+  sayAttempt(met: Met | undefined): void {
+    if (met === undefined) return;
+    this.#ctx.log.info({ why: metText(met) }, 'reclaiming what the node is short of');
+    this.#ctx.registry.send(addr.events, {
+      type: 'event.record',
+      event: {
+        type: 'Warning',
+        reason: 'EvictionThresholdMet',
+        message: `Attempting to reclaim ${SIGNAL_FACTS[met.threshold.signal].resource}`,
+      },
+    });
+  }
+
+  sayNobody(met: Met | undefined): void {
+    if (met === undefined || this.#nobodyFor === met.threshold.signal) return;
+    this.#nobodyFor = met.threshold.signal;
+    this.sayAttempt(met);
+    this.#ctx.log.warn({ why: metText(met) }, 'no pod of this node may be evicted: static pods and critical ones are left alone');
+  }
+
+  /** Pods that run and are nobody's idea of critical. */
+  candidates(): readonly Pod[] {
+    const pods: Pod[] = [];
+    for (const { pod, removed, rejected, refusal, eviction, worker } of this.#ctx.registry.read(view.pods)?.value.records.values() ?? []) {
+      const active = worker === null || worker.phase === 'syncing';
+      if (!removed && !rejected && active && (refusal ?? null) === null && (eviction ?? null) === null && !isCritical(pod)) pods.push(pod);
+    }
+    return pods;
+  }
+
+  isGone(uid: string): boolean {
+    const record = this.#ctx.registry.read(view.pods)?.value.records.get(uid);
+    if (record === undefined) return true;
+    // Not told yet; or a pod manager that began anew knows nothing of it, and the pod is judged again when the wait is over.
+    if ((record.eviction ?? null) === null) return false;
+    return record.worker?.phase === 'finished';
+  }
+
+  measure(met: Met | undefined, signal: AbortSignal): Promise<Measured> {
+    if (met === undefined) return Promise.resolve(new Map());
+    const { imageFs } = this.readings;
+    const { rootDir, podLogsDir } = this.#o;
+    return measure(this.candidates(), met.threshold.signal, {
+      fs: this.#ctx.ports.fs,
+      cri: criClient(this.#ctx.registry),
+      rootDir,
+      podLogsDir,
+      dedicatedImageFs: imageFs.kind === 'seen' && imageFs.dedicated,
+      signal,
+    });
+  }
+
+  evict(victim: Victim | null): void {
+    if (victim === null) return;
+    const { pod, met, message, graceSeconds } = victim;
+    const { registry, path, ports, log } = this.#ctx;
+    log.warn({ ...podRef(pod), why: metText(met), graceSeconds }, 'evicting a pod');
+    registry.send(addr.podManager, {
+      type: 'pods.evict',
+      uid: pod.metadata.uid,
+      eviction: { reason: EVICTED, message, graceSeconds },
+      causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `evicted: ${metText(met)}` }),
+    });
+    registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason: EVICTED, message, pod: podRef(pod) } });
+    this.#evictions.inc({ eviction_signal: met.threshold.signal });
+  }
+}

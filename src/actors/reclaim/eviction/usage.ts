@@ -1,0 +1,102 @@
+/** What pods use of what is short: asked only when one of them is about to be evicted. */
+import { CRI_LABELS } from '../../../machines/cri.ts';
+import type { PodUsage, Usage } from '../../../machines/eviction/rank.ts';
+import type { Signal } from '../../../machines/eviction/thresholds.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { figure } from '../../../machines/kubeletApi/stats.ts';
+import type { HostFs } from '../../kernel/ports.ts';
+import type { CriClient } from '../../runtime/client.ts';
+import { listOrEmpty } from '../files.ts';
+
+export interface UsageOptions {
+  fs: HostFs;
+  cri: CriClient;
+  rootDir: string;
+  podLogsDir: string;
+  /** Images and writable layers have a file system of their own. */
+  dedicatedImageFs: boolean;
+  signal: AbortSignal;
+}
+/** Files of one pod that are counted; what is beyond is not. */
+const FILES_MAX = 20_000;
+const EMPTY_DIRS = 'kubernetes.io~empty-dir';
+
+type Sum = { bytes: number; inodes: number };
+
+/** @throws CriError */
+export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptions): Promise<ReadonlyMap<string, PodUsage>> {
+  if (about === 'pid.available') return new Map();
+  const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
+  const containers = new Map<string, Map<string, Usage & { layer: Sum }>>();
+  for (const s of stats) {
+    const labels = s.attributes?.labels;
+    const uid = labels?.[CRI_LABELS.podUid];
+    const name = labels?.[CRI_LABELS.containerName];
+    if (uid === undefined || name === undefined) continue;
+    const memoryBytes = figure(s.memory?.workingSetBytes);
+    const layer = { bytes: figure(s.writableLayer?.usedBytes) ?? 0, inodes: figure(s.writableLayer?.inodesUsed) ?? 0 };
+    const mine = containers.get(uid) ?? new Map<string, Usage & { layer: Sum }>();
+    containers.set(uid, mine.set(name, { ...(memoryBytes === undefined ? {} : { memoryBytes }), layer }));
+  }
+  const usage = new Map<string, PodUsage>();
+  for (const pod of pods) {
+    const mine = containers.get(pod.metadata.uid);
+    if (mine === undefined) continue;
+    usage.set(pod.metadata.uid, about === 'memory.available' ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about }));
+  }
+  return usage;
+}
+
+function memoryOf(mine: ReadonlyMap<string, Usage>): PodUsage {
+  let memoryBytes = 0;
+  for (const c of mine.values()) {
+    // A sum that leaves something out misleads.
+    if (c.memoryBytes === undefined) return { containers: mine };
+    memoryBytes += c.memoryBytes;
+  }
+  return { memoryBytes, containers: mine };
+}
+
+/** Logs and emptyDirs lie on the node's file system, writable layers on that of the images; on a single one all count. */
+async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: UsageOptions & { about: Signal }): Promise<PodUsage> {
+  const { name, namespace, uid } = pod.metadata;
+  const ofImages = o.about.startsWith('imagefs.');
+  const layers = !o.dedicatedImageFs || ofImages;
+  const files = !o.dedicatedImageFs || !ofImages;
+  const total: Sum = { bytes: 0, inodes: 0 };
+  const add = (s: Sum) => {
+    total.bytes += s.bytes;
+    total.inodes += s.inodes;
+  };
+  const containers = new Map<string, Usage>();
+  for (const [container, { layer }] of mine) {
+    const logs = files ? await treeSize(o.fs, `${o.podLogsDir}/${namespace}_${name}_${uid}/${container}`, o.signal) : NOTHING;
+    const own = { bytes: logs.bytes + (layers ? layer.bytes : 0), inodes: logs.inodes + (layers ? layer.inodes : 0) };
+    add(own);
+    containers.set(container, { diskBytes: own.bytes, inodes: own.inodes });
+  }
+  if (files) add(await treeSize(o.fs, `${o.rootDir}/pods/${uid}/volumes/${EMPTY_DIRS}`, o.signal));
+  return { diskBytes: total.bytes, inodes: total.inodes, containers };
+}
+
+const NOTHING: Sum = { bytes: 0, inodes: 0 };
+
+/** Sizes of files below a folder on its file system; what goes meanwhile, or cannot be read, counts for nothing. */
+async function treeSize(fs: HostFs, root: string, signal: AbortSignal): Promise<Sum> {
+  const top = await fs.lstat(root).catch(() => null);
+  if (top === null || top.kind !== 'dir') return NOTHING;
+  const sum = { bytes: 0, inodes: 1 };
+  const open = [root];
+  for (let dir = open.pop(); dir !== undefined && sum.inodes < FILES_MAX; dir = open.pop()) {
+    signal.throwIfAborted();
+    for (const name of await listOrEmpty(fs, dir).catch(() => [])) {
+      const info = await fs.lstat(`${dir}/${name}`).catch(() => null);
+      // An emptyDir in memory is another file system, and takes nothing of this one.
+      if (info === null || info.dev !== top.dev) continue;
+      sum.inodes += 1;
+      if (info.kind === 'dir') open.push(`${dir}/${name}`);
+      else sum.bytes += info.size;
+    }
+  }
+  return sum;
+}

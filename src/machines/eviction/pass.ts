@@ -1,0 +1,110 @@
+/** One pass of the eviction manager: which thresholds are met, what the node says of itself, what is to be acted on (resources 3.3). Pure. */
+import { amountIn, NODE_PRESSURES, type NodePressure, SIGNAL_FACTS, type Signal, type Threshold } from './thresholds.ts';
+
+export interface Observation {
+  available: number;
+  capacity: number;
+  /** Monotonic ms of the reading. */
+  atMs: number;
+}
+export type Observations = ReadonlyMap<Signal, Observation>;
+
+/** What one pass leaves to the next. */
+export interface EvictionBook {
+  /** Keys of the thresholds that the last pass found met for longer than their grace. */
+  met: ReadonlySet<string>;
+  /** Since when each threshold has been met without a break, by key. */
+  sinceMs: ReadonlyMap<string, number>;
+  /** When each pressure was last observed. */
+  pressureMs: ReadonlyMap<NodePressure, number>;
+  /** When each signal was last read. */
+  readMs: ReadonlyMap<Signal, number>;
+}
+export const EMPTY_BOOK: EvictionBook = { met: new Set(), sinceMs: new Map(), pressureMs: new Map(), readMs: new Map() };
+
+/** A threshold that was met, with the reading that met it. */
+export interface Met {
+  threshold: Threshold;
+  observation: Observation;
+}
+export interface Pass {
+  book: EvictionBook;
+  /** What the node reports: every pressure observed less than the transition period ago. */
+  pressures: NodePressure[];
+  /** Met now, soft ones within their grace included. */
+  met: Met[];
+  /** To be acted on, the one to begin with first. */
+  due: Met[];
+}
+
+function keyOf({ signal, value, graceMs }: Threshold): string {
+  return `${signal}<${value.kind === 'percent' ? `${value.percent}%` : value.text}@${graceMs}`;
+}
+
+/** Strictly less than the threshold; for one that was met before, less than the threshold and what is to be reclaimed. */
+function isMet({ value, minReclaim }: Threshold, o: Observation, before: boolean): boolean {
+  const reclaim = before && minReclaim !== null ? amountIn(minReclaim, o.capacity) : 0;
+  return amountIn(value, o.capacity) + reclaim > o.available;
+}
+
+export function pass(
+  book: EvictionBook,
+  o: { thresholds: readonly Threshold[]; observations: Observations; nowMs: number; transitionMs: number },
+): Pass {
+  const met = o.thresholds.flatMap((threshold): Met[] => {
+    const observation = o.observations.get(threshold.signal);
+    if (observation === undefined) return [];
+    return isMet(threshold, observation, book.met.has(keyOf(threshold))) ? [{ threshold, observation }] : [];
+  });
+  const sinceMs = new Map(met.map(({ threshold }) => [keyOf(threshold), book.sinceMs.get(keyOf(threshold)) ?? o.nowMs]));
+  const now = new Set(met.map(({ threshold }) => SIGNAL_FACTS[threshold.signal].pressure));
+  const pressureMs = new Map(book.pressureMs);
+  for (const pressure of now) pressureMs.set(pressure, o.nowMs);
+  // What is met now is reported also where no time is to pass before it is taken back.
+  const pressures = NODE_PRESSURES.filter((p) => now.has(p) || o.nowMs - (pressureMs.get(p) ?? Number.NEGATIVE_INFINITY) < o.transitionMs);
+  const over = met.filter(({ threshold }) => o.nowMs - (sinceMs.get(keyOf(threshold)) ?? o.nowMs) >= threshold.graceMs);
+  // Nothing is done twice about one reading.
+  const due = over.filter(
+    ({ threshold: { signal }, observation }) => observation.atMs > (book.readMs.get(signal) ?? Number.NEGATIVE_INFINITY),
+  );
+  return {
+    book: {
+      met: new Set(over.map(({ threshold }) => keyOf(threshold))),
+      sinceMs,
+      pressureMs,
+      readMs: new Map([...o.observations].map(([signal, { atMs }]) => [signal, atMs])),
+    },
+    pressures,
+    met,
+    due: [...due.filter(isMemory), ...due.filter((d) => !isMemory(d))],
+  };
+}
+
+function isMemory({ threshold }: Met): boolean {
+  return threshold.signal === 'memory.available';
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;
+
+/** Bytes to one place after the point; inodes and processes as they are. */
+function forPeople(signal: Signal, amount: number): string {
+  if (signal === 'pid.available' || signal.endsWith('.inodesFree')) return String(amount);
+  let value = amount;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${Math.round(value * 10) / 10} ${UNITS[unit] ?? ''}`;
+}
+
+/** For people: which reading is below which threshold. */
+export function metText({ threshold, observation }: Met): string {
+  const { value, graceMs, signal, minReclaim } = threshold;
+  const { available, capacity } = observation;
+  const say = (amount: number) => forPeople(signal, amount);
+  const wanted = amountIn(value, capacity);
+  const share = value.kind === 'percent' ? ` (${value.percent} % of ${say(capacity)})` : '';
+  const more = wanted <= available && minReclaim !== null ? ` and what evictionMinimumReclaim adds` : '';
+  return `${signal} is ${say(available)}, ${graceMs === 0 ? 'evictionHard' : 'evictionSoft'} asks for ${say(wanted)}${share}${more}`;
+}

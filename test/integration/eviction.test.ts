@@ -1,0 +1,188 @@
+/** A node that runs short of memory or disk: what it says, whom it evicts and whom it lets in. A whole node in virtual time. */
+import { describe, expect, it } from 'vitest';
+import type { NodeCondition } from '../../src/machines/api/nodeObject.ts';
+import type { KubeletConfiguration } from '../../src/machines/config.ts';
+import { cluster, create, events, inApi } from './clusterPods.ts';
+import { pod, type VirtualNode } from './virtualNode.ts';
+
+const MIB = 1024 ** 2;
+const ENOUGH = 4 * 1024 * MIB;
+const SHORT = 10 * MIB;
+const LOOKS_MS = 25_000;
+
+const start = (config: Partial<KubeletConfiguration> = {}) => cluster({ config: { evictionPressureTransitionPeriod: 60_000, ...config } });
+function condition(h: VirtualNode, type: string): NodeCondition | undefined {
+  const node = h.kube.store.list('nodes').find((o) => o.metadata.name === 'n1');
+  return (node?.status as { conditions?: NodeCondition[] } | undefined)?.conditions?.find((c) => c.type === type);
+}
+const says = (h: VirtualNode, type: string, status: string) => h.until(`${type} ${status}`, () => condition(h, type)?.status === status);
+const up = (h: VirtualNode, name: string) => h.until(`${name} runs`, () => inApi(h, name)?.status.phase === 'Running');
+const failed = (h: VirtualNode, name: string) => h.until(`${name} has failed`, () => inApi(h, name)?.status.phase === 'Failed');
+/** Containers of a pod of the API that run. */
+function running(h: VirtualNode, name: string): number {
+  const { sandboxes, containers } = h.runtime.dump();
+  const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
+  return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
+}
+const requests = (memory: string) => ({ container: { resources: { requests: { memory } } } });
+
+describe('a node that is short of memory', () => {
+  it('says so at once, and takes it back when the transition period has passed', async () => {
+    await using h = await start();
+    await says(h, 'MemoryPressure', 'False');
+    expect(condition(h, 'MemoryPressure')).toMatchObject({
+      reason: 'KubeletHasSufficientMemory',
+      message: 'kubelet has sufficient memory available',
+    });
+    h.memory.availableBytes = SHORT;
+    await says(h, 'MemoryPressure', 'True');
+    expect(condition(h, 'MemoryPressure')).toMatchObject({
+      reason: 'KubeletHasInsufficientMemory',
+      message: 'kubelet has insufficient memory available',
+    });
+    h.memory.availableBytes = ENOUGH;
+    await h.advance(45_000);
+    expect(condition(h, 'MemoryPressure')?.status).toBe('True');
+    await says(h, 'MemoryPressure', 'False');
+    expect(events(h, 'NodeHasInsufficientMemory')).toHaveLength(1);
+  });
+
+  it('evicts one pod after the other, who asked for least first, and never a static one', async () => {
+    await using h = await start();
+    h.write('static', pod('static'));
+    create(h, 'asked', requests('1Gi'));
+    create(h, 'greedy');
+    create(h, 'guarded', { spec: { priority: 2_000_001_000 } });
+    for (const name of ['asked', 'greedy', 'guarded']) await up(h, name);
+    expect(running(h, 'greedy')).toBe(1);
+    await h.until('the static pod runs', () => h.phase('static') === 'Running');
+    h.memory.availableBytes = SHORT;
+    await failed(h, 'greedy');
+    h.memory.availableBytes = ENOUGH;
+    expect(inApi(h, 'greedy')?.status).toMatchObject({ phase: 'Failed', reason: 'Evicted' });
+    expect(inApi(h, 'greedy')?.status.message).toMatch(
+      /^The node was low on resource: memory\. Threshold quantity: 100Mi, available: 10Mi\. Container main was using \w+, request is 0, has larger consumption of memory\. $/,
+    );
+    expect(inApi(h, 'greedy')?.status.conditions).toContainEqual(
+      expect.objectContaining({ type: 'DisruptionTarget', status: 'True', reason: 'TerminationByKubelet' }),
+    );
+    expect(events(h, 'Evicted')).toEqual([inApi(h, 'greedy')?.status.message]);
+    expect(events(h, 'EvictionThresholdMet')).toContain('Attempting to reclaim memory');
+    await h.advance(LOOKS_MS);
+    expect(['asked', 'guarded'].map((name) => inApi(h, name)?.status.phase)).toEqual(['Running', 'Running']);
+    // Whatever is said of it later, it does not come back.
+    const path = '/api/v1/namespaces/default/pods/greedy';
+    h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { metadata: { labels: { touched: 'yes' } } } });
+    await h.advance(LOOKS_MS);
+    expect([inApi(h, 'greedy')?.status.phase, running(h, 'greedy')]).toEqual(['Failed', 0]);
+    h.memory.availableBytes = SHORT;
+    await failed(h, 'asked');
+    await h.advance(LOOKS_MS);
+    expect([h.phase('static'), inApi(h, 'guarded')?.status.phase]).toEqual(['Running', 'Running']);
+  });
+
+  it('waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows', async () => {
+    const evictionSoft = { 'memory.available': '300Mi' };
+    await using h = await start({ evictionSoft, evictionSoftGracePeriod: { 'memory.available': '2m' }, evictionMaxPodGracePeriod: 7 });
+    create(h, 'web');
+    await up(h, 'web');
+    h.memory.availableBytes = 200 * MIB;
+    await says(h, 'MemoryPressure', 'True');
+    await h.advance(90_000);
+    expect(inApi(h, 'web')?.status.phase).toBe('Running');
+    await failed(h, 'web');
+    const stops = h.calls.filter((c) => c.method === 'StopContainer').map((c) => Number((c.req as { timeout: number }).timeout));
+    expect(stops).toEqual([7]);
+  });
+
+  it('lets in what has asked for memory or tolerates its want, and static pods', async () => {
+    await using h = await start();
+    h.memory.availableBytes = SHORT;
+    await says(h, 'MemoryPressure', 'True');
+    h.memory.availableBytes = ENOUGH;
+    create(h, 'besteffort');
+    create(h, 'burstable', requests('1Mi'));
+    create(h, 'tolerant', {
+      spec: { tolerations: [{ key: 'node.kubernetes.io/memory-pressure', operator: 'Exists', effect: 'NoSchedule' }] },
+    });
+    h.write('static', pod('static'));
+    await failed(h, 'besteffort');
+    expect(inApi(h, 'besteffort')?.status).toMatchObject({
+      reason: 'Evicted',
+      message: 'Pod was rejected: The node had condition: [MemoryPressure]. ',
+    });
+    for (const name of ['burstable', 'tolerant']) await up(h, name);
+    await h.until('the static pod runs', () => h.phase('static') === 'Running');
+    // Refused is refused, also when there is room again.
+    await says(h, 'MemoryPressure', 'False');
+    const path = '/api/v1/namespaces/default/pods/besteffort';
+    h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { metadata: { labels: { touched: 'yes' } } } });
+    await h.advance(LOOKS_MS);
+    expect([inApi(h, 'besteffort')?.status.phase, running(h, 'besteffort')]).toEqual(['Failed', 0]);
+  });
+
+  it('keeps what it evicted down through a crash of every worker', async () => {
+    await using h = await start();
+    create(h, 'web', { life: 'run=forever,term=ignore' });
+    await up(h, 'web');
+    h.memory.availableBytes = SHORT;
+    await h.until('it is being evicted', () => h.state('node/reclaim/eviction') === 'awaitingEnd');
+    h.memory.availableBytes = ENOUGH;
+    h.kill('node/pods/workers');
+    await failed(h, 'web');
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'web')?.status).toMatchObject({ phase: 'Failed', reason: 'Evicted' });
+    expect(running(h, 'web')).toBe(0);
+  });
+});
+
+describe('a node that is short of disk', () => {
+  it('collects dead containers first, evicts nobody where that is enough, and refuses all that is not critical', async () => {
+    await using h = await start();
+    create(h, 'web');
+    await up(h, 'web');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
+    await h.until('dead containers are collected', () => h.state('node/reclaim/eviction') === 'collecting');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 5e11 };
+    await says(h, 'DiskPressure', 'True');
+    expect(condition(h, 'DiskPressure')).toMatchObject({ reason: 'KubeletHasDiskPressure', message: 'kubelet has disk pressure' });
+    create(h, 'late', requests('1Mi'));
+    await failed(h, 'late');
+    expect(inApi(h, 'late')?.status.message).toBe('Pod was rejected: The node had condition: [DiskPressure]. ');
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'web')?.status.phase).toBe('Running');
+    await says(h, 'DiskPressure', 'False');
+    expect(condition(h, 'DiskPressure')?.reason).toBe('KubeletHasNoDiskPressure');
+  });
+
+  it('evicts when collecting did not help, and says which threshold is met', async () => {
+    await using h = await start();
+    create(h, 'web');
+    await up(h, 'web');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 1e9 };
+    await failed(h, 'web');
+    expect(inApi(h, 'web')?.status.message).toMatch(
+      /^The node was low on resource: ephemeral-storage\. Threshold quantity: 97656250Ki, available: 1000000000\. /,
+    );
+    const line = h.lines.find((l) => l.level === 'warn' && l.msg.startsWith('THE NODE IS UNDER PRESSURE'));
+    expect(line?.fields).toMatchObject({
+      pressures: ['DiskPressure'],
+      why: ['nodefs.available is 953.7 MiB, evictionHard asks for 93.1 GiB (10 % of 931.3 GiB)'],
+    });
+  });
+});
+
+it('a node without thresholds has nobody who looks', async () => {
+  await using h = await start({ evictionHard: {} });
+  expect(h.actor('node/reclaim/eviction')).toBeUndefined();
+  expect(condition(h, 'MemoryPressure')?.status ?? 'False').toBe('False');
+});
+
+it('at rest it reads once in ten seconds, and asks the runtime for no statistics', async () => {
+  await using h = await start();
+  create(h, 'web');
+  await up(h, 'web');
+  await h.advance(120_000);
+  expect(h.calls.filter((c) => c.method === 'ListContainerStats')).toEqual([]);
+  expect(h.calls.filter((c) => c.method === 'ImageFsInfo').length).toBeLessThanOrEqual(1);
+});

@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest';
+import { amountIn, amountText, type ThresholdConfig, thresholdsOf, thresholdText } from '../../../src/machines/eviction/thresholds.ts';
+
+const config = (over: Partial<ThresholdConfig>): ThresholdConfig => ({
+  evictionHard: {},
+  evictionSoft: {},
+  evictionSoftGracePeriod: {},
+  evictionMinimumReclaim: {},
+  ...over,
+});
+
+describe('thresholds', () => {
+  it('are hard without a grace, soft with one, and carry what is to be reclaimed for both', () => {
+    const { thresholds, unseen } = thresholdsOf(
+      config({
+        evictionHard: { 'memory.available': '100Mi', 'nodefs.available': '10%' },
+        evictionSoft: { 'memory.available': '1Gi' },
+        evictionSoftGracePeriod: { 'memory.available': '1m30s' },
+        evictionMinimumReclaim: { 'memory.available': '5%', 'nodefs.available': '0' },
+      }),
+    );
+    expect(unseen).toEqual([]);
+    const reclaim = { kind: 'percent', percent: 5 };
+    expect(thresholds).toEqual([
+      { signal: 'memory.available', value: { kind: 'quantity', text: '100Mi' }, graceMs: 0, minReclaim: reclaim },
+      { signal: 'nodefs.available', value: { kind: 'percent', percent: 10 }, graceMs: 0, minReclaim: { kind: 'quantity', text: '0' } },
+      { signal: 'memory.available', value: { kind: 'quantity', text: '1Gi' }, graceMs: 90_000, minReclaim: reclaim },
+    ]);
+  });
+
+  it('of exactly 0% and 100% are off (trap 1)', () => {
+    expect(thresholdsOf(config({ evictionHard: { 'imagefs.available': '0%', 'pid.available': '100%' } })).thresholds).toEqual([]);
+    expect(thresholdsOf(config({ evictionHard: { 'pid.available': '99%' } })).thresholds).toHaveLength(1);
+  });
+
+  it('about what this node cannot observe are named', () => {
+    const evictionHard = { 'allocatableMemory.available': '1Gi', 'containerfs.available': '5%' };
+    expect(thresholdsOf(config({ evictionHard }))).toEqual({
+      thresholds: [],
+      unseen: ['evictionHard.allocatableMemory.available', 'evictionHard.containerfs.available'],
+    });
+  });
+
+  it.each([
+    [{ evictionHard: { 'memory.available': 'much' } }, 'evictionHard.memory.available: "much" is neither a quantity nor a percentage'],
+    [{ evictionHard: { 'memory.available': '-1%' } }, 'evictionHard.memory.available: "-1%" is neither a quantity nor a percentage'],
+    [
+      { evictionHard: { 'memory.available': '1Gi' }, evictionMinimumReclaim: { 'memory.available': '%' } },
+      'evictionMinimumReclaim.memory.available: "%" is neither a quantity nor a percentage',
+    ],
+    [
+      { evictionSoft: { 'memory.available': '1Gi' } },
+      'evictionSoft.memory.available: needs an entry in evictionSoftGracePeriod (--eviction-soft-grace-period)',
+    ],
+  ])('%j are refused', (over, message) => {
+    expect(() => thresholdsOf(config(over))).toThrow(message);
+  });
+
+  it('come to amounts, and read as Kubernetes writes them', () => {
+    expect(amountIn({ kind: 'percent', percent: 7.5 }, 1001)).toBe(75);
+    expect(amountIn({ kind: 'quantity', text: '1.5Gi' }, 0)).toBe(1.5 * 1024 ** 3);
+    expect(thresholdText({ kind: 'quantity', text: '1024Mi' }, 0)).toBe('1Gi');
+    expect(thresholdText({ kind: 'percent', percent: 10 }, 10 * 1024 ** 3)).toBe('1Gi');
+    expect([0, 1000, 1024, 3 * 1024 ** 2 + 1024, 52_428_800].map(amountText)).toEqual(['0', '1000', '1Ki', '3073Ki', '50Mi']);
+  });
+});
