@@ -157,6 +157,7 @@ function kindFields(r: MapReader, kind: FaultKind, action: string): Spec {
     case 'disk.full':
     case 'disk.deaf':
     case 'watch.break':
+    case 'container.remove':
     case 'sandbox.stop':
       return { kind };
   }

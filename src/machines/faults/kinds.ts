@@ -119,6 +119,14 @@ export const FAULT_KINDS: Readonly<Record<FaultKind, KindFacts>> = {
     fields: ['exitCode', 'reason'],
     what: 'a running container ends by itself',
   },
+  'container.remove': {
+    lasts: false,
+    where: 'simulation',
+    whyNot: 'interceptors sit on ports only; remove it with the tool of the runtime, for example crictl rm -f',
+    select: ['namespaces', 'pods', 'containers'],
+    fields: [],
+    what: 'somebody else removes a running container',
+  },
   'sandbox.stop': {
     lasts: false,
     where: 'simulation',

@@ -101,6 +101,8 @@ export type FaultSpec = Chance &
     | { kind: 'node.stop'; downMs: number }
     /** A running container ends by itself. */
     | { kind: 'container.exit'; exitCode: number; reason: string }
+    /** Somebody else removes a running container. */
+    | { kind: 'container.remove' }
     /** Somebody else stops a pod's sandbox. */
     | { kind: 'sandbox.stop' }
   );

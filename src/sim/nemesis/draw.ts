@@ -292,6 +292,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     }
     if (o.evicts?.[node] === true) shortages(mine.fork('shortages'), { spanMs }, adder(drawn, mine.fork('shortage-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
+    removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, api: o.api[node] === true, node }, add);
   }
@@ -355,6 +356,12 @@ function bursts(rng: SimRng, o: { spanMs: number }, add: Add): void {
     add(at, { kind: 'disk.error', probability: 1, select: { ops: ['read'], paths: [path] }, code: 'EACCES' }, forMs);
     if (rng.chance(0.5)) add(at + 50, { kind: 'node.kill', probability: 1, select: {}, action: 'process', downMs: 100 });
   }
+}
+
+/** Somebody tidies up in the runtime: a container is gone, and its name is free again for what was asked for before. */
+function removals(rng: SimRng, o: { spanMs: number }, add: Add): void {
+  if (!rng.chance(0.2)) return;
+  for (let left = 1 + rng.int(3); left > 0; left--) add(rng.next() * o.spanMs, { kind: 'container.remove', probability: 1, select: {} });
 }
 
 function sum(counts: readonly number[]): number {

@@ -3,6 +3,7 @@
 import type { Clock } from '../../actors/kernel/ports.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { ActorState } from '../../actors/kernel/types.ts';
+import type { CriMethod, CriRequest } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
@@ -44,6 +45,8 @@ export interface Nemesis {
   readonly byName: ReadonlyMap<string, number>;
   /** Sandboxes that were stopped behind the node's back. */
   readonly disturbed: ReadonlySet<string>;
+  /** UIDs of pods of which somebody removed a container. */
+  readonly robbed: ReadonlySet<string>;
   /** Monotonic ms until which a node's disk may have answered slowly. */
   slowUntilMs(node: number): number;
 }
@@ -75,6 +78,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
   const { kube } = o;
   if (kube !== undefined) interceptKube(kube, { active, nodes: o.nodes.length });
   const disturbed = new Set<string>();
+  const robbed = new Set<string>();
   const slowUntil = new Map<number, number>();
   const kills = new Map<string, number>();
   /** Windows of failing probes that are open, by node. */
@@ -134,9 +138,9 @@ export function createNemesis(o: NemesisOptions): Nemesis {
   const sandboxesOf = (f: FaultEntry, dump: HollowDump): HollowSandboxDump[] =>
     dump.sandboxes.filter((s) => match.any(f.select.pods, s.name) && match.any(f.select.namespaces, s.namespace));
 
-  const stopSandbox = async (node: SimNode, id: string): Promise<void> => {
-    disturbed.add(id);
-    await node.runtime.hollow.call('StopPodSandbox', { podSandboxId: id }, { timeoutMs: null, signal: new AbortController().signal });
+  /** What somebody does with a tool of the runtime's own. */
+  const byHand = async <M extends CriMethod>(node: SimNode, method: M, request: CriRequest<M>): Promise<void> => {
+    await node.runtime.hollow.call(method, request, { timeoutMs: null, signal: new AbortController().signal });
   };
 
   /** Does what happens in one instant, or begins what lasts; says what it hit, or that there was nothing to hit. */
@@ -204,7 +208,8 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         if (node.daemon === undefined) return missed('no daemon');
         void node.stop().then(() => void o.clock.setTimeout(() => node.boot(), f.downMs));
         return hit();
-      case 'container.exit': {
+      case 'container.exit':
+      case 'container.remove': {
         const dump = hollow.dump();
         const boxes = new Set(sandboxesOf(f, dump).map((s) => s.id));
         const running = dump.containers.filter(
@@ -212,13 +217,18 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         );
         const chosen = active.chanceOf(f).pick(running);
         if (chosen === undefined) return missed('no container runs');
-        hollow.exit(chosen.id, { exitCode: f.exitCode, reason: f.reason });
+        if (f.kind === 'container.exit') hollow.exit(chosen.id, { exitCode: f.exitCode, reason: f.reason });
+        else {
+          robbed.add(chosen.podUid);
+          void byHand(node, 'RemoveContainer', { containerId: chosen.id });
+        }
         return hit(chosen.name);
       }
       case 'sandbox.stop': {
         const chosen = active.chanceOf(f).pick(sandboxesOf(f, hollow.dump()).filter((s) => s.ready));
         if (chosen === undefined) return missed();
-        void stopSandbox(node, chosen.id);
+        disturbed.add(chosen.id);
+        void byHand(node, 'StopPodSandbox', { podSandboxId: chosen.id });
         return hit(chosen.id);
       }
     }
@@ -301,6 +311,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     counts: active.counts,
     byName: active.byName,
     disturbed,
+    robbed,
     slowUntilMs: (node) => slowUntil.get(node) ?? 0,
     begin() {
       for (const f of o.schedule) {
