@@ -9,7 +9,7 @@ import { NODE_NAME } from '../e2e/daemon.ts';
 import { until } from '../e2e/lab/ports.ts';
 import { manifest, sh } from '../e2e/manifests.ts';
 import { containers } from '../e2e/runtime.ts';
-import { type Cluster, LONG, lifeOf, STAY, startCluster } from './cluster.ts';
+import { type Cluster, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster } from './cluster.ts';
 import { Witness } from './witness.ts';
 
 let cluster: Cluster;
@@ -31,7 +31,9 @@ afterAll(async () => {
 });
 
 const probed = (name: string) =>
-  sh(name, `touch /tmp/up; ${STAY}`, { readinessProbe: { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1 } });
+  sh(name, `touch /tmp/up; ${STAY}`, {
+    readinessProbe: { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S },
+  });
 /** Ends with 3 when somebody touches /tmp/end. */
 const mortal = () => sh('main', 'until [ -e /tmp/end ]; do sleep 0.2; done; exit 3');
 
@@ -81,8 +83,8 @@ async function liveWithout(name: string, away: () => Promise<void>, back: () => 
   await cluster.ready(`${name}-static-${NODE_NAME}`);
   await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
   expect(await lives(`${name}-stays`)).toEqual(before);
-  // New pods come as before.
-  await cluster.create(`${name}-after`, { containers: [probed('main')] });
+  // New pods come as before. Placed by hand: the scheduler takes up to a minute to come back.
+  await cluster.create(`${name}-after`, { nodeName: NODE_NAME, containers: [probed('main')] });
   await cluster.ready(`${name}-after`);
   cluster.daemon.remove(`${name}-static.json`);
   await cluster.kubectl('delete', 'pod', `${name}-stays`, `${name}-falls`, `${name}-after`);

@@ -4,7 +4,7 @@
  */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { sh } from '../e2e/manifests.ts';
-import { type Cluster, isReady, LONG, lifeOf, STAY, startCluster } from './cluster.ts';
+import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster } from './cluster.ts';
 import { Witness } from './witness.ts';
 
 let cluster: Cluster;
@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 function deployment(name: string, o: { replicas: number; version: string; strategy?: object }): object {
-  const probe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1 };
+  const probe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S };
   const container = sh('main', `touch /tmp/up; echo "version $VERSION"; ${STAY}`, {
     env: [{ name: 'VERSION', value: o.version }],
     readinessProbe: probe,
@@ -153,7 +153,7 @@ describe('a Deployment', () => {
       metadata: { name: 'gated' },
       spec: { selector: { app: 'gated' }, ports: [{ port: 80, targetPort: 8080 }] },
     };
-    const probe = { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, failureThreshold: 1 };
+    const probe = { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S, failureThreshold: 1 };
     const script = 'mkdir /www; echo welcome > /www/index.html; exec httpd -f -p 8080 -h /www';
     const pod = {
       apiVersion: 'v1',

@@ -9,7 +9,7 @@ import type { Pod } from '../../src/machines/k8s.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
 import { createReferenceKubelet, REFERENCE_LOGS, type ReferenceKubelet, whyNoReferenceKubelet } from '../e2e/lab/referenceKubelet.ts';
 import { manifest, sh, steady } from '../e2e/manifests.ts';
-import { type Cluster, isReady, LONG, lifeOf, STAY, startCluster, startKubectl } from './cluster.ts';
+import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster, startKubectl } from './cluster.ts';
 import { Witness } from './witness.ts';
 
 const whyNot = whyNoReferenceKubelet();
@@ -32,7 +32,7 @@ afterAll(async () => {
   await reference?.dispose();
 });
 
-const upProbe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, failureThreshold: 3 };
+const upProbe = { exec: { command: ['test', '-e', '/tmp/up'] }, periodSeconds: 1, timeoutSeconds: PROBE_TIMEOUT_S, failureThreshold: 3 };
 const probed = (name: string) =>
   sh(name, `touch /tmp/up; ${STAY}`, { readinessProbe: upProbe, livenessProbe: { ...upProbe, initialDelaySeconds: 5 } });
 /** Ends once, after which it stays. */
