@@ -131,6 +131,8 @@ export const listWatchMachine = setup({
       };
     }),
     calm: assign({ failures: 0, failure: null }),
+    /** A server that is back may still refuse for a moment: that is no reason to wait as long as for one that is away. */
+    hope: assign({ failures: 0 }),
     opened: assign(({ context }) => ({ openedAtMs: context.monoMs(), heard: false, changed: [] })),
   },
   guards: {
@@ -204,7 +206,7 @@ export const listWatchMachine = setup({
           { target: 'backingOff', actions: [failed] },
         ],
         // What was open while the server was away may be dead without a word.
-        'api.found': { target: 'watching', reenter: true },
+        'api.found': { target: 'watching', reenter: true, actions: ['hope'] },
         'watch.events': {
           target: '.listening',
           reenter: false,
@@ -229,7 +231,12 @@ export const listWatchMachine = setup({
       after: {
         retry: [{ guard: 'toList', target: 'listing' }, { target: 'watching' }],
       },
-      on: { 'api.found': [{ guard: 'toList', target: 'listing' }, { target: 'watching' }] },
+      on: {
+        'api.found': [
+          { guard: 'toList', target: 'listing', actions: ['hope'] },
+          { target: 'watching', actions: ['hope'] },
+        ],
+      },
     },
   },
 });

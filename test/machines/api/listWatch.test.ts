@@ -104,6 +104,20 @@ describe('list and watch', () => {
     w.actor.send({ type: 'api.found' });
     expect(w.actor.getSnapshot().matches('watching')).toBe(true);
   });
+  it('asks a server that is back, and refuses once more, again soon, however long it was away', async () => {
+    const w = await world([listed([], '10')]);
+    for (let i = 0; i < 8; i++) {
+      w.send({ type: 'watch.ended', failure: reset });
+      w.clock.increment(60_000);
+    }
+    w.send({ type: 'watch.ended', failure: reset });
+    w.actor.send({ type: 'api.found' });
+    const asked = w.watched.length;
+    w.send({ type: 'watch.ended', failure: { code: 403, reason: 'Forbidden', message: 'not yet', outcome: 'failed' } });
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    w.clock.increment(800);
+    expect(w.watched.length).toBe(asked + 1);
+  });
   it('takes a watch that says nothing for dead', async () => {
     const w = await world([listed([], '10')]);
     w.send({ type: 'watch.opened' });
