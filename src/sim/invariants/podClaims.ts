@@ -17,6 +17,13 @@ function up(c: HollowContainerDump): boolean {
   return c.state === 'CONTAINER_RUNNING';
 }
 
+function isSyncing(s: Scene, uid: string): boolean {
+  const snapshot: unknown = s.node.daemon?.tree.actorAt(`node/pods/workers/${uid}`)?.getSnapshot();
+  if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
+  const { value } = snapshot;
+  return value !== null && typeof value === 'object' && 'syncing' in value;
+}
+
 /** Before every source has delivered, nothing is stopped for want of an owner (pod lifecycle 1.8, trap 6). */
 export function nobodyIsStoppedUnheard(): Checker {
   return {
@@ -32,6 +39,8 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (record !== undefined && !record.removed) return undefined;
       // Its source had asked for its end before it named it no more.
       if (record?.pod.metadata.deletionTimestamp) return undefined;
+      // Its worker winds nothing down: it brings the pod to the definition that was named last, whatever was noted since.
+      if (record !== undefined && isSyncing(s, uid)) return undefined;
       // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
       const name = record === undefined ? '' : fullName(record.pod);
       for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) return undefined;
