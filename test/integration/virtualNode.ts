@@ -246,7 +246,21 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         ...o.config,
       },
     });
-    const node = await createNode(config, ports);
+    // It reads the disk, whose answers may need time to pass.
+    let made: Node | undefined;
+    let failed: unknown;
+    const making = createNode(config, ports).then(
+      (n) => {
+        made = n;
+      },
+      (error: unknown) => {
+        failed = error;
+      },
+    );
+    await self.until('the node is made', () => made !== undefined || failed !== undefined, 120_000);
+    await making;
+    if (made === undefined) throw failed;
+    const node: Node = made;
     built = node;
     events = [];
     const kept = events;
