@@ -158,8 +158,13 @@ describe('kubectl on a terminal', () => {
     const t = terminal(['exec', '-it', 'shell', '--', 'sh']);
     try {
       await cluster.daemon.wait('a prompt', () => t.seen().includes('# '), LONG);
-      t.type('echo size $(stty size) on $(tty)\n');
-      await cluster.daemon.wait('its size', () => /size 41 101 on \/dev\/pts\/\d+/.test(t.seen()), LONG);
+      // The size comes by a way of its own: it is asked for until it has arrived.
+      const sized = () => {
+        if (/size 41 101 on \/dev\/pts\/\d+/.test(t.seen())) return true;
+        t.type('echo size $(stty size) on $(tty)\n');
+        return false;
+      };
+      await cluster.daemon.wait('its size', sized, { ...LONG, everyMs: 500 });
       // As it is typed it is another word than as it is said.
       t.type('echo be""gun; cat\n');
       await cluster.daemon.wait('cat runs', () => t.seen().includes('begun'), LONG);
