@@ -47,13 +47,25 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
   return {
     watch(ref, seen) {
       const one = pathOf(ref);
+      let latest: KubeObject | null = null;
+      let due = false;
+      // What hears of it may stop this very watch: that must wait until its step is done. Then only the newest counts, so that
+      // no older one can come after it, in whatever order what was deferred is done.
+      const tell = (object: KubeObject | null): void => {
+        latest = object;
+        if (due) return;
+        due = true;
+        ctx.ports.yield.defer(() => {
+          due = false;
+          seen(latest);
+        });
+      };
       return listWatch(ctx, {
         what: refKey(ref),
         path: one.slice(0, one.lastIndexOf('/')),
         // This very form is what an API server lets a node do for an object that a pod of it names.
         query: { fieldSelector: `metadata.name=${ref.name}` },
-        // What hears of it may stop this very watch: that must wait until its step is done.
-        deliver: (context) => deliver(context, (object) => ctx.ports.yield.defer(() => seen(object))),
+        deliver: (context) => deliver(context, tell),
       });
     },
     async fetch(ref, { fromCache, signal }): Promise<Fetched> {
