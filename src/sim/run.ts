@@ -8,7 +8,7 @@ import { type CoverageMeter, coverageMeter } from './coverage.ts';
 import { allCheckers } from './invariants/all.ts';
 import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
-import { apiUser, registerNode } from './nemesis/apiUser.ts';
+import { apiUser, makeServiceAccount, registerNode } from './nemesis/apiUser.ts';
 import { drawSchedule, drawSize, drawTuning } from './nemesis/draw.ts';
 import type { Fault } from './nemesis/faults.ts';
 import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
@@ -16,7 +16,7 @@ import { type Operator, operator } from './nemesis/operator.ts';
 import { scenarioSchedule, scenarioTuning } from './nemesis/scenario.ts';
 import { drain, onUncaught } from './realm.ts';
 import type { Phase, SimOptions, SimResult, Violation } from './result.ts';
-import { pathsOf, settledContainers, steadyContainers } from './steady.ts';
+import { lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
 import { type NodeWatcher, type SimNode, simNode } from './world/node.ts';
 import { type SimRng, simRng } from './world/rng.ts';
@@ -128,6 +128,7 @@ class Run implements NodeWatcher {
     const latency = rng.fork('latency');
     const slowestMs = rng.pick([0, 5, 80] as const) ?? 0;
     const kube = simKube({ clock: this.#clock, rng, latencyMs: () => latency.between(0, slowestMs) });
+    makeServiceAccount(kube);
     // Names of pods end in the name of their node.
     const ofPod = (path: string) => this.#nodes.find((n) => path.split('/').some((part) => part.endsWith(`-${n.name}`)));
     kube.onRequest = (request) => {
@@ -272,7 +273,7 @@ class Run implements NodeWatcher {
     const up = await this.#until(this.#time.monoMs + 60_000, () => this.#nodes.every((n) => n.daemon?.up === true));
     if (!up) return this.fail('comes-up', 'a node did not come up within a minute of fair weather');
     await this.#advance(5_000);
-    for (const n of this.#nodes) this.#baseline.set(n.name, n.daemon?.tree.aliveActors() ?? 0);
+    for (const n of this.#nodes) this.#baseline.set(n.name, lastingActors(n));
   }
 
   async #rain(): Promise<void> {
@@ -354,7 +355,7 @@ class Run implements NodeWatcher {
     const endMs = this.#time.monoMs + 60_000;
     for (const n of this.#nodes) {
       const base = this.#baseline.get(n.name) ?? 0;
-      const alive = () => n.daemon?.tree.aliveActors() ?? 0;
+      const alive = () => lastingActors(n);
       if (!(await this.#until(endMs, () => alive() === base)) && this.#violation === null) {
         this.fail('no-orphan-actors', `${n.name}: ${alive()} actors are alive with no pod left; after the first boot there were ${base}`);
       }

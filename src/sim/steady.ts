@@ -38,6 +38,13 @@ function streamIsOpen(snapshot: unknown): boolean {
   return value !== null && typeof value === 'object' && 'stream' in value && value.stream === 'open';
 }
 
+/** Actors of a node; not counted is the watch of a single manifest, which begins with the file and outlives it. */
+export function lastingActors(n: SimNode): number {
+  const { value } = (n.daemon?.tree.actorAt('node/pods/sources/file')?.getSnapshot() ?? {}) as { value?: { watch?: unknown } };
+  const watches = n.tuning.oneManifest && value?.watch !== 'broken';
+  return (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0);
+}
+
 /** Of everything that runs, but the root. */
 export function pathsOf(state: ActorState | undefined): string[] {
   if (state === undefined) return [];

@@ -2,6 +2,7 @@
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime } from './actorClaims.ts';
 import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
 import type { Checker } from './checker.ts';
+import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
 import {
   healthyIsLeftAlone,
@@ -36,5 +37,7 @@ export function allCheckers(): Checker[] {
     statusReachesItsPod(),
     deletionComesLast(),
     phasesOnlyGoForward(),
+    volumesComeFirst(),
+    envIsOfItsObjects(),
   ];
 }

@@ -4,9 +4,10 @@ import type { ActorState } from '../../actors/kernel/types.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Operator, Wanted } from '../nemesis/operator.ts';
-import { ROOT_DIR, type SimNode } from '../world/node.ts';
+import { ONE_MANIFEST, ROOT_DIR, type SimNode } from '../world/node.ts';
 import { apiUnsettled } from './apiLiveness.ts';
 import { isEvicted, manifestName } from './checker.ts';
+import { outdatedFiles } from './objectFiles.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
 
@@ -29,7 +30,9 @@ function deafness(node: SimNode, tree: KernelTree): string[] {
   };
   if (has('node/runtime/cri', 'ready') === undefined) found.push('the link to the runtime is not ready');
   if (node.tuning.hints && has('node/runtime/pleg', 'stream') !== 'open') found.push('the hint stream is not open');
-  if (has('node/pods/sources/file', 'watch') === 'broken') found.push('the watch on the manifests is not open');
+  // A path that is not there might become a directory or a file: there is nothing to watch yet.
+  const there = !node.tuning.oneManifest || node.disk.has(ONE_MANIFEST);
+  if (there && has('node/pods/sources/file', 'watch') === 'broken') found.push('the watch on the manifests is not open');
   return found;
 }
 
@@ -69,6 +72,9 @@ export async function unsettled(
       found.push(...evictedProblems(name, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
       continue;
     }
+    const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
+    if (node.kube !== undefined && w.source === 'api' && lasts)
+      found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
   }
   for (const b of dump.sandboxes) if (!currentUids.has(b.uid)) found.push(`sandbox ${b.id} of pod ${b.name} (${b.uid}) is still there`);
@@ -79,6 +85,11 @@ export async function unsettled(
   }
   for (const uid of uids) {
     if (!currentUids.has(uid) && node.disk.has(`${ROOT_DIR}/pods/${uid}`)) found.push(`the directory of pod ${uid} is still there`);
+  }
+  const below = `${ROOT_DIR}/pods/`;
+  for (const { path } of node.mounts.table) {
+    const [uid = ''] = path.slice(below.length).split('/');
+    if (path.startsWith(below) && !currentUids.has(uid)) found.push(`${path} is still mounted`);
   }
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
   const { pressures = [] } = daemon.tree.registry.read(view.pressure)?.value ?? {};

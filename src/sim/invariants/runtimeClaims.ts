@@ -124,6 +124,8 @@ function mayBeSick(s: Scene, manifest: object, container: string): boolean {
 export function healthyIsLeftAlone(): Checker {
   const runsSince = new Map<string, number>();
   const doubtful = new Set<string>();
+  /** Starts under way, by node. */
+  const starting = new Map<string, Set<string>>();
   const podOf = new Map<string, { name: string; rev: string }>();
   const reasonToStop = (s: Scene, c: HollowContainerDump, boxes: HollowSandboxDump[]): boolean => {
     const box = boxes.find((b) => b.id === c.sandboxId);
@@ -151,12 +153,21 @@ export function healthyIsLeftAlone(): Checker {
       }
       const dump = s.node.runtime.hollow.dump();
       const { id } = targetOf(call, dump);
+      if (call.method === 'StartContainer') starting.set(s.node.name, new Set([...(starting.get(s.node.name) ?? []), id]));
       const victim = victims(call, id, dump).find((c) => !reasonToStop(s, c, dump.sandboxes));
       if (victim === undefined) return undefined;
       return `${s.node.name}: ${call.method} ends container ${victim.id} (${victim.name} of pod ${victim.podUid}), which is wanted, unchanged and well`;
     },
-    settled(_, call, outcome) {
-      if (call.method === 'StartContainer' && outcome !== 'done') doubtful.add((call.req as { containerId: string }).containerId);
+    settled(s, call, outcome) {
+      if (call.method !== 'StartContainer') return;
+      const { containerId } = call.req as { containerId: string };
+      starting.get(s.node.name)?.delete(containerId);
+      if (outcome !== 'done') doubtful.add(containerId);
+    },
+    exited(s) {
+      // A start in the middle of which its daemon died is of unknown outcome for the next one.
+      for (const id of starting.get(s.node.name) ?? []) doubtful.add(id);
+      starting.delete(s.node.name);
     },
     changed(s, dump) {
       for (const c of running(dump)) {

@@ -3,6 +3,7 @@ import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../..
 import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
 import type { Meddling } from './faults.ts';
+import { dataOf, type SimObject } from './objects.ts';
 import type { SimPod } from './pods.ts';
 
 export const NAMESPACE = 'default';
@@ -16,6 +17,11 @@ export interface ApiUser {
   /** False: no such object. */
   remove(name: string, graceSeconds: number | null): boolean;
   meddle(name: string, what: Meddling): boolean;
+  /** In place, where it is there and may change; else anew. */
+  putObject(object: SimObject): void;
+  /** False: there is none. */
+  removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
+  hasObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
   compact(): void;
 }
 
@@ -71,8 +77,43 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
       must({ verb: 'PATCH', path: `${path}/status`, patchType: 'strategic', body: { status: { conditions: [condition] } } });
       return true;
     },
+    putObject(object) {
+      const path = objectPath(object);
+      const there = kube.handle({ verb: 'GET', path });
+      const body = bodyOf(object);
+      if (there.ok && (there.body as KubeObject).immutable !== true) {
+        must({ verb: 'PUT', path, body });
+        return;
+      }
+      if (there.ok) must({ verb: 'DELETE', path });
+      must({ verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body });
+    },
+    removeObject(object) {
+      const path = objectPath(object);
+      if (!kube.handle({ verb: 'GET', path }).ok) return false;
+      must({ verb: 'DELETE', path });
+      return true;
+    },
+    hasObject: (object) => kube.handle({ verb: 'GET', path: objectPath(object) }).ok,
     compact: () => kube.store.compact(),
   };
+}
+
+export function objectPath({ kind, name }: Pick<SimObject, 'kind' | 'name'>): string {
+  return kind === 'secret' ? kubePath.secret(NAMESPACE, name) : kubePath.configMap(NAMESPACE, name);
+}
+function bodyOf(object: SimObject): object {
+  const data = dataOf(object);
+  const encoded = Object.fromEntries(Object.entries(data).map(([key, value]) => [key, btoa(value)]));
+  const { kind, name, immutable } = object;
+  return { metadata: { name, namespace: NAMESPACE }, data: kind === 'secret' ? encoded : data, ...(immutable ? { immutable } : {}) };
+}
+
+/** The account whose tokens pods are given. */
+export function makeServiceAccount(kube: SimKube): void {
+  const path = `/api/v1/namespaces/${NAMESPACE}/serviceaccounts`;
+  const made = kube.handle({ verb: 'POST', path, body: { metadata: { name: 'default', namespace: NAMESPACE } } });
+  if (!made.ok) throw new Error(`the service account cannot be made: ${made.failure.message}`);
 }
 
 /** Makes the object of a node that does not do so itself. */

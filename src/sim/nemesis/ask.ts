@@ -5,9 +5,11 @@ import { addr, view } from '../../machines/protocol.ts';
 
 /** More than the mailbox of lifecycle events holds: what is too much becomes one resync. */
 const FLOOD = 5_000;
+/** More than are asked about one by one. */
+const STRANGERS = 24;
 
 /** False: there is nobody to ask, or nothing to ask for. */
-export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.hurry' | 'ask.api', tree: KernelTree | undefined): boolean {
+export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.strangers' | 'ask.hurry' | 'ask.api', tree: KernelTree | undefined): boolean {
   if (tree === undefined) return false;
   const { registry } = tree;
   switch (what) {
@@ -24,6 +26,9 @@ export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.hurry' | 'ask.api',
     case 'ask.flood':
       for (let i = 0; i < FLOOD; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `nobody-${i}`, kind: 'other' });
       return true;
+    case 'ask.strangers':
+      for (let i = 0; i < STRANGERS; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `stranger-${i}`, kind: 'stopped' });
+      return registry.send(addr.pleg, { type: 'pleg.relist', why: 'somebody asks in that very moment' }) !== 'dead';
     case 'ask.hurry': {
       let hurried = false;
       for (const [uid, { worker, pod }] of registry.read(view.pods)?.value.records ?? []) {

@@ -199,6 +199,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
     portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
     closesBadly: rng.chance(0.15),
     ...drawCluster(rng),
+    // Drawn apart, so that what stands above is what it was before these were there.
+    oneManifest: rng.fork('one-manifest').chance(0.06),
+    objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
   };
 }
 

@@ -4,6 +4,7 @@
  */
 import { describeFault as describeSpec } from '../../machines/faults/describe.ts';
 import type { FaultSpec } from '../../machines/faults/types.ts';
+import { type SimObject, versionText } from './objects.ts';
 import type { SimPod } from './pods.ts';
 
 interface When {
@@ -34,6 +35,9 @@ export type WorkloadAct =
   /** In the API, by a user: a pod of the API, or the mirror of a static one. Null: the pod's own grace; 0: by force. */
   | { kind: 'pod.delete'; name: string; graceSeconds: number | null }
   | { kind: 'pod.meddle'; name: string; what: Meddling }
+  /** A user makes a config map or secret, or gives it another content. */
+  | { kind: 'object.put'; object: SimObject }
+  | { kind: 'object.remove'; object: Pick<SimObject, 'kind' | 'name'> }
   /** The API server forgets its history: watches from before are answered with 410. */
   | { kind: 'history.compact' }
   /** For a while its lists are older than what was seen. */
@@ -47,6 +51,7 @@ export type WorkloadAct =
   /** Messages that the protocol has and no actor sends yet: a listing that is asked for, more hints than a mailbox holds, an eviction that hurries a stop. */
   | { kind: 'ask.listing' }
   | { kind: 'ask.flood' }
+  | { kind: 'ask.strangers' }
   | { kind: 'ask.hurry' }
   /** Whether the API server is there, and that the node's status be reported. */
   | { kind: 'ask.api' };
@@ -65,6 +70,8 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'pod.mend',
   'pod.delete',
   'pod.meddle',
+  'object.put',
+  'object.remove',
   'history.compact',
   'history.behind',
   'manifests.away',
@@ -72,6 +79,7 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'probes.fail',
   'ask.listing',
   'ask.flood',
+  'ask.strangers',
   'ask.hurry',
   'ask.api',
 ]);
@@ -81,6 +89,8 @@ export function isWorkload(f: Fault): f is WorkloadEntry {
 }
 
 function describeWorkload(f: WorkloadEntry): string {
+  if (f.kind === 'object.put') return `${f.kind} ${f.object.kind} ${versionText(f.object)}`;
+  if (f.kind === 'object.remove') return `${f.kind} ${f.object.kind} ${f.object.name}`;
   if (!('name' in f) && f.kind !== 'pod.put') return f.kind;
   if (f.kind === 'pod.delete') return `${f.kind} ${f.name} grace ${f.graceSeconds ?? 'of its own'}`;
   if (f.kind === 'pod.meddle') return `${f.kind} ${f.name} ${f.what}`;

@@ -2,112 +2,11 @@
  * Weather that is aimed: trouble of one kind around one pod with an own UID, while its definition is changed and in the end
  * taken away. Faults that come one by one seldom meet a pod in the few moments in which these would.
  */
-import type { CriMethod } from '../../machines/cri.ts';
-import type { FsOp } from '../../machines/faults/types.ts';
 import { MANIFESTS, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Add } from './entries.ts';
-import { deletePod, drawPod, editImages, relabel, type SimPod } from './pods.ts';
-
-const WORKERS = 'node/pods/workers/*';
-/** Pods that are drawn until one is as wanted; the last will do. */
-const TRIES_MAX = 40;
-const CHANCE = { probability: 1 } as const;
-
-class Front {
-  readonly rng: SimRng;
-  readonly spanMs: number;
-  readonly #add: Add;
-  readonly #uid: string;
-  readonly #name: string;
-  #rev = 0;
-  #pod: SimPod | undefined;
-
-  constructor(rng: SimRng, o: { spanMs: number; name: string; uid: string; add: Add }) {
-    this.rng = rng;
-    this.spanMs = o.spanMs;
-    this.#name = o.name;
-    this.#uid = o.uid;
-    this.#add = o.add;
-  }
-
-  /** The pods of this front, for selectors: nodes add their own name. */
-  get pods(): string[] {
-    return [`${this.#name}-*`];
-  }
-  add(...args: Parameters<Add>): void {
-    this.#add(...args);
-  }
-  /** Puts a pod whose containers run for good, or crash for ever. */
-  begin(at: number, o: { fate?: 'steady' | 'loops'; containersMin?: number; full?: boolean } = {}): void {
-    const { fate = 'steady', containersMin = 1, full = false } = o;
-    const draw = (i: number) => drawPod(this.rng.fork(`pod-${i}`), { name: this.#name, rev: this.#rev, uid: this.#uid, full });
-    let pod = draw(0);
-    for (let i = 1; i < TRIES_MAX && (pod.fate !== fate || pod.containers.length < containersMin); i++) pod = draw(i);
-    this.#put(at, pod);
-  }
-  /** Another pod, whose end at `until` lets the node collect what is dead. */
-  sibling(at: number, until: number): void {
-    const pod = drawPod(this.rng.fork('sibling'), { name: `${this.#name}s`, rev: 0, uid: this.#uid.replace(/.$/, '9') });
-    this.add(at, { kind: 'pod.put', pod, source: 'file' });
-    this.add(until, { kind: 'pod.put', pod: deletePod(pod, 0), source: 'file' });
-    this.remove(until + 5_000, pod.name);
-  }
-  edit(at: number): void {
-    this.#change(at, (pod) => editImages(this.rng.fork(`edit-${this.#rev}`), pod, this.#rev));
-  }
-  relabel(at: number): void {
-    this.#change(at, (pod) => relabel(pod, this.#rev));
-  }
-  /** Its source asks for its end; most are not even named any more some time after. */
-  end(at: number, graceSeconds = this.rng.pick([0, 2, 30] as const) ?? 2): void {
-    this.#change(at, (pod) => deletePod(pod, graceSeconds));
-    if (this.rng.chance(0.7)) this.remove(at + this.rng.between(100, 8_000));
-  }
-  remove(at: number, name = this.#name): void {
-    this.add(at, { kind: 'pod.remove', name });
-  }
-  calls(at: number, forMs: number, o: { methods: readonly CriMethod[]; probability?: number } & Troubled): void {
-    const { methods, probability = 1, ...trouble } = o;
-    const select = { methods, pods: this.pods };
-    this.add(at, { kind: 'cri', probability, select, delayMs: 0, code: 13, ...trouble }, forMs);
-  }
-  disk(at: number, forMs: number, o: { ops: readonly FsOp[]; paths: readonly string[]; probability?: number }): void {
-    const { ops, paths, probability = 1 } = o;
-    this.add(at, { kind: 'disk.error', probability, select: { ops, paths }, code: 'EIO' }, forMs);
-  }
-  stopSandbox(at: number): void {
-    this.add(at, { kind: 'sandbox.stop', ...CHANCE, select: { pods: this.pods } });
-  }
-  exit(at: number): void {
-    this.add(at, { kind: 'container.exit', ...CHANCE, select: { pods: this.pods }, exitCode: 1, reason: '' });
-  }
-  kill(at: number, actor: string, ofPod = false): void {
-    this.add(at, { kind: 'actor.kill', ...CHANCE, select: { actors: [actor], ...(ofPod ? { pods: this.pods } : {}) }, pick: 'one' });
-  }
-  die(at: number, downMs: number): void {
-    this.add(at, { kind: 'node.kill', ...CHANCE, select: {}, action: 'process', downMs });
-  }
-
-  #put(at: number, pod: SimPod): void {
-    this.#pod = pod;
-    this.#rev += 1;
-    this.add(at, { kind: 'pod.put', pod, source: 'file' });
-  }
-  #change(at: number, how: (pod: SimPod) => SimPod): void {
-    if (this.#pod !== undefined) this.#put(at, how(this.#pod));
-  }
-}
-type Troubled = { action: 'error'; code?: number } | { action: 'delay' | 'late-effect'; delayMs: number };
-
-/** Moments from `from` on, `everyMs` apart at most. */
-function* beats(rng: SimRng, o: { from: number; count: number; everyMs: number }): Generator<number> {
-  let at = o.from;
-  for (let i = 0; i < o.count; i++) {
-    yield at;
-    at += rng.between(o.everyMs * 0.3, o.everyMs);
-  }
-}
+import { beats, CHANCE, Front, WORKERS } from './front.ts';
+import { OBJECT_FRONT, RARE_FRONTS } from './rareFronts.ts';
 
 /** Each begins about `at`, with half a minute before it that the pod may need to run. */
 const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
@@ -362,18 +261,31 @@ const CLUSTER_FRONTS: readonly ((f: Front, at: number) => void)[] = [
   },
 ];
 
-/** One to three of them on a node, from about eight seconds after the faults begin. */
+/** Drawn once more, beside the others, since a few hundred seeds would else not bring about all that they aim at. */
+const AGAIN = ['ends', 'takeover', 'volumes', 'loops', 'stops', 'sickness', 'unrest', 'blindness'] as const;
+const ONCE_MORE = 0.6;
+const OBJECTS = 0.5;
+
+/** One to three of them on a node, from about eight seconds after the faults begin; often one more, and one about objects of the API. */
 export function fronts(rng: SimRng, o: { spanMs: number; node: number; api: boolean }, add: Add): void {
   const kinds = [
     ...Object.values(FRONTS),
     ...OFTEN.flatMap((name) => FRONTS[name] ?? []),
     ...(o.api ? [...CLUSTER_FRONTS, ...CLUSTER_FRONTS] : []),
   ];
+  const open = (mine: SimRng, i: number, kind: ((f: Front, at: number) => void) | undefined): void => {
+    const uid = `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(90_000_000 + i)}`;
+    const place = { spanMs: o.spanMs, node: o.node, name: `f${i}`, uid };
+    const front = new Front(mine, { ...place, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
+    kind?.(front, 8_000 + mine.next() * Math.max(0, o.spanMs - 28_000));
+  };
   const count = Math.min(rng.pick([1, 2, 2, 3] as const) ?? 1, Math.ceil(o.spanMs / 20_000));
   for (let i = 0; i < count; i++) {
     const mine = rng.fork(`front-${i}`);
-    const uid = `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(90_000_000 + i)}`;
-    const front = new Front(mine, { spanMs: o.spanMs, name: `f${i}`, uid, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
-    mine.pick(kinds)?.(front, 8_000 + mine.next() * Math.max(0, o.spanMs - 28_000));
+    open(mine, i, mine.pick(kinds));
   }
+  const more = rng.fork('once-more');
+  if (more.chance(ONCE_MORE)) open(more, 8, more.pick([...RARE_FRONTS, ...AGAIN.flatMap((name) => FRONTS[name] ?? [])]));
+  const objects = rng.fork('objects');
+  if (o.api && objects.chance(OBJECTS)) open(objects, 9, OBJECT_FRONT);
 }

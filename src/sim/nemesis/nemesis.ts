@@ -250,6 +250,10 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         return op.deleteInApi(f.name, f.graceSeconds) ? '' : NOTHING_TO_DO;
       case 'pod.meddle':
         return op.meddle(f.name, f.what) ? '' : NOTHING_TO_DO;
+      case 'object.put':
+        return op.putObject(f.object) ? '' : NOTHING_TO_DO;
+      case 'object.remove':
+        return op.removeObject(f.object) ? '' : NOTHING_TO_DO;
       case 'history.compact':
         return op.compact() ? '' : NOTHING_TO_DO;
       case 'history.behind':
@@ -266,6 +270,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         return '';
       case 'ask.listing':
       case 'ask.flood':
+      case 'ask.strangers':
       case 'ask.hurry':
       case 'ask.api':
         return ask(f.kind, o.nodes[f.node]?.daemon?.tree) ? '' : NOTHING_TO_DO;
@@ -343,6 +348,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         node.probed = HEALTHY;
         node.runtime.hollow.setCondition('NetworkReady', true, '');
         o.operators[i]?.mend();
+        o.operators[i]?.restoreObjects();
         node.boot();
       }
     },

@@ -1,9 +1,10 @@
 /** The person at a simulated node: puts, edits, removes and breaks manifests, and is the one who knows what ought to run. */
 import type { SimNode } from '../world/node.ts';
-import { MANIFESTS } from '../world/node.ts';
+import { MANIFESTS, ONE_MANIFEST } from '../world/node.ts';
 import type { SimTime } from '../world/time.ts';
 import type { ApiUser } from './apiUser.ts';
 import type { Meddling, PodSource } from './faults.ts';
+import type { SimObject } from './objects.ts';
 import type { SimPod } from './pods.ts';
 
 export interface Wanted {
@@ -30,6 +31,11 @@ export interface Operator {
   deleteInApi(name: string, graceSeconds: number | null): boolean;
   meddle(name: string, what: Meddling): boolean;
   compact(): boolean;
+  /** Config maps and secrets, in the API. False: there is none. */
+  putObject(object: SimObject): boolean;
+  removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
+  /** Makes those anew that were removed, and those that pods name and nobody made. */
+  restoreObjects(): void;
   /** False when there is nothing to break. */
   breakManifest(name: string): boolean;
   /** Removes the directory of manifests with all that is in it, until `mend`. False: it is away already. */
@@ -46,8 +52,9 @@ export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator 
   const wanted = new Map<string, Wanted>();
   const touched = new Map<string, number>();
   const deleted = new Set<string>();
+  const objects = new Map<string, SimObject>();
   let away = false;
-  const fileOf = (name: string) => `${MANIFESTS}/${name}.json`;
+  const fileOf = (name: string) => (node.tuning.oneManifest ? ONE_MANIFEST : `${MANIFESTS}/${name}.json`);
   node.http = () => ({
     status: 200,
     body: JSON.stringify({
@@ -62,6 +69,14 @@ export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator 
     if (was?.source === 'file' && !away) node.disk.drop(fileOf(name));
     if (was?.source === 'api') endInApi(name, null);
     wanted.delete(name);
+  };
+  /** The one manifest becomes that of another pod. */
+  const displace = (name: string): void => {
+    for (const [other, w] of wanted) {
+      if (other === name || w.source !== 'file') continue;
+      touch(other);
+      wanted.delete(other);
+    }
   };
   const endInApi = (name: string, graceSeconds: number | null): boolean => {
     deleted.add(name);
@@ -100,6 +115,7 @@ export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator 
       const quietMs = time.monoMs - (touched.get(pod.name) ?? Number.NEGATIVE_INFINITY);
       touch(pod.name);
       if (was?.source !== source) clear(pod.name);
+      if (source === 'file' && node.tuning.oneManifest) displace(pod.name);
       const broken = source === 'file' && away;
       if (source === 'file' && !away) node.disk.put(fileOf(pod.name), text);
       wanted.set(pod.name, { pod, source, sinceMs: time.monoMs, quietMs, broken });
@@ -118,6 +134,19 @@ export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator 
     compact() {
       api?.compact();
       return api !== undefined;
+    },
+    putObject(object) {
+      if (api === undefined) return false;
+      objects.set(`${object.kind} ${object.name}`, object);
+      api.putObject(object);
+      return true;
+    },
+    removeObject: (object) => api?.removeObject(object) === true,
+    restoreObjects() {
+      // A part of a schedule may lack the making of what its pods name.
+      const named = [...wanted.values()].flatMap((w) => (w.source === 'api' ? (w.pod.objects ?? []) : []));
+      const lacking = named.map((one): SimObject => ({ ...one, rev: 0, immutable: false }));
+      for (const object of [...objects.values(), ...lacking]) if (api?.hasObject(object) === false) api.putObject(object);
     },
     breakManifest(name) {
       const w = wanted.get(name);

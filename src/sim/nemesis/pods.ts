@@ -4,6 +4,7 @@
  */
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
+import type { SimObject } from './objects.ts';
 
 /** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. `deleted`: its source asks for its end. */
 export type PodFate = 'steady' | 'ends' | 'loops' | 'deleted';
@@ -21,6 +22,8 @@ export interface SimPod {
   /** Image by container name. */
   images: Readonly<Record<string, string>>;
   manifest: object;
+  /** Config maps and secrets that it names; absent: none. */
+  objects?: readonly Pick<SimObject, 'kind' | 'name'>[];
 }
 
 /** Of a container that no node has room for. */

@@ -2,6 +2,7 @@
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
 import { type Add, adder, type Drawn } from './entries.ts';
+import { nameObjects, objectLife } from './objects.ts';
 import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
 
 /** The workload alone, for faults that come from elsewhere. */
@@ -43,7 +44,10 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
     const uid = mine.chance(0.25) ? `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(i).padStart(8, '0')}` : undefined;
     let rev = 0;
     // What has ended stays so under its UID, whatever its manifest says then: such a pod is never edited.
-    const draw = (): SimPod => drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
+    const draw = (): SimPod => {
+      const drawn = drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
+      return source === 'api' ? nameObjects(mine.fork(`objects-${drawn.rev}`), drawn, { node: o.node }) : drawn;
+    };
     const first = draw();
     const edited = (): SimPod => {
       if (uid === undefined) return draw();
@@ -86,4 +90,6 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
       } else add(at, { kind: 'pod.put', pod, source });
     }
   }
+  // Last: what it adds takes nothing from the draws above.
+  if (o.api) objectLife(rng.fork('objects'), o, add);
 }

@@ -48,6 +48,12 @@ export interface SimDisk {
   /** Somebody puts another directory with the same files in its place; watches of the old one hear of nothing any more. False: it is not there. */
   swapDir(path: string): boolean;
   has(path: string): boolean;
+  /** Text of the file that is there, without following links; undefined where there is none. */
+  textOf(path: string): string | undefined;
+  /** Where the link there leads; undefined where there is none. */
+  linkAt(path: string): string | undefined;
+  /** Names in the directory; none where there is no such directory. */
+  namesIn(path: string): string[];
   /** What was mounted there is gone, with everything on it. */
   emptyDir(path: string): void;
   /** Ends open watches with an error, of all directories or of those that `which` takes; says how many. */
@@ -68,6 +74,7 @@ const LINKS_MAX = 16;
 /** Where a watch is whose directory was replaced. */
 const NOWHERE = '(replaced)';
 const encoder = new TextEncoder();
+const decoder = new TextDecoder();
 
 function failure(code: string, what: string): Error {
   return Object.assign(new Error(`${code}: ${what}`), { code });
@@ -341,6 +348,15 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
       return true;
     },
     has: (path) => live.has(path),
+    textOf(path) {
+      const e = live.get(path);
+      return e?.kind === 'file' ? decoder.decode(e.data) : undefined;
+    },
+    linkAt(path) {
+      const e = live.get(path);
+      return e?.kind === 'symlink' ? e.target : undefined;
+    },
+    namesIn: (path) => [...(names.get(path) ?? [])].sort(),
     emptyDir(path) {
       for (const p of [...live.keys()]) if (p.startsWith(`${path}/`)) unset(p);
       forgetBelow(path);

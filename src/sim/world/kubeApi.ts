@@ -40,6 +40,8 @@ export interface KubeCall {
 
 export interface SimKube {
   readonly store: KubeStore;
+  /** The server's own, which is right. */
+  wallMs(): number;
   trouble: KubeTrouble;
   /** Requests that were carried out, oldest first, watches included. */
   readonly calls: KubeCall[];
@@ -67,6 +69,8 @@ const CALLS_MAX = 20_000;
 /** Versions by which a list is behind; nothing that happened meanwhile is replayed where the history was compacted. */
 const BEHIND = 500;
 
+const NAMED_BY_PODS: ReadonlySet<string> = new Set(['configmaps', 'secrets', 'serviceaccounts']);
+
 interface Watcher {
   path: string;
   power: Power;
@@ -78,10 +82,15 @@ interface Watcher {
 }
 
 export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimKube {
-  const uids = o.rng.fork('uids');
-  const hex = (n: number): string => Array.from({ length: n }, () => uids.int(16).toString(16)).join('');
+  // Objects that pods name have theirs apart: how many of them there are decides no pod's UID.
+  const uidsOf = { pods: o.rng.fork('uids'), objects: o.rng.fork('object-uids') };
+  const newUid = (resource: string): string => {
+    const uids = NAMED_BY_PODS.has(resource) ? uidsOf.objects : uidsOf.pods;
+    const hex = (n: number): string => Array.from({ length: n }, () => uids.int(16).toString(16)).join('');
+    return `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}`;
+  };
   const store = new KubeStore({
-    newUid: () => `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}`,
+    newUid,
     wallMs: () => o.clock.wallMs(),
   });
   const calls: KubeCall[] = [];
@@ -94,6 +103,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
 
   const self: SimKube = {
     store,
+    wallMs: () => o.clock.wallMs(),
     trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, behind: false, down: false },
     calls,
     onRequest: undefined,

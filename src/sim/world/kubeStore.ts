@@ -47,10 +47,10 @@ export class KubeStore {
   #rv = RV_START;
   #compacted = RV_START;
   readonly #listeners = new Set<(e: StoreEvent) => void>();
-  readonly #newUid: () => string;
+  readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
 
-  constructor(o: { newUid: () => string; wallMs: () => number }) {
+  constructor(o: { newUid: (resource: string) => string; wallMs: () => number }) {
     this.#newUid = o.newUid;
     this.#wallMs = o.wallMs;
   }
@@ -87,7 +87,7 @@ export class KubeStore {
     if (!isRecord(given)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
     const object = structuredClone(given) as Record<string, unknown>;
     const metadata = isRecord(object.metadata) ? object.metadata : {};
-    const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid().slice(0, 5)}` : undefined;
+    const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid(r.name).slice(0, 5)}` : undefined;
     const name = typeof metadata.name === 'string' && metadata.name !== '' ? metadata.name : generated;
     if (name === undefined) throw new ApiFault(422, 'Invalid', `${r.kind}: metadata.name: required`);
     const key = `${namespace}/${name}`;
@@ -102,7 +102,7 @@ export class KubeStore {
         ...metadata,
         name,
         ...(r.namespaced ? { namespace } : {}),
-        uid: this.#newUid(),
+        uid: this.#newUid(r.name),
         creationTimestamp: this.#now(),
       },
     };

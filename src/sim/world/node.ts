@@ -1,6 +1,6 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
 import type { InspectionEvent } from 'xstate';
-import type { Clock, HostFs, Logger, Metrics, Net, Ports } from '../../actors/kernel/ports.ts';
+import type { Clock, HostFs, Net, Ports } from '../../actors/kernel/ports.ts';
 import type { Prober } from '../../actors/kernel/prober.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
@@ -11,6 +11,7 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
+import { countingMetrics, simLogger } from './instruments.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import type { SimRng } from './rng.ts';
@@ -22,8 +23,14 @@ export const MANIFESTS = '/etc/kubernetes/manifests';
 /** Its content is not looked at: the way to the API server is a port. */
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 const SERVING = { tlsCertFile: '/etc/kubernetes/tls.crt', tlsPrivateKeyFile: '/etc/kubernetes/tls.key' } as const;
+/** Where a node has one manifest and no directory of them. */
+export const ONE_MANIFEST = `${MANIFESTS}/pod.json`;
 export const POD_LOGS = '/var/log/pods';
 export const PODS_URL = 'http://pods.sim/list';
+/** Of the node at this place of a world. */
+export function nodeName(index: number): string {
+  return `n${index + 1}`;
+}
 /** Where the hollow runtime says that its images are. */
 const IMAGES = '/var/lib/hollow';
 const MEMORY_BYTES = 8 * 1024 ** 3;
@@ -54,6 +61,10 @@ export interface NodeTuning {
   api: boolean;
   /** It makes its own object in the API; else somebody else has. */
   registers: boolean;
+  /** Its static pod path is one file. */
+  oneManifest: boolean;
+  /** How it hears of changed secrets and config maps. */
+  objects: 'Watch' | 'Cache' | 'Get';
   /** Its eviction thresholds; null: none, and nobody who looks. */
   eviction: Pick<
     KubeletConfiguration,
@@ -91,6 +102,8 @@ export interface SimNode {
   readonly kube: SimKube | undefined;
   /** Daemons so far. */
   readonly boots: number;
+  /** Its power failed at least once. */
+  readonly lostPower: boolean;
   /** The running daemon; undefined while there is none. */
   readonly daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
   /** What the HTTP pod source answers. */
@@ -123,7 +136,7 @@ export interface SimNodeOptions {
 
 export function simNode(o: SimNodeOptions): SimNode {
   const { index, rng, time, tuning, watcher, kube } = o;
-  const name = `n${index + 1}`;
+  const name = nodeName(index);
   const world: Power = { on: true };
   const wallOffset = { ms: 0 };
   const machineClock = time.clockFor(world, () => wallOffset.ms);
@@ -137,6 +150,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
+  let lostPower = false;
   let daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
   let last: Node | undefined;
 
@@ -197,7 +211,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         kubeconfig: kube === undefined ? '' : KUBECONFIG,
       },
       config: {
-        staticPodPath: MANIFESTS,
+        staticPodPath: tuning.oneManifest ? ONE_MANIFEST : MANIFESTS,
         staticPodURL: tuning.http ? PODS_URL : '',
         podLogsDir: POD_LOGS,
         resolvConf: '',
@@ -207,7 +221,9 @@ export function simNode(o: SimNodeOptions): SimNode {
         fileCheckFrequency: tuning.fileCheckMs,
         httpCheckFrequency: tuning.httpCheckMs,
         ...(tuning.eviction ?? { evictionHard: {} }),
-        ...(kube === undefined ? {} : { ...SERVING, registerNode: tuning.registers }),
+        ...(kube === undefined
+          ? {}
+          : { ...SERVING, registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
       },
     });
     const { inspect } = watcher;
@@ -253,6 +269,9 @@ export function simNode(o: SimNodeOptions): SimNode {
     get boots() {
       return boots;
     },
+    get lostPower() {
+      return lostPower;
+    },
     get daemon() {
       return daemon;
     },
@@ -276,6 +295,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       if (!power.on) return;
       off(how === 'power' ? 'power failed' : 'killed');
       if (how !== 'power') return;
+      lostPower = true;
       mounts.powerLoss(disk);
       disk.powerLoss(rng.fork(`power-${boots}`));
     },
@@ -360,54 +380,5 @@ function simProber(power: Power, clock: Clock, o: { probed: SimNode['probed']; a
       await ask(signal);
     },
     grpcHealth: grpc,
-  };
-}
-
-function simLogger(write: (level: string, text: string) => void, bindings: object = {}): Logger {
-  const at = (level: string) => (fields: object, msg: string) => {
-    if (level === 'debug') return;
-    const all: Record<string, unknown> = { ...bindings, ...fields };
-    const parts = Object.entries(all).map(([k, v]) => `${k}=${v instanceof Error ? v.message : String(v)}`);
-    write(level, `${msg} ${parts.join(' ')}`);
-  };
-  return {
-    debug: at('debug'),
-    info: at('info'),
-    warn: at('warn'),
-    error: at('error'),
-    child: (more) => simLogger(write, { ...bindings, ...more }),
-  };
-}
-
-/** Metrics in memory; only collected values are kept, nobody scrapes. */
-function countingMetrics(): Metrics {
-  const values = new Map<string, number>();
-  const collect = new Map<string, () => void>();
-  let unnamed = 0;
-  const series = (name: string, labels: Record<string, string> = {}): string =>
-    `${name}{${Object.entries(labels)
-      .map(([k, v]) => `${k}="${v}"`)
-      .sort()
-      .join(',')}}`;
-  return {
-    counter: (name) => ({
-      inc: (labels, by = 1) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + by),
-      remove: (labels) => void values.delete(series(name, labels)),
-    }),
-    gauge: (name) => ({
-      set: (value, labels) => void values.set(series(name, labels), value),
-      remove: (labels) => void values.delete(series(name, labels)),
-    }),
-    histogram: (name) => ({
-      observe: (_, labels) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + 1),
-      remove: (labels) => void values.delete(series(name, labels)),
-    }),
-    onCollect(fn, key) {
-      collect.set(key ?? `#${unnamed++}`, fn);
-    },
-    async render() {
-      for (const fn of collect.values()) fn();
-      return [...values].map(([k, v]) => `${k} ${v}`).join('\n');
-    },
   };
 }

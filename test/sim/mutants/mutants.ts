@@ -220,4 +220,22 @@ export const MUTANTS: readonly Mutant[] = [
     find: "'pod.kill': { guard: 'ofThisLife', target: 'terminating', actions: ['takeKill'] },",
     replace: "'pod.kill': { guard: 'ofThisLife', actions: ['takeKill'] },",
   },
+  {
+    id: 'a container is made before its volumes stand',
+    file: 'src/machines/volumes/volumesMachine.ts',
+    find: 'if (unmountedNames(waiter.pod, context.actual, volumeKey).length > 0) return undefined;',
+    replace: '',
+  },
+  {
+    id: 'what an object was first is kept for ever',
+    file: 'src/machines/objects/objectMachine.ts',
+    find: '      enqueue.assign({ held });\n      if (isNews',
+    replace: '      enqueue.assign({ held: context.held ?? held });\n      if (isNews',
+  },
+  {
+    id: 'a changed object tells nobody, and files are never compared with it again',
+    file: 'src/machines/volumes/volumeMachine.ts',
+    find: "'volume.refresh': { guard: 'refreshes', target: 'refreshing', actions: ['take'] },",
+    replace: '',
+  },
 ];
