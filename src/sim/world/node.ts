@@ -154,8 +154,6 @@ export function simNode(o: SimNodeOptions): SimNode {
   let daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
   let last: Node | undefined;
 
-  /** Probes under way: each listens to a signal, and a composed signal that is listened to is never collected. */
-  const asked = new Set<() => void>();
   const portsFor = (mine: Power): Ports => {
     const clock = time.clockFor(mine, () => wallOffset.ms);
     const { fs, watchDir } = disk.mount(mine, clock);
@@ -169,7 +167,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       fs: fs satisfies HostFs,
       sys: { watchDir, notify: () => false },
       net: simNet(mine, { http: () => self.http(), taken: tuning.portsTaken, closesBadly: tuning.closesBadly }),
-      prober: simProber(mine, clock, { probed: () => self.probed(), asked }),
+      prober: simProber(mine, clock, () => self.probed()),
       host: {
         hostname: () => name,
         bootId: () => `boot-${name}`,
@@ -198,7 +196,6 @@ export function simNode(o: SimNodeOptions): SimNode {
     if (!power.on) return;
     power.on = false;
     daemon = undefined;
-    for (const forget of asked) forget();
     watcher.exited(self, why);
   };
 
@@ -342,28 +339,20 @@ function simNet(power: Power, o: { http: () => ReturnType<SimNode['http']>; take
 }
 
 /** Every address answers the same; a dead daemon hears nothing, and an aborted question ends. */
-function simProber(power: Power, clock: Clock, o: { probed: SimNode['probed']; asked: Set<() => void> }): Prober {
+function simProber(power: Power, clock: Clock, probed: SimNode['probed']): Prober {
   const ask = (signal: AbortSignal) =>
     new Promise<'healthy' | 'unhealthy'>((resolve, reject) => {
-      const { kind, afterMs } = o.probed();
-      const fail = (message: string) => {
-        forget();
-        reject(new Error(message));
-      };
-      const aborted = () => fail('aborted');
+      const { kind, afterMs } = probed();
+      const fail = (message: string) => reject(new Error(message));
       const timer = clock.setTimeout(() => {
         if (!power.on) return;
-        if (kind === 'refused') return fail('connect ECONNREFUSED');
-        forget();
-        resolve(kind);
+        if (kind === 'refused') fail('connect ECONNREFUSED');
+        else resolve(kind);
       }, afterMs);
-      const forget = () => {
+      signal.addEventListener('abort', () => {
         clock.clearTimeout(timer);
-        signal.removeEventListener('abort', aborted);
-        o.asked.delete(forget);
-      };
-      o.asked.add(forget);
-      signal.addEventListener('abort', aborted);
+        fail('aborted');
+      });
     });
   const grpc: Prober['grpcHealth'] = async (_at, { signal }) => {
     try {

@@ -12,6 +12,7 @@ import { decideImage, type ImageEventText, imageEvents, imageFailures } from '..
 import { imagePullerMachine } from '../../../machines/runtime/imagePullerMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imageRef.ts';
 import { CriError } from '../../kernel/ports.ts';
+import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { Pulls } from './pulls.ts';
@@ -53,7 +54,8 @@ class ImagePuller {
 
   async ensure(event: ImageEvent): Promise<void> {
     // An asker that gave up and an incarnation that ended have nobody to answer.
-    const signal = AbortSignal.any([event.replyTo.signal, this.#ctx.signal]);
+    using joined = joinSignals(event.replyTo.signal, this.#ctx.signal);
+    const { signal } = joined;
     const result = await this.#decide(event, signal);
     if (!signal.aborted) event.replyTo(result);
   }

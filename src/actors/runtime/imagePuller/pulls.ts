@@ -61,14 +61,14 @@ export class Pulls {
     }
     const joined = pull;
     joined.waiters++;
-    const left = new Promise<PullResult>((resolve) => {
-      const leave = () => resolve(gaveUp('nobody waits for this image any more'));
-      if (signal.aborted) leave();
-      else signal.addEventListener('abort', leave, { once: true });
-    });
+    const given = Promise.withResolvers<PullResult>();
+    const leave = () => given.resolve(gaveUp('nobody waits for this image any more'));
+    if (signal.aborted) leave();
+    else signal.addEventListener('abort', leave, { once: true });
     try {
-      return await Promise.race([joined.result, left]);
+      return await Promise.race([joined.result, given.promise]);
     } finally {
+      signal.removeEventListener('abort', leave);
       joined.waiters--;
       if (joined.waiters === 0) joined.abort.abort();
     }

@@ -15,6 +15,7 @@ import {
 import type { ProbeOutcome, ProbeTarget } from '../../../machines/probes/types.ts';
 import { view } from '../../../machines/protocol.ts';
 import { CriError, type Ports } from '../../kernel/ports.ts';
+import { joinSignals } from '../../kernel/signals.ts';
 import type { Registry } from '../../kernel/types.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
 
@@ -127,12 +128,16 @@ export class Attempts {
     const { clock } = this.ports;
     const own = new AbortController();
     const timer = clock.setTimeout(() => own.abort(), timeoutMs);
+    const joined = joinSignals(outer, own.signal);
     return {
-      signal: AbortSignal.any([outer, own.signal]),
+      signal: joined.signal,
       get passed() {
         return own.signal.aborted;
       },
-      [Symbol.dispose]: () => clock.clearTimeout(timer),
+      [Symbol.dispose]() {
+        clock.clearTimeout(timer);
+        joined[Symbol.dispose]();
+      },
     };
   }
 }
