@@ -2,7 +2,6 @@
 
 const THROWS = 'the act answers with an outcome, also when its call is lost; only a fault in the code throws';
 const TOLD_FIRST = 'each start is told after what the same look found, and what is found to run is not started';
-const NOT_REMOVED = 'nobody else removes a running container';
 
 /** No complaint when it is taken, and none when it is not. */
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
@@ -15,7 +14,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'exited -> running on container.observed #1': RARE,
     'pulling -> failed on error(ensureImage)': THROWS,
     'running -> deciding on container.start': TOLD_FIRST,
-    'running -> waiting on container.observed #3': NOT_REMOVED,
     'starting -> failed on error(startContainer)': THROWS,
   },
   eviction: {
