@@ -66,7 +66,11 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
   const take = (line: SeedLine): void => {
     addTotals(total, line.totals);
     for (const [name, hits] of Object.entries(line.named)) named.set(name, (named.get(name) ?? 0) + hits);
-    if (line.claim !== null) failed.push(line);
+    if (line.claim !== null) {
+      failed.push(line);
+      // Said at once: the report comes after the last seed, and shrinking takes its time.
+      if (!args.lines) io.err(`${io.columns > 0 ? '\r\u001b[K' : ''}seed ${line.seed}: ${line.claim}: ${line.what}\n`);
+    }
     if (args.lines) io.out(`${JSON.stringify(line)}\n`);
     else progress(total.runs, failed.length);
   };

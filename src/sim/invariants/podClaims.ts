@@ -24,6 +24,12 @@ function isSyncing(s: Scene, uid: string): boolean {
   return value !== null && typeof value === 'object' && 'syncing' in value;
 }
 
+/** The mux has heard every source; the pod manager may still wait for the admission of what they named. */
+function everySourceIsHeard(s: Scene): boolean {
+  const snapshot: unknown = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot();
+  return snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot && snapshot.value === 'complete';
+}
+
 /** Before every source has delivered, nothing is stopped for want of an owner (pod lifecycle 1.8, trap 6). */
 export function nobodyIsStoppedUnheard(): Checker {
   return {
@@ -31,7 +37,7 @@ export function nobodyIsStoppedUnheard(): Checker {
     arrived(s, call) {
       if (call.method !== 'StopContainer' && call.method !== 'StopPodSandbox') return undefined;
       const book = records(s);
-      if (book === undefined || book.sourcesReady) return undefined;
+      if (book === undefined || book.sourcesReady || everySourceIsHeard(s)) return undefined;
       const dump = s.node.runtime.hollow.dump();
       const { uid, id } = targetOf(call, dump);
       if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;

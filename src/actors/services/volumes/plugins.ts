@@ -59,6 +59,13 @@ export class Plugins {
 
   async tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
     if (!OWN_PLUGINS.includes(ref.plugin)) return;
+    await this.#takeDown(ref, signal);
+    const dir = this.#path(ref);
+    await rmdirIfEmpty(this.#o.ports.fs, dir.slice(0, dir.lastIndexOf('/')));
+  }
+
+  /** The directory that it shares with volumes of its kind stays: containers of the pod may run, and others may be set up there just now. */
+  async #takeDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
     const { fs } = this.#o.ports;
     const dir = this.#path(ref);
     const { rootDir } = this.#o.facts();
@@ -69,7 +76,6 @@ export class Plugins {
     await rmdirIfEmpty(fs, marker);
     await this.#unmountAll(dir, signal);
     await removeTree(fs, dir, await this.#mounts());
-    await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
   }
 
   /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
@@ -173,7 +179,7 @@ export class Plugins {
 
   async #undo(volume: VolumeRef, cause: unknown, signal: AbortSignal): Promise<void> {
     try {
-      await this.tearDown(volume, signal);
+      await this.#takeDown(volume, signal);
     } catch (error) {
       throw new AggregateError([cause, error], `${messageOf(cause)}; and taking it down again: ${messageOf(error)}`);
     }
