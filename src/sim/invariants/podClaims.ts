@@ -32,6 +32,8 @@ function everySourceIsHeard(s: Scene): boolean {
 
 /** Before every source has delivered, nothing is stopped for want of an owner (pod lifecycle 1.8, trap 6). */
 export function nobodyIsStoppedUnheard(): Checker {
+  /** Once a pod gave way to its successor it is wound down to the end, also if that one goes, too. */
+  const gaveWay = new Set<string>();
   return {
     name: 'nobody-is-stopped-unheard',
     arrived(s, call) {
@@ -49,7 +51,9 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (record !== undefined && isSyncing(s, uid)) return undefined;
       // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
       const name = record === undefined ? '' : fullName(record.pod);
-      for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) return undefined;
+      const life = `${s.node.name} ${s.node.boots} ${uid}`;
+      for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
+      if (gaveWay.has(life)) return undefined;
       return `${s.node.name}: ${call.method} for pod ${uid}, which ${record === undefined ? 'no source has named yet' : 'is to go'}, before every source has delivered`;
     },
   };

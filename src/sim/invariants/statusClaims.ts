@@ -30,9 +30,12 @@ export function versionGrows(): Checker {
 
 interface Life {
   phase: string;
+  reason: string;
   restarts: Map<string, number>;
   name: string;
   sinceMs: number;
+  /** Daemons so far when it was last looked at. */
+  boots: number;
 }
 
 function podName(s: Scene, uid: string): string | undefined {
@@ -53,6 +56,11 @@ function timeWentBack(s: Scene, name: string): boolean {
   return spec?.activeDeadlineSeconds !== undefined && (s.nemesis.counts.get('clock.jump') ?? 0) > 0;
 }
 
+/** A verdict of the node's own is in no container: without an API server it does not outlive the daemon. */
+function verdictIsForgotten(s: Scene, life: Life): boolean {
+  return s.node.kube === undefined && life.reason === 'DeadlineExceeded' && s.node.boots > life.boots;
+}
+
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
 export function livesOnlyGoForward(): Checker {
   const lives = new Map<string, Life>();
@@ -68,15 +76,16 @@ export function livesOnlyGoForward(): Checker {
         // Of a pod that its source has deleted nothing is kept: whoever names it still after a restart gets it anew, and gone.
         const name = life?.name ?? podName(s, uid);
         if (s.operator.wanted.get(name ?? '')?.pod.fate === 'deleted') continue;
-        const phase = e.status.phase ?? '';
+        const { phase = '', reason = '' } = e.status;
         const restarts = restartsOf(e);
         if (life === undefined || s.operator.touchedMs(life.name) > life.sinceMs) {
           if (name === undefined || s.monoMs < s.operator.touchedMs(name) + SLACK_MS || isLeaving(s, uid)) continue;
-          lives.set(key, { phase, restarts, name, sinceMs: s.monoMs });
+          lives.set(key, { phase, reason, restarts, name, sinceMs: s.monoMs, boots: s.node.boots });
           continue;
         }
         // That a container of a Never pod had ended only the runtime knows, once the daemon was restarted without an API server.
-        if (TERMINAL.has(life.phase) && phase !== life.phase && !timeWentBack(s, life.name) && !s.nemesis.robbed.has(uid))
+        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, life);
+        if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         for (const [container, was] of life.restarts) {
           const now = restarts.get(container);
@@ -84,6 +93,8 @@ export function livesOnlyGoForward(): Checker {
             return `${s.node.name}: restart count of ${container} in pod ${uid} (${life.name}) fell from ${was} to ${now}`;
         }
         life.phase = phase;
+        life.reason = reason;
+        life.boots = s.node.boots;
         life.restarts = restarts;
       }
       return undefined;
