@@ -130,6 +130,8 @@ describe('a secret', () => {
     await expect(settle(plugins.setUp(jobOf(pod), signal))).rejects.toThrow('ENOSPC');
     expect(mounts.table).toEqual([]);
     expect(fs.has(at('secret'))).toBe(false);
+    // What it shares with the pod's other volumes of its kind stays: containers may run on them (seed 101020).
+    expect(fs.has(at('secret').replace(/\/v$/, ''))).toBe(true);
     fs.failing = () => undefined;
     await settle(plugins.setUp(jobOf(pod), signal));
     secret = { kind: 'found', value: { data: { user: bytes('admin') } } };
