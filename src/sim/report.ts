@@ -28,7 +28,7 @@ export function failureReport(
     ...r.tuning.map(
       (t, i) =>
         `n${i + 1}: ${Object.entries(t)
-          .map(([k, value]) => `${k}=${value}`)
+          .map(([k, value]) => `${k}=${typeof value === 'object' ? JSON.stringify(value) : value}`)
           .join(' ')}`,
     ),
     '',

@@ -138,6 +138,45 @@ describe('the API server of the simulation', () => {
     expect(seen).toEqual(['ADDED mine', 'DELETED early', 'BOOKMARK ', 'closed']);
   });
 
+  // Found by seeds 101196 and 102196: one line was cut away, and the next one took its reader past it for good.
+  it.each(['close', 'truncate'] as const)(
+    'ends a watch at the line that a fault meets (%s): nothing that comes after it arrives',
+    async (how) => {
+      const w = world();
+      const { resourceVersion } = makePod(w, 'early').metadata;
+      const query = { resourceVersion: String(resourceVersion), allowWatchBookmarks: 'true' };
+      const open = async () => {
+        const watch = await w.during(w.api.watch({ path: '/api/v1/pods', query }, w.opts()));
+        if (!watch.ok) throw new Error(watch.failure.message);
+        return watch.lines;
+      };
+      const namesOf = async (lines: AsyncIterable<string>, seen: string[] = []) => {
+        for await (const line of lines) seen.push(String((JSON.parse(line) as { object: Obj }).object.metadata.name));
+        return seen;
+      };
+      let asked = 0;
+      w.kube.trouble.line = () => (++asked === 2 ? how : 'pass');
+      const seen: string[] = [];
+      const ended = namesOf(await open(), seen).then(
+        () => 'closed',
+        (error: unknown) => String(error),
+      );
+      for (const name of ['first', 'lost', 'behind']) makePod(w, name);
+      expect(await w.during(ended)).toBe(how === 'close' ? 'closed' : 'Error: the watch ended inside a line');
+      expect(seen).toEqual(['first']);
+      // What was kept is replayed in one go: the fault meets a line of that in the same way.
+      asked = 0;
+      const replayed: string[] = [];
+      await w.during(
+        namesOf(await open(), replayed).then(
+          () => {},
+          () => {},
+        ),
+      );
+      expect(replayed).toEqual(['first']);
+    },
+  );
+
   it('answers 410 from before the history it kept, and pages of a list too', async () => {
     const w = world();
     makePod(w, 'a');

@@ -150,6 +150,8 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
       },
     };
     const push = (line: object): void => {
+      // Nothing comes after the end of a stream: a line behind one that was cut away would move its reader past what it never heard.
+      if (watcher.end !== null) return;
       const verdict = self.trouble.line({ path: request.path });
       if (watcher.silent || verdict === 'silence') {
         watcher.silent = true;
