@@ -26,7 +26,7 @@ class Bench {
     this.out = next.out;
     return next.out;
   }
-  op(op: 'ADD' | 'UPDATE' | 'REMOVE', pods: Pod[], more: { source?: 'file' | 'http'; complete?: string[] } = {}): Out[] {
+  op(op: 'ADD' | 'UPDATE' | 'REMOVE' | 'RECONCILE', pods: Pod[], more: { source?: 'file' | 'http'; complete?: string[] } = {}): Out[] {
     const source = more.source ?? 'file';
     // As the mux has it: its first word of a source says so.
     const first = this.book.seen.has(source) ? {} : { first: true };
@@ -126,6 +126,22 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create ua', 'pod.kill ub']);
   });
 
+  // Found by seed 101290: the pod came back, and the one that had taken its name waited behind it for good.
+  it('does not bring back what was to come back when a restarted mux no longer names it', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    b.phase('u1', 'terminating');
+    b.op('ADD', [pod('web', 'u1')], { complete: ['u1'] });
+    expect(b.book.records.get('u1')?.next).not.toBeNull();
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u2', 'b')], complete: ['u2'], first: true });
+    expect(b.book.records.get('u1')?.next).toBeNull();
+    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    b.phase('u1', 'finished');
+    expect(b.workerEvents()).toEqual(['pod.update:create u2']);
+    expect([...b.book.records.keys()]).toEqual(['u2']);
+  });
+
   it('hands over again what is being wound down when a restarted mux begins anew: the workers may have gone too', () => {
     const b = new Bench();
     b.op('ADD', [pod('a', 'ua')]);
@@ -157,6 +173,17 @@ describe('the pod manager', () => {
       state: { phase: 'finished', state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
     });
     expect(b.book.records.get('u1')?.worker).toBeNull();
+  });
+
+  it('tells the worker once of an end that only the API server knew of', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('RECONCILE', [{ ...pod('web', 'u1'), status: { phase: 'Running' } }]);
+    expect(b.workerEvents()).toEqual([]);
+    const failed = { ...pod('web', 'u1'), status: { phase: 'Failed', reason: 'Evicted' } } as const;
+    expect(b.op('RECONCILE', [failed])).toMatchObject([{ to: 'worker', event: { kind: 'sync', pod: { status: failed.status } } }]);
+    b.op('RECONCILE', [failed]);
+    expect(b.workerEvents()).toEqual([]);
   });
 
   it('keeps a refused pod listed without a worker, and lets it go when its manifest goes', () => {

@@ -8,6 +8,7 @@ import { EVICTED } from '../../eviction/rank.ts';
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodManagerEvent, PodRecord, PodRef, WorkerEvent, WorkerSummary } from '../../protocol.ts';
 import { podFromListed } from '../killOrder.ts';
+import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
 import { livesBefore } from './lives.ts';
 
@@ -207,11 +208,15 @@ class Edit {
     return this.finish();
   }
 
-  /** Only the status is another: what somebody else said about a readiness gate may make the pod Ready (pod lifecycle 7.8). */
+  /**
+   * Only the status is another: what somebody else said about a readiness gate may make the pod Ready (pod lifecycle 7.8),
+   * and a phase that is final (a write of an earlier daemon that came late, say) ends what runs.
+   */
   private reconcile(rec: Rec, { metadata: { uid }, status }: Pod): void {
     const pod = { ...rec.pod, status };
     this.put(uid, { ...rec, pod });
-    if (live(rec) && !rec.removed && (pod.spec.readinessGates?.length ?? 0) > 0)
+    const concerns = (pod.spec.readinessGates?.length ?? 0) > 0 || (isTerminal(status.phase) && !isTerminal(rec.pod.status.phase));
+    if (live(rec) && !rec.removed && concerns)
       this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'sync', pod, causes: rec.causes } });
   }
 
@@ -333,7 +338,9 @@ class Edit {
 
   private removeMissing(source: SourceName, complete: ReadonlySet<string>, causes: readonly Cause[] | undefined): void {
     for (const [uid, rec] of this.book.records) {
-      if (rec.source !== source || rec.removed || complete.has(uid)) continue;
+      // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A mux that
+      // was restarted since never heard of it and removes nothing.
+      if (rec.source !== source || complete.has(uid) || (rec.removed && rec.next === null)) continue;
       this.remove(uid, this.why(causes, `${fullName(rec.pod)} is not in the complete set of source ${source}`));
     }
   }
