@@ -159,6 +159,60 @@ it('a question whose asker has gone on changes nothing, also for a manager that 
   ).toEqual(['mounted', 'mounted', 'mounted']);
 });
 
+describe('an operation that a killed volume manager left under way', () => {
+  const SLOW_MS = 60_000;
+  const slowOnce = (h: VirtualNode, call: string, path: string) => {
+    let begun = false;
+    h.fs.delayMs = (op, at) => {
+      if (begun || op !== call || at !== path) return 0;
+      begun = true;
+      return SLOW_MS;
+    };
+    return () => begun;
+  };
+  const kill = async (h: VirtualNode) => {
+    h.kill('node/services/volumes');
+    await h.advance(2_000);
+    h.fs.delayMs = () => 0;
+  };
+
+  // Found by seed 101342: the slow removal of a mount point came to its end after the successor had mounted there anew.
+  it.each([
+    ['rmdir', '/kubernetes.io~empty-dir/memory'],
+    ['readdir', '/kubernetes.io~empty-dir/cache'],
+  ])('is at its end before its successor sets the same volume up (%s)', async (call, below) => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web', { uid: 'pinned-1' }) } });
+    await h.until('web runs', () => up(h, 'web'));
+    const dir = volumesDir(h, 'web');
+    h.fs.put(`${dir}/kubernetes.io~empty-dir/cache/old`, 'x');
+    const slow = slowOnce(h, call, `${dir}${below}`);
+    h.remove('web');
+    await h.until('the removal is under way', slow);
+    await kill(h);
+    h.write('web', withVolumes('web', { uid: 'pinned-1' }));
+    await h.until('web runs', () => up(h, 'web'), 300_000);
+    h.fs.put(`${dir}/kubernetes.io~empty-dir/cache/new`, 'x');
+    await h.advance(2 * SLOW_MS);
+    expect(h.mounts.table).toHaveLength(2);
+    for (const path of ['cache/new', 'memory']) expect(h.fs.has(`${dir}/kubernetes.io~empty-dir/${path}`), path).toBe(true);
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined, 300_000);
+    expect(h.mounts.table).toEqual([]);
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/pinned-1`), 300_000);
+  });
+
+  it('is known to its successor, which takes down what comes of it', async () => {
+    await using h = await virtualNode();
+    const slow = slowOnce(h, 'mkdirp', `${ROOT}/pods/pinned-2/volumes/kubernetes.io~empty-dir/cache`);
+    h.write('web', withVolumes('web', { uid: 'pinned-2', volumeMounts: mounts('cache') }));
+    await h.until('the volume is being made', slow);
+    h.remove('web');
+    await kill(h);
+    await h.advance(2 * SLOW_MS);
+    await h.until('nothing is left', () => h.record('web') === undefined && !h.fs.has(`${ROOT}/pods/pinned-2`), 300_000);
+  });
+});
+
 describe('files of a volume', () => {
   it('follow the labels of their pod', async () => {
     const volume = { name: 'info', downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] } };

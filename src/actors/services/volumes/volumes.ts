@@ -1,15 +1,18 @@
 /**
  * State held: which pods want their volumes, which volumes there are and in which state, who waits for them.
- * Lost on restart: all of it, and the operation in progress; those who wait are told, and ask again.
+ * Lost on restart: all of it; those who wait are told, and ask again. An operation in progress ends at its next step, and
+ * what comes after waits for that (`operations.ts`, which only the daemon's end forgets).
  * Rebuilt from: the directories of pods, the mount table, the pod manager's view, and the workers' next questions.
  */
 
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { addr, type VolumesEvent, view } from '../../../machines/protocol.ts';
 import type { ObjectSource } from '../../../machines/volumes/objects.ts';
+import { volumeKey } from '../../../machines/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/volumes/reconcile.ts';
 import { type VolumesIo, volumesMachine } from '../../../machines/volumes/volumesMachine.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
 
 export interface VolumesOptions {
@@ -22,6 +25,7 @@ export interface VolumesOptions {
 }
 
 export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
+  const operations = new VolumeOperations();
   return {
     type: 'actor',
     id: 'volumes',
@@ -32,20 +36,25 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     // One lane: that a pod gives its volumes back must not overtake that it asked for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
-    start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts) } }),
+    start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts, operations) } }),
   };
 }
 
-function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions): VolumesIo {
+function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations: VolumeOperations): VolumesIo {
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
-  const plugins = new Plugins({ ports, log, facts: opts.facts, objects });
+  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects });
   let published: ActualState | undefined;
   return {
     rootDir: opts.facts().rootDir,
-    scan: () => plugins.scan(),
-    setUp: (job, signal) => plugins.setUp(job, signal),
-    tearDown: (ref, signal) => plugins.tearDown(ref, signal),
+    async scan() {
+      // First these: what ends in between is on the disk for the look at it, or gone.
+      const left = operations.underWay();
+      const found = await plugins().scan();
+      return [...new Map([...left, ...found].map((ref) => [volumeKey(ref), ref])).values()];
+    },
+    setUp: (job, signal) => operations.run(job.volume, signal, () => plugins(fsUntil(ports.fs, signal)).setUp(job, signal)),
+    tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
     mountFailed(pod, volume, message) {
       const { name, namespace, uid } = pod.metadata;
       registry.send(addr.events, {
