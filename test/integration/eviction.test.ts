@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import type { NodeCondition } from '../../src/machines/api/nodeObject.ts';
 import type { KubeletConfiguration } from '../../src/machines/config.ts';
-import { cluster, create, events, inApi } from './clusterPods.ts';
+import { view } from '../../src/machines/protocol.ts';
+import { cluster, create, events, inApi, patch } from './clusterPods.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 
 const MIB = 1024 ** 2;
@@ -24,6 +25,8 @@ function running(h: VirtualNode, name: string): number {
   const mine = sandboxes.filter((b) => b.name === name).map((b) => b.id);
   return containers.filter((c) => mine.includes(c.sandboxId) && c.state === 'CONTAINER_RUNNING').length;
 }
+const recordOf = (h: VirtualNode, uid: string) => h.tree.registry.read(view.pods)?.value.records.get(uid);
+const statusOf = (h: VirtualNode, uid: string) => h.tree.registry.read(view.statuses)?.value.get(uid)?.status;
 const requests = (memory: string) => ({ container: { resources: { requests: { memory } } } });
 
 describe('a node that is short of memory', () => {
@@ -119,6 +122,37 @@ describe('a node that is short of memory', () => {
     h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body: { metadata: { labels: { touched: 'yes' } } } });
     await h.advance(LOOKS_MS);
     expect([inApi(h, 'besteffort')?.status.phase, running(h, 'besteffort')]).toEqual(['Failed', 0]);
+  });
+
+  it('lets what has ended by itself be, also when the book of pods has just begun anew and the runtime does not tell', async () => {
+    await using h = await start();
+    const { uid } = create(h, 'job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } }).metadata;
+    await h.until('the job has ended', () => inApi(h, 'job')?.status.phase === 'Succeeded');
+    h.faults.fault = (method) => (method === 'ListPodSandbox' ? { kind: 'refuse', code: 13, details: 'no list today' } : undefined);
+    h.kill('node/pods/podManager');
+    await h.until('its worker begins anew', () => recordOf(h, uid)?.worker?.phase === 'syncing');
+    h.memory.availableBytes = SHORT;
+    await h.until('nobody may be evicted', () => h.lines.some((l) => l.msg.startsWith('no pod of this node may be evicted')));
+    h.memory.availableBytes = ENOUGH;
+    h.faults.fault = () => undefined;
+    await h.until('its worker is done', () => recordOf(h, uid)?.worker?.phase === 'finished');
+    await h.advance(LOOKS_MS);
+    expect(events(h, 'Evicted')).toEqual([]);
+    expect(inApi(h, 'job')?.status.phase).toBe('Succeeded');
+    expect(inApi(h, 'job')?.status.conditions?.filter((c) => c.type === 'DisruptionTarget')).toEqual([]);
+  });
+
+  it('ends what it runs when the API server tells late that an earlier daemon had evicted it', async () => {
+    await using h = await start();
+    const { uid } = create(h, 'web').metadata;
+    await up(h, 'web');
+    const end = { phase: 'Failed', reason: 'Evicted', message: 'The node was low on resource: memory.' };
+    patch(h, 'pods/web/status', { status: end });
+    await h.until('nothing of it runs', () => running(h, 'web') === 0);
+    await h.advance(LOOKS_MS);
+    expect(inApi(h, 'web')?.status).toMatchObject(end);
+    expect(statusOf(h, uid)).toMatchObject(end);
+    expect(running(h, 'web')).toBe(0);
   });
 
   it('keeps what it evicted down through a crash of every worker', async () => {

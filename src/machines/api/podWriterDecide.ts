@@ -137,7 +137,11 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   // Written, and nobody has changed our part since.
   const stands = ours && written.own === ownPart(target.status);
   if (stands && written.tries >= TRIES_MAX) return null;
-  const next: PodStatus = mergeStatus(target.status, entry.status, { couldHaveRunning: !entry.finished, nowWallMs: f.nowWallMs });
+  const next: PodStatus = mergeStatus(target.status, entry.status, {
+    couldHaveRunning: !entry.finished,
+    nowWallMs: f.nowWallMs,
+    mayBeginAnew: isMirror(target),
+  });
   const status = statusPatch(target.status, next);
   // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was
   // known, and an earlier one, late, may have changed that.

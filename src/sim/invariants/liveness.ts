@@ -69,7 +69,7 @@ export async function unsettled(
     const boxes = dump.sandboxes.filter((b) => b.uid === uid);
     const containers = dump.containers.filter((c) => c.podUid === uid);
     if (isEvicted(node, uid)) {
-      found.push(...evictedProblems(name, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
+      found.push(...evictedProblems(w, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
       continue;
     }
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
@@ -98,11 +98,14 @@ export async function unsettled(
   return found.map((f) => `${node.name}: ${f}`);
 }
 
-/** Evicted, or not let in under pressure: it has failed, nothing of it runs, and its object stays until somebody deletes it. */
-function evictedProblems(name: string, { containers, phase }: Pick<Held, 'containers' | 'phase'>): string[] {
+/**
+ * Evicted, or not let in under pressure: it has failed, nothing of it runs, and its object stays until somebody deletes it.
+ * One that ended by itself just before it heard of that keeps the end it came to.
+ */
+function evictedProblems({ pod: { name, fate } }: Wanted, { containers, phase }: Pick<Held, 'containers' | 'phase'>): string[] {
   const running = containers.filter((c) => c.state === 'CONTAINER_RUNNING');
   return [
-    ...(phase === 'Failed' ? [] : [`pod ${name} was evicted, its phase is ${phase || '-'}`]),
+    ...(phase === 'Failed' || (fate === 'ends' && phase === 'Succeeded') ? [] : [`pod ${name} was evicted, its phase is ${phase || '-'}`]),
     ...running.map((c) => `pod ${name} was evicted, yet ${c.name} runs`),
   ];
 }

@@ -86,6 +86,17 @@ describe('generated status', () => {
     ).toMatchObject(done);
   });
 
+  it('an end that the API server tells of later brings its reason along', () => {
+    const old = status({ status: observed([rc('web', 'running')]) });
+    expect(old.phase).toBe('Running');
+    const told = pod({}, { status: { phase: 'Failed', reason: 'Evicted', message: 'memory' } });
+    expect(status({ pod: told, status: observed([rc('web', 'running')]), old })).toMatchObject({
+      phase: 'Failed',
+      reason: 'Evicted',
+      message: 'memory',
+    });
+  });
+
   it('reason and message go with the phase they came with', () => {
     const old: PodStatus = { phase: 'Pending', reason: 'Waiting', message: 'for a volume' };
     expect(status({ status: observed([]), old })).toMatchObject({ reason: 'Waiting', message: 'for a volume' });
@@ -186,6 +197,17 @@ describe('status manager', () => {
     expect(first(started)).toMatchObject({ ready: false, state: { terminated: { exitCode: 137, reason: 'ContainerStatusUnknown' } } });
     const still = terminateStatus(pod({}, { source: 'file' }), status({ pod: pod({}, { source: 'file' }), status: observed([CRASHED]) }));
     expect(still.phase).toBe('Running');
+  });
+
+  it('trap 26: an end that the API server shows is not taken back, but for an object that outlives it', () => {
+    const api: PodStatus = { phase: 'Failed', reason: 'Evicted', message: 'memory' };
+    const ours: PodStatus = { phase: 'Running', conditions: [{ type: 'Ready', status: 'True' }], startTime: '2024-05-01T09:00:00Z' };
+    const kept = mergeStatus(api, ours, { couldHaveRunning: true, nowWallMs: NOW_MS });
+    expect(kept).toMatchObject({ ...api, startTime: '2024-05-01T09:00:00Z' });
+    expect(condition(kept, 'Ready')).toMatchObject({ status: 'False', reason: 'PodFailed' });
+    const anew = mergeStatus(api, ours, { couldHaveRunning: true, nowWallMs: NOW_MS, mayBeginAnew: true });
+    expect(anew.phase).toBe('Running');
+    expect(anew).not.toHaveProperty('reason');
   });
 
   it('trap 27: a terminal phase waits until nothing can run, then Ready and ContainersReady are False', () => {

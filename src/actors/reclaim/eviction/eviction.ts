@@ -13,6 +13,7 @@ import { EVICTED, isCritical } from '../../../machines/eviction/rank.ts';
 import { SIGNAL_FACTS, type Threshold } from '../../../machines/eviction/thresholds.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
@@ -132,11 +133,13 @@ class Manager {
     this.#ctx.log.warn({ why: metText(met) }, 'no pod of this node may be evicted: static pods and critical ones are left alone');
   }
 
-  /** Pods that run and are nobody's idea of critical. */
+  /** Pods that run and are nobody's idea of critical; what has ended by itself gives nothing back, and keeps the end it came to. */
   candidates(): readonly Pod[] {
     const pods: Pod[] = [];
+    const statuses = this.#ctx.registry.read(view.statuses)?.value;
     for (const { pod, removed, rejected, refusal, eviction, worker } of this.#ctx.registry.read(view.pods)?.value.records.values() ?? []) {
-      const active = worker === null || worker.phase === 'syncing';
+      const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
+      const active = (worker === null || worker.phase === 'syncing') && !isTerminal(phase);
       if (!removed && !rejected && active && (refusal ?? null) === null && (eviction ?? null) === null && !isCritical(pod)) pods.push(pod);
     }
     return pods;

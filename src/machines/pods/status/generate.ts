@@ -107,6 +107,9 @@ function phaseVerdict(
   if (asked !== undefined && !sticky) {
     return { phase: asked.phase, reason: asked.reason, message: asked.message };
   }
+  // An end that the API server tells of (what an earlier daemon said of it came late) is told with its reason.
+  if (isTerminal(api.phase) && !isTerminal(old.phase))
+    return { phase, ...(api.reason ? { reason: api.reason } : {}), ...(api.message ? { message: api.message } : {}) };
   if (phase !== old.phase) return { phase };
   const reason = old.reason || api.reason;
   const message = old.message || api.message;

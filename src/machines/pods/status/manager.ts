@@ -119,26 +119,36 @@ export function terminateStatus(pod: Pod, status: PodStatus): PodStatus {
   };
 }
 
+/** `status`, but for the phase, and why it is so, which are those of `api`. */
+function withPhaseOf(api: PodStatus, status: PodStatus): PodStatus {
+  const { phase: _phase, reason: _reason, message: _message, ...rest } = status;
+  return {
+    ...rest,
+    ...(api.phase === undefined ? {} : { phase: api.phase }),
+    ...(api.reason === undefined ? {} : { reason: api.reason }),
+    ...(api.message === undefined ? {} : { message: api.message }),
+  };
+}
+
 /**
  * What is written to the API: its own conditions of other writers, ours for the rest. A terminal phase is held back while
- * something may still run (trap 27), and comes with Ready and ContainersReady False.
+ * something may still run (trap 27), and comes with Ready and ContainersReady False. One that the API server shows is never
+ * taken back, whoever said it (trap 26); `mayBeginAnew`: the object outlives what it tells of, as a mirror pod does.
  */
-export function mergeStatus(api: PodStatus, ours: PodStatus, options: { couldHaveRunning: boolean; nowWallMs: number }): PodStatus {
+export function mergeStatus(
+  api: PodStatus,
+  ours: PodStatus,
+  options: { couldHaveRunning: boolean; nowWallMs: number; mayBeginAnew?: boolean },
+): PodStatus {
   const ending = isTerminal(ours.phase) && !isTerminal(api.phase);
+  const final = isTerminal(api.phase) && ours.phase !== api.phase && options.mayBeginAnew !== true;
   const heldBack = ending && options.couldHaveRunning;
   const keep = (c: PodCondition): boolean => isOwnedCondition(c.type) || (c.type === 'DisruptionTarget' && !heldBack);
   const own = (ours.conditions ?? []).filter(keep);
   const foreign = (api.conditions ?? []).filter((c) => !isOwnedCondition(c.type) && !own.some((o) => o.type === c.type));
-  const merged: PodStatus = { ...ours, conditions: [...foreign, ...own] };
-  if (heldBack) {
-    const { phase: _phase, reason: _reason, message: _message, ...rest } = merged;
-    return {
-      ...rest,
-      ...(api.phase === undefined ? {} : { phase: api.phase }),
-      ...(api.reason === undefined ? {} : { reason: api.reason }),
-      ...(api.message === undefined ? {} : { message: api.message }),
-    };
-  }
+  const all: PodStatus = { ...ours, conditions: [...foreign, ...own] };
+  if (heldBack) return withPhaseOf(api, all);
+  const merged = final ? withPhaseOf(api, all) : all;
   if (!isTerminal(merged.phase)) return merged;
   const reason = merged.phase === 'Succeeded' ? 'PodCompleted' : 'PodFailed';
   return {
