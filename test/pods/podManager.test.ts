@@ -153,6 +153,30 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create ua', 'pod.update:create ghost']);
   });
 
+  it('lists a refused pod that ran here as a stranger with the source that wants it, which may take it back', () => {
+    const b = new Bench(['file', 'http']);
+    b.op('ADD', [], { complete: [] });
+    const stranger = { uid: 'u1', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
+    const begin = () => {
+      b.send({ type: 'pods.orphan', listed: stranger, epoch: 1 });
+      b.op('ADD', [], { source: 'http' });
+      b.send({ type: 'pods.rejected', source: 'http', pod: pod('web', 'u1'), reason: 'OutOfcpu', message: 'no room' });
+    };
+    begin();
+    b.phase('u1', 'finished');
+    expect(b.book.records.get('u1')).toMatchObject({ source: 'http', rejected: true });
+    b.op('ADD', [pod('other', 'u2')], { complete: ['u2'] });
+    expect(b.book.records.has('u1')).toBe(true);
+    b.op('REMOVE', [pod('web', 'u1')], { source: 'http' });
+    expect(b.book.records.has('u1')).toBe(false);
+    // While it is still being wound down, by a mux that never heard of it.
+    begin();
+    b.send({ type: 'pods.op', op: 'ADD', source: 'http', pods: [], complete: [], first: true });
+    expect(b.book.records.get('u1')?.next).toBeNull();
+    b.phase('u1', 'finished');
+    expect(b.book.records.has('u1')).toBe(false);
+  });
+
   it('winds down a pod that only the runtime knows, and forgets it when done', () => {
     const b = new Bench();
     b.op('ADD', []);

@@ -369,7 +369,8 @@ class Edit {
       return this.finish();
     }
     if (rec !== undefined && live(rec) && (rec.removed || rec.rejected)) {
-      this.put(uid, { ...rec, next: pod, nextRefusal: { reason, message } });
+      // Whoever wants it says when it is wanted no longer, also of one that was a stranger until now.
+      this.put(uid, { ...rec, next: pod, nextRefusal: { reason, message }, source: event.source ?? rec.source });
       return this.finish();
     }
     if (rec !== undefined && live(rec)) {
