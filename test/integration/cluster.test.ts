@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { apiView } from '../../src/machines/api/messages.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
+import { view } from '../../src/machines/protocol.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
@@ -461,6 +462,27 @@ describe('a mirror pod', () => {
       120_000,
     );
     expect(inApi(h, 'web-n1')?.metadata.uid).not.toBe(uid);
+  });
+
+  // Found by seed 71039: it stayed in the API for as long as the static pod ran.
+  it('gives way to a pod of its name that waits behind the static one, and that one can be deleted', async () => {
+    await using h = await cluster({ manifests: { web: manifest('web') } });
+    await h.until('the mirror is there', () => inApi(h, 'web-n1') !== undefined && running(h, 'web-n1').length === 1);
+    const [container] = running(h, 'web-n1').map((c) => c.id);
+    remove(h, 'web-n1', 0);
+    const { uid } = create(h, 'web-n1').metadata;
+    const waits = () => h.tree.registry.read(view.pods)?.value.records.get(uid)?.worker?.reason === 'WaitingForPredecessor';
+    await h.until('it waits', waits);
+    await h.advance(30_000);
+    expect(sandboxes(h, uid)).toEqual([]);
+    remove(h, 'web-n1', 2);
+    await h.until(
+      'its object is gone, and the mirror is back',
+      () => inApi(h, 'web-n1') !== undefined && inApi(h, 'web-n1')?.metadata.uid !== uid,
+    );
+    expect(running(h, 'web-n1').map((c) => c.id)).toEqual([container]);
+    expect(h.runtime.dump().sandboxes.filter((s) => s.uid === uid)).toEqual([]);
+    expect(h.violations).toEqual([]);
   });
 
   it('whose manifest went while the daemon was down is deleted', async () => {

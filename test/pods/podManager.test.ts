@@ -78,6 +78,28 @@ describe('the pod manager', () => {
     expect(b.book.records.has('u1')).toBe(false);
   });
 
+  it.each(['UPDATE', 'ADD'] as const)('lets a pod that is deleted while it waits behind another of its name go at once (%s)', (op) => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('ADD', [pod('web', 'u2')]);
+    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    b.op('UPDATE', [pod('web', 'u2', 'b')]);
+    expect(b.workerEvents()).toEqual([]);
+    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    const deleted = pod('web', 'u2', 'b');
+    deleted.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+    b.op(op, [deleted]);
+    expect(b.workerEvents()).toEqual(['pod.update:create u2']);
+    b.op('ADD', [pod('web', 'u3')]);
+    b.phase('u2', 'finished');
+    b.op('REMOVE', [deleted]);
+    expect([...b.book.records.keys()]).toEqual(['u1', 'u3']);
+    expect(b.book.records.get('u3')?.worker?.reason).toBe('WaitingForPredecessor');
+    b.op('REMOVE', [pod('web', 'u1')]);
+    b.phase('u1', 'finished');
+    expect(b.workerEvents()).toEqual(['pod.update:create u3']);
+  });
+
   it('gives the slot of a name to the newest of several edits made while the first pod is still stopping', () => {
     const b = new Bench();
     b.op('ADD', [pod('web', 'u1')]);

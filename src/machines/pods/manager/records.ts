@@ -96,6 +96,12 @@ export function evictedStatus({ reason, message }: Eviction): { phase: 'Failed';
   return { phase: 'Failed', reason, message, disruption: message };
 }
 
+/** Its source has deleted it: it is wound down, whatever it was before. */
+function isLeaving(pod: Pod): boolean {
+  const at = pod.metadata.deletionTimestamp;
+  return at !== undefined && at !== null;
+}
+
 /** A worker may still have containers of this record. */
 function live(rec: Rec): boolean {
   return rec.started && rec.worker?.phase !== 'finished' && rec.quarantine === null;
@@ -253,7 +259,7 @@ class Edit {
     if (!rec.removed) {
       // The mux was restarted and says everything again. Perhaps the workers were too: `create` makes one that is missing.
       if (rec.started) this.update(rec, pod, { causes: why, kind: 'create' });
-      else this.put(uid, { ...rec, pod });
+      else this.replaceWaiting(rec, pod, rec.causes);
       return;
     }
     // Found as an orphan before its source delivered, or the same UID again while winding down.
@@ -278,10 +284,21 @@ class Edit {
       this.renew(rec, pod, causes);
       return;
     }
+    if (!rec.started) {
+      this.replaceWaiting(rec, pod, joinCauses(rec.causes, causes));
+      return;
+    }
     this.put(uid, { ...rec, pod, causes: joinCauses(rec.causes, causes) });
     if (live(rec)) {
       this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind, pod, causes } });
     }
+  }
+
+  /** Of a pod that has no worker in its present life; it goes on waiting, unless all that is left for it is to go. */
+  private replaceWaiting(rec: Rec, pod: Pod, causes: readonly Cause[]): void {
+    const { uid } = pod.metadata;
+    this.put(uid, { ...rec, pod, causes });
+    if (isLeaving(pod)) this.startIfFree(uid);
   }
 
   private remove(uid: string, causes: readonly Cause[]): void {
@@ -498,29 +515,38 @@ class Edit {
     return this.finish();
   }
 
-  /** Starts it unless another pod of the same full name is still being wound down or stands before it. */
+  /**
+   * Starts it unless another pod of the same full name is still being wound down or stands before it. One that its source
+   * has deleted runs nothing any more and waits for nobody: whoever deleted it waits to hear that it has ended, and the
+   * static pod before it may stay for good.
+   */
   private startIfFree(uid: string): void {
     const rec = this.records.get(uid);
     if (rec === undefined || rec.started || rec.rejected) return;
+    if (!isLeaving(rec.pod) && this.heldBehind(uid, rec)) return;
+    this.put(uid, { ...rec, started: true, worker: null });
+    this.out.push({
+      to: 'worker',
+      event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'create', pod: rec.pod, causes: rec.causes },
+    });
+  }
+
+  private heldBehind(uid: string, rec: Rec): boolean {
     const name = fullName(rec.pod);
     for (const [otherUid, other] of this.records) {
       if (otherUid === uid) break;
       if (fullName(other.pod) !== name || (other.rejected && !live(other))) continue;
       if (live(other) || (!other.started && !other.removed)) {
         this.hold(uid, rec, otherUid);
-        return;
+        return true;
       }
     }
     for (const [otherUid, other] of this.records) {
       if (otherUid === uid || fullName(other.pod) !== name || !live(other)) continue;
       this.hold(uid, rec, otherUid);
-      return;
+      return true;
     }
-    this.put(uid, { ...rec, started: true, worker: null });
-    this.out.push({
-      to: 'worker',
-      event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'create', pod: rec.pod, causes: rec.causes },
-    });
+    return false;
   }
 
   private hold(uid: string, rec: Rec, behind: string): void {
