@@ -45,6 +45,9 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;
       const record = book.records.get(uid);
       if (record !== undefined && !record.removed) return undefined;
+      // It is over for a reason of its own: its deadline, an eviction, an end that the API server showed.
+      const phase = s.node.daemon?.tree.registry.read(view.statuses)?.value.get(uid)?.status.phase;
+      if (phase === 'Failed' || phase === 'Succeeded') return undefined;
       // Its source had asked for its end before it named it no more.
       if (record?.pod.metadata.deletionTimestamp) return undefined;
       // Its worker winds nothing down: it brings the pod to the definition that was named last, whatever was noted since.
