@@ -56,9 +56,10 @@ function timeWentBack(s: Scene, name: string): boolean {
   return spec?.activeDeadlineSeconds !== undefined && (s.nemesis.counts.get('clock.jump') ?? 0) > 0;
 }
 
-/** A verdict of the node's own is in no container: without an API server it does not outlive the daemon. */
-function verdictIsForgotten(s: Scene, life: Life): boolean {
-  return s.node.kube === undefined && life.reason === 'DeadlineExceeded' && s.node.boots > life.boots;
+/** A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the daemon. */
+function verdictIsForgotten(s: Scene, uid: string, life: Life): boolean {
+  const source = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source;
+  return source !== 'api' && life.reason === 'DeadlineExceeded' && s.node.boots > life.boots;
 }
 
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
@@ -84,7 +85,7 @@ export function livesOnlyGoForward(): Checker {
           continue;
         }
         // That a container of a Never pod had ended only the runtime knows, once the daemon was restarted without an API server.
-        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, life);
+        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life);
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         for (const [container, was] of life.restarts) {
