@@ -50,7 +50,9 @@ export class Front {
   }
   /** Another pod, whose end at `until` lets the node collect what is dead. */
   sibling(at: number, until: number): void {
-    const pod = drawPod(this.rng.fork('sibling'), { name: `${this.#name}s`, rev: 0, uid: this.#uid.replace(/.$/, '9') });
+    // Of no other front's UIDs, which end in 90 and their number: two manifests with one UID are no pod's life.
+    const uid = this.#uid.replace(/90(?=\d{6}$)/, '91');
+    const pod = drawPod(this.rng.fork('sibling'), { name: `${this.#name}s`, rev: 0, uid });
     this.add(at, { kind: 'pod.put', pod, source: 'file' });
     this.add(until, { kind: 'pod.put', pod: deletePod(pod, 0), source: 'file' });
     this.remove(until + 5_000, pod.name);
