@@ -19,7 +19,8 @@ import { podRef } from '../../../machines/pods/manager/records.ts';
 import { generateSandboxConfig } from '../../../machines/pods/sandboxConfig.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
 import type { KillContainer, NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
-import { type ActOutcome, EARLIER_START, type ImageUser, podDescription, type StartJob } from '../../../machines/pods/worker/container.ts';
+import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
+import { EARLIER_START, podDescription } from '../../../machines/pods/worker/container.ts';
 import type { SandboxInput, Settled, StopInput, WorkerContext, WorkerIo } from '../../../machines/pods/worker/context.ts';
 import {
   addr,
@@ -161,7 +162,7 @@ export class Effects implements WorkerIo {
   async createContainer(
     input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
     signal: AbortSignal,
-  ): Promise<ActOutcome<{ id: string; restartCount: number }>> {
+  ): Promise<ActOutcome<{ id: string; restartCount: number }> | Cleared> {
     const { job } = input;
     const { pod, container } = job;
     const { fs } = this.ctx.ports;
@@ -219,12 +220,13 @@ export class Effects implements WorkerIo {
 
   /**
    * An instance that was created and never seen to start is left over from an act of unknown outcome, and its start may
-   * still come: removed first, so that two never run at once. Null when nothing stands in the way.
+   * still come: removed first, so that two never run at once. It may have started before it went, and been shown running:
+   * what the next one counts is decided by a look that began after it was gone. Null when nothing stands in the way.
    */
-  private async removeUnstarted({ pod, container, unstarted }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | null> {
+  private async removeUnstarted({ pod, container, unstarted }: StartJob, signal: AbortSignal): Promise<ActOutcome<never> | Cleared | null> {
     const calls = unstarted.map((containerId) => ({ method: 'RemoveContainer' as const, request: { containerId } }));
     const result = (await this.acts(pod, calls, signal)).find((r) => !r.ok);
-    if (result === undefined || result.ok) return null;
+    if (result === undefined || result.ok) return calls.length === 0 ? null : { kind: 'cleared' };
     if (START_UNDER_WAY.test(result.error.details)) {
       return { kind: 'failed', failure: { reason: EARLIER_START, message: 'an earlier start of it is still under way in the runtime' } };
     }
@@ -234,7 +236,8 @@ export class Effects implements WorkerIo {
   }
 
   /** Where the runtime holds no instance any more, logs tell of those there were. */
-  private async restartCountOf({ newest, restartCount }: StartJob, logDir: string): Promise<number> {
+  private async restartCountOf({ newest, clearedCount, restartCount }: StartJob, logDir: string): Promise<number> {
+    if (clearedCount !== undefined) return Math.max(restartCount ?? 0, clearedCount);
     if (newest !== null && restartCount !== null) return restartCount;
     return Math.max(restartCount ?? 0, restartCountFromLogNames(await this.ctx.ports.fs.readdir(logDir)));
   }

@@ -26,6 +26,11 @@ export interface StartJob {
   unstarted: readonly string[];
   /** Null: neither the runtime nor an earlier status tells. */
   restartCount: number | null;
+  /**
+   * What the next instance was to count when one that had not been seen to start was removed for it: the log that it may
+   * have left tells of no run. Absent: none was.
+   */
+  clearedCount?: number;
   /** Host paths of the termination files of all instances of this name that the runtime still holds; others are litter. */
   terminationFiles?: readonly string[];
   /** Hash of the name and image: a change starts a fresh back-off. */
@@ -37,6 +42,14 @@ export interface StartJob {
 
 /** What an act came to. `unknown`: it may have had its effect; only an inspection can tell. */
 export type ActOutcome<T> = { kind: 'done'; value: T } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
+
+/**
+ * What stood in the way of a new instance was removed, and nothing was created. It may have started before it went: what
+ * the new one counts is decided anew, by an inspection that began after that.
+ */
+export interface Cleared {
+  kind: 'cleared';
+}
 
 export interface ContainerEnv {
   now(): { wallMs: number; monoMs: number };
@@ -64,6 +77,8 @@ interface Context extends ContainerInput {
   imageUser: ImageUser | null;
   containerId: string;
   restartCount: number;
+  /** See {@link StartJob}; until the new instance is there. */
+  clearedCount: number | null;
   /** Monotonic ms of the last act: only an inspection that began later shows its effect. */
   actedAtMonoMs: number;
   failure: StartFailure | null;
@@ -102,7 +117,7 @@ export interface ContainerIo {
   createContainer(
     input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
     signal: AbortSignal,
-  ): Promise<ActOutcome<{ id: string; restartCount: number }>>;
+  ): Promise<ActOutcome<{ id: string; restartCount: number }> | Cleared>;
   startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>>;
   backingOff(job: StartJob, failure: StartFailure): void;
 }
@@ -150,10 +165,11 @@ export const containerMachine = setup({
     acted: sendParent(
       ({ context }, params: { why: string }): ContainerReport => ({ type: 'container.acted', name: context.name, why: params.why }),
     ),
-    takeJob: assign(({ event }) => {
+    takeJob: assign(({ context, event }) => {
       assertEvent(event, 'container.start');
-      return { job: event.job };
+      return { job: context.clearedCount === null ? event.job : { ...event.job, clearedCount: context.clearedCount } };
     }),
+    noteCleared: assign(({ context }) => ({ clearedCount: Math.max(context.clearedCount ?? 0, context.job?.restartCount ?? 0) })),
     observe: assign(({ event }) => {
       assertEvent(event, 'container.observed');
       return { observed: event.current };
@@ -221,6 +237,7 @@ export const containerMachine = setup({
     imageUser: null,
     containerId: '',
     restartCount: 0,
+    clearedCount: null,
     actedAtMonoMs: Number.NEGATIVE_INFINITY,
     failure: null,
     waitMs: 0,
@@ -328,8 +345,15 @@ export const containerMachine = setup({
             guard: ({ event }) => event.output.kind === 'done',
             target: 'starting',
             actions: assign(({ event }) =>
-              event.output.kind === 'done' ? { containerId: event.output.value.id, restartCount: event.output.value.restartCount } : {},
+              event.output.kind === 'done'
+                ? { containerId: event.output.value.id, restartCount: event.output.value.restartCount, clearedCount: null }
+                : {},
             ),
+          },
+          {
+            guard: ({ event }) => event.output.kind === 'cleared',
+            target: 'observing',
+            actions: ['noteCleared', 'stampAct', { type: 'acted', params: { why: 'what was not seen to start was removed' } }],
           },
           {
             guard: ({ event }) => event.output.kind === 'failed',
