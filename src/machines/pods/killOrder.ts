@@ -93,8 +93,6 @@ export function killPlan(input: {
   status: PodRuntimeStatus;
   /** Grace of the whole pod as {@link effectiveGraceSeconds} gave it. */
   graceSeconds?: number | null;
-  /** Per container, for pods rebuilt by {@link podFromListed}; wins over the pod's own values, not over `graceSeconds`. */
-  graceSecondsByContainerId?: ReadonlyMap<string, number>;
 }): KillStep[] {
   const { pod } = input;
   const running = input.status.containers.filter((c) => c.state === 'running');
@@ -102,10 +100,12 @@ export function killPlan(input: {
   const waitFor = terminationOrder(pod);
   return running.map((c) => {
     const container = findContainer(pod, c.name);
+    // A pod rebuilt from a listing that showed no container of it yet: only the container itself tells its grace.
+    const written = tellsGrace(pod) ? undefined : writtenGrace(c.annotations);
     const graceSeconds = containerGraceSeconds({
       pod,
       container,
-      override: input.graceSeconds ?? input.graceSecondsByContainerId?.get(c.id) ?? null,
+      override: written ?? input.graceSeconds ?? null,
     });
     const preStop = container?.lifecycle?.preStop;
     return {
@@ -117,6 +117,16 @@ export function killPlan(input: {
       waitForIds: idsOf(waitFor.get(c.name) ?? new Set()),
     };
   });
+}
+
+/** Every source gives its pods a grace; one that was put together from a listing may have none. */
+function tellsGrace({ metadata, spec }: Pod): boolean {
+  return (metadata.deletionGracePeriodSeconds ?? spec.terminationGracePeriodSeconds) !== undefined;
+}
+
+/** The grace that a container was created with. */
+function writtenGrace(annotations: Readonly<Record<string, string>>): number | undefined {
+  return seconds(annotations[CRI_ANNOTATIONS.podDeletionGracePeriod]) ?? seconds(annotations[CRI_ANNOTATIONS.podTerminationGracePeriod]);
 }
 
 /** For each sidecar the names that stop before it. Empty when the pod has no sidecar. */
@@ -152,20 +162,15 @@ const isHandler = (value: unknown): value is LifecycleHandler => typeof value ==
 
 /**
  * A pod that only the runtime knows, put together from labels and annotations: enough to stop it properly (grace, preStop,
- * named ports). The grace of each container is the one it was created with, because the containers of one pod may have
- * been created before and after a change.
+ * named ports). It has no grace where the listing showed no container: then {@link killPlan} reads it off each one.
  */
-export function podFromListed(listed: ListedPod): { pod: Pod; graceSecondsByContainerId: ReadonlyMap<string, number> } {
-  const graceSecondsByContainerId = new Map<string, number>();
+export function podFromListed(listed: ListedPod): Pod {
   const containers: Container[] = [];
   let podGrace: number | undefined;
   let deletionGrace: number | undefined;
   for (const c of sortContainers(listed.containers)) {
-    const own = seconds(c.annotations[CRI_ANNOTATIONS.podTerminationGracePeriod]);
-    const deletion = seconds(c.annotations[CRI_ANNOTATIONS.podDeletionGracePeriod]);
-    graceSecondsByContainerId.set(c.id, deletion ?? own ?? MIN_CONTAINER_GRACE_SECONDS);
-    podGrace ??= own;
-    deletionGrace ??= deletion;
+    podGrace ??= seconds(c.annotations[CRI_ANNOTATIONS.podTerminationGracePeriod]);
+    deletionGrace ??= seconds(c.annotations[CRI_ANNOTATIONS.podDeletionGracePeriod]);
     if (containers.some((known) => known.name === c.name)) continue;
     const preStop = parseJson(c.annotations[CRI_ANNOTATIONS.preStopHandler], isHandler);
     const ports = parseJson(c.annotations[CRI_ANNOTATIONS.ports], isPorts);
@@ -179,20 +184,17 @@ export function podFromListed(listed: ListedPod): { pod: Pod; graceSecondsByCont
   const own: readonly string[] = Object.values(CRI_LABELS);
   const labels = Object.entries(sandbox?.labels ?? {}).filter(([key]) => !own.includes(key));
   return {
-    pod: {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: {
-        name: listed.name,
-        namespace: listed.namespace,
-        uid: listed.uid,
-        labels: Object.fromEntries(labels),
-        annotations: { ...sandbox?.annotations },
-        ...(deletionGrace === undefined ? {} : { deletionGracePeriodSeconds: deletionGrace }),
-      },
-      spec: { containers, ...(podGrace === undefined ? {} : { terminationGracePeriodSeconds: podGrace }) },
-      status: {},
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: {
+      name: listed.name,
+      namespace: listed.namespace,
+      uid: listed.uid,
+      labels: Object.fromEntries(labels),
+      annotations: { ...sandbox?.annotations },
+      ...(deletionGrace === undefined ? {} : { deletionGracePeriodSeconds: deletionGrace }),
     },
-    graceSecondsByContainerId,
+    spec: { containers, ...(podGrace === undefined ? {} : { terminationGracePeriodSeconds: podGrace }) },
+    status: {},
   };
 }

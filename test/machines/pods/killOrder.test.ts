@@ -87,15 +87,26 @@ describe('order of stopping', () => {
         { id: 'old', name: 'web', sandboxId: 's', state: 'exited' as const, createdAtNs: 1n, labels: {}, annotations: {} },
       ],
     };
-    const { pod: rebuilt, graceSecondsByContainerId } = podFromListed(listed);
+    const rebuilt = podFromListed(listed);
     expect(rebuilt.metadata).toMatchObject({ uid: 'u', name: 'p', namespace: 'ns', labels: { app: 'x' } });
     expect(rebuilt.spec).toEqual({
       containers: [{ name: 'web', lifecycle: { preStop: { exec: { command: ['bye'] } } } }],
       terminationGracePeriodSeconds: 7,
     });
-    expect([...graceSecondsByContainerId]).toEqual([
-      ['new', 7],
-      ['old', 2],
+  });
+
+  it('seed 200072: containers that the listing did not show yet are stopped with the grace they were created with', () => {
+    const listed = { uid: 'u', name: 'p', namespace: 'ns', sandboxes: [], containers: [] };
+    const rebuilt = podFromListed(listed);
+    const grace = effectiveGraceSeconds({ pod: rebuilt });
+    const status = observed([
+      rc('web', 'running', { annotations: { 'io.kubernetes.pod.terminationGracePeriod': '30' } }),
+      rc('deleted', 'running', {
+        annotations: { 'io.kubernetes.pod.terminationGracePeriod': '30', 'io.kubernetes.pod.deletionGracePeriod': '7' },
+      }),
+      rc('unlabelled', 'running'),
     ]);
+    const plan = killPlan({ pod: rebuilt, status, graceSeconds: grace });
+    expect(Object.fromEntries(plan.map((s) => [s.name, s.graceSeconds]))).toEqual({ web: 30, deleted: 7, unlabelled: 1 });
   });
 });

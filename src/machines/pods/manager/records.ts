@@ -466,7 +466,7 @@ class Edit {
   orphan(listed: ListedPod, causes: readonly Cause[] | undefined): Step {
     const known = this.records.get(listed.uid);
     if (known !== undefined && (!known.rejected || live(known))) return this.finish();
-    const { pod } = podFromListed(listed);
+    const pod = podFromListed(listed);
     if (known !== undefined) {
       // Refused at the start of the node, but it ran here before: what is left of it is stopped, the refusal stands.
       const causes = this.why(known.causes, `the runtime still holds ${fullName(pod)}, which this node refused`);
@@ -499,7 +499,7 @@ class Edit {
   }
 
   private windDown(listed: ListedPod, incarnation: number, causes: readonly Cause[]): void {
-    const { pod } = podFromListed(listed);
+    const pod = podFromListed(listed);
     this.out.push({
       to: 'worker',
       event: { type: 'pod.update', uid: listed.uid, incarnation, kind: 'create', pod, fromRuntime: listed, causes },
