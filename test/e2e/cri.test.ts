@@ -145,22 +145,25 @@ describe('the CRI port on a real containerd', () => {
 
   it('calls a mutation that ran into its deadline unknown, and a read that did failed', async () => {
     const { sandboxId } = await runPod(cri, { name: 'slow', uid: 'uid-slow', cgroupParent: lab.cgroupParent, command: ['sleep', '60'] });
-    lab.freeze(true);
+    await lab.freeze(true);
     try {
       expect(await failure('StopPodSandbox', { podSandboxId: sandboxId }, 200)).toMatchObject({ code: 4, outcome: 'unknown' });
       expect(await failure('ListPodSandbox', {}, 200)).toMatchObject({ code: 4, outcome: 'failed' });
     } finally {
-      lab.freeze(false);
+      await lab.freeze(false);
     }
   });
 
   it('calls a mutation that was cancelled on its way unknown, and one that was never sent failed', async () => {
-    lab.freeze(true);
+    await lab.freeze(true);
     const abort = new AbortController();
-    const pending = cri.call('StopPodSandbox', { podSandboxId: 'x' }, { timeoutMs: 5000, signal: abort.signal }).catch((e: unknown) => e);
-    setTimeout(() => abort.abort(), 50);
-    expect(await pending).toMatchObject({ code: 1, outcome: 'unknown' });
-    lab.freeze(false);
+    try {
+      const pending = cri.call('StopPodSandbox', { podSandboxId: 'x' }, { timeoutMs: 5000, signal: abort.signal }).catch((e: unknown) => e);
+      setTimeout(() => abort.abort(), 50);
+      expect(await pending).toMatchObject({ code: 1, outcome: 'unknown' });
+    } finally {
+      await lab.freeze(false);
+    }
     const before = await cri
       .call('StopPodSandbox', { podSandboxId: 'x' }, { timeoutMs: 5000, signal: AbortSignal.abort() })
       .catch((e: unknown) => e);
@@ -175,7 +178,7 @@ describe('the CRI port on a real containerd', () => {
       command: ['sleep', '600'],
     });
     const { ended } = await listen(new AbortController().signal);
-    lab.freeze(true);
+    await lab.freeze(true);
     const onItsWay = failure('StopPodSandbox', { podSandboxId: 'x' });
     await new Promise((resolve) => setTimeout(resolve, 50));
     await lab.kill();

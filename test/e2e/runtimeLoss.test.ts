@@ -77,7 +77,7 @@ it('keeps every container over ten seconds without containerd, and then does wha
 it('keeps every container over a containerd that hangs, and goes on when it answers again', async () => {
   const before = await running(lab);
   const { pid } = daemon;
-  lab.freeze(true);
+  await lab.freeze(true);
   try {
     daemon.put('thawed.yaml', manifest('thawed', [steady()]));
     const until = performance.now() + 6_000;
@@ -87,7 +87,7 @@ it('keeps every container over a containerd that hangs, and goes on when it answ
       await wait(500);
     }
   } finally {
-    lab.freeze(false);
+    await lab.freeze(false);
   }
   const backAt = performance.now();
   await daemon.phase('thawed', 'Running', 20_000);

@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Cri } from '../../../src/actors/kernel/ports.ts';
@@ -32,15 +32,30 @@ export interface Containerd {
   kill(): Promise<void>;
   /** Starts the daemon again after `kill()` and waits until it is ready. */
   start(): Promise<void>;
-  /** Freezes (true) or thaws the daemon: calls hang, the connection stays. */
-  freeze(frozen: boolean): void;
+  /** Freezes (true) or thaws the daemon: calls hang, the connection stays. Resolves when every thread of it has stopped. */
+  freeze(frozen: boolean): Promise<void>;
   log(): string;
   /** Removes every container, process, mount, namespace, cgroup, bridge and file of this instance. Returns what is left. */
   stop(): Promise<string[]>;
 }
 
 const READY_TIMEOUT_MS = 20_000;
+const STOPPED_TIMEOUT_MS = 20_000;
+const STOPPED_POLL_MS = 5;
 const once = (timeoutMs: number) => ({ timeoutMs, signal: new AbortController().signal });
+
+/** Whether every thread of a process is stopped: state T of proc(5). */
+function isStopped(pid: number): boolean {
+  return readdirSync(`/proc/${pid}/task`).every((tid) => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/task/${tid}/stat`, 'utf8');
+      return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T');
+    } catch {
+      // The thread ended meanwhile: others may not have stopped either.
+      return false;
+    }
+  });
+}
 
 class Instance implements Containerd {
   readonly dir: string;
@@ -103,8 +118,15 @@ class Instance implements Containerd {
     await ended;
   }
 
-  freeze(frozen: boolean): void {
-    this.#daemon?.kill(frozen ? 'SIGSTOP' : 'SIGCONT');
+  async freeze(frozen: boolean): Promise<void> {
+    const daemon = this.#daemon;
+    if (daemon?.pid === undefined) return;
+    daemon.kill(frozen ? 'SIGSTOP' : 'SIGCONT');
+    // On a busy machine a thread may answer a call that comes right after the signal.
+    for (let i = 0; frozen && !isStopped(daemon.pid); i++) {
+      if (i >= STOPPED_TIMEOUT_MS / STOPPED_POLL_MS) throw new Error(`containerd (${daemon.pid}) did not stop on SIGSTOP`);
+      await new Promise((resolve) => setTimeout(resolve, STOPPED_POLL_MS));
+    }
   }
 
   log(): string {
@@ -143,7 +165,7 @@ class Instance implements Containerd {
     const alive = this.#daemon !== undefined && this.#daemon.exitCode === null && this.#daemon.signalCode === null;
     try {
       if (!alive) await this.start();
-      this.freeze(false);
+      await this.freeze(false);
       await this.#removePods();
     } catch {
       // A daemon that does not answer: its processes and mounts are removed by hand below.
