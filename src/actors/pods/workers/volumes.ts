@@ -28,13 +28,15 @@ export async function giveBackVolumes(registry: Registry, pod: Pod, signal: Abor
   return result(await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal }));
 }
 
-/** They were set up before the sandbox, or by an earlier daemon: this is the question for where they are. */
+/**
+ * They were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that
+ * mounts none waits for those of its pod, too: what runs keeps them from being taken for leftovers.
+ */
 export async function volumeMounts(
   registry: Registry,
   { pod, container }: { pod: Pod; container: Container },
   signal: AbortSignal,
 ): Promise<Built<Mount[]>> {
-  if ((container.volumeMounts ?? []).length === 0) return { ok: true, value: [] };
   const answer = await askForVolumes(registry, pod, signal);
   return answer.ok ? containerMounts(container, answer.mounts) : { ok: false, message: answer.failure.message };
 }
