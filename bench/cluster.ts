@@ -23,6 +23,7 @@ import { startContainerd } from '../test/e2e/lab/containerd.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/controlPlane.ts';
 import { createAudit } from './lib/audit.ts';
 import { bareBurst } from './lib/bare.ts';
+import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView, type PodHistory } from './lib/cluster.ts';
 import { killed, runtimeLost } from './lib/clusterFaults.ts';
 import { FEW, LONG_MS, Member, RUN, since, withSamples } from './lib/member.ts';
@@ -152,25 +153,14 @@ const lab = await startContainerd();
 let plane: ControlPlane | undefined;
 let daemon: Daemon | undefined;
 let view: ClusterView | undefined;
-let stopping: Promise<void> | undefined;
-/** Once, whoever asks: nothing of a benchmark that was cut short stays behind. */
-function cleanUp(): Promise<void> {
-  stopping ??= (async () => {
-    view?.close();
-    await daemon?.dispose();
-    await plane?.stop();
-    const left = await lab.stop();
-    audit.remove();
-    if (left.length > 0) say(`left behind: ${left.join(', ')}`);
-  })();
-  return stopping;
-}
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
-    say(`${signal}: stopping and removing what was started`);
-    void cleanUp().then(() => process.exit(130));
-  });
-}
+const cleanUp = cleanUpOnce(async () => {
+  view?.close();
+  await daemon?.dispose();
+  await plane?.stop();
+  const left = await lab.stop();
+  audit.remove();
+  return left;
+});
 try {
   const bareMs: number[] = [];
   const logs = mkdtempSync(join(tmpdir(), 'actorlet-bench-bare-'));

@@ -15,6 +15,7 @@ import { CRI_LABELS, type CriContainer, type CriContainerStatus } from '../src/m
 import { type Containerd, startContainerd } from '../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../test/e2e/lab/images.ts';
 import { bareBurst } from './lib/bare.ts';
+import { cleanUpOnce } from './lib/cleanUp.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, summary, until } from './lib/report.ts';
@@ -218,22 +219,10 @@ class Bench {
 
 const lab = await startContainerd();
 let daemon: Daemon | undefined;
-let stopping: Promise<void> | undefined;
-/** Once, whoever asks: nothing of a benchmark that was cut short stays behind. */
-function cleanUp(): Promise<void> {
-  stopping ??= (async () => {
-    await daemon?.stop();
-    const left = await lab.stop();
-    if (left.length > 0) say(`left behind: ${left.join(', ')}`);
-  })();
-  return stopping;
-}
-for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(signal, () => {
-    say(`${signal}: stopping and removing what was started`);
-    void cleanUp().then(() => process.exit(130));
-  });
-}
+const cleanUp = cleanUpOnce(async () => {
+  await daemon?.stop();
+  return lab.stop();
+});
 try {
   const bareMs: number[] = [];
   for (let round = 0; only.has('burst') && round < bursts; round++) {

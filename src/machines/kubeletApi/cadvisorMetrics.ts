@@ -64,9 +64,6 @@ export function cadvisorMetrics({ summary, containers, machine }: CadvisorInput)
   family('container_fs_usage_bytes', 'gauge', 'Number of bytes that are consumed by the container on its writable layer.', [
     ...each((c) => [c.rootfs?.usedBytes, c.rootfs?.time]),
   ]);
-  family('container_fs_inodes_total', 'gauge', 'Number of inodes that the container has on its writable layer.', [
-    ...each((c) => [c.rootfs?.inodesUsed, c.rootfs?.time]),
-  ]);
   family('container_start_time_seconds', 'gauge', 'Start time of the container since unix epoch in seconds.', [
     ...each((c) => [c.startTime === null ? undefined : Date.parse(c.startTime) / 1000, undefined]),
   ]);
