@@ -1,5 +1,6 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 import { EVICTED } from '../../machines/eviction/rank.ts';
+import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
 import { type Checker, manifestName, type Scene } from './checker.ts';
 
@@ -36,7 +37,12 @@ interface Life {
   sinceMs: number;
   /** Daemons so far when it was last looked at. */
   boots: number;
+  /** Status managers so far, of all daemons, when it was last looked at. */
+  memories: number;
 }
+
+/** Verdicts that a node comes to by itself: no container tells of them. */
+const OWN_VERDICTS: ReadonlySet<string> = new Set(['DeadlineExceeded', SANDBOX_LOST]);
 
 function podName(s: Scene, uid: string): string | undefined {
   const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.uid === uid);
@@ -56,21 +62,27 @@ function timeWentBack(s: Scene, name: string): boolean {
   return spec?.activeDeadlineSeconds !== undefined && (s.nemesis.counts.get('clock.jump') ?? 0) > 0;
 }
 
-/** A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the daemon. */
-function verdictIsForgotten(s: Scene, uid: string, life: Life): boolean {
+/** A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the memory it was in. */
+function verdictIsForgotten(s: Scene, uid: string, life: Life, memories: number): boolean {
   const source = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source;
-  return source !== 'api' && life.reason === 'DeadlineExceeded' && s.node.boots > life.boots;
+  return source !== 'api' && OWN_VERDICTS.has(life.reason) && memories > life.memories;
 }
 
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
 export function livesOnlyGoForward(): Checker {
   const lives = new Map<string, Life>();
+  const memoriesOf = new Map<string, number>();
   const restartsOf = (e: StatusEntry): Map<string, number> =>
     // Init containers begin anew with a new sandbox, which removes every trace of the old ones (pod lifecycle 5.3).
     new Map((e.status.containerStatuses ?? []).map((c) => [c.name, c.restartCount ?? 0]));
   return {
     name: 'lives-only-go-forward',
+    kernel(s, e) {
+      if (e.kind === 'child.started' && e.path === 'node/pods/status') memoriesOf.set(s.node.name, (memoriesOf.get(s.node.name) ?? 0) + 1);
+      return undefined;
+    },
     statuses(s, statuses) {
+      const memories = memoriesOf.get(s.node.name) ?? 0;
       for (const [uid, e] of statuses) {
         const key = `${s.node.name} ${uid}`;
         const life = lives.get(key);
@@ -81,11 +93,11 @@ export function livesOnlyGoForward(): Checker {
         const restarts = restartsOf(e);
         if (life === undefined || s.operator.touchedMs(life.name) > life.sinceMs) {
           if (name === undefined || s.monoMs < s.operator.touchedMs(name) + SLACK_MS || isLeaving(s, uid)) continue;
-          lives.set(key, { phase, reason, restarts, name, sinceMs: s.monoMs, boots: s.node.boots });
+          lives.set(key, { phase, reason, restarts, name, sinceMs: s.monoMs, boots: s.node.boots, memories });
           continue;
         }
         // That a container of a Never pod had ended only the runtime knows, once the daemon was restarted without an API server.
-        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life);
+        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life, memories);
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         // Only the earlier daemon saw that somebody removed one while it ran: what it counted for that is in no container.
@@ -98,6 +110,7 @@ export function livesOnlyGoForward(): Checker {
         life.phase = phase;
         life.reason = reason;
         life.boots = s.node.boots;
+        life.memories = memories;
         life.restarts = restarts;
       }
       return undefined;

@@ -106,6 +106,9 @@ export function decide(input: DecideInput): Decision {
   return done({ kind: 'steady', actions });
 }
 
+/** Reason of a pod that can neither go on nor begin anew: ours, where the reference waits for ever. */
+export const SANDBOX_LOST = 'SandboxLost';
+
 function stranded(pod: Pod, status: PodRuntimeStatus): StatusOverride {
   const succeeded = pod.spec.containers.every((c) => {
     const newest = firstStatus(status, c.name);
@@ -113,7 +116,7 @@ function stranded(pod: Pod, status: PodRuntimeStatus): StatusOverride {
   });
   return {
     phase: succeeded ? 'Succeeded' : 'Failed',
-    reason: 'SandboxLost',
+    reason: SANDBOX_LOST,
     message: 'The sandbox of the pod ended, and its restart policy allows no other',
   };
 }
