@@ -75,6 +75,26 @@ describe('fences', () => {
     expect(fences.submit(worker2)).toEqual({ start: [], refuse: [] });
     expect(fences.settled(worker)).toEqual([gc]);
   });
+  it('let stops of one incarnation run side by side, and nothing else beside them', () => {
+    const fences = new Fences<FencedJob & { name: string }>();
+    const stop = (name: string, incarnation = 1) => ({ uid: 'u', incarnation, name, shares: true });
+    const [a, b, act, c, d, later] = [stop('a'), stop('b'), job('u', 1, 'act'), stop('c'), stop('d'), stop('e', 2)];
+    expect(fences.submit(a).start).toEqual([a]);
+    expect(fences.submit(b).start).toEqual([b]);
+    expect(fences.submit(act).start).toEqual([]);
+    // It came after the act: it does not overtake it.
+    expect(fences.submit(c).start).toEqual([]);
+    expect(fences.submit(d).start).toEqual([]);
+    expect(fences.settled(a)).toEqual([]);
+    expect(fences.settled(b)).toEqual([act]);
+    expect(fences.settled(act)).toEqual([c, d]);
+    // Of a later incarnation: it waits for both.
+    expect(fences.submit(later).start).toEqual([]);
+    expect(fences.settled(d)).toEqual([]);
+    expect(fences.settled(c)).toEqual([later]);
+    expect(fences.settled(later)).toEqual([]);
+    expect(fences.running()).toBe(0);
+  });
   it('forget a queued act whose asker gave up, and leave no lane behind', () => {
     const fences = new Fences<ReturnType<typeof job>>();
     const [a, b] = [job('u', 1), job('u', 1)];

@@ -1,6 +1,7 @@
 /**
- * Fencing of mutating CRI calls: one act in flight per pod UID, the rest queued in order, acts of an older incarnation
- * refused. Bookkeeping only; whoever holds it runs the jobs it hands out and reports their end.
+ * Fencing of mutating CRI calls: one act in flight per pod UID (stops of single containers may share its place), the rest
+ * queued in order, acts of an older incarnation refused. Bookkeeping only; whoever holds it runs the jobs it hands out
+ * and reports their end.
  */
 
 /** UIDs whose newest incarnation is remembered after their last act; the oldest are forgotten beyond this. */
@@ -10,6 +11,11 @@ export interface FencedJob {
   readonly uid: string;
   /** Null: of no incarnation (garbage collection): waits its turn, supersedes nobody, is never refused for age. */
   readonly incarnation: number | null;
+  /**
+   * It may run beside others of its incarnation that say so, too: stops of containers, each of which begins when that
+   * container's hook has ended and none of which may wait for another's grace. Default false.
+   */
+  readonly shares?: boolean;
 }
 export interface Refusal<J> {
   job: J;
@@ -22,8 +28,13 @@ export interface FenceStep<J> {
 }
 
 interface Lane<J> {
-  running: J | undefined;
+  readonly running: Set<J>;
   queue: J[];
+}
+
+function beside(job: FencedJob, running: Iterable<FencedJob>): boolean {
+  for (const other of running) if (job.shares !== true || other.shares !== true || other.incarnation !== job.incarnation) return false;
+  return true;
 }
 
 export class Fences<J extends FencedJob> {
@@ -38,7 +49,11 @@ export class Fences<J extends FencedJob> {
     }
     const lane = this.#lanes.get(job.uid);
     if (lane === undefined) {
-      this.#lanes.set(job.uid, { running: job, queue: [] });
+      this.#lanes.set(job.uid, { running: new Set([job]), queue: [] });
+      return { start: [job], refuse };
+    }
+    if (lane.queue.length === 0 && beside(job, lane.running)) {
+      lane.running.add(job);
       return { start: [job], refuse };
     }
     lane.queue.push(job);
@@ -48,14 +63,15 @@ export class Fences<J extends FencedJob> {
   /** The job's calls have all ended: its successor may run. A job that is not running is ignored. */
   settled(job: J): J[] {
     const lane = this.#lanes.get(job.uid);
-    if (lane === undefined || lane.running !== job) return [];
+    if (lane === undefined || !lane.running.delete(job) || lane.running.size > 0) return [];
     const next = lane.queue.shift();
-    lane.running = next;
     if (next === undefined) {
       this.#lanes.delete(job.uid);
       return [];
     }
-    return [next];
+    lane.running.add(next);
+    while (lane.queue[0] !== undefined && beside(lane.queue[0], lane.running)) lane.running.add(lane.queue.shift() ?? next);
+    return [...lane.running];
   }
 
   /** The asker gave up while waiting. True when the job was queued and is now gone; a running one ends by itself. */

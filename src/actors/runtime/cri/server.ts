@@ -1,4 +1,4 @@
-/** Runs the calls that others ask the CRI link for: reads at once, mutating acts one at a time per pod UID. */
+/** Runs the calls that others ask the CRI link for: reads at once, mutating acts one at a time per pod UID, save stops of single containers. */
 import type { ReplyTo } from '../../../machines/address.ts';
 import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
 import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
@@ -14,6 +14,7 @@ interface Job {
   readonly uid: string;
   readonly incarnation: number | null;
   readonly replyTo: { refuse(reason: string): void; readonly signal: AbortSignal };
+  readonly shares: boolean;
   readonly abort: AbortController;
   run(): Promise<void>;
   readonly withdrawn: () => void;
@@ -61,11 +62,14 @@ export class CriServer {
       else event.replyTo.refuse(`${unfenced.method} changes a pod and was sent without the pod's UID: nothing was done`);
       return;
     }
-    this.#submit(event.uid, event.incarnation ?? null, event.replyTo, (signal) => this.#runAll(event, signal, event.replyTo));
+    const shares = event.calls.every((c) => c.method === 'StopContainer');
+    this.#submit({ uid: event.uid, incarnation: event.incarnation ?? null, shares }, event.replyTo, (signal) =>
+      this.#runAll(event, signal, event.replyTo),
+    );
   }
 
   fence(event: FenceEvent): void {
-    this.#submit(event.uid, event.incarnation, event.replyTo, () => {
+    this.#submit({ uid: event.uid, incarnation: event.incarnation, shares: false }, event.replyTo, () => {
       event.replyTo({ monoMs: this.#o.clock.monoMs() });
       return Promise.resolve();
     });
@@ -84,13 +88,13 @@ export class CriServer {
     this.#detach(this.#runAll(event, abort.signal, event.replyTo).finally(() => this.#live.delete(abort)));
   }
 
-  #submit(uid: string, incarnation: number | null, replyTo: Job['replyTo'], work: (signal: AbortSignal) => Promise<void>): void {
+  #submit(of: Pick<Job, 'uid' | 'incarnation' | 'shares'>, replyTo: Job['replyTo'], work: (signal: AbortSignal) => Promise<void>): void {
     if (replyTo.signal.aborted) return;
     const abort = this.#abortWith(replyTo.signal);
     const withdrawn = () => {
       if (this.#fences.withdraw(job)) this.#live.delete(abort);
     };
-    const job: Job = { uid, incarnation, replyTo, abort, withdrawn, run: () => work(abort.signal) };
+    const job: Job = { ...of, replyTo, abort, withdrawn, run: () => work(abort.signal) };
     // While queued, an asker that gave up leaves the queue; while running, its signal cancels the calls.
     replyTo.signal.addEventListener('abort', withdrawn, { once: true });
     const { start, refuse } = this.#fences.submit(job);
