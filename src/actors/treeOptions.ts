@@ -221,6 +221,8 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     debugging: c.enableDebuggingHandlers,
     checkpoints: gates.enabled('ContainerCheckpoint'),
     systemLogs: c.enableSystemLogHandler,
+    profiling: c.enableProfilingHandler,
+    debugFlags: c.enableDebugFlagsHandler,
   };
 }
 

@@ -18,9 +18,9 @@ export interface LogSink {
 /** One logger per node; there is no global one. Lines are written at once. */
 export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'>, sink: LogSink): Logger {
   const destination = config.format === 'json' ? sink : { write: (line: string) => sink.write(toText(line)) };
-  return pino(
+  const base = pino(
     {
-      level: config.verbosity >= DEBUG_VERBOSITY ? 'debug' : 'info',
+      level: 'debug',
       base: null,
       redact: { paths: REDACT_PATHS, censor: REDACTED },
       timestamp: () => `,"ts":${Date.now()}`,
@@ -29,6 +29,35 @@ export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'>
     },
     destination,
   );
+  return new VerbosityLogger(base, { debug: config.verbosity >= DEBUG_VERBOSITY });
+}
+
+/** One switch for a whole family of loggers: pino's children keep the level that they were made with. */
+class VerbosityLogger implements Logger {
+  readonly #pino: Pick<pino.Logger, 'debug' | 'info' | 'warn' | 'error' | 'child'>;
+  readonly #on: { debug: boolean };
+  constructor(base: pino.Logger, on: { debug: boolean }) {
+    this.#pino = base;
+    this.#on = on;
+  }
+  debug(fields: object, msg: string): void {
+    if (this.#on.debug) this.#pino.debug(fields, msg);
+  }
+  info(fields: object, msg: string): void {
+    this.#pino.info(fields, msg);
+  }
+  warn(fields: object, msg: string): void {
+    this.#pino.warn(fields, msg);
+  }
+  error(fields: object, msg: string): void {
+    this.#pino.error(fields, msg);
+  }
+  child(bindings: object): Logger {
+    return new VerbosityLogger(this.#pino.child(bindings), this.#on);
+  }
+  setVerbosity(verbosity: number): void {
+    this.#on.debug = verbosity >= DEBUG_VERBOSITY;
+  }
 }
 
 function errorText(error: unknown): unknown {

@@ -44,13 +44,7 @@ export const UNIMPLEMENTED: readonly Entry[] = [
 
   ...[
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
-    ...lines(
-      'the API has no such page yet',
-      'enableContentionProfiling',
-      'enableSystemLogQuery',
-      'enableProfilingHandler',
-      'enableDebugFlagsHandler',
-    ),
+    ...lines('the API has no such page yet', 'enableContentionProfiling', 'enableSystemLogQuery'),
   ].map((e) => ({ ...e, server: true })),
   ...refused(
     'checking of pull credentials against images already present is not there yet',
@@ -134,6 +128,8 @@ export const HONOURED: readonly string[] = [
   'tlsMinVersion',
   'enableDebuggingHandlers',
   'enableSystemLogHandler',
+  'enableProfilingHandler',
+  'enableDebugFlagsHandler',
   'staticPodPath',
   'podLogsDir',
   'syncFrequency',

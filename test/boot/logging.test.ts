@@ -30,6 +30,18 @@ describe('the log', () => {
     expect([quiet.out.length, loud.out.length]).toEqual([0, 1]);
   });
 
+  it('takes another verbosity while it is used, in every logger that came of it', () => {
+    const { out, log } = lines('text', 2);
+    const child = log.child({ actor: 'node' }).child({ uid: 'u1' });
+    child.debug({}, 'unheard');
+    child.setVerbosity?.(5);
+    log.debug({}, 'one');
+    child.debug({}, 'two');
+    log.setVerbosity?.(0);
+    child.debug({}, 'unheard');
+    expect(out).toEqual([expect.stringContaining('boot] one'), expect.stringContaining('node] two uid=u1')]);
+  });
+
   it.each(['text', 'json'] as const)('never writes a secret as %s', (format) => {
     const { out, log } = lines(format, 0);
     log.info(

@@ -17,6 +17,8 @@ import { view } from '../../machines/protocol.ts';
 import type { ActorSpec, DynamicSpec } from '../kernel/types.ts';
 import { type KubeClient, kubeClient } from './client.ts';
 
+const STATUS_SYNC_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60];
+
 export interface PodWritersOptions {
   podsMax: number;
 }
@@ -55,9 +57,25 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
     backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
     start: (ctx) => {
       const client = kubeClient(ctx);
+      const { registry, ports } = ctx;
       let complained = '';
+      const synced = ports.metrics.histogram(
+        'kubelet_pod_status_sync_duration_seconds',
+        'Duration in seconds to sync a pod status update. Measures time from detection of a change to pod status until the API is successfully updated for that pod, even if multiple intervening changes to pod status occur.',
+        STATUS_SYNC_SECONDS,
+      );
+      let patchingSinceMs: number | null = null;
+      const act = async (plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome> => {
+        if (plan.kind === 'patch') patchingSinceMs ??= ports.clock.monoMs();
+        const outcome = await carryOut(client, plan, signal);
+        if (plan.kind === 'patch' && outcome.ok && patchingSinceMs !== null) {
+          synced.observe((ports.clock.monoMs() - patchingSinceMs) / 1000);
+          patchingSinceMs = null;
+        }
+        return outcome;
+      };
       const logic = podWriterMachine.provide({
-        actors: { act: fromPromise<WriteOutcome, { plan: WriterPlan }>(({ input, signal }) => carryOut(client, input.plan, signal)) },
+        actors: { act: fromPromise<WriteOutcome, { plan: WriterPlan }>(({ input, signal }) => act(input.plan, signal)) },
         actions: {
           complain: ({ context }) => {
             const { plan, failure } = context;
@@ -70,7 +88,6 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
           },
         },
       });
-      const { registry, ports } = ctx;
       const facts = () => {
         const pods = registry.read(view.pods)?.value;
         return {

@@ -1,7 +1,7 @@
 /** The kubelet's health endpoints: named checks, the root answer, one check's answer (spec: boot and node 8.3). */
 import { findActor } from '../../machines/actorState.ts';
 import { addr } from '../../machines/protocol.ts';
-import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
+import type { HttpReply, HttpRequest, Metrics } from '../kernel/ports.ts';
 import type { ActorState } from '../kernel/types.ts';
 import { text } from './server.ts';
 
@@ -68,4 +68,35 @@ export function healthRoutes(checks: Checks): Record<string, (req: HttpRequest) 
   const routes: Record<string, (req: HttpRequest) => HttpReply> = { '/healthz': (req) => rootHealth(checks, req) };
   for (const [name, check] of Object.entries(checks)) routes[`/healthz/${name}`] = () => oneHealth(check);
   return routes;
+}
+
+/** Families of /metrics/slis. */
+export const SLI_FAMILY = /^kubernetes_healthchecks?(_total)?$/;
+
+/**
+ * The same checks, with their results counted whenever one is made: service level indicators of the node. Nobody may ever
+ * ask for its health here, so whoever reads the indicators makes the checks too (`lookAll`).
+ */
+export function countedChecks(checks: Checks, metrics: Metrics): { checks: Checks; lookAll(): void } {
+  const labels = ['name', 'type'] as const;
+  const now = metrics.gauge('kubernetes_healthcheck', 'This metric records the result of a single healthcheck.', labels);
+  const total = metrics.counter('kubernetes_healthchecks_total', 'This metric records the results of all healthcheck.', [
+    ...labels,
+    'status',
+  ]);
+  const counted = Object.entries(checks).map(([name, check]): readonly [string, () => string | undefined] => [
+    name,
+    () => {
+      const reason = check();
+      now.set(reason === undefined ? 1 : 0, { name, type: 'healthz' });
+      total.inc({ name, type: 'healthz', status: reason === undefined ? 'success' : 'error' });
+      return reason;
+    },
+  ]);
+  return {
+    checks: Object.fromEntries(counted),
+    lookAll: () => {
+      for (const [, check] of counted) check();
+    },
+  };
 }

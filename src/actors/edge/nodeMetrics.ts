@@ -1,4 +1,5 @@
 /** Metrics computed from views and the tree at each scrape: pods as the kubelet counts them, and the tree itself. */
+import { apiView } from '../../machines/api/messages.ts';
 import { type PodRecord, view, type WorkerPhase } from '../../machines/protocol.ts';
 import type { Metrics } from '../kernel/ports.ts';
 import type { ActorState, Registry } from '../kernel/types.ts';
@@ -77,8 +78,8 @@ function addPodMetrics(metrics: Metrics, registry: Registry): void {
         working.set(counts.working.get(`${lifecycle} ${config} ${isStatic}`) ?? 0, { lifecycle, config, static: isStatic });
       }
     }
-    // Mirror pods belong to the API side, which standalone mode has not.
-    mirror.set(0);
+    // One for each static pod, where there is an API server to show it to.
+    mirror.set(registry.read(apiView.pods) === undefined ? 0 : (counts.desired.get('true') ?? 0));
   }, 'nodeMetrics.pods');
 }
 

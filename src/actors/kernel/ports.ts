@@ -246,12 +246,22 @@ export interface KubeApi {
   close(): void;
 }
 
+/** Where the daemon's own time and memory go, as V8 samples them on its main thread. One at a time; another rejects. */
+export interface Profiler {
+  /** What ran in the next `ms`: a `.cpuprofile` document (JSON). An aborted one rejects. */
+  cpu(ms: number, signal: AbortSignal): Promise<string>;
+  /** What was allocated in the next `ms` and is still held then: a `.heapprofile` document (JSON). */
+  heap(ms: number, signal: AbortSignal): Promise<string>;
+}
+
 export interface Logger {
   debug(fields: object, msg: string): void;
   info(fields: object, msg: string): void;
   warn(fields: object, msg: string): void;
   error(fields: object, msg: string): void;
   child(bindings: object): Logger;
+  /** Of this logger, its parents and children from now on, as `--v`. Absent where it is fixed. */
+  setVerbosity?(verbosity: number): void;
 }
 
 /** Metrics sink; one per node, no module state. Names and labels are the kubelet's own where they exist. */
@@ -297,4 +307,6 @@ export interface Ports {
   readonly certificates?: Certificates;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Absent where there is no process to look at. */
+  readonly profiler?: Profiler;
 }

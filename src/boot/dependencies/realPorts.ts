@@ -14,6 +14,7 @@ import { createMetrics } from './metrics.ts';
 import { createMounter } from './mounter.ts';
 import { createNet } from './net.ts';
 import { createProber } from './prober.ts';
+import { createProfiler } from './profiler.ts';
 import { createSys } from './sys.ts';
 
 export async function createRealPorts(config: NodeConfig, input: PortsInput): Promise<Ports> {
@@ -29,6 +30,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     prober: createProber(),
     host: createHost(),
     mounter: createMounter(),
+    profiler: createProfiler(),
     log,
     metrics: createMetrics({
       onCollectError: (collector, error) => log.warn({ collector, err: String(error) }, 'a metric could not be collected'),
@@ -60,7 +62,7 @@ export interface JoinConfig {
 /** Nothing in standalone mode, which then loads no TLS either. Whether the server can be reached is not asked here. */
 export async function joinCluster(
   config: JoinConfig,
-  base: Pick<Ports, 'clock' | 'fs' | 'log'>,
+  base: Pick<Ports, 'clock' | 'fs' | 'log'> & Partial<Pick<Ports, 'metrics'>>,
 ): Promise<{ kube?: KubeApi; certificates?: Certificates }> {
   const { kubeconfig, bootstrapKubeconfig, certDir } = config.flags;
   if (kubeconfig === '') return {};

@@ -5,10 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { KubeApi, KubeCallOptions } from '../../../src/actors/kernel/ports.ts';
+import type { KubeApi, KubeCallOptions, Metrics } from '../../../src/actors/kernel/ports.ts';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
+import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import type { KubeResult } from '../../../src/machines/api/kube.ts';
 import { collectingLogger, type LogLine } from '../../kernel/fakePorts.ts';
 import { type Issued, issue } from './certs.ts';
@@ -62,6 +63,7 @@ async function api(
     port?: number;
     clock?: ReturnType<typeof createClock>;
     cluster?: object;
+    metrics?: Metrics;
     /** File of a shell script that gives the credentials. */
     exec?: string;
   } = {},
@@ -90,6 +92,7 @@ async function api(
     env: { PATH: process.env.PATH },
     kube: limits,
     event: limits,
+    ...(o.metrics === undefined ? {} : { metrics: o.metrics }),
   });
   made.push(kube);
   return { kube, dir };
@@ -117,6 +120,26 @@ afterAll(async () => {
 });
 
 describe('the API client', () => {
+  it('counts what it asks by method, host and answer, as dashboards want it (rest_client_*)', async () => {
+    const metrics = createMetrics();
+    const { kube } = await api({ metrics });
+    handler = (req, res) => void res.writeHead(req.url === '/none' ? 404 : 200, { 'content-type': 'application/json' }).end('{}');
+    await kube.request({ verb: 'GET', path: '/one' }, opts());
+    await kube.request({ verb: 'GET', path: '/none' }, opts());
+    await kube.request({ verb: 'POST', path: '/one', body: {} }, opts());
+    handler = (_, res) => void res.destroy();
+    await kube.request({ verb: 'PATCH', path: '/one', body: {}, patchType: 'merge' }, opts());
+    const text = await metrics.render();
+    for (const [code, method] of [
+      ['200', 'GET'],
+      ['404', 'GET'],
+      ['200', 'POST'],
+      ['<error>', 'PATCH'],
+    ])
+      expect(text).toContain(`rest_client_requests_total{code="${code}",method="${method}",host="127.0.0.1:${port}"} 1\n`);
+    expect(text).toContain(`rest_client_request_duration_seconds_count{verb="GET",host="127.0.0.1:${port}"} 2\n`);
+  });
+
   it('shows its certificate, sends JSON and gives the answer', async () => {
     const seen: unknown[] = [];
     handler = (req, res, body) => {

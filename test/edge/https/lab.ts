@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
-import type { Clock, KubeApi } from '../../../src/actors/kernel/ports.ts';
+import type { Clock, KubeApi, Profiler } from '../../../src/actors/kernel/ports.ts';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
@@ -84,6 +84,8 @@ export interface Lab {
   ask(path: string, o?: Ask): Promise<Answer>;
   /** The connection after a switch of protocols, or the answer there was instead. */
   upgrade(path: string, o?: Ask): Promise<{ res: IncomingMessage; socket: Duplex; head: Buffer } | Answer>;
+  /** A request whose sender goes away. */
+  abandon(path: string, o?: Ask): { goAway(): void };
   stop(): Promise<void>;
 }
 
@@ -94,9 +96,14 @@ export const clientCa = new TestCa('client-ca');
 const LONG_MS = 5_000;
 
 export async function startLab(
-  o: Partial<HttpsOptions> & { kube?: (r: KubeRequest) => KubeResult | Promise<KubeResult>; withClientCa?: boolean } = {},
+  o: Partial<HttpsOptions> & {
+    kube?: (r: KubeRequest) => KubeResult | Promise<KubeResult>;
+    withClientCa?: boolean;
+    profiler?: Profiler;
+    setVerbosity?: (verbosity: number) => void;
+  } = {},
 ): Promise<Lab> {
-  const { kube, withClientCa, ...options } = o;
+  const { kube, withClientCa, profiler, setVerbosity, ...options } = o;
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-https-'));
   const serving = serverCa.leaf({ commonName: 'node' }, { host: '127.0.0.1' });
   writeFileSync(join(dir, 'tls.crt'), serving.cert);
@@ -126,7 +133,9 @@ export async function startLab(
     entropy: createEntropy(),
     metrics: createMetrics(),
     ...(kube === undefined ? {} : { kube: kubeOf(kube) }),
+    ...(profiler === undefined ? {} : { profiler }),
   });
+  if (setVerbosity !== undefined) Object.assign(ports.log, { setVerbosity });
   const registry = views();
   const lab: Pick<Lab, 'cri' | 'calls'> = { cri: {}, calls: [] };
   registry.answerer = (to, event) => {
@@ -157,6 +166,8 @@ export async function startLab(
     debugging: true,
     checkpoints: true,
     systemLogs: true,
+    profiling: true,
+    debugFlags: true,
     ...options,
   });
   const actor = run(spec, ports, registry);
@@ -206,6 +217,12 @@ export async function startLab(
         req.once('response', (res) => void collect(res).then(resolve, reject));
         req.end(a.body);
       }),
+    abandon: (path: string, a: Ask = {}) => {
+      const req = send(path, a);
+      req.on('error', () => undefined);
+      req.end(a.body);
+      return { goAway: () => void req.destroy() };
+    },
     stop: async () => {
       await actor.stop();
       rmSync(dir, { recursive: true, force: true });

@@ -15,7 +15,7 @@ import { listeningOrBlocked, NOT_FOUND, text } from '../server.ts';
 import { type AuthenticationOptions, createAuthenticator } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
 import { apiReviewer } from './reviews.ts';
-import { type PagesOptions, pages } from './routes.ts';
+import { METRICS_PATHS, type PagesOptions, pages } from './routes.ts';
 
 export interface HttpsOptions extends PagesOptions {
   host: string;
@@ -172,7 +172,7 @@ function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
 /** Authenticates, authorizes, then answers; in this order, and nothing before it but that a path is not known at all. */
 export function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: HttpRequest) => Promise<HttpReply> {
   const { ports } = ctx;
-  const reviewer = ports.kube === undefined ? null : apiReviewer(ports.kube);
+  const reviewer = ports.kube === undefined ? null : apiReviewer(ports.kube, ports);
   const authenticator = createAuthenticator({ ...o.authentication, x509: o.clientCaFile !== '' }, ports, reviewer, ctx.signal);
   const authorize = createAuthorizer({ ...o.authorization, nodeName: o.nodeName }, ports.clock, reviewer);
   const table = pages(ctx, o);
@@ -197,17 +197,13 @@ export function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: H
     ctx.log.warn({ user: who.user.name, why: verdict.why }, 'the rights of a client of the API could not be looked up; it is refused');
     return text(refused.replace(/^Forbidden/, 'Authorization error'), 500);
   };
-  return withRequestMetrics(
-    ports,
-    { serverType: 'readwrite', known: [...table.keys(), 'metrics/resource', 'metrics/probes', 'metrics/cadvisor'], longRunning },
-    async (req) => {
-      const segments = req.path.split('/').filter((s) => s !== '');
-      // Nothing here has such a name, so it can only be an attempt to leave the page's own folder.
-      if (segments.some((s) => s === '.' || s === '..' || /[\\\0]/.test(s))) return text('400: Bad Request\n', 400);
-      const [name = '', ...parts] = segments;
-      return handle(req, { path: `/${segments.join('/')}`, name, parts });
-    },
-  );
+  return withRequestMetrics(ports, { serverType: 'readwrite', known: [...table.keys(), ...METRICS_PATHS], longRunning }, async (req) => {
+    const segments = req.path.split('/').filter((s) => s !== '');
+    // Nothing here has such a name, so it can only be an attempt to leave the page's own folder.
+    if (segments.some((s) => s === '.' || s === '..' || /[\\\0]/.test(s))) return text('400: Bad Request\n', 400);
+    const [name = '', ...parts] = segments;
+    return handle(req, { path: `/${segments.join('/')}`, name, parts });
+  });
 }
 
 /** As the reference labels them: port-forwards are not among them. */

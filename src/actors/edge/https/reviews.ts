@@ -1,9 +1,11 @@
 /** Questions to the API server about who somebody is and what they may do: TokenReview and SubjectAccessReview. */
+import { createActor } from 'xstate';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/kubeletApi/attributes.ts';
-import type { KubeApi } from '../../kernel/ports.ts';
+import { reviewMachine } from '../../../machines/kubeletApi/review.ts';
+import type { KubeApi, Ports } from '../../kernel/ports.ts';
 
-/** A client of ours waits for this. */
+/** Of one try. A client of ours waits for it. */
 const REVIEW_TIMEOUT_MS = 10_000;
 
 export type TokenVerdict = { kind: 'user'; user: UserInfo } | { kind: 'refused'; why: string } | { kind: 'failed'; why: string };
@@ -15,9 +17,12 @@ export interface Reviewer {
   access(spec: AccessReviewSpec, signal: AbortSignal): Promise<AccessVerdict>;
 }
 
-export function apiReviewer(kube: Pick<KubeApi, 'request'>): Reviewer {
-  const create = async (path: string, body: unknown, signal: AbortSignal): Promise<KubeResult> =>
-    kube.request({ verb: 'POST', path, body }, { timeoutMs: REVIEW_TIMEOUT_MS, signal });
+export function apiReviewer(kube: Pick<KubeApi, 'request'>, ports: Pick<Ports, 'clock' | 'rng'>): Reviewer {
+  const create = (path: string, body: unknown, signal: AbortSignal): Promise<KubeResult> => {
+    const ask = (own: AbortSignal) =>
+      kube.request({ verb: 'POST', path, body }, { timeoutMs: REVIEW_TIMEOUT_MS, signal: AbortSignal.any([signal, own]) });
+    return untilAnswered(ask, ports, signal);
+  };
   return {
     async token(token, signal) {
       const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
@@ -32,6 +37,41 @@ export function apiReviewer(kube: Pick<KubeApi, 'request'>): Reviewer {
       return accessVerdict(answer.body);
     },
   };
+}
+
+/** Whoever asked may go away meanwhile; then nothing more is asked. */
+function untilAnswered(
+  ask: (signal: AbortSignal) => Promise<KubeResult>,
+  { clock, rng }: Pick<Ports, 'clock' | 'rng'>,
+  signal: AbortSignal,
+): Promise<KubeResult> {
+  const { promise, resolve } = Promise.withResolvers<KubeResult>();
+  const failed = (reason: string, message: string): KubeResult => ({
+    ok: false,
+    failure: { code: 0, reason, message, outcome: 'unknown' },
+  });
+  // xstate treats the id as opaque but types it as a number.
+  const time = {
+    setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, ms) as number,
+    clearTimeout: (id: number) => clock.clearTimeout(id),
+  };
+  const asking = createActor(reviewMachine, { clock: time, input: { ask, random: () => rng.next() } });
+  const giveUp = () => {
+    // First: an actor that is stopped says that it is complete.
+    resolve(failed('Aborted', 'the call was given up'));
+    asking.stop();
+  };
+  asking.subscribe({
+    complete: () => {
+      signal.removeEventListener('abort', giveUp);
+      resolve(asking.getSnapshot().output ?? failed('NoAnswer', 'the question could not be put'));
+    },
+    error: (error) => resolve(failed('NoAnswer', error instanceof Error ? error.message : String(error))),
+  });
+  signal.addEventListener('abort', giveUp, { once: true });
+  if (signal.aborted) giveUp();
+  else asking.start();
+  return promise;
 }
 
 function failure(what: string, f: KubeFailure): string {

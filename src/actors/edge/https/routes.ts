@@ -10,13 +10,14 @@ import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
 import { adminPages } from '../admin.ts';
-import { healthRoutes, kubeletChecks } from '../healthChecks.ts';
+import { countedChecks, healthRoutes, kubeletChecks, SLI_FAMILY } from '../healthChecks.ts';
 import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
 import { podList } from '../podList.ts';
 import { type Inspect, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';
 import { readView, staleHeaders } from '../views.ts';
 import { checkpoint } from './checkpoint.ts';
 import { containerLogs } from './containerLogs.ts';
+import { debugPages } from './debug.ts';
 import { hostLogs } from './hostLogs.ts';
 import { findPodByName, runtimeFailure } from './pods.ts';
 import { createStats } from './stats.ts';
@@ -38,11 +39,22 @@ export interface PagesOptions {
   checkpoints: boolean;
   /** enableSystemLogHandler. */
   systemLogs: boolean;
+  /** enableProfilingHandler. */
+  profiling: boolean;
+  /** enableDebugFlagsHandler. */
+  debugFlags: boolean;
 }
 
 /** `parts`: what follows the first segment. */
 export type Page = (req: HttpRequest, parts: readonly string[]) => HttpReply | Promise<HttpReply>;
 export type Pages = ReadonlyMap<string, Page>;
+
+/** Below /metrics; '' is /metrics itself. */
+const METRICS_PAGES = ['', 'resource', 'probes', 'cadvisor', 'slis'] as const;
+type MetricsPage = (typeof METRICS_PAGES)[number];
+const isMetricsPage = (of: string): of is MetricsPage => METRICS_PAGES.some((page) => page === of);
+/** For labels of request metrics. */
+export const METRICS_PATHS = METRICS_PAGES.filter((of) => of !== '').map((of) => `metrics/${of}`);
 
 const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
@@ -56,7 +68,8 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
   const find = (name: { namespace: string; pod: string; uid: string }) => findPodByName({ ctx, state: o.inspect.state }, name);
   const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir });
-  const health = healthRoutes(kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }));
+  const counted = countedChecks(kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }), metrics);
+  const health = healthRoutes(counted.checks);
   const table = new Map<string, Page>([
     ['healthz', (req, parts) => health[['/healthz', ...parts].join('/')]?.(req) ?? NOT_FOUND],
     [
@@ -73,14 +86,18 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
       'metrics',
       async (req, parts) => {
         const of = parts.join('/');
-        if (of !== '' && of !== 'resource' && of !== 'probes' && of !== 'cadvisor') return NOT_FOUND;
+        if (!isMetricsPage(of)) return NOT_FOUND;
         if (!isGet(req)) return METHOD_NOT_ALLOWED;
         return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
       },
     ],
   ]);
-  async function metricsText(of: '' | 'resource' | 'probes' | 'cadvisor', req: HttpRequest): Promise<string> {
+  async function metricsText(of: MetricsPage, req: HttpRequest): Promise<string> {
     if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);
+    if (of === 'slis') {
+      counted.lookAll();
+      return families(await metrics.render(), SLI_FAMILY);
+    }
     if (of === '') return metrics.render();
     const none = (error: unknown) => {
       ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, `figures for /metrics/${of} could not be had`);
@@ -113,6 +130,8 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     ],
   ];
   for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
+  const debug = { profiler: ctx.ports.profiler, log: ctx.log, profiling: o.profiling, flags: o.debugFlags };
+  table.set('debug', (req, parts) => (o.debugging ? debugPages(debug, req, parts) : parts[0] === 'pprof' ? DISABLED : NOT_FOUND));
   if (!o.debugging) return table;
   table.set(
     'configz',

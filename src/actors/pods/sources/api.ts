@@ -15,6 +15,7 @@ import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type StartMeter, startMeter } from './startMeter.ts';
 
 export interface ApiSourceOptions {
   nodeName: string;
@@ -32,17 +33,22 @@ export function apiSourceSpec(o: ApiSourceOptions): ActorSpec<ApiSourceEvent> {
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       const podOf = oncePerObject(toApiPod);
+      const meter = startMeter(ctx);
       return listWatch(ctx, {
         what: `pods of node ${o.nodeName}`,
         path: kubePath.pods,
         query: { fieldSelector: `spec.nodeName=${o.nodeName}` },
-        deliver: (context) => deliver(ctx, context, podOf),
+        deliver: (context) => deliver(ctx, context, { podOf, meter }),
       });
     },
   };
 }
 
-function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf: (o: KubeObject) => Pod | null): void {
+function deliver(
+  ctx: ActorCtx<ApiSourceEvent>,
+  context: ListWatchContext,
+  { podOf, meter }: { podOf(o: KubeObject): Pod | null; meter: StartMeter },
+): void {
   const { registry, ports } = ctx;
   const first = registry.read(apiView.pods)?.value.synced !== true;
   // A bookmark changes nothing, but a first list does even when it is empty.
@@ -66,6 +72,11 @@ function deliver(ctx: ActorCtx<ApiSourceEvent>, context: ListWatchContext, podOf
     if (!isMirror(pod)) wanted.push(pod);
   }
   ctx.publish(apiView.pods, { synced: true, byUid, resourceVersion: context.resourceVersion });
+  if (!first)
+    meter.saw(
+      context.changed.flatMap((object) => podOf(object) ?? []),
+      byUid,
+    );
   const names = context.changed.slice(0, 3).map((c) => `${c.metadata.namespace ?? ''}/${c.metadata.name}`);
   const more = context.changed.length > names.length ? ` and ${context.changed.length - names.length} more` : '';
   const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;

@@ -11,6 +11,7 @@ import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../machines/pods/sources/decode.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { storeStatus } from '../../../machines/pods/status/manager.ts';
+import { POD_START_SECONDS } from '../../../machines/pods/status/startup.ts';
 import { addr, type StatusEntry, type StatusEvent, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
@@ -62,12 +63,19 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       // Never given twice: whoever wrote one to the API must not take another of the same number for it.
       let version = (ctx.incarnation - 1) * VERSIONS_PER_INCARNATION;
       const nextVersion = () => ++version;
+      const starts = ctx.ports.metrics.histogram(
+        'kubelet_pod_start_duration_seconds',
+        'Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run',
+        POD_START_SECONDS,
+      );
       return {
         logic: statusMachine.provide({
           guards: { member: () => o.cluster },
           actions: {
             take: assign(({ context }, { event }: { event: StatusEvent }) => {
               const next = take(ctx, { context, event, nextVersion });
+              const sinceMs = beganToRun(ctx, { before: context.entries, after: next.entries, event });
+              if (sinceMs !== null) starts.observe(Math.max(0, ctx.ports.clock.wallMs() - sinceMs) / 1000);
               // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
               const uid = event.type === 'status.forget' ? event.uid : event.pod.uid;
               ctx.registry.send(addr.probes, { type: 'probes.look', uid });
@@ -79,6 +87,17 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       };
     },
   };
+}
+
+/** When the pod was first seen that this says to run for the first time; null for every other word. */
+function beganToRun(
+  ctx: ActorCtx<StatusEvent>,
+  o: { before: Context['entries']; after: Context['entries'] | undefined; event: StatusEvent },
+): number | null {
+  if (o.after === undefined || o.event.type !== 'status.set') return null;
+  const { uid } = o.event.pod;
+  if (o.before.get(uid)?.status.phase !== 'Pending' || o.after.get(uid)?.status.phase !== 'Running') return null;
+  return ctx.registry.read(view.pods)?.value.records.get(uid)?.seenAtMs ?? null;
 }
 
 function take(ctx: ActorCtx<StatusEvent>, o: { context: Context; event: StatusEvent; nextVersion(): number }): Partial<Context> {

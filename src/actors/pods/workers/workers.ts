@@ -14,7 +14,7 @@ import type { WorkerEnv, WorkerInput } from '../../../machines/pods/worker/conte
 import { podWorkerMachine } from '../../../machines/pods/worker/podWorker.ts';
 import { addr, type RuntimePodsView, view, type WorkerEvent } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../kernel/types.ts';
-import { Effects } from './effects.ts';
+import { MeasuredEffects, workerMetrics } from './measured.ts';
 
 export interface WorkersOptions {
   facts(): NodeFacts;
@@ -102,6 +102,10 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
   const refusal = rec?.refusal ?? null;
   const eviction = rec?.eviction ?? null;
   const { ports, registry } = ctx;
+  const metrics = workerMetrics(ports.metrics);
+  if (rec !== undefined && rec.worker === null && !runtimeOnly) {
+    metrics.workerStarted(rec.pod, (ports.clock.wallMs() - rec.seenAtMs) / 1000);
+  }
   const env: WorkerEnv = {
     now: () => ({ wallMs: ports.clock.wallMs(), monoMs: ports.clock.monoMs() }),
     random: () => ports.rng.next(),
@@ -137,7 +141,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],
     env,
-    io: new Effects({ ctx, life: first.incarnation, facts: opts.facts }),
+    io: new MeasuredEffects({ ctx, life: first.incarnation, facts: opts.facts, metrics }),
   };
 }
 

@@ -6,7 +6,8 @@
 import type { AnyActorLogic } from 'xstate';
 import type { AuthConfig, Image } from '../../../machines/cri.ts';
 import type { StartFailure } from '../../../machines/pods/types.ts';
-import { addr, type ImageEvent, type ImageResult } from '../../../machines/protocol.ts';
+import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
+import { addr, type ImageEvent, type ImageResult, view } from '../../../machines/protocol.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePolicy.ts';
 import { imagePullerMachine } from '../../../machines/runtime/imagePullerMachine.ts';
@@ -15,6 +16,7 @@ import { CriError } from '../../kernel/ports.ts';
 import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type CriClient, criClient } from '../client.ts';
+import { pullMetrics } from './metrics.ts';
 import { Pulls } from './pulls.ts';
 
 export interface ImagePullerOptions {
@@ -37,11 +39,14 @@ class ImagePuller {
   readonly #backoffs = new ImageBackoffs();
   readonly #pulls: Pulls;
   readonly #credentials: (image: string) => readonly AuthConfig[];
+  readonly #metrics: ReturnType<typeof pullMetrics>;
+  #spans: ReadonlyMap<string, Span> = new Map();
 
   constructor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions, onChange: (active: number) => void) {
     this.#ctx = ctx;
     this.#cri = criClient(ctx.registry, o);
     this.#credentials = o.credentials ?? (() => []);
+    this.#metrics = pullMetrics(ctx.ports.metrics);
     this.#pulls = new Pulls({
       cri: this.#cri,
       clock: ctx.ports.clock,
@@ -123,9 +128,22 @@ class ImagePuller {
       return failed(failure);
     }
     const { pullMs } = result;
+    this.#metrics.pulled(Number(result.image?.size ?? 0), pullMs / 1000);
+    this.#spent(event.uid, clock.monoMs() - o.askedMonoMs);
     this.#say(event, imageEvents.pulled(image, { pullMs, totalMs: clock.monoMs() - o.askedMonoMs, bytes: result.image?.size ?? '0' }));
     this.#backoffs.collect(clock.monoMs());
     return { ok: true, imageRef: result.imageRef, image: result.image, pulled: true };
+  }
+
+  /** What a pod waited for its images, until now: its start is measured without it. */
+  #spent(uid: string, ms: number): void {
+    const { ports, registry } = this.#ctx;
+    const toMs = ports.clock.wallMs();
+    const known = registry.read(view.pods)?.value.records;
+    const kept = [...this.#spans].filter(([other]) => known?.has(other) === true);
+    const fromMs = Math.min(this.#spans.get(uid)?.fromMs ?? toMs, toMs - ms);
+    this.#spans = new Map([...kept, [uid, { fromMs, toMs }]]);
+    this.#ctx.publish(imagePulls, this.#spans);
   }
 
   #say(event: ImageEvent, text: ImageEventText): void {

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
-import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger } from '../../../actors/kernel/ports.ts';
+import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger, Metrics } from '../../../actors/kernel/ports.ts';
 import {
   KUBE_CLASSES,
   type KubeClass,
@@ -14,6 +14,7 @@ import {
   PATCH_TYPES,
   statusFailure,
 } from '../../../machines/api/kube.ts';
+import { type ClientMetrics, clientMetrics } from './clientMetrics.ts';
 import { type Credentials, createCredentials, type Loaded } from './credentials.ts';
 import type { KubeConfigFile } from './kubeconfig.ts';
 import { watchLines } from './lines.ts';
@@ -29,6 +30,8 @@ export interface KubeApiOptions {
   userAgent: string;
   kube: { qps: number; burst: number };
   event: { qps: number; burst: number };
+  /** Requests are counted in it; none by default. */
+  metrics?: Metrics;
   /** For a credential program. */
   env?: Readonly<Record<string, string | undefined>>;
 }
@@ -84,6 +87,7 @@ class HttpsKubeApi implements KubeApi {
     heartbeat: createSlots(REQUESTS_MAX),
   };
   readonly #pools = new Map<KubeClass, Pool>();
+  readonly #metrics: ClientMetrics | undefined;
   #closed = false;
   /** What the newest request was sent with. */
   #sentWith: Loaded | undefined;
@@ -92,6 +96,7 @@ class HttpsKubeApi implements KubeApi {
     this.#o = o;
     this.server = o.config.server.origin;
     this.#credentials = createCredentials(o.config, o);
+    this.#metrics = o.metrics === undefined ? undefined : clientMetrics(o.metrics, o.config.server.host);
     this.#limits = {
       kube: createRateLimiter({ ...o.kube, clock: o.clock }),
       event: createRateLimiter({ ...o.event, clock: o.clock }),
@@ -249,6 +254,7 @@ class HttpsKubeApi implements KubeApi {
             'content-length': String(body.length),
           }),
     };
+    const ended = this.#metrics?.began(request.verb, () => this.#o.clock.monoMs());
     return new Promise<Sent>((resolve) => {
       const req = httpsRequest(
         {
@@ -260,9 +266,13 @@ class HttpsKubeApi implements KubeApi {
           headers,
           signal: deadline.signal,
         },
-        (res) => resolve({ res, stale: false }),
+        (res) => {
+          ended?.(res.statusCode ?? 0);
+          resolve({ res, stale: false });
+        },
       );
       req.on('error', (error: NodeJS.ErrnoException) => {
+        ended?.(null);
         const stale = req.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE') && !deadline.signal.aborted;
         const failure = deadline.failure(error, true);
         const unverified = whyUnverified(failure.reason, this.#o.config);

@@ -1,0 +1,41 @@
+/** Measures the starts of pods of the API: from their creation until a watch shows their containers running. */
+import { isMirror } from '../../../machines/api/podWriterDecide.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { hasStarted, imagePulls, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/startup.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+export interface StartMeter {
+  /** Pods as a watch shows them; `byUid`: all that there are. */
+  saw(changed: readonly Pod[], byUid: ReadonlyMap<string, Pod>): void;
+}
+
+/** Pods that a list shows first are left out: what they waited for may have been another daemon. */
+export function startMeter({ registry, ports }: Pick<ActorCtx, 'registry' | 'ports'>): StartMeter {
+  const sli = ports.metrics.histogram(
+    'kubelet_pod_start_sli_duration_seconds',
+    'Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to when all its containers are reported as started and observed via watch',
+    POD_START_SECONDS,
+  );
+  const total = ports.metrics.histogram(
+    'kubelet_pod_start_total_duration_seconds',
+    'Duration in seconds to start a pod since creation, including time to pull images and run init containers, measured from pod creation timestamp to when all its containers are reported as started and observed via watch',
+    POD_START_SECONDS,
+  );
+  const waiting = new Set<string>();
+  return {
+    saw(changed, byUid) {
+      for (const pod of changed) {
+        const { uid } = pod.metadata;
+        if (pod.status.phase === 'Pending' && !hasStarted(pod) && !isMirror(pod)) waiting.add(uid);
+        if (!waiting.has(uid)) continue;
+        const pull = registry.read(imagePulls)?.value.get(uid);
+        const took = startDurations(pod, { seenMs: ports.clock.wallMs(), pull });
+        if (took === null) continue;
+        waiting.delete(uid);
+        sli.observe(took.sliSeconds);
+        total.observe(took.totalSeconds);
+      }
+      for (const uid of waiting) if (!byUid.has(uid)) waiting.delete(uid);
+    },
+  };
+}

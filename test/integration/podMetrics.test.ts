@@ -1,0 +1,98 @@
+/** The kubelet's metrics of pods and what is done for them, of a whole node in virtual time. */
+import { describe, expect, it } from 'vitest';
+import { cluster, create, drop, inApi, isReady, patch } from './clusterPods.ts';
+import type { VirtualNode } from './virtualNode.ts';
+import { pod as manifest, virtualNode } from './virtualNode.ts';
+
+async function series(h: VirtualNode, name: string): Promise<Record<string, number>> {
+  const lines = (await h.metrics.render()).split('\n').filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(name.length, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ') + 1))]),
+  );
+}
+const one = async (h: VirtualNode, name: string) => (await series(h, name))[''] ?? 0;
+
+describe('metrics of a pod', () => {
+  it('tell once how long its start took: first seen to running, created to seen running, and that without pulls and init containers', async () => {
+    await using h = await cluster();
+    h.faults.latencyMs.PullImage = 3_000;
+    create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=10s' }, container: { image: 'large:1' } });
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(120_000);
+    for (const name of [
+      'kubelet_pod_start_duration_seconds',
+      'kubelet_pod_start_sli_duration_seconds',
+      'kubelet_pod_start_total_duration_seconds',
+    ]) {
+      expect([name, await one(h, `${name}_count`)]).toEqual([name, 1]);
+    }
+    const total = await one(h, 'kubelet_pod_start_total_duration_seconds_sum');
+    const sli = await one(h, 'kubelet_pod_start_sli_duration_seconds_sum');
+    // Two pulls and the init container took 16 s; times in the API are whole seconds.
+    expect(total).toBeGreaterThanOrEqual(15);
+    expect(total - sli).toBeGreaterThanOrEqual(14);
+    expect(sli).toBeGreaterThanOrEqual(0);
+    expect(await one(h, 'kubelet_pod_worker_start_duration_seconds_count')).toBe(1);
+    expect(await series(h, 'kubelet_containers_per_pod_count_sum')).toEqual({ '': 1 });
+  });
+
+  it('count sandboxes and containers that were started, and those that could not be, with the reason', async () => {
+    await using h = await cluster();
+    let refused = false;
+    h.faults.fault = (method) => {
+      if (method !== 'RunPodSandbox' || refused) return undefined;
+      refused = true;
+      return { kind: 'refuse', code: 2, details: 'no network today' };
+    };
+    create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s' } });
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(await series(h, 'kubelet_started_containers_total')).toMatchObject({
+      '{container_type="container"}': 1,
+      '{container_type="init_container"}': 1,
+      '{container_type="pod_sandbox"}': 2,
+    });
+    expect(await series(h, 'kubelet_started_containers_errors_total')).toEqual({
+      '{code="CreatePodSandboxError",container_type="pod_sandbox"}': 1,
+    });
+    expect(await one(h, 'kubelet_started_pods_total')).toBe(2);
+    expect(await one(h, 'kubelet_started_pods_errors_total')).toBe(1);
+    expect(await series(h, 'kubelet_run_podsandbox_errors_total')).toEqual({ '{runtime_handler=""}': 1 });
+    expect(await series(h, 'kubelet_run_podsandbox_duration_seconds_count')).toEqual({ '{runtime_handler=""}': 2 });
+  });
+
+  it('tell rounds of its worker apart: created, looked at again, changed, killed', async () => {
+    await using h = await cluster();
+    create(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.advance(5_000);
+    const rounds = () => series(h, 'kubelet_pod_worker_duration_seconds_count');
+    expect(await rounds()).toMatchObject({ '{operation_type="create"}': 1 });
+    patch(h, 'pods/web', { spec: { containers: [{ name: 'main', image: 'busybox:2' }] } });
+    await h.until('the other image', () => inApi(h, 'web')?.status.containerStatuses?.[0]?.restartCount === 1);
+    await h.advance(5_000);
+    expect((await rounds())['{operation_type="update"}']).toBeGreaterThan(0);
+    drop(h, 'pods/web');
+    await h.until('gone', () => inApi(h, 'web') === undefined);
+    expect(await rounds()).toMatchObject({ '{operation_type="create"}': 1, '{operation_type="kill"}': 1 });
+    expect(await one(h, 'kubelet_pod_status_sync_duration_seconds_count')).toBeGreaterThan(0);
+  });
+
+  it('say nothing of starts that another daemon saw', async () => {
+    await using h = await cluster();
+    create(h, 'web');
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.crash();
+    await h.boot();
+    await h.advance(60_000);
+    expect(isReady(h, 'web')).toBe(true);
+    for (const name of ['kubelet_pod_start_duration_seconds', 'kubelet_pod_start_sli_duration_seconds', 'kubelet_started_containers_total'])
+      expect([name, await series(h, `${name}_count`)]).toEqual([name, {}]);
+  });
+
+  it('of static pods tell of their start too, though no cluster asked for it', async () => {
+    await using h = await virtualNode({ manifests: { web: manifest('web') } });
+    await h.until('Running', () => h.phase('web') === 'Running');
+    expect(await one(h, 'kubelet_pod_start_duration_seconds_count')).toBe(1);
+    expect(await one(h, 'kubelet_pod_start_sli_duration_seconds_count')).toBe(0);
+  });
+});
