@@ -48,6 +48,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
     seccompDefault: c.seccompDefault,
+    userNamespaceIds: c.userNamespaces.idsPerPod,
     hugePageSizes: [],
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };

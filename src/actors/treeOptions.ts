@@ -147,6 +147,7 @@ export function treeOptions(
       podsMax: Number(facts.allocatable.pods ?? c.maxPods),
       allocatable: facts.allocatable,
       identity: nodeIdentity(config, nodeName),
+      allowedUnsafeSysctls: c.allowedUnsafeSysctls,
       cluster: api !== null,
     },
     fileSource,

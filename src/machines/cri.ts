@@ -21,7 +21,20 @@ export interface NamespaceOption {
   pid?: NamespaceMode;
   ipc?: NamespaceMode;
   targetId?: string;
+  usernsOptions?: UserNamespace;
 }
+/** One contiguous run of ids: which ids of the host those of a container are. */
+export interface IdMapping {
+  hostId: number;
+  containerId: number;
+  length: number;
+}
+export interface UserNamespace {
+  mode: 'POD' | 'NODE';
+  uids: IdMapping[];
+  gids: IdMapping[];
+}
+export type SupplementalGroupsPolicy = 'Merge' | 'Strict';
 export interface SecurityProfile {
   profileType: 'RuntimeDefault' | 'Unconfined' | 'Localhost';
   localhostRef?: string;
@@ -39,6 +52,7 @@ export interface LinuxSandboxSecurityContext {
   runAsGroup?: Int64Value;
   readonlyRootfs?: boolean;
   supplementalGroups?: (string | number)[];
+  supplementalGroupsPolicy?: SupplementalGroupsPolicy;
   privileged?: boolean;
   seccomp?: SecurityProfile;
   apparmor?: SecurityProfile;
@@ -117,6 +131,8 @@ export interface Mount {
   readonly?: boolean;
   selinuxRelabel?: boolean;
   propagation?: 'PROPAGATION_PRIVATE' | 'PROPAGATION_HOST_TO_CONTAINER' | 'PROPAGATION_BIDIRECTIONAL';
+  uidMappings?: IdMapping[];
+  gidMappings?: IdMapping[];
 }
 export interface Device {
   containerPath: string;
@@ -133,6 +149,7 @@ export interface LinuxContainerSecurityContext {
   runAsGroup?: Int64Value;
   readonlyRootfs?: boolean;
   supplementalGroups?: (string | number)[];
+  supplementalGroupsPolicy?: SupplementalGroupsPolicy;
   noNewPrivs?: boolean;
   maskedPaths?: string[];
   readonlyPaths?: string[];
@@ -189,6 +206,8 @@ export interface CriContainerStatus {
   annotations: StringMap;
   mounts: Mount[];
   logPath: string;
+  /** Of runtimes that say it. */
+  user?: { linux: { uid: string; gid: string; supplementalGroups: string[] } | null } | null;
 }
 export interface Image {
   id: string;
@@ -246,7 +265,12 @@ export interface CriCalls {
   Status: {
     req: { verbose?: boolean };
     /** Handlers are named by runtimes that know of them. */
-    res: { status: { conditions: RuntimeCondition[] } | null; info: StringMap; runtimeHandlers?: readonly { name: string }[] };
+    res: {
+      status: { conditions: RuntimeCondition[] } | null;
+      info: StringMap;
+      runtimeHandlers?: readonly { name: string; features?: { recursiveReadOnlyMounts: boolean; userNamespaces: boolean } | null }[];
+      features?: { supplementalGroupsPolicy: boolean } | null;
+    };
   };
   RuntimeConfig: { req: Empty; res: { linux: { cgroupDriver: 'SYSTEMD' | 'CGROUPFS' } | null } };
   UpdateRuntimeConfig: { req: { runtimeConfig: { networkConfig: { podCidr: string } } }; res: Empty };

@@ -296,6 +296,7 @@ export interface ContainerStatus {
   started?: boolean;
   resources?: ResourceRequirements;
   allocatedResources?: Record<string, Quantity>;
+  user?: { linux: { uid: number; gid: number; supplementalGroups?: number[] } };
 }
 
 /** At most one member is set; none set is the API's empty state. */

@@ -44,6 +44,13 @@ export type CriEvent = Message &
     | { type: 'cri.check' }
   );
 
+/** A handler of the runtime, and what it says that it can do for a pod. '' is the name of the default one. */
+export interface RuntimeHandlerView {
+  name: string;
+  recursiveReadOnlyMounts: boolean;
+  userNamespaces: boolean;
+}
+
 export interface CriView {
   state: 'connecting' | 'ready' | 'lost';
   reason: string;
@@ -52,8 +59,10 @@ export interface CriView {
   runtimeReady: boolean;
   networkReady: boolean;
   networkReason: string;
-  /** Names of its handlers ('' is the default one), where it names any. */
-  handlers?: readonly string[];
+  /** Its handlers, where it names any. */
+  handlers?: readonly RuntimeHandlerView[];
+  /** It gives a container exactly the groups that the pod lists, where it is asked to. Absent: it does not say. */
+  strictGroups?: boolean;
   /** Monotonic ms of the last good Status; null before the first. */
   lastGoodMonoMs: number | null;
 }

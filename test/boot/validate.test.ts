@@ -60,6 +60,10 @@ describe('the configuration', () => {
     ['crashLoopBackOff: {maxContainerRestartPeriod: 10m}\nfeatureGates: {KubeletCrashLoopBackOffMax: true}', '10m0s must be in 1s..300s'],
     ['userNamespaces: {idsPerPod: 1000}', '1000 must be a multiple of 65536'],
     ['allowedUnsafeSysctls: [vm.swappiness]', '"vm.swappiness" is not namespaced'],
+    ['allowedUnsafeSysctls: ["vm.*"]', '"vm.*" is not namespaced'],
+    ['allowedUnsafeSysctls: ["*"]', '"*" is not a sysctl name or a prefix ending in *'],
+    ['allowedUnsafeSysctls: ["net.*.forwarding"]', '"net.*.forwarding" is not a sysctl name or a prefix ending in *'],
+    ['allowedUnsafeSysctls: ["Net.core.somaxconn"]', 'is not a sysctl name or a prefix ending in *'],
     ['logging: {format: xml}', 'logging.format (--logging-format): "xml" is not one of text, json'],
     ['logging: {options: {text: {splitStream: true}}}', 'needs feature gate LoggingAlphaOptions'],
     ['showHiddenMetricsForVersion: "1.20"', 'must be empty or 1.33'],
@@ -75,7 +79,7 @@ describe('the configuration', () => {
     'imageServiceEndpoint: unix:///run/containerd/containerd.sock',
     'enforceNodeAllocatable: []\ncgroupsPerQOS: false',
     'evictionHard: {memory.available: 0%, pid.available: 100%}',
-    'allowedUnsafeSysctls: ["net.ipv4.*", "kernel.msg*"]',
+    'allowedUnsafeSysctls: ["net.ipv4.*", "kernel.msg*", "net/core/*", "net.ipv4.tcp_*", kernel.sem]',
     'podPidsLimit: -7',
   ])('accepts %s', async (body) => {
     expect(await problemsOf([], `${body}\n`)).toEqual([]);

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import type { CriRequest } from '../../src/machines/cri.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { cluster, create, events, inApi, isReady } from './clusterPods.ts';
+import { cluster, create, created, events, inApi, isReady } from './clusterPods.ts';
 import { pod as manifest, type VirtualNode, type VirtualNodeOptions, virtualNode } from './virtualNode.ts';
 
 const NODE = '/api/v1/nodes/n1';
@@ -117,6 +117,55 @@ describe('the groups policy Strict', () => {
     expect(running(h, 'strict')).toEqual([]);
     const node = h.kube.handle({ verb: 'GET', path: NODE });
     expect(JSON.stringify(node)).not.toContain('"supplementalGroupsPolicy":true');
+  });
+});
+
+describe('what the runtime says that it can do', () => {
+  const strict = { spec: { securityContext: { supplementalGroups: [5], supplementalGroupsPolicy: 'Strict' } } };
+
+  it('lets a pod with the groups policy Strict in, tells both the runtime and the API of it', async () => {
+    await using h = await cluster({ hollow: { features: { features: { supplementalGroupsPolicy: true } } } });
+    create(h, 'strict', strict);
+    await h.until('Ready', () => isReady(h, 'strict'));
+    const node = h.kube.handle({ verb: 'GET', path: NODE });
+    expect(node).toMatchObject({ body: { status: { features: { supplementalGroupsPolicy: true } } } });
+    expect(created(h, 'strict')[0]?.linux?.securityContext).toMatchObject({
+      supplementalGroups: [5],
+      supplementalGroupsPolicy: 'Strict',
+    });
+  });
+
+  it('is waited for: a pod that asks for it is not judged before the runtime has answered for the first time', async () => {
+    await using h = await cluster({
+      hollow: { features: { features: { supplementalGroupsPolicy: true } } },
+      ready: false,
+      before: (v) => {
+        v.faults.away = true;
+      },
+    });
+    create(h, 'strict', strict);
+    create(h, 'forbidden', { spec: { securityContext: { sysctls: [{ name: 'vm.swappiness', value: '1' }] } } });
+    await h.until('what needs no runtime is judged', () => reason(h, 'forbidden') === 'SysctlForbidden');
+    expect(inApi(h, 'strict')?.status.phase).not.toBe('Failed');
+    h.faults.away = false;
+    await h.until('Ready', () => isReady(h, 'strict'));
+  });
+});
+
+describe('sysctls', () => {
+  const setting = (...names: string[]) => ({ spec: { securityContext: { sysctls: names.map((name) => ({ name, value: '1' })) } } });
+  it('that are neither safe nor allowed fail the pod, in the words of the reference; others reach the sandbox with dots', async () => {
+    await using h = await cluster({ config: { allowedUnsafeSysctls: ['net.core.*', 'kernel.msgmax'] } });
+    create(h, 'safe', setting('net/ipv4/tcp_syncookies', 'net.core.somaxconn', 'kernel.msgmax'));
+    create(h, 'unsafe', setting('kernel.msgmnb'));
+    await h.until('judged', () => isReady(h, 'safe') && reason(h, 'unsafe') === 'SysctlForbidden');
+    const message = 'forbidden sysctl: "kernel.msgmnb" not allowlisted';
+    expect(inApi(h, 'unsafe')?.status).toMatchObject({ phase: 'Failed', message: `Pod was rejected: ${message}` });
+    expect(events(h, 'SysctlForbidden')).toEqual([message]);
+    const sandboxes = h.calls.filter((c) => c.method === 'RunPodSandbox').map((c) => (c.req as CriRequest<'RunPodSandbox'>).config);
+    expect(sandboxes.map((s) => s.linux?.sysctls)).toEqual([
+      { 'net.ipv4.tcp_syncookies': '1', 'net.core.somaxconn': '1', 'kernel.msgmax': '1' },
+    ]);
   });
 });
 

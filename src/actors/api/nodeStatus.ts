@@ -260,7 +260,10 @@ class Reporter {
       },
       port: this.#o.port,
       images: await this.#imageList(signal),
-      runtimeHandlers: (cri?.handlers ?? []).map((name) => ({ name, features: { recursiveReadOnlyMounts: false, userNamespaces: false } })),
+      runtimeHandlers: (cri?.handlers ?? []).map(({ name, userNamespaces }) => ({
+        name,
+        features: { recursiveReadOnlyMounts: false, userNamespaces },
+      })),
       cri,
       listing: registry.read(view.runtimePods)?.value,
       shuttingDown: false,

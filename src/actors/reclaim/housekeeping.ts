@@ -13,6 +13,7 @@ import type { HostFs } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
 import { listOrEmpty, removeTree } from './files.ts';
+import { giveBackUserNamespaces } from './userNamespaces.ts';
 
 export interface HousekeepingOptions {
   rootDir: string;
@@ -87,6 +88,8 @@ async function sweep(
     const held = (uid: string) => known(uid) || now.has(uid);
     removed = await removeOrphanDirs(ctx, { root: podsDir(opts), dirs, known: held, stuck: seen.stuck, signal });
   }
+  // What a claim is for goes with its pod's directory; an earlier sweep may have got no further than that.
+  if (removed > 0 || seen.versions === '') await giveBackUserNamespaces(ctx, { rootDir: opts.rootDir, known });
   for (const uid of seen.stuck.keys()) if (!dirs.includes(uid)) seen.stuck.delete(uid);
   seen.versions = versions;
   seen.fullAtMonoMs = nowMonoMs;

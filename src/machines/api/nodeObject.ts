@@ -243,7 +243,8 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     capacity,
     // What is in no capacity any more cannot be given to pods.
     allocatable: Object.fromEntries(Object.entries({ ...old.allocatable, ...r.allocatable }).filter(([name]) => name in capacity)),
-    ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers], features: { supplementalGroupsPolicy: false } }),
+    ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers] }),
+    ...(r.cri?.strictGroups === undefined ? {} : { features: { supplementalGroupsPolicy: r.cri.strictGroups } }),
     nodeInfo: { ...old.nodeInfo, ...r.nodeInfo },
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
     images: [...r.images],

@@ -6,6 +6,7 @@ import type { Pod, Taint } from '../k8s.ts';
 import { takenPort } from './fit/hostPorts.ts';
 import { nodeMismatch } from './fit/nodeAffinity.ts';
 import { type RequestOf, shortage } from './fit/resources.ts';
+import { forbiddenSysctl, type SysctlPatterns } from './fit/sysctls.ts';
 import { taintText, untolerated } from './fit/taints.ts';
 import { ANNOTATION_SOURCE } from './sources/decode.ts';
 import { unsupportedFields } from './sources/supported.ts';
@@ -36,6 +37,14 @@ export interface AdmissionInput {
   node: Placement;
   /** Default: worked out anew. */
   requests?: RequestOf;
+  ability: NodeAbility;
+}
+
+/** What this node, its kernel and its runtime can do. */
+export interface NodeAbility {
+  readonly sysctls: SysctlPatterns;
+  /** The runtime gives a container exactly the groups that the pod lists, where it is asked to. */
+  readonly strictGroups: boolean;
 }
 
 /** All that this node runs on. */
@@ -43,12 +52,14 @@ const NODE_OS = 'linux';
 const OS_LABEL = 'kubernetes.io/os';
 
 export function admit(input: AdmissionInput): Refusal | null {
-  return refusedForItself(input.pod) ?? unfit(input);
+  return refusedForItself(input.pod, input.ability) ?? unfit(input);
 }
 
 /** What this node can never do. */
-export function refusedForItself(pod: Pod): Refusal | null {
+export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null {
   const about = 'pod';
+  const sysctl = forbiddenSysctl(pod, ability.sysctls);
+  if (sysctl !== null) return { reason: 'SysctlForbidden', message: sysctl, about };
   if ((pod.metadata.labels?.[OS_LABEL] ?? NODE_OS) !== NODE_OS) {
     const message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
     return { reason: 'PodOSSelectorNodeLabelDoesNotMatch', message, about };
@@ -56,8 +67,7 @@ export function refusedForItself(pod: Pod): Refusal | null {
   if ((pod.spec.os?.name ?? NODE_OS) !== NODE_OS) {
     return { reason: 'PodOSNotSupported', message: "Failed to admit pod as the OS field doesn't match node OS", about };
   }
-  // No runtime is asked yet whether it could: the node says of itself that it cannot.
-  if (pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict') {
+  if (asksForStrictGroups(pod) && !ability.strictGroups) {
     const message = 'SupplementalGroupsPolicy=Strict is not supported in this node';
     return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
   }
@@ -65,6 +75,11 @@ export function refusedForItself(pod: Pod): Refusal | null {
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
   return { reason: 'UnsupportedField', message, about };
+}
+
+/** Whether the runtime can keep this is to be asked before the pod is judged. */
+export function asksForStrictGroups(pod: Pod): boolean {
+  return pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict';
 }
 
 /** The predicates of the reference, with what exactly is in the way. */

@@ -1,5 +1,5 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
-import { type ContainerConfig, CRI_ANNOTATIONS, CRI_LABELS, type Device, type Mount } from '../cri.ts';
+import { type ContainerConfig, CRI_ANNOTATIONS, CRI_LABELS, type Device, type Mount, type UserNamespace } from '../cri.ts';
 import type { Container, Pod } from '../k8s.ts';
 import { containerEnv, type EnvSources, expand } from './config/env.ts';
 import { encodeHandler, encodePorts } from './config/goJson.ts';
@@ -27,6 +27,8 @@ export interface ContainerConfigInput {
   devices?: readonly Device[];
   /** Newest instance of an ephemeral container's target. */
   targetContainerId?: string;
+  /** That of the sandbox; absent: the users of the host. */
+  userNamespace?: UserNamespace | undefined;
   /** Of a node that belongs to a cluster. */
   cluster?: EnvSources;
 }
@@ -54,6 +56,11 @@ export function containerAnnotations(pod: Pod, container: Container, restartCoun
   };
 }
 
+/** Files belong on the disk to whom they belong in the container: the mount maps the ids, not the files. */
+function mapped(mount: Mount, users: UserNamespace | undefined): Mount {
+  return users === undefined ? mount : { ...mount, uidMappings: users.uids, gidMappings: users.gids };
+}
+
 export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
   const { pod, container, facts } = input;
   const cluster = input.cluster === undefined ? {} : { cluster: input.cluster };
@@ -65,6 +72,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
     imageUser: input.imageUser,
     facts,
     targetContainerId: input.targetContainerId,
+    userNamespace: input.userNamespace,
   });
   if (!security.ok) return security;
   const variables = new Map(env.value.map(({ key, value }) => [key, value]));
@@ -80,7 +88,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       args: expanded(container.args),
       workingDir: container.workingDir ?? '',
       envs: env.value,
-      mounts: [...input.mounts],
+      mounts: input.mounts.map((m) => mapped(m, input.userNamespace)),
       devices: [...(input.devices ?? [])],
       labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
       annotations: containerAnnotations(pod, container, input.restartCount),

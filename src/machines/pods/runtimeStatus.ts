@@ -68,7 +68,14 @@ export function toContainer(from: CriContainerStatus): RuntimeContainer {
     logPath: from.logPath,
     terminationMessageHostPath: mount?.hostPath ?? null,
     annotations,
+    ...userOf(from),
   };
+}
+
+function userOf({ user }: CriContainerStatus): Pick<RuntimeContainer, 'user'> {
+  const linux = user?.linux;
+  if (linux === undefined || linux === null) return {};
+  return { user: { uid: Number(linux.uid), gid: Number(linux.gid), supplementalGroups: linux.supplementalGroups.map(Number) } };
 }
 
 export function toSandbox(from: PodSandboxStatus): RuntimeSandbox {

@@ -1,12 +1,14 @@
 /** What CRI is told of a pod's sandbox (pod lifecycle 5.4). */
-import { CRI_LABELS, type PodSandboxConfig, type PortMapping } from '../cri.ts';
+import { CRI_LABELS, type PodSandboxConfig, type PortMapping, type UserNamespace } from '../cri.ts';
 import type { Pod } from '../k8s.ts';
 import { overheadResources, sandboxResources } from './config/resources.ts';
 import { sandboxSecurity } from './config/security.ts';
 import { type DnsWarning, podDns } from './dns.ts';
+import { dottedSysctl } from './fit/sysctls.ts';
 import { podHostname } from './hosts.ts';
 import { podLogDir } from './logNames.ts';
 import type { NodeFacts } from './types.ts';
+import { asksForUserNamespace } from './userNamespace.ts';
 
 export type SandboxConfigResult =
   | { ok: true; config: PodSandboxConfig; warnings: DnsWarning[] }
@@ -44,15 +46,18 @@ export function portMappings(pod: Pod): PortMapping[] {
 
 /** The kernel's dots for the slashes that manifests may use. */
 function sysctls(pod: Pod): Record<string, string> {
-  return Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [name.replaceAll('/', '.'), value]));
+  return Object.fromEntries((pod.spec.securityContext?.sysctls ?? []).map(({ name, value }) => [dottedSysctl(name), value]));
 }
 
 export function generateSandboxConfig(
   pod: Pod,
-  options: { attempt: number; facts: NodeFacts; cgroupParent?: string },
+  options: { attempt: number; facts: NodeFacts; cgroupParent?: string; userNamespace?: UserNamespace },
 ): SandboxConfigResult {
   const { facts } = options;
   const { metadata } = pod;
+  // Whoever wants a user namespace does not get the host's users instead.
+  if (asksForUserNamespace(pod) && options.userNamespace === undefined)
+    return { ok: false, message: `pod ${metadata.namespace}/${metadata.name}: no ids were set aside for its user namespace` };
   const name = podHostname(pod, facts.clusterDomain);
   if (!name.ok) return { ok: false, message: `pod ${metadata.namespace}/${metadata.name}: ${name.message}` };
   const dns = podDns(pod, facts);
@@ -67,7 +72,7 @@ export function generateSandboxConfig(
     annotations: { ...metadata.annotations, [ANNOTATION_AGENT]: 'actorlet' },
     linux: {
       ...(options.cgroupParent === undefined ? {} : { cgroupParent: options.cgroupParent }),
-      securityContext: sandboxSecurity(pod),
+      securityContext: sandboxSecurity(pod, options.userNamespace),
       sysctls: sysctls(pod),
       ...(overhead === undefined ? {} : { overhead }),
       resources: sandboxResources(pod, facts),

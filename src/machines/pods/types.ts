@@ -28,6 +28,8 @@ export interface RuntimeContainer {
   /** Host path mounted at terminationMessagePath, if any. */
   terminationMessageHostPath: string | null;
   annotations: Record<string, string>;
+  /** As whom its first process runs; absent: the runtime does not say. */
+  user?: { uid: number; gid: number; supplementalGroups: number[] };
 }
 export interface RuntimeSandbox {
   id: string;
@@ -111,6 +113,8 @@ export interface NodeFacts {
   cpuCFSQuota: boolean;
   cpuCFSQuotaPeriodMs: number;
   seccompDefault: boolean;
+  /** Ids that a pod with a user namespace of its own gets; default 65536. */
+  userNamespaceIds?: number;
   hugePageSizes: string[];
   runtimeName: string;
   maxRestartBackoffMs: number;

@@ -1,7 +1,7 @@
 /** Statechart of the link to the container runtime: is it there, does it answer, what does it say of itself. Pure. */
 import { assign, fromPromise, setup } from 'xstate';
 import type { CriResponse } from '../cri.ts';
-import type { CriEvent, CriView } from '../protocol.ts';
+import type { CriEvent, CriView, RuntimeHandlerView } from '../protocol.ts';
 
 export const LINK_BACKOFF_MIN_MS = 200;
 /** A dial of a local socket costs next to nothing, and every pod that has something to do waits for it. */
@@ -24,7 +24,8 @@ export interface StatusReading {
   networkReason: string;
   /** Why the runtime says that it is not ready; '' when it is. */
   runtimeReason: string;
-  handlers?: readonly string[];
+  handlers?: readonly RuntimeHandlerView[];
+  strictGroups?: boolean;
   atMonoMs: number;
 }
 
@@ -42,8 +43,18 @@ export function readStatus(response: CriResponse<'Status'>, atMonoMs: number): S
     runtimeReason: why('RuntimeReady'),
     networkReady: find('NetworkReady')?.status === true,
     networkReason: why('NetworkReady'),
-    ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: response.runtimeHandlers?.map((h) => h.name) ?? [] }),
+    ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: (response.runtimeHandlers ?? []).map(handlerView) }),
+    ...(response.features === undefined || response.features === null ? {} : { strictGroups: response.features.supplementalGroupsPolicy }),
     atMonoMs,
+  };
+}
+
+/** What a handler does not claim, it cannot do. */
+function handlerView({ name, features }: NonNullable<CriResponse<'Status'>['runtimeHandlers']>[number]): RuntimeHandlerView {
+  return {
+    name,
+    recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts === true,
+    userNamespaces: features?.userNamespaces === true,
   };
 }
 
@@ -70,6 +81,7 @@ export function linkView(context: LinkContext, state: CriView['state']): CriView
     networkReady: state === 'ready' && reading?.networkReady === true,
     networkReason: state === 'ready' ? (reading?.networkReason ?? '') : context.lostReason,
     ...(reading?.handlers === undefined ? {} : { handlers: reading.handlers }),
+    ...(reading?.strictGroups === undefined ? {} : { strictGroups: reading.strictGroups }),
     lastGoodMonoMs: reading?.atMonoMs ?? null,
   };
 }

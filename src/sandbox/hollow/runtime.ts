@@ -253,6 +253,7 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
         })),
       },
       info: {},
+      ...opts.features,
     }),
     RuntimeConfig: () => ({ linux: { cgroupDriver: 'CGROUPFS' } }),
     UpdateRuntimeConfig: () => ({}),

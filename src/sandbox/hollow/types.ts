@@ -1,6 +1,6 @@
 /** What a hollow runtime is given and what it shows. */
 import type { Clock, Cri, Rng } from '../../actors/kernel/ports.ts';
-import type { ContainerConfig, CriContainerState, CriMethod, PodSandboxMetadata } from '../../machines/cri.ts';
+import type { ContainerConfig, CriContainerState, CriMethod, CriResponse, PodSandboxMetadata } from '../../machines/cri.ts';
 import type { HollowImage } from './images.ts';
 import type { HollowLife } from './life.ts';
 
@@ -27,6 +27,8 @@ export interface HollowOptions {
   exec?(container: ScriptedContainer, cmd: readonly string[]): { exitCode: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
   /** How long each call takes before it has its effect. Default 0 for all: the effect is immediate. */
   latencyMs?(method: CriMethod): number;
+  /** What it says that it can do for pods. Default: nothing, as runtimes do that know of no such things. */
+  features?: Pick<CriResponse<'Status'>, 'runtimeHandlers' | 'features'>;
 }
 
 export interface HollowSandboxDump {

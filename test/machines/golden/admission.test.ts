@@ -5,6 +5,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NodeSelectorRequirement, Pod, Taint } from '../../../src/machines/k8s.ts';
 import { admit } from '../../../src/machines/pods/admission.ts';
+import { sysctlPatterns } from '../../../src/machines/pods/fit/sysctls.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 
@@ -14,6 +15,9 @@ interface Row {
   podsMax?: number;
   labels?: Record<string, string>;
   taints?: Taint[];
+  allowedUnsafeSysctls?: string[];
+  kernelVersion?: string;
+  strictGroups?: boolean;
 }
 
 const LABELS = { 'kubernetes.io/hostname': 'n1', 'kubernetes.io/os': 'linux', disk: 'ssd', cores: '8', free: '' };
@@ -37,15 +41,57 @@ const field = (operator: string, ...values: string[]): Pod => required({ matchFi
 const EVICTING: Taint = { key: 'dedicated', value: 'db', effect: 'NoExecute' };
 const tolerating = (...tolerations: Pod['spec']['tolerations'] & object): Row => ({ pod: pod({ tolerations }), taints: [EVICTING] });
 
+const setting = (name: string, more: Partial<Pod['spec']> = {}): Pod =>
+  pod({ securityContext: { sysctls: [{ name, value: '1' }] }, ...more });
+
 const ROWS: Record<string, Row> = {
   'a plain pod': { pod: pod() },
-  'unsupported: one field': { pod: pod({ hostUsers: false }) },
-  'unsupported: several fields': { pod: pod({ hostUsers: false, resourceClaims: [{ name: 'gpu' }] }) },
+  'unsupported: one field': { pod: pod({ resourceClaims: [{ name: 'gpu' }] }) },
+  'unsupported: several fields': { pod: pod({ hostnameOverride: 'a', resourceClaims: [{ name: 'gpu' }] }) },
   'unsupported: what only the API can tell, in a manifest': { pod: pod({ runtimeClassName: 'kata' }, { source: 'file' }) },
   'os: the label of the pod names another': { pod: pod({}, { metadata: { labels: { 'kubernetes.io/os': 'windows' } } }) },
   'os: the label of the pod names this one': { pod: pod({}, { metadata: { labels: { 'kubernetes.io/os': 'linux' } } }) },
   'os: the field names another': { pod: pod({ os: { name: 'windows' } }) },
   'groups: Strict': { pod: pod({ securityContext: { supplementalGroupsPolicy: 'Strict' } }) },
+  'groups: Strict, of a runtime that can': { pod: pod({ securityContext: { supplementalGroupsPolicy: 'Strict' } }), strictGroups: true },
+  'sysctl: safe': { pod: setting('net.ipv4.tcp_syncookies') },
+  'sysctl: safe, written with slashes': { pod: setting('net/ipv4/tcp_syncookies') },
+  'sysctl: not safe': { pod: setting('net.core.somaxconn') },
+  'sysctl: not safe, with slashes it is named with dots': { pod: setting('net/core/somaxconn') },
+  'sysctl: of no namespace': { pod: setting('vm.swappiness') },
+  'sysctl: allowed by name': { pod: setting('net.core.somaxconn'), allowedUnsafeSysctls: ['net.core.somaxconn'] },
+  'sysctl: a name is not a prefix': { pod: setting('net.core.somaxconn2'), allowedUnsafeSysctls: ['net.core.somaxconn'] },
+  'sysctl: allowed by a prefix': { pod: setting('kernel.msgmax'), allowedUnsafeSysctls: ['kernel.msg*'] },
+  'sysctl: a prefix written with slashes': { pod: setting('net.core.somaxconn'), allowedUnsafeSysctls: ['net/core/*'] },
+  'sysctl: an interface with a dot in its name': {
+    pod: setting('net/ipv4/conf/eth0.100/forwarding'),
+    allowedUnsafeSysctls: ['net.ipv4.conf.eth0/100.*'],
+  },
+  'sysctl: safe since a later kernel': { pod: setting('net.ipv4.tcp_rmem'), kernelVersion: '4.14.9-generic' },
+  'sysctl: safe since this kernel': { pod: setting('net.ipv4.tcp_rmem'), kernelVersion: '4.15.0' },
+  'sysctl: a kernel that cannot be read counts as old': { pod: setting('net.ipv4.tcp_keepalive_time'), kernelVersion: '' },
+  "sysctl: of the network, which is the host's": { pod: setting('net.ipv4.tcp_syncookies', { hostNetwork: true }) },
+  'sysctl: of the network, with the IPC of the host': { pod: setting('net.ipv4.tcp_syncookies', { hostIPC: true }) },
+  "sysctl: of IPC, which is the host's": { pod: setting('kernel.shm_rmid_forced', { hostIPC: true }) },
+  'sysctl: semaphores are of IPC': {
+    pod: setting('kernel.sem', { hostIPC: true }),
+    allowedUnsafeSysctls: ['kernel.sem'],
+  },
+  'sysctl: allowed by a prefix, with the network of the host': {
+    pod: setting('net.core.somaxconn', { hostNetwork: true }),
+    allowedUnsafeSysctls: ['net.*'],
+  },
+  'sysctl: the second of two': {
+    pod: pod({
+      securityContext: {
+        sysctls: [
+          { name: 'kernel.shm_rmid_forced', value: '1' },
+          { name: 'kernel.shmmax', value: '1' },
+        ],
+      },
+    }),
+  },
+  'sysctl: comes before the system of the pod': { pod: setting('vm.swappiness', { os: { name: 'windows' } }) },
   'groups: Merge': { pod: pod({ securityContext: { supplementalGroupsPolicy: 'Merge' } }) },
   'pods: one too many': { pod: pod(), others: [beside({})], podsMax: 1 },
   'pods: come before everything else': { pod: asking({ cpu: '9' }), others: [beside({})], podsMax: 1 },
@@ -145,7 +191,13 @@ describe('admission is as recorded', () => {
   const golden = updating ? {} : readGolden('admission');
   it.each(Object.entries(ROWS))('%s', (name, row) => {
     const node = { name: 'n1', labels: row.labels ?? LABELS, taints: row.taints ?? [] };
-    const result = plain(admit({ pod: row.pod, others: row.others ?? [], podsMax: row.podsMax ?? 110, allocatable: ALLOCATABLE, node }));
+    const ability = {
+      sysctls: sysctlPatterns(row.kernelVersion ?? '6.1.0', row.allowedUnsafeSysctls ?? []),
+      strictGroups: row.strictGroups ?? false,
+    };
+    const result = plain(
+      admit({ pod: row.pod, others: row.others ?? [], podsMax: row.podsMax ?? 110, allocatable: ALLOCATABLE, node, ability }),
+    );
     if (updating) golden[name] = result;
     expect(result).toEqual(golden[name]);
   });

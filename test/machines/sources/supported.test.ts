@@ -27,7 +27,7 @@ describe('the table of supported fields', () => {
     const p = pod(
       'web',
       {
-        hostUsers: true,
+        hostUsers: false,
         os: { name: 'linux' },
         nodeSelector: {},
         affinity: {},
@@ -203,14 +203,7 @@ describe('the table of supported fields', () => {
       { resources: { limits: { 'example.com/gpu': 1 } } },
       ['limits', 'requests'].map((k) => `spec.containers[0].resources.${k}.example.com/gpu (this node has no such resource)`),
     ],
-    ['user namespaces', { hostUsers: false }, {}, ['spec.hostUsers (value false)']],
     ['another system', { os: { name: 'windows' } }, {}, ['spec.os.name (value "windows")']],
-    [
-      'unsafe sysctls',
-      { securityContext: { sysctls: [{ name: 'kernel.msgmax', value: '1' }] } },
-      {},
-      ['spec.securityContext.sysctls[0].name (value "kernel.msgmax")'],
-    ],
     [
       'resource claims, of a pod and of a container',
       { resourceClaims: [{ name: 'a' }] },

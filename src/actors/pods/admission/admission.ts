@@ -11,8 +11,16 @@ import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
 import { pressureRefusal } from '../../../machines/eviction/admission.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { admit, type Placement, type Refusal, refusedForItself } from '../../../machines/pods/admission.ts';
+import {
+  admit,
+  asksForStrictGroups,
+  type NodeAbility,
+  type Placement,
+  type Refusal,
+  refusedForItself,
+} from '../../../machines/pods/admission.ts';
 import { rememberedRequests } from '../../../machines/pods/fit/resources.ts';
+import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type PodOpEvent, view } from '../../../machines/protocol.ts';
@@ -24,6 +32,7 @@ export interface AdmissionOptions {
   allocatable: Readonly<Record<string, string>>;
   /** What the node registers with: its labels until the API server has shown others, or for good where there is none. */
   identity: Omit<NodeIdentity, 'os' | 'arch'>;
+  allowedUnsafeSysctls: readonly string[];
   /** There is an API server, where labels and taints may have changed. */
   cluster: boolean;
 }
@@ -95,10 +104,12 @@ class Judge {
   readonly ctx: ActorCtx<PodOpEvent>;
   readonly opts: AdmissionOptions;
   private readonly requests = rememberedRequests();
+  private readonly sysctls: SysctlPatterns;
   readonly refusals: ReturnType<Ports['metrics']['counter']>;
   constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
+    this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
   }
 
@@ -169,7 +180,10 @@ class Judge {
     const own = records?.get(pod.metadata.uid);
     // Running here already (an update, or the mux was restarted): refused only for what it asks, as a new definition
     // of a pod with a pinned UID may bring in what this node cannot honour.
-    if (recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed)) return refusedForItself(pod);
+    if (recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed))
+      return refusedForItself(pod, this.ability(true));
+    // What the runtime can do is not known before it was asked for the first time.
+    if (asksForStrictGroups(pod) && (registry.read(view.cri)?.value.lastGoodMonoMs ?? null) === null) return 'later';
     const others = new Map<string, Pod>();
     for (const [uid, rec] of records ?? []) {
       const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
@@ -179,7 +193,15 @@ class Judge {
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
     others.delete(pod.metadata.uid);
     const { podsMax, allocatable } = this.opts;
-    const judged = admit({ pod, others: [...others.values()], podsMax, allocatable, node: this.placement(), requests: this.requests });
+    const judged = admit({
+      pod,
+      others: [...others.values()],
+      podsMax,
+      allocatable,
+      node: this.placement(),
+      requests: this.requests,
+      ability: this.ability(false),
+    });
     // A want of room, though not of this pod's own; the reference asks about it first.
     const refusal = judged?.about === 'pod' ? judged : (this.pressure(pod) ?? judged);
     if (refusal === null || refusal.about === 'pod') return refusal;
@@ -190,6 +212,13 @@ class Judge {
     if (listing === undefined) return 'later';
     if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
     return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
+  }
+
+  /** `unasked`: what to take for what no runtime has said yet. */
+  private ability(unasked: boolean): NodeAbility {
+    const cri = this.ctx.registry.read(view.cri)?.value;
+    const asked = (cri?.lastGoodMonoMs ?? null) !== null;
+    return { sysctls: this.sysctls, strictGroups: asked ? cri?.strictGroups === true : unasked };
   }
 
   /** The node as the API server last showed it; before that, and without one, as it registers. */

@@ -16,7 +16,6 @@ import {
 } from '../../../machines/pods/killOrder.ts';
 import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
-import { generateSandboxConfig } from '../../../machines/pods/sandboxConfig.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
 import type { KillContainer, NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
@@ -37,7 +36,7 @@ import { credentialsFor, envSources } from '../../services/client.ts';
 import { debugTarget } from './debugTarget.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { Inspector } from './inspect.ts';
-import { runtimeHandler } from './runtimeClass.ts';
+import { newSandbox, presentSandbox } from './sandbox.ts';
 import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
@@ -111,16 +110,15 @@ export class Effects implements WorkerIo {
     for (const r of await this.stopSandboxes(pod, fresh, signal)) if (!r.ok) return unknownOr(r.error, 'KillPodSandboxError');
     const [purge] = (await this.removeInits(pod, input.status, signal)).filter((r) => !r.ok);
     if (purge?.ok === false) return unknownOr(purge.error, 'CreatePodSandboxError');
-    const config = generateSandboxConfig(pod, { attempt: actions.attempt, facts: this.facts() });
-    const runtime = await runtimeHandler(this.ctx, pod, signal);
+    const config = await newSandbox(this.ctx, { pod, attempt: actions.attempt, facts: this.facts() }, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the sandbox was asked for' };
-    if (!config.ok || !runtime.ok) {
-      const message = config.ok ? (runtime.ok ? '' : runtime.message) : config.message;
+    if (!config.ok) {
+      const { message } = config;
       this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${message}`);
       return { kind: 'failed', failure: { reason: 'CreatePodSandboxError', message } };
     }
     for (const w of config.warnings) this.event(pod, 'Warning', w.reason, w.message);
-    const handler = runtime.handler === '' ? {} : { runtimeHandler: runtime.handler };
+    const handler = config.handler === '' ? {} : { runtimeHandler: config.handler };
     const result = await this.act(pod, { method: 'RunPodSandbox', request: { config: config.config, ...handler } }, signal);
     if (result.ok) return { kind: 'done', value: { id: (result.value as { podSandboxId: string }).podSandboxId } };
     this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${result.error.details}`);
@@ -128,7 +126,7 @@ export class Effects implements WorkerIo {
   }
 
   async ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult> {
-    const sandbox = generateSandboxConfig(job.pod, { attempt: job.sandboxAttempt, facts: this.facts() });
+    const sandbox = await presentSandbox(this.ctx, { pod: job.pod, attempt: job.sandboxAttempt, facts: this.facts() });
     if (!sandbox.ok) return { ok: false, failure: { reason: 'CreateContainerConfigError', message: sandbox.message } };
     const image = job.container.image ?? '';
     const { credentials, missing } = await credentialsFor(this.ctx, { pod: job.pod, image }, signal);
@@ -172,7 +170,7 @@ export class Effects implements WorkerIo {
     const left = await this.removeUnstarted(job, signal);
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, logDir);
-    const sandbox = generateSandboxConfig(pod, { attempt: job.sandboxAttempt, facts });
+    const sandbox = await presentSandbox(this.ctx, { pod, attempt: job.sandboxAttempt, facts });
     const mounts = await volumeMounts(this.ctx.registry, job, signal);
     const cluster = await envSources(this.ctx, job, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
@@ -191,6 +189,7 @@ export class Effects implements WorkerIo {
             imageUser: input.imageUser,
             podIPs: job.podIPs,
             facts,
+            userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
             ...(await debugTarget(this.cri, job, signal)),
             mounts: [...mounts.value, ...(await hostsMount(this.ctx, facts, job)), ...(await terminationLogMount(this.ctx, facts, job))],
           });

@@ -1,5 +1,6 @@
 /** Rules about logs, shutdown, sysctls, restarts and networking. */
 import { formatGoDuration } from '../../../machines/config/duration.ts';
+import { dottedSysctl, sysctlNamespace } from '../../../machines/pods/fit/sysctls.ts';
 import { parseQuantity } from '../../../machines/pods/quantity.ts';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../version.ts';
 import { oneOf, type Rule } from './rule.ts';
@@ -60,14 +61,18 @@ const shutdown: Rule = ({ config, gates, bad }) => {
     bad('shutdownGracePeriodByPodPriority', 'excludes shutdownGracePeriod and shutdownGracePeriodCriticalPods');
 };
 
-const NAMESPACED = /^(kernel\.(shm|msg|sem)|fs\.mqueue\.|net\.)/;
+/** As in manifests, and with dots for slashes at either place. */
+const SYSCTL_PATTERN = /^[a-z0-9]([a-z0-9_-]*[a-z0-9])?([./][a-z0-9]([a-z0-9_-]*[a-z0-9])?)*([./]?\*|[._-]\*)?$/;
+const SYSCTL_CHARACTERS_MAX = 253;
 
 const sysctls: Rule = ({ config, bad }) => {
   for (const raw of config.allowedUnsafeSysctls) {
-    const pattern = raw.replaceAll('/', '.');
-    if (!/^[a-z0-9][a-z0-9._-]*\*?$/.test(pattern))
+    const pattern = dottedSysctl(raw);
+    const prefix = pattern.endsWith('*') ? pattern.slice(0, -1) : pattern;
+    if (raw.length > SYSCTL_CHARACTERS_MAX || !SYSCTL_PATTERN.test(raw))
       bad('allowedUnsafeSysctls', `${JSON.stringify(raw)} is not a sysctl name or a prefix ending in *`);
-    else if (!NAMESPACED.test(pattern)) bad('allowedUnsafeSysctls', `${JSON.stringify(raw)} is not namespaced: a pod cannot have its own`);
+    else if (sysctlNamespace(prefix) === null)
+      bad('allowedUnsafeSysctls', `${JSON.stringify(raw)} is not namespaced: a pod cannot have its own`);
   }
 };
 

@@ -6,6 +6,8 @@ import type {
   NamespaceOption,
   SELinuxOption,
   SecurityProfile,
+  SupplementalGroupsPolicy,
+  UserNamespace,
 } from '../../cri.ts';
 import type { Container, EphemeralContainer, Pod, PodSecurityContext, SELinuxOptions, SeccompProfile, SecurityContext } from '../../k8s.ts';
 import type { NodeFacts } from '../types.ts';
@@ -32,12 +34,13 @@ export interface ImageUser {
 }
 export type SecurityFacts = Pick<NodeFacts, 'rootDir' | 'seccompDefault'>;
 
-export function namespaceOptions(pod: Pod): NamespaceOption {
+export function namespaceOptions(pod: Pod, users?: UserNamespace): NamespaceOption {
   const { spec } = pod;
   return {
     network: spec.hostNetwork === true ? 'NODE' : 'POD',
     ipc: spec.hostIPC === true ? 'NODE' : 'POD',
     pid: spec.hostPID === true ? 'NODE' : spec.shareProcessNamespace === true ? 'POD' : 'CONTAINER',
+    ...(users === undefined ? {} : { usernsOptions: users }),
   };
 }
 
@@ -60,16 +63,22 @@ function supplementalGroups(context: PodSecurityContext | undefined): number[] {
   return [...(context?.fsGroup === undefined ? [] : [context.fsGroup]), ...(context?.supplementalGroups ?? [])];
 }
 
-export function sandboxSecurity(pod: Pod): LinuxSandboxSecurityContext {
+/** Merge is what a runtime does that is not told, or does not know of it. */
+function groupsPolicy(context: PodSecurityContext | undefined): SupplementalGroupsPolicy | undefined {
+  return context?.supplementalGroupsPolicy === 'Strict' ? 'Strict' : undefined;
+}
+
+export function sandboxSecurity(pod: Pod, users?: UserNamespace): LinuxSandboxSecurityContext {
   const { spec } = pod;
   const context = spec.securityContext;
   const all = [...spec.containers, ...(spec.initContainers ?? []), ...(spec.ephemeralContainers ?? [])];
   return present<LinuxSandboxSecurityContext>({
-    namespaceOptions: namespaceOptions(pod),
+    namespaceOptions: namespaceOptions(pod, users),
     selinuxOptions: selinux(context?.seLinuxOptions),
     runAsUser: int64(context?.runAsUser),
     runAsGroup: int64(context?.runAsGroup),
     supplementalGroups: supplementalGroups(context),
+    supplementalGroupsPolicy: groupsPolicy(context),
     privileged: all.some((c) => c.securityContext?.privileged === true),
     seccomp: { profileType: 'RuntimeDefault' },
   });
@@ -147,6 +156,8 @@ export function containerSecurity(input: {
   facts: SecurityFacts;
   /** Container whose processes an ephemeral container is to see. */
   targetContainerId?: string | undefined;
+  /** That of the sandbox. */
+  userNamespace?: UserNamespace | undefined;
 }): Built<LinuxContainerSecurityContext> {
   const { pod, container, facts, imageUser } = input;
   const who = `container "${container.name}"`;
@@ -157,7 +168,7 @@ export function containerSecurity(input: {
   if (!seccompProfile.ok) return seccompProfile;
   const apparmor = appArmor(pod, container, effective.appArmorProfile);
   if (!apparmor.ok) return apparmor;
-  const namespaces = namespaceOptions(pod);
+  const namespaces = namespaceOptions(pod, input.userNamespace);
   const target = (container as EphemeralContainer).targetContainerName;
   if (target) {
     if (input.targetContainerId === undefined) return refused(`${who}: target container "${target}" has no instance`);
@@ -179,6 +190,7 @@ export function containerSecurity(input: {
       selinuxOptions: selinux(effective.seLinuxOptions),
       readonlyRootfs: effective.readOnlyRootFilesystem ?? false,
       supplementalGroups: supplementalGroups(pod.spec.securityContext),
+      supplementalGroupsPolicy: groupsPolicy(pod.spec.securityContext),
       noNewPrivs: effective.allowPrivilegeEscalation === false,
       maskedPaths: unmasked ? [] : [...MASKED_PATHS],
       readonlyPaths: unmasked ? [] : [...READONLY_PATHS],

@@ -95,29 +95,12 @@ const CONTAINER: readonly FieldRule[] = [
   ]),
 ];
 
-/** Sysctls that are safe by the reference's rules; others need an allow-list that is not there yet. */
-const SAFE_SYSCTLS: readonly string[] = [
-  'kernel.shm_rmid_forced',
-  'net.ipv4.ip_local_port_range',
-  'net.ipv4.tcp_syncookies',
-  'net.ipv4.ping_group_range',
-  'net.ipv4.ip_unprivileged_port_start',
-  'net.ipv4.ip_local_reserved_ports',
-  'net.ipv4.tcp_keepalive_time',
-  'net.ipv4.tcp_fin_timeout',
-  'net.ipv4.tcp_keepalive_intvl',
-  'net.ipv4.tcp_keepalive_probes',
-  'net.ipv4.tcp_rmem',
-  'net.ipv4.tcp_wmem',
-];
-
 const SECURITY: readonly FieldRule[] = [
-  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'fsGroup'),
-  { path: 'supplementalGroupsPolicy', only: ['Merge'] },
+  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup'),
   ...ignored('the kinds of volumes below are always given to the group in full, as in the reference', 'fsGroupChangePolicy'),
   ...refused('volumes are labelled by the runtime alone', 'seLinuxChangePolicy'),
-  { path: 'sysctls[*].name', only: SAFE_SYSCTLS },
-  ...honoured('sysctls[*].value'),
+  // Which ones is a matter of the node: admission looks at each.
+  ...honoured('sysctls[*].name', 'sysctls[*].value'),
   ...refused('this node runs Linux', 'windowsOptions'),
 ];
 
@@ -174,8 +157,7 @@ export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
   ...honoured('restartPolicy', 'terminationGracePeriodSeconds', 'activeDeadlineSeconds'),
   ...honoured('readinessGates[*].conditionType'),
   ...honoured('dnsPolicy', 'dnsConfig.nameservers[*]', 'dnsConfig.searches[*]', 'dnsConfig.options[*].name', 'dnsConfig.options[*].value'),
-  ...honoured('hostNetwork', 'hostPID', 'hostIPC', 'shareProcessNamespace'),
-  { path: 'hostUsers', only: [true] },
+  ...honoured('hostNetwork', 'hostPID', 'hostIPC', 'hostUsers', 'shareProcessNamespace'),
   ...honoured('hostname', 'subdomain', 'setHostnameAsFQDN', 'hostAliases[*].ip', 'hostAliases[*].hostnames[*]', 'enableServiceLinks'),
   ...refused('the name in the kernel is made of hostname and subdomain', 'hostnameOverride'),
   ...PLACEMENT,

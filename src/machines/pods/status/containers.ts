@@ -118,6 +118,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
     image: from.image,
     imageID: from.imageRef,
     containerID,
+    ...(from.user === undefined ? {} : { user: { linux: from.user } }),
   };
   switch (from.state) {
     case 'running': {

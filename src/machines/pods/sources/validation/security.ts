@@ -1,5 +1,6 @@
 /** Validation of the security contexts of pods and containers. Pure. */
 import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../k8s.ts';
+import { dottedSysctl } from '../../fit/sysctls.ts';
 import type { Problems } from './problems.ts';
 
 /** User and group ids are 32 bits wide and not negative. */
@@ -39,7 +40,7 @@ export function validatePodSecurity(p: Problems, path: string, s: PodSecurityCon
     const name = c.name ?? '';
     if (name === '') p.add(at, 'required');
     else if (name.length > 253 || !SYSCTL.test(name)) p.add(at, `${JSON.stringify(name)} is not a sysctl name`);
-    else p.unique(at, name.replaceAll('/', '.'), names);
+    else p.unique(at, dottedSysctl(name), names);
   });
   profile(p, `${path}.seccompProfile`, s.seccompProfile);
   profile(p, `${path}.appArmorProfile`, s.appArmorProfile);

@@ -1,0 +1,33 @@
+/** What the runtime is told of the sandbox of a pod: of one that is to be made, and of the one that is there. */
+import type { Pod } from '../../../machines/k8s.ts';
+import { generateSandboxConfig, type SandboxConfigResult } from '../../../machines/pods/sandboxConfig.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+import { runtimeHandler } from './runtimeClass.ts';
+import { claimUserNamespace, heldUserNamespace } from './userNamespace.ts';
+
+interface Wanted {
+  pod: Pod;
+  attempt: number;
+  facts: NodeFacts;
+}
+
+export async function newSandbox(
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
+  { pod, attempt, facts }: Wanted,
+  signal: AbortSignal,
+): Promise<(Extract<SandboxConfigResult, { ok: true }> & { handler: string }) | { ok: false; message: string }> {
+  const runtime = await runtimeHandler(ctx, pod, signal);
+  if (!runtime.ok) return runtime;
+  const { handler } = runtime;
+  const ids = await claimUserNamespace(ctx, { pod, facts, handler, signal });
+  if (!ids.ok) return ids;
+  const config = generateSandboxConfig(pod, { attempt, facts, ...(ids.value === undefined ? {} : { userNamespace: ids.value }) });
+  return config.ok ? { ...config, handler } : config;
+}
+
+export async function presentSandbox(ctx: Pick<ActorCtx, 'ports'>, { pod, attempt, facts }: Wanted): Promise<SandboxConfigResult> {
+  const ids = await heldUserNamespace(ctx, { pod, facts });
+  if (!ids.ok) return ids;
+  return generateSandboxConfig(pod, { attempt, facts, ...(ids.value === undefined ? {} : { userNamespace: ids.value }) });
+}

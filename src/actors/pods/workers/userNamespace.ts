@@ -1,0 +1,144 @@
+/**
+ * The ids of a pod that has a user namespace of its own (pod lifecycle 5.4, CRI reference 3): claimed once, kept in the
+ * pod's directory for as long as that exists, and given back by housekeeping after it.
+ *
+ * A claim is a link in a folder beside those of the pods, named by the first id, that points at the pod's directory.
+ * Making a link that is there already fails, so that no two pods get the same ids, whoever asks at the same time; and it
+ * is on the disk before the pod's own file, which is there before the runtime is told.
+ */
+import type { UserNamespace } from '../../../machines/cri.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import {
+  asksForUserNamespace,
+  firstIds,
+  IDS_PER_POD,
+  type IdRanges,
+  mappingFrom,
+  mappingText,
+  namespaceFrom,
+  userNamespaceRefusal,
+} from '../../../machines/pods/userNamespace.ts';
+import { view } from '../../../machines/protocol.ts';
+import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
+import type { HostFs } from '../../kernel/ports.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+const MAPPING_FILE = 'userns';
+const MAPPING_BYTES_MAX = 4_096;
+const CLAIMS_MODE = 0o750;
+const MAPPING_MODE = 0o600;
+
+type Facts = Pick<NodeFacts, 'rootDir' | 'capacity' | 'userNamespaceIds'>;
+
+function rangesOf({ capacity, userNamespaceIds }: Facts): IdRanges {
+  return { idsPerPod: userNamespaceIds ?? IDS_PER_POD, podsMax: Number(capacity.pods ?? 0) };
+}
+
+/** What the sandbox of the pod is to get; undefined: the users of the host. Claims ids at first. */
+export async function claimUserNamespace(
+  { ports, registry }: Pick<ActorCtx, 'ports' | 'registry'>,
+  { pod, facts, handler, signal }: { pod: Pod; facts: Facts; handler: string; signal: AbortSignal },
+): Promise<Built<UserNamespace | undefined>> {
+  if (!asksForUserNamespace(pod)) return built(undefined);
+  const refusal = userNamespaceRefusal(registry.read(view.cri)?.value.handlers ?? [], handler);
+  if (refusal !== null) return refused(refusal);
+  return attempt(() => claim(ports.fs, { uid: pod.metadata.uid, facts, signal }));
+}
+
+/** What the sandbox got that is there. Refused when nobody knows any more. */
+export async function heldUserNamespace(
+  { ports }: Pick<ActorCtx, 'ports'>,
+  { pod, facts }: { pod: Pod; facts: Facts },
+): Promise<Built<UserNamespace | undefined>> {
+  if (!asksForUserNamespace(pod)) return built(undefined);
+  return attempt(async () => {
+    const ranges = rangesOf(facts);
+    const written = await mapping(ports.fs, { uid: pod.metadata.uid, facts, ranges });
+    if (written === null) return refused('user namespace: the ids of this pod are written down no more; its sandbox has to be made anew');
+    return written.ok ? built(namespaceFrom(written.value, ranges.idsPerPod)) : written;
+  });
+}
+
+async function attempt<T>(act: () => Promise<Built<T>>): Promise<Built<T>> {
+  try {
+    return await act();
+  } catch (error) {
+    return refused(`create user namespace: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+interface Place {
+  uid: string;
+  facts: Facts;
+}
+
+async function claim(fs: HostFs, { uid, facts, signal }: Place & { signal: AbortSignal }): Promise<Built<UserNamespace>> {
+  const ranges = rangesOf(facts);
+  const written = await mapping(fs, { uid, facts, ranges });
+  if (written?.ok === false) return written;
+  const first = written === null ? await claimFree(fs, { uid, facts, ranges }) : await claimAgain(fs, { uid, facts, first: written.value });
+  if (!first.ok) return first;
+  if (written === null) {
+    const dir = `${facts.rootDir}/pods/${uid}`;
+    // Under another name first: a file that was cut short would be taken for one that nobody can have written.
+    await fs.writeFile(`${dir}/.${MAPPING_FILE}`, mappingText(first.value, ranges.idsPerPod), { mode: MAPPING_MODE, fsync: true });
+    // Another incarnation may have claimed since, and told the runtime.
+    signal.throwIfAborted();
+    await fs.rename(`${dir}/.${MAPPING_FILE}`, `${dir}/${MAPPING_FILE}`);
+    await fs.fsyncDir(dir);
+  }
+  return built(namespaceFrom(first.value, ranges.idsPerPod));
+}
+
+/** Null: nothing is written of this pod. */
+async function mapping(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number> | null> {
+  try {
+    const bytes = await fs.readFile(`${facts.rootDir}/pods/${uid}/${MAPPING_FILE}`, { bytesMax: MAPPING_BYTES_MAX });
+    return mappingFrom(new TextDecoder().decode(bytes), ranges);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number>> {
+  const { dir, target } = userNamespaceClaims(facts.rootDir);
+  await fs.mkdirp(dir, CLAIMS_MODE);
+  const taken = new Set(await fs.readdir(dir));
+  // One of its own, made by an act that got no further.
+  for (const name of taken) if ((await fs.readlink(`${dir}/${name}`)) === target(uid)) return built(Number(name));
+  for (const first of firstIds(ranges)) {
+    if (taken.has(String(first))) continue;
+    if (!(await link(fs, { target: target(uid), path: `${dir}/${first}` }))) continue;
+    await fs.fsyncDir(dir);
+    return built(first);
+  }
+  return refused('create user namespace: could not find an empty slot to allocate a user namespace');
+}
+
+/** What is written counts only while the claim stands: it may have been taken away by hand. */
+async function claimAgain(fs: HostFs, { uid, facts, first }: Place & { first: number }): Promise<Built<number>> {
+  const { dir, target } = userNamespaceClaims(facts.rootDir);
+  await fs.mkdirp(dir, CLAIMS_MODE);
+  const path = `${dir}/${first}`;
+  if (await link(fs, { target: target(uid), path })) await fs.fsyncDir(dir);
+  else if ((await fs.readlink(path)) !== target(uid)) return refused(`user namespace: range picked for pod "${uid}" already taken`);
+  return built(first);
+}
+
+/** False: there is one already. */
+async function link(fs: HostFs, { target, path }: { target: string; path: string }): Promise<boolean> {
+  try {
+    await fs.symlink(target, path);
+    return true;
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    throw error;
+  }
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}

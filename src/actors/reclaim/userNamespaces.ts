@@ -1,0 +1,40 @@
+/** Gives back the ids of pods whose directory is gone. */
+import { removingDirs } from '../../machines/reclaim/removing.ts';
+import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
+import type { ActorCtx } from '../kernel/types.ts';
+import { listOrEmpty, unlinkIfThere } from './files.ts';
+
+/** `known`: a worker may be about to make the directory. One that fails is tried again after the next removal. */
+export async function giveBackUserNamespaces(
+  ctx: Pick<ActorCtx, 'ports' | 'log' | 'publish'>,
+  { rootDir, known }: { rootDir: string; known(uid: string): boolean },
+): Promise<void> {
+  const { fs } = ctx.ports;
+  const { dir, owner } = userNamespaceClaims(rootDir);
+  try {
+    for (const name of await listOrEmpty(fs, dir)) {
+      const path = `${dir}/${name}`;
+      const uid = owner(await fs.readlink(path));
+      if (uid === null || known(uid)) continue;
+      // A worker that is only now coming up waits with its directory until this is over.
+      ctx.publish(removingDirs, new Set([uid]));
+      if (!known(uid) && !(await isThere(() => fs.lstat(`${rootDir}/pods/${uid}`)))) await unlinkIfThere(fs, path);
+    }
+  } catch (error) {
+    const err = error instanceof Error ? error.message : String(error);
+    ctx.log.warn({ dir, err }, 'ids of pods that are gone cannot be given back yet; tried again later');
+  } finally {
+    ctx.publish(removingDirs, new Set());
+  }
+}
+
+/** Only what is surely gone counts as gone. */
+async function isThere(look: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await look();
+    return true;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
+    throw error;
+  }
+}

@@ -1,0 +1,20 @@
+/** Where it is kept which pod has which ids of the host: workers claim them, housekeeping gives them back. Pure. */
+
+export interface UserNamespaceClaims {
+  /** Holds a link for each run of ids that is taken, named by its first one. */
+  readonly dir: string;
+  /** Of the link of a pod. */
+  target(uid: string): string;
+  /** Whose link it is; null: not one of ours. */
+  owner(target: string): string | null;
+}
+
+const TO_PODS = '../pods/';
+
+export function userNamespaceClaims(rootDir: string): UserNamespaceClaims {
+  return {
+    dir: `${rootDir}/user-namespaces`,
+    target: (uid) => `${TO_PODS}${uid}`,
+    owner: (target) => (target.startsWith(TO_PODS) ? target.slice(TO_PODS.length) : null),
+  };
+}
