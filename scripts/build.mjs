@@ -17,6 +17,7 @@ const programs = {
   actorlet: 'src/boot/main.ts',
   actorctl: 'src/ctl/main.ts',
   sandboxd: 'src/sandbox/process/main.ts',
+  subpath: 'src/boot/dependencies/subPath/main.ts',
 };
 /**
  * What package.json exports, and the program they start. Built apart: bundled together with the programs, code that only

@@ -8,10 +8,12 @@ import type { EvictionBook } from './eviction/pass.ts';
 import type { NodePressure } from './eviction/thresholds.ts';
 import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
+import type { Built } from './pods/config/result.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { ProbeBook } from './probes/types.ts';
 import type { PullCredentials } from './runtime/keyring.ts';
 import type { MountedVolume } from './volumes/containerMounts.ts';
+import type { SubPathPart } from './volumes/subPaths.ts';
 
 // ---- runtime -----------------------------------------------------------------------------------------------------
 
@@ -332,12 +334,15 @@ export type StatusView = ReadonlyMap<string, StatusEntry>;
 
 /** What a worker gets for its question: `mounts` by volume name. */
 export type VolumesResult = { ok: true; mounts: ReadonlyMap<string, MountedVolume> } | { ok: false; failure: StartFailure };
+export type SubPathsResult = Built<ReadonlyMap<number, string>>;
 export type VolumesEvent = Message &
   /** Set up what this pod's containers mount; answered when all of it is, or after 2 min 3 s with what is missing. */
   (
     | { type: 'volumes.mount'; uid: string; pod: Pod; replyTo: ReplyTo<VolumesResult> }
     /** No container of this pod runs any more: take its volumes down; answered when nothing is left. */
     | { type: 'volumes.unmount'; uid: string; replyTo: ReplyTo<VolumesResult> }
+    /** Bind these parts of volumes that are set up for a container of that name; answered with where they are, by index. */
+    | { type: 'volumes.bind'; uid: string; container: string; parts: readonly SubPathPart[]; replyTo: ReplyTo<SubPathsResult> }
     /** Compare this pod's files with what they are made of; without a UID: every pod's. `changed`: that is another now, so a failed volume may succeed. */
     | { type: 'volumes.refresh'; uid?: string; changed?: boolean }
   );

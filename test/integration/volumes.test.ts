@@ -303,3 +303,99 @@ describe('a new daemon', () => {
     }
   });
 });
+
+describe('parts of volumes', () => {
+  const parts = [
+    { name: 'cache', mountPath: '/whole' },
+    { name: 'cache', mountPath: '/part', subPath: 'a/b' },
+    { name: 'cache', mountPath: '/mine', subPathExpr: 'of/$(WHO)' },
+    { name: 'info', mountPath: '/etc/name', subPath: 'sub/name' },
+  ];
+  const env = [{ name: 'WHO', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }];
+  const withParts = (name: string, o: { life?: string; volumeMounts?: object[] } = {}) =>
+    pod(name, {
+      ...(o.life === undefined ? {} : { life: o.life }),
+      container: { env, volumeMounts: o.volumeMounts ?? parts },
+      spec: { volumes: [VOLUMES.cache, VOLUMES.info, { name: 'host', hostPath: { path: '/srv/data', type: 'DirectoryOrCreate' } }] },
+    });
+  const target = (h: VirtualNode, name: string, at: string) => `${ROOT}/pods/${h.uid(name)}/volume-subpaths/${at}`;
+  const binds = (h: VirtualNode) => h.mounts.table.filter((m) => m.path.includes('/volume-subpaths/')).map((m) => [m.path, m.root]);
+
+  it('are bound before the container is made, given to it by index, and gone with the pod', async () => {
+    await using h = await virtualNode({ manifests: { web: withParts('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    const cache = `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/cache`;
+    const info = `${volumesDir(h, 'web')}/kubernetes.io~downward-api/info`;
+    expect(binds(h)).toEqual([
+      [target(h, 'web', 'cache/main/1'), `${cache}/a/b`],
+      [target(h, 'web', 'cache/main/2'), `${cache}/of/${h.record('web')?.pod.metadata.name}`],
+      [target(h, 'web', 'info/main/3'), expect.stringMatching(new RegExp(`^${info}/\\.\\.\\d{4}_.*/sub/name$`))],
+    ]);
+    expect(
+      created(h)[0]
+        ?.mounts?.slice(0, 4)
+        .map((m) => [m.containerPath, m.hostPath, m.readonly]),
+    ).toEqual([
+      ['/whole', cache, false],
+      ['/part', target(h, 'web', 'cache/main/1'), false],
+      ['/mine', target(h, 'web', 'cache/main/2'), false],
+      ['/etc/name', target(h, 'web', 'info/main/3'), true],
+    ]);
+    const dir = `${ROOT}/pods/${h.uid('web')}`;
+    h.remove('web');
+    await h.until('its directory goes', () => !h.fs.has(dir));
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('are bound again where a container starts again: what the path leads to by then', async () => {
+    await using h = await virtualNode({ manifests: { web: withParts('web', { life: 'run=5s,exit=1;run=forever' }) } });
+    await h.until('web runs', () => up(h, 'web'));
+    const before = binds(h);
+    const cache = `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/cache`;
+    h.fs.makeDir(`${cache}/elsewhere`);
+    await h.fs.rmdir(`${cache}/a/b`);
+    await h.fs.symlink('../elsewhere', `${cache}/a/b`);
+    await h.until('it was restarted', () => h.status('web')?.status.containerStatuses?.[0]?.restartCount === 1 && up(h, 'web'), 120_000);
+    expect(created(h)).toHaveLength(2);
+    expect(binds(h)).toContainEqual([target(h, 'web', 'cache/main/1'), `${cache}/elsewhere`]);
+    expect(binds(h).filter(([path]) => path !== target(h, 'web', 'cache/main/1'))).toEqual(before.slice(1));
+  });
+
+  it('of a hostPath volume are taken away by the daemon that comes after, and nothing of the host is', async () => {
+    const mounts = [{ name: 'host', mountPath: '/data', subPath: 'x' }];
+    await using h = await virtualNode({ manifests: { web: withParts('web', { volumeMounts: mounts }) } });
+    await h.until('web runs', () => up(h, 'web'));
+    expect(binds(h)).toEqual([[target(h, 'web', 'host/main/0'), '/srv/data/x']]);
+    const dir = `${ROOT}/pods/${h.uid('web')}`;
+    await h.crash();
+    h.remove('web');
+    await h.boot();
+    await h.until('its directory goes', () => !h.fs.has(dir), 300_000);
+    expect(h.mounts.table).toEqual([]);
+    expect(h.fs.has('/srv/data/x')).toBe(true);
+  });
+
+  it.each([
+    ['a variable that is missing', [{ name: 'cache', mountPath: '/p', subPathExpr: '$(NOBODY)' }], 'missing value for NOBODY'],
+    [
+      'a link that leads out, without a word of where to',
+      [{ name: 'host', mountPath: '/p', subPath: 'out/x' }],
+      'failed to prepare subPath for volumeMount "host" of container "main"',
+    ],
+  ])('are refused for %s: the container waits, says why, and starts without help once that is over', async (_, volumeMounts, message) => {
+    await using h = await virtualNode({ manifests: {} });
+    h.fs.makeDir('/srv/data');
+    await h.fs.symlink('/etc', '/srv/data/out');
+    h.write('web', withParts('web', { volumeMounts }));
+    const waiting = () => h.status('web')?.status.containerStatuses?.[0]?.state.waiting;
+    await h.until('it is refused', () => waiting()?.reason === 'CreateContainerConfigError', 60_000);
+    expect(waiting()?.message).toBe(message);
+    expect(events(h, 'Failed')).toContain(`Error: ${message}`);
+    expect(created(h)).toEqual([]);
+    expect(binds(h)).toEqual([]);
+    if (!message.includes('prepare')) return;
+    await h.fs.unlink('/srv/data/out');
+    await h.until('web runs', () => up(h, 'web'), 120_000);
+    expect(binds(h)).toEqual([[target(h, 'web', 'host/main/0'), '/srv/data/out/x']]);
+  });
+});

@@ -20,6 +20,19 @@ export interface MountRequest {
   path: string;
   options: readonly string[];
 }
+export interface SubPathRequest {
+  /** Where the volume stands; links in this path itself are followed. */
+  volume: string;
+  /** Below the volume; relative, without `..`. What is not there yet is made, with the mode of the volume's own directory. */
+  subPath: string;
+  /** Where it is bound to. Its directory is there. */
+  target: string;
+  /** The volume belongs to somebody else: only a helper touches it. */
+  foreign: boolean;
+}
+/** `step`: it cannot be made, or not be bound. `why` tells of what is on the host: not for users of the pod. */
+export type SubPathResult = { kind: 'bound' } | { kind: 'refused'; step: 'create' | 'prepare'; why: string };
+
 /** Failed calls carry `code`: `ETIMEDOUT`, `ECANCELED`, `EBUSY`, `ENOENT`, `ELOOP`, `EPERM`, else `EIO`, and the helper's words. */
 export interface Mounter {
   /**
@@ -28,6 +41,12 @@ export interface Mounter {
    */
   list(dir: string): Promise<readonly MountEntry[]>;
   mount(request: MountRequest, call: MountCall): Promise<void>;
+  /**
+   * Binds a part of a volume. Containers may change the volume meanwhile: what is bound lies inside it all the same, or
+   * nothing is bound. Links that stay inside are followed. What is bound there already stays where it is the same thing,
+   * and is taken away where it is another.
+   */
+  bindSubPath(request: SubPathRequest, call: MountCall): Promise<SubPathResult>;
   /** Takes the topmost mount of that very path away. */
   unmount(path: string, call: MountCall): Promise<void>;
   /** Follows links. */

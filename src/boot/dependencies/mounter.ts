@@ -7,6 +7,8 @@ import { spawn } from 'node:child_process';
 import { lchown, readFile, realpath } from 'node:fs/promises';
 import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
 import { parseMountinfo } from '../../machines/volumes/mountinfo.ts';
+import { bindSubPath } from './subPath/bind.ts';
+import { SubPathHelpers } from './subPath/helper.ts';
 
 /** Helpers say at most a line or two. */
 const OUTPUT_CHARS_MAX = 4096;
@@ -109,6 +111,7 @@ export interface MounterOptions {
 }
 
 export function createMounter(o: MounterOptions = {}): Mounter {
+  const helpers = new SubPathHelpers(runHelper);
   return {
     async list(dir) {
       const real = await realPath(dir);
@@ -120,6 +123,10 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     async mount({ type, source, path, options }, call) {
       const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
       await runHelper('mount', args, call);
+    },
+    bindSubPath(request, call) {
+      if (request.foreign) return helpers.bind(request, call);
+      return bindSubPath(request, (command, args) => runHelper(command, args, call));
     },
     async unmount(path, call) {
       await runHelper('umount', ['--', path], call);

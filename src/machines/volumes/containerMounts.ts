@@ -17,18 +17,27 @@ const PROPAGATION = {
   Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
 } as const;
 
-/** In the order of the manifest. A volume that is not set up refuses the container. */
-export function containerMounts(container: Container, mounted: ReadonlyMap<string, MountedVolume>): Built<Mount[]> {
+/**
+ * In the order of the manifest. A volume that is not set up refuses the container, and so does a part of one that is not
+ * bound. `parts`: where parts are, by index of their mount.
+ */
+export function containerMounts(
+  container: Container,
+  mounted: ReadonlyMap<string, MountedVolume>,
+  parts: ReadonlyMap<number, string> = new Map(),
+): Built<Mount[]> {
   const mounts: Mount[] = [];
-  for (const m of container.volumeMounts ?? []) {
+  for (const [index, m] of (container.volumeMounts ?? []).entries()) {
     const volume = mounted.get(m.name);
     if (volume === undefined) return refused(`cannot find volume "${m.name}" to mount into container "${container.name}"`);
-    if ((m.subPath ?? '') !== '' || (m.subPathExpr ?? '') !== '') {
-      return refused(`volume "${m.name}" of container "${container.name}": sub-paths are not there yet`);
+    const part = parts.get(index);
+    // An expression that comes to nothing is the whole volume.
+    if ((m.subPath ?? '') !== '' && part === undefined) {
+      return refused(`failed to prepare subPath for volumeMount "${m.name}" of container "${container.name}"`);
     }
     mounts.push({
       containerPath: m.mountPath.startsWith('/') ? m.mountPath : `/${m.mountPath}`,
-      hostPath: volume.hostPath,
+      hostPath: part ?? volume.hostPath,
       readonly: m.readOnly === true || volume.readOnly,
       selinuxRelabel: volume.managed,
       propagation: PROPAGATION[m.mountPropagation ?? 'None'],

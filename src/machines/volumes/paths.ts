@@ -28,9 +28,11 @@ export function volumePath(rootDir: string, ref: VolumeRef): string {
 export function markerDir(rootDir: string, ref: VolumeRef): string {
   return `${podDir(rootDir, ref.uid)}/plugins/${EMPTY_DIR}/${ref.plugin === EMPTY_DIR ? '' : 'wrapped_'}${ref.name}`;
 }
+/** In a pod's directory: parts of its volumes, bound for its containers. */
+export const SUB_PATHS = 'volume-subpaths';
 /** All sub-path binds of one volume; below it CONTAINER/INDEX. */
 export function subPathsDir(rootDir: string, uid: string, volume: string): string {
-  return `${podDir(rootDir, uid)}/volume-subpaths/${volume}`;
+  return `${podDir(rootDir, uid)}/${SUB_PATHS}/${volume}`;
 }
 export function volumeKey(ref: VolumeRef): string {
   return `${ref.uid}/${ref.plugin}/${ref.name}`;

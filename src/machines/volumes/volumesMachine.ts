@@ -4,12 +4,14 @@
  */
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import type { Pod } from '../k8s.ts';
-import type { VolumesEvent, VolumesResult } from '../protocol.ts';
+import { type Built, built, refused } from '../pods/config/result.ts';
+import type { SubPathsResult, VolumesEvent, VolumesResult } from '../protocol.ts';
 import { type VolumeRef, volumeKey } from './paths.ts';
 import {
   type Actual,
   type ActualState,
   type DesiredState,
+  isMounted,
   type Look,
   mountedVolumes,
   reconcile,
@@ -18,6 +20,7 @@ import {
   volumesOfPod,
 } from './reconcile.ts';
 import { podVolumes } from './spec.ts';
+import type { BoundPart } from './subPaths.ts';
 import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine } from './volumeMachine.ts';
 
 /** How long a worker waits for its volumes, and for their end (resources and volumes 8.1). */
@@ -39,6 +42,13 @@ export interface VolumesIo extends VolumeIo {
   refreshMs(): number;
   /** Nothing of this pod is left. */
   forget(uid: string): void;
+  /** After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down. */
+  bindSubPath(part: BoundPart, signal: AbortSignal): Promise<Built<string>>;
+}
+interface BindJob {
+  io: VolumesIo;
+  parts: readonly BoundPart[];
+  reply(result: SubPathsResult): void;
 }
 interface Waiter {
   id: number;
@@ -69,6 +79,8 @@ const volumesSetup = setup({
   types: { context: {} as VolumesContext, events: {} as Event, input: {} as { io: VolumesIo } },
   actors: {
     volume: volumeMachine,
+    /** Never rejects: who asked is told. */
+    bind: fromPromise(async ({ input, signal }: { input: BindJob; signal: AbortSignal }) => input.reply(await bound(input, signal))),
     scan: fromPromise(({ input, signal }: { input: { io: VolumesIo }; signal: AbortSignal }) => input.io.scan(signal)),
   },
   actions: {
@@ -84,6 +96,15 @@ const volumesSetup = setup({
       else desired.set(uid, { pod, refreshAtMonoMs: context.io.look().nowMonoMs + context.io.refreshMs() });
       enqueue.assign({ lastId: id, desired, waiters: [...waiters, { id, uid, pod, reply: replyTo, signal: replyTo.signal }] });
       enqueue.raise({ type: 'waiter.expired', id }, { id: `waiter:${id}`, delay: VOLUMES_WAIT_MS });
+    }),
+    bind: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'volumes.bind') return;
+      const { replyTo } = event;
+      const parts = boundParts(context, event);
+      if (!parts.ok) return enqueue(() => replyTo(parts));
+      const id = context.lastId + 1;
+      enqueue.assign({ lastId: id });
+      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { io: context.io, parts: parts.value, reply: replyTo } });
     }),
     /** Charts of everything found; they wait to be told what is wanted of them. */
     adopt: enqueueActions(({ context, enqueue }, params: { found: readonly VolumeRef[] }) => {
@@ -210,6 +231,38 @@ const volumesSetup = setup({
   },
 });
 
+/** A volume that is being taken down, or was given back, has no parts. */
+function boundParts(
+  { desired, actual }: VolumesContext,
+  { uid, container, parts }: Extract<VolumesEvent, { type: 'volumes.bind' }>,
+): Built<BoundPart[]> {
+  const pod = desired.get(uid)?.pod;
+  const volumes = pod === undefined ? [] : podVolumes(pod).volumes;
+  const found: BoundPart[] = [];
+  for (const part of parts) {
+    const volume = volumes.find((v) => v.name === part.volume && isMounted(actual.get(volumeKey(v))?.phase));
+    if (volume === undefined) return refused(`cannot find volume "${part.volume}" to mount into container "${container}"`);
+    found.push({ ...part, volume, container });
+  }
+  return built(found);
+}
+
+/** One after the other, as the container names them. */
+async function bound({ io, parts }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
+  const paths = new Map<number, string>();
+  for (const part of parts) {
+    try {
+      const path = await io.bindSubPath(part, signal);
+      if (!path.ok) return path;
+      paths.set(part.index, path.value);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return refused(`part of volume "${part.volume.name}" of container "${part.container}" cannot be mounted: ${why}`);
+    }
+  }
+  return built(paths);
+}
+
 /** Pods somebody waits to see the end of. */
 function givenBack(context: VolumesContext): string[] {
   return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
@@ -261,6 +314,7 @@ export const volumesMachine = volumesSetup.createMachine({
       actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', 'publish'],
     },
     'volumes.unmount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer'] },
+    'volumes.bind': { actions: ['bind'] },
     'volumes.refresh': { actions: ['refresh'] },
     'volume.changed': { actions: ['noteChange', 'forget', 'publish', 'answer'] },
     'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },

@@ -13,6 +13,7 @@ import {
   podDirStays,
 } from './runtimeClaims.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusClaims.ts';
+import { partsAreBound } from './subPathClaims.ts';
 
 export function allCheckers(): Checker[] {
   return [
@@ -39,5 +40,6 @@ export function allCheckers(): Checker[] {
     phasesOnlyGoForward(),
     volumesComeFirst(),
     envIsOfItsObjects(),
+    partsAreBound(),
   ];
 }

@@ -98,7 +98,7 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
   const annotations = { ...(slow === '' ? {} : { [HOLLOW_ANNOTATION]: slow }), ...d.lives };
   const { name, rev, uid } = o;
   const volumes = drawVolumes(rng.fork('volumes'), o.full === true);
-  const mounts = volumes.map((v) => ({ name: v.name, mountPath: `/${v.name}` }));
+  const mounts = drawMounts(rng.fork('sub-paths'), volumes, o.full === true);
   const probes = fate === 'steady' ? drawProbes(rng.fork('probes'), o.full === true) : {};
   return {
     name,
@@ -118,7 +118,9 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
         ...(fate === 'ends' && rng.chance(0.2) ? { activeDeadlineSeconds: 1 + rng.int(12) } : {}),
         ...(rng.chance(0.1) ? { hostNetwork: true } : {}),
         ...(initContainers.length === 0 ? {} : { initContainers }),
-        containers: containers.map((c, i) => (i > 0 ? c : { ...c, ...probes, ...(mounts.length === 0 ? {} : { volumeMounts: mounts }) })),
+        containers: containers.map((c, i) =>
+          i > 0 ? c : { ...c, ...probes, ...(mounts.length === 0 ? {} : { env: [WHO], volumeMounts: mounts }) },
+        ),
         ...(volumes.length === 0 ? {} : { volumes }),
       },
     },
@@ -128,11 +130,34 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
 function drawVolumes(rng: SimRng, full: boolean): { name: string; [source: string]: unknown }[] {
   const labels = { path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } };
   const some = (): boolean => rng.chance(0.2) || full;
+  const host = rng.fork('host').chance(0.1) || full;
   return [
     ...(some() ? [{ name: 'scratch', emptyDir: {} }] : []),
     ...(some() ? [{ name: 'memory', emptyDir: { medium: 'Memory' } }] : []),
     ...(some() ? [{ name: 'labels', downwardAPI: { items: [labels] } }] : []),
+    ...(host ? [{ name: 'host', hostPath: { path: '/srv/data', type: 'DirectoryOrCreate' } }] : []),
   ];
+}
+
+/** What an expression for a part of a volume draws on. */
+const WHO = { name: 'WHO', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } };
+/** Parts of each volume that can be asked for; the last is a file there, through the links of the atomic writer. */
+const PARTS: Readonly<Record<string, readonly object[]>> = {
+  scratch: [{ subPath: 'deep/er' }, { subPathExpr: 'of/$(WHO)' }],
+  memory: [{ subPath: 'part' }],
+  host: [{ subPathExpr: '$(WHO)' }],
+  labels: [{ subPath: 'labels' }],
+};
+
+/** One of them twice, perhaps: in full and in part. */
+function drawMounts(rng: SimRng, volumes: readonly { name: string }[], full: boolean): { name: string; mountPath: string }[] {
+  return volumes.flatMap(({ name }) => {
+    const part = rng.pick(PARTS[name] ?? []);
+    const whole = { name, mountPath: `/${name}` };
+    if (part === undefined || !(full || rng.chance(0.5))) return [whole];
+    const partial = { name, mountPath: `/part-of-${name}`, ...part };
+    return rng.chance(0.5) ? [whole, partial] : [partial];
+  });
 }
 
 /** Probes that are answered as the world has it; a container that fails them is replaced, and well again later. */

@@ -60,6 +60,8 @@ export interface SimDisk {
   breakWatches(message: string, which?: (path: string) => boolean): number;
   /** Called before a process removes something. */
   onRemove: (path: string) => void;
+  /** Something is mounted on that very path: no process can remove it. */
+  isMountPoint: (path: string) => boolean;
 }
 
 interface Watch {
@@ -229,6 +231,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
         op('rename', to, () => {
           const e = found(from);
           if (live.get(parentOf(to))?.kind !== 'dir') throw failure('ENOENT', to);
+          for (const path of [from, to]) if (self.isMountPoint(path)) throw failure('EBUSY', path);
           unset(from);
           tell(from, 'delete');
           store(to, e);
@@ -265,12 +268,14 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
       unlink: (path) =>
         op('unlink', path, () => {
           if (found(path).kind === 'dir') throw failure('EISDIR', path);
+          if (self.isMountPoint(path)) throw failure('EBUSY', path);
           self.onRemove(path);
           remove(path);
         }),
       rmdir: (path) =>
         op('rmdir', path, () => {
           if (found(path).kind !== 'dir') throw failure('ENOTDIR', path);
+          if (self.isMountPoint(path)) throw failure('EBUSY', path);
           if ((names.get(path)?.size ?? 0) > 0) throw failure('ENOTEMPTY', path);
           self.onRemove(path);
           remove(path);
@@ -370,6 +375,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
       return broken.length;
     },
     onRemove: () => {},
+    isMountPoint: () => false,
   };
   makeDir('/', true);
   return self;

@@ -1,7 +1,7 @@
 /**
  * The mount table of a simulated machine: it outlives daemons. Mounts hide nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
  */
-import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
+import type { MountCall, Mounter, PathKind, SubPathResult } from '../../actors/kernel/mounter.ts';
 import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
 import type { MountEntry } from '../../machines/volumes/mountinfo.ts';
 
@@ -39,6 +39,41 @@ export interface SimMounts {
 
 function failure(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
+}
+
+const LINKS_MAX = 40;
+
+/** Where a part of a volume is, links that stay inside followed; what is missing is made. */
+async function resolveBelow(
+  fs: HostFs,
+  volume: string,
+  subPath: string,
+): Promise<{ kind: 'found'; path: string } | Extract<SubPathResult, { kind: 'refused' }>> {
+  const out = (step: 'create' | 'prepare', why: string) => ({ kind: 'refused' as const, step, why });
+  const parts = (path: string) => path.split('/').filter((name) => name !== '' && name !== '.');
+  const left = parts(subPath);
+  const at: string[] = [];
+  for (let links = 0, name = left.shift(); name !== undefined; name = left.shift()) {
+    if (name === '..') {
+      if (at.pop() === undefined) return out('prepare', 'it leads out of the volume');
+      continue;
+    }
+    const path = [volume, ...at, name].join('/');
+    try {
+      if ((await fs.lstat(path)).kind === 'symlink') {
+        links += 1;
+        const target = await fs.readlink(path);
+        if (target.startsWith('/') || links > LINKS_MAX) return out('prepare', `${path} leads to ${target}`);
+        left.unshift(...parts(target));
+        continue;
+      }
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      await fs.mkdirp(path, 0o755);
+    }
+    at.push(name);
+  }
+  return { kind: 'found', path: [volume, ...at].join('/') };
 }
 
 export function simMounts(): SimMounts {
@@ -122,6 +157,19 @@ export function simMounts(): SimMounts {
           run('mount', { path, call }, async () => {
             if ((await kindOf(path)) === 'absent') throw failure('ENOENT', `mount: ${path}: mount point does not exist.`);
             table.push({ path, root: '/', type: type === '' ? 'none' : type, source, options });
+          }),
+        bindSubPath: ({ volume, subPath, target }, call) =>
+          run('mount', { path: target, call }, async (): Promise<SubPathResult> => {
+            const found = await resolveBelow(disk.fs, volume, subPath);
+            if (found.kind === 'refused') return found;
+            const at = topmost(target);
+            if (at >= 0 && table[at]?.root === found.path) return { kind: 'bound' };
+            if (at >= 0) unmount(target, disk);
+            const { kind } = await disk.fs.lstat(found.path);
+            if (kind === 'dir') await disk.fs.mkdirp(target, 0o750);
+            else await disk.fs.writeFile(target, '');
+            table.push({ path: target, root: found.path, type: 'none', source: volume, options: ['bind'] });
+            return { kind: 'bound' };
           }),
         unmount: (path, call) => run('unmount', { path, call }, () => unmount(path, disk)),
         kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(path)),

@@ -147,6 +147,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   if (kube !== undefined) for (const path of Object.values(SERVING)) disk.put(path, 'not looked at by a net that is played');
   const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
   const mounts = simMounts();
+  disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;

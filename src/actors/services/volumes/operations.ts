@@ -4,7 +4,7 @@
  * end at their next step, and the manager that comes after waits for that, volume by volume: what the old one still does
  * would be done to what the new one has set up, up to the removal of files that containers have written since.
  */
-import { OWN_PLUGINS, type VolumeRef, volumeKey } from '../../../machines/volumes/paths.ts';
+import { type VolumeRef, volumeKey } from '../../../machines/volumes/paths.ts';
 import type { HostFs } from '../../kernel/ports.ts';
 
 export class VolumeOperations {
@@ -12,7 +12,7 @@ export class VolumeOperations {
 
   /** Volumes that something is being done to: after a restart they may come to be, whatever a look at the disk shows. */
   underWay(): VolumeRef[] {
-    return [...this.#last.values()].map((o) => o.ref).filter((ref) => OWN_PLUGINS.includes(ref.plugin));
+    return [...this.#last.values()].map((o) => o.ref);
   }
 
   /** After all that was begun on that volume before, however it ended. Rejects with the signal's reason where that comes first. */

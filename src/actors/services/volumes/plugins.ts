@@ -3,12 +3,23 @@
  * between: they look at what there is first. Foreign paths are only touched through the Mounter's killable helper.
  */
 import type { Pod } from '../../../machines/k8s.ts';
+import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
 import { type ObjectAnswer, type ObjectQuery, type ObjectSource, queryKey } from '../../../machines/volumes/objects.ts';
-import { markerDir, OWN_PLUGINS, podDir, subPathsDir, type VolumeRef, volumePath } from '../../../machines/volumes/paths.ts';
+import {
+  HOST_PATH,
+  markerDir,
+  OWN_PLUGINS,
+  podDir,
+  SUB_PATHS,
+  subPathsDir,
+  type VolumeRef,
+  volumePath,
+} from '../../../machines/volumes/paths.ts';
 import { buildPayload, objectsNeeded, type Payload } from '../../../machines/volumes/payload.ts';
 import { commonUser, type HostPathType, nestedMountPoints, type PodVolume, tmpfsBytes } from '../../../machines/volumes/spec.ts';
+import type { BoundPart } from '../../../machines/volumes/subPaths.ts';
 import type { SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
 import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
 import type { Logger, Ports } from '../../kernel/ports.ts';
@@ -58,6 +69,8 @@ export class Plugins {
   }
 
   async tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
+    // Of a volume that stands elsewhere only what was bound of it is ours.
+    if (ref.plugin === HOST_PATH) return this.#cleanSubPaths(ref, signal);
     if (!OWN_PLUGINS.includes(ref.plugin)) return;
     await this.#takeDown(ref, signal);
     const dir = this.#path(ref);
@@ -93,8 +106,30 @@ export class Plugins {
         }
         for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) found.push({ uid, plugin, name });
       }
+      const own = new Set(found.filter((ref) => ref.uid === uid).map((ref) => ref.name));
+      for (const name of await listIfThere(fs, `${podDir(rootDir, uid)}/${SUB_PATHS}`)) {
+        if (!own.has(name)) found.push({ uid, plugin: HOST_PATH, name });
+      }
     }
     return found;
+  }
+
+  /** Where one part of a volume that is set up is to be mounted from, for one container. */
+  async bindSubPath(part: BoundPart, signal: AbortSignal): Promise<Built<string>> {
+    const { volume, container, index, subPath } = part;
+    const { fs } = this.#o.ports;
+    const dir = `${subPathsDir(this.#o.facts().rootDir, volume.uid, volume.name)}/${container}`;
+    await fs.mkdirp(dir, DIR_MODE);
+    const { source } = volume;
+    const foreign = source.kind === 'hostPath';
+    const request = { volume: foreign ? source.path : this.#path(volume), subPath, target: `${dir}/${index}`, foreign };
+    const result = await this.#mounter().bindSubPath(request, this.#call(signal));
+    if (result.kind === 'bound') return built(request.target);
+    const { uid, name } = volume;
+    this.#o.log.warn({ uid, volume: name, container, subPath, err: result.why }, 'a part of a volume is not mounted');
+    // What is on the host is not for the user of the pod to know (trap 60).
+    const what = result.step === 'create' ? 'create subPath directory' : 'prepare subPath';
+    return refused(`failed to ${what} for volumeMount "${name}" of container "${container}"`);
   }
 
   #path(ref: VolumeRef): string {
@@ -241,7 +276,7 @@ export class Plugins {
     if (kind !== wanted) throw new Error(`hostPath type check failed: ${path} is not a ${words}`);
   }
 
-  /** Binds of sub-paths that an earlier agent may have made for this volume. */
+  /** What was bound of this volume for containers, by us or by an earlier agent. */
   async #cleanSubPaths(ref: VolumeRef, signal: AbortSignal): Promise<void> {
     const { fs } = this.#o.ports;
     const { rootDir } = this.#o.facts();

@@ -5,6 +5,7 @@
  * Rebuilt from: the directories of pods, the mount table, the pod manager's view, and the workers' next questions.
  */
 
+import { type Built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { addr, type VolumesEvent, view } from '../../../machines/protocol.ts';
 import type { ObjectSource } from '../../../machines/volumes/objects.ts';
@@ -55,6 +56,13 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
     },
     setUp: (job, signal) => operations.run(job.volume, signal, () => plugins(fsUntil(ports.fs, signal)).setUp(job, signal)),
     tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
+    bindSubPath: async (part, signal) => {
+      let result: Built<string> = refused('nothing was bound');
+      await operations.run(part.volume, signal, async () => {
+        result = await plugins(fsUntil(ports.fs, signal)).bindSubPath(part, signal);
+      });
+      return result;
+    },
     mountFailed(pod, volume, message) {
       const { name, namespace, uid } = pod.metadata;
       registry.send(addr.events, {

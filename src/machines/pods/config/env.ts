@@ -87,6 +87,12 @@ export function containerEnv(input: EnvInput): Built<KeyValue[]> {
   return built([...result].map(([key, value]) => ({ key, value })));
 }
 
+/** By name. */
+export function envVariables(input: EnvInput): Built<ReadonlyMap<string, string>> {
+  const env = containerEnv(input);
+  return env.ok ? built(new Map(env.value.map(({ key, value }) => [key, value]))) : env;
+}
+
 function set(map: Map<string, string>, key: string, value: string): void {
   map.delete(key);
   map.set(key, value);
