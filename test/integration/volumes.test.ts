@@ -399,3 +399,76 @@ describe('parts of volumes', () => {
     expect(binds(h)).toEqual([[target(h, 'web', 'host/main/0'), '/srv/data/out/x']]);
   });
 });
+
+describe('images as volumes', () => {
+  const manifest = (policy: string, life?: string) =>
+    pod('web', {
+      ...(life === undefined ? {} : { life }),
+      container: {
+        volumeMounts: [
+          { name: 'model', mountPath: '/model' },
+          { name: 'model', mountPath: '/part', subPath: 'a/b' },
+        ],
+      },
+      spec: { volumes: [{ name: 'model', image: { reference: 'models/one:1', pullPolicy: policy } }] },
+    });
+
+  it('are pulled before the container is made, given to the runtime, and never to the volume manager', async () => {
+    await using h = await virtualNode({ manifests: { web: manifest('IfNotPresent', 'run=5s,exit=1;run=forever') } });
+    await h.until('web runs', () => up(h, 'web'));
+    const [model, part] = created(h)[0]?.mounts ?? [];
+    expect(model).toMatchObject({ containerPath: '/model', hostPath: '', readonly: true, image: { userSpecifiedImage: 'models/one:1' } });
+    expect(model?.image?.image).not.toBe('');
+    expect(part).toMatchObject({ containerPath: '/part', hostPath: '', readonly: true, imageSubPath: 'a/b', image: model?.image });
+    expect(h.calls.filter((c) => c.method === 'PullImage')).toHaveLength(2);
+    await h.until('it was restarted', () => h.status('web')?.status.containerStatuses?.[0]?.restartCount === 1 && up(h, 'web'), 120_000);
+    expect(created(h)[1]?.mounts?.slice(0, 2)).toEqual(created(h)[0]?.mounts?.slice(0, 2));
+    expect(h.mounts.table).toEqual([]);
+    expect(h.status('web')?.status.containerStatuses?.[0]?.volumeMounts).toEqual([
+      { name: 'model', mountPath: '/model' },
+      { name: 'model', mountPath: '/part' },
+    ]);
+  });
+
+  it('that may not be pulled keep the container waiting, with the reason of images', async () => {
+    await using h = await virtualNode({ manifests: { web: manifest('Never') } });
+    const waiting = () => h.status('web')?.status.containerStatuses?.[0]?.state.waiting;
+    await h.until('it waits', () => waiting()?.reason === 'ErrImageNeverPull', 60_000);
+    expect(waiting()?.message).toContain('models/one:1');
+    expect(created(h)).toEqual([]);
+  });
+});
+
+describe('recursive read-only mounts', () => {
+  const manifest = (recursiveReadOnly: string, more: object = {}) =>
+    pod('web', {
+      container: { volumeMounts: [{ name: 'cache', mountPath: '/ro', readOnly: true, recursiveReadOnly, ...more }] },
+      spec: { volumes: [VOLUMES.cache] },
+    });
+  const handlers = (recursiveReadOnlyMounts: boolean) => ({
+    features: { runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts, userNamespaces: false } }] },
+  });
+
+  it.each([
+    ['Enabled', true, true],
+    ['IfPossible', true, true],
+    ['IfPossible', false, undefined],
+    ['Disabled', true, undefined],
+  ])('%s, where the runtime says %s, asks for %s, and the status says what came of it', async (mode, supported, asked) => {
+    await using h = await virtualNode({ manifests: { web: manifest(mode) }, hollow: handlers(supported) });
+    await h.until('web runs', () => up(h, 'web'));
+    expect(created(h)[0]?.mounts?.[0]).toMatchObject({ containerPath: '/ro', readonly: true });
+    expect(created(h)[0]?.mounts?.[0]?.recursiveReadOnly).toBe(asked);
+    expect(h.status('web')?.status.containerStatuses?.[0]?.volumeMounts).toEqual([
+      { name: 'cache', mountPath: '/ro', readOnly: true, recursiveReadOnly: asked === true ? 'Enabled' : 'Disabled' },
+    ]);
+  });
+
+  it('that the runtime cannot make refuse the container that must have them', async () => {
+    await using h = await virtualNode({ manifests: { web: manifest('Enabled') }, hollow: handlers(false) });
+    const waiting = () => h.status('web')?.status.containerStatuses?.[0]?.state.waiting;
+    await h.until('it is refused', () => waiting()?.reason === 'CreateContainerConfigError', 60_000);
+    expect(waiting()?.message).toBe('volume "cache" requested recursive read-only mode, but it is not supported by the runtime');
+    expect(created(h)).toEqual([]);
+  });
+});

@@ -260,9 +260,9 @@ class Reporter {
       },
       port: this.#o.port,
       images: await this.#imageList(signal),
-      runtimeHandlers: (cri?.handlers ?? []).map(({ name, userNamespaces }) => ({
+      runtimeHandlers: (cri?.handlers ?? []).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({
         name,
-        features: { recursiveReadOnlyMounts: false, userNamespaces },
+        features: { recursiveReadOnlyMounts, userNamespaces },
       })),
       cri,
       listing: registry.read(view.runtimePods)?.value,

@@ -1,6 +1,6 @@
 /** The CRI mounts of a container's volumes (resources and volumes 8.20). Pure. */
-import type { Mount } from '../cri.ts';
-import type { Container } from '../k8s.ts';
+import type { ImageSpec, Mount } from '../cri.ts';
+import type { Container, VolumeMount } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 
 /** A volume that is set up, as containers are given it. */
@@ -10,6 +10,16 @@ export interface MountedVolume {
   readOnly: boolean;
   /** Ours to relabel. */
   managed: boolean;
+  /** It is an image, which the runtime mounts itself: there is no path. */
+  image?: true;
+}
+export interface MountOptions {
+  /** Where parts of volumes are bound, by index of their mount; of an image the path in it. */
+  parts?: ReadonlyMap<number, string>;
+  /** Images that were pulled for volumes, by name of the volume. */
+  images?: ReadonlyMap<string, ImageSpec>;
+  /** The runtime can make mounts below a mount read-only, too. */
+  recursiveReadOnly?: boolean;
 }
 const PROPAGATION = {
   None: 'PROPAGATION_PRIVATE',
@@ -17,30 +27,52 @@ const PROPAGATION = {
   Bidirectional: 'PROPAGATION_BIDIRECTIONAL',
 } as const;
 
+/** In words of the reference. */
+function recursively(m: VolumeMount, supported: boolean): Built<boolean> {
+  const mode = m.recursiveReadOnly ?? 'Disabled';
+  const because = (why: string) => refused(`volume "${m.name}" requested recursive read-only mode, but it is ${why}`);
+  if (mode === 'Disabled') return built(false);
+  if (m.readOnly !== true) return because('not read-only');
+  if ((m.mountPropagation ?? 'None') !== 'None') return because(`not compatible with propagation "${m.mountPropagation}"`);
+  if (mode === 'IfPossible') return built(supported);
+  if (mode !== 'Enabled') return refused(`unknown recursive read-only mode "${mode}"`);
+  return supported ? built(true) : because('not supported by the runtime');
+}
+
 /**
  * In the order of the manifest. A volume that is not set up refuses the container, and so does a part of one that is not
- * bound. `parts`: where parts are, by index of their mount.
+ * bound.
  */
 export function containerMounts(
   container: Container,
   mounted: ReadonlyMap<string, MountedVolume>,
-  parts: ReadonlyMap<number, string> = new Map(),
+  { parts = new Map(), images = new Map(), recursiveReadOnly = false }: MountOptions = {},
 ): Built<Mount[]> {
   const mounts: Mount[] = [];
   for (const [index, m] of (container.volumeMounts ?? []).entries()) {
     const volume = mounted.get(m.name);
-    if (volume === undefined) return refused(`cannot find volume "${m.name}" to mount into container "${container.name}"`);
+    const image = images.get(m.name);
+    if (volume === undefined || (volume.image === true && image === undefined)) {
+      return refused(`cannot find volume "${m.name}" to mount into container "${container.name}"`);
+    }
     const part = parts.get(index);
     // An expression that comes to nothing is the whole volume.
     if ((m.subPath ?? '') !== '' && part === undefined) {
       return refused(`failed to prepare subPath for volumeMount "${m.name}" of container "${container.name}"`);
     }
+    const recursive = recursively(m, recursiveReadOnly);
+    if (!recursive.ok) return recursive;
+    const from =
+      volume.image === true && image !== undefined
+        ? { hostPath: '', image, ...(part === undefined ? {} : { imageSubPath: part }) }
+        : { hostPath: part ?? volume.hostPath };
     mounts.push({
       containerPath: m.mountPath.startsWith('/') ? m.mountPath : `/${m.mountPath}`,
-      hostPath: part ?? volume.hostPath,
+      ...from,
       readonly: m.readOnly === true || volume.readOnly,
       selinuxRelabel: volume.managed,
       propagation: PROPAGATION[m.mountPropagation ?? 'None'],
+      ...(recursive.value ? { recursiveReadOnly: true } : {}),
     });
   }
   return built(mounts);

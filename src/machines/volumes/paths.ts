@@ -13,6 +13,8 @@ export const HOST_PATH = 'kubernetes.io~host-path';
 export const CONFIG_MAP = 'kubernetes.io~configmap';
 export const SECRET = 'kubernetes.io~secret';
 export const DOWNWARD_API = 'kubernetes.io~downward-api';
+/** Not on disk: the runtime mounts it. */
+export const IMAGE = 'kubernetes.io~image';
 export const PROJECTED = 'kubernetes.io~projected';
 
 /** Plugins whose volumes are directories of ours, so that a name on disk is all that is needed to take them down. */

@@ -100,14 +100,17 @@ export function unmountedNames(pod: Pod, actual: ActualState, keyOf: (v: PodVolu
 
 /** What containers of the pod are given, by volume name. */
 export function mountedVolumes(pod: Pod, rootDir: string): Map<string, MountedVolume> {
-  return new Map(
-    podVolumes(pod).volumes.map((v) => [
-      v.name,
-      v.source.kind === 'hostPath'
-        ? { hostPath: v.source.path, readOnly: false, managed: false }
-        : { hostPath: volumePath(rootDir, v), readOnly: v.plugin !== EMPTY_DIR, managed: true },
-    ]),
-  );
+  return new Map(podVolumes(pod).volumes.map((v) => [v.name, mountedVolume(v, rootDir)]));
+}
+function mountedVolume(v: PodVolume, rootDir: string): MountedVolume {
+  switch (v.source.kind) {
+    case 'hostPath':
+      return { hostPath: v.source.path, readOnly: false, managed: false };
+    case 'image':
+      return { hostPath: '', readOnly: true, managed: true, image: true };
+    default:
+      return { hostPath: volumePath(rootDir, v), readOnly: v.plugin !== EMPTY_DIR, managed: true };
+  }
 }
 
 /** The words of the reference at the end of its wait. */

@@ -1,8 +1,8 @@
 /** What a pod's volumes ask for, decoded from the loose shape of the manifest. Pure. */
-import type { Container, Pod, Quantity, Volume } from '../k8s.ts';
+import type { Container, Pod, PullPolicy, Quantity, Volume } from '../k8s.ts';
 import { quantityToInteger } from '../pods/quantity.ts';
 import { isRecord } from '../pods/sources/schema.ts';
-import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
+import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
 
 export const HOST_PATH_TYPES = [
   '',
@@ -35,6 +35,7 @@ export type ProjectionSource =
 export type VolumeSource =
   | { kind: 'emptyDir'; memory: boolean; sizeLimitBytes: number | null }
   | { kind: 'hostPath'; path: string; type: HostPathType }
+  | { kind: 'image'; reference: string; policy: PullPolicy }
   /** Secret, config map, downward and projected volumes are all a set of files put there by us. */
   | { kind: 'files'; memory: boolean; defaultMode: number; sources: readonly ProjectionSource[] };
 
@@ -104,7 +105,7 @@ export function decodeVolume(uid: string, volume: Volume): Decoded {
   const { name } = volume;
   const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { uid, plugin, name, source } });
   const refused = (message: string): Decoded => ({ ok: false, message });
-  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected } = volume;
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image } = volume;
   if (isRecord(emptyDir)) {
     const medium = text(emptyDir.medium);
     if (medium !== '' && medium !== 'Memory') return refused(`emptyDir.medium "${medium}" is not there yet`);
@@ -118,6 +119,11 @@ export function decodeVolume(uid: string, volume: Volume): Decoded {
     if (!path.startsWith('/') || path.split('/').includes('..')) return refused(`hostPath.path "${path}" must be absolute, without ".."`);
     if (!isHostPathType(type)) return refused(`hostPath.type "${type}" is not a type of hostPath`);
     return done(HOST_PATH, { kind: 'hostPath', path, type });
+  }
+  if (isRecord(image)) {
+    const reference = text(image.reference);
+    if (reference === '') return refused('image.reference must be set');
+    return done(IMAGE, { kind: 'image', reference, policy: pullPolicy(text(image.pullPolicy)) });
   }
   const files = (plugin: string, value: Record<string, unknown>, sources: readonly ProjectionSource[]): Decoded =>
     done(plugin, { kind: 'files', memory: plugin !== CONFIG_MAP, defaultMode: modeOf(value.defaultMode) ?? FILE_MODE, sources });
@@ -134,6 +140,21 @@ export function decodeVolume(uid: string, volume: Volume): Decoded {
     return files(PROJECTED, projected, sources);
   }
   return refused(`volumes of kind "${Object.keys(volume).find((k) => k !== 'name') ?? 'none'}" are not there yet`);
+}
+
+function pullPolicy(value: string): PullPolicy {
+  return value === 'Always' || value === 'Never' ? value : 'IfNotPresent';
+}
+
+/** Images that a container mounts, each once, in the order of the pod's volumes. */
+export function mountedImages(pod: Pod, container: Container): { volume: string; reference: string; policy: PullPolicy }[] {
+  const mounted = new Set((container.volumeMounts ?? []).map((m) => m.name));
+  return (pod.spec.volumes ?? []).flatMap((volume) => {
+    const decoded = mounted.has(volume.name) ? decodeVolume(pod.metadata.uid, volume) : undefined;
+    if (decoded?.ok !== true || decoded.volume.source.kind !== 'image') return [];
+    const { reference, policy } = decoded.volume.source;
+    return [{ volume: volume.name, reference, policy }];
+  });
 }
 
 export function containersWithMounts(pod: Pod): Container[] {

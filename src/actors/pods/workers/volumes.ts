@@ -1,14 +1,16 @@
 /** What a worker asks of the volume manager. A lost answer is no failure of the pod's: it is asked again. */
 import type { Answer, ReplyTo } from '../../../machines/address.ts';
-import type { Mount } from '../../../machines/cri.ts';
+import type { ImageSpec, Mount } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
 import type { Built } from '../../../machines/pods/config/result.ts';
 import { addr, type SubPathsResult, type VolumesResult, view } from '../../../machines/protocol.ts';
-import { containerMounts } from '../../../machines/volumes/containerMounts.ts';
+import { containerMounts, type MountedVolume } from '../../../machines/volumes/containerMounts.ts';
 import { usedVolumes } from '../../../machines/volumes/spec.ts';
-import { subPathParts } from '../../../machines/volumes/subPaths.ts';
+import { type SubPathPart, subPathParts } from '../../../machines/volumes/subPaths.ts';
 import { VOLUMES_WAIT_MS } from '../../../machines/volumes/volumesMachine.ts';
-import type { Registry } from '../../kernel/types.ts';
+import type { ActorCtx, Registry } from '../../kernel/types.ts';
+import { imageKey } from './images.ts';
+import { runtimeHandler } from './runtimeClass.ts';
 
 /** Somewhat more than the volume manager's own wait: it tells what is missing. */
 const ANSWER_MS = VOLUMES_WAIT_MS + 10_000;
@@ -29,33 +31,78 @@ export async function giveBackVolumes(registry: Registry, pod: Pod, signal: Abor
   return result(await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal }));
 }
 
+export interface MountsWanted {
+  pod: Pod;
+  container: Container;
+  /** Its environment. */
+  variables(): Built<ReadonlyMap<string, string>>;
+  /** Images of volumes, as they were pulled. */
+  images: ReadonlyMap<string, ImageSpec>;
+}
+
 /**
  * They were set up before the sandbox, or by an earlier daemon: this is the question for where they are. A container that
  * mounts none waits for those of its pod, too: what runs keeps them from being taken for leftovers. Parts of volumes are
  * bound now, for this container.
  */
 export async function volumeMounts(
-  registry: Registry,
-  o: { pod: Pod; container: Container; variables(): Built<ReadonlyMap<string, string>> },
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
+  o: MountsWanted,
   signal: AbortSignal,
 ): Promise<Built<Mount[]>> {
   const { pod, container } = o;
-  const answer = await askForVolumes(registry, pod, signal);
+  const answer = await askForVolumes(ctx.registry, pod, signal);
   if (!answer.ok) return { ok: false, message: answer.failure.message };
   const parts = subPathParts(container, o.variables);
   if (!parts.ok) return parts;
-  if (parts.value.length === 0) return containerMounts(container, answer.mounts);
-  const { uid } = pod.metadata;
+  const bound = await boundParts(ctx.registry, { pod, container, mounted: answer.mounts, parts: parts.value }, signal);
+  if (!bound.ok) return bound;
+  const recursive = await recursiveReadOnly(ctx, pod, container, signal);
+  if (!recursive.ok) return recursive;
+  const images = new Map<string, ImageSpec>();
+  for (const { name } of container.volumeMounts ?? []) {
+    const image = o.images.get(imageKey(container.name, name));
+    if (image !== undefined) images.set(name, image);
+  }
+  return containerMounts(container, answer.mounts, { parts: bound.value, images, recursiveReadOnly: recursive.value });
+}
+
+/** Of an image the runtime itself finds the part. */
+async function boundParts(
+  registry: Registry,
+  o: { pod: Pod; container: Container; mounted: ReadonlyMap<string, MountedVolume>; parts: readonly SubPathPart[] },
+  signal: AbortSignal,
+): Promise<Built<ReadonlyMap<number, string>>> {
+  const ofImages = o.parts.filter((p) => o.mounted.get(p.volume)?.image === true);
+  const parts = o.parts.filter((p) => !ofImages.includes(p));
+  const paths = new Map(ofImages.map((p) => [p.index, p.subPath]));
+  if (parts.length === 0) return { ok: true, value: paths };
+  const { uid } = o.pod.metadata;
   const question = (replyTo: ReplyTo<SubPathsResult>) => ({
     type: 'volumes.bind' as const,
     uid,
-    container: container.name,
-    parts: parts.value,
+    container: o.container.name,
+    parts,
     replyTo,
   });
   const bound = await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal });
   if (bound.kind !== 'reply') return { ok: false, message: unanswered(bound.reason) };
-  return bound.value.ok ? containerMounts(container, answer.mounts, bound.value.value) : bound.value;
+  return bound.value.ok ? { ok: true, value: new Map([...paths, ...bound.value.value]) } : bound.value;
+}
+
+/** What the runtime says of the handler that the pod runs under; asked for only where a mount wants it. */
+async function recursiveReadOnly(
+  ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>,
+  pod: Pod,
+  container: Container,
+  signal: AbortSignal,
+): Promise<Built<boolean>> {
+  const wanted = (container.volumeMounts ?? []).some((m) => (m.recursiveReadOnly ?? 'Disabled') !== 'Disabled');
+  if (!wanted) return { ok: true, value: false };
+  const runtime = await runtimeHandler(ctx, pod, signal);
+  if (!runtime.ok) return runtime;
+  const { handlers = [] } = ctx.registry.read(view.cri)?.value ?? {};
+  return { ok: true, value: handlers.find((h) => h.name === runtime.handler)?.recursiveReadOnlyMounts === true };
 }
 
 function unanswered(reason: string): string {

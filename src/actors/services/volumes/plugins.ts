@@ -57,6 +57,9 @@ export class Plugins {
     const { volume, pod } = job;
     const { source } = volume;
     switch (source.kind) {
+      // The worker pulls it, and the runtime mounts it.
+      case 'image':
+        return;
       case 'hostPath':
         return this.#checkHostPath(source.path, source.type, signal);
       case 'emptyDir': {

@@ -63,8 +63,9 @@ function defaultVolumes(pod: Pod): void {
       const source = volume[kind];
       if (isRecord(source)) source.defaultMode ??= FILE_MODE;
     }
-    const hostPath = volume.hostPath;
+    const { hostPath, image } = volume;
     if (isRecord(hostPath)) hostPath.type ??= '';
+    if (isRecord(image)) image.pullPolicy ||= defaultPullPolicy(typeof image.reference === 'string' ? image.reference : '');
   }
 }
 
