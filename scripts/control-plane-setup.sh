@@ -7,7 +7,8 @@
 #
 # Binaries are taken from $KUBEBUILDER_ASSETS where that has them (then nothing is built for those), else from
 # <cache>/bin, where <cache> is $ACTORLET_CONTROL_PLANE_CACHE, by default ${XDG_CACHE_HOME:-$HOME/.cache}/actorlet/control-plane.
-# The build takes 4 to 10 minutes on 2 cores and 3 GB in <cache>, of which 0.3 GB stay.
+# The build takes 5 to 20 minutes on 2 cores, as busy as they are, and 4 GB in <cache>, of which 0.4 GB stay. What is fetched
+# is tried three times.
 set -eu
 
 say() { printf 'control-plane-setup: %s\n' "$*"; }
@@ -34,6 +35,25 @@ for argument in "$@"; do
   esac
 done
 
+BUILD_KB=4000000
+FETCH_TRIES=3
+FETCH_PAUSE_S=${ACTORLET_FETCH_PAUSE_S:-15}
+# fetch WHAT COMMAND...: mirrors and networks have bad moments. What it printed the last time is shown when it was in vain.
+fetch() {
+  what=$1
+  shift
+  tries=1
+  until "$@" >"$log" 2>&1; do
+    [ "$tries" -lt "$FETCH_TRIES" ] || { tail -n 20 "$log" >&2; fail "$what, $FETCH_TRIES times, see above"; }
+    say "$what; tried again in $FETCH_PAUSE_S s ($tries of $FETCH_TRIES)"
+    sleep "$FETCH_PAUSE_S"
+    tries=$((tries + 1))
+  done
+}
+# Another run of apt may hold its lock; a transfer that breaks off is gone on with.
+apt_get() { apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@"; }
+install_packages() { apt_get install -y --no-install-recommends "$@" || { apt_get update && apt_get install -y --no-install-recommends "$@"; }; }
+
 # Whether binary NAME is there for the tests already.
 there() { { [ -n "$assets" ] && [ -x "$assets/$1" ]; } || [ -x "$cache/bin/$1" ]; }
 to_build() {
@@ -57,7 +77,9 @@ fi
 
 work=''
 policy=''
+log=$(mktemp "$cache/setup.XXXXXX") || fail "cannot write in $cache"
 clean() {
+  rm -f "$log"
   [ -z "$policy" ] || rm -f "$policy"
   # Go makes its module cache read-only.
   [ -z "$work" ] || { chmod -R u+w "$work" 2>/dev/null || true; rm -rf "$work"; }
@@ -79,11 +101,7 @@ if [ -n "$packages" ]; then
     chmod 755 "$policy"
   fi
   # shellcheck disable=SC2086  # a list of package names
-  if ! apt-get install -y -q --no-install-recommends $packages >/dev/null 2>&1; then
-    apt-get update -q >/dev/null || fail 'apt-get update failed: is the package mirror reachable?'
-    # shellcheck disable=SC2086
-    apt-get install -y -q --no-install-recommends $packages >/dev/null || fail "apt-get could not install:$packages"
-  fi
+  fetch "apt-get could not install:$packages" install_packages $packages
 fi
 
 # Writes to folder $1 the machine's own entries for its Debian release, as source entries: same host, same signing key.
@@ -112,24 +130,41 @@ write_source_lists() {
 
 if [ -n "$build" ]; then
   have apt-get || fail "no apt-get here to fetch the source of:$build; put the binaries into a folder and name it with KUBEBUILDER_ASSETS"
+  # What a run that was killed left behind; there is no other one now, where there is a lock.
+  if have flock; then
+    for stale in "$cache"/build.?????? "$cache"/setup.??????; do
+      [ "$stale" != "$log" ] || continue
+      [ -e "$stale" ] || continue
+      chmod -R u+w "$stale" 2>/dev/null || true
+      rm -rf "$stale"
+    done
+  fi
+  free_kb=$(df -Pk "$cache" | awk 'NR == 2 { print $4 }')
+  [ "${free_kb:-0}" -ge "$BUILD_KB" ] || fail "$cache has ${free_kb:-0} KB free and the build wants $BUILD_KB: make room, or name another folder with ACTORLET_CONTROL_PLANE_CACHE"
   work=$(mktemp -d "$cache/build.XXXXXX") || fail "cannot create a folder in $cache"
   mkdir -p "$work/parts" "$work/lists/partial" "$work/source"
   write_source_lists "$work/parts"
   # Lists of our own: the machine's package configuration stays as it is. Trusted keys are the machine's.
   apt() {
-    apt-get -q -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/parts" -o "Dir::State::lists=$work/lists" \
+    apt_get -o Dir::Etc::sourcelist=/dev/null -o "Dir::Etc::sourceparts=$work/parts" -o "Dir::State::lists=$work/lists" \
       -o APT::Sandbox::User=root "$@"
   }
   say 'fetching the source package kubernetes'
-  apt update >"$work/log" 2>&1 || { cat "$work/log" >&2; fail 'the list of source packages could not be fetched, see above'; }
-  (cd "$work/source" && apt source kubernetes) >"$work/log" 2>&1 ||
-    { tail -n 20 "$work/log" >&2; fail 'the source package kubernetes could not be fetched or unpacked, see above'; }
+  # A list that is not there is a warning to apt, and an error here.
+  source_lists() { apt update -o APT::Update::Error-Mode=any; }
+  source_tree() {
+    rm -rf "$work/source"
+    mkdir "$work/source"
+    (cd "$work/source" && apt source kubernetes)
+  }
+  fetch 'the list of source packages could not be fetched' source_lists
+  fetch 'the source package kubernetes could not be fetched or unpacked' source_tree
   tree=$(find "$work/source" -mindepth 1 -maxdepth 1 -type d)
   [ -f "$tree/cmd/kube-apiserver/apiserver.go" ] || fail "the source package kubernetes is not laid out as expected: no cmd/kube-apiserver in $tree"
 
   targets=''
   for name in $build; do targets="$targets cmd/$name"; done
-  say "building:$build (4 to 10 minutes on 2 cores; log: $cache/build.log)"
+  say "building:$build (5 to 20 minutes on 2 cores; log: $cache/build.log)"
   mkdir -p "$tree/.go/src/k8s.io"
   ln -s "$tree" "$tree/.go/src/k8s.io/kubernetes"
   # At low priority: whoever runs this goes on working beside it. Everything Go writes stays in the folder that is removed.

@@ -167,20 +167,30 @@ export class Cluster {
   }
 }
 
-/** About ten seconds. `config` and `args` are the daemon's. */
-export async function startCluster(
-  o: { config?: Record<string, unknown>; args?: readonly string[]; plane?: ControlPlaneOptions; start?: boolean } = {},
-): Promise<Cluster> {
+export interface ClusterOptions {
+  /** Of the daemon. */
+  config?: Record<string, unknown>;
+  args?: readonly string[];
+  plane?: ControlPlaneOptions;
+  /** False: the daemon is left to be started. */
+  start?: boolean;
+  /** The node's way to the API server, instead of straight there. */
+  kubeconfig?: (plane: ControlPlane) => Promise<string>;
+}
+
+/** About ten seconds. */
+export async function startCluster(o: ClusterOptions = {}): Promise<Cluster> {
   await buildDaemon();
   const plane = await startControlPlane({ controllerManager: true, scheduler: true, ...o.plane });
   let lab: Containerd | undefined;
   try {
     lab = await startContainerd();
     const port = await freePort();
+    const kubeconfig = (await o.kubeconfig?.(plane)) ?? plane.nodeKubeconfig(NODE_NAME);
     const daemon = await createDaemon(
       lab,
       { enableServer: true, port, authentication: { x509: { clientCAFile: plane.ca.certFile } }, ...o.config },
-      [`--kubeconfig=${plane.nodeKubeconfig(NODE_NAME)}`, '--node-ip=127.0.0.1', ...(o.args ?? [])],
+      [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1', ...(o.args ?? [])],
     );
     const cluster = new Cluster({ plane, lab, daemon, port });
     if (o.start === false) return cluster;

@@ -134,7 +134,8 @@ describe('statistics', () => {
     expect(body).toContain('kubelet_http_requests_total{method="GET",path="other",server_type="readwrite",long_running="false"} 1');
     // Not counted among the long ones, as in the reference (trap 41).
     expect(body).toContain('kubelet_http_requests_total{method="GET",path="portForward",server_type="readwrite",long_running="false"} 1');
-    expect(await s.ask('/metrics/probes')).toMatchObject({ status: 200, body: '' });
+    expect(await s.ask('/metrics/probes')).toMatchObject({ status: 200, body: expect.stringMatching(/^process_start_time_seconds \d/m) });
+    expect((await s.ask('/metrics/probes')).body).not.toMatch(/kubelet_|actorlet_|process_cpu/);
     expect(families('# HELP a x\n# TYPE a counter\na 1\n# HELP prober_b x\n# TYPE prober_b counter\nprober_b 2\n', /^prober_/)).toBe(
       '# HELP prober_b x\n# TYPE prober_b counter\nprober_b 2\n',
     );

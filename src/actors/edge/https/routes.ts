@@ -60,7 +60,7 @@ const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
 const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
 /** Families of /metrics that belong to /metrics/probes. */
-const PROBE_FAMILY = /^prober_/;
+const PROBE_FAMILY = /^(prober_.*|process_start_time_seconds)$/;
 
 export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   const { metrics } = ctx.ports;
