@@ -131,6 +131,11 @@ export interface Mount {
   readonly?: boolean;
   selinuxRelabel?: boolean;
   propagation?: 'PROPAGATION_PRIVATE' | 'PROPAGATION_HOST_TO_CONTAINER' | 'PROPAGATION_BIDIRECTIONAL';
+  /** Mounts below it, too. */
+  recursiveReadOnly?: boolean;
+  /** Instead of a host path, which is '' then. */
+  image?: ImageSpec;
+  imageSubPath?: string;
   uidMappings?: IdMapping[];
   gidMappings?: IdMapping[];
 }
@@ -207,6 +212,8 @@ export interface CriContainerStatus {
   mounts: Mount[];
   logPath: string;
   /** Of runtimes that say it. */
+  /** Absent or RUNTIME_DEFAULT: an older runtime. */
+  stopSignal?: string;
   user?: { linux: { uid: string; gid: string; supplementalGroups: string[] } | null } | null;
 }
 export interface Image {

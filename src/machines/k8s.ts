@@ -135,7 +135,7 @@ export interface Container {
   resources?: ResourceRequirements;
   resizePolicy?: { resourceName: string; restartPolicy: string }[];
   restartPolicy?: string;
-  restartPolicyRules?: unknown[];
+  restartPolicyRules?: ContainerRestartRule[];
   volumeMounts?: VolumeMount[];
   volumeDevices?: { name: string; devicePath: string }[];
   livenessProbe?: Probe;
@@ -149,6 +149,12 @@ export interface Container {
   stdin?: boolean;
   stdinOnce?: boolean;
   tty?: boolean;
+}
+
+/** A container that ends with one of these codes (or with another one) is started again whatever its policy. */
+export interface ContainerRestartRule {
+  action: string;
+  exitCodes?: { operator: string; values?: number[] };
 }
 
 export interface EphemeralContainer extends Container {
@@ -296,7 +302,17 @@ export interface ContainerStatus {
   started?: boolean;
   resources?: ResourceRequirements;
   allocatedResources?: Record<string, Quantity>;
+  volumeMounts?: VolumeMountStatus[];
+  stopSignal?: string;
   user?: { linux: { uid: number; gid: number; supplementalGroups?: number[] } };
+}
+
+export interface VolumeMountStatus {
+  name: string;
+  mountPath: string;
+  readOnly?: boolean;
+  /** Only of one that is read-only. */
+  recursiveReadOnly?: 'Enabled' | 'Disabled';
 }
 
 /** At most one member is set; none set is the API's empty state. */

@@ -225,11 +225,14 @@ describe('a manifest that cannot be used', () => {
 
 describe('a pod that cannot run', () => {
   it('is Failed with the path of a field that this node cannot honour', async () => {
-    daemon.put('field.yaml', manifest('field', [{ ...steady(), lifecycle: { preStop: { exec: { command: ['true'] } } } }]));
+    daemon.put(
+      'field.yaml',
+      manifest('field', [{ ...steady(), env: [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'k' } } }] }]),
+    );
     const pod = await daemon.phase('field', 'Failed');
     expect(pod.status.reason).toBe('UnsupportedField');
-    expect(pod.status.message).toContain('spec.containers[0].lifecycle');
-    expect(await daemon.whyText('field-e2e')).toContain('spec.containers[0].lifecycle');
+    expect(pod.status.message).toContain('spec.containers[0].env[0].valueFrom.fileKeyRef');
+    expect(await daemon.whyText('field-e2e')).toContain('spec.containers[0].env[0].valueFrom.fileKeyRef');
     expect(await containers(lab, 'field')).toEqual([]);
     daemon.remove('field.yaml');
   });

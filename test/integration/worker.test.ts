@@ -31,8 +31,9 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     prepare: async () => undefined,
     mountVolumes: async () => ({ kind: 'done' }),
     runSandbox: never,
-    stopPod: async () => ({ kind: 'done' }),
-    killContainers: async () => ({ kind: 'done' }),
+    runHook: never,
+    stopContainer: async () => ({ kind: 'done' }),
+    stopSandboxes: async () => ({ kind: 'done' }),
     cleanup: async () => undefined,
     ensureImage: never,
     createContainer: never,
@@ -116,7 +117,7 @@ describe('fencing', () => {
   });
 
   it('a stop asked before this incarnation began is carried on', async () => {
-    const b = bench({ inspect: async () => steady(), stopPod: never }, { terminating: true });
+    const b = bench({ inspect: async () => steady(), stopSandboxes: never }, { terminating: true });
     await b.time.settle();
     expect(b.state()).toBe('terminating.stopping');
   });
@@ -151,20 +152,20 @@ describe('syncing', () => {
   });
 
   it('a stop for a new sandbox that fails is tried again after 0.5, 1, 2 s', async () => {
-    const b = bench({ inspect: async () => observed([rc('web', 'running')], [box({ n: 2 }), box()]), stopPod: failed });
+    const b = bench({ inspect: async () => observed([rc('web', 'running')], [box({ n: 2 }), box()]), stopSandboxes: failed });
     await b.time.settle();
-    expect(b.reports.at(-1)?.reason).toBe('Nope');
+    expect(b.reports.at(-1)).toMatchObject({ reason: 'FailedKillPod', message: 'it will not' });
     const at: number[] = [];
     for (const ms of [500, 1_000, 2_000]) {
       await b.time.advance(ms);
-      at.push(b.count('stopPod'));
+      at.push(b.count('stopSandboxes'));
     }
     expect(at).toEqual([2, 3, 4]);
   });
 
   it('containers that cannot be killed do not keep the pod from being deleted', async () => {
     const changed = () => observed([rc('web', 'running', { hash: 'deadbeef' })]);
-    const b = bench({ inspect: async () => changed(), killContainers: failing(99) as WorkerIo['killContainers'], stopPod: never });
+    const b = bench({ inspect: async () => changed(), stopContainer: failing(99) as WorkerIo['stopContainer'], stopSandboxes: never });
     await b.time.settle();
     expect(b.state()).toBe('syncing.actFailed');
     b.kill();
@@ -182,7 +183,7 @@ describe('syncing', () => {
         });
         return never();
       },
-      stopPod: never,
+      stopSandboxes: never,
     });
     await b.time.settle();
     b.actor.send({
@@ -241,19 +242,19 @@ describe('syncing', () => {
 
 describe('terminating', () => {
   it('a stop that fails is tried again, faster than the reference, and said', async () => {
-    const b = bench({ inspect: async () => steady(), stopPod: failed });
+    const b = bench({ inspect: async () => steady(), stopSandboxes: failed });
     b.kill();
     await b.time.settle();
     expect(b.reports.at(-1)).toMatchObject({ state: 'terminating.again', reason: 'FailedKillPod', message: 'it will not' });
     await b.time.advance(3_500);
-    expect(b.count('stopPod')).toBe(4);
+    expect(b.count('stopSandboxes')).toBe(4);
   });
 
   it('a container that is still up after its stop is stopped again', async () => {
     const b = bench({ inspect: async () => steady() });
     b.kill();
     await b.time.advance(500);
-    expect(b.count('stopPod')).toBe(2);
+    expect(b.count('stopSandboxes')).toBe(2);
     expect(b.published.some((p) => p.finished)).toBe(false);
   });
 
@@ -261,8 +262,8 @@ describe('terminating', () => {
     const graces: (number | null)[] = [];
     const b = bench({
       inspect: async () => steady(),
-      stopPod: (input) => {
-        graces.push(input.graceSeconds);
+      stopContainer: (input) => {
+        graces.push(input.timeoutSeconds);
         return never();
       },
     });
@@ -278,7 +279,7 @@ describe('terminating', () => {
   });
 
   it('an inspection that fails is no proof that nothing runs', async () => {
-    const b = bench({ inspect: failing(1, async () => steady()) as WorkerIo['inspect'], stopPod: never }, { terminating: true });
+    const b = bench({ inspect: failing(1, async () => steady()) as WorkerIo['inspect'], stopSandboxes: never }, { terminating: true });
     await b.time.settle();
     expect(b.state()).toBe('terminating.again');
     await b.time.advance(500);
@@ -289,7 +290,7 @@ describe('terminating', () => {
     let shows = steady();
     const b = bench({
       inspect: async () => shows,
-      stopPod: async () => {
+      stopContainer: async () => {
         shows = observed([rc('web', 'exited')], []);
         return { kind: 'done' };
       },

@@ -13,10 +13,16 @@ export interface ProbeAnswer {
   bodyError: string | null;
 }
 
+/** An HTTPS question was answered without TLS: very likely by a plain HTTP server. */
+export class PlainAnswerError extends Error {
+  override readonly name = 'PlainAnswerError';
+}
+
 export interface Prober {
   /**
    * One GET, TLS not verified, no proxy, no compression, connection closed after it. `host` replaces the Host header.
    * Rejects when there was no answer: refused, reset, aborted, not HTTP.
+   * @throws PlainAnswerError
    */
   httpGet(
     url: string,

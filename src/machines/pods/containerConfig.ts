@@ -8,6 +8,7 @@ import { containerSecurity, type ImageUser } from './config/security.ts';
 import { hashNameAndImage } from './containerHash.ts';
 import { containerLogPath } from './logNames.ts';
 import { podLabels } from './sandboxConfig.ts';
+import { criSignal } from './stopSignal.ts';
 import type { NodeFacts } from './types.ts';
 
 export type { ImageUser } from './config/security.ts';
@@ -97,7 +98,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       stdinOnce: container.stdinOnce ?? false,
       tty: container.tty ?? false,
       linux: { resources: containerResources(pod, container, facts), securityContext: security.value },
-      ...(stopSignal === undefined ? {} : { stopSignal }),
+      ...(stopSignal === undefined ? {} : { stopSignal: criSignal(stopSignal) }),
     },
   };
 }

@@ -74,7 +74,7 @@ export interface KillStep {
   /** Undefined: not in the definition any more; stop it all the same, without a hook. */
   container: Container | undefined;
   graceSeconds: number;
-  /** Run this first, within the grace; undefined when there is none or no grace. */
+  /** Run this first, within the grace; undefined when there is none, no grace, or the pod is deleted by force. */
   preStop: LifecycleHandler | undefined;
   /**
    * Containers that must have stopped before this one gets its TERM. The hook does not wait for them; waiting uses up
@@ -93,8 +93,11 @@ export function killPlan(input: {
   status: PodRuntimeStatus;
   /** Grace of the whole pod as {@link effectiveGraceSeconds} gave it. */
   graceSeconds?: number | null;
+  /** No grace was asked for (and 1 s is given all the same): hooks are skipped (trap 31). Default: as the deletion says. */
+  forced?: boolean;
 }): KillStep[] {
   const { pod } = input;
+  const forced = input.forced === true || pod.metadata.deletionGracePeriodSeconds === 0;
   const running = input.status.containers.filter((c) => c.state === 'running');
   const idsOf = (names: ReadonlySet<string>): string[] => running.filter((c) => names.has(c.name)).map((c) => c.id);
   const waitFor = terminationOrder(pod);
@@ -113,7 +116,7 @@ export function killPlan(input: {
       name: c.name,
       container,
       graceSeconds,
-      preStop: graceSeconds > 0 ? preStop : undefined,
+      preStop: graceSeconds > 0 && !forced ? preStop : undefined,
       waitForIds: idsOf(waitFor.get(c.name) ?? new Set()),
     };
   });

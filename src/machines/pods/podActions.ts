@@ -6,7 +6,7 @@ import type { Container, Pod } from '../k8s.ts';
 import { matchesHash } from './containerHash.ts';
 import { findContainer } from './killOrder.ts';
 import { firstStatus } from './runtimeStatus.ts';
-import { isRestartableInit, podRestartPolicy, shouldRestart } from './shouldRestart.ts';
+import { isRestartableInit, mayRestart, podRestartPolicy, restartPolicyOf, restartsAfter, shouldRestart } from './shouldRestart.ts';
 import type { KillContainer, PodActions, PodRuntimeStatus, RuntimeContainer } from './types.ts';
 
 export type ProbeResult = 'success' | 'failure' | 'unknown';
@@ -18,6 +18,8 @@ export interface PodActionsInput {
   status: PodRuntimeStatus;
   liveness?: ProbeResults;
   startup?: ProbeResults;
+  /** Names of containers whose postStart hook has not ended: what waits for one of them waits on. */
+  hookAhead?: ReadonlySet<string>;
 }
 
 export interface SandboxCheck {
@@ -83,8 +85,8 @@ export function computePodActions(input: PodActionsInput): PodActions {
 
 /** A sandbox is missing or unusable: what would start in a new one, and whether one is worth creating. */
 function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): void {
-  const policy = podRestartPolicy(pod);
-  if (policy === 'Never' && actions.attempt !== 0 && status.containers.length > 0) {
+  const never = !pod.spec.containers.some((c) => mayRestart(c, pod));
+  if (never && actions.attempt !== 0 && status.containers.length > 0) {
     actions.createSandbox = false;
     return;
   }
@@ -92,7 +94,10 @@ function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): v
     const newest = firstStatus(status, name);
     return newest !== undefined && newest.state !== 'running' && newest.exitCode === 0;
   };
-  const start = pod.spec.containers.filter((c) => policy !== 'OnFailure' || !succeeded(c.name)).map((c) => c.name);
+  const ownRules = pod.spec.containers.some((c) => c.restartPolicy !== undefined);
+  const start = pod.spec.containers
+    .filter((c) => (ownRules ? startsAnew(c, pod, status) : podRestartPolicy(pod) !== 'OnFailure' || !succeeded(c.name)))
+    .map((c) => c.name);
   if (start.length === 0 && pod.spec.containers.some((c) => everCreated(firstStatus(status, c.name)))) {
     actions.createSandbox = false;
     return;
@@ -104,6 +109,12 @@ function fromScratch(pod: Pod, status: PodRuntimeStatus, actions: PodActions): v
     return;
   }
   actions.containersToStart = start;
+}
+
+/** In a new sandbox: where containers have policies of their own, one whose last end forbids another start stays ended. */
+function startsAnew(container: Container, pod: Pod, status: PodRuntimeStatus): boolean {
+  const newest = firstStatus(status, container.name);
+  return newest?.state !== 'exited' || restartsAfter(container, pod, newest.exitCode);
 }
 
 /** What still runs under a name that the definition no longer has is stopped; the reference leaves it running (trap 33). */
@@ -177,7 +188,7 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
 }
 
 function initStep(container: Container, newest: RuntimeContainer, pod: Pod): InitStep {
-  const never = podRestartPolicy(pod) === 'Never';
+  const never = restartPolicyOf(container, pod) === 'Never';
   switch (newest.state) {
     case 'created':
       return { start: true };
@@ -185,7 +196,7 @@ function initStep(container: Container, newest: RuntimeContainer, pod: Pod): Ini
       return {};
     case 'exited':
       if (newest.exitCode === 0) return { passed: true };
-      return never ? { failedForGood: true } : { start: true };
+      return never && !restartsAfter(container, pod, newest.exitCode) ? { failedForGood: true } : { start: true };
     case 'unknown':
       return never ? { failedForGood: true } : { start: true, kill: unknownKill(`Init container ${container.name}`) };
   }
@@ -205,6 +216,9 @@ function sidecarStep(container: Container, newest: RuntimeContainer, input: PodA
     start: true,
     kill: { message: `Init container ${container.name} ${what}, will be restarted`, reason },
   });
+  if (input.hookAhead?.has(container.name) === true) {
+    return matchesHash(container, newest.hash) ? {} : again('definition changed', 'definitionChanged');
+  }
   if (container.startupProbe !== undefined) {
     const startup = input.startup?.get(newest.id);
     if (startup === 'failure') return again('failed startup probe', 'StartupProbe');
@@ -228,7 +242,7 @@ function reasonToKill(
   input: PodActionsInput,
 ): { what: string; reason: KillContainer['reason']; restart: boolean } | undefined {
   if (!matchesHash(container, newest.hash)) return { what: 'definition changed', reason: 'definitionChanged', restart: true };
-  const restart = podRestartPolicy(input.pod) !== 'Never';
+  const restart = restartPolicyOf(container, input.pod) !== 'Never';
   if (input.liveness?.get(newest.id) === 'failure') return { what: 'failed liveness probe', reason: 'LivenessProbe', restart };
   if (input.startup?.get(newest.id) === 'failure') return { what: 'failed startup probe', reason: 'StartupProbe', restart };
   return undefined;

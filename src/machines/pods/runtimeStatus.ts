@@ -1,6 +1,7 @@
 /** From CRI answers to the runtime status of one pod: newest first, whatever order the runtime listed in. */
 import { CRI_ANNOTATIONS, CRI_LABELS, type CriContainerStatus, type Nanos, type PodSandboxStatus } from '../cri.ts';
 import type { ContainerStatus } from '../k8s.ts';
+import { apiSignal } from './stopSignal.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from './types.ts';
 
 const NANOS_PER_MS = 1_000_000n;
@@ -68,8 +69,20 @@ export function toContainer(from: CriContainerStatus): RuntimeContainer {
     logPath: from.logPath,
     terminationMessageHostPath: mount?.hostPath ?? null,
     annotations,
+    ...recursiveOf(from),
     ...userOf(from),
+    ...signalOf(from),
   };
+}
+
+function signalOf({ stopSignal }: CriContainerStatus): Pick<RuntimeContainer, 'stopSignal'> {
+  const signal = apiSignal(stopSignal);
+  return signal === null ? {} : { stopSignal: signal };
+}
+
+function recursiveOf({ mounts }: CriContainerStatus): Pick<RuntimeContainer, 'recursiveReadOnly'> {
+  const paths = mounts.filter((m) => m.recursiveReadOnly === true).map((m) => m.containerPath);
+  return paths.length === 0 ? {} : { recursiveReadOnly: paths };
 }
 
 function userOf({ user }: CriContainerStatus): Pick<RuntimeContainer, 'user'> {

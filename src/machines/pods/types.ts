@@ -27,7 +27,11 @@ export interface RuntimeContainer {
   logPath: string;
   /** Host path mounted at terminationMessagePath, if any. */
   terminationMessageHostPath: string | null;
+  /** Paths in the container where mounts below a mount are read-only, too; absent: none. */
+  recursiveReadOnly?: readonly string[];
   annotations: Record<string, string>;
+  /** Signal that asks it to end; absent: the runtime does not say. */
+  stopSignal?: string;
   /** As whom its first process runs; absent: the runtime does not say. */
   user?: { uid: number; gid: number; supplementalGroups: number[] };
 }

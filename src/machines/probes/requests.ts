@@ -1,5 +1,5 @@
 /** What a probe asks of the network or of the runtime, and how an answer is judged (pod lifecycle 8.3). Pure. */
-import type { Container, ContainerPort, IntOrString } from '../k8s.ts';
+import type { Container, ContainerPort, IntOrString, LifecycleHandler } from '../k8s.ts';
 import { expand } from '../pods/config/env.ts';
 import type { ProbeOutcome, ProbeTarget } from './types.ts';
 
@@ -46,7 +46,7 @@ function canonical(name: string): string {
     .join('-');
 }
 
-function headersOf(given: readonly { name: string; value: string }[]): Pick<HttpProbe, 'headers' | 'host'> {
+function headersOf(given: readonly { name: string; value: string }[], userAgent: string): Pick<HttpProbe, 'headers' | 'host'> {
   const headers: Record<string, string[]> = {};
   for (const { name, value } of given) {
     const key = canonical(name);
@@ -54,25 +54,34 @@ function headersOf(given: readonly { name: string; value: string }[]): Pick<Http
   }
   const host = headers.Host?.[0] ?? null;
   delete headers.Host;
-  headers['User-Agent'] ??= [USER_AGENT];
+  headers['User-Agent'] ??= [userAgent];
   headers.Accept ??= ['*/*'];
   // Given and empty: not sent at all.
   for (const name of ['User-Agent', 'Accept']) if (headers[name]?.[0] === '') delete headers[name];
   return { headers, host: host === '' ? null : host };
 }
 
-export function httpProbe(target: ProbeTarget): Wanted<HttpProbe> {
-  const { httpGet } = target.probe;
-  if (httpGet === undefined) return { ok: false, message: 'not an HTTP probe' };
-  const port = resolvePort(httpGet.port, target.container.ports);
+export function httpProbe({ probe, container, podIP }: ProbeTarget): Wanted<HttpProbe> {
+  const { httpGet } = probe;
+  return httpGet === undefined
+    ? { ok: false, message: 'not an HTTP probe' }
+    : httpRequest(httpGet, { container, podIP, userAgent: USER_AGENT });
+}
+
+/** The first question of a probe or a hook. */
+export function httpRequest(
+  httpGet: NonNullable<LifecycleHandler['httpGet']>,
+  of: { container: Pick<Container, 'ports'>; podIP: string; userAgent: string },
+): Wanted<HttpProbe> {
+  const port = resolvePort(httpGet.port, of.container.ports);
   if (!port.ok) return port;
-  const host = httpGet.host || target.podIP;
+  const host = httpGet.host || of.podIP;
   if (host === '') return { ok: false, message: 'the pod has no address yet' };
   const path = httpGet.path ?? '/';
   const scheme = (httpGet.scheme || 'HTTP').toLowerCase();
   const text = `${scheme}://${bracketed(host)}:${port.value}${path.startsWith('/') ? '' : '/'}${path}`;
   if (!URL.canParse(text)) return { ok: false, message: `not a URL: ${JSON.stringify(text)}` };
-  return { ok: true, value: { url: new URL(text).href, ...headersOf(httpGet.httpHeaders ?? []) } };
+  return { ok: true, value: { url: new URL(text).href, ...headersOf(httpGet.httpHeaders ?? [], of.userAgent) } };
 }
 
 const REDIRECT_STATUS = [301, 302, 303, 307, 308];

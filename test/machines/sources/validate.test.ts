@@ -41,7 +41,7 @@ describe('pod validation', () => {
       resources: { limits: { cpu: '1', memory: '1Gi', 'hugepages-2Mi': '4Mi' }, requests: { cpu: '500m' } },
       volumeMounts: [{ name: 'v', mountPath: '/v' }],
       livenessProbe: { tcpSocket: { port: 'http' }, terminationGracePeriodSeconds: 1 },
-      lifecycle: { preStop: { sleep: { seconds: 1 } } },
+      lifecycle: { preStop: { sleep: { seconds: 0 } }, stopSignal: 'SIGRTMIN+3' },
     };
     expect(errorsOf(decodeManifest(manifest('web', spec, container), inFile()))).toEqual([]);
   });
@@ -140,10 +140,54 @@ describe('pod validation', () => {
       'restart policies',
       [
         ...specErrors({ restartPolicy: 'Sometimes' }),
-        ...containerErrors({ restartPolicy: 'Always' }),
-        ...initErrors({ restartPolicy: 'Never' }),
+        ...containerErrors({ restartPolicy: 'Now' }),
+        ...initErrors({ restartPolicy: 'Later' }),
       ],
       ['spec.restartPolicy', 'spec.containers[0].restartPolicy', 'spec.initContainers[0].restartPolicy'],
+    ],
+    [
+      'restart rules',
+      [
+        ...containerErrors({ restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [42] } }] }),
+        ...containerErrors({ restartPolicy: 'Never', restartPolicyRules: [{ action: 'Stop', exitCodes: { operator: 'Is', values: [] } }] }),
+        ...containerErrors({ restartPolicy: 'Never', restartPolicyRules: [{ action: 'Restart' }] }),
+        ...containerErrors({
+          restartPolicy: 'Never',
+          restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'NotIn', values: [1, 2, 1] } }],
+        }),
+        ...initErrors({
+          restartPolicy: 'Always',
+          restartPolicyRules: [{ action: 'Restart', exitCodes: { operator: 'In', values: [1] } }],
+        }),
+        ...containerErrors({
+          restartPolicy: 'OnFailure',
+          restartPolicyRules: Array.from({ length: 21 }, () => ({ action: 'Restart', exitCodes: { operator: 'In', values: [1] } })),
+        }),
+      ],
+      [
+        'spec.containers[0].restartPolicy',
+        'spec.containers[0].restartPolicyRules[0].action',
+        'spec.containers[0].restartPolicyRules[0].exitCodes.operator',
+        'spec.containers[0].restartPolicyRules[0].exitCodes.values',
+        'spec.containers[0].restartPolicyRules[0].exitCodes',
+        'spec.containers[0].restartPolicyRules[0].exitCodes.values[2]',
+        'spec.initContainers[0].restartPolicyRules',
+        'spec.containers[0].restartPolicyRules',
+      ],
+    ],
+    [
+      'hooks',
+      [
+        ...containerErrors({ lifecycle: { preStop: { sleep: { seconds: 31 } } } }),
+        ...containerErrors({ lifecycle: { postStart: { exec: { command: [] } }, stopSignal: 'SIGNOPE' } }),
+        ...containerErrors({ lifecycle: { postStart: {} } }),
+      ],
+      [
+        'spec.containers[0].lifecycle.preStop.sleep.seconds',
+        'spec.containers[0].lifecycle.postStart.exec.command',
+        'spec.containers[0].lifecycle.stopSignal',
+        'spec.containers[0].lifecycle.postStart',
+      ],
     ],
     ['a probe without handler', containerErrors({ livenessProbe: {} }), ['spec.containers[0].livenessProbe']],
     [

@@ -2,25 +2,20 @@
  * What a pod worker does to the runtime and the host: each act is one promise actor with an outcome. Mutating CRI
  * calls go through the CRI link's fence for this pod; a time-out is `unknown`, never `failed`.
  */
-import type { ReplyTo } from '../../../machines/address.ts';
+import type { ImageSpec } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import { invalidEnvNames } from '../../../machines/pods/config/env.ts';
+import { envVariables, invalidEnvNames } from '../../../machines/pods/config/env.ts';
 import { generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
-import {
-  containerFieldPath,
-  containerGraceSeconds,
-  findContainer,
-  type KillStep,
-  killPlan,
-  stopTimeoutSeconds,
-} from '../../../machines/pods/killOrder.ts';
+import { containerFieldPath } from '../../../machines/pods/killOrder.ts';
 import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
-import type { KillContainer, NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
+import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
 import { EARLIER_START, podDescription } from '../../../machines/pods/worker/container.ts';
-import type { SandboxInput, Settled, StopInput, WorkerContext, WorkerIo } from '../../../machines/pods/worker/context.ts';
+import type { SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/worker/context.ts';
+import type { HookJob, HookOutcome } from '../../../machines/pods/worker/hook.ts';
+import type { SandboxesInput } from '../../../machines/pods/worker/stop.ts';
 import {
   addr,
   type CriFailure,
@@ -32,15 +27,15 @@ import {
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
-import { credentialsFor, envSources } from '../../services/client.ts';
+import { envSources } from '../../services/client.ts';
 import { debugTarget } from './debugTarget.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
+import { runHook } from './hooks.ts';
+import { ensureImages } from './images.ts';
 import { Inspector } from './inspect.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
 import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
 
-/** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
-const PULL_ANSWER_MS = 24 * 3_600_000;
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
 
@@ -57,6 +52,8 @@ export class Effects implements WorkerIo {
   readonly inspector: Inspector;
   private readonly facts: () => NodeFacts;
   private readonly life: number;
+  /** What images of volumes came to when they were pulled: before each creation. */
+  private readonly imageVolumes = new Map<string, ImageSpec>();
   /** Sandboxes of this pod that are known to be stopped; those no longer there are forgotten. */
   private readonly stopped = new Set<string>();
 
@@ -107,7 +104,7 @@ export class Effects implements WorkerIo {
     for (const id of this.stopped) if (!earlier.includes(id)) this.stopped.delete(id);
     // One that died by itself still has its addresses and host ports: they are given back before they are asked for again.
     const fresh = earlier.filter((id) => !this.stopped.has(id));
-    for (const r of await this.stopSandboxes(pod, fresh, signal)) if (!r.ok) return unknownOr(r.error, 'KillPodSandboxError');
+    for (const r of await this.stopSandboxesOf(pod, fresh, signal)) if (!r.ok) return unknownOr(r.error, 'KillPodSandboxError');
     const [purge] = (await this.removeInits(pod, input.status, signal)).filter((r) => !r.ok);
     if (purge?.ok === false) return unknownOr(purge.error, 'CreatePodSandboxError');
     const config = await newSandbox(this.ctx, { pod, attempt: actions.attempt, facts: this.facts() }, signal);
@@ -128,33 +125,8 @@ export class Effects implements WorkerIo {
   async ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult> {
     const sandbox = await presentSandbox(this.ctx, { pod: job.pod, attempt: job.sandboxAttempt, facts: this.facts() });
     if (!sandbox.ok) return { ok: false, failure: { reason: 'CreateContainerConfigError', message: sandbox.message } };
-    const image = job.container.image ?? '';
-    const { credentials, missing } = await credentialsFor(this.ctx, { pod: job.pod, image }, signal);
-    if (missing.length > 0) {
-      const message = `Unable to retrieve some image pull secrets (${missing.join(', ')}); attempting to pull the image may not succeed.`;
-      this.event(job.pod, 'Warning', 'FailedToRetrieveImagePullSecret', message);
-    }
-    const answer = await this.ctx.registry.ask(
-      addr.imagePuller,
-      (replyTo: ReplyTo<ImageResult>) => ({
-        type: 'image.ensure' as const,
-        uid: job.pod.metadata.uid,
-        podRef: podRef(job.pod),
-        container: job.container.name,
-        image,
-        policy: job.container.imagePullPolicy ?? 'IfNotPresent',
-        sandboxConfig: sandbox.config,
-        credentials,
-        causes: job.causes,
-        replyTo,
-      }),
-      { timeoutMs: PULL_ANSWER_MS, signal },
-    );
-    if (answer.kind === 'reply') return answer.value;
-    return {
-      ok: false,
-      failure: { reason: 'ErrImagePull', message: `the image puller did not answer: ${answer.reason}; it is asked again` },
-    };
+    const warn = (reason: string, message: string) => this.event(job.pod, 'Warning', reason, message);
+    return ensureImages(this.ctx, { job, sandboxConfig: sandbox.config, volumes: this.imageVolumes, warn }, signal);
   }
 
   async createContainer(
@@ -171,10 +143,11 @@ export class Effects implements WorkerIo {
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, logDir);
     const sandbox = await presentSandbox(this.ctx, { pod, attempt: job.sandboxAttempt, facts });
-    const mounts = await volumeMounts(this.ctx.registry, job, signal);
     const cluster = await envSources(this.ctx, job, signal);
-    if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const fromCluster = cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {};
+    const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...fromCluster }) : cluster);
+    const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
+    if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
       ? mounts
       : !cluster.ok
@@ -253,45 +226,26 @@ export class Effects implements WorkerIo {
     return { kind: 'done', value: null };
   }
 
-  /** Containers first, in termination order and in parallel within it; then every sandbox, whatever became of the containers. */
-  async stopPod(input: StopInput, signal: AbortSignal): Promise<Settled> {
-    const { pod, status } = input;
-    const { clock } = this.ctx.ports;
-    const beganMonoMs = clock.monoMs();
-    const failures: string[] = [];
-    let left: KillStep[] = killPlan({ pod, status, graceSeconds: input.graceSeconds });
-    while (left.length > 0) {
-      const leftIds = new Set(left.map((s) => s.id));
-      const wave = left.filter((s) => !s.waitForIds.some((id) => leftIds.has(id)));
-      for (const s of wave) this.event(pod, 'Normal', 'Killing', `Stopping container ${s.name}`, s.container ?? { name: s.name });
-      const elapsedMs = clock.monoMs() - beganMonoMs;
-      const results = await this.acts(
-        pod,
-        wave.map((s) => ({
-          method: 'StopContainer',
-          request: { containerId: s.id, timeout: stopTimeoutSeconds(s.graceSeconds, elapsedMs) },
-        })),
-        signal,
-      );
-      for (const r of results) if (!r.ok) failures.push(`${r.error.method}: ${r.error.details}`);
-      left = left.filter((s) => !wave.includes(s));
-    }
-    const stops = await this.stopSandboxes(
-      pod,
-      status.sandboxes.map((s) => s.id),
-      signal,
-    );
-    for (const r of stops) if (!r.ok) failures.push(`${r.error.method}: ${r.error.details}`);
-    if (input.forSandbox) {
-      const results = await this.removeInits(pod, status, signal);
-      for (const r of results) if (!r.ok) failures.push(`${r.error.method}: ${r.error.details}`);
-    }
-    return failures.length === 0
-      ? { kind: 'done' }
-      : { kind: 'failed', failure: { reason: 'FailedKillPod', message: failures.join('; ') } };
+  /** A hook reads nothing and changes nothing of the runtime's own: it needs no fence. */
+  runHook(job: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+    return runHook(this, job, signal);
   }
 
-  private async stopSandboxes(pod: Pod, ids: readonly string[], signal: AbortSignal): Promise<readonly CriResult[]> {
+  async stopContainer(
+    { pod, id, timeoutSeconds }: { pod: Pod; id: string; timeoutSeconds: number },
+    signal: AbortSignal,
+  ): Promise<Settled> {
+    const result = await this.act(pod, { method: 'StopContainer', request: { containerId: id, timeout: timeoutSeconds } }, signal);
+    return result.ok ? { kind: 'done' } : failedWith('KillContainerError', [result]);
+  }
+
+  async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<Settled> {
+    const ids = status.sandboxes.map((s) => s.id);
+    const results = [...(await this.stopSandboxesOf(pod, ids, signal)), ...(forSandbox ? await this.removeInits(pod, status, signal) : [])];
+    return failedWith('FailedKillPod', results);
+  }
+
+  private async stopSandboxesOf(pod: Pod, ids: readonly string[], signal: AbortSignal): Promise<readonly CriResult[]> {
     const results = await this.acts(
       pod,
       ids.map((id) => ({ method: 'StopPodSandbox', request: { podSandboxId: id } })),
@@ -312,29 +266,6 @@ export class Effects implements WorkerIo {
       left.map((c) => ({ method: 'RemoveContainer', request: { containerId: c.id } })),
       signal,
     );
-  }
-
-  async killContainers(
-    input: { pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] },
-    signal: AbortSignal,
-  ): Promise<Settled> {
-    const { pod } = input;
-    for (const k of input.kills) this.event(pod, 'Normal', 'Killing', k.message, findContainer(pod, k.name) ?? { name: k.name });
-    const results = await this.acts(
-      pod,
-      input.kills.map((k) => ({
-        method: 'StopContainer',
-        request: {
-          containerId: k.id,
-          timeout: stopTimeoutSeconds(containerGraceSeconds({ pod, container: findContainer(pod, k.name), reason: k.reason }), 0),
-        },
-      })),
-      signal,
-    );
-    const failed = results.flatMap((r) => (r.ok ? [] : [`${r.error.method}: ${r.error.details}`]));
-    return failed.length === 0
-      ? { kind: 'done' }
-      : { kind: 'failed', failure: { reason: 'KillContainerError', message: failed.join('; ') } };
   }
 
   /** Nothing of this pod is in flight or mounted any more; its directories go when its source has let go of it (housekeeping). */
@@ -387,6 +318,11 @@ export class Effects implements WorkerIo {
     if (calls.length === 0) return Promise.resolve([]);
     return this.cri.act(pod.metadata.uid, this.ctx.incarnation, calls, { signal });
   }
+}
+
+function failedWith(reason: string, results: readonly CriResult[]): Settled {
+  const failed = results.flatMap((r) => (r.ok ? [] : [`${r.error.method}: ${r.error.details}`]));
+  return failed.length === 0 ? { kind: 'done' } : { kind: 'failed', failure: { reason, message: failed.join('; ') } };
 }
 
 function unknownOr(

@@ -1,11 +1,19 @@
 /** One GET of a probe: own connection, no redirects, TLS taken as it comes, the body cut where enough is known. */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import type { ProbeAnswer, Prober } from '../../../actors/kernel/prober.ts';
+import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../actors/kernel/prober.ts';
 
 function message(error: unknown): string {
   // Several addresses of one name that all refuse come as an AggregateError with an empty message.
   const e = error instanceof Error ? error : new Error(String(error));
   return e.message || ('code' in e ? String(e.code) : e.name);
+}
+
+/** What OpenSSL says of a first answer that is no TLS record. */
+const NOT_TLS = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST']);
+
+function plain(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return NOT_TLS.has(code) ? new PlainAnswerError('the server answered an HTTPS request without TLS', { cause: error }) : error;
 }
 
 export const probeHttp: Prober['httpGet'] = async (url, o) => {
@@ -21,7 +29,7 @@ export const probeHttp: Prober['httpGet'] = async (url, o) => {
   if (secure) options.rejectUnauthorized = false;
   const res = await new Promise<IncomingMessage>((resolve, reject) => {
     const req = request(url, options, resolve);
-    req.on('error', reject);
+    req.on('error', (error) => reject(secure ? plain(error) : error));
     req.end();
   });
   return collect(res, o.bytesMax);

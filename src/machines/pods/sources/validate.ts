@@ -10,6 +10,8 @@ import { Problems } from './validation/problems.ts';
 import { validatePodSecurity } from './validation/security.ts';
 
 const INT32_MAX = 2_147_483_647;
+/** What the API server gives a pod that says nothing. */
+const DEFAULT_GRACE_SECONDS = 30;
 /** All keys and values of the annotations together. */
 const ANNOTATIONS_BYTES_MAX = 256 * 1024;
 const NAMESERVERS_MAX = 3;
@@ -161,6 +163,7 @@ function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<str
     volumes,
     names,
     hostPorts,
+    graceSeconds: spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,
   });
   if (spec.containers.length === 0) p.add('spec.containers', 'at least one container is required');
   spec.containers.forEach((container, i) => {

@@ -1,5 +1,5 @@
 /** API status of each container, from the runtime, the last status and failed starts (pod lifecycle 6.1, 8.5). */
-import type { Container, ContainerState, ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
+import type { Container, ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../k8s.ts';
 import { firstStatus } from '../runtimeStatus.ts';
 import { isRestartableInit, shouldRestart } from '../shouldRestart.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../types.ts';
@@ -23,6 +23,8 @@ export interface ContainersInput {
   startedContainers?: ReadonlyMap<string, boolean> | undefined;
   /** By container id; an id that is not in it has no readiness probe and counts as ready once started. */
   readyContainers?: ReadonlyMap<string, boolean> | undefined;
+  /** Names of containers whose postStart hook has not ended. */
+  hookAhead?: ReadonlySet<string> | undefined;
 }
 
 type Kind = 'init' | 'regular' | 'ephemeral';
@@ -53,7 +55,7 @@ function listStatuses(input: ContainersInput, containers: readonly Container[], 
         : input.old?.ephemeralContainerStatuses;
   return containers.map((container) => {
     const old = oldList?.find((s) => s.name === container.name);
-    const status = withFailure(input, container, kind, observedStatus(input, container, old));
+    const status = withFailure(input, container, kind, withHook(input, container, observedStatus(input, container, old)));
     return withReadiness(input, container, kind, status);
   });
 }
@@ -62,14 +64,17 @@ function unknownEnd(message: string): NonNullable<ContainerState['terminated']> 
   return { exitCode: UNKNOWN_EXIT_CODE, reason: STATUS_UNKNOWN_REASON, message };
 }
 
+function waitingReason(pod: Pod): string {
+  return (pod.spec.initContainers?.length ?? 0) > 0 ? 'PodInitializing' : 'ContainerCreating';
+}
+
 /** What can be said without the runtime: waiting, or what was last said. */
 function defaultStatus(input: ContainersInput, container: Container, old: ContainerStatus | undefined): ContainerStatus {
   const { pod } = input;
   if (old?.state.terminated !== undefined) return { ...old };
-  const initializing = (pod.spec.initContainers?.length ?? 0) > 0;
   const status: ContainerStatus = {
     name: container.name,
-    state: { waiting: { reason: initializing ? 'PodInitializing' : 'ContainerCreating' } },
+    state: { waiting: { reason: waitingReason(pod) } },
     lastState: old?.lastState ?? {},
     ready: false,
     restartCount: old?.restartCount ?? 0,
@@ -107,6 +112,15 @@ function observedStatus(input: ContainersInput, container: Container, old: Conta
   return status;
 }
 
+/** What the definition asks for, and what the runtime made of it. */
+function mountStatuses(container: Container, { recursiveReadOnly = [] }: RuntimeContainer): VolumeMountStatus[] {
+  return (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
+    if (!readOnly) return { name, mountPath };
+    const recursive = recursiveReadOnly.includes(mountPath.startsWith('/') ? mountPath : `/${mountPath}`);
+    return { name, mountPath, readOnly, recursiveReadOnly: recursive ? 'Enabled' : 'Disabled' };
+  });
+}
+
 function convert(input: ContainersInput, container: Container, from: RuntimeContainer, old: ContainerStatus | undefined): ContainerStatus {
   const containerID = `${input.runtimeName}://${from.id}`;
   const status: ContainerStatus = {
@@ -118,6 +132,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
     image: from.image,
     imageID: from.imageRef,
     containerID,
+    ...(from.stopSignal === undefined ? {} : { stopSignal: from.stopSignal }),
     ...(from.user === undefined ? {} : { user: { linux: from.user } }),
   };
   switch (from.state) {
@@ -126,6 +141,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
       status.resources = container.resources ?? {};
       const requests = container.resources?.requests;
       if (requests !== undefined) status.allocatedResources = requests;
+      if ((container.volumeMounts?.length ?? 0) > 0) status.volumeMounts = mountStatuses(container, from);
       break;
     }
     case 'exited':
@@ -160,6 +176,13 @@ function terminatedState(from: RuntimeContainer, containerID: string): NonNullab
     finishedAt: from.finishedAtMs === null ? null : rfc3339(from.finishedAtMs),
     containerID,
   };
+}
+
+/** What runs is not said to run before its postStart hook has ended: the reference looks at it no earlier. */
+function withHook(input: ContainersInput, container: Container, status: ContainerStatus): ContainerStatus {
+  if (status.state.running === undefined || input.hookAhead?.has(container.name) !== true) return status;
+  const { resources: _, allocatedResources: __, volumeMounts: ___, ...rest } = status;
+  return { ...rest, state: { waiting: { reason: waitingReason(input.pod) } } };
 }
 
 /** A container that is to be started and whose start did not succeed is waiting, with the reason of that failure. */

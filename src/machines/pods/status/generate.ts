@@ -32,6 +32,8 @@ export interface GenerateStatusInput {
   override?: StatusOverride;
   startedContainers?: ReadonlyMap<string, boolean>;
   readyContainers?: ReadonlyMap<string, boolean>;
+  /** Names of containers whose postStart hook has not ended: they are shown as waiting. */
+  hookAhead?: ReadonlySet<string>;
 }
 
 export const DEADLINE_OVERRIDE: StatusOverride = {
@@ -56,6 +58,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     runtimeName: facts.runtimeName,
     startedContainers: input.startedContainers,
     readyContainers: input.readyContainers,
+    hookAhead: input.hookAhead,
   });
   const counted = [...lists.init, ...lists.regular];
   const verdict = phaseVerdict(input, old, podPhase(pod, counted, input.podIsTerminal));

@@ -1,6 +1,6 @@
 /** The phase of a pod from the statuses of its containers (pod lifecycle 6.2). */
 import type { ContainerStatus, Pod, PodPhase, PodSpec } from '../../k8s.ts';
-import { isRestartableInit, podRestartPolicy } from '../shouldRestart.ts';
+import { isRestartableInit, podRestartPolicy, restartsAfter } from '../shouldRestart.ts';
 
 export const CONFIG_SOURCE_ANNOTATION = 'kubernetes.io/config.source';
 
@@ -25,10 +25,10 @@ export function anyRegularEverStarted(spec: PodSpec, statuses: readonly Containe
  */
 export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTerminal: boolean): PodPhase {
   const { spec } = pod;
-  const policy = podRestartPolicy(pod);
   const find = (name: string): ContainerStatus | undefined => statuses.find((s) => s.name === name);
   let pendingInit = 0;
   let failedInit = 0;
+  let restarting = 0;
   let unknown = 0;
   let running = 0;
   let waiting = 0;
@@ -50,26 +50,31 @@ export function podPhase(pod: Pod, statuses: readonly ContainerStatus[], podIsTe
       continue;
     }
     if (ended === undefined) pendingInit += 1;
-    else if (ended.exitCode !== 0) failedInit += 1;
+    else if (ended.exitCode !== 0 && !restartsAfter(container, pod, ended.exitCode)) failedInit += 1;
   }
   for (const container of spec.containers) {
-    const state = find(container.name)?.state;
+    const status = find(container.name);
+    const state = status?.state;
+    const ended = state?.terminated ?? status?.lastState.terminated;
+    if (state?.running === undefined && ended !== undefined && restartsAfter(container, pod, ended.exitCode)) restarting += 1;
     if (state?.running !== undefined) running += 1;
     else if (state?.terminated !== undefined) {
       stopped += 1;
       if (state.terminated.exitCode === 0) succeeded += 1;
     } else if (state?.waiting !== undefined) {
-      if (find(container.name)?.lastState.terminated !== undefined) stopped += 1;
+      if (status?.lastState.terminated !== undefined) stopped += 1;
       else waiting += 1;
     } else unknown += 1;
   }
 
-  if (failedInit > 0 && policy === 'Never') return 'Failed';
+  if (failedInit > 0) return 'Failed';
   if ((pendingInit > 0 && !anyRegularEverStarted(spec, statuses)) || waiting > 0) return 'Pending';
   if (running > 0 && unknown === 0) return 'Running';
   if (running > 0 || stopped === 0 || unknown > 0) return 'Pending';
   const final = stopped === succeeded ? 'Succeeded' : 'Failed';
   if (podIsTerminal && !isStaticPod(pod)) return final;
+  if (spec.containers.some((c) => c.restartPolicy !== undefined)) return restarting > 0 ? 'Running' : final;
+  const policy = podRestartPolicy(pod);
   if (policy === 'Always') return 'Running';
   if (final === 'Succeeded') return 'Succeeded';
   return policy === 'Never' ? 'Failed' : 'Running';

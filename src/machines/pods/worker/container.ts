@@ -3,63 +3,24 @@
  * starting, running, exited. It never looks at the runtime; the worker feeds it what was observed and asks it to
  * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
  */
-import { assertEvent, assign, fromPromise, sendParent, setup } from 'xstate';
-import type { Container, Pod } from '../../k8s.ts';
-import type { ImageResult } from '../../protocol.ts';
+import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import { checkBackoff } from '../crashBackoff.ts';
+import { containerGraceSeconds } from '../killOrder.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
+import { containerStopMachine, type PreStopEnded } from './containerStop.ts';
+import { type HookOutcome, hookMachine } from './hook.ts';
+import type { ContainerEnv, ContainerIo, ContainerKind, ContainerReport, ImageUser, StartJob } from './startJob.ts';
 
-export type ContainerKind = 'init' | 'regular' | 'ephemeral';
-
-/** All that one start needs; a snapshot taken when the worker decided. */
-export interface StartJob {
-  pod: Pod;
-  container: Container;
-  kind: ContainerKind;
-  sandboxId: string;
-  sandboxAttempt: number;
-  podIPs: readonly string[];
-  /** The instance of this name that counts, in any state, and newest exited one that this node did not stop in order to replace it. */
-  newest: RuntimeContainer | null;
-  newestExited: RuntimeContainer | null;
-  /** Instances of this name that were created and never started. */
-  unstarted: readonly string[];
-  /** Null: neither the runtime nor an earlier status tells. */
-  restartCount: number | null;
-  /**
-   * What the next instance was to count when one that had not been seen to start was removed for it: the log that it may
-   * have left tells of no run. Absent: none was.
-   */
-  clearedCount?: number;
-  /** Host paths of the termination files of all instances of this name that the runtime still holds; others are litter. */
-  terminationFiles?: readonly string[];
-  /** Hash of the name and image: a change starts a fresh back-off. */
-  specKey: string;
-  /** See {@link WorkerContext}: what was not there before may be there now. */
-  objectChanges?: number;
-  causes: readonly { atMs: number; by: string; what: string }[];
-}
-
-/** What an act came to. `unknown`: it may have had its effect; only an inspection can tell. */
-export type ActOutcome<T> = { kind: 'done'; value: T } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
-
-/**
- * What stood in the way of a new instance was removed, and nothing was created. It may have started before it went: what
- * the new one counts is decided anew, by an inspection that began after that.
- */
-export interface Cleared {
-  kind: 'cleared';
-}
-
-export interface ContainerEnv {
-  now(): { wallMs: number; monoMs: number };
-  /** Uniform in [0, 1). */
-  random(): number;
-  backoffBaseMs: number;
-  backoffMaxMs: number;
-  /** Wait after a failed start before the worker may decide again, lengthened by up to half (pod lifecycle 3.1: 10 s). */
-  retryMs: number;
-}
+export type {
+  ActOutcome,
+  Cleared,
+  ContainerEnv,
+  ContainerIo,
+  ContainerKind,
+  ContainerReport,
+  ImageUser,
+  StartJob,
+} from './startJob.ts';
 
 export interface ContainerInput {
   name: string;
@@ -81,6 +42,8 @@ interface Context extends ContainerInput {
   clearedCount: number | null;
   /** Monotonic ms of the last act: only an inspection that began later shows its effect. */
   actedAtMonoMs: number;
+  /** Its postStart hook has not ended yet (it may not have begun): it does not count as running. */
+  hookAhead: boolean;
   failure: StartFailure | null;
   waitMs: number;
   nextStartAtMs: number | null;
@@ -91,7 +54,10 @@ interface Context extends ContainerInput {
 export type ContainerEvent =
   | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
   | { type: 'container.start'; job: StartJob }
-  | { type: 'container.cancel' };
+  | { type: 'container.cancel' }
+  /** To itself: the worker is to hear that a hook is ahead, or no more. */
+  | { type: 'hook.told' }
+  | PreStopEnded;
 
 /** Reason of a start for which something that the container's definition names is not there. */
 export const CONFIG_ERROR = 'CreateContainerConfigError';
@@ -102,29 +68,12 @@ export const CONFIG_ERROR = 'CreateContainerConfigError';
  */
 export const EARLIER_START = 'ContainerCreating';
 const EARLIER_START_RETRY_MS = 250;
+/** Reason of a start whose postStart hook failed. */
+const POST_START_ERROR = 'PostStartHookError';
+/** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
+const STOP_RETRY_MS = 1_000;
 /** An inspection that began in the very instant of the act may not show it; then another is asked for. */
 const OBSERVE_AGAIN_MS = 100;
-
-/** To the worker. */
-export type ContainerReport =
-  | { type: 'container.report'; name: string; failure: StartFailure | null; nextStartAtMs: number | null }
-  /** Something was done to the runtime, or a wait is over: inspect and decide again. */
-  | { type: 'container.acted'; name: string; why: string };
-
-/** What a container's chart asks of the outside; given by `actors/pods/workers`, or by a test. */
-export interface ContainerIo {
-  ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult>;
-  createContainer(
-    input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
-    signal: AbortSignal,
-  ): Promise<ActOutcome<{ id: string; restartCount: number }> | Cleared>;
-  startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>>;
-  backingOff(job: StartJob, failure: StartFailure): void;
-}
-export interface ImageUser {
-  uid: number | null;
-  username: string;
-}
 
 export const containerMachine = setup({
   types: {
@@ -149,6 +98,8 @@ export const containerMachine = setup({
       ({ input, signal }: { input: { io: ContainerIo; job: StartJob; id: string; restartCount: number }; signal: AbortSignal }) =>
         input.io.startContainer(input, signal),
     ),
+    hook: hookMachine,
+    containerStop: containerStopMachine,
   },
   actions: {
     recordBackOff: ({ context }) => {
@@ -160,8 +111,24 @@ export const containerMachine = setup({
         name: context.name,
         failure: context.failure,
         nextStartAtMs: context.nextStartAtMs,
+        hookAhead: context.hookAhead,
       }),
     ),
+    expectHook: enqueueActions(({ context, enqueue }) => {
+      if (context.job?.container.lifecycle?.postStart === undefined) return;
+      enqueue.assign({ hookAhead: true, containerId: '' });
+      enqueue.raise({ type: 'hook.told' });
+    }),
+    /** It ran, or there will be none: what the runtime shows counts again. */
+    hookOver: enqueueActions(({ context, enqueue }) => {
+      if (!context.hookAhead) return;
+      enqueue.assign({ hookAhead: false });
+      enqueue.raise({ type: 'hook.told' });
+    }),
+    sayHookFailed: ({ context: { io, job } }, { why }: { why: string }) => {
+      if (job !== null) io.event(job.pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed: ${why}`, job.container);
+    },
+    noteHookFailure: assign((_, params: StartFailure) => ({ failure: params })),
     acted: sendParent(
       ({ context }, params: { why: string }): ContainerReport => ({ type: 'container.acted', name: context.name, why: params.why }),
     ),
@@ -213,6 +180,15 @@ export const containerMachine = setup({
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
     backingOff: ({ context }) => context.failure !== null,
+    startedWithHook: ({ context }, { kind }: { kind: string }) => context.hookAhead && kind === 'done',
+    /** The start had an unknown outcome, and it did start: its hook has not run. */
+    startedUnheard: ({ context, event }) =>
+      context.hookAhead &&
+      event.type === 'container.observed' &&
+      event.current?.state === 'running' &&
+      event.current.id === context.containerId,
+    endedMeanwhile: ({ context, event }) =>
+      event.type === 'container.observed' && event.current?.id === context.containerId && event.current.state === 'exited',
     observedRunning: ({ event }) => event.type === 'container.observed' && event.current?.state === 'running',
     observedExited: ({ event }) =>
       event.type === 'container.observed' && (event.current?.state === 'exited' || event.current?.state === 'unknown'),
@@ -239,6 +215,7 @@ export const containerMachine = setup({
     restartCount: 0,
     clearedCount: null,
     actedAtMonoMs: Number.NEGATIVE_INFINITY,
+    hookAhead: false,
     failure: null,
     waitMs: 0,
     nextStartAtMs: null,
@@ -247,8 +224,9 @@ export const containerMachine = setup({
   }),
   initial: 'waiting',
   on: {
-    'container.cancel': { target: '.waiting', actions: ['clearFailure'] },
+    'container.cancel': { target: '.waiting', actions: ['clearFailure', 'hookOver'] },
     'container.observed': { actions: ['observe'] },
+    'hook.told': { actions: ['report'] },
   },
   states: {
     waiting: {
@@ -337,6 +315,7 @@ export const containerMachine = setup({
     },
     creating: {
       meta: { reason: 'ContainerCreating', message: 'the runtime is creating it' },
+      entry: ['expectHook'],
       invoke: {
         src: 'createContainer',
         input: ({ context }) => ({ io: context.io, job: required(context.job), imageRef: context.imageRef, imageUser: context.imageUser }),
@@ -396,6 +375,11 @@ export const containerMachine = setup({
             ],
           },
           {
+            guard: { type: 'startedWithHook', params: ({ event }) => ({ kind: event.output.kind }) },
+            target: 'hooking',
+            actions: ['clearFailure', 'report'],
+          },
+          {
             target: 'observing',
             actions: ['clearFailure', 'stampAct', 'report', { type: 'acted', params: { why: 'container was started' } }],
           },
@@ -406,6 +390,74 @@ export const containerMachine = setup({
         },
       },
     },
+    /** The runtime shows it running; it counts as started when this has ended (pod lifecycle 5.7 step 12). */
+    hooking: {
+      meta: { reason: 'PostStartHook', message: 'its postStart hook runs; it counts as started when that has ended' },
+      invoke: {
+        src: 'hook',
+        input: ({ context }) => {
+          const { pod, container, podIPs } = required(context.job);
+          const handler = container.lifecycle?.postStart ?? {};
+          return {
+            io: context.io,
+            job: { which: 'postStart' as const, handler, pod, container, containerId: context.containerId, podIPs },
+            limitMs: null,
+          };
+        },
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'stoppingFailed',
+            actions: [
+              { type: 'sayHookFailed', params: ({ event }) => ({ why: event.output.kind === 'failed' ? event.output.why : '' }) },
+              { type: 'noteHookFailure', params: ({ event }) => hookStartFailure(event.output) },
+            ],
+          },
+          { target: 'observing', actions: ['stampAct', 'hookOver', { type: 'acted', params: { why: 'its postStart hook has ended' } }] },
+        ],
+      },
+      on: {
+        // Nobody waits for the hook of what has ended.
+        'container.observed': [{ guard: 'endedMeanwhile', target: 'exited', actions: ['observe', 'hookOver'] }, { actions: ['observe'] }],
+      },
+    },
+    stoppingFailed: {
+      meta: { reason: 'PostStartHookError', message: 'its postStart hook failed: it is being stopped' },
+      invoke: {
+        src: 'containerStop',
+        input: ({ context }) => {
+          const { pod, container, podIPs } = required(context.job);
+          const graceSeconds = containerGraceSeconds({ pod, container, reason: 'FailedPostStartHook' });
+          const preStop = graceSeconds > 0 ? container.lifecycle?.preStop : undefined;
+          return {
+            io: context.io,
+            pod,
+            podIPs,
+            step: { id: context.containerId, name: container.name, container, graceSeconds, preStop, waitForIds: [] },
+            message: 'FailedPostStartHook',
+            monoMs: () => context.env.now().monoMs,
+          };
+        },
+        onDone: [
+          { guard: ({ event }) => event.output.failure !== null, target: 'stoppingAgain' },
+          {
+            target: 'failed',
+            actions: [
+              { type: 'fail', params: ({ context }) => required(context.failure) },
+              'stampAct',
+              { type: 'acted', params: { why: 'it was stopped after its postStart hook failed' } },
+            ],
+          },
+        ],
+      },
+    },
+    stoppingAgain: {
+      meta: { reason: 'PostStartHookError', message: 'its postStart hook failed and it could not be stopped; that is tried again' },
+      after: { [STOP_RETRY_MS]: { target: 'stoppingFailed' } },
+      on: {
+        'container.observed': [{ guard: 'endedMeanwhile', target: 'exited', actions: ['observe', 'hookOver'] }, { actions: ['observe'] }],
+      },
+    },
     observing: {
       meta: { reason: 'Observing', message: 'acted; waiting for an inspection that began after the act' },
       after: {
@@ -414,15 +466,16 @@ export const containerMachine = setup({
       on: {
         'container.observed': [
           { guard: 'stale' },
-          { guard: 'observedRunning', target: 'running', actions: ['observe'] },
-          { guard: 'observedExited', target: 'exited', actions: ['observe'] },
-          { target: 'waiting', actions: ['observe'] },
+          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe', 'hookOver'] },
+          { target: 'waiting', actions: ['observe', 'hookOver'] },
         ],
       },
     },
     failed: {
       meta: { reason: 'StartFailed', message: 'the last attempt to start it failed; it is tried again after a wait' },
-      entry: ['report'],
+      entry: [assign({ hookAhead: false }), 'report'],
       after: { wait: { target: 'waiting', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
       on: {
         'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob'] }, {}],
@@ -435,6 +488,14 @@ export const containerMachine = setup({
     },
   },
 });
+
+function hookStartFailure(outcome: HookOutcome): StartFailure {
+  if (outcome.kind === 'done') return { reason: POST_START_ERROR, message: '' };
+  return {
+    reason: POST_START_ERROR,
+    message: `${outcome.why}${outcome.output === '' ? '' : `, message: ${JSON.stringify(outcome.output)}`}`,
+  };
+}
 
 function required<T>(value: T | null): T {
   if (value === null) throw new Error('container machine: a start without a job');

@@ -4,10 +4,15 @@ import type { Cause } from '../../address.ts';
 import type { Pod, PodStatus } from '../../k8s.ts';
 import type { ProbeBook } from '../../probes/types.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
+import { onePerFamily } from '../config/addresses.ts';
 import type { ReplacedInstances } from '../runtimeStatus.ts';
-import type { KillContainer, NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
+import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { type ActOutcome, type ContainerEnv, type ContainerIo, type ContainerKind, type containerMachine, messageOf } from './container.ts';
+import type { Settled } from './containerStop.ts';
 import type { Decision } from './decide.ts';
+import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stop.ts';
+
+export type { Settled } from './containerStop.ts';
 
 export interface WorkerEnv extends ContainerEnv {
   facts(): NodeFacts;
@@ -67,6 +72,12 @@ export interface WorkerContext {
   nextStarts: ReadonlyMap<string, number>;
   /** Instances this worker stopped in order to replace them: what the crash back-off looks at instead (trap 17). */
   replaced: ReplacedInstances;
+  /** Containers on their way whose postStart hook has not ended: they do not count as running. */
+  hookAhead: ReadonlySet<string>;
+  /** Ids of containers whose preStop hook has ended: it is not run again. */
+  preStopped: ReadonlySet<string>;
+  /** A container that is to start waits for the postStart hook of one before it. */
+  heldBack: boolean;
   /** Containers of unknown state that this worker stopped with success; only those still there. */
   stoppedUnknown: ReadonlySet<string>;
   sinceWallMs: number;
@@ -93,19 +104,10 @@ export interface WorkerContext {
   calmed: boolean;
 }
 
-export type Settled = { kind: 'done' } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
 export interface SandboxInput {
   pod: Pod;
   status: PodRuntimeStatus;
   actions: PodActions;
-}
-export interface StopInput {
-  pod: Pod;
-  status: PodRuntimeStatus;
-  /** Null: each container's own grace. */
-  graceSeconds: number | null;
-  /** Everything goes so that a new sandbox can come: init containers are removed too. */
-  forSandbox: boolean;
 }
 /** What a worker's chart asks of the outside; given by `actors/pods/workers`, or by a test. Promises honour the signal. */
 export interface WorkerIo extends ContainerIo {
@@ -120,16 +122,14 @@ export interface WorkerIo extends ContainerIo {
    * init containers, then makes the sandbox: a new one is initialised anew.
    */
   runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>>;
-  /** Stops every running container and then every sandbox. */
-  stopPod(input: StopInput, signal: AbortSignal): Promise<Settled>;
-  killContainers(input: { pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] }, signal: AbortSignal): Promise<Settled>;
+  /** Stops every sandbox; removes init containers where a new sandbox is to come. */
+  stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<Settled>;
   /** Fences, then waits until the pod's volumes are taken down. */
   cleanup(pod: Pod): Promise<void>;
   /** The API status in context goes to the status manager. */
   publish(context: WorkerContext, finished: boolean): void;
   /** A summary of the worker goes to the pod manager. */
   report(summary: WorkerSummary): void;
-  event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void;
 }
 export type Io<T> = { input: T & { io: WorkerIo }; signal: AbortSignal };
 
@@ -187,6 +187,33 @@ export function requiredActions(context: WorkerContext): PodActions {
 export function requiredStatus(context: WorkerContext): PodRuntimeStatus {
   if (context.status === null) throw new Error('pod worker: an act without an inspection');
   return context.status;
+}
+
+/** Where hooks of this pod go that name no host. */
+export function podIPsOf({ pod, env, status, apiStatus }: WorkerContext): readonly string[] {
+  if (pod.spec.hostNetwork === true) return onePerFamily(env.facts().hostIPs);
+  return status !== null && status.ips.length > 0 ? status.ips : (apiStatus?.podIPs ?? []).map(({ ip }) => ip);
+}
+/** Everything of the pod is to stop. `graceSeconds` null: each container's own grace. */
+export function podStop(context: WorkerContext, o: { graceSeconds: number | null; forSandbox: boolean }): StopInput {
+  const status = requiredStatus(context);
+  const { pod, preStopped } = context;
+  return {
+    ...stopBasis(context),
+    tasks: podTasks({ pod, status, graceSeconds: o.graceSeconds, preStopped, forced: context.graceOverride === 0 }),
+    sandboxes: { pod, status, forSandbox: o.forSandbox },
+    failedReason: 'FailedKillPod',
+  };
+}
+/** Single containers are to stop: those that the plan names. */
+export function plannedStop(context: WorkerContext): StopInput {
+  const { pod, preStopped } = context;
+  const kills = planActions(context)?.containersToKill ?? [];
+  return { ...stopBasis(context), tasks: killTasks({ pod, kills, preStopped }), sandboxes: null, failedReason: 'KillContainerError' };
+}
+function stopBasis(context: WorkerContext): Pick<StopInput, 'io' | 'pod' | 'podIPs' | 'monoMs'> {
+  const { io, pod, env } = context;
+  return { io, pod, podIPs: podIPsOf(context), monoMs: () => env.now().monoMs };
 }
 
 /** Containers of a pod in start order, by name. */

@@ -25,6 +25,8 @@ export interface DecideInput {
   stoppedUnknown?: ReadonlySet<string>;
   /** Probe results by container id. */
   probes?: ProbeBook;
+  /** Names of containers whose postStart hook has not ended. */
+  hookAhead?: ReadonlySet<string>;
 }
 
 export type Plan =
@@ -80,6 +82,7 @@ export function decide(input: DecideInput): Decision {
       deadlineExceeded,
       startedContainers: probes.started,
       readyContainers: probes.ready,
+      hookAhead: input.hookAhead ?? new Set(),
       ...(override === undefined ? {} : { override }),
     });
   const plain = generate(false);
@@ -91,7 +94,13 @@ export function decide(input: DecideInput): Decision {
   if (deadlineExceeded) return done({ kind: 'deadline' });
   if (apiStatus.phase === 'Failed' || apiStatus.phase === 'Succeeded') return done({ kind: 'terminal' });
 
-  const computed = computePodActions({ pod, status, liveness: probes.liveness, startup: probes.startup });
+  const computed = computePodActions({
+    pod,
+    status,
+    liveness: probes.liveness,
+    startup: probes.startup,
+    hookAhead: input.hookAhead ?? new Set(),
+  });
   const kills = computed.containersToKill.filter((k) => k.reason !== 'Unknown' || input.stoppedUnknown?.has(k.id) !== true);
   const actions: PodActions = { ...computed, containersToKill: kills };
   const anythingUp = status.containers.some((c) => c.state === 'running') || status.sandboxes.some((s) => s.ready);

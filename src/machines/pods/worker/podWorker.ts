@@ -27,6 +27,9 @@ export const podWorkerMachine = workerSetup.createMachine({
     nextStarts: new Map(),
     replaced: new Map(),
     stoppedUnknown: new Set(),
+    hookAhead: new Set(),
+    preStopped: new Set(),
+    heldBack: false,
     sinceWallMs: input.env.now().wallMs,
     children: new Map(),
     dirty: 'no',
@@ -47,7 +50,8 @@ export const podWorkerMachine = workerSetup.createMachine({
   initial: 'fencing',
   on: {
     'pod.dirty': { actions: ['markDirty'] },
-    'container.report': { actions: ['takeReport'] },
+    'container.report': { actions: ['takeReport', 'release'] },
+    'preStop.ended': { actions: ['notePreStop'] },
   },
   states: {
     fencing: {

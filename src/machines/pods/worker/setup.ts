@@ -4,15 +4,14 @@ import { joinCauses } from '../../address.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
 import { probeVerdicts } from '../../probes/book.ts';
 import type { WorkerEvent } from '../../protocol.ts';
-import { onePerFamily } from '../config/addresses.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { BACKOFF_RESET_MS } from '../crashBackoff.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
-import type { KillContainer, PodRuntimeStatus } from '../types.ts';
 import { CONFIG_ERROR, type ContainerReport, containerMachine } from './container.ts';
+import type { PreStopEnded } from './containerStop.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,
@@ -23,9 +22,9 @@ import {
   type Io,
   isDeleting,
   planActions,
+  podIPsOf,
   type ReportAt,
   type SandboxInput,
-  type StopInput,
   specOf,
   summarize,
   type Trouble,
@@ -33,6 +32,10 @@ import {
   type WorkerInput,
 } from './context.ts';
 import { type Decision, deadlineAtMs, decide } from './decide.ts';
+import { stopMachine } from './stop.ts';
+
+/** A container in one of these is not on its way: nobody waits for its hook. */
+const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
 
 /** Changed objects are of interest to who waits for one. */
 function concerns({ failures }: WorkerContext, event: { type: string; objects?: 'only' | 'too' }): boolean {
@@ -55,7 +58,7 @@ function seen({ env, status }: WorkerContext): boolean {
 export const workerSetup = setup({
   types: {
     context: {} as WorkerContext,
-    events: {} as WorkerEvent | ContainerReport | { type: 'worker.resync' },
+    events: {} as WorkerEvent | ContainerReport | PreStopEnded | { type: 'worker.resync' },
     input: {} as WorkerInput,
   },
   actors: {
@@ -65,10 +68,8 @@ export const workerSetup = setup({
     prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
     mountVolumes: fromPromise(({ input, signal }: Io<{ pod: Pod }>) => input.io.mountVolumes(input.pod, signal)),
     runSandbox: fromPromise(({ input, signal }: Io<SandboxInput>) => input.io.runSandbox(input, signal)),
-    stopPod: fromPromise(({ input, signal }: Io<StopInput>) => input.io.stopPod(input, signal)),
-    killContainers: fromPromise(({ input, signal }: Io<{ pod: Pod; status: PodRuntimeStatus; kills: readonly KillContainer[] }>) =>
-      input.io.killContainers(input, signal),
-    ),
+    stopPod: stopMachine,
+    killContainers: stopMachine,
     cleanup: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.cleanup(input.pod)),
   },
   actions: {
@@ -144,7 +145,17 @@ export const workerSetup = setup({
       else failures.set(event.name, event.failure);
       if (event.nextStartAtMs === null) nextStarts.delete(event.name);
       else nextStarts.set(event.name, event.nextStartAtMs);
-      return { failures, nextStarts };
+      const hookAhead = new Set(context.hookAhead);
+      if (event.hookAhead) hookAhead.add(event.name);
+      else hookAhead.delete(event.name);
+      return { failures, nextStarts, hookAhead };
+    }),
+    /** What a container that is held back waits for has come further: look whether it may start. */
+    release: assign(({ context }) => (context.heldBack ? { dirty: 'yes' as const } : {})),
+    notePreStop: assign(({ context, event }) => {
+      if (event.type !== 'preStop.ended') return {};
+      const there = new Set(context.status?.containers.map((c) => c.id));
+      return { preStopped: new Set([...context.preStopped, event.containerId].filter((id) => there.has(id))) };
     }),
     decide: assign(({ context }) => {
       const { status, env } = context;
@@ -161,6 +172,7 @@ export const workerSetup = setup({
         nowWallMs: env.now().wallMs,
         stoppedUnknown: context.stoppedUnknown,
         probes: env.probes?.() ?? new Map(),
+        hookAhead: context.hookAhead,
         newLife: context.newLife,
       });
       return { decision, apiStatus: decision.apiStatus };
@@ -198,16 +210,28 @@ export const workerSetup = setup({
     feed: enqueueActions(({ context, enqueue }) => {
       const { status, decision, pod } = context;
       if (status === null || decision === null) return;
+      let heldBack = false;
+      let hookBefore = false;
       for (const [name, kind] of containersOf(pod)) {
         const ref = context.children.get(name);
         const current = firstStatus(status, name) ?? null;
         if (ref === undefined) continue;
         enqueue.sendTo(ref, { type: 'container.observed', current, observedAtMonoMs: status.observedAtMonoMs });
+        const held = kind === 'regular' && hookBefore;
+        if (kind === 'regular' && context.hookAhead.has(name)) hookBefore = true;
         if (decision.plan.kind !== 'steady') continue;
         const a = decision.plan.actions;
         if (!a.initToStart.includes(name) && !a.containersToStart.includes(name) && !a.ephemeralToStart.includes(name)) continue;
         const spec = specOf(pod, name);
         if (spec === undefined) continue;
+        if (held) {
+          heldBack = true;
+          continue;
+        }
+        // The ones after it start when its hook has ended, or when it turned out that it does not start now (trap 46).
+        if (kind === 'regular' && spec.lifecycle?.postStart !== undefined && !RESTS_FAILED.has(String(ref.getSnapshot().value))) {
+          hookBefore = true;
+        }
         enqueue.sendTo(ref, {
           type: 'container.start',
           job: {
@@ -216,7 +240,7 @@ export const workerSetup = setup({
             kind,
             sandboxId: a.sandboxId,
             sandboxAttempt: a.attempt,
-            podIPs: pod.spec.hostNetwork === true ? onePerFamily(context.env.facts().hostIPs) : status.ips,
+            podIPs: pod.spec.hostNetwork === true ? podIPsOf(context) : status.ips,
             newest: current,
             newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),
             unstarted: status.containers.filter((c) => c.name === name && c.state === 'created').map((c) => c.id),
@@ -230,13 +254,20 @@ export const workerSetup = setup({
           },
         });
       }
+      enqueue.assign({ heldBack });
     }),
     /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
     dropRemoved: enqueueActions(({ context, enqueue }) => {
       const wanted = new Set(containersOf(context.pod).map(([name]) => name));
       const kept = <V>(map: ReadonlyMap<string, V>) => new Map([...map].filter(([name]) => wanted.has(name)));
       for (const [name, ref] of context.children) if (!wanted.has(name)) enqueue.stopChild(ref);
-      enqueue.assign({ children: kept(context.children), failures: kept(context.failures), nextStarts: kept(context.nextStarts) });
+      const hookAhead = new Set([...context.hookAhead].filter((name) => wanted.has(name)));
+      enqueue.assign({
+        children: kept(context.children),
+        failures: kept(context.failures),
+        nextStarts: kept(context.nextStarts),
+        hookAhead,
+      });
     }),
     ensureChildren: assign(({ context, spawn }) => {
       const wanted = containersOf(context.pod);
@@ -256,9 +287,16 @@ export const workerSetup = setup({
     cancelChildren: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
     }),
+    /** A hook of what is stopped anyway is not waited for. */
+    cancelKilled: enqueueActions(({ context, enqueue }) => {
+      for (const { name } of planActions(context)?.containersToKill ?? []) {
+        const ref = context.hookAhead.has(name) ? context.children.get(name) : undefined;
+        if (ref !== undefined) enqueue.sendTo(ref, { type: 'container.cancel' });
+      }
+    }),
     dropChildren: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.stopChild(ref);
-      enqueue.assign({ children: new Map() });
+      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false });
     }),
     trouble: assign(({ context }, params: Trouble) => {
       const n = context.failuresInRow;
@@ -314,6 +352,7 @@ export const workerSetup = setup({
       const rested = context.env.now().monoMs - context.lastActMonoMs > CALM_AFTER_MS;
       return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
     },
+    heldBack: ({ context }) => context.heldBack,
     planIs: ({ context }, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
     mustCreate: ({ context }) => planActions(context)?.createSandbox === true,
     somethingUp: ({ context }) =>

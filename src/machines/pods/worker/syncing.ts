@@ -7,6 +7,8 @@ import {
   ACT_RETRY_MS,
   NETWORK_RETRY_MS,
   planActions,
+  plannedStop,
+  podStop,
   REPLACED_MAX,
   RUNTIME_RETRY_MS,
   requiredActions,
@@ -197,13 +199,7 @@ export const syncing = workerSetup.createStateConfig({
         stopping: {
           invoke: {
             src: 'stopPod',
-            input: ({ context }) => ({
-              io: context.io,
-              pod: context.pod,
-              status: requiredStatus(context),
-              graceSeconds: null,
-              forSandbox: planActions(context)?.createSandbox === true,
-            }),
+            input: ({ context }) => podStop(context, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
             onDone: [
               {
                 guard: ({ event }) => event.output.kind === 'failed',
@@ -223,6 +219,7 @@ export const syncing = workerSetup.createStateConfig({
     killingContainers: {
       meta: { reason: 'KillingContainers', message: 'stopping containers whose definition changed or that must be replaced' },
       entry: [
+        'cancelKilled',
         assign(({ context }) => ({
           replaced: withReplaced(context.replaced, planActions(context)?.containersToKill ?? [], {
             status: requiredStatus(context),
@@ -232,12 +229,7 @@ export const syncing = workerSetup.createStateConfig({
       ],
       invoke: {
         src: 'killContainers',
-        input: ({ context }) => ({
-          io: context.io,
-          pod: context.pod,
-          status: requiredStatus(context),
-          kills: planActions(context)?.containersToKill ?? [],
-        }),
+        input: ({ context }) => plannedStop(context),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',
@@ -276,14 +268,17 @@ export const syncing = workerSetup.createStateConfig({
           { target: 'inspecting', actions: ['markDirty'] },
         ],
         'container.acted': { target: 'inspecting' },
-        'container.report': {
-          actions: [
-            'takeReport',
-            'decide',
-            { type: 'publish', params: { finished: false } },
-            { type: 'report', params: { phase: 'syncing', state: 'settled', reason: 'Synced', message: '' } },
-          ],
-        },
+        'container.report': [
+          { guard: 'heldBack', target: 'inspecting', actions: ['takeReport'] },
+          {
+            actions: [
+              'takeReport',
+              'decide',
+              { type: 'publish', params: { finished: false } },
+              { type: 'report', params: { phase: 'syncing', state: 'settled', reason: 'Synced', message: '' } },
+            ],
+          },
+        ],
         'pod.update': updated,
       },
     },

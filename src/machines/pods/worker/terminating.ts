@@ -1,6 +1,6 @@
 /** Terminating: stop everything within the grace, check that it is stopped. Only a shorter grace interrupts it. */
 import { assign } from 'xstate';
-import { requiredStatus, stopTrouble, type WorkerContext } from './context.ts';
+import { podStop, stopTrouble, type WorkerContext } from './context.ts';
 import { workerSetup } from './setup.ts';
 
 export const terminating = workerSetup.createStateConfig({
@@ -62,13 +62,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'containers were asked to stop; waiting for them or for the end of their grace' },
       invoke: {
         src: 'stopPod',
-        input: ({ context }) => ({
-          io: context.io,
-          pod: context.pod,
-          status: requiredStatus(context),
-          graceSeconds: context.graceSeconds,
-          forSandbox: false,
-        }),
+        input: ({ context }) => podStop(context, { graceSeconds: context.graceSeconds, forSandbox: false }),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',

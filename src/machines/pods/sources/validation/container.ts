@@ -14,6 +14,8 @@ export interface ContainerScope {
   names: Set<string>;
   /** `protocol/hostIP/port` taken so far by containers that run at the same time. */
   hostPorts: Set<string>;
+  /** Of the pod. */
+  graceSeconds: number;
 }
 
 const FIELD_PATHS = new Set([
@@ -171,6 +173,36 @@ function validateMounts(p: Problems, path: string, of: { container: Container; s
   });
 }
 
+const RESTART_RULES_MAX = 20;
+const EXIT_CODES_MAX = 255;
+
+function validateRestart(p: Problems, path: string, of: { container: Container; sidecar: boolean }): void {
+  const { restartPolicy, restartPolicyRules: rules = [] } = of.container;
+  p.oneOf(`${path}.restartPolicy`, restartPolicy, ['Always', 'OnFailure', 'Never']);
+  if (rules.length === 0) return;
+  const at = `${path}.restartPolicyRules`;
+  if (of.sidecar) p.add(at, 'must not be set on a sidecar: it is always started again');
+  if (restartPolicy === undefined) p.add(`${path}.restartPolicy`, 'required where there are restartPolicyRules');
+  if (rules.length > RESTART_RULES_MAX) p.add(at, `at most ${RESTART_RULES_MAX} rules`);
+  rules.forEach(({ action, exitCodes }, i) => {
+    p.required(`${at}[${i}].action`, action);
+    if (action) p.oneOf(`${at}[${i}].action`, action, ['Restart']);
+    if (exitCodes === undefined) {
+      p.add(`${at}[${i}].exitCodes`, 'required');
+      return;
+    }
+    p.required(`${at}[${i}].exitCodes.operator`, exitCodes.operator);
+    if (exitCodes.operator) p.oneOf(`${at}[${i}].exitCodes.operator`, exitCodes.operator, ['In', 'NotIn']);
+    const values = exitCodes.values ?? [];
+    if (values.length === 0 || values.length > EXIT_CODES_MAX)
+      p.add(`${at}[${i}].exitCodes.values`, `must be 1 to ${EXIT_CODES_MAX} exit codes`);
+    const seen = new Set<string>();
+    values.forEach((value, n) => {
+      p.unique(`${at}[${i}].exitCodes.values[${n}]`, String(value), seen);
+    });
+  });
+}
+
 export function validateContainer(p: Problems, path: string, of: { container: Container; scope: ContainerScope }): void {
   const { container: c, scope } = of;
   const init = scope.kind === 'initContainers';
@@ -180,10 +212,7 @@ export function validateContainer(p: Problems, path: string, of: { container: Co
   const image = c.image ?? '';
   if (image === '') p.add(`${path}.image`, 'required');
   else if (image !== image.trim()) p.add(`${path}.image`, 'must not begin or end with white space');
-  if (c.restartPolicy !== undefined) {
-    if (init) p.oneOf(`${path}.restartPolicy`, c.restartPolicy, ['Always']);
-    else p.add(`${path}.restartPolicy`, 'may be set on init containers only');
-  }
+  validateRestart(p, path, { container: c, sidecar });
   p.oneOf(`${path}.imagePullPolicy`, c.imagePullPolicy, ['Always', 'IfNotPresent', 'Never']);
   p.oneOf(`${path}.terminationMessagePolicy`, c.terminationMessagePolicy, ['File', 'FallbackToLogsOnError']);
   // Plain init containers run one after the other, so only within one of them can host ports conflict.
@@ -192,6 +221,6 @@ export function validateContainer(p: Problems, path: string, of: { container: Co
   validateEnv(p, path, c);
   validateResources(p, path, c);
   validateMounts(p, path, of);
-  validateProbes(p, path, { container: c, allowed: !init || sidecar });
+  validateProbes(p, path, { container: c, allowed: !init || sidecar, graceSeconds: scope.graceSeconds });
   validateContainerSecurity(p, `${path}.securityContext`, c.securityContext);
 }

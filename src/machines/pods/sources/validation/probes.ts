@@ -1,5 +1,6 @@
 /** Validation of probes and lifecycle hooks. Pure. */
 import type { Container, IntOrString, LifecycleHandler, Probe } from '../../../k8s.ts';
+import { STOP_SIGNALS } from '../../stopSignal.ts';
 import { portName } from './names.ts';
 import type { Problems } from './problems.ts';
 
@@ -11,14 +12,15 @@ function port(p: Problems, path: string, value: IntOrString | undefined): void {
   else p.check(path, portName(value));
 }
 
-function handler(p: Problems, path: string, h: LifecycleHandler & { grpc?: { port: number } }): void {
+function handler(p: Problems, path: string, h: LifecycleHandler & { grpc?: { port: number } }, graceSeconds?: number): void {
   const set = (['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep'] as const).filter((k) => h[k] !== undefined);
   if (set.length === 0) p.add(path, 'must name one handler (exec, httpGet, tcpSocket or another)');
   if (set.length > 1) p.add(path, `must name one handler only, not ${set.join(' and ')}`);
   if (h.exec !== undefined && (h.exec.command ?? []).length === 0) p.add(`${path}.exec.command`, 'required');
   if (h.tcpSocket !== undefined) port(p, `${path}.tcpSocket.port`, h.tcpSocket.port);
   if (h.grpc !== undefined) port(p, `${path}.grpc.port`, h.grpc.port);
-  if (h.sleep !== undefined) p.range(`${path}.sleep.seconds`, h.sleep.seconds ?? 0, { min: 0 });
+  if (h.sleep !== undefined)
+    p.range(`${path}.sleep.seconds`, h.sleep.seconds ?? 0, { min: 0, ...(graceSeconds === undefined ? {} : { max: graceSeconds }) });
   if (h.httpGet === undefined) return;
   port(p, `${path}.httpGet.port`, h.httpGet.port);
   p.required(`${path}.httpGet.path`, h.httpGet.path);
@@ -43,8 +45,8 @@ function probe(p: Problems, path: string, of: { probe: Probe | undefined; readin
 }
 
 /** `allowed`: the container keeps running beside others, so it may have probes and hooks. */
-export function validateProbes(p: Problems, path: string, of: { container: Container; allowed: boolean }): void {
-  const { container: c, allowed } = of;
+export function validateProbes(p: Problems, path: string, of: { container: Container; allowed: boolean; graceSeconds: number }): void {
+  const { container: c, allowed, graceSeconds } = of;
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   for (const key of probes) {
     if (c[key] !== undefined && !allowed) p.add(`${path}.${key}`, 'must not be set on an init container that is no sidecar');
@@ -52,6 +54,7 @@ export function validateProbes(p: Problems, path: string, of: { container: Conta
   }
   if (c.lifecycle === undefined) return;
   if (!allowed) p.add(`${path}.lifecycle`, 'must not be set on an init container that is no sidecar');
-  if (c.lifecycle.postStart !== undefined) handler(p, `${path}.lifecycle.postStart`, c.lifecycle.postStart);
-  if (c.lifecycle.preStop !== undefined) handler(p, `${path}.lifecycle.preStop`, c.lifecycle.preStop);
+  if (c.lifecycle.postStart !== undefined) handler(p, `${path}.lifecycle.postStart`, c.lifecycle.postStart, graceSeconds);
+  if (c.lifecycle.preStop !== undefined) handler(p, `${path}.lifecycle.preStop`, c.lifecycle.preStop, graceSeconds);
+  p.oneOf(`${path}.lifecycle.stopSignal`, c.lifecycle.stopSignal, STOP_SIGNALS);
 }

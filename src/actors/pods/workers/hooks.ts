@@ -1,0 +1,81 @@
+/** One hook of a container: a command by the runtime, or an HTTP request by way of the probes' port. */
+import type { Pod } from '../../../machines/k8s.ts';
+import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/hooks.ts';
+import type { HookJob, HookOutcome } from '../../../machines/pods/worker/hook.ts';
+import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/probes/requests.ts';
+import { PlainAnswerError } from '../../kernel/prober.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+import type { CriClient } from '../../runtime/client.ts';
+
+export interface HookRunner {
+  readonly ctx: Pick<ActorCtx, 'ports'>;
+  readonly cri: CriClient;
+  event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string): void;
+}
+
+/** Never rejects. Nothing of what an HTTP server says is kept: it may be secret. */
+export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+  switch (hookKind(job.handler)) {
+    case 'exec':
+      return runCommand(runner, job, signal);
+    case 'httpGet':
+      return runHttp(runner, job, signal);
+    case 'sleep':
+      return { kind: 'done' };
+    case 'invalid':
+      return hookFailed('invalid handler: only exec, httpGet and sleep can be run');
+  }
+}
+
+/** Without a limit of its own; $(NAME) stands for itself (pod lifecycle 5.11). */
+async function runCommand({ cri }: HookRunner, { handler, containerId }: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+  const cmd = handler.exec?.command ?? [];
+  try {
+    return judgeCommand(await cri.read('ExecSync', { containerId, cmd, timeout: 0 }, { signal }));
+  } catch (thrown) {
+    return hookFailed(`cannot run the command: ${textOf(thrown)}`);
+  }
+}
+
+/** Any answer is a success (trap 45): only an answer that does not come is a failure. */
+async function runHttp(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+  const wanted = hookRequest(job);
+  if (!wanted.ok) return hookFailed(wanted.message);
+  const request = wanted.value;
+  try {
+    await follow(runner, request, signal);
+    return { kind: 'done' };
+  } catch (thrown) {
+    if (!(thrown instanceof PlainAnswerError)) return hookFailed(`request to ${hostOf(request)}: ${textOf(thrown)}`);
+  }
+  try {
+    await follow(runner, plainRequest(request), signal);
+  } catch {
+    return hookFailed(`request to ${hostOf(request)}: the server answered an HTTPS request without TLS`);
+  }
+  const message = `request to HTTPS lifecycle hook ${hostOf(request)} got HTTP response, retry with HTTP succeeded`;
+  runner.event(job.pod, 'Warning', 'LifecycleHTTPFallback', message);
+  return { kind: 'done' };
+}
+
+/** Follows redirects to the same host, as probes do. @throws when there is no answer */
+async function follow({ ctx }: HookRunner, first: HttpProbe, signal: AbortSignal): Promise<void> {
+  let present = first;
+  for (let hops = 0; hops <= REDIRECTS_MAX; hops++) {
+    const { url, headers, host } = present;
+    const answer = await ctx.ports.prober.httpGet(url, { headers, host, bytesMax: BODY_BYTES_MAX, signal });
+    const next = redirectOf({ first: first.url, present }, answer);
+    if (next === null) return;
+    present = next;
+  }
+  throw new Error(`stopped after ${REDIRECTS_MAX} redirects`);
+}
+
+/** Without path and query, which may hold a token. */
+function hostOf({ url }: HttpProbe): string {
+  return new URL(url).host;
+}
+
+function textOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
