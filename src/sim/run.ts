@@ -8,16 +8,18 @@ import { type CoverageMeter, coverageMeter } from './coverage.ts';
 import { allCheckers } from './invariants/all.ts';
 import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
-import { apiUser, makeServiceAccount, registerNode } from './nemesis/apiUser.ts';
-import { drawSchedule, drawSize, drawTuning } from './nemesis/draw.ts';
+import { apiUser, registerNode } from './nemesis/apiUser.ts';
+import { drawSize, drawTuning } from './nemesis/draw.ts';
 import type { Fault } from './nemesis/faults.ts';
 import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
 import { type Operator, operator } from './nemesis/operator.ts';
-import { scenarioSchedule, scenarioTuning } from './nemesis/scenario.ts';
+import { planned } from './nemesis/plan.ts';
+import { scenarioTuning } from './nemesis/scenario.ts';
+import { apiServer, type Outsiders, outsiders, renewalMs } from './outsiders.ts';
 import { drain, onUncaught } from './realm.ts';
 import type { Phase, SimOptions, SimResult, Violation } from './result.ts';
 import { lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
-import { type SimKube, simKube } from './world/kubeApi.ts';
+import type { SimKube } from './world/kubeApi.ts';
 import { type NodeWatcher, type SimNode, simNode } from './world/node.ts';
 import { type SimRng, simRng } from './world/rng.ts';
 import type { CallSeen } from './world/runtime.ts';
@@ -54,6 +56,7 @@ class Run implements NodeWatcher {
   readonly #nodes: SimNode[];
   readonly #operators: Operator[];
   readonly #nemesis: Nemesis;
+  readonly #outsiders: Outsiders;
   readonly #schedule: readonly Fault[];
   /** Of the scenario's faults. */
   readonly #names: readonly string[];
@@ -77,28 +80,24 @@ class Run implements NodeWatcher {
       const drawn = drawTuning(rngOf(index).fork('tuning'));
       return o.scenario === undefined ? drawn : scenarioTuning(o.scenario, drawn);
     });
-    this.#kube = tunings.some((t) => t.api) ? this.#apiServer() : undefined;
+    this.#kube = tunings.some((t) => t.api) ? apiServer({ rng: this.#rng.fork('kube'), clock: this.#clock }) : undefined;
     this.#nodes = tunings.map((tuning, index) => {
       const kube = tuning.api ? this.#kube : undefined;
       return simNode({ index, rng: rngOf(index), time: this.#time, tuning, watcher: this, kube });
     });
+    if (this.#kube !== undefined) this.#heed(this.#kube);
+    this.#outsiders = outsiders({
+      nodes: this.#nodes,
+      kube: this.#kube,
+      clock: this.#clock,
+      rng: this.#rng.fork('outsiders'),
+      on: (who, what) => this.#trace.add(this.#time.monoMs, who, what),
+      answered: (node, asked) => this.#ask((c, s) => c.answered?.(s, asked), node),
+      shown: (node, certificate) => this.#ask((c, s) => c.shown?.(s, certificate), node),
+    });
     for (const n of this.#nodes) if (n.kube !== undefined && !n.tuning.registers) registerNode(n, n.kube);
     this.#operators = this.#nodes.map((n) => operator(n, this.#time, n.kube === undefined ? undefined : apiUser(n, n.kube)));
-    const size = {
-      ...(o.faults === undefined ? {} : { faults: o.faults }),
-      minutes,
-      pods,
-      nodes,
-      http: this.#nodes.map((n) => n.tuning.http),
-      api: this.#nodes.map((n) => n.tuning.api),
-      evicts: this.#nodes.map((n) => n.tuning.eviction !== null),
-    };
-    const drawing = this.#rng.fork('schedule');
-    this.#schedule =
-      o.schedule ??
-      (o.scenario === undefined
-        ? drawSchedule(drawing, size)
-        : scenarioSchedule(o.scenario, { ...size, rng: drawing, names: this.#nodes.map((n) => n.name) }));
+    this.#schedule = o.schedule ?? planned(o, { rng: this.#rng.fork('schedule'), nodes: this.#nodes, minutes, pods });
     this.#names = o.scenario?.faults.map((f) => f.name) ?? [];
     this.#nemesis = createNemesis({
       nodes: this.#nodes,
@@ -122,28 +121,22 @@ class Run implements NodeWatcher {
     }
   }
 
-  /** Outlives everything else; its clock is right. */
-  #apiServer(): SimKube {
-    const rng = this.#rng.fork('kube');
-    const latency = rng.fork('latency');
-    const slowestMs = rng.pick([0, 5, 80] as const) ?? 0;
-    const kube = simKube({ clock: this.#clock, rng, latencyMs: () => latency.between(0, slowestMs) });
-    makeServiceAccount(kube);
-    // Names of pods end in the name of their node.
+  /** Hears of what it is asked and of what changes in it. */
+  #heed(kube: SimKube): void {
     const ofPod = (path: string) => this.#nodes.find((n) => path.split('/').some((part) => part.endsWith(`-${n.name}`)));
-    kube.onRequest = (request) => {
-      const node = ofPod(request.path);
+    kube.onRequest = (request, name) => {
+      const node = this.#nodes.find((n) => n.name === name) ?? ofPod(request.path);
       if (node !== undefined) this.#ask((c, s) => c.request?.(s, request), node);
     };
     kube.store.onEvent((e) => {
       const node = ofPod(e.object.metadata.name);
       if (node !== undefined) this.#ask((c, s) => c.object?.(s, e), node);
     });
-    return kube;
   }
 
   async all(): Promise<SimResult> {
     for (const n of this.#nodes) n.boot();
+    this.#outsiders.begin();
     await this.#phaseOf('booting', () => this.#boot());
     await this.#phaseOf('faults', () => this.#rain());
     await this.#phaseOf('healing', () => this.#heal());
@@ -176,10 +169,12 @@ class Run implements NodeWatcher {
     this.#ask((c, s) => c.statuses?.(s, statuses), node);
   }
   log(node: SimNode, level: string, text: string): void {
+    this.#ask((c, s) => c.logged?.(s, text), node);
     if (level === 'error' && text.startsWith('fault in the kernel')) this.fail('nothing-escapes', `${node.name}: ${text}`);
   }
   booted(node: SimNode): void {
     this.#trace.add(this.#time.monoMs, node.name, `boot ${node.boots}`);
+    this.#ask((c, s) => c.booted?.(s), node);
   }
   exited(node: SimNode, why: string): void {
     this.#trace.add(this.#time.monoMs, node.name, why);
@@ -211,7 +206,7 @@ class Run implements NodeWatcher {
   #scene(node: SimNode): Scene {
     const op = this.#operators[node.index];
     if (op === undefined) throw new Error(`node ${node.name} has no operator`);
-    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs, kube: node.kube };
+    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs, kube: node.kube, outsiders: this.#outsiders };
   }
   #ask(question: (c: Checker, s: Scene) => string | undefined, node: SimNode): void {
     if (this.#violation !== null) return;
@@ -278,11 +273,13 @@ class Run implements NodeWatcher {
 
   async #rain(): Promise<void> {
     this.#nemesis.begin();
+    this.#outsiders.misbehave();
     await this.#advance(this.#o.minutes * 60_000);
   }
 
   async #heal(): Promise<void> {
     this.#nemesis.heal();
+    this.#outsiders.heal();
     await this.#rest('comes-to-rest');
   }
 
@@ -291,7 +288,7 @@ class Run implements NodeWatcher {
     const endMs = this.#time.monoMs + this.#o.restMinutesMax * 60_000;
     let found: string[] = ['not looked yet'];
     while (this.#violation === null && this.#time.monoMs < endMs) {
-      found = (await Promise.all(this.#nodes.map((n) => unsettled(n, { op: this.#scene(n).operator, uids: this.#uidsOf(n) })))).flat();
+      found = (await Promise.all(this.#nodes.map((n) => unsettled(n, { scene: this.#scene(n), uids: this.#uidsOf(n) })))).flat();
       if (found.length === 0) return;
       await this.#advance(1_000);
     }
@@ -304,6 +301,7 @@ class Run implements NodeWatcher {
     const steady = (n: SimNode) => steadyContainers(n, this.#scene(n).operator);
     // First lives that end on their own are over by then.
     await this.#advance(30_000);
+    await this.#advance(renewalMs(this.#nodes.map((n) => n.tuning)));
     await this.#rest('stays-at-rest');
     for (const n of this.#nodes) await this.#announcedEnd(n, rng);
     await this.#rest('rests-after-an-end');
@@ -363,6 +361,7 @@ class Run implements NodeWatcher {
   }
 
   async #stop(): Promise<void> {
+    this.#outsiders.end();
     for (const n of this.#nodes) {
       const tree = n.daemon?.tree;
       if (tree === undefined) continue;

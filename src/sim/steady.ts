@@ -38,11 +38,26 @@ function streamIsOpen(snapshot: unknown): boolean {
   return value !== null && typeof value === 'object' && 'stream' in value && value.stream === 'open';
 }
 
-/** Actors of a node; not counted is the watch of a single manifest, which begins with the file and outlives it. */
+/**
+ * Actors of a node; not counted is the watch of a single manifest, which begins with the file and outlives it, and what a
+ * certificate or the server that uses it does just now.
+ */
 export function lastingActors(n: SimNode): number {
+  const busy = [...BUSY].filter(([path, states]) => states.test(stateAt(n, path))).length;
   const { value } = (n.daemon?.tree.actorAt('node/pods/sources/file')?.getSnapshot() ?? {}) as { value?: { watch?: unknown } };
   const watches = n.tuning.oneManifest && value?.watch !== 'broken';
-  return (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0);
+  return (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy;
+}
+/** Each of these states has one act of its own under way. */
+const CERTIFICATE_BUSY = /loading|storing|keying|requesting|looking|watching/;
+const BUSY: ReadonlyMap<string, RegExp> = new Map([
+  ['node/api/clientCertificate', CERTIFICATE_BUSY],
+  ['node/api/servingCertificate', CERTIFICATE_BUSY],
+  ['node/edge/https', /opening|refreshing/],
+]);
+function stateAt(n: SimNode, path: string): string {
+  const { value } = (n.daemon?.tree.actorAt(path)?.getSnapshot() ?? {}) as { value?: unknown };
+  return JSON.stringify(value) ?? '';
 }
 
 /** Of everything that runs, but the root. */

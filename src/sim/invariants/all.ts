@@ -1,7 +1,9 @@
 /** Every claim that is checked while a world runs, in the order in which they are asked. */
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime } from './actorClaims.ts';
 import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
+import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import type { Checker } from './checker.ts';
+import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
 import {
@@ -41,5 +43,11 @@ export function allCheckers(): Checker[] {
     volumesComeFirst(),
     envIsOfItsObjects(),
     partsAreBound(),
+    certificatesAreRenewed(),
+    pairsAreWhole(),
+    secretsAreKept(),
+    requestsAreFew(),
+    nothingWithoutRights(),
+    apiHoldsTogether(),
   ];
 }

@@ -4,8 +4,11 @@ import type { KubeRequest } from '../../machines/api/kube.ts';
 import { EVICTED } from '../../machines/eviction/rank.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
+import type { Asked } from '../nemesis/caller.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
+import type { Outsiders } from '../outsiders.ts';
+import type { SimCertificate } from '../world/certificates.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import type { StoreEvent } from '../world/kubeStore.ts';
 import type { SimNode } from '../world/node.ts';
@@ -19,6 +22,7 @@ export interface Scene {
   monoMs: number;
   /** Undefined for a node that belongs to no cluster. */
   kube: SimKube | undefined;
+  outsiders: Outsiders;
 }
 
 /** A claim is broken when a method gives a text: what was seen, with names and numbers. */
@@ -39,6 +43,14 @@ export interface Checker {
   request?(s: Scene, request: KubeRequest): string | undefined;
   /** An object of a pod in the API changed, whoever changed it. */
   object?(s: Scene, e: StoreEvent): string | undefined;
+  /** A daemon begins; nothing of it has touched the disk yet. */
+  booted?(s: Scene): string | undefined;
+  /** A line of its log. */
+  logged?(s: Scene, text: string): string | undefined;
+  /** The daemon came to the API server with this certificate. */
+  shown?(s: Scene, certificate: SimCertificate): string | undefined;
+  /** A caller of the node's API was answered, or not. */
+  answered?(s: Scene, asked: Asked): string | undefined;
   exited?(s: Scene): void;
 }
 

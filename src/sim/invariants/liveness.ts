@@ -3,10 +3,12 @@ import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { ActorState } from '../../actors/kernel/types.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
-import type { Operator, Wanted } from '../nemesis/operator.ts';
+import type { Wanted } from '../nemesis/operator.ts';
 import { ONE_MANIFEST, ROOT_DIR, type SimNode } from '../world/node.ts';
 import { apiUnsettled } from './apiLiveness.ts';
-import { isEvicted, manifestName } from './checker.ts';
+import { certificatesUnsettled } from './certificateClaims.ts';
+import { isEvicted, manifestName, type Scene } from './checker.ts';
+import { apiUnanswered } from './edgeClaims.ts';
 import { outdatedFiles } from './objectFiles.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
@@ -40,8 +42,9 @@ function deafness(node: SimNode, tree: KernelTree): string[] {
 export async function unsettled(
   node: SimNode,
   /** `uids`: of every pod that ever had a sandbox. */
-  { op, uids }: { op: Operator; uids: ReadonlySet<string> },
+  { scene, uids }: { scene: Scene; uids: ReadonlySet<string> },
 ): Promise<string[]> {
+  const op = scene.operator;
   const found: string[] = [];
   const { daemon } = node;
   if (daemon === undefined || !daemon.up) return [`${node.name}: no daemon is up`];
@@ -94,7 +97,12 @@ export async function unsettled(
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
   const { pressures = [] } = daemon.tree.registry.read(view.pressure)?.value ?? {};
   for (const p of pressures) found.push(`the node still says ${p}`);
-  if (node.kube !== undefined) found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
+  if (node.kube !== undefined) {
+    found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
+    found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));
+  }
+  const caller = scene.outsiders.callerOf(node);
+  if (caller !== undefined) found.push(...apiUnanswered(caller.givenAtMs, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);
 }
 

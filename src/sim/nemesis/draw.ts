@@ -10,6 +10,7 @@ import type { SimRng } from '../world/rng.ts';
 import { type Add, adder, type Drawn, inOrder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import { fronts } from './fronts.ts';
+import { drawIdentity } from './identity.ts';
 import { workload } from './workload.ts';
 
 const METHODS: readonly CriMethod[] = [
@@ -205,9 +206,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
   };
 }
 
-function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction'> {
+function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge'> {
   const api = rng.chance(0.4);
-  return { api, registers: rng.chance(0.8), eviction: drawEviction(rng.fork('eviction'), api) };
+  return { api, registers: rng.chance(0.8), eviction: drawEviction(rng.fork('eviction'), api), ...drawIdentity(rng, api) };
 }
 
 /** How often a node has eviction thresholds: only pods of the API are ever evicted. */

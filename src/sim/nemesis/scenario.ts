@@ -89,5 +89,8 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     http: drawn.http || http,
     api: hits('api.') || memory,
     eviction: hits('pressure.') ? EVICTION : null,
+    // Nothing beside what the file says.
+    certificates: null,
+    edge: null,
   };
 }

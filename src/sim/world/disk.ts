@@ -41,6 +41,8 @@ export interface SimDisk {
   powerLoss(rng: SimRng): void;
   /** Lasting, at once, by rename: what an operator's tool does. */
   put(path: string, text: string): void;
+  /** The same for a symbolic link. */
+  putLink(path: string, target: string): void;
   drop(path: string): void;
   makeDir(path: string): void;
   /** Somebody removes a directory with everything in it; watches of it end. False: it is not there. */
@@ -326,6 +328,11 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     put(path, text) {
       makeDir(parentOf(path), true);
       const e = entry('file', { data: encoder.encode(text) });
+      store(path, e);
+      durable.set(path, e);
+    },
+    putLink(path, target) {
+      const e = entry('symlink', { target });
       store(path, e);
       durable.set(path, e);
     },

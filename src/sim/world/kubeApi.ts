@@ -5,6 +5,7 @@
  */
 import type { Clock, KubeApi, KubeCallOptions } from '../../actors/kernel/ports.ts';
 import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
+import type { SimCertificate, SimCredentials } from './certificates.ts';
 import { carryOut, failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
 import { KubeStore, type StoreEvent } from './kubeStore.ts';
 import type { SimRng } from './rng.ts';
@@ -38,6 +39,13 @@ export interface KubeCall {
   code?: number;
 }
 
+interface Daemon {
+  power: Power;
+  clock: Clock;
+  node?: string;
+  credentials?: SimCredentials;
+}
+
 export interface SimKube {
   readonly store: KubeStore;
   /** The server's own, which is right. */
@@ -45,11 +53,14 @@ export interface SimKube {
   trouble: KubeTrouble;
   /** Requests that were carried out, oldest first, watches included. */
   readonly calls: KubeCall[];
-  /** A request of a daemon is about to be carried out. */
-  onRequest: ((request: KubeRequest) => void) | undefined;
+  /** A request of a daemon is about to be carried out; `node`: of which one, where it said so. */
+  onRequest: ((request: KubeRequest, node: string) => void) | undefined;
+  /** A daemon came with this certificate. */
+  onShown: ((certificate: SimCertificate, node: string) => void) | undefined;
   /** As a user of the cluster: at once, without any trouble. */
   handle(request: KubeRequest): KubeResult;
-  connect(daemon: { power: Power; clock: Clock }): KubeApi;
+  /** `credentials`: what it goes with; absent: something that is always good. */
+  connect(daemon: Daemon): KubeApi;
   /** Ends open watches: as a server that restarts, or in the middle of a line. */
   cutWatches(how: 'close' | 'truncate'): void;
   /** Open watches hang for ever. */
@@ -69,6 +80,7 @@ const CALLS_MAX = 20_000;
 /** Versions by which a list is behind; nothing that happened meanwhile is replayed where the history was compacted. */
 const BEHIND = 500;
 
+const REQUESTS = 'certificatesigningrequests';
 const NAMED_BY_PODS: ReadonlySet<string> = new Set(['configmaps', 'secrets', 'serviceaccounts']);
 
 interface Watcher {
@@ -82,10 +94,10 @@ interface Watcher {
 }
 
 export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimKube {
-  // Objects that pods name have theirs apart: how many of them there are decides no pod's UID.
-  const uidsOf = { pods: o.rng.fork('uids'), objects: o.rng.fork('object-uids') };
+  // Objects that pods name, and requests for certificates, have theirs apart: how many there are decides no pod's UID.
+  const uidsOf = { pods: o.rng.fork('uids'), objects: o.rng.fork('object-uids'), requests: o.rng.fork('request-uids') };
   const newUid = (resource: string): string => {
-    const uids = NAMED_BY_PODS.has(resource) ? uidsOf.objects : uidsOf.pods;
+    const uids = uidsOf[NAMED_BY_PODS.has(resource) ? 'objects' : resource === REQUESTS ? 'requests' : 'pods'];
     const hex = (n: number): string => Array.from({ length: n }, () => uids.int(16).toString(16)).join('');
     return `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}`;
   };
@@ -107,6 +119,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
     trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, behind: false, down: false },
     calls,
     onRequest: undefined,
+    onShown: undefined,
     handle: (request) => carryOut(store, o.clock, request),
     cutWatches(how) {
       for (const w of [...watchers]) {
@@ -227,8 +240,9 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
     return { ...answer, body: { ...answer.body, metadata } };
   }
 
-  function client(daemon: { power: Power; clock: Clock }): KubeApi {
-    const { power } = daemon;
+  function client(daemon: Daemon): KubeApi {
+    const { power, credentials, node = '' } = daemon;
+    const unauthorized: KubeFailure = { code: 401, reason: 'Unauthorized', message: 'Unauthorized', outcome: 'failed' };
     const cuts = new Map<string, Set<() => void>>();
 
     /** Runs `effect` behind everything that can go wrong on the way. */
@@ -263,6 +277,12 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
           cancel();
           return;
         }
+        const shown = credentials?.current();
+        if (shown === null) {
+          const message = 'the files of the client certificate are not there';
+          end({ ok: false, failure: { code: 0, reason: 'NoCredentials', message, outcome: 'failed' } });
+          return;
+        }
         opts.signal.addEventListener('abort', cancel, { once: true });
         mine.add(cut);
         const verdict = self.trouble.verdict(request);
@@ -289,6 +309,13 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
             return;
           }
           if (verdict.lost === 'without-effect') return;
+          if (shown !== undefined) self.onShown?.(shown, node);
+          if (shown !== undefined && shown.notAfterMs <= o.clock.wallMs()) {
+            note({ request, code: 401 });
+            credentials?.suspect();
+            end({ ok: false, failure: unauthorized });
+            return;
+          }
           const value = effect();
           if (verdict.lost !== undefined) return;
           end(value);
@@ -301,7 +328,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
       server: 'https://kube.sim',
       request: (request, opts) =>
         exchange(request, opts, () => {
-          self.onRequest?.(request);
+          self.onRequest?.(request, node);
           const answer = outdated(self.handle(request));
           note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
           return answer;
@@ -318,6 +345,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
           if (opts.signal.aborted) opened.watcher.close();
           return { ok: true, lines: read(opened.watcher, opts.signal) };
         }),
+      ...(credentials === undefined ? {} : { reload: async () => credentials.suspect() }),
       closeConnections(of) {
         for (const cut of [...(cuts.get(of) ?? [])]) cut();
       },

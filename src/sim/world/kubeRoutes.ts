@@ -1,6 +1,8 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 import type { Clock } from '../../actors/kernel/ports.ts';
 import { isKubeRecord as isRecord, type KubeFailure, type KubeObject, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
+import { review } from './accounts.ts';
+import { SECRET } from './certificates.ts';
 import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
 import { ApiFault, type KubeStore, type Resource } from './kubeStore.ts';
 
@@ -73,6 +75,8 @@ export function failureOf(error: unknown): KubeFailure {
 export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest): KubeResult {
   try {
     if (request.path === '/version') return { ok: true, code: 200, body: { major: '1', minor: '34', gitVersion: 'v1.34.0' } };
+    const reviewed = request.verb === 'POST' ? review(request.path, request.body, SECRET) : undefined;
+    if (reviewed !== undefined) return { ok: true, code: 201, body: reviewed };
     const at = route(request.path);
     return { ok: true, ...answer(store, clock, { request, at }) };
   } catch (error) {

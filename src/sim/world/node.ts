@@ -1,6 +1,6 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
 import type { InspectionEvent } from 'xstate';
-import type { Clock, HostFs, Net, Ports } from '../../actors/kernel/ports.ts';
+import type { Clock, HostFs, Ports } from '../../actors/kernel/ports.ts';
 import type { Prober } from '../../actors/kernel/prober.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
@@ -11,9 +11,11 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
+import { type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
+import { type SimNet, simNet } from './net.ts';
 import type { SimRng } from './rng.ts';
 import { type SimRuntime, simRuntime } from './runtime.ts';
 import type { Power, SimTime } from './time.ts';
@@ -22,7 +24,6 @@ export const ROOT_DIR = '/var/lib/kubelet';
 export const MANIFESTS = '/etc/kubernetes/manifests';
 /** Its content is not looked at: the way to the API server is a port. */
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
-const SERVING = { tlsCertFile: '/etc/kubernetes/tls.crt', tlsPrivateKeyFile: '/etc/kubernetes/tls.key' } as const;
 /** Where a node has one manifest and no directory of them. */
 export const ONE_MANIFEST = `${MANIFESTS}/pod.json`;
 export const POD_LOGS = '/var/log/pods';
@@ -75,6 +76,10 @@ export interface NodeTuning {
     | 'evictionMaxPodGracePeriod'
     | 'evictionPressureTransitionPeriod'
   > | null;
+  /** Certificates that it gets from its cluster; null: none. */
+  certificates: CertificateTuning | null;
+  /** Its API; null: not served. */
+  edge: EdgeTuning | null;
 }
 
 /** Who is told what this node does. */
@@ -97,6 +102,7 @@ export interface SimNode {
   readonly disk: SimDisk;
   readonly runtime: SimRuntime;
   readonly mounts: SimMounts;
+  readonly net: SimNet;
   readonly tuning: NodeTuning;
   /** The API server of its cluster; undefined: it stands alone. */
   readonly kube: SimKube | undefined;
@@ -144,10 +150,11 @@ export function simNode(o: SimNodeOptions): SimNode {
   const disk = simDisk({ time, clock: machineClock });
   for (const dir of [MANIFESTS, ROOT_DIR, '/var/log', IMAGES]) disk.makeDir(dir);
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
-  if (kube !== undefined) for (const path of Object.values(SERVING)) disk.put(path, 'not looked at by a net that is played');
+  leaveFiles(disk, { name, rng: rng.fork('files'), certificates: tuning.certificates });
   const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
   const mounts = simMounts();
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
+  const net = simNet();
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
@@ -167,7 +174,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       yield: time.yieldFor(mine),
       fs: fs satisfies HostFs,
       sys: { watchDir, notify: () => false },
-      net: simNet(mine, { http: () => self.http(), taken: tuning.portsTaken, closesBadly: tuning.closesBadly }),
+      net: net.connect(mine, { http: () => self.http(), taken: tuning.portsTaken, closesBadly: tuning.closesBadly }),
       prober: simProber(mine, clock, () => self.probed()),
       host: {
         hostname: () => name,
@@ -181,7 +188,9 @@ export function simNode(o: SimNodeOptions): SimNode {
       },
       entropy: { bytes: (count) => Uint8Array.from({ length: count }, () => bytes.int(256)), md5Hex, sha256Hex },
       cri: runtime.connect({ power: mine, clock, boot: boots }),
-      ...(kube === undefined ? {} : { kube: kube.connect({ power: mine, clock }) }),
+      ...(kube === undefined
+        ? {}
+        : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       log: simLogger((level, text) => {
         if (!mine.on) return;
@@ -201,12 +210,14 @@ export function simNode(o: SimNodeOptions): SimNode {
   };
 
   const run = async (mine: Power): Promise<void> => {
+    const shown = identityConfig(tuning);
     const config = defaultNodeConfig({
       flags: {
         rootDir: ROOT_DIR,
         hostnameOverride: name,
         adminSocket: `${ROOT_DIR}/actorlet.sock`,
         kubeconfig: kube === undefined ? '' : KUBECONFIG,
+        ...shown.flags,
       },
       config: {
         staticPodPath: tuning.oneManifest ? ONE_MANIFEST : MANIFESTS,
@@ -219,9 +230,8 @@ export function simNode(o: SimNodeOptions): SimNode {
         fileCheckFrequency: tuning.fileCheckMs,
         httpCheckFrequency: tuning.httpCheckMs,
         ...(tuning.eviction ?? { evictionHard: {} }),
-        ...(kube === undefined
-          ? {}
-          : { ...SERVING, registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
+        ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
+        ...shown.config,
       },
     });
     const { inspect } = watcher;
@@ -262,6 +272,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     disk,
     runtime,
     mounts,
+    net,
     tuning,
     kube,
     get boots() {
@@ -312,31 +323,6 @@ export function simNode(o: SimNodeOptions): SimNode {
   runtime.trouble.anonymousHints = tuning.anonymousHints;
   runtime.trouble.lagMs = tuning.lagMs;
   return self;
-}
-
-function simNet(power: Power, o: { http: () => ReturnType<SimNode['http']>; taken: number; closesBadly: boolean }): Net {
-  let taken = o.taken;
-  return {
-    async httpGet() {
-      if (!power.on) return new Promise(() => {});
-      const answer = o.http();
-      if (answer === 'unreachable') throw Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
-      return { status: answer.status, body: new TextEncoder().encode(answer.body) };
-    },
-    serveHttp: async (at) => {
-      const address = 'port' in at ? `${at.host}:${at.port}` : at.socketPath;
-      if (taken > 0) {
-        taken -= 1;
-        throw Object.assign(new Error(`listen EADDRINUSE: address already in use ${address}`), { code: 'EADDRINUSE' });
-      }
-      return {
-        address,
-        close: async () => {
-          if (o.closesBadly) throw Object.assign(new Error(`close ${address}: ERR_SERVER_NOT_RUNNING`), { code: 'ERR_SERVER_NOT_RUNNING' });
-        },
-      };
-    },
-  };
 }
 
 /** Every address answers the same; a dead daemon hears nothing, and an aborted question ends. */

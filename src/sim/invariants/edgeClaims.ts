@@ -1,0 +1,60 @@
+/** Claims about the node's own API: who is told what. */
+import type { Asked } from '../nemesis/caller.ts';
+import { PAGES } from '../nemesis/caller.ts';
+import type { SimNode } from '../world/node.ts';
+import type { Checker } from './checker.ts';
+
+/** A refusal says why, and nothing of what was asked for. */
+const REFUSAL_LENGTH_MAX = 400;
+/** A path that the API does not have is not told apart from others before it is known who asks, or is: that tells nothing. */
+const NO_PAGE = 404;
+/** Within this, in fair weather, each page was given to somebody who may have it. */
+const GIVEN_WITHIN_MS = 60_000;
+
+/** Nobody gets anything without being known and allowed, whatever the API server says or does not say; who may is never told that they may not. */
+export function nothingWithoutRights(): Checker {
+  return {
+    name: 'nothing-without-rights',
+    answered(s, asked) {
+      const { answer, account } = asked;
+      if (answer.kind !== 'reply') return undefined;
+      const { status, body } = answer;
+      const told = `${s.node.name}: ${asked.method} ${asked.path} by ${account?.name ?? 'nobody'} (${asked.way}) was answered ${status}`;
+      const allows = s.node.tuning.edge?.authorization === 'AlwaysAllow';
+      const { known, anonymous } = knownAs(asked, s.node);
+      const may = known && (asked.allowed || allows) ? true : anonymous && allows;
+      if (may) return status === 403 ? `${told}, although it is allowed` : undefined;
+      if (status === NO_PAGE && asked.path === '/nonsense') return undefined;
+      // 401: not known, or nobody could say; 403: not allowed; 500: nobody could say.
+      const refusals = known || anonymous ? [401, 403, 500] : [401];
+      if (!refusals.includes(status)) return `${told}, which is no refusal`;
+      if (body.length > REFUSAL_LENGTH_MAX) return `${told} with ${body.length} bytes`;
+      return undefined;
+    },
+  };
+}
+
+/** Whom the node has to take a caller for. */
+function knownAs(asked: Asked, node: SimNode): { known: boolean; anonymous: boolean } {
+  const known = asked.account !== null;
+  return { known, anonymous: asked.way === 'none' && node.tuning.edge?.anonymous === true };
+}
+
+/** Half a pair is never served with, and no request ends in an exception. */
+export function apiHoldsTogether(): Checker {
+  return {
+    name: 'api-holds-together',
+    answered(s, { answer, method, path }) {
+      if (answer.kind === 'unfit') return `${s.node.name}: the API is served with what is no pair: ${answer.why}`;
+      if (answer.kind === 'broken') return `${s.node.name}: ${method} ${path} ended in an exception: ${answer.why}`;
+      return undefined;
+    },
+  };
+}
+
+/** What is not given yet to those who may have it. */
+export function apiUnanswered(givenAtMs: (page: string) => number, o: { nowMs: number }): string[] {
+  return PAGES.filter((page) => givenAtMs(page) < o.nowMs - GIVEN_WITHIN_MS).map(
+    (page) => `nobody who may have ${page} was given it for ${GIVEN_WITHIN_MS / 1_000} s`,
+  );
+}

@@ -1,0 +1,145 @@
+/**
+ * Who asks a node's API: with no, wrong, insufficient and right credentials, for pages that are there and some that are
+ * not, giving up at times. A background to whatever else happens, from the first boot to the end.
+ */
+import type { Clock } from '../../actors/kernel/ports.ts';
+import { accessAttributes } from '../../machines/kubeletApi/attributes.ts';
+import { view } from '../../machines/protocol.ts';
+import { type Account, isAllowed, NOBODY, OPERATOR, tokenOf, VIEWER } from '../world/accounts.ts';
+import { SECRET, type SimCertificate } from '../world/certificates.ts';
+import { API_PORT } from '../world/identity.ts';
+import type { Answer } from '../world/net.ts';
+import type { SimNode } from '../world/node.ts';
+import type { SimRng } from '../world/rng.ts';
+import { WALL_START_MS } from '../world/time.ts';
+
+/** How the caller shows who it is. */
+export type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'strange-certificate' | 'ended-certificate';
+export interface Asked {
+  method: string;
+  path: string;
+  way: Way;
+  /** Who it truly is; null: nobody that the cluster knows. */
+  account: Account | null;
+  /** The cluster lets it do this. */
+  allowed: boolean;
+  answer: Answer | { kind: 'gave-up' };
+  /** How long it waited. */
+  tookMs: number;
+}
+
+export interface Caller {
+  begin(): void;
+  end(): void;
+  /** Monotonic ms at which somebody who may have this page was last given it; -Infinity: never. */
+  givenAtMs(page: string): number;
+}
+
+/** Whoever calls waits this long at most; the node's questions to the API server take 10 s each at most. */
+export const PATIENCE_MS = 40_000;
+const LIFE_MS = 365 * 86_400_000;
+/** Pages that a good caller asks for again and again. */
+export const PAGES = ['/healthz', '/pods', '/metrics'] as const;
+const MORE_PAGES = ['/runningpods', '/configz', '/stats/summary', '/metrics/resource', '/metrics/probes', '/nonsense', '/healthz/ping'];
+const ACCOUNTS = [OPERATOR, OPERATOR, OPERATOR, VIEWER, VIEWER, NOBODY];
+
+export function caller(o: { node: SimNode; everyMs: number; rng: SimRng; clock: Clock; on(asked: Asked): void }): Caller {
+  const { node, rng, clock } = o;
+  const given = new Map<string, number>();
+  let on = false;
+
+  const draw = (): Omit<Asked, 'answer' | 'tookMs'> => {
+    const container = chooseContainer(node, rng);
+    const pages = [...PAGES, ...PAGES, ...MORE_PAGES, ...(container === null ? [] : [`/containerLogs/${container}`, `/exec/${container}`])];
+    const path = rng.pick(pages) ?? '/pods';
+    const method = path.startsWith('/exec/') || rng.chance(0.1) ? 'POST' : 'GET';
+    const way = rng.pick(WAYS) ?? 'none';
+    const account = way === 'certificate' || way === 'token' ? (rng.pick(ACCOUNTS) ?? NOBODY) : null;
+    const asked = accessAttributes(method, path, { fineGrained: true }).map((a) => a.subresource);
+    return { method, path, way, account, allowed: account !== null && isAllowed(account.name, asked) };
+  };
+  const ask = (what: Omit<Asked, 'answer' | 'tookMs'>, patienceMs: number): void => {
+    const { method, path, way, account } = what;
+    const beganMs = clock.monoMs();
+    const giveUp = new AbortController();
+    let open = true;
+    const done = (answer: Asked['answer']): void => {
+      if (!open) return;
+      open = false;
+      clock.clearTimeout(timer);
+      if (answer.kind === 'reply' && answer.status === 200 && what.allowed) given.set(path, clock.monoMs());
+      o.on({ ...what, answer, tookMs: clock.monoMs() - beganMs });
+    };
+    const timer = clock.setTimeout(() => {
+      giveUp.abort();
+      done({ kind: 'gave-up' });
+    }, patienceMs);
+    const token = way === 'token' && account !== null ? tokenOf(account, SECRET) : way === 'unknown-token' ? `${SECRET}stranger` : null;
+    const request = { method, path, token, certificate: certificateOf(way, account), signal: giveUp.signal };
+    void node.net.ask(API_PORT, request, clock.wallMs()).then(done);
+  };
+  const again = (): void => {
+    clock.setTimeout(() => {
+      if (!on) return;
+      ask(draw(), rng.chance(0.15) ? rng.int(3_000) : PATIENCE_MS);
+      again();
+    }, rng.int(o.everyMs));
+  };
+  /** In the order of the pages, by certificate and token in turn. */
+  const steadily = (turn: number): void => {
+    clock.setTimeout(() => {
+      if (!on) return;
+      const path = PAGES[turn % PAGES.length] ?? '/pods';
+      // Without a cluster nobody can say whose a token is.
+      const way = node.kube !== undefined && turn % 2 === 1 ? 'token' : 'certificate';
+      ask({ method: 'GET', path, way, account: OPERATOR, allowed: true }, PATIENCE_MS);
+      steadily(turn + 1);
+    }, STEADY_MS);
+  };
+  return {
+    begin() {
+      on = true;
+      again();
+      steadily(0);
+    },
+    end() {
+      on = false;
+    },
+    givenAtMs: (page) => given.get(page) ?? Number.NEGATIVE_INFINITY,
+  };
+}
+const STEADY_MS = 3_000;
+const WAYS: readonly Way[] = [
+  'none',
+  'certificate',
+  'certificate',
+  'token',
+  'token',
+  'unknown-token',
+  'strange-certificate',
+  'ended-certificate',
+];
+
+function certificateOf(way: Way, account: Account | null): SimCertificate | null {
+  if (!way.endsWith('certificate')) return null;
+  const { name, groups } = account ?? OPERATOR;
+  return {
+    commonName: name,
+    organizations: groups,
+    dnsNames: [],
+    ips: [],
+    publicKey: '',
+    fingerprint: `${name} ${way}`,
+    issuer: way === 'strange-certificate' ? 'stranger' : 'cluster',
+    notBeforeMs: WALL_START_MS - LIFE_MS,
+    notAfterMs: way === 'ended-certificate' ? WALL_START_MS - 1 : WALL_START_MS + LIFE_MS,
+  };
+}
+
+/** `NAMESPACE/POD/CONTAINER` of some pod that the node knows. */
+function chooseContainer(node: SimNode, rng: SimRng): string | null {
+  const records = [...(node.daemon?.tree.registry.read(view.pods)?.value.records.values() ?? [])];
+  const pod = rng.pick(records)?.pod;
+  const container = pod?.spec.containers[0]?.name;
+  return pod === undefined || container === undefined ? null : `${pod.metadata.namespace}/${pod.metadata.name}/${container}`;
+}

@@ -1,0 +1,26 @@
+/** The schedule of a run that was not given one: of its scenario, or of its seed. */
+import type { SimOptions } from '../result.ts';
+import type { SimNode } from '../world/node.ts';
+import type { SimRng } from '../world/rng.ts';
+import { drawSchedule } from './draw.ts';
+import type { Fault } from './faults.ts';
+import { scenarioSchedule } from './scenario.ts';
+
+export function planned(
+  o: Pick<SimOptions, 'faults' | 'scenario'>,
+  x: { rng: SimRng; nodes: readonly SimNode[]; minutes: number; pods: number },
+): readonly Fault[] {
+  const { rng, nodes, minutes, pods } = x;
+  const size = {
+    ...(o.faults === undefined ? {} : { faults: o.faults }),
+    minutes,
+    pods,
+    nodes: nodes.length,
+    http: nodes.map((n) => n.tuning.http),
+    api: nodes.map((n) => n.tuning.api),
+    evicts: nodes.map((n) => n.tuning.eviction !== null),
+  };
+  return o.scenario === undefined
+    ? drawSchedule(rng, size)
+    : scenarioSchedule(o.scenario, { ...size, rng, names: nodes.map((n) => n.name) });
+}

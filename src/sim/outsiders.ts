@@ -1,0 +1,114 @@
+/** Who else acts in a world: the signer of its cluster, and callers of its nodes' API. They act from the first boot to the end. */
+import type { Clock } from '../actors/kernel/ports.ts';
+import { makeServiceAccount } from './nemesis/apiUser.ts';
+import { type Asked, type Caller, caller } from './nemesis/caller.ts';
+import type { SimCertificate } from './world/certificates.ts';
+import { keptPairs } from './world/identity.ts';
+import { type SimKube, simKube } from './world/kubeApi.ts';
+import type { NodeTuning, SimNode } from './world/node.ts';
+import type { SimRng } from './world/rng.ts';
+import { type Signer, signer } from './world/signer.ts';
+
+export interface Outsiders {
+  /** All nodes were made and begin. */
+  begin(): void;
+  /** Faults begin, and the signer does as it likes. */
+  misbehave(): void;
+  heal(): void;
+  /** Nobody calls any more. */
+  end(): void;
+  /** Monotonic ms since when the weather is fair; Infinity while it is not. */
+  fairSinceMs(): number;
+  signerTroubledAtMs(node: string): number;
+  /** Undefined for a node whose API is not served. */
+  callerOf(node: SimNode): Caller | undefined;
+  /** What the signer did, by way. */
+  readonly signed: ReadonlyMap<string, number>;
+}
+
+export interface OutsidersOptions {
+  nodes: readonly SimNode[];
+  kube: SimKube | undefined;
+  clock: Clock;
+  rng: SimRng;
+  /** For the trace. */
+  on(who: string, what: string): void;
+  answered(node: SimNode, asked: Asked): void;
+  shown(node: SimNode, certificate: SimCertificate): void;
+}
+
+export function outsiders(o: OutsidersOptions): Outsiders {
+  const { kube, clock, nodes } = o;
+  let fairSinceMs = clock.monoMs();
+  const lives = new Map(nodes.flatMap((n) => (n.tuning.certificates === null ? [] : [[n.name, n.tuning.certificates.lifeMs] as const])));
+  const meddled = nodes.filter((n) => n.tuning.certificates?.serving === true).map((n) => n.name);
+  let signs: Signer | undefined;
+  if (kube !== undefined) {
+    signs = signer({
+      kube,
+      clock,
+      rng: o.rng.fork('signer'),
+      lifeMsOf: (node) => lives.get(node) ?? null,
+      meddled,
+      on: (node, what) => o.on(`${node} signer`, what),
+    });
+    kube.onShown = (certificate, name) => {
+      const node = nodes.find((n) => n.name === name);
+      if (node !== undefined) o.shown(node, certificate);
+    };
+  }
+  const callers = new Map(
+    nodes.flatMap((node) => {
+      const { edge } = node.tuning;
+      if (edge === null) return [];
+      const on = (asked: Asked): void => {
+        const { answer, account, way, method, path } = asked;
+        const outcome = answer.kind === 'reply' ? String(answer.status) : answer.kind;
+        o.on(`${node.name} caller`, `${method} ${path} ${way} ${account?.name ?? '-'}: ${outcome}`);
+        o.answered(node, asked);
+      };
+      return [[node, caller({ node, everyMs: edge.everyMs, rng: o.rng.fork(`caller-${node.name}`), clock, on })] as const];
+    }),
+  );
+  return {
+    begin() {
+      for (const c of callers.values()) c.begin();
+    },
+    misbehave() {
+      fairSinceMs = Number.POSITIVE_INFINITY;
+      signs?.begin();
+    },
+    heal() {
+      fairSinceMs = clock.monoMs();
+      signs?.heal();
+    },
+    end() {
+      for (const c of callers.values()) c.end();
+    },
+    fairSinceMs: () => fairSinceMs,
+    signerTroubledAtMs: (node) => signs?.troubledAtMs(node) ?? Number.NEGATIVE_INFINITY,
+    callerOf: (node) => callers.get(node),
+    signed: signs?.counts ?? new Map(),
+  };
+}
+
+/** How long certificates have to be watched, so that each of those that live shortly is renewed in fair weather. */
+export function renewalMs(tuning: readonly NodeTuning[]): number {
+  const lives = tuning.flatMap(({ certificates }) =>
+    certificates === null || keptPairs(certificates).length === 0 ? [] : [certificates.lifeMs],
+  );
+  const short = lives.filter((ms) => ms <= WATCHED_LIFE_MS);
+  return short.length === 0 ? 0 : 1.6 * Math.max(...short) + CARRIED_MS;
+}
+const WATCHED_LIFE_MS = 90_000;
+/** What a failure from before may still wait for. */
+const CARRIED_MS = 45_000;
+
+/** The API server of a world: it outlives everything else, and its clock is right. Names of pods end in the name of their node. */
+export function apiServer(o: { rng: SimRng; clock: Clock }): SimKube {
+  const latency = o.rng.fork('latency');
+  const slowestMs = o.rng.pick([0, 5, 80] as const) ?? 0;
+  const kube = simKube({ clock: o.clock, rng: o.rng, latencyMs: () => latency.between(0, slowestMs) });
+  makeServiceAccount(kube);
+  return kube;
+}

@@ -1,0 +1,182 @@
+/**
+ * Who approves and signs what nodes ask for: at once, late, wrongly, with a no, or never. Certificates live for seconds
+ * here, so that they are renewed while one looks.
+ */
+import type { Clock } from '../../actors/kernel/ports.ts';
+import { isKubeRecord, type KubeObject } from '../../machines/api/kube.ts';
+import { certificateText, readRequest } from './certificates.ts';
+import type { SimKube } from './kubeApi.ts';
+import type { SimRng } from './rng.ts';
+
+const RESOURCE = 'certificatesigningrequests';
+const CSRS = `/apis/certificates.k8s.io/v1/${RESOURCE}`;
+/** How long it takes to sign when nothing is wrong. */
+const PROMPT_MS = 300;
+const LATE_MS = 20_000;
+/** A no is remembered by the node for minutes: more of them in a row would outlast any run. */
+const REFUSALS_MAX = 3;
+/** Between one meddling with a node's addresses and the next. */
+const MEDDLE_MS = 20_000;
+
+const WAYS = [
+  ...Array<'sign'>(10).fill('sign'),
+  ...Array<'late'>(4).fill('late'),
+  ...(['deny', 'fail', 'remove', 'replace', 'never', 'never', 'incomplete', 'garbage', 'foreign', 'ended'] as const),
+] as const;
+type Way = (typeof WAYS)[number];
+
+export interface Signer {
+  /** From now on it does as it likes. */
+  begin(): void;
+  /** It signs at once, also what waits. */
+  heal(): void;
+  /** When it last did something else than to sign for this node, in monotonic ms. */
+  troubledAtMs(node: string): number;
+  /** What it did, by way. */
+  readonly counts: ReadonlyMap<string, number>;
+}
+
+export interface SignerOptions {
+  kube: SimKube;
+  clock: Clock;
+  rng: SimRng;
+  /** Life of the certificates of a node, ms; null: it is none of ours. */
+  lifeMsOf(node: string): number | null;
+  /** Nodes whose addresses are changed now and then. */
+  meddled: readonly string[];
+  on(node: string, what: string): void;
+}
+
+export function signer(o: SignerOptions): Signer {
+  const { kube, clock, rng } = o;
+  let free = false;
+  let seen = 0;
+  const refusals = new Map<string, number>();
+  const troubled = new Map<string, number>();
+  const counts = new Map<string, number>();
+
+  const present = (csr: KubeObject): KubeObject | undefined =>
+    kube.store.list(RESOURCE).find((c) => c.metadata.uid === csr.metadata.uid && c.status === undefined);
+  const put = (csr: KubeObject, status: object): void => {
+    const { resourceVersion: _version, ...metadata } = csr.metadata;
+    kube.handle({ verb: 'PUT', path: `${CSRS}/${csr.metadata.name}`, body: { ...csr, metadata, status } });
+  };
+  const refuse = (csr: KubeObject, type: 'Denied' | 'Failed'): void =>
+    put(csr, { conditions: [{ type, status: 'True', reason: 'Nobody', message: 'knows this node' }] });
+  const sign = (csr: KubeObject, way: Way, chance: SimRng): void => {
+    const asked = requestOf(csr);
+    if (asked === null) {
+      refuse(csr, 'Failed');
+      return;
+    }
+    const { template, publicKey } = asked;
+    const lifeMs = o.lifeMsOf(nodeOf(csr)) ?? 0;
+    const now = clock.wallMs();
+    // A signer dates back, so that clocks which are behind accept what it signs.
+    const backMs = chance.chance(0.25) ? chance.int(300_000) : 0;
+    const pem = certificateText({
+      ...template,
+      ...(way === 'incomplete' ? { organizations: [], ips: [] } : {}),
+      publicKey: way === 'foreign' ? `${publicKey.slice(1)}0` : publicKey,
+      issuer: 'cluster',
+      notBeforeMs: now - backMs,
+      notAfterMs: way === 'ended' ? now - 1 : now + lifeMs,
+    });
+    const conditions = [{ type: 'Approved', status: 'True', reason: 'AutoApproved', message: 'by the simulated controller' }];
+    put(csr, { conditions, certificate: btoa(way === 'garbage' ? 'no certificate' : pem) });
+  };
+
+  const answer = (csr: KubeObject, way: Way, chance: SimRng): void => {
+    const there = present(csr);
+    if (there === undefined) return;
+    o.on(nodeOf(csr), `${way} ${csr.metadata.name}`);
+    counts.set(way, (counts.get(way) ?? 0) + 1);
+    const path = `${CSRS}/${csr.metadata.name}`;
+    switch (way) {
+      case 'never':
+        return;
+      case 'deny':
+        refuse(there, 'Denied');
+        return;
+      case 'fail':
+        refuse(there, 'Failed');
+        return;
+      case 'remove':
+        kube.handle({ verb: 'DELETE', path });
+        return;
+      case 'replace': {
+        // By somebody's tool that saves and restores: the same name, another object.
+        kube.handle({ verb: 'DELETE', path });
+        kube.handle({ verb: 'POST', path: CSRS, body: { metadata: { name: csr.metadata.name }, spec: csr.spec } });
+        return;
+      }
+      default:
+        sign(there, way, chance);
+    }
+  };
+  const hear = (csr: KubeObject): void => {
+    const node = nodeOf(csr);
+    if (o.lifeMsOf(node) === null) return;
+    const chance = rng.fork(`request-${seen++}`);
+    let way: Way = free ? (chance.pick(WAYS) ?? 'sign') : 'sign';
+    if (way === 'deny' || way === 'fail') {
+      const before = refusals.get(node) ?? 0;
+      if (before >= REFUSALS_MAX) way = 'sign';
+      else refusals.set(node, before + 1);
+    }
+    if (way !== 'sign') troubled.set(node, clock.monoMs());
+    const delayMs = way === 'late' ? chance.between(PROMPT_MS, LATE_MS) : way === 'sign' ? chance.int(PROMPT_MS) : chance.int(5_000);
+    clock.setTimeout(() => {
+      // Whatever was planned, once all is healed it signs.
+      if (!free && way !== 'sign') return;
+      answer(csr, way, chance);
+      if (way !== 'sign') troubled.set(node, clock.monoMs());
+    }, delayMs);
+  };
+  kube.store.onEvent((e) => {
+    if (e.resource === RESOURCE && e.type === 'ADDED') hear(e.object);
+  });
+
+  /** Somebody gives a node another address, or takes it away again; the node may put right what it thinks wrong. */
+  const meddle = (node: string, chance: SimRng): void => {
+    clock.setTimeout(
+      () => {
+        if (!free) return;
+        const addresses = [{ type: 'ExternalIP', address: `203.0.113.${1 + chance.int(3)}` }];
+        kube.handle({ verb: 'PATCH', path: `/api/v1/nodes/${node}/status`, patchType: 'strategic', body: { status: { addresses } } });
+        o.on(node, `address ${addresses[0]?.address ?? ''}`);
+        troubled.set(node, clock.monoMs());
+        meddle(node, chance);
+      },
+      chance.int(2 * MEDDLE_MS),
+    );
+  };
+
+  return {
+    begin() {
+      free = true;
+      for (const node of o.meddled) meddle(node, rng.fork(`addresses-${node}`));
+    },
+    heal() {
+      free = false;
+      for (const csr of kube.store.list(RESOURCE)) {
+        if (csr.status === undefined && o.lifeMsOf(nodeOf(csr)) !== null) answer(csr, 'sign', rng.fork(`late-${csr.metadata.name}`));
+      }
+    },
+    troubledAtMs: (node) => troubled.get(node) ?? Number.NEGATIVE_INFINITY,
+    counts,
+  };
+}
+
+function requestOf(csr: KubeObject) {
+  const spec = isKubeRecord(csr.spec) ? csr.spec : {};
+  try {
+    return readRequest(atob(typeof spec.request === 'string' ? spec.request : ''));
+  } catch {
+    return null;
+  }
+}
+/** Of the node that asks, by the name that it asks for; '' where that is none. */
+export function nodeOf(csr: KubeObject): string {
+  return requestOf(csr)?.template.commonName.replace(/^system:node:/, '') ?? '';
+}
