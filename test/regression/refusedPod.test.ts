@@ -84,7 +84,7 @@ it('is judged as it is now, not as it was, when it had to wait for the first lis
   await h.advance(1_000);
   h.faults.away = false;
   await h.until('a runs, b is refused', () => h.phase('a') === 'Running' && h.record('b')?.rejected === true, 60_000);
-  expect(h.status('b')?.status.reason).toBe('OutOfpods');
+  expect(h.status('b')?.status.reason).toBe('UnexpectedAdmissionError');
   expect(h.record('b')?.pod.spec.containers[0]?.image).toBe('busybox:2');
   await h.advance(60_000);
   expect(h.running().map((c) => c.podUid)).toEqual(['pinned-a']);

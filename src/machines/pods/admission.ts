@@ -2,10 +2,11 @@
  * Hard admission of one pod on this node (pod lifecycle 2.6): what the pod asks for, then what the node can hold, in
  * the order of the reference. The first refusal counts. Pure.
  */
+import { isCritical } from '../eviction/rank.ts';
 import type { Pod, Taint } from '../k8s.ts';
 import { takenPort } from './fit/hostPorts.ts';
 import { nodeMismatch } from './fit/nodeAffinity.ts';
-import { type RequestOf, shortage } from './fit/resources.ts';
+import { type RequestOf, shortages } from './fit/resources.ts';
 import { forbiddenSysctl, type SysctlPatterns } from './fit/sysctls.ts';
 import { taintText, untolerated } from './fit/taints.ts';
 import { ANNOTATION_SOURCE } from './sources/decode.ts';
@@ -19,6 +20,8 @@ export interface Refusal {
    * its `placement`, labels and taints, which may have changed since they were last read.
    */
   about: 'pod' | 'room' | 'placement';
+  /** Nothing is in the way but that too little of this resource is left: others may have to make room for a critical pod. */
+  short?: string;
 }
 
 /** Of the node: what pods may select or must tolerate. */
@@ -36,7 +39,7 @@ export interface AdmissionInput {
   allocatable: Readonly<Record<string, string>>;
   node: Placement;
   /** Default: worked out anew. */
-  requests?: RequestOf;
+  requests?: RequestOf | undefined;
   ability: NodeAbility;
 }
 
@@ -84,13 +87,18 @@ export function asksForStrictGroups(pod: Pod): boolean {
 
 /** The predicates of the reference, with what exactly is in the way. */
 function unfit(input: AdmissionInput): Refusal | null {
-  const { pod, others, node } = input;
-  const short = shortage(pod, input);
-  if (short !== null) {
-    const { resource, requested, used, capacity } = short;
-    const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
-    return { reason: `OutOf${resource}`, message, about: 'room' };
-  }
+  const [short] = shortages(input.pod, input);
+  if (short === undefined) return misplaced(input);
+  // Room can be made for a critical pod; what else is in its way is what keeps it from running.
+  const other = isCritical(input.pod) ? misplaced(input) : null;
+  if (other !== null) return other;
+  const { resource, requested, used, capacity } = short;
+  const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+  return { reason: `OutOf${resource}`, message, about: 'room', short: resource };
+}
+
+/** What is in the way although there may be room. */
+function misplaced({ pod, others, node }: AdmissionInput): Refusal | null {
   const mismatch = nodeMismatch(pod.spec, node);
   if (mismatch !== null) {
     const message = `Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector (${mismatch})`;

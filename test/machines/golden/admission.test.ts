@@ -112,6 +112,15 @@ const ROWS: Record<string, Row> = {
   'ephemeral storage: too little': { pod: asking({ 'ephemeral-storage': '11Gi' }) },
   'huge pages: too little': { pod: asking({ 'hugepages-2Mi': '6Mi' }) },
   'huge pages: a size that the node does not have': { pod: asking({ 'hugepages-1Gi': '1Gi' }) },
+  'critical: too little is said as of any other': { pod: asking({ cpu: '3' }, { priority: 2_000_000_000 }) },
+  'critical: what no room can mend counts more': {
+    pod: asking({ cpu: '3' }, { priority: 2_000_000_000, nodeSelector: { gpu: 'yes' } }),
+  },
+  'critical: a port that is taken counts more': {
+    pod: { ...onPort(80), spec: { ...onPort(80).spec, priority: 2_000_000_000 } },
+    others: holding(80),
+    podsMax: 1,
+  },
   'selector: matches': { pod: pod({ nodeSelector: { disk: 'ssd' } }) },
   'selector: another value': { pod: pod({ nodeSelector: { disk: 'hdd' } }) },
   'selector: no such label': { pod: pod({ nodeSelector: { gpu: 'yes' } }) },

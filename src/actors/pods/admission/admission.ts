@@ -1,7 +1,7 @@
 /**
- * State held: pods admitted but not yet in the pod manager's view, and refusals on account of the node that wait for a
- * fresher word about it.
- * Lost on restart: both; sources restart after it and say everything again.
+ * State held: pods admitted but not yet in the pod manager's view, refusals on account of the node that wait for a fresher
+ * word about it, and critical pods that others make room for.
+ * Lost on restart: all of it; sources restart after it and say everything again.
  * Rebuilt from: the pod manager's view (what holds room), the runtime's listing (what already runs here), the node as
  * the API server shows it.
  */
@@ -10,6 +10,7 @@ import { because } from '../../../machines/address.ts';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
 import { pressureRefusal } from '../../../machines/eviction/admission.ts';
+import { isCritical } from '../../../machines/eviction/rank.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import {
   admit,
@@ -19,11 +20,12 @@ import {
   type Refusal,
   refusedForItself,
 } from '../../../machines/pods/admission.ts';
-import { rememberedRequests } from '../../../machines/pods/fit/resources.ts';
+import { choosePreempted, PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/fit/preemption.ts';
+import { type Room, rememberedRequests, shortages } from '../../../machines/pods/fit/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { addr, type PodOpEvent, view } from '../../../machines/protocol.ts';
+import { addr, type PodOpEvent, type PodRecord, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
@@ -39,14 +41,31 @@ export interface AdmissionOptions {
 
 /** How often a pod that was not admitted at first sight is looked at again. */
 const LOOK_AGAIN_MS = 500;
+/** A pod that was asked to make room and does not is asked again: the pod manager may have begun anew over it. */
+const ASK_AGAIN_MS = 10_000;
+/** Of a pod that says nothing else. */
+const DEFAULT_GRACE_SECONDS = 30;
 /** A pod that the labels or taints of the node keep away waits no longer than this for a fresher word about them. */
 const PLACEMENT_WAIT_MS = 30_000;
 
-type Deferred = { pod: Pod; event: PodOpEvent; sinceMonoMs: number };
+interface Deferred {
+  pod: Pod;
+  event: PodOpEvent;
+  sinceMonoMs: number;
+  /** `later`: something has to be looked at first. `room`: others make room for it, which nobody else gets. */
+  verdict: 'later' | 'room';
+}
 interface Context {
   /** Admitted here, perhaps not in the view yet. */
   recent: ReadonlyMap<string, Pod>;
   deferred: readonly Deferred[];
+}
+
+/** What a pod is judged by, beside the views. */
+interface Known {
+  recent: ReadonlyMap<string, Pod>;
+  deferred: readonly Deferred[];
+  sinceMonoMs: number;
 }
 
 const admissionMachine = setup({
@@ -70,7 +89,7 @@ const admissionMachine = setup({
       meta: {
         reason: 'LookingAgain',
         message:
-          'a pod does not fit, but it may run here already, or the node may have changed; waiting for the first listing of the runtime, or the next look at the node',
+          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; waiting for the first listing of the runtime, the next look at the node, or the end of those others',
       },
       after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
     },
@@ -106,11 +125,17 @@ class Judge {
   private readonly requests = rememberedRequests();
   private readonly sysctls: SysctlPatterns;
   readonly refusals: ReturnType<Ports['metrics']['counter']>;
+  private readonly preemptions: ReturnType<Ports['metrics']['counter']>;
+  /** Pods that were asked to make room, when, and have not been seen to be on their way yet. */
+  private readonly asked = new Map<string, number>();
   constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
+    this.preemptions = ctx.ports.metrics.counter('kubelet_preemptions', 'Cumulative number of pod preemptions by preemption resource', [
+      'preemption_signal',
+    ]);
   }
 
   take(context: Context, event: PodOpEvent): Partial<Context> {
@@ -128,9 +153,9 @@ class Judge {
         if (waiting !== undefined) deferred[at] = { ...waiting, pod };
         else if (event.op !== 'UPDATE') passed.push(pod);
         else {
-          const verdict = this.judge(pod, recent, sinceMonoMs);
+          const verdict = this.judge(pod, { recent, deferred, sinceMonoMs });
           if (verdict === null) passed.push(pod);
-          else if (verdict === 'later') deferred.push({ pod, event, sinceMonoMs });
+          else if (isWait(verdict)) deferred.push({ pod, event, sinceMonoMs, verdict });
           else this.refuse(pod, verdict, event);
         }
       }
@@ -147,11 +172,11 @@ class Judge {
     );
     // The oldest first, as the reference does; static pods have no creation time and keep their order.
     for (const pod of [...event.pods].sort(byCreation)) {
-      const verdict = this.judge(pod, recent, sinceMonoMs);
+      const verdict = this.judge(pod, { recent, deferred, sinceMonoMs });
       if (verdict === null) {
         recent.set(pod.metadata.uid, pod);
         admitted.push(pod);
-      } else if (verdict === 'later') deferred.push({ pod, event, sinceMonoMs });
+      } else if (isWait(verdict)) deferred.push({ pod, event, sinceMonoMs, verdict });
       else this.refuse(pod, verdict, event);
     }
     // Sent even when empty: it also says that this source has delivered.
@@ -162,9 +187,10 @@ class Judge {
   retry(context: Context): Partial<Context> {
     const recent = new Map(context.recent);
     const deferred: Deferred[] = [];
-    for (const d of context.deferred) {
-      const verdict = this.judge(d.pod, recent, d.sinceMonoMs);
-      if (verdict === 'later') deferred.push(d);
+    // Those that room is made for come first: the others get what they leave.
+    for (const d of [...context.deferred].sort((a, b) => Number(b.verdict === 'room') - Number(a.verdict === 'room'))) {
+      const verdict = this.judge(d.pod, { recent, deferred, sinceMonoMs: d.sinceMonoMs });
+      if (verdict !== null && isWait(verdict)) deferred.push({ ...d, verdict });
       else if (verdict === null) {
         recent.set(d.pod.metadata.uid, d.pod);
         const { complete: _, first: _f, ...event } = d.event;
@@ -174,8 +200,9 @@ class Judge {
     return { recent: this.prune(recent), deferred };
   }
 
-  private judge(pod: Pod, recent: ReadonlyMap<string, Pod>, sinceMonoMs: number): Refusal | 'later' | null {
+  private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
     const { registry } = this.ctx;
+    const { recent, deferred, sinceMonoMs } = known;
     const records = registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
     // Running here already (an update, or the mux was restarted): refused only for what it asks, as a new definition
@@ -191,15 +218,14 @@ class Judge {
       others.set(uid, rec.pod);
     }
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
+    for (const d of deferred) if (d.verdict === 'room') others.set(d.pod.metadata.uid, d.pod);
     others.delete(pod.metadata.uid);
     const { podsMax, allocatable } = this.opts;
+    const room: Room = { others: [...others.values()], podsMax, allocatable, requests: this.requests };
     const judged = admit({
+      ...room,
       pod,
-      others: [...others.values()],
-      podsMax,
-      allocatable,
       node: this.placement(),
-      requests: this.requests,
       ability: this.ability(false),
     });
     // A want of room, though not of this pod's own; the reference asks about it first.
@@ -211,7 +237,51 @@ class Judge {
     const listing = registry.read(view.runtimePods)?.value;
     if (listing === undefined) return 'later';
     if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
+    const going = Boolean(pod.metadata.deletionTimestamp);
+    if (refusal.short !== undefined && isCritical(pod) && !going) return this.makeRoom(pod, room, records);
     return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
+  }
+
+  /** Others give way to a critical pod: those that are on their way already are waited for, and as few as can be are asked to go. */
+  private makeRoom(pod: Pod, room: Room, records: PodsView['records'] | undefined): Refusal | 'room' {
+    const nowMs = this.ctx.ports.clock.monoMs();
+    for (const [uid, atMs] of this.asked) if (isLeaving(records?.get(uid)) || nowMs - atMs >= ASK_AGAIN_MS) this.asked.delete(uid);
+    const staying = room.others.filter(({ metadata: { uid } }) => !this.asked.has(uid) && !isLeaving(records?.get(uid)));
+    const short = shortages(pod, { ...room, others: staying });
+    const choice = choosePreempted(pod, { pods: staying, short, requests: this.requests });
+    if (!choice.ok) {
+      const error = `preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ${choice.missing}`;
+      return {
+        reason: 'UnexpectedAdmissionError',
+        message: `Unexpected error while attempting to recover from admission failure: ${error}`,
+        about: 'room',
+      };
+    }
+    // One without a worker has only just been let in: it is asked as soon as there is somebody to ask.
+    for (const victim of choice.pods) if (records?.get(victim.metadata.uid)?.worker) this.preempt(victim, pod, short[0]?.resource ?? '');
+    return 'room';
+  }
+
+  private preempt(victim: Pod, pod: Pod, resource: string): void {
+    const { registry, path, ports, log } = this.ctx;
+    const { uid } = victim.metadata;
+    this.asked.set(uid, ports.clock.monoMs());
+    this.preemptions.inc({ preemption_signal: resource });
+    log.warn({ ...podRef(victim), for: fullName(pod), resource }, 'ending a pod to make room for a critical one');
+    registry.send(addr.podManager, {
+      type: 'pods.evict',
+      uid,
+      eviction: {
+        reason: PREEMPTING,
+        message: PREEMPTING_MESSAGE,
+        graceSeconds: victim.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,
+      },
+      causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `preempted for ${fullName(pod)}, which lacks ${resource}` }),
+    });
+    registry.send(addr.events, {
+      type: 'event.record',
+      event: { type: 'Warning', reason: PREEMPTING, message: PREEMPTING_MESSAGE, pod: podRef(victim) },
+    });
   }
 
   /** `unasked`: what to take for what no runtime has said yet. */
@@ -269,6 +339,16 @@ class Judge {
     if (records !== undefined) for (const uid of [...recent.keys()]) if (records.has(uid)) recent.delete(uid);
     return recent;
   }
+}
+
+function isWait(verdict: Refusal | Deferred['verdict']): verdict is Deferred['verdict'] {
+  return verdict === 'later' || verdict === 'room';
+}
+
+/** What it holds is given back before long, whatever this actor does. Absent: it was only just let in. */
+function isLeaving(record: PodRecord | undefined): boolean {
+  if (record === undefined) return false;
+  return record.removed || Boolean(record.refusal) || Boolean(record.eviction) || record.worker?.phase === 'terminating';
 }
 
 function byCreation(a: Pod, b: Pod): number {

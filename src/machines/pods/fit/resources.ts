@@ -12,6 +12,8 @@ export interface Shortage {
 }
 
 const HUGE_PAGES = 'hugepages-';
+/** Every pod takes one of these. */
+export const POD_COUNT = 'pods';
 
 function amount(quantity: Quantity | undefined, resource: string): number {
   return resource === 'cpu' ? quantityToMilli(quantity) : quantityToInteger(quantity);
@@ -42,13 +44,18 @@ function hugePages(pod: Pod): string[] {
   return [...new Set(names.filter((name) => name.startsWith(HUGE_PAGES)))].sort();
 }
 
-/** The first resource that does not suffice, in the order of the reference: pods, cpu, memory, ephemeral storage, huge pages. */
-export function shortage(
-  pod: Pod,
-  room: { others: readonly Pod[]; podsMax: number; allocatable: Readonly<Record<string, string>>; requests?: RequestOf },
-): Shortage | null {
+export interface Room {
+  others: readonly Pod[];
+  podsMax: number;
+  allocatable: Readonly<Record<string, string>>;
+  requests?: RequestOf | undefined;
+}
+
+/** Every resource that does not suffice, in the order of the reference: pods, cpu, memory, ephemeral storage, huge pages. */
+export function shortages(pod: Pod, room: Room): Shortage[] {
   const { others, allocatable, requests = requestOf } = room;
-  if (others.length + 1 > room.podsMax) return { resource: 'pods', requested: 1, used: others.length, capacity: room.podsMax };
+  const short: Shortage[] = [];
+  if (others.length + 1 > room.podsMax) short.push({ resource: POD_COUNT, requested: 1, used: others.length, capacity: room.podsMax });
   for (const resource of ['cpu', 'memory', 'ephemeral-storage', ...hugePages(pod)]) {
     const offered = allocatable[resource];
     // A node that does not measure its storage cannot say that there is too little of it.
@@ -57,7 +64,7 @@ export function shortage(
     if (requested === 0) continue;
     const capacity = amount(offered, resource);
     const used = others.reduce((sum, other) => sum + requests(other, resource), 0);
-    if (used + requested > capacity) return { resource, requested, used, capacity };
+    if (used + requested > capacity) short.push({ resource, requested, used, capacity });
   }
-  return null;
+  return short;
 }
