@@ -400,6 +400,39 @@ describe('parts of volumes', () => {
   });
 });
 
+describe('huge pages', () => {
+  const huge = (name: string, requests: object) =>
+    pod(name, {
+      container: { volumeMounts: [{ name: 'huge', mountPath: '/huge' }], resources: { requests, limits: requests } },
+      spec: { volumes: [{ name: 'huge', emptyDir: { medium: 'HugePages' } }] },
+    });
+
+  it('are a file system of the size of pages that the pod asks for, and go with it', async () => {
+    const sizes = '/sys/kernel/mm/hugepages';
+    await using h = await virtualNode({
+      before: ({ fs }) => {
+        fs.makeDir(`${sizes}/hugepages-2048kB`);
+        fs.put(`${sizes}/hugepages-2048kB/nr_hugepages`, '32\n');
+      },
+      manifests: { web: huge('web', { 'hugepages-2Mi': '4Mi', cpu: '1m' }) },
+    });
+    await h.until('web runs', () => up(h, 'web'));
+    const path = `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/huge`;
+    expect(h.mounts.table).toMatchObject([{ path, type: 'hugetlbfs', options: ['pagesize=2097152'] }]);
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    expect(h.mounts.table).toEqual([]);
+  });
+
+  it('that no container asks for keep the pod waiting, and say so', async () => {
+    await using h = await virtualNode({ manifests: { web: huge('web', { cpu: '1m' }) } });
+    await h.until('the mount failed', () => events(h, 'FailedMount').length > 0);
+    expect(events(h, 'FailedMount')[0]).toBe(
+      'MountVolume.SetUp failed for volume "huge" : medium HugePages is asked for, and no container requests huge pages of that size',
+    );
+  });
+});
+
 describe('images as volumes', () => {
   const manifest = (policy: string, life?: string) =>
     pod('web', {

@@ -1,6 +1,7 @@
 /** What a pod's volumes ask for, decoded from the loose shape of the manifest. Pure. */
 import type { Container, Pod, PullPolicy, Quantity, Volume } from '../k8s.ts';
-import { quantityToInteger } from '../pods/quantity.ts';
+import { type Built, built, refused } from '../pods/config/result.ts';
+import { isZeroQuantity, quantityToInteger } from '../pods/quantity.ts';
 import { isRecord } from '../pods/sources/schema.ts';
 import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
 
@@ -33,7 +34,8 @@ export type ProjectionSource =
   | { kind: 'token'; path: string; audience: string; expirationSeconds: number };
 
 export type VolumeSource =
-  | { kind: 'emptyDir'; memory: boolean; sizeLimitBytes: number | null }
+  /** `medium`: '' is the disk; `HugePages` alone leaves the size of the pages to what the pod asks for. */
+  | { kind: 'emptyDir'; medium: string; sizeLimitBytes: number | null }
   | { kind: 'hostPath'; path: string; type: HostPathType }
   | { kind: 'image'; reference: string; policy: PullPolicy }
   /** Secret, config map, downward and projected volumes are all a set of files put there by us. */
@@ -104,14 +106,13 @@ function isHostPathType(value: string): value is HostPathType {
 export function decodeVolume(uid: string, volume: Volume): Decoded {
   const { name } = volume;
   const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { uid, plugin, name, source } });
-  const refused = (message: string): Decoded => ({ ok: false, message });
   const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image } = volume;
   if (isRecord(emptyDir)) {
     const medium = text(emptyDir.medium);
-    if (medium !== '' && medium !== 'Memory') return refused(`emptyDir.medium "${medium}" is not there yet`);
+    if (medium !== '' && medium !== 'Memory' && !isHugePages(medium)) return refused(`emptyDir.medium "${medium}" is not a medium`);
     const limit = emptyDir.sizeLimit;
     const bytes = typeof limit === 'string' || typeof limit === 'number' ? quantityToInteger(limit) : 0;
-    return done(EMPTY_DIR, { kind: 'emptyDir', memory: medium === 'Memory', sizeLimitBytes: bytes > 0 ? bytes : null });
+    return done(EMPTY_DIR, { kind: 'emptyDir', medium, sizeLimitBytes: bytes > 0 ? bytes : null });
   }
   if (isRecord(hostPath)) {
     const path = text(hostPath.path);
@@ -198,6 +199,33 @@ export function tmpfsBytes(pod: Pod, sizeLimitBytes: number | null, allocatableM
   const podLimit = limits.every((l) => l > 0) ? limits.reduce((sum, l) => sum + l, 0) : 0;
   const known = [quantityToInteger(allocatableMemory), podLimit, sizeLimitBytes ?? 0].filter((n) => n > 0);
   return known.length === 0 ? null : Math.min(...known);
+}
+
+export const HUGE_PAGES = 'HugePages';
+const HUGE_PAGES_RESOURCE = 'hugepages-';
+
+export function isHugePages(medium: string): boolean {
+  return medium === HUGE_PAGES || (medium.startsWith(`${HUGE_PAGES}-`) && quantityToInteger(medium.slice(HUGE_PAGES.length + 1)) > 0);
+}
+
+/**
+ * Bytes of a page of the file system behind such a volume. Some container must ask for pages of the size that the medium
+ * names; a medium that names none stands for the only size that is asked for.
+ */
+export function hugePageBytes(pod: Pod, medium: string): Built<number> {
+  const asked = new Set<number>();
+  for (const c of containersWithMounts(pod)) {
+    for (const [name, amount] of Object.entries(c.resources?.requests ?? {})) {
+      if (name.startsWith(HUGE_PAGES_RESOURCE) && !isZeroQuantity(amount)) {
+        asked.add(quantityToInteger(name.slice(HUGE_PAGES_RESOURCE.length)));
+      }
+    }
+  }
+  const named = medium === HUGE_PAGES ? [...asked] : [quantityToInteger(medium.slice(HUGE_PAGES.length + 1))].filter((b) => asked.has(b));
+  const [bytes] = named;
+  if (bytes === undefined) return refused(`medium ${medium} is asked for, and no container requests huge pages of that size`);
+  if (named.length > 1) return refused(`medium ${HUGE_PAGES} cannot be used where containers request huge pages of several sizes`);
+  return built(bytes);
 }
 
 /** The one user of all init and app containers, or null. */

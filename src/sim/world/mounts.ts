@@ -42,6 +42,8 @@ function failure(code: string, message: string): Error {
 }
 
 const LINKS_MAX = 40;
+/** What is on these goes when they are unmounted. */
+const IN_MEMORY: readonly string[] = ['tmpfs', 'hugetlbfs'];
 
 /** Where a part of a volume is, links that stay inside followed; what is missing is made. */
 async function resolveBelow(
@@ -86,7 +88,7 @@ export function simMounts(): SimMounts {
     const below = table.find((e) => e.path.startsWith(`${path}/`));
     if (below !== undefined) throw failure('EBUSY', `umount: ${path}: target is busy.`);
     const [gone] = table.splice(at, 1);
-    if (gone?.type === 'tmpfs') disk.emptyDir(path);
+    if (gone !== undefined && IN_MEMORY.includes(gone.type)) disk.emptyDir(path);
   };
   const self: SimMounts = {
     trouble: { delayMs: () => 0, failing: () => undefined, hanging: () => false },
@@ -95,7 +97,7 @@ export function simMounts(): SimMounts {
     put: (entry) => void table.push({ root: '/', options: [], ...entry }),
     take: (path) => void table.splice(topmost(path), 1),
     powerLoss(disk) {
-      for (const entry of table.splice(0)) if (entry.type === 'tmpfs') disk.emptyDir(entry.path);
+      for (const entry of table.splice(0)) if (IN_MEMORY.includes(entry.type)) disk.emptyDir(entry.path);
     },
     connect({ disk, clock, power }) {
       const never = <T>() => new Promise<T>(() => {});

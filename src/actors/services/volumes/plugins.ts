@@ -18,7 +18,14 @@ import {
   volumePath,
 } from '../../../machines/volumes/paths.ts';
 import { buildPayload, objectsNeeded, type Payload } from '../../../machines/volumes/payload.ts';
-import { commonUser, type HostPathType, nestedMountPoints, type PodVolume, tmpfsBytes } from '../../../machines/volumes/spec.ts';
+import {
+  commonUser,
+  type HostPathType,
+  hugePageBytes,
+  nestedMountPoints,
+  type PodVolume,
+  tmpfsBytes,
+} from '../../../machines/volumes/spec.ts';
 import type { BoundPart } from '../../../machines/volumes/subPaths.ts';
 import type { SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
 import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
@@ -46,6 +53,8 @@ export interface PluginsOptions {
   objects: ObjectSource | null;
 }
 
+type Mount = ((path: string) => Promise<void>) | null;
+
 export class Plugins {
   readonly #o: PluginsOptions;
 
@@ -63,7 +72,7 @@ export class Plugins {
       case 'hostPath':
         return this.#checkHostPath(source.path, source.type, signal);
       case 'emptyDir': {
-        const fresh = await this.#setUpDirectory({ volume, pod, memory: source.memory, sizeLimitBytes: source.sizeLimitBytes }, signal);
+        const fresh = await this.#setUpDirectory(volume, this.#mediumOf(source, pod, signal));
         return fresh ? this.#giveToGroup(pod, this.#path(volume)) : undefined;
       }
       case 'files':
@@ -150,19 +159,28 @@ export class Plugins {
     return (await this.#o.ports.mounter?.list(`${this.#o.facts().rootDir}/pods`)) ?? [];
   }
 
+  /** How it is mounted; null: it lies on the disk. */
+  #mediumOf(source: { medium: string; sizeLimitBytes: number | null }, pod: Pod, signal: AbortSignal): Mount {
+    if (source.medium === '') return null;
+    if (source.medium === 'Memory') return this.#inMemory(pod, source.sizeLimitBytes, signal);
+    const page = hugePageBytes(pod, source.medium);
+    if (!page.ok) throw new Error(page.message);
+    const request = { type: 'hugetlbfs', source: 'nodev', options: [`pagesize=${page.value}`] };
+    return (path) => this.#mounter().mount({ ...request, path }, this.#call(signal));
+  }
+  #inMemory(pod: Pod, sizeLimitBytes: number | null, signal: AbortSignal): Mount {
+    return (path) => this.#mountTmpfs(path, tmpfsBytes(pod, sizeLimitBytes, this.#o.facts().allocatable.memory), signal);
+  }
+
   /** True when it was not there before. */
-  async #setUpDirectory(
-    o: { volume: PodVolume; pod: Pod; memory: boolean; sizeLimitBytes: number | null },
-    signal: AbortSignal,
-  ): Promise<boolean> {
+  async #setUpDirectory(volume: PodVolume, mount: Mount): Promise<boolean> {
     const { fs } = this.#o.ports;
-    const dir = this.#path(o.volume);
-    const facts = this.#o.facts();
-    const marker = markerDir(facts.rootDir, o.volume);
+    const dir = this.#path(volume);
+    const marker = markerDir(this.#o.facts().rootDir, volume);
     const mounted = mountsAt(await this.#mounts(), dir).length > 0;
     const there = (await lstatIfThere(fs, dir))?.kind === 'dir';
     if ((await lstatIfThere(fs, `${marker}/ready`)) !== null) {
-      if (o.memory ? mounted : there) return false;
+      if (mount === null ? there : mounted) return false;
       await unlinkIfThere(fs, `${marker}/ready`);
     }
     await fs.mkdirp(dir.slice(0, dir.lastIndexOf('/')), DIR_MODE);
@@ -170,7 +188,7 @@ export class Plugins {
     if (!mounted) {
       // mkdir passes through the umask.
       await fs.chmod(dir, VOLUME_MODE);
-      if (o.memory) await this.#mountTmpfs(dir, tmpfsBytes(o.pod, o.sizeLimitBytes, facts.allocatable.memory), signal);
+      await mount?.(dir);
     }
     await fs.mkdirp(marker, DIR_MODE);
     await fs.writeFile(`${marker}/ready`, '');
@@ -202,7 +220,7 @@ export class Plugins {
     const { volume, pod, source } = job;
     const payload = await this.#payload({ pod, source }, signal);
     const dir = this.#path(volume);
-    const fresh = await this.#setUpDirectory({ volume, pod, memory: source.memory, sizeLimitBytes: null }, signal);
+    const fresh = await this.#setUpDirectory(volume, source.memory ? this.#inMemory(pod, null, signal) : null);
     try {
       for (const nested of nestedMountPoints(pod, volume.name)) await this.#o.ports.fs.mkdirp(`${dir}/${nested}`, NESTED_MODE);
       const gid = pod.spec.securityContext?.fsGroup ?? null;
