@@ -389,7 +389,8 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
       const c = containerOrRefuse(containerId);
       if (c.state !== 'CONTAINER_RUNNING') throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} is not running`);
       const limitMs = Number(timeout) * 1000;
-      const delayMs = stretched(c.life.execDelayMs, c.life.jitter);
+      const answer = opts.exec?.(scripted(c), cmd);
+      const delayMs = answer?.delayMs ?? stretched(c.life.execDelayMs, c.life.jitter);
       const tooLong = limitMs > 0 && delayMs > limitMs;
       const delay = wait(tooLong ? limitMs : delayMs);
       if (delay !== undefined) await delay;
@@ -397,7 +398,6 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
       if ((c.state as CriContainerState) !== 'CONTAINER_RUNNING') {
         throw new RuntimeRefusal(CODE.unknown, `container ${c.id} ended while the command ran`);
       }
-      const answer = opts.exec?.(scripted(c), cmd);
       return { stdout: answer?.stdout ?? NO_BYTES, stderr: answer?.stderr ?? NO_BYTES, exitCode: answer?.exitCode ?? c.life.execExitCode };
     },
     Exec: noStreaming,

@@ -23,8 +23,11 @@ export interface HollowOptions {
   image?(name: string): HollowImage | undefined;
   /** Images present from the start. */
   images?: readonly string[];
-  /** Answers ExecSync; default: by the container's life, no output. */
-  exec?(container: ScriptedContainer, cmd: readonly string[]): { exitCode: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
+  /** Answers ExecSync, after `delayMs`; default of each part: by the container's life, no output. Asked when the command begins. */
+  exec?(
+    container: ScriptedContainer,
+    cmd: readonly string[],
+  ): { exitCode: number; delayMs?: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
   /** How long each call takes before it has its effect. Default 0 for all: the effect is immediate. */
   latencyMs?(method: CriMethod): number;
   /** What it says that it can do for pods. Default: nothing, as runtimes do that know of no such things. */
