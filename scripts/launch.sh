@@ -1,16 +1,15 @@
 # Shared by bin/actorlet and bin/actorctl, which source it: finds a Node that can run us, then becomes it.
 # Plain POSIX sh. `exec` matters: signals and the exit code go straight to and from node.
 
-# Flags for V8. Resident MiB of the daemon on Linux x64, Node 24.21.0, with 3 idle pods after a minute, and its CPU:
-#   --v8-pool-size=1                                                     122   0.3 % of one core
-#   --v8-pool-size=1 --max-semi-space-size=4                             114   0.2 %
-#   --v8-pool-size=1 --max-semi-space-size=1                             110   0.2 %
-#   --v8-pool-size=1 --optimize-for-size                                 106   0.2 %
-#   --v8-pool-size=1 --max-semi-space-size=2 --optimize-for-size         106   0.2 %
-# With 100 pods started at once on containerd the last one settles at 123 MiB, without --optimize-for-size at 167: the
-# heap that a burst needed is not given back otherwise. Its price is slower code under heavy load (3 times the CPU in a
-# loop that only allocates), which a node agent seldom is. ACTORLET_V8_FLAGS replaces the list.
-v8_flags=${ACTORLET_V8_FLAGS---v8-pool-size=1 --max-semi-space-size=2 --optimize-for-size}
+# Flags for V8. A hundred pods of a cluster started and then deleted at once on containerd, Linux x64, Node 24.21.0, 2 cores:
+# CPU seconds of the daemon for the start and for the deletion, its resident MiB right after the start and once it is at rest.
+#   --v8-pool-size=1 --max-semi-space-size=2 --optimize-for-size                11.0   5.5   115    99
+#   --v8-pool-size=1 --max-semi-space-size=4 --heap-growing-percent=30           8.4   4.3   133   130
+#   --v8-pool-size=1 --max-semi-space-size=4 --expose-gc                         7.5   3.4   180    92
+#   --v8-pool-size=1 --max-semi-space-size=16 --expose-gc                        7.1   3.2   220   105
+# --expose-gc is for process/memory.ts, which collects the heap once a burst is over; nothing else would give back what it
+# needed. ACTORLET_V8_FLAGS replaces the list.
+v8_flags=${ACTORLET_V8_FLAGS---v8-pool-size=1 --max-semi-space-size=4 --expose-gc}
 
 # Succeeds when $1 runs and is Node 22.19 or newer.
 new_enough() {

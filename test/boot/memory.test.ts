@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { constantRanges, releaseMemory, unchangedRanges } from '../../src/boot/process/memory.ts';
+import { constantRanges, HeapKeeper, ownHeap, releaseMemory, unchangedRanges } from '../../src/boot/process/memory.ts';
 
 const MAPS = [
   '00400000-00401000 r--p 00000000 fe:00 11 /opt/node',
@@ -32,4 +32,51 @@ it('a process that gave its start pages back goes on running', () => {
   const given = releaseMemory(realpathSync(process.execPath));
   expect(given).toBe(process.platform === 'linux');
   expect(JSON.parse(JSON.stringify({ still: ['here'] }))).toEqual({ still: ['here'] });
+});
+
+/** A process of which everything is set by hand. */
+function fakeHeap() {
+  const state = { heapMiB: 50, cpuMs: 0, nowMs: 0, collected: 0 };
+  const source = {
+    heapBytes: () => state.heapMiB << 20,
+    cpuMs: () => state.cpuMs,
+    monoMs: () => state.nowMs,
+    collect: () => {
+      state.collected += 1;
+      state.heapMiB = 40;
+    },
+  };
+  const keeper = new HeapKeeper(source);
+  /** Ten seconds later, of which so many milliseconds were work. */
+  const look = (workMs: number, heapMiB?: number) => {
+    state.nowMs += 10_000;
+    state.cpuMs += workMs;
+    if (heapMiB !== undefined) state.heapMiB = heapMiB;
+    return keeper.look();
+  };
+  return { state, look };
+}
+
+it('collects the heap once the start, or a burst of work, is over', () => {
+  const { state, look } = fakeHeap();
+  expect(look(6_000)).toBe(false);
+  expect(look(200)).toBe(true);
+  expect(look(9_000, 180)).toBe(false);
+  for (let i = 0; i < 4; i++) expect(look(9_000)).toBe(false);
+  expect(look(100)).toBe(true);
+  expect(state.collected).toBe(2);
+});
+
+it('leaves a heap alone that has hardly grown, and collects no more often than once a minute', () => {
+  const { look } = fakeHeap();
+  expect(look(0)).toBe(true);
+  for (let i = 0; i < 20; i++) expect(look(0, 55)).toBe(false);
+  expect(look(0, 57)).toBe(true);
+  const later = Array.from({ length: 6 }, () => look(0, 90));
+  expect(later).toEqual([false, false, false, false, false, true]);
+});
+
+it('asks V8 only where it was started so that it can be asked', () => {
+  const heap = ownHeap(() => 0);
+  expect(heap === null).toBe(globalThis.gc === undefined);
 });

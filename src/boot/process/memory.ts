@@ -4,6 +4,7 @@
  * are ever used again. And what the C library keeps of freed memory for later.
  */
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
+import { getHeapStatistics } from 'node:v8';
 import koffi from 'koffi';
 
 /** `MADV_DONTNEED` of Linux: for an unchanged private file mapping it only drops the page table entries. */
@@ -69,4 +70,70 @@ export function releaseMemory(program: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** A heap that has grown by less since it was last collected is left to V8. */
+const GROWN_BYTES = 16 << 20;
+/** Share of one core, since the look before, below which nothing is going on that a pause would hold up. */
+const IDLE_SHARE = 0.1;
+/** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
+const REST_MS = 60_000;
+
+export interface HeapSource {
+  /** Bytes of memory that V8 holds for the heap. */
+  heapBytes(): number;
+  /** CPU time of this process so far, milliseconds. */
+  cpuMs(): number;
+  monoMs(): number;
+  /** Collects everything and gives free pages back. */
+  collect(): void;
+}
+
+/**
+ * Collects the heap once a burst of work is over. V8 lets the heap grow as far as a burst wants, which makes the burst cheap,
+ * but with nothing to do it allocates nothing either, and so keeps for hours what a hundred starts needed.
+ */
+export class HeapKeeper {
+  readonly #source: HeapSource;
+  /** Zero: what the start of the process needed is collected too. */
+  #settledBytes = 0;
+  #collectedMs = Number.NEGATIVE_INFINITY;
+  #cpuMs: number;
+  #lookedMs: number;
+
+  constructor(source: HeapSource) {
+    this.#source = source;
+    this.#cpuMs = source.cpuMs();
+    this.#lookedMs = source.monoMs();
+  }
+
+  /** To be called every few seconds. True when it collected. */
+  look(): boolean {
+    const source = this.#source;
+    const [cpuMs, nowMs] = [source.cpuMs(), source.monoMs()];
+    const idle = cpuMs - this.#cpuMs < IDLE_SHARE * (nowMs - this.#lookedMs);
+    this.#cpuMs = cpuMs;
+    this.#lookedMs = nowMs;
+    if (!idle || nowMs - this.#collectedMs < REST_MS || source.heapBytes() - this.#settledBytes < GROWN_BYTES) return false;
+    source.collect();
+    this.#collectedMs = nowMs;
+    this.#settledBytes = source.heapBytes();
+    return true;
+  }
+}
+
+/** This process's heap; null where V8 was started without `--expose-gc` and cannot be asked. */
+export function ownHeap(monoMs: () => number): HeapSource | null {
+  const { gc } = globalThis;
+  if (gc === undefined) return null;
+  return {
+    heapBytes: () => getHeapStatistics().total_physical_size,
+    cpuMs: () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1000;
+    },
+    monoMs,
+    // The only flavour after which the young generation is small again.
+    collect: () => gc({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
+  };
 }

@@ -3,7 +3,7 @@ import { realpathSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Heartbeat } from '../../actors/kernel/watchdog.ts';
 import { EXIT, messageOf } from '../errors.ts';
-import { releaseMemory } from '../process/memory.ts';
+import { HeapKeeper, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, watchForStalls } from '../process/watchdogThread.ts';
 import { versionInfo } from '../version.ts';
@@ -17,6 +17,8 @@ const PULSES_PER_LIMIT = 10;
 const START_SETTLES_MS = 30_000;
 /** What a burst of work touched meanwhile goes again; some milliseconds each time. */
 const RELEASE_EVERY_MS = 60_000;
+/** How soon after a burst of work its garbage is collected. */
+const HEAP_LOOK_EVERY_MS = 10_000;
 
 export const createDependencies: Step = {
   name: 'create dependencies',
@@ -114,6 +116,15 @@ export const giveBackStartPages: Step = {
     first.unref();
     ctx.cleanup.defer(() => clearTimeout(first));
     every(ctx, RELEASE_EVERY_MS, () => releaseMemory(program));
+    const { clock } = need(ctx, 'ports');
+    const heap = ownHeap(() => clock.monoMs());
+    if (heap !== null) {
+      const keeper = new HeapKeeper(heap);
+      every(ctx, HEAP_LOOK_EVERY_MS, () => {
+        // What was collected is given back to the system by the C library, not by V8 alone.
+        if (keeper.look()) releaseMemory(program);
+      });
+    }
     return undefined;
   },
 };
