@@ -258,6 +258,20 @@ describe('postStart', () => {
     await h.until('back-off shows', () => waiting(h, 'web')?.reason === 'CrashLoopBackOff', 120_000);
   });
 
+  it('that fails is followed by a stop until one succeeds', async () => {
+    await using h = await hooked();
+    const log = h.faults.fault;
+    h.faults.fault = (method, req) => {
+      log(method, req);
+      return method === 'StopContainer' && h.of('StopContainer').length < 3 ? { kind: 'refuse', code: 2, details: 'not now' } : undefined;
+    };
+    h.write('web', pod('web', { container: { lifecycle: { postStart: command(200, 3) } } }));
+    await h.until('the stop failed', () => h.containerState('web', 'main') === 'stoppingAgain');
+    await h.until('its reason shows', () => waiting(h, 'web')?.reason === 'PostStartHookError');
+    expect(h.of('StopContainer')).toHaveLength(3);
+    expect(h.running('web')).toEqual([]);
+  });
+
   it('that fails ends a Never pod', async () => {
     await using h = await hooked();
     h.write('web', pod('web', { container: { lifecycle: { postStart: command(200, 3) } }, spec: { restartPolicy: 'Never' } }));

@@ -11,6 +11,7 @@ import { API_CASES } from './killApi.ts';
 import { CERTIFICATE_CASES } from './killCertificates.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
 import { EVICTION_CASES } from './killEviction.ts';
+import { HOOK_CASES } from './killHooks.ts';
 import { createJudge, type KillCase } from './killing.ts';
 import { OBJECT_CASES } from './killObjects.ts';
 import { PROBE_CASES } from './killProbes.ts';
@@ -20,6 +21,7 @@ import { VOLUME_CASES } from './killVolumes.ts';
 const TABLES: Record<string, KillCase[]> = {
   'pod worker': WORKER_CASES,
   container: CONTAINER_CASES,
+  'hooks and stops': HOOK_CASES,
   pods: POD_CASES,
   runtime: RUNTIME_CASES,
   probes: PROBE_CASES,
@@ -49,6 +51,12 @@ const NOT_KILLED: Record<string, string> = {
   'podWorker terminating.done': NO_TIME,
   'podWorker finished': 'final: the actor has ended',
   'container deciding': NO_TIME,
+  'container stoppingAgain': 'that the hook failed is forgotten with the worker, as with the daemon: `hooks.test.ts` drives a node there',
+  'containerStop choosing': NO_TIME,
+  'containerStop ended': 'final: the chart has ended',
+  'hook choosing': NO_TIME,
+  'hook ended': 'final: the chart has ended',
+  'stop done': 'final: the chart has ended',
   'volume starting': NO_TIME,
   'volume gone': 'final: the chart has ended',
   'prober judging': NO_TIME,
