@@ -34,11 +34,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines('a cloud is known through its own controllers only', '--cloud-config'),
   ...lines(CGROUPS, '--runtime-cgroups'),
   ...lines(IMAGE_GC, '--pod-infra-container-image'),
-  ...lines(
-    'credential provider plugins are not there yet: private images cannot be pulled through them',
-    '--image-credential-provider-config',
-    '--image-credential-provider-bin-dir',
-  ),
   ...lines(VOLUMES, '--experimental-mounter-path'),
   ...lines('hard eviction thresholds are not taken off what is allocatable yet', '--experimental-allocatable-ignore-eviction'),
 
@@ -190,8 +185,6 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--cloud-config': 'cloudConfig',
   '--runtime-cgroups': 'runtimeCgroups',
   '--pod-infra-container-image': 'podInfraContainerImage',
-  '--image-credential-provider-config': 'imageCredentialProviderConfig',
-  '--image-credential-provider-bin-dir': 'imageCredentialProviderBinDir',
   '--experimental-mounter-path': 'experimentalMounterPath',
   '--experimental-allocatable-ignore-eviction': 'experimentalAllocatableIgnoreEviction',
 };

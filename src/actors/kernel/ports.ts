@@ -5,6 +5,7 @@
  */
 import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
+import type { CredentialProvider } from '../../machines/runtime/credentialProviders.ts';
 import type { Certificates } from './certificates.ts';
 import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
@@ -288,6 +289,13 @@ export interface Metrics {
   render(): Promise<string>;
 }
 
+/** Programs on the node that know credentials for registries. */
+export interface CredentialPrograms {
+  readonly providers: readonly CredentialProvider[];
+  /** What it printed when it was given `input`. @throws Error without anything secret in it. */
+  run(provider: CredentialProvider, input: string, o: { timeoutMs: number; signal: AbortSignal }): Promise<string>;
+}
+
 export interface Ports {
   readonly clock: Clock;
   readonly rng: Rng;
@@ -299,6 +307,8 @@ export interface Ports {
   readonly prober: Prober;
   readonly host: Host;
   readonly cri: Cri;
+  /** Absent where none are configured. */
+  readonly credentialPrograms?: CredentialPrograms;
   /** Absent where nothing can be mounted: volumes that need it fail, saying so. */
   readonly mounter?: Mounter;
   /** Absent in standalone mode. */

@@ -6,6 +6,7 @@ import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
 import { GIT_VERSION, versionInfo } from '../version.ts';
 import { createClock, createEntropy, createRng, createYield } from './clock.ts';
+import { loadCredentialPrograms } from './credentialPrograms.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
@@ -37,7 +38,13 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     }),
   };
   const cluster = await joinCluster(config, base);
-  return { ...base, cri: await createCri(config, base), ...cluster };
+  const credentialPrograms = await loadCredentialPrograms(config.flags, { clock: base.clock, env: process.env });
+  return {
+    ...base,
+    cri: await createCri(config, base),
+    ...cluster,
+    ...(credentialPrograms === undefined ? {} : { credentialPrograms }),
+  };
 }
 
 async function createCri(config: NodeConfig, base: Omit<Ports, 'cri'>): Promise<Cri> {

@@ -11,7 +11,8 @@ export interface PullSecret {
 /** `failed`: some secret cannot be read; nothing is pulled then. */
 export type PullCredentials = { ok: true; auths: readonly AuthConfig[] } | { ok: false; message: string };
 
-interface Entry {
+/** Of one registry, or a part of it. */
+export interface Credential {
   /** `host[:port][/path]`, parts of the host may be globs. */
   key: string;
   auth: AuthConfig;
@@ -21,7 +22,7 @@ const DEFAULT_REGISTRY = 'index.docker.io';
 
 /** Credentials that match the image, best first. None: it is pulled anonymously. */
 export function pullCredentials(secrets: readonly PullSecret[], image: string): PullCredentials {
-  const entries: Entry[] = [];
+  const entries: Credential[] = [];
   for (const { name, secret } of secrets) {
     const read = entriesOf(secret);
     if (typeof read === 'string') return { ok: false, message: `image pull secret "${name}": ${read}` };
@@ -29,16 +30,20 @@ export function pullCredentials(secrets: readonly PullSecret[], image: string): 
   }
   const parsed = parseImageRef(image);
   if (entries.length === 0 || !parsed.ok) return { ok: true, auths: [] };
-  const repository = `${parsed.ref.domain}/${parsed.ref.path}`;
+  return { ok: true, auths: credentialsAmong(entries, `${parsed.ref.domain}/${parsed.ref.path}`) };
+}
+
+/** Those that match `host[:port]/path`, the more exact ones first. */
+export function credentialsAmong(entries: readonly Credential[], repository: string): AuthConfig[] {
   const keys = [...new Set(entries.map((e) => e.key))].sort().reverse();
   const of = (key: string): AuthConfig[] => entries.filter((e) => e.key === key).map((e) => e.auth);
-  const matching = keys.filter((key) => matches(key, repository)).flatMap(of);
-  if (matching.length > 0) return { ok: true, auths: matching };
-  return { ok: true, auths: parsed.ref.domain === 'docker.io' ? of(DEFAULT_REGISTRY) : [] };
+  const matching = keys.filter((key) => locationMatches(key, repository)).flatMap(of);
+  if (matching.length > 0) return matching;
+  return repository.startsWith('docker.io/') ? of(DEFAULT_REGISTRY) : [];
 }
 
 /** What the secret holds, or what is wrong with it. Other types of secrets hold no credentials. */
-function entriesOf(secret: ApiSecret): Entry[] | string {
+function entriesOf(secret: ApiSecret): Credential[] | string {
   const kind = { 'kubernetes.io/dockerconfigjson': '.dockerconfigjson', 'kubernetes.io/dockercfg': '.dockercfg' }[secret.type ?? ''];
   const bytes = kind === undefined ? undefined : secret.data[kind];
   if (kind === undefined || bytes === undefined || bytes.length === 0) return [];
@@ -50,7 +55,7 @@ function entriesOf(secret: ApiSecret): Entry[] | string {
   }
   const auths = kind === '.dockerconfigjson' ? (isRecord(value) ? (value.auths ?? {}) : null) : value;
   if (!isRecord(auths)) return `${kind} is not a map of registries`;
-  const entries: Entry[] = [];
+  const entries: Credential[] = [];
   for (const [location, entry] of Object.entries(auths)) {
     if (!isRecord(entry)) return `${kind} has an entry that is no object`;
     const auth = authOf(entry);
@@ -91,7 +96,8 @@ function split(location: string): { host: string; port: string; path: string } {
   return { host, port: port?.[1] ?? '', path: slash < 0 ? '' : location.slice(slash) };
 }
 
-function matches(key: string, repository: string): boolean {
+/** Same port, as many parts of the host, each matching its glob, and the beginning of the path. */
+export function locationMatches(key: string, repository: string): boolean {
   const wanted = split(key);
   const given = split(repository);
   const globs = wanted.host.split('.');

@@ -5,8 +5,8 @@
  */
 import type { AnyActorLogic } from 'xstate';
 import type { AuthConfig, Image } from '../../../machines/cri.ts';
-import type { StartFailure } from '../../../machines/pods/types.ts';
 import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
+import type { StartFailure } from '../../../machines/pods/types.ts';
 import { addr, type ImageEvent, type ImageResult, view } from '../../../machines/protocol.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePolicy.ts';
@@ -17,6 +17,7 @@ import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { pullMetrics } from './metrics.ts';
+import { ProviderKeyring } from './providers.ts';
 import { Pulls } from './pulls.ts';
 
 export interface ImagePullerOptions {
@@ -29,8 +30,8 @@ export interface ImagePullerOptions {
   registryPullQPS?: number;
   /** Config field registryBurst, default 10. */
   registryBurst?: number;
-  /** Credentials that match an image, best first; none by default (anonymous). */
-  credentials?(image: string): readonly AuthConfig[];
+  /** The node's own credentials that match an image, best first. Default: what the programs of its ports know. */
+  credentials?(image: string): Promise<readonly AuthConfig[]>;
 }
 
 class ImagePuller {
@@ -38,14 +39,14 @@ class ImagePuller {
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
   readonly #pulls: Pulls;
-  readonly #credentials: (image: string) => readonly AuthConfig[];
+  readonly #credentials: (image: string) => Promise<readonly AuthConfig[]>;
   readonly #metrics: ReturnType<typeof pullMetrics>;
   #spans: ReadonlyMap<string, Span> = new Map();
 
   constructor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions, onChange: (active: number) => void) {
     this.#ctx = ctx;
     this.#cri = criClient(ctx.registry, o);
-    this.#credentials = o.credentials ?? (() => []);
+    this.#credentials = o.credentials ?? nodeCredentials(ctx);
     this.#metrics = pullMetrics(ctx.ports.metrics);
     this.#pulls = new Pulls({
       cri: this.#cri,
@@ -112,8 +113,9 @@ class ImagePuller {
     this.#say(event, imageEvents.pulling(image));
     // The pod's own secrets first, then what the node has.
     const own = event.credentials ?? { ok: true, auths: [] };
+    const ofNode = own.ok ? await this.#credentials(image) : [];
     const result = own.ok
-      ? await this.#pulls.pull({ image, auths: [...own.auths, ...this.#credentials(image)], sandboxConfig: event.sandboxConfig }, signal)
+      ? await this.#pulls.pull({ image, auths: [...own.auths, ...ofNode], sandboxConfig: event.sandboxConfig }, signal)
       : { ok: false as const, error: own.message, beganMonoMs: null };
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
@@ -153,6 +155,13 @@ class ImagePuller {
       event: { ...text, pod: event.podRef, fieldPath: `spec.containers{${event.container}}` },
     });
   }
+}
+
+function nodeCredentials({ ports, log, signal }: ActorCtx<ImageEvent>): (image: string) => Promise<readonly AuthConfig[]> {
+  const { credentialPrograms: programs } = ports;
+  if (programs === undefined) return async () => [];
+  const keyring = new ProviderKeyring({ ports, log, programs, signal });
+  return (image) => keyring.credentials(image);
 }
 
 function failed(failure: StartFailure): ImageResult {

@@ -3,8 +3,8 @@
  * has ended or the server refused it, one run at a time and none longer than a limit. What it prints is never logged, save
  * the end of its error output with everything that looks like a secret blacked out.
  */
-import { spawn } from 'node:child_process';
 import type { Clock, Logger } from '../../../actors/kernel/ports.ts';
+import { runProgram } from '../program.ts';
 import type { ExecConfig } from './execConfig.ts';
 
 /** A program that takes longer is killed: every call to the API server waits for it. */
@@ -13,7 +13,6 @@ export const EXEC_LIMIT_MS = 60_000;
 export const EXEC_REST_MS = 5_000;
 /** A refused credential that is younger than this is not replaced: the program would give the same, and be run for each call. */
 export const EXEC_FRESH_MS = 5_000;
-const OUTPUT_BYTES_MAX = 1024 * 1024;
 const ERROR_CHARACTERS_MAX = 300;
 
 export interface ExecCredential {
@@ -101,62 +100,8 @@ function run(
   info: string,
   o: { clock: Clock; env: Readonly<Record<string, string | undefined>>; limitMs?: number },
 ): Promise<string> {
-  const limitMs = o.limitMs ?? EXEC_LIMIT_MS;
-  return new Promise((resolve, reject) => {
-    const env = { ...o.env, ...Object.fromEntries(config.env.map((e) => [e.name, e.value])), KUBERNETES_EXEC_INFO: info };
-    // A group of its own, so that what it started ends with it.
-    const child = spawn(config.command, [...config.args], { env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
-    const out: Buffer[] = [];
-    let size = 0;
-    let words = '';
-    let why: Error | undefined;
-    const stop = (error: Error): void => {
-      why ??= error;
-      try {
-        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // It has ended meanwhile.
-      }
-      child.stdout.destroy();
-      child.stderr.destroy();
-    };
-    const timer = o.clock.setTimeout(() => stop(new Error(`gave no answer within ${limitMs / 1000} s and was killed`)), limitMs);
-    child.stdout.on('data', (chunk: Buffer) => {
-      size += chunk.length;
-      if (size > OUTPUT_BYTES_MAX) stop(new Error(`printed more than ${OUTPUT_BYTES_MAX} bytes`));
-      else out.push(chunk);
-    });
-    child.stderr.on('data', (chunk: Buffer) => {
-      words = `${words}${chunk.toString('utf8')}`.slice(-4 * ERROR_CHARACTERS_MAX);
-    });
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      o.clock.clearTimeout(timer);
-      reject(new Error(startFailure(error, child.spawnfile)));
-    });
-    child.once('close', (code, signal) => {
-      o.clock.clearTimeout(timer);
-      if (why !== undefined) reject(why);
-      else if (code !== 0)
-        reject(new Error(`ended with ${code === null ? `signal ${signal ?? ''}` : `exit code ${code}`}${quoted(words)}`));
-      else resolve(Buffer.concat(out).toString('utf8'));
-    });
-  });
-}
-
-/** For people. Long runs of what keys and tokens are made of are blacked out. */
-/** A name that is looked for in PATH fails with EACCES also when it is nowhere and one folder of PATH is not for this user. */
-function startFailure({ code, message }: NodeJS.ErrnoException, command: string): string {
-  if (code === 'ENOENT') return 'is not there, or not in PATH';
-  if (code === 'EACCES' && !command.includes('/')) return 'is not there, or not in PATH, as far as this user may look (EACCES)';
-  return `cannot be run: ${code ?? message}`;
-}
-
-function quoted(words: string): string {
-  const clean = words
-    .replace(/[\w+/=.~-]{20,}/g, '***')
-    .replace(/[^\x20-\x7e]+/g, ' ')
-    .trim();
-  return clean === '' ? '' : `: ${clean.slice(-ERROR_CHARACTERS_MAX)}`;
+  const env = { ...o.env, ...Object.fromEntries(config.env.map((e) => [e.name, e.value])), KUBERNETES_EXEC_INFO: info };
+  return runProgram({ command: config.command, args: config.args, env }, { clock: o.clock, limitMs: o.limitMs ?? EXEC_LIMIT_MS });
 }
 
 function decode(config: ExecConfig, text: string): ExecCredential {

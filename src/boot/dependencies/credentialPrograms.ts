@@ -1,0 +1,77 @@
+/** The programs of `--image-credential-provider-config`, in the folder of `--image-credential-provider-bin-dir`. */
+import { constants } from 'node:fs';
+import { access, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { parseDocument } from 'yaml';
+import type { Clock, CredentialPrograms } from '../../actors/kernel/ports.ts';
+import { parseGoDuration } from '../../machines/config/duration.ts';
+import { type CredentialProvider, readProviders } from '../../machines/runtime/credentialProviders.ts';
+import { messageOf, type Problem, StartError } from '../errors.ts';
+import { runProgram } from './program.ts';
+
+const CONFIG_FLAG = '--image-credential-provider-config';
+const DIR_FLAG = '--image-credential-provider-bin-dir';
+const FILE_BYTES_MAX = 1024 * 1024;
+const ALIASES_MAX = 0;
+
+/**
+ * Undefined where none are asked for.
+ * @throws StartError with everything that is wrong with the file and the programs.
+ */
+export async function loadCredentialPrograms(
+  flags: { imageCredentialProviderConfig: string; imageCredentialProviderBinDir: string },
+  o: { clock: Clock; env: Readonly<Record<string, string | undefined>> },
+): Promise<CredentialPrograms | undefined> {
+  const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: dir } = flags;
+  if (file === '') return undefined;
+  const { providers, problems } = readProviders(await decode(file), parseGoDuration);
+  const wrong: Problem[] = problems.map(({ path, what }) => ({ where: `${CONFIG_FLAG} ${file}${path === '' ? '' : `: ${path}`}`, what }));
+  for (const provider of providers) {
+    const why = await notRunnable(join(dir, provider.name));
+    if (why !== null) wrong.push({ where: `${DIR_FLAG} ${dir}`, what: `the program of provider ${JSON.stringify(provider.name)} ${why}` });
+  }
+  if (wrong.length > 0) throw new StartError('the credential providers cannot be used', wrong);
+  const env = (provider: CredentialProvider) => ({ ...o.env, ...Object.fromEntries(provider.env.map((e) => [e.name, e.value])) });
+  return {
+    providers,
+    run: (provider, input, { timeoutMs, signal }) =>
+      runProgram(
+        { command: join(dir, provider.name), args: provider.args, env: env(provider), input },
+        { clock: o.clock, limitMs: timeoutMs, signal },
+      ),
+  };
+}
+
+async function decode(file: string): Promise<unknown> {
+  const fail = (what: string): never => {
+    throw new StartError('the credential providers cannot be used', [{ where: `${CONFIG_FLAG} ${file}`, what }]);
+  };
+  let text = '';
+  try {
+    if ((await stat(file)).size > FILE_BYTES_MAX) fail(`is larger than ${FILE_BYTES_MAX} bytes`);
+    text = await readFile(file, 'utf8');
+  } catch (error) {
+    if (error instanceof StartError) throw error;
+    fail(`cannot be read: ${messageOf(error)}`);
+  }
+  const document = parseDocument(text, { uniqueKeys: true });
+  const [problem] = document.errors;
+  // Its words name the place; what stands there may be a secret of a provider's environment.
+  if (problem !== undefined) fail(`is not YAML: ${problem.code} in line ${problem.linePos?.[0].line ?? '?'}`);
+  try {
+    return document.toJS({ maxAliasCount: ALIASES_MAX });
+  } catch {
+    return fail('must have no aliases');
+  }
+}
+
+/** Null: it can be run. */
+async function notRunnable(path: string): Promise<string | null> {
+  try {
+    if (!(await stat(path)).isFile()) return `is no file: ${path}`;
+    await access(path, constants.X_OK);
+    return null;
+  } catch (error) {
+    return `cannot be run: ${messageOf(error)}`;
+  }
+}

@@ -1,0 +1,92 @@
+/** Runs a program that gives credentials: no longer than a limit, and with all that it started ended with it. */
+import { spawn } from 'node:child_process';
+import type { Clock } from '../../actors/kernel/ports.ts';
+
+const OUTPUT_BYTES_MAX = 1024 * 1024;
+const ERROR_CHARACTERS_MAX = 300;
+
+export interface Program {
+  /** A path, or a name that is looked for in PATH. */
+  command: string;
+  args: readonly string[];
+  env: Readonly<Record<string, string | undefined>>;
+  /** On its standard input; absent: there is none. */
+  input?: string;
+}
+
+/**
+ * What it printed.
+ * @throws Error that says what became of it: the end of its error output with everything that looks like a secret blacked
+ * out, and nothing of what it printed.
+ */
+export function runProgram(program: Program, o: { clock: Clock; limitMs: number; signal?: AbortSignal }): Promise<string> {
+  return new Promise((resolve, reject) => {
+    // A group of its own, so that what it started ends with it.
+    const child = spawn(program.command, [...program.args], {
+      env: program.env,
+      stdio: [program.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      detached: true,
+    });
+    const { stdout, stderr, stdin } = child;
+    const out: Buffer[] = [];
+    let size = 0;
+    let words = '';
+    let why: Error | undefined;
+    const stop = (error: Error): void => {
+      why ??= error;
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended meanwhile.
+      }
+      stdout?.destroy();
+      stderr?.destroy();
+    };
+    const cancel = (): void => stop(new Error('was killed: nobody waits for it any more'));
+    const timer = o.clock.setTimeout(() => stop(new Error(`gave no answer within ${o.limitMs / 1000} s and was killed`)), o.limitMs);
+    const over = (): void => {
+      o.clock.clearTimeout(timer);
+      o.signal?.removeEventListener('abort', cancel);
+    };
+    if (o.signal?.aborted === true) cancel();
+    else o.signal?.addEventListener('abort', cancel, { once: true });
+    stdout?.on('data', (chunk: Buffer) => {
+      size += chunk.length;
+      if (size > OUTPUT_BYTES_MAX) stop(new Error(`printed more than ${OUTPUT_BYTES_MAX} bytes`));
+      else out.push(chunk);
+    });
+    stderr?.on('data', (chunk: Buffer) => {
+      words = `${words}${chunk.toString('utf8')}`.slice(-4 * ERROR_CHARACTERS_MAX);
+    });
+    // One that does not read what it is told may still know the answer: its end decides.
+    stdin?.on('error', () => {});
+    stdin?.end(program.input);
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      over();
+      reject(new Error(startFailure(error, child.spawnfile)));
+    });
+    child.once('close', (code, signal) => {
+      over();
+      if (why !== undefined) reject(why);
+      else if (code !== 0)
+        reject(new Error(`ended with ${code === null ? `signal ${signal ?? ''}` : `exit code ${code}`}${quoted(words)}`));
+      else resolve(Buffer.concat(out).toString('utf8'));
+    });
+  });
+}
+
+/** A name that is looked for in PATH fails with EACCES also when it is nowhere and one folder of PATH is not for this user. */
+function startFailure({ code, message }: NodeJS.ErrnoException, command: string): string {
+  if (code === 'ENOENT') return 'is not there, or not in PATH';
+  if (code === 'EACCES' && !command.includes('/')) return 'is not there, or not in PATH, as far as this user may look (EACCES)';
+  return `cannot be run: ${code ?? message}`;
+}
+
+/** For people. Long runs of what keys and tokens are made of are blacked out. */
+function quoted(words: string): string {
+  const clean = words
+    .replace(/[\w+/=.~-]{20,}/g, '***')
+    .replace(/[^\x20-\x7e]+/g, ' ')
+    .trim();
+  return clean === '' ? '' : `: ${clean.slice(-ERROR_CHARACTERS_MAX)}`;
+}
