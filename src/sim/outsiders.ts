@@ -41,7 +41,6 @@ export function outsiders(o: OutsidersOptions): Outsiders {
   const { kube, clock, nodes } = o;
   let fairSinceMs = clock.monoMs();
   const lives = new Map(nodes.flatMap((n) => (n.tuning.certificates === null ? [] : [[n.name, n.tuning.certificates.lifeMs] as const])));
-  const meddled = nodes.filter((n) => n.tuning.certificates?.serving === true).map((n) => n.name);
   let signs: Signer | undefined;
   if (kube !== undefined) {
     signs = signer({
@@ -49,7 +48,6 @@ export function outsiders(o: OutsidersOptions): Outsiders {
       clock,
       rng: o.rng.fork('signer'),
       lifeMsOf: (node) => lives.get(node) ?? null,
-      meddled,
       on: (node, what) => o.on(`${node} signer`, what),
     });
     kube.onShown = (certificate, name) => {

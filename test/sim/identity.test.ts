@@ -22,7 +22,7 @@ import { type Signer, signer } from '../../src/sim/world/signer.ts';
 import { type SimTime, simTime, WALL_START_MS } from '../../src/sim/world/time.ts';
 
 /** Real time, on a machine that is busy with other tests. */
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 const text = (data: Uint8Array): string => new TextDecoder().decode(data);
@@ -88,7 +88,6 @@ function signing(): Signing {
     clock,
     rng: simRng('signer'),
     lifeMsOf: (node) => (node === 'n1' ? LIFE_MS : null),
-    meddled: [],
     on: (node, what) => done.push(`${node} ${what.split(' ')[0]}`),
   });
   const certificates = simCertificates({ rng: simRng('asks'), client: null });

@@ -10,7 +10,7 @@ import type { SimRng } from '../world/rng.ts';
 import { type Add, adder, type Drawn, inOrder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import { fronts } from './fronts.ts';
-import { drawIdentity } from './identity.ts';
+import { drawIdentity, identityTrouble } from './identity.ts';
 import { workload } from './workload.ts';
 
 const METHODS: readonly CriMethod[] = [
@@ -271,6 +271,8 @@ export interface DrawOptions {
   api: readonly boolean[];
   /** Per node: it has eviction thresholds. */
   evicts?: readonly boolean[];
+  /** Per node: it gets certificates from its cluster, and its API is served. */
+  identity?: readonly { certificates: boolean; edge: boolean }[];
 }
 
 /** The whole schedule, oldest first. */
@@ -295,6 +297,8 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
       }
     }
     if (o.evicts?.[node] === true) shortages(mine.fork('shortages'), { spanMs }, adder(drawn, mine.fork('shortage-steps'), node));
+    const { certificates = false, edge = false } = o.identity?.[node] ?? {};
+    identityTrouble(mine.fork('identity'), { spanMs, certificates, edge }, adder(drawn, mine.fork('identity-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));

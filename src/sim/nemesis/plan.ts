@@ -1,5 +1,6 @@
 /** The schedule of a run that was not given one: of its scenario, or of its seed. */
 import type { SimOptions } from '../result.ts';
+import { keptPairs } from '../world/identity.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { drawSchedule } from './draw.ts';
@@ -18,6 +19,7 @@ export function planned(
     nodes: nodes.length,
     http: nodes.map((n) => n.tuning.http),
     api: nodes.map((n) => n.tuning.api),
+    identity: nodes.map((n) => ({ certificates: keptPairs(n.tuning.certificates).length > 0, edge: n.tuning.edge !== null })),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
   };
   return o.scenario === undefined

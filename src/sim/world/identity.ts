@@ -89,6 +89,14 @@ function pair({ name, rng }: { name: string; rng: SimRng }, leftMs: number): { c
   return { cert: certificateText(facts), key };
 }
 
+/** At which one daemon finds its machine: where a certificate speaks of it, it is another one now and then. */
+export function addressOf(o: { index: number; rng: SimRng; certificates: CertificateTuning | null }): string {
+  const moved = o.certificates?.serving === true && o.rng.fork('address').chance(MOVED);
+  return `192.0.2.${(moved ? MOVED_BY : 0) + o.index + 1}`;
+}
+const MOVED = 0.4;
+const MOVED_BY = 100;
+
 /** What is configured on such a node. */
 export function identityConfig(o: { certificates: CertificateTuning | null; edge: EdgeTuning | null }): {
   flags: Partial<KubeletFlags>;

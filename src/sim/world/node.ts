@@ -11,7 +11,7 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
-import { type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
+import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
@@ -182,7 +182,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: self.memoryAvailable() }),
         tasks: () => ({ current: 500, max: 32_768 }),
-        addresses: () => [{ ip: `192.0.2.${index + 1}`, family: 4 }],
+        addresses: () => [{ ip: addressOf({ index, rng: own, certificates: tuning.certificates }), family: 4 }],
         cpuUsageMs: () => 0,
         rssBytes: () => 0,
       },

@@ -15,8 +15,6 @@ const PROMPT_MS = 300;
 const LATE_MS = 20_000;
 /** A no is remembered by the node for minutes: more of them in a row would outlast any run. */
 const REFUSALS_MAX = 3;
-/** Between one meddling with a node's addresses and the next. */
-const MEDDLE_MS = 20_000;
 
 const WAYS = [
   ...Array<'sign'>(10).fill('sign'),
@@ -42,8 +40,6 @@ export interface SignerOptions {
   rng: SimRng;
   /** Life of the certificates of a node, ms; null: it is none of ours. */
   lifeMsOf(node: string): number | null;
-  /** Nodes whose addresses are changed now and then. */
-  meddled: readonly string[];
   on(node: string, what: string): void;
 }
 
@@ -137,25 +133,9 @@ export function signer(o: SignerOptions): Signer {
     if (e.resource === RESOURCE && e.type === 'ADDED') hear(e.object);
   });
 
-  /** Somebody gives a node another address, or takes it away again; the node may put right what it thinks wrong. */
-  const meddle = (node: string, chance: SimRng): void => {
-    clock.setTimeout(
-      () => {
-        if (!free) return;
-        const addresses = [{ type: 'ExternalIP', address: `203.0.113.${1 + chance.int(3)}` }];
-        kube.handle({ verb: 'PATCH', path: `/api/v1/nodes/${node}/status`, patchType: 'strategic', body: { status: { addresses } } });
-        o.on(node, `address ${addresses[0]?.address ?? ''}`);
-        troubled.set(node, clock.monoMs());
-        meddle(node, chance);
-      },
-      chance.int(2 * MEDDLE_MS),
-    );
-  };
-
   return {
     begin() {
       free = true;
-      for (const node of o.meddled) meddle(node, rng.fork(`addresses-${node}`));
     },
     heal() {
       free = false;
