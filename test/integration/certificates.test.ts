@@ -97,6 +97,19 @@ describe('a client certificate', () => {
     expect(new Set(requests(h).map((c) => requestOf(c).key)).size).toBe(2);
   });
 
+  it('is found although the stream that should have told of it is dead', async () => {
+    await using h = await bootstrapping();
+    await asked(h);
+    await h.until('it waits', () => h.state(CLIENT) === 'asking.waiting.watching');
+    await h.advance(5_000);
+    h.kube.silenceWatches();
+    approve(h, only(h));
+    await h.advance(30_000);
+    expect(h.state(CLIENT)).toBe('asking.waiting.watching');
+    await h.until('it rests', () => h.state(CLIENT) === 'resting', 100_000);
+    expect(requests(h)).toHaveLength(1);
+  });
+
   it('that lost its life on disk is as good as none, and is said to be', async () => {
     await using h = await bootstrapping({ before: (h) => putHalf(h) });
     await asked(h);

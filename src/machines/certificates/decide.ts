@@ -10,6 +10,8 @@ export const REFUSED_RETRY_MS = 60_000;
 export const REFUSED_RETRY_MAX_MS = 1_800_000;
 /** Between looks at a request whose watch ended or could not be opened. */
 export const LOOK_AGAIN_MS = 2_000;
+/** A request is looked at this often although its watch is open: a stream can be dead without an end, and bookmarks come every minute only. */
+export const WATCH_TRUST_MS = 90_000;
 /** What is on disk is looked at this often: somebody else may have put a certificate there, and the wall clock may jump. */
 export const RELOAD_MS = 600_000;
 /**

@@ -23,6 +23,7 @@ import {
   RETRY_MS,
   refusal,
   type SubmitOutcome,
+  WATCH_TRUST_MS,
   waitOf,
   when,
   words,
@@ -95,6 +96,7 @@ export const certificateMachine = setup({
       return Math.min(first * 2 ** Math.min(16, Math.max(0, c.failures - 1)), last) * (1 + 0.1 * c.random());
     },
     patience: ({ context }) => waitOf(context),
+    trust: WATCH_TRUST_MS,
     lookAgain: ({ context }) => LOOK_AGAIN_MS * (1 + 0.2 * context.random()),
     rest: ({ context: c }) => {
       const untilMs = (c.rotate ? Math.min(c.deadlineMs, c.facts?.notAfterMs ?? 0) : (c.facts?.notAfterMs ?? 0)) - c.wallMs();
@@ -233,6 +235,7 @@ export const certificateMachine = setup({
               },
             },
             watching: {
+              after: { trust: { target: 'looking' } },
               invoke: {
                 src: 'follow',
                 input: ({ context }) => ({ ...(context.request ?? { name: '', uid: '' }), resourceVersion: context.resourceVersion }),
