@@ -1,6 +1,6 @@
 /** For every state of a hook and of a stop: how a node is driven there. */
 import type { KillCase } from './killing.ts';
-import { pod, type VirtualNode } from './virtualNode.ts';
+import { pod, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
 
 interface Ref {
   getSnapshot(): { machine?: { id: string }; value?: unknown; children?: Record<string, Ref | undefined> };
@@ -25,7 +25,7 @@ const quick = (h: VirtualNode) => {
 };
 const command = (...args: string[]) => ({ exec: { command: ['hook', ...args] } });
 /** Commands take as many ms as their first word says, and fail in the first instance where the second one is `first`. */
-const options: KillCase['options'] = {
+const options: VirtualNodeOptions = {
   hollow: {
     exec: ({ attempt }, [name, delayMs, fails]) =>
       name === 'hook' ? { delayMs: Number(delayMs), exitCode: fails === 'first' && attempt === 0 ? 1 : 0 } : undefined,
