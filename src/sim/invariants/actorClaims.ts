@@ -77,6 +77,30 @@ export function supervisorsGiveUpInTime(): Checker {
   };
 }
 
+/** An incarnation that has ended takes no further step: each state is left for the next by the one actor that lives at its path. */
+export function theDeadDoNotMove(): Checker {
+  /** By node, boot and path: the state it was seen in last, null once it has ended. */
+  const states = new Map<string, string | null>();
+  return {
+    name: 'the-dead-do-not-move',
+    kernel(s, e) {
+      if (e.kind !== 'child.started' && e.kind !== 'child.exited' && e.kind !== 'transition') return undefined;
+      const key = `${s.node.name} ${s.node.boots} ${e.path}`;
+      if (e.kind !== 'transition') {
+        states.set(key, e.kind === 'child.started' ? '' : null);
+        return undefined;
+      }
+      const was = states.get(key);
+      states.set(key, e.to);
+      if (was === undefined || was === e.from) return undefined;
+      return `${s.node.name}: ${e.path} went from ${e.from} to ${e.to} when it ${was === null ? 'had ended' : `was ${was === '' ? 'starting' : was}`}`;
+    },
+    exited(s) {
+      for (const key of states.keys()) if (key.startsWith(`${s.node.name} `)) states.delete(key);
+    },
+  };
+}
+
 /** `maxPods`, by default. */
 const PODS_MAX = 110;
 /** Bounds of mailboxes as their actors ask for them. */

@@ -1,5 +1,5 @@
 /** Every claim that is checked while a world runs, in the order in which they are asked. */
-import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime } from './actorClaims.ts';
+import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorClaims.ts';
 import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import type { Checker } from './checker.ts';
@@ -32,6 +32,7 @@ export function allCheckers(): Checker[] {
     incarnationsGrow(),
     nothingCrashes(),
     supervisorsGiveUpInTime(),
+    theDeadDoNotMove(),
     nobodyIsStoppedUnheard(),
     graceIsKept(),
     onePodPerName(),
