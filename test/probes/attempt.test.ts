@@ -4,6 +4,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, type Socket } from 'node:net';
 import { Server as GrpcServer, ServerCredentials } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
+import { PlainAnswerError } from '../../src/actors/kernel/prober.ts';
 import type { Registry } from '../../src/actors/kernel/types.ts';
 import { Attempts } from '../../src/actors/services/probes/attempt.ts';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
@@ -57,6 +58,15 @@ function attempt(probe: Probe, registry: Registry = noRegistry) {
 const get = (port: number, more: object = {}): Probe => ({ httpGet: { port, path: '/', scheme: 'HTTP', ...more } });
 
 describe('HTTP', () => {
+  it('tells an HTTPS question that was answered without TLS from others that failed', async () => {
+    const port = await serve((_, res) => res.end('plain'));
+    const closed = await closedPort();
+    const ask = (at: number) =>
+      createProber().httpGet(`https://127.0.0.1:${at}/`, { headers: {}, host: null, bytesMax: 10, signal: new AbortController().signal });
+    await expect(ask(port)).rejects.toBeInstanceOf(PlainAnswerError);
+    await expect(ask(closed)).rejects.not.toBeInstanceOf(PlainAnswerError);
+  });
+
   it('sends what the specification says, once', async () => {
     const seen: { url: string | undefined; raw: string[] }[] = [];
     const port = await serve((req, res) => {

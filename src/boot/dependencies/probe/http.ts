@@ -8,12 +8,13 @@ function message(error: unknown): string {
   return e.message || ('code' in e ? String(e.code) : e.name);
 }
 
-/** What OpenSSL says of a first answer that is no TLS record. */
-const NOT_TLS = new Set(['ERR_SSL_WRONG_VERSION_NUMBER', 'ERR_SSL_PACKET_LENGTH_TOO_LONG', 'ERR_SSL_HTTP_REQUEST']);
+/** What OpenSSL says of a first answer that is no TLS record; as a code of its own, or in the words of an EPROTO. */
+const NOT_TLS = /wrong.version.number|packet.length.too.long|ssl.http.request/i;
 
 function plain(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-  return NOT_TLS.has(code) ? new PlainAnswerError('the server answered an HTTPS request without TLS', { cause: error }) : error;
+  const what = code === 'EPROTO' && error instanceof Error ? error.message : code;
+  return NOT_TLS.test(what) ? new PlainAnswerError('the server answered an HTTPS request without TLS', { cause: error }) : error;
 }
 
 export const probeHttp: Prober['httpGet'] = async (url, o) => {
