@@ -87,7 +87,8 @@ const pages = () => {
     ...['/pods', '/runningpods/', '/stats/summary', '/metrics', '/metrics/cadvisor', '/metrics/resource', '/metrics/probes', '/configz'],
     ...['/logs/', '/logs/lastlog', '/containerLogs/default/web/main', `/containerLogs/default/web/${uid}/main`],
     ...['/exec/default/web/main?command=id&output=1', '/attach/default/web/main?output=1', '/portForward/default/web?port=80'],
-    ...['/run/default/web/main?cmd=id', '/statez', '/recorder'],
+    ...['/run/default/web/main?cmd=id', '/statez', '/recorder', '/metrics/slis', '/checkpoint/default/web/main', '/why?pod=web', '/events'],
+    ...['/debug/pprof/', '/debug/pprof/profile?seconds=1', '/debug/pprof/heap?seconds=1', '/debug/flags/v'],
   ];
 };
 const UPGRADE = {

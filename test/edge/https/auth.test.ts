@@ -36,6 +36,10 @@ const PAGES = [
     '/metrics/cadvisor',
     '/checkpoint/default/web/main',
     '/metrics/probes',
+    '/metrics/slis',
+    '/debug/pprof/',
+    '/debug/pprof/profile?seconds=1',
+    '/debug/flags/v',
   ],
   ...[
     '/configz',
