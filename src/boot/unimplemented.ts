@@ -191,6 +191,9 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
 
 /** Gates of the kubelet that change what this node does, or what it accepts. */
 const HONOURED_GATES: readonly string[] = [
+  // Honoured with and without them: the API server drops the fields where they are off.
+  'ContainerRestartRules',
+  'ContainerStopSignals',
   'AllowDNSOnlyNodeCSR',
   'CustomCPUCFSQuotaPeriod',
   'KubeletCrashLoopBackOffMax',
