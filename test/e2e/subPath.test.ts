@@ -1,12 +1,15 @@
 /** Parts of volumes on a real containerd and a real kernel: shown to containers, kept inside, taken away with the pod (trap 54, 60). */
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseMountinfo } from '../../src/machines/volumes/mountinfo.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
-import { manifest, steady } from './manifests.ts';
+import { IMAGE, manifest, steady } from './manifests.ts';
 import { containers, exec } from './runtime.ts';
+
+/** Each waits for single things within bounds of their own. */
+vi.setConfig({ testTimeout: 400_000 });
 
 let lab: Containerd;
 let daemon: Daemon;
@@ -159,5 +162,67 @@ describe('a part of a volume', () => {
     await daemon.wait('the reader to have run twice', () => runs() >= 2, { timeoutMs: 240_000 });
     expect(existsSync(join(dir, 'out'))).toBe(false);
     await gone('swap', uid);
+  });
+});
+
+/** What the one container of a pod came to: it runs, or waits for a reason that is not just its beginning. */
+async function outcome(name: string): Promise<{ ready: boolean; reason: string; message: string; uid: string }> {
+  const found = await daemon.podWhere(
+    name,
+    `${name} to run or to be refused`,
+    (p) => {
+      const [c] = p.status.containerStatuses ?? [];
+      return c?.ready === true || /Err|BackOff/.test(c?.state.waiting?.reason ?? '');
+    },
+    120_000,
+  );
+  const [c] = found.status.containerStatuses ?? [];
+  const { reason = '', message = '' } = c?.state.waiting ?? {};
+  return { ready: c?.ready === true, reason, message, uid: found.metadata.uid };
+}
+
+describe('what not every runtime has', () => {
+  it('recursive read-only mounts: made where it can, left out where that is allowed, else refused in so many words', async () => {
+    const pod = (recursiveReadOnly: string) => {
+      const main = steady('main', { volumeMounts: [{ name: 'v', mountPath: '/v', readOnly: true, recursiveReadOnly }] });
+      return manifest(`rro-${recursiveReadOnly.toLowerCase()}`, [main], { spec: { volumes: [{ name: 'v', emptyDir: {} }] } });
+    };
+    daemon.put('rro-ifpossible.yaml', pod('IfPossible'));
+    daemon.put('rro-enabled.yaml', pod('Enabled'));
+    const possible = await outcome('rro-ifpossible');
+    expect(possible).toMatchObject({ ready: true });
+    expect((await exec(lab, await idOf('rro-ifpossible'), 'touch /v/x')).err).toContain('Read-only file system');
+    const enabled = await outcome('rro-enabled');
+    if (!enabled.ready) {
+      expect(enabled).toMatchObject({
+        reason: 'CreateContainerConfigError',
+        message: 'volume "v" requested recursive read-only mode, but it is not supported by the runtime',
+      });
+    }
+    await gone('rro-ifpossible', possible.uid);
+    await gone('rro-enabled', enabled.uid);
+  });
+
+  it('images as volumes: shown, or refused by the runtime in its own words; never anything else in their place', async () => {
+    const main = steady('main', { volumeMounts: [{ name: 'image', mountPath: '/image' }] });
+    const volumes = [{ name: 'image', image: { reference: IMAGE, pullPolicy: 'IfNotPresent' } }];
+    daemon.put('image.yaml', manifest('image', [main], { spec: { volumes } }));
+    const { ready: runs, reason, message, uid } = await outcome('image');
+    if (runs) expect((await exec(lab, await idOf('image'), 'ls /image/bin/busybox')).out).toBe('/image/bin/busybox');
+    else {
+      expect(['CreateContainerError', 'RunContainerError', 'CrashLoopBackOff']).toContain(reason);
+      expect(message).not.toBe('');
+    }
+    await gone('image', uid);
+  });
+
+  it('an image that is not there and may not be pulled keeps the container waiting, as its own would', async () => {
+    const main = steady('main', { volumeMounts: [{ name: 'image', mountPath: '/image' }] });
+    const volumes = [{ name: 'image', image: { reference: 'actorlet.test/nowhere:1', pullPolicy: 'Never' } }];
+    daemon.put('never.yaml', manifest('never', [main], { spec: { volumes } }));
+    const waits = await outcome('never');
+    expect(waits).toMatchObject({ ready: false, reason: 'ErrImageNeverPull' });
+    expect(waits.message).toContain('actorlet.test/nowhere:1');
+    await gone('never', waits.uid);
   });
 });

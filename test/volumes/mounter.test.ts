@@ -1,5 +1,16 @@
 /** The real Mounter: helpers with a deadline, kinds of paths, and, where this process may mount, a tmpfs. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -115,5 +126,50 @@ describe.skipIf(!mayMount)('a mount', () => {
   it('onto what is not there is refused', async () => {
     const request = { type: 'tmpfs', source: 'tmpfs', path: join(dir, 'absent'), options: [] };
     await expect(mounter.mount(request, call())).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describe.skipIf(process.getuid?.() !== 0)('a tree that is given to a group', () => {
+  const modes = (...names: string[]) =>
+    names.map((n) => [statSync(join(dir, 'v', n)).gid, (statSync(join(dir, 'v', n)).mode & 0o7777).toString(8)]);
+  const lay = () => {
+    mkdirSync(join(dir, 'v/sub dir'), { recursive: true, mode: 0o755 });
+    chmodSync(join(dir, 'v'), 0o755);
+    chmodSync(join(dir, 'v/sub dir'), 0o755);
+    writeFileSync(join(dir, 'v/sub dir/file'), '', { mode: 0o600 });
+    writeFileSync(join(dir, 'outside'), '', { mode: 0o600 });
+    symlinkSync('../outside', join(dir, 'v/link'));
+  };
+  const give = (onRootMismatch: boolean, gid = 4321) => mounter.giveToGroup(join(dir, 'v'), { gid, onRootMismatch }, call());
+
+  it('may be read and written by it, directories pass it on, and what a link leads to is left alone', async () => {
+    lay();
+    expect(await give(false)).toEqual({ left: '' });
+    expect(modes('', 'sub dir', 'sub dir/file')).toEqual([
+      [4321, '2775'],
+      [4321, '2775'],
+      [4321, '660'],
+    ]);
+    expect([statSync(join(dir, 'outside')).gid, statSync(join(dir, 'outside')).mode & 0o777]).toEqual([0, 0o600]);
+  });
+
+  it('is left as it is under OnRootMismatch where the root is as it should be, and is not where the setgid bit alone is missing (trap 58)', async () => {
+    lay();
+    await give(true);
+    expect(modes('sub dir/file')).toEqual([[4321, '660']]);
+    chownSync(join(dir, 'v/sub dir/file'), 0, 0);
+    await give(true);
+    expect(modes('sub dir/file')).toEqual([[0, '660']]);
+    chmodSync(join(dir, 'v'), 0o775);
+    await give(true);
+    expect(modes('', 'sub dir/file')).toEqual([
+      [4321, '2775'],
+      [4321, '660'],
+    ]);
+    await give(false, 1234);
+    expect(modes('', 'sub dir/file')).toEqual([
+      [1234, '2775'],
+      [1234, '660'],
+    ]);
   });
 });

@@ -55,6 +55,12 @@ export interface Mounter {
   makeDir(path: string, mode: number, call: MountCall): Promise<void>;
   /** An empty file, where there is nothing yet; parents are not made. */
   makeFile(path: string, mode: number, call: MountCall): Promise<void>;
+  /**
+   * Gives a tree to a group: all of it may be read and written by it, and directories pass it on. The root comes last, so
+   * that a root which is as it should be stands for the whole: with `onRootMismatch` such a tree is left as it is. What
+   * could not be changed is told, and is no failure.
+   */
+  giveToGroup(path: string, of: { gid: number; onRootMismatch: boolean }, call: MountCall): Promise<{ left: string }>;
   /** Of a path of our own; a link is changed itself. Absent ids stay as they are. */
   chown(path: string, owner: { uid?: number; gid?: number }): Promise<void>;
 }

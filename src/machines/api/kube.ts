@@ -168,6 +168,8 @@ export const kubePath = {
   node: (name: string): string => `${CORE}/nodes/${esc(name)}`,
   nodeStatus: (name: string): string => `${kubePath.node(name)}/status`,
   services: `${CORE}/services`,
+  claim: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/persistentvolumeclaims/${esc(name)}`,
+  persistentVolume: (name: string): string => `${CORE}/persistentvolumes/${esc(name)}`,
   eventsIn: (namespace: string): string => `${CORE}/namespaces/${esc(namespace)}/events`,
   event: (namespace: string, name: string): string => `${kubePath.eventsIn(namespace)}/${esc(name)}`,
   secret: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/secrets/${esc(name)}`,

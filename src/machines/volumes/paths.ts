@@ -13,12 +13,14 @@ export const HOST_PATH = 'kubernetes.io~host-path';
 export const CONFIG_MAP = 'kubernetes.io~configmap';
 export const SECRET = 'kubernetes.io~secret';
 export const DOWNWARD_API = 'kubernetes.io~downward-api';
+/** Of a claim, whatever its volume is: what it stands for is bound to a directory of ours. */
+export const LOCAL_VOLUME = 'kubernetes.io~local-volume';
 /** Not on disk: the runtime mounts it. */
 export const IMAGE = 'kubernetes.io~image';
 export const PROJECTED = 'kubernetes.io~projected';
 
 /** Plugins whose volumes are directories of ours, so that a name on disk is all that is needed to take them down. */
-export const OWN_PLUGINS: readonly string[] = [EMPTY_DIR, CONFIG_MAP, SECRET, DOWNWARD_API, PROJECTED];
+export const OWN_PLUGINS: readonly string[] = [EMPTY_DIR, CONFIG_MAP, SECRET, DOWNWARD_API, PROJECTED, LOCAL_VOLUME];
 
 export function podDir(rootDir: string, uid: string): string {
   return `${rootDir}/pods/${uid}`;

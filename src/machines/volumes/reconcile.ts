@@ -106,6 +106,8 @@ function mountedVolume(v: PodVolume, rootDir: string): MountedVolume {
   switch (v.source.kind) {
     case 'hostPath':
       return { hostPath: v.source.path, readOnly: false, managed: false };
+    case 'claim':
+      return { hostPath: volumePath(rootDir, v), readOnly: v.source.readOnly, managed: !v.source.readOnly };
     case 'image':
       return { hostPath: '', readOnly: true, managed: true, image: true };
     default:

@@ -3,7 +3,7 @@ import type { Container, Pod, PullPolicy, Quantity, Volume } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import { isZeroQuantity, quantityToInteger } from '../pods/quantity.ts';
 import { isRecord } from '../pods/sources/schema.ts';
-import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
+import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, LOCAL_VOLUME, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
 
 export const HOST_PATH_TYPES = [
   '',
@@ -38,6 +38,7 @@ export type VolumeSource =
   | { kind: 'emptyDir'; medium: string; sizeLimitBytes: number | null }
   | { kind: 'hostPath'; path: string; type: HostPathType }
   | { kind: 'image'; reference: string; policy: PullPolicy }
+  | { kind: 'claim'; claim: string; readOnly: boolean }
   /** Secret, config map, downward and projected volumes are all a set of files put there by us. */
   | { kind: 'files'; memory: boolean; defaultMode: number; sources: readonly ProjectionSource[] };
 
@@ -98,7 +99,7 @@ function projection(value: unknown): ProjectionSource | string {
   return Object.keys(value)[0] ?? 'nothing';
 }
 
-function isHostPathType(value: string): value is HostPathType {
+export function isHostPathType(value: string): value is HostPathType {
   return (HOST_PATH_TYPES as readonly string[]).includes(value);
 }
 
@@ -106,7 +107,7 @@ function isHostPathType(value: string): value is HostPathType {
 export function decodeVolume(uid: string, volume: Volume): Decoded {
   const { name } = volume;
   const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { uid, plugin, name, source } });
-  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image } = volume;
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image, persistentVolumeClaim: claim } = volume;
   if (isRecord(emptyDir)) {
     const medium = text(emptyDir.medium);
     if (medium !== '' && medium !== 'Memory' && !isHugePages(medium)) return refused(`emptyDir.medium "${medium}" is not a medium`);
@@ -125,6 +126,11 @@ export function decodeVolume(uid: string, volume: Volume): Decoded {
     const reference = text(image.reference);
     if (reference === '') return refused('image.reference must be set');
     return done(IMAGE, { kind: 'image', reference, policy: pullPolicy(text(image.pullPolicy)) });
+  }
+  if (isRecord(claim)) {
+    const name = text(claim.claimName);
+    if (name === '') return refused('persistentVolumeClaim.claimName must be set');
+    return done(LOCAL_VOLUME, { kind: 'claim', claim: name, readOnly: claim.readOnly === true });
   }
   const files = (plugin: string, value: Record<string, unknown>, sources: readonly ProjectionSource[]): Decoded =>
     done(plugin, { kind: 'files', memory: plugin !== CONFIG_MAP, defaultMode: modeOf(value.defaultMode) ?? FILE_MODE, sources });

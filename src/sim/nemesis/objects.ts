@@ -80,7 +80,8 @@ export function nameObjects(rng: SimRng, pod: SimPod, o: { node: number; always?
   spec.volumes = [...(spec.volumes ?? []), ...volumes];
   first.volumeMounts = [...(first.volumeMounts ?? []), ...volumes.map((v) => ({ name: v.name, mountPath: `/${v.name}` }))];
   if (some(0.3)) last.envFrom = [{ prefix: ENV_PREFIX, configMapRef: { name: configMap, ...optional } }];
-  if (some(0.3)) last.env = [{ name: ENV_SECRET, valueFrom: { secretKeyRef: { name: secret, key: STEADY_KEY, ...optional } } }];
+  if (some(0.3))
+    last.env = [...(last.env ?? []), { name: ENV_SECRET, valueFrom: { secretKeyRef: { name: secret, key: STEADY_KEY, ...optional } } }];
   return {
     ...pod,
     manifest,

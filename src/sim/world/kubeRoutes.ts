@@ -14,6 +14,8 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
   core('secrets', 'Secret', true),
   core('configmaps', 'ConfigMap', true),
   core('serviceaccounts', 'ServiceAccount', true),
+  core('persistentvolumeclaims', 'PersistentVolumeClaim', true),
+  core('persistentvolumes', 'PersistentVolume', false),
   {
     name: 'certificatesigningrequests',
     kind: 'CertificateSigningRequest',

@@ -177,6 +177,11 @@ export function simMounts(): SimMounts {
         kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(path)),
         makeDir: (path, mode, call) => run('makeDir', { path, call }, () => disk.fs.mkdirp(path, mode)),
         makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),
+        giveToGroup: (path, { gid }, call) =>
+          run('chown', { path, call }, () => {
+            owners.set(path, `-:${gid}`);
+            return { left: '' };
+          }),
         chown: async (path, { uid, gid }) => {
           if (!power.on) return never();
           await disk.fs.lstat(path);

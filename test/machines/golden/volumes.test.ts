@@ -2,6 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, Pod, VolumeMount } from '../../../src/machines/k8s.ts';
 import { type Built, built } from '../../../src/machines/pods/config/result.ts';
+import { boundClaim, claimedVolume } from '../../../src/machines/volumes/claims.ts';
 import { containerMounts, type MountedVolume, type MountOptions } from '../../../src/machines/volumes/containerMounts.ts';
 import { hugePageBytes } from '../../../src/machines/volumes/spec.ts';
 import { subPathParts } from '../../../src/machines/volumes/subPaths.ts';
@@ -27,6 +28,16 @@ const parts = (more: Partial<VolumeMount>, env: Built<ReadonlyMap<string, string
   subPathParts({ name: 'main', volumeMounts: [m('rw', more)] }, () => env);
 const asking = (...requests: Record<string, string>[]): Pod =>
   pod({ containers: requests.map((r, i): Container => ({ ...container(`c${i}`), resources: { requests: r } })) });
+
+const pvc = (over: object = {}) => ({ metadata: { uid: 'c1' }, spec: { volumeName: 'pv-1' }, status: { phase: 'Bound' }, ...over });
+const affinity = (node: string) => ({
+  required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [node] }] }] },
+});
+const claimed = (spec: object) =>
+  claimedVolume(
+    { spec: { claimRef: { uid: 'c1' }, ...spec } },
+    { claim: { uid: 'c1', volume: 'pv-1' }, name: 'data', node: { name: 'n1', labels: { 'kubernetes.io/hostname': 'n1' } } },
+  );
 
 const ROWS: Record<string, () => unknown> = {
   'mount: as it is': () => mount(m('rw')),
@@ -61,6 +72,23 @@ const ROWS: Record<string, () => unknown> = {
   'part: absolute': () => parts({ subPath: '/a' }),
   'part: up': () => parts({ subPath: 'a/../b' }),
   'part: up, by a variable': () => parts({ subPathExpr: 'a/$(UP)' }),
+  'claim: bound': () => boundClaim(pvc()),
+  'claim: going': () => boundClaim(pvc({ metadata: { uid: 'c1', deletionTimestamp: '2026-01-01T00:00:00Z' } })),
+  'claim: not bound': () => boundClaim(pvc({ status: { phase: 'Pending' } })),
+  'claim: without a volume': () => boundClaim(pvc({ spec: {} })),
+  'claim: nothing': () => boundClaim(null),
+  'volume: local': () => claimed({ local: { path: '/mnt/disk' } }),
+  'volume: local, of this node': () => claimed({ local: { path: '/mnt/disk' }, nodeAffinity: affinity('n1') }),
+  'volume: local, of another node': () => claimed({ local: { path: '/mnt/disk' }, nodeAffinity: affinity('n2') }),
+  'volume: local, of no node': () => claimed({ local: { path: '/mnt/disk' }, nodeAffinity: { required: { nodeSelectorTerms: [] } } }),
+  'volume: hostPath': () => claimed({ hostPath: { path: '/srv', type: 'DirectoryOrCreate' } }),
+  'volume: hostPath, of no known type': () => claimed({ hostPath: { path: '/srv', type: 'Floppy' } }),
+  'volume: a path that goes up': () => claimed({ local: { path: '/mnt/../etc' } }),
+  'volume: of no claim': () => claimed({ local: { path: '/mnt/disk' }, claimRef: undefined }),
+  'volume: of another claim': () => claimed({ local: { path: '/mnt/disk' }, claimRef: { uid: 'c2' } }),
+  'volume: a block device': () => claimed({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }),
+  'volume: with mount options': () => claimed({ local: { path: '/mnt/disk' }, mountOptions: ['noatime'] }),
+  'volume: of another kind': () => claimed({ csi: { driver: 'd' } }),
   'huge pages: one size': () => hugePageBytes(asking({ 'hugepages-2Mi': '4Mi' }, { cpu: '1' }), 'HugePages'),
   'huge pages: one size, twice': () => hugePageBytes(asking({ 'hugepages-2Mi': '4Mi' }, { 'hugepages-2Mi': '2Mi' }), 'HugePages'),
   'huge pages: several sizes': () => hugePageBytes(asking({ 'hugepages-2Mi': '4Mi' }, { 'hugepages-1Gi': '1Gi' }), 'HugePages'),

@@ -32,6 +32,14 @@ export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
     if (codeOf(error) !== 'ENOENT') throw error;
   }
 }
+/** One that is not empty is an error. */
+export async function rmdirIfThere(fs: HostFs, dir: string): Promise<void> {
+  try {
+    await fs.rmdir(dir);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+}
 /** A directory that is not empty, or not there, is left as it is. */
 export async function rmdirIfEmpty(fs: HostFs, dir: string): Promise<void> {
   try {

@@ -9,6 +9,7 @@ import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
 import { type ObjectAnswer, type ObjectQuery, type ObjectSource, queryKey } from '../../../machines/volumes/objects.ts';
 import {
   HOST_PATH,
+  LOCAL_VOLUME,
   markerDir,
   OWN_PLUGINS,
   podDir,
@@ -31,7 +32,9 @@ import type { SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
 import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
 import type { Logger, Ports } from '../../kernel/ports.ts';
 import { writeAtomically } from './atomicWriter.ts';
-import { codeOf, giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, unlinkIfThere } from './files.ts';
+import type { ClaimSource } from './claims.ts';
+import { setUpClaim } from './claimVolume.ts';
+import { codeOf, giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
 
 /** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
 const MOUNT_TIMEOUT_MS = 60_000;
@@ -51,6 +54,9 @@ export interface PluginsOptions {
   facts(): NodeFacts;
   /** Null on a node without an API. */
   objects: ObjectSource | null;
+  claims: ClaimSource | null;
+  /** To the events of the pod. */
+  warn(pod: Pod, reason: string, message: string): void;
 }
 
 type Mount = ((path: string) => Promise<void>) | null;
@@ -66,6 +72,12 @@ export class Plugins {
     const { volume, pod } = job;
     const { source } = volume;
     switch (source.kind) {
+      case 'claim':
+        return setUpClaim(
+          { ...this.#o, mounter: this.#mounter(), checkHostPath: (path, type) => this.#checkHostPath(path, type, signal) },
+          { volume, pod, source },
+          signal,
+        );
       // The worker pulls it, and the runtime mounts it.
       case 'image':
         return;
@@ -100,7 +112,9 @@ export class Plugins {
     await unlinkIfThere(fs, `${marker}/ready`);
     await rmdirIfEmpty(fs, marker);
     await this.#unmountAll(dir, signal);
-    await removeTree(fs, dir, await this.#mounts());
+    // What was mounted there is somebody else's: the directory goes only when it is empty.
+    if (ref.plugin === LOCAL_VOLUME) await rmdirIfThere(fs, dir);
+    else await removeTree(fs, dir, await this.#mounts());
   }
 
   /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
@@ -133,8 +147,8 @@ export class Plugins {
     const dir = `${subPathsDir(this.#o.facts().rootDir, volume.uid, volume.name)}/${container}`;
     await fs.mkdirp(dir, DIR_MODE);
     const { source } = volume;
-    const foreign = source.kind === 'hostPath';
-    const request = { volume: foreign ? source.path : this.#path(volume), subPath, target: `${dir}/${index}`, foreign };
+    const foreign = source.kind === 'hostPath' || source.kind === 'claim';
+    const request = { volume: source.kind === 'hostPath' ? source.path : this.#path(volume), subPath, target: `${dir}/${index}`, foreign };
     const result = await this.#mounter().bindSubPath(request, this.#call(signal));
     if (result.kind === 'bound') return built(request.target);
     const { uid, name } = volume;

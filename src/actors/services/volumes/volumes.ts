@@ -5,6 +5,7 @@
  * Rebuilt from: the directories of pods, the mount table, the pod manager's view, and the workers' next questions.
  */
 
+import type { Pod } from '../../../machines/k8s.ts';
 import { type Built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { addr, type VolumesEvent, view } from '../../../machines/protocol.ts';
@@ -13,6 +14,7 @@ import { volumeKey } from '../../../machines/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/volumes/reconcile.ts';
 import { type VolumesIo, volumesMachine } from '../../../machines/volumes/volumesMachine.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { claimSource } from './claims.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
 
@@ -44,7 +46,12 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
 function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations: VolumeOperations): VolumesIo {
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
-  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects });
+  const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
+  const warn = (pod: Pod, reason: string, message: string): void => {
+    const { name, namespace, uid } = pod.metadata;
+    registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason, message, pod: { name, namespace, uid } } });
+  };
+  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects, claims, warn });
   let published: ActualState | undefined;
   return {
     rootDir: opts.facts().rootDir,
@@ -63,18 +70,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
       });
       return result;
     },
-    mountFailed(pod, volume, message) {
-      const { name, namespace, uid } = pod.metadata;
-      registry.send(addr.events, {
-        type: 'event.record',
-        event: {
-          type: 'Warning',
-          reason: 'FailedMount',
-          message: `MountVolume.SetUp failed for volume "${volume.name}" : ${message}`,
-          pod: { name, namespace, uid },
-        },
-      });
-    },
+    mountFailed: (pod, volume, message) => warn(pod, 'FailedMount', `MountVolume.SetUp failed for volume "${volume.name}" : ${message}`),
     tearDownFailed(ref, message) {
       log.warn({ uid: ref.uid, plugin: ref.plugin, volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
     },

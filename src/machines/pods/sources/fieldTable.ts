@@ -108,8 +108,7 @@ const CONTAINER: readonly FieldRule[] = [
 ];
 
 const SECURITY: readonly FieldRule[] = [
-  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup'),
-  ...ignored('the kinds of volumes below are always given to the group in full, as in the reference', 'fsGroupChangePolicy'),
+  ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup', 'fsGroupChangePolicy'),
   ...refused('volumes are labelled by the runtime alone', 'seLinuxChangePolicy'),
   // Which ones is a matter of the node: admission looks at each.
   ...honoured('sysctls[*].name', 'sysctls[*].value'),
@@ -142,7 +141,9 @@ const VOLUME: readonly FieldRule[] = [
   { path: 'hostPath.type', only: HOST_PATH_TYPES },
   ...honoured('downwardAPI.defaultMode', ...DOWNWARD_ITEM.map((k) => `downwardAPI.items[*].${k}`)),
   ...honoured('projected.defaultMode', ...DOWNWARD_ITEM.map((k) => `projected.sources[*].downwardAPI.items[*].${k}`)),
-  ...['secret.secretName', 'configMap.name'].map((path): FieldRule => ({ path, api: true })),
+  ...['secret.secretName', 'configMap.name', 'persistentVolumeClaim.claimName', 'persistentVolumeClaim.readOnly'].map(
+    (path): FieldRule => ({ path, api: true }),
+  ),
   ...['secret', 'configMap'].flatMap((kind) => ['defaultMode', ...OBJECT].map((k): FieldRule => ({ path: `${kind}.${k}`, api: true }))),
   ...['secret', 'configMap'].flatMap((kind) =>
     ['name', ...OBJECT].map((k): FieldRule => ({ path: `projected.sources[*].${kind}.${k}`, api: true })),

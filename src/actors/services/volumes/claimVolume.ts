@@ -1,0 +1,81 @@
+/** Volumes of claims: what a claim stands for is bound to a directory of ours, and given to the group of its pod (resources and volumes 8.18). */
+import type { Pod } from '../../../machines/k8s.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
+import { LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/volumes/paths.ts';
+import type { HostPathType, PodVolume } from '../../../machines/volumes/spec.ts';
+import type { Mounter } from '../../kernel/mounter.ts';
+import type { Logger, Ports } from '../../kernel/ports.ts';
+import type { ClaimSource } from './claims.ts';
+import { lstatIfThere } from './files.ts';
+
+const MOUNT_TIMEOUT_MS = 60_000;
+/** One look at a foreign path. */
+const LOOK_TIMEOUT_MS = 10_000;
+/** A tree of many files takes its time. */
+const GROUP_TIMEOUT_MS = 600_000;
+const DIR_MODE = 0o750;
+
+export interface ClaimVolumeOptions {
+  ports: Ports;
+  mounter: Mounter;
+  log: Logger;
+  facts(): NodeFacts;
+  /** Null on a node without an API. */
+  claims: ClaimSource | null;
+  warn(pod: Pod, reason: string, message: string): void;
+  checkHostPath(path: string, type: HostPathType): Promise<void>;
+}
+interface ClaimJob {
+  volume: PodVolume;
+  pod: Pod;
+  source: Extract<PodVolume['source'], { kind: 'claim' }>;
+}
+
+/** The API is asked only where the volume does not stand in full yet: a daemon that finds it needs nobody. */
+export async function setUpClaim(o: ClaimVolumeOptions, { volume, pod, source }: ClaimJob, signal: AbortSignal): Promise<void> {
+  const { fs } = o.ports;
+  const { rootDir } = o.facts();
+  const dir = volumePath(rootDir, volume);
+  const marker = markerDir(rootDir, volume);
+  const mounted = mountsAt(await o.mounter.list(`${rootDir}/pods`), dir).length > 0;
+  if (mounted && (await lstatIfThere(fs, `${marker}/ready`)) !== null) return;
+  if (o.claims === null) throw new Error('this node has no API to ask for a claim');
+  const found = await o.claims({ pod, volume: volume.name, claim: source.claim }, signal);
+  if (!found.ok) throw new Error(found.message);
+  const { kind, path, type } = found.value;
+  if (!mounted) {
+    if (kind === 'hostPath') await o.checkHostPath(path, type);
+    const is = await o.mounter.kindOf(path, { timeoutMs: LOOK_TIMEOUT_MS, signal });
+    if (is === 'absent') throw new Error(`path "${path}" does not exist`);
+    if (is !== 'dir') throw new Error(`path "${path}" is not a directory`);
+    await fs.mkdirp(dir.slice(0, dir.lastIndexOf('/')), DIR_MODE);
+    await fs.mkdirp(dir, DIR_MODE);
+    await o.mounter.mount({ type: '', source: path, path: dir, options: ['bind'] }, { timeoutMs: MOUNT_TIMEOUT_MS, signal });
+  }
+  if (kind === 'local' && !source.readOnly) await giveToGroup(o, { pod, volume, dir }, signal);
+  await fs.mkdirp(marker, DIR_MODE);
+  await fs.writeFile(`${marker}/ready`, '');
+}
+
+/** Not where another pod has it: that one's group would be taken away. */
+async function giveToGroup(
+  o: ClaimVolumeOptions,
+  { pod, volume, dir }: { pod: Pod; volume: PodVolume; dir: string },
+  signal: AbortSignal,
+): Promise<void> {
+  const { fsGroup: gid, fsGroupChangePolicy } = pod.spec.securityContext ?? {};
+  if (gid === undefined) return;
+  const mounts = await o.mounter.list(`${o.facts().rootDir}/pods`);
+  const [mine] = mountsAt(mounts, dir);
+  const shared = mounts.some(
+    (m) => m.path !== dir && m.path.includes(`/volumes/${LOCAL_VOLUME}/`) && m.root === mine?.root && m.source === mine.source,
+  );
+  if (shared) {
+    const message = `The requested fsGroup is ${gid}, but the volume ${volume.name} is mounted by another pod of this node. The volume may not be shareable.`;
+    return o.warn(pod, 'AlreadyMountedVolume', message);
+  }
+  const of = { gid, onRootMismatch: fsGroupChangePolicy === 'OnRootMismatch' };
+  const { left } = await o.mounter.giveToGroup(dir, of, { timeoutMs: GROUP_TIMEOUT_MS, signal });
+  if (left !== '') o.log.warn({ dir, gid, err: left }, 'files of a volume could not be given to the group of its pod');
+}

@@ -1,0 +1,34 @@
+/** Asks the API server for claims and their volumes, each time anew: what a cache holds may be bound otherwise by now. */
+import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../machines/api/kube.ts';
+import { apiView } from '../../../machines/api/messages.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { type Built, refused } from '../../../machines/pods/config/result.ts';
+import { boundClaim, type ClaimedVolume, claimedVolume } from '../../../machines/volumes/claims.ts';
+import { kubeClient } from '../../api/client.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+/** A volume that waits for an answer holds nobody else up; it is tried again. */
+const CLAIM_TIMEOUT_MS = 10_000;
+
+/** `volume`: its name in the pod. */
+export type ClaimSource = (of: { pod: Pod; volume: string; claim: string }, signal: AbortSignal) => Promise<Built<ClaimedVolume>>;
+
+export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nodeName: () => string): ClaimSource {
+  const get = async (path: string, signal: AbortSignal): Promise<KubeResult & { request: KubeRequest }> => {
+    const request: KubeRequest = { verb: 'GET', path };
+    return { ...(await kubeClient(ctx).request(request, { timeoutMs: CLAIM_TIMEOUT_MS, signal })), request };
+  };
+  return async ({ pod, volume, claim: name }, signal) => {
+    const { namespace } = pod.metadata;
+    const because = (why: string) => refused(`error processing PVC ${namespace}/${name}: ${why}`);
+    const pvc = await get(kubePath.claim(namespace, name), signal);
+    if (!pvc.ok) return because(`failed to fetch PVC from API server: ${failureText(pvc.request, pvc.failure)}`);
+    const claim = boundClaim(pvc.body);
+    if (!claim.ok) return because(claim.message);
+    const pv = await get(kubePath.persistentVolume(claim.value.volume), signal);
+    if (!pv.ok) return because(`failed to fetch PV ${claim.value.volume} from API server: ${failureText(pv.request, pv.failure)}`);
+    const node = { name: nodeName(), labels: ctx.registry.read(apiView.placement)?.value.labels ?? {} };
+    const found = claimedVolume(pv.body, { claim: claim.value, name: volume, node });
+    return found.ok ? found : because(found.message);
+  };
+}

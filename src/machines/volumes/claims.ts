@@ -1,0 +1,78 @@
+/** What a persistent volume claim stands for on this node (resources and volumes 8.4, 8.18), in the words of the reference. Pure. */
+import { isKubeRecord as isRecord } from '../api/kube.ts';
+import type { NodeSelectorTerm } from '../k8s.ts';
+import { type Built, built, refused } from '../pods/config/result.ts';
+import { type NodeIdentityLabels, nodeMismatch } from '../pods/fit/nodeAffinity.ts';
+import { type HostPathType, isHostPathType } from './spec.ts';
+
+export interface BoundClaim {
+  uid: string;
+  /** Name of the persistent volume. */
+  volume: string;
+}
+/** Where the content of a persistent volume lies on this node. */
+export interface ClaimedVolume {
+  volume: string;
+  kind: 'local' | 'hostPath';
+  path: string;
+  type: HostPathType;
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const part = (value: unknown, key: string): Record<string, unknown> => {
+  const found = isRecord(value) ? value[key] : undefined;
+  return isRecord(found) ? found : {};
+};
+
+/** Of a PersistentVolumeClaim as the API shows it. */
+export function boundClaim(pvc: unknown): Built<BoundClaim> {
+  const metadata = part(pvc, 'metadata');
+  if (metadata.deletionTimestamp !== undefined) return refused('PVC is being deleted');
+  if (part(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
+  const volume = text(part(pvc, 'spec').volumeName);
+  return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: text(metadata.uid), volume });
+}
+
+function termsOf(value: unknown): NodeSelectorTerm[] | null {
+  const required = part(value, 'required');
+  // Whoever reads the terms takes what is not well formed for no match.
+  return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms.filter(isRecord).map((t) => t as NodeSelectorTerm) : null;
+}
+
+/** Of a PersistentVolume as the API shows it. `name`: of the volume in the pod. */
+export function claimedVolume(pv: unknown, of: { claim: BoundClaim; name: string; node: NodeIdentityLabels }): Built<ClaimedVolume> {
+  const { claim, name, node } = of;
+  const spec = part(pv, 'spec');
+  const { volume } = claim;
+  if (!isRecord(spec.claimRef)) {
+    return refused(`found PV object ${volume} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`);
+  }
+  const holder = text(spec.claimRef.uid);
+  if (holder !== claim.uid) {
+    return refused(`found PV object ${volume} but its pv.Spec.ClaimRef.UID ${holder} does not point to claim.UID ${claim.uid}`);
+  }
+  if (spec.volumeMode === 'Block') return refused(`volume ${name} has volumeMode Block, but is specified in volumeMounts`);
+  const nodeSelectorTerms = termsOf(spec.nodeAffinity);
+  if (nodeSelectorTerms !== null) {
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+    if (nodeMismatch({ containers: [], affinity: { nodeAffinity } }, node) !== null) {
+      return refused('MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms');
+    }
+  }
+  if (Array.isArray(spec.mountOptions) && spec.mountOptions.length > 0) {
+    return refused(`mount options of PV ${volume} are not honoured by this node: ${spec.mountOptions.join(',')}`);
+  }
+  return sourceOf(volume, spec);
+}
+
+function sourceOf(volume: string, spec: Record<string, unknown>): Built<ClaimedVolume> {
+  const kind = isRecord(spec.local) ? 'local' : isRecord(spec.hostPath) ? 'hostPath' : null;
+  if (kind === null) return refused(`PV ${volume} is neither local nor hostPath: there is no plugin for its kind of volume`);
+  const source = part(spec, kind);
+  const path = text(source.path);
+  const type = kind === 'local' ? 'Directory' : text(source.type);
+  if (!path.startsWith('/') || path.split('/').includes('..'))
+    return refused(`path "${path}" of PV ${volume} must be absolute, without ".."`);
+  if (!isHostPathType(type)) return refused(`hostPath.type "${type}" of PV ${volume} is not a type of hostPath`);
+  return built({ volume, kind, path, type });
+}
