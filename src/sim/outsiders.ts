@@ -99,8 +99,8 @@ export function renewalMs(tuning: readonly NodeTuning[]): number {
   return short.length === 0 ? 0 : 1.6 * Math.max(...short) + CARRIED_MS;
 }
 const WATCHED_LIFE_MS = 90_000;
-/** What a failure from before may still wait for. */
-const CARRIED_MS = 45_000;
+/** What a failure from before may still wait for, or a stream that died. */
+const CARRIED_MS = 100_000;
 
 /** The API server of a world: it outlives everything else, and its clock is right. Names of pods end in the name of their node. */
 export function apiServer(o: { rng: SimRng; clock: Clock }): SimKube {

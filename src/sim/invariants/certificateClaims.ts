@@ -1,5 +1,4 @@
 /** Claims about the node's certificates: renewed in time, whole on disk, their keys nobody else's business, asked for sparingly. */
-import { RELOAD_MS, RETRY_MAX_MS } from '../../machines/certificates/decide.ts';
 import { SIGNERS } from '../../machines/certificates/template.ts';
 import { REVIEWS } from '../world/accounts.ts';
 import { readPair, SECRET, type SimCertificate, textAt } from '../world/certificates.ts';
@@ -8,10 +7,14 @@ import type { SimNode } from '../world/node.ts';
 import { traceText } from '../world/trace.ts';
 import type { Checker, Scene } from './checker.ts';
 
-/** The longest wait of a node that failed, with what is added to it by chance. */
-const CARRY_MS = RETRY_MAX_MS * 1.2;
+/** Waits of the node, written down a second time on purpose: the longest after a failure, and for what a dead stream keeps back. */
+const CARRY_MS = 100_000;
+/** Its certificates are looked at this often, whatever its clock said. */
+const RELOAD_MS = 600_000;
 /** Files of a server's certificate are looked at this often. */
 const LOOK_MS = 10_000;
+/** A tenth of the shortest life is left when the last moment of its renewal has come; so much of that must be left when it is done. */
+const RENEWED_BEFORE_MS = 1_500;
 const WINDOW_MS = 60_000;
 /** Six renewals of the shortest life, and as many failures as its waits allow; each start of its actor may add one. */
 const ASKED_MAX = 14;
@@ -49,7 +52,8 @@ export function certificatesAreRenewed(): Checker {
     const halfMs = mono(certificate.notAfterMs - certificates.lifeMs / 2);
     const quietSinceMs = Math.max(d.atMs, s.outsiders.fairSinceMs() + CARRY_MS, d.jumpedAtMs + RELOAD_MS + CARRY_MS);
     if (quietSinceMs > halfMs || s.outsiders.signerTroubledAtMs(s.node.name) > beganMs) return undefined;
-    return `${s.node.name}: ${o.what} ended ${(overMs / 1_000).toFixed(3)} s ago, and nothing was in the way of another`;
+    const when = overMs >= 0 ? `ended ${(overMs / 1_000).toFixed(3)} s ago` : `ends in ${(-overMs / 1_000).toFixed(3)} s`;
+    return `${s.node.name}: ${o.what} ${when}, and nothing was in the way of another`;
   };
   return {
     name: 'certificates-are-renewed',
@@ -65,6 +69,13 @@ export function certificatesAreRenewed(): Checker {
       const d = of(s);
       if (s.node.wallOffsetMs !== d.offsetMs) d.jumpedAtMs = s.monoMs;
       d.offsetMs = s.node.wallOffsetMs;
+      for (const use of keptPairs(s.node.tuning.certificates)) {
+        if (pairProblem(s.node, use) !== null) continue;
+        const path = pairPath(use);
+        const text = textAt(s.node.disk, path) ?? '';
+        const late = judge(s, readPair(text, text), { what: `the pair at ${path}`, graceMs: -RENEWED_BEFORE_MS });
+        if (late !== undefined) return late;
+      }
       return undefined;
     },
     shown: (s, certificate) => judge(s, certificate, { what: 'the certificate that it shows to the API server', graceMs: 0 }),

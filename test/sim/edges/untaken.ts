@@ -3,10 +3,18 @@
 const THROWS = 'the act answers with an outcome, also when its call is lost; only a fault in the code throws';
 const TOLD_FIRST = 'each start is told after what the same look found, and what is found to run is not started';
 
+const PATIENT = 'a quarter of an hour at least, and whatever waits is answered when all is healed';
+
 /** No complaint when it is taken, and none when it is not. */
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
 
 export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  certificate: {
+    'asking -> judging on certificate.template #1': RARE,
+    'asking.requesting -> backingOff on error(submit)': THROWS,
+    'asking.waiting -> backingOff on after patience': PATIENT,
+    'asking.waiting.looking -> asking.waiting.pausing on error(look)': THROWS,
+  },
   checkpoint: {
     'flushing -> ended on error(flush)': THROWS,
   },
@@ -22,6 +30,9 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   fileSource: {
     'files.missing -> files.listing on file.hint': RARE,
+  },
+  httpsServer: {
+    'refreshing -> refreshing on server.refresh': RARE,
   },
   pleg: {
     'relist.now -> relist.listing on pleg.relist': RARE,
