@@ -7,7 +7,7 @@
 #
 # Binaries are taken from $KUBEBUILDER_ASSETS where that has them (then nothing is built for those), else from
 # <cache>/bin, where <cache> is $ACTORLET_CONTROL_PLANE_CACHE, by default ${XDG_CACHE_HOME:-$HOME/.cache}/actorlet/control-plane.
-# The build takes 5 to 20 minutes on 2 cores, as busy as they are, and 4 GB in <cache>, of which 0.4 GB stay. What is fetched
+# The build takes 5 to 20 minutes on 2 cores, as busy as they are, and 3 to 4 GB in <cache>, of which 0.4 GB stay. What is fetched
 # is tried three times.
 set -eu
 
@@ -35,7 +35,7 @@ for argument in "$@"; do
   esac
 done
 
-BUILD_KB=4000000
+BUILD_KB=3000000
 FETCH_TRIES=3
 FETCH_PAUSE_S=${ACTORLET_FETCH_PAUSE_S:-15}
 # fetch WHAT COMMAND...: mirrors and networks have bad moments. What it printed the last time is shown when it was in vain.
