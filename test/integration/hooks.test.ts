@@ -307,6 +307,16 @@ describe('postStart', () => {
     expect([h.of('ExecSync').length, h.of('StartContainer').length]).toEqual([1, 1]);
   });
 
+  it('is run again when the link to the runtime went away in the middle of it: the container is left alone', async () => {
+    await using h = await hooked();
+    h.write('web', pod('web', { container: { lifecycle: { postStart: command(4_000) } } }));
+    await h.until('the hook runs', () => h.of('ExecSync').length === 1);
+    h.kill('node/runtime/cri');
+    await h.until('it counts as running', () => h.phase('web') === 'Running');
+    expect([h.of('ExecSync').length, h.of('StartContainer').length, h.of('StopContainer').length]).toEqual([2, 1, 0]);
+    expect(messages(h, 'FailedPostStartHook')).toEqual([]);
+  });
+
   it('is not waited for when its container ends, or its pod goes', async () => {
     await using h = await hooked();
     h.write('web', pod('web', { life: 'run=2s,exit=4', container: { lifecycle: { postStart: { sleep: { seconds: 25 } } } } }));

@@ -1,4 +1,5 @@
 /** For every state of a hook and of a stop: how a node is driven there. */
+import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
 
@@ -13,7 +14,7 @@ function inside(h: VirtualNode, machine: string): string[] {
   const root = record === undefined ? undefined : h.tree.actorAt(`node/pods/workers/${record.pod.metadata.uid}`);
   const walk = (ref: Ref): string[] => {
     const { machine: own, value, children = {} } = ref.getSnapshot();
-    const here = own?.id === machine && typeof value === 'string' ? [value] : [];
+    const here = own?.id === machine ? [dottedState(value)] : [];
     return [...here, ...Object.values(children).flatMap((child) => (child === undefined ? [] : walk(child)))];
   };
   return root === undefined ? [] : walk(root as unknown as Ref);
@@ -73,7 +74,18 @@ const stopping = (lifecycle: object) => pod('subject', { container: { lifecycle 
 
 export const HOOK_CASES: KillCase[] = [
   starting('hook sleeping', { postStart: { sleep: { seconds: 3 } } }),
-  starting('hook running', { postStart: command('3000') }),
+  starting('hook asking.running', { postStart: command('3000') }),
+  starting(
+    'hook asking.away',
+    { postStart: command('3000') },
+    {
+      arrange: async (h) => {
+        h.write('subject', pod('subject', { container: { lifecycle: { postStart: command('3000') } } }));
+        await h.until('the hook runs', () => inside(h, 'hook').includes('asking.running'));
+        h.kill('node/runtime/cri');
+      },
+    },
+  ),
   starting('container hooking', { postStart: command('3000') }),
   // The stop that is under way has its effect although its asker is gone.
   starting('container stoppingFailed', { postStart: command('100', 'first') }, { life: 'term=4s', at: (h) => isStopping(h) }),

@@ -14,7 +14,7 @@ import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.t
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
 import { EARLIER_START, podDescription } from '../../../machines/pods/worker/container.ts';
 import type { SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/worker/context.ts';
-import type { HookJob, HookOutcome } from '../../../machines/pods/worker/hook.ts';
+import type { HookAnswer, HookJob } from '../../../machines/pods/worker/hook.ts';
 import type { SandboxesInput } from '../../../machines/pods/worker/stop.ts';
 import {
   addr,
@@ -227,7 +227,7 @@ export class Effects implements WorkerIo {
   }
 
   /** A hook reads nothing and changes nothing of the runtime's own: it needs no fence. */
-  runHook(job: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+  runHook(job: HookJob, signal: AbortSignal): Promise<HookAnswer> {
     return runHook(this, job, signal);
   }
 

@@ -1,11 +1,15 @@
 /** One hook of a container: a command by the runtime, or an HTTP request by way of the probes' port. */
 import type { Pod } from '../../../machines/k8s.ts';
 import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/hooks.ts';
-import type { HookJob, HookOutcome } from '../../../machines/pods/worker/hook.ts';
+import type { HookAnswer, HookJob } from '../../../machines/pods/worker/hook.ts';
 import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/probes/requests.ts';
+import { CriError } from '../../kernel/ports.ts';
 import { PlainAnswerError } from '../../kernel/prober.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import type { CriClient } from '../../runtime/client.ts';
+
+/** gRPC's code for nobody there. */
+const UNAVAILABLE = 14;
 
 export interface HookRunner {
   readonly ctx: Pick<ActorCtx, 'ports'>;
@@ -14,7 +18,7 @@ export interface HookRunner {
 }
 
 /** Never rejects. Nothing of what an HTTP server says is kept: it may be secret. */
-export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookAnswer> {
   switch (hookKind(job.handler)) {
     case 'exec':
       return runCommand(runner, job, signal);
@@ -28,17 +32,19 @@ export async function runHook(runner: HookRunner, job: HookJob, signal: AbortSig
 }
 
 /** Without a limit of its own; $(NAME) stands for itself (pod lifecycle 5.11). */
-async function runCommand({ cri }: HookRunner, { handler, containerId }: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+async function runCommand({ cri }: HookRunner, { handler, containerId }: HookJob, signal: AbortSignal): Promise<HookAnswer> {
   const cmd = handler.exec?.command ?? [];
   try {
     return judgeCommand(await cri.read('ExecSync', { containerId, cmd, timeout: 0 }, { signal }));
   } catch (thrown) {
+    // A runtime that is away, or a link that was started anew, says nothing of the container.
+    if (thrown instanceof CriError && thrown.code === UNAVAILABLE) return { kind: 'away', why: textOf(thrown) };
     return hookFailed(`cannot run the command: ${textOf(thrown)}`);
   }
 }
 
 /** Any answer is a success (trap 45): only an answer that does not come is a failure. */
-async function runHttp(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookOutcome> {
+async function runHttp(runner: HookRunner, job: HookJob, signal: AbortSignal): Promise<HookAnswer> {
   const wanted = hookRequest(job);
   if (!wanted.ok) return hookFailed(wanted.message);
   const request = wanted.value;

@@ -181,7 +181,7 @@ export const containerMachine = setup({
   guards: {
     backingOff: ({ context }) => context.failure !== null,
     startedWithHook: ({ context }, { kind }: { kind: string }) => context.hookAhead && kind === 'done',
-    /** The start had an unknown outcome, and it did start: its hook has not run. */
+    /** Its start had an unknown outcome, or was given up, and it did start: its hook has not run to its end. */
     startedUnheard: ({ context, event }) =>
       context.hookAhead &&
       event.type === 'container.observed' &&
@@ -224,7 +224,7 @@ export const containerMachine = setup({
   }),
   initial: 'waiting',
   on: {
-    'container.cancel': { target: '.waiting', actions: ['clearFailure', 'hookOver'] },
+    'container.cancel': { target: '.waiting', actions: ['clearFailure'] },
     'container.observed': { actions: ['observe'] },
     'hook.told': { actions: ['report'] },
   },
@@ -234,9 +234,10 @@ export const containerMachine = setup({
       on: {
         'container.start': { target: 'deciding', actions: ['takeJob'] },
         'container.observed': [
-          { guard: 'observedRunning', target: 'running', actions: ['observe'] },
-          { guard: 'observedExited', target: 'exited', actions: ['observe'] },
-          { actions: ['observe'] },
+          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe', 'hookOver'] },
+          { actions: ['observe', 'hookOver'] },
         ],
       },
     },

@@ -15,6 +15,9 @@ export interface HookJob {
   podIPs: readonly string[];
 }
 
+/** What came of asking. `away`: nobody was there to ask, or went away meanwhile: the hook is run again, once or more in all. */
+export type HookAnswer = HookOutcome | { kind: 'away'; why: string };
+
 export type HookOutcome =
   | { kind: 'done' }
   /** `why` tells nothing of what the container said, `output` does: an event shows the first only. */
@@ -22,7 +25,7 @@ export type HookOutcome =
 
 /** What a hook asks of the outside. The promise honours the signal. */
 export interface HookIo {
-  runHook(job: HookJob, signal: AbortSignal): Promise<HookOutcome>;
+  runHook(job: HookJob, signal: AbortSignal): Promise<HookAnswer>;
 }
 
 export interface HookInput {
@@ -32,6 +35,8 @@ export interface HookInput {
   limitMs: number | null;
 }
 
+/** A hook that nobody could be asked to run is tried again after this, milliseconds. */
+const AWAY_RETRY_MS = 1_000;
 /** Longest delay of a timer: 24 days, as good as no limit. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
@@ -70,19 +75,34 @@ export const hookMachine = setup({
   initial: 'choosing',
   output: ({ context }) => context.outcome,
   states: {
-    choosing: { always: [{ guard: 'sleeps', target: 'sleeping' }, { target: 'running' }] },
+    choosing: { always: [{ guard: 'sleeps', target: 'sleeping' }, { target: 'asking' }] },
     sleeping: {
       meta: { reason: 'HookSleeping', message: 'a lifecycle hook sleeps' },
       after: { sleep: [{ guard: 'tooLong', target: 'ended', actions: ['timeOut'] }, { target: 'ended' }] },
     },
-    running: {
-      meta: { reason: 'HookRunning', message: 'a lifecycle hook runs' },
+    asking: {
       after: { limit: { target: 'ended', actions: ['timeOut'] } },
-      invoke: {
-        src: 'runHook',
-        input: ({ context }) => ({ io: context.io, job: context.job }),
-        onDone: { target: 'ended', actions: [assign(({ event }) => ({ outcome: event.output }))] },
-        onError: { target: 'ended', actions: [assign(({ event }) => ({ outcome: hookFailure(event.error) }))] },
+      initial: 'running',
+      states: {
+        running: {
+          meta: { reason: 'HookRunning', message: 'a lifecycle hook runs' },
+          invoke: {
+            src: 'runHook',
+            input: ({ context }) => ({ io: context.io, job: context.job }),
+            onDone: [
+              { guard: ({ event }) => event.output.kind === 'away', target: 'away' },
+              {
+                target: '#hook.ended',
+                actions: [assign(({ context, event }) => ({ outcome: event.output.kind === 'away' ? context.outcome : event.output }))],
+              },
+            ],
+            onError: { target: '#hook.ended', actions: [assign(({ event }) => ({ outcome: hookFailure(event.error) }))] },
+          },
+        },
+        away: {
+          meta: { reason: 'RuntimeUnavailable', message: 'nobody could be asked to run a lifecycle hook; it is tried again' },
+          after: { [AWAY_RETRY_MS]: { target: 'running' } },
+        },
       },
     },
     ended: { type: 'final' },
