@@ -119,4 +119,19 @@ describe('a claim', () => {
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 300_000);
     expect(h.mounts.table).toEqual([]);
   });
+
+  it('is never emptied: what lies in its directory while nothing is mounted there stays until somebody takes it away', async () => {
+    await using h = await cluster();
+    h.fs.makeDir('/mnt/disk');
+    provide(h, { local: { path: '/mnt/disk' } });
+    const pod = create(h, 'web', claiming());
+    await h.until('Ready', () => isReady(h, 'web'));
+    h.mounts.take(dir(pod));
+    h.fs.put(`${dir(pod)}/precious`, 'yes');
+    drop(h, 'pods/web');
+    await h.advance(120_000);
+    expect(h.fs.has(`${dir(pod)}/precious`)).toBe(true);
+    h.fs.drop(`${dir(pod)}/precious`);
+    await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${pod.metadata.uid}`), 600_000);
+  });
 });
