@@ -68,9 +68,15 @@ function given({ status, body }: Answer): string {
 
 describe('kubectl top', () => {
   it('shows what pods, their containers and the node use, by two scrapes as metrics-server makes them', async () => {
-    const first = await api.scrape();
-    expect([...first.containers.keys()].sort()).toEqual(['default/busy/idle', 'default/busy/worker']);
-    expect(first.node).toBeDefined();
+    const both = ['default/busy/idle', 'default/busy/worker'];
+    const first = await cluster.daemon.wait(
+      'samples of both containers, and of no other',
+      async () => {
+        const scrape = await api.scrape();
+        return scrape.node !== undefined && [...scrape.containers.keys()].sort().join() === both.join() && scrape;
+      },
+      { ...LONG, everyMs: 1_000 },
+    );
     // Samples are the runtime's: a newer one is waited for, and another after that.
     const worker = 'default/busy/worker';
     const newer = async (than: number) => ((await api.scrape()).containers.get(worker)?.point.atMs ?? 0) > than + 1_000;
