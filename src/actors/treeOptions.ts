@@ -71,7 +71,7 @@ export interface TreeOptions {
   api: ApiOptions | null;
   containerGc: ContainerGcOptions;
   housekeeping: HousekeepingOptions;
-  /** Null where no eviction threshold is set. */
+  /** Null where no eviction threshold is set, and nobody has limits to be held to. */
   eviction: EvictionOptions | null;
 }
 
@@ -169,12 +169,15 @@ export function treeOptions(
 
 function evictionOptions({ config: c, flags }: NodeConfig, cluster: boolean): EvictionOptions | null {
   const { thresholds, unseen } = thresholdsOf(c);
-  if (thresholds.length + unseen.length === 0) return null;
+  // Only pods of the API are ever evicted.
+  const limits = cluster && c.localStorageCapacityIsolation;
+  if (thresholds.length + unseen.length === 0 && !limits) return null;
   return {
     thresholds,
     unseen,
     transitionMs: c.evictionPressureTransitionPeriod,
     maxGraceSeconds: c.evictionMaxPodGracePeriod,
+    limits,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     cluster,

@@ -206,8 +206,8 @@ describe('a node that is short of disk', () => {
   });
 });
 
-it('a node without thresholds has nobody who looks', async () => {
-  await using h = await start({ evictionHard: {} });
+it('a node without thresholds that holds no pod to its own limits has nobody who looks', async () => {
+  await using h = await start({ evictionHard: {}, localStorageCapacityIsolation: false });
   expect(h.actor('node/reclaim/eviction')).toBeUndefined();
   expect(condition(h, 'MemoryPressure')?.status ?? 'False').toBe('False');
 });

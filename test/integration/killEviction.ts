@@ -32,6 +32,18 @@ export const EVICTION_CASES: KillCase[] = [
     },
     release: enough,
   },
+  {
+    options,
+    covers: 'eviction checkingLimits',
+    path,
+    arrange: async (h) => {
+      create(h, 'victim-n1', { container: { resources: { limits: { 'ephemeral-storage': '1Gi' } } } });
+      await runs(h);
+      h.faults.latencyMs = { ListContainerStats: 2_000 };
+      h.kill(path);
+    },
+    release: enough,
+  },
   { options, covers: 'eviction collecting', path, arrange: async (h) => full(h), release: enough },
   {
     options,

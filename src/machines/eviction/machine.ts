@@ -5,6 +5,7 @@
  */
 import { assign, fromPromise, setup } from 'xstate';
 import type { Pod } from '../k8s.ts';
+import type { Exceeded } from './limits.ts';
 import { type EvictionBook, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
 import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts';
@@ -13,6 +14,8 @@ import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts
 export const LOOK_EVERY_MS = 10_000;
 /** What the collector of dead containers is given before the disk is looked at again. */
 export const COLLECT_MS = 5_000;
+/** Between two looks at what pods with storage limits have written: it is many files to look at. */
+export const LIMITS_EVERY_MS = 60_000;
 /** An evicted pod is looked for this often, and this long at most, before the next look at the node. */
 export const GONE_EVERY_MS = 1_000;
 export const GONE_WITHIN_MS = 30_000;
@@ -25,6 +28,8 @@ export interface EvictionInput {
   /** As the incarnation before left it. */
   book: EvictionBook;
   monoMs(): number;
+  /** Pods are held to the limits of what they may write. */
+  limits: boolean;
   /** Pods that run and may be evicted. */
   candidates(): readonly Pod[];
   /** Nothing of this pod runs any more, and what it took is given back. */
@@ -37,7 +42,14 @@ export interface Victim {
   message: string;
   graceSeconds: number;
 }
+/** A pod that wrote more than it may. */
+export interface Offender {
+  pod: Pod;
+  exceeded: Exceeded;
+}
 interface Context extends EvictionInput {
+  /** When pods were last held to their limits. */
+  limitsMs: number;
   observations: Observations;
   last: Pass;
   /** Dead containers were collected in this round. */
@@ -72,6 +84,8 @@ export const evictionMachine = setup({
   types: { context: {} as Context, input: {} as EvictionInput },
   actors: {
     observe: fromPromise<Observations>(() => Promise.reject(new Error('no way to observe was provided'))),
+    /** Who wrote more than it may. Rejects where the runtime does not say what containers wrote. */
+    checkLimits: fromPromise<readonly Offender[]>(() => Promise.reject(new Error('no way to check limits was provided'))),
     /** What each candidate uses of the resource that is short. Rejects where the runtime does not say. */
     measure: fromPromise<Measured, { met: Met | undefined }>(() => Promise.reject(new Error('no way to measure was provided'))),
   },
@@ -89,9 +103,12 @@ export const evictionMachine = setup({
     choose: assign(({ context }, p: { usage: Measured }) => ({ victim: victimOf(context, p.usage), sinceMs: context.monoMs() })),
     /** Asks for the end of `context.victim`. */
     evict: (_, _p: { victim: Victim | null }) => {},
+    evictOffenders: (_, _p: { offenders: readonly Offender[] }) => {},
     sayNobody: (_, _p: { met: Met | undefined }) => {},
   },
   guards: {
+    limitsDue: ({ context }) => context.limits && context.monoMs() - context.limitsMs >= LIMITS_EVERY_MS,
+    anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length > 0,
     nothingDue: ({ context }) => dueOf(context) === undefined,
     collectable: ({ context }) => {
       const met = dueOf(context);
@@ -106,6 +123,7 @@ export const evictionMachine = setup({
   id: 'eviction',
   context: ({ input }) => ({
     ...input,
+    limitsMs: Number.NEGATIVE_INFINITY,
     observations: new Map(),
     last: { book: input.book, pressures: [], met: [], due: [] },
     collected: false,
@@ -119,7 +137,34 @@ export const evictionMachine = setup({
       meta: { reason: 'Observing', message: 'reading how much memory, disk and process ids are left' },
       invoke: {
         src: 'observe',
-        onDone: { target: 'judging', actions: assign(({ event }) => ({ observations: event.output, error: null })) },
+        onDone: [
+          {
+            guard: 'limitsDue',
+            target: 'checkingLimits',
+            actions: assign(({ event }) => ({ observations: event.output, error: null })),
+          },
+          { target: 'judging', actions: assign(({ event }) => ({ observations: event.output, error: null })) },
+        ],
+      },
+    },
+    checkingLimits: {
+      meta: { reason: 'CheckingLimits', message: 'measuring what pods with storage limits have written' },
+      entry: [assign(({ context }) => ({ limitsMs: context.monoMs() }))],
+      invoke: {
+        src: 'checkLimits',
+        onDone: [
+          // What they give back shows at the next look only.
+          {
+            guard: { type: 'anyOffender', params: ({ event }) => ({ offenders: event.output }) },
+            target: 'resting',
+            actions: [{ type: 'evictOffenders', params: ({ event }) => ({ offenders: event.output }) }],
+          },
+          { target: 'judging' },
+        ],
+        onError: {
+          target: 'judging',
+          actions: assign(({ event }) => ({ error: event.error instanceof Error ? event.error.message : String(event.error) })),
+        },
       },
     },
     judging: {

@@ -7,9 +7,10 @@
 import { fromPromise } from 'xstate';
 import { because } from '../../../machines/address.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import { evictionMachine, type Measured, type Victim } from '../../../machines/eviction/machine.ts';
+import { exceeded, hasStorageLimits } from '../../../machines/eviction/limits.ts';
+import { evictionMachine, type Measured, type Offender, type Victim } from '../../../machines/eviction/machine.ts';
 import { EMPTY_BOOK, type Met, metText, type Observations, type Pass } from '../../../machines/eviction/pass.ts';
-import { EVICTED, isCritical } from '../../../machines/eviction/rank.ts';
+import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/eviction/rank.ts';
 import { SIGNAL_FACTS, type Threshold } from '../../../machines/eviction/thresholds.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
@@ -18,7 +19,7 @@ import { addr, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
 import { Readings } from './readings.ts';
-import { measure } from './usage.ts';
+import { measure, measureStorage } from './usage.ts';
 
 export interface EvictionOptions {
   thresholds: readonly Threshold[];
@@ -30,6 +31,8 @@ export interface EvictionOptions {
   maxGraceSeconds: number;
   rootDir: string;
   podLogsDir: string;
+  /** localStorageCapacityIsolation: pods are held to the limits of what they may write. */
+  limits: boolean;
   /** There is a node object to report to. */
   cluster: boolean;
 }
@@ -49,6 +52,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
         logic: evictionMachine.provide({
           actors: {
             observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
+            checkLimits: fromPromise<readonly Offender[]>(({ signal }) => manager.checkLimits(signal)),
             measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
           },
           actions: {
@@ -56,6 +60,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
             sayAttempt: (_, { met }) => manager.sayAttempt(met),
             collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full' }),
             evict: (_, { victim }) => manager.evict(victim),
+            evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
             sayNobody: (_, { met }) => manager.sayNobody(met),
           },
         }),
@@ -64,6 +69,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
           transitionMs: o.transitionMs,
           maxGraceSeconds: o.maxGraceSeconds,
           book: ctx.registry.read(view.pressure)?.value.book ?? EMPTY_BOOK,
+          limits: o.limits,
           monoMs: () => clock.monoMs(),
           candidates: () => manager.candidates(),
           isGone: (uid: string) => manager.isGone(uid),
@@ -167,18 +173,45 @@ class Manager {
     });
   }
 
+  /** All at once: each is evicted for its own doing. */
+  async checkLimits(signal: AbortSignal): Promise<readonly Offender[]> {
+    const limited = this.candidates().filter(hasStorageLimits);
+    if (limited.length === 0) return [];
+    const { rootDir, podLogsDir } = this.#o;
+    await this.readings.findImageFs(signal);
+    const { imageFs } = this.readings;
+    const dedicatedImageFs = imageFs.kind === 'seen' && imageFs.dedicated;
+    const cri = criClient(this.#ctx.registry);
+    const use = await measureStorage(limited, { fs: this.#ctx.ports.fs, cri, rootDir, podLogsDir, signal });
+    return limited.flatMap((pod) => {
+      const used = use.get(pod.metadata.uid);
+      const found = used === undefined ? null : exceeded(pod, used, { dedicatedImageFs });
+      return found === null ? [] : [{ pod, exceeded: found }];
+    });
+  }
+
+  evictOffenders(offenders: readonly Offender[]): void {
+    for (const { pod, exceeded: found } of offenders)
+      this.#evict(pod, { message: found.message, graceSeconds: HARD_GRACE_SECONDS, signal: found.signal, why: found.message.trim() });
+  }
+
   evict(victim: Victim | null): void {
     if (victim === null) return;
     const { pod, met, message, graceSeconds } = victim;
+    this.#evict(pod, { message, graceSeconds, signal: met.threshold.signal, why: metText(met) });
+  }
+
+  #evict(pod: Pod, o: { message: string; graceSeconds: number; signal: string; why: string }): void {
+    const { message, graceSeconds, why } = o;
     const { registry, path, ports, log } = this.#ctx;
-    log.warn({ ...podRef(pod), why: metText(met), graceSeconds }, 'evicting a pod');
+    log.warn({ ...podRef(pod), why, graceSeconds }, 'evicting a pod');
     registry.send(addr.podManager, {
       type: 'pods.evict',
       uid: pod.metadata.uid,
       eviction: { reason: EVICTED, message, graceSeconds },
-      causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `evicted: ${metText(met)}` }),
+      causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: `evicted: ${why}` }),
     });
     registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason: EVICTED, message, pod: podRef(pod) } });
-    this.#evictions.inc({ eviction_signal: met.threshold.signal });
+    this.#evictions.inc({ eviction_signal: o.signal });
   }
 }

@@ -55,7 +55,7 @@ export class Readings {
       if (room.inodesTotal > 0) note('nodefs.inodesFree', room.inodesFree, room.inodesTotal);
     });
     await this.#part("the runtime's file system for images", ['imagefs.available', 'imagefs.inodesFree'], async () => {
-      await this.#findImages(signal);
+      await this.findImageFs(signal);
       if (this.#imageFs.kind !== 'seen') return;
       const room = await ports.fs.statfs(this.#imageFs.path);
       note('imagefs.available', room.bytesAvailable, room.bytesTotal);
@@ -78,7 +78,8 @@ export class Readings {
     this.#said.set(what, err);
   }
 
-  async #findImages(signal: AbortSignal): Promise<void> {
+  /** Asked once. @throws CriError */
+  async findImageFs(signal: AbortSignal): Promise<void> {
     if (this.#imageFs.kind !== 'unknown' || !this.#o.runtimeUp()) return;
     const { imageFilesystems } = await this.#o.cri.read('ImageFsInfo', {}, { signal });
     const path = imageFilesystems[0]?.fsId?.mountpoint ?? '';

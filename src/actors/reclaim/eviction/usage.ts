@@ -1,5 +1,6 @@
 /** What pods use of what is short: asked only when one of them is about to be evicted. */
 import { CRI_LABELS } from '../../../machines/cri.ts';
+import type { StorageUse } from '../../../machines/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/eviction/rank.ts';
 import type { Signal } from '../../../machines/eviction/thresholds.ts';
 import type { Pod } from '../../../machines/k8s.ts';
@@ -77,6 +78,38 @@ async function diskOf(pod: Pod, mine: ReadonlyMap<string, { layer: Sum }>, o: Us
   }
   if (files) add(await treeSize(o.fs, `${o.rootDir}/pods/${uid}/volumes/${EMPTY_DIRS}`, o.signal));
   return { diskBytes: total.bytes, inodes: total.inodes, containers };
+}
+
+/** What pods wrote, of which each part may have a limit. @throws CriError */
+export async function measureStorage(
+  pods: readonly Pod[],
+  o: Omit<UsageOptions, 'dedicatedImageFs'>,
+): Promise<ReadonlyMap<string, StorageUse>> {
+  const { stats } = await o.cri.read('ListContainerStats', {}, { signal: o.signal });
+  const layers = new Map<string, number>();
+  for (const { attributes, writableLayer } of stats) {
+    const key = `${attributes?.labels[CRI_LABELS.podUid] ?? ''} ${attributes?.labels[CRI_LABELS.containerName] ?? ''}`;
+    layers.set(key, (layers.get(key) ?? 0) + (figure(writableLayer?.usedBytes) ?? 0));
+  }
+  const use = new Map<string, StorageUse>();
+  for (const { metadata, spec } of pods) {
+    const { name, namespace, uid } = metadata;
+    const containers = new Map<string, { logs: number; layer: number }>();
+    for (const c of [...spec.containers, ...(spec.initContainers ?? [])]) {
+      const logs = await treeSize(o.fs, `${o.podLogsDir}/${namespace}_${name}_${uid}/${c.name}`, o.signal);
+      containers.set(c.name, { logs: logs.bytes, layer: layers.get(`${uid} ${c.name}`) ?? 0 });
+    }
+    const volumes = new Map<string, number>();
+    const dir = `${o.rootDir}/pods/${uid}/volumes/${EMPTY_DIRS}`;
+    const home = await o.fs.lstat(dir).catch(() => null);
+    for (const volume of home === null ? [] : await listOrEmpty(o.fs, dir).catch(() => [])) {
+      const top = await o.fs.lstat(`${dir}/${volume}`).catch(() => null);
+      // One in memory takes nothing of the disk.
+      if (top?.dev === home?.dev) volumes.set(volume, (await treeSize(o.fs, `${dir}/${volume}`, o.signal)).bytes);
+    }
+    use.set(uid, { volumes, containers });
+  }
+  return use;
 }
 
 const NOTHING: Sum = { bytes: 0, inodes: 0 };

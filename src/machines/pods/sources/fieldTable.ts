@@ -84,9 +84,8 @@ const CONTAINER: readonly FieldRule[] = [
     ['name', 'optional'].map((k): FieldRule => ({ path: `envFrom[*].${ref}.${k}`, api: true })),
   ),
   // The requests of a pod, ephemeral storage included, are weighed against what the node has, at admission.
-  ...honoured(...EVERY_RESOURCE.map((r) => `resources.limits.${r}`)),
-  ...honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.requests.${r}`)),
-  ...refused('nobody measures what a pod has written', 'resources.limits.ephemeral-storage'),
+  // Who writes more than its limits allow is evicted, which static pods never are, here as in the reference.
+  ...['limits', 'requests'].flatMap((kind) => honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.${kind}.${r}`))),
   ...refused('this node has no such resource', 'resources.limits.*', 'resources.requests.*'),
   ...refused('there is no dynamic resource allocation', 'resources.claims'),
   ...ignored('nothing is resized in place: changed resources hold from the next start of the container on', 'resizePolicy'),

@@ -115,15 +115,6 @@ function walk(step: Step, found: string[]): void {
   } else found.push(path);
 }
 
-/** A size limit is kept by the kernel on a tmpfs; on disk somebody would have to watch it, and nobody does yet. */
-function unlimited(pod: Pod): string[] {
-  return (pod.spec.volumes ?? []).flatMap(({ emptyDir }, i) =>
-    isRecord(emptyDir) && emptyDir.medium !== 'Memory' && !isDefault(emptyDir.sizeLimit, '')
-      ? [`spec.volumes[${i}].emptyDir.sizeLimit (on disk; with medium Memory it is kept)`]
-      : [],
-  );
-}
-
 /** Top-level keys of a Pod. */
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
@@ -140,6 +131,5 @@ export function unsupportedFields(
     .map((k) => `${k} (unknown field)`);
   const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
   walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
-  found.push(...unlimited(pod));
   return found;
 }
