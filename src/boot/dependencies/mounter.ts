@@ -4,9 +4,9 @@
  * in the kernel) is left behind; the call fails all the same.
  */
 import { spawn } from 'node:child_process';
-import { lchown, readFile, realpath } from 'node:fs/promises';
+import { lchown, realpath } from 'node:fs/promises';
 import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
-import { parseMountinfo } from '../../machines/volumes/mountinfo.ts';
+import { ownMountTable } from './mountTable.ts';
 import { bindSubPath } from './subPath/bind.ts';
 import { SubPathHelpers } from './subPath/helper.ts';
 
@@ -121,12 +121,12 @@ export interface MounterOptions {
 }
 
 export function createMounter(o: MounterOptions = {}): Mounter {
+  const table = ownMountTable(o.mountinfo);
   const helpers = new SubPathHelpers(runHelper);
   return {
     async list(dir) {
       const real = await realPath(dir);
-      const table = parseMountinfo(await readFile(o.mountinfo ?? '/proc/self/mountinfo', 'utf8'));
-      return table
+      return (await table())
         .filter((e) => e.path === real || e.path.startsWith(`${real}/`))
         .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
     },

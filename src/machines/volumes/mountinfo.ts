@@ -12,6 +12,7 @@ export interface MountEntry {
 
 /** Space, tab, newline and backslash stand as three octal digits. */
 function unescaped(text: string): string {
+  if (!text.includes('\\')) return text;
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
 

@@ -191,8 +191,9 @@ export class Plugins {
     const { fs } = this.#o.ports;
     const dir = this.#path(volume);
     const marker = markerDir(this.#o.facts().rootDir, volume);
-    const mounted = mountsAt(await this.#mounts(), dir).length > 0;
     const there = (await lstatIfThere(fs, dir))?.kind === 'dir';
+    // The table is long, and nothing is mounted where there is no directory.
+    const mounted = there && mountsAt(await this.#mounts(), dir).length > 0;
     if ((await lstatIfThere(fs, `${marker}/ready`)) !== null) {
       if (mount === null ? there : mounted) return false;
       await unlinkIfThere(fs, `${marker}/ready`);

@@ -1,0 +1,32 @@
+/**
+ * The mount table, read once for all who ask at the same time. A hundred pods that start or end together ask some hundred
+ * times for a table of a thousand lines, which the kernel writes anew for each reader.
+ */
+import { readFile } from 'node:fs/promises';
+import { type MountEntry, parseMountinfo } from '../../machines/volumes/mountinfo.ts';
+
+export type MountTable = () => Promise<readonly MountEntry[]>;
+
+/** Everybody is given a table that was read after the question: a reading under way may have passed what was mounted since. */
+export function createMountTable(read: () => Promise<string>): MountTable {
+  let underWay: Promise<unknown> | null = null;
+  let next: Promise<readonly MountEntry[]> | null = null;
+  return () => {
+    next ??= (async () => {
+      await underWay?.catch(() => undefined);
+      const mine = read();
+      underWay = mine;
+      next = null;
+      try {
+        return parseMountinfo(await mine);
+      } finally {
+        if (underWay === mine) underWay = null;
+      }
+    })();
+    return next;
+  };
+}
+
+export function ownMountTable(path = '/proc/self/mountinfo'): MountTable {
+  return createMountTable(() => readFile(path, 'utf8'));
+}
