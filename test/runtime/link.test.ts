@@ -77,10 +77,11 @@ describe('the CRI link', () => {
   it('runs reads at once, and acts of one pod one after the other', async () => {
     w = await world({ only: ['cri'] });
     const first = client().act('u', 1, [stopOf('a'), stopOf('b')]);
-    const second = client().act('u', 1, [stopOf('c')]);
+    const second = client().act('u', 1, [criCall('RemoveContainer', { containerId: 'c' })]);
     const other = client().act('v', 1, [stopOf('d')]);
     await w.ports.settle();
-    const ids = () => w.cri.of('StopContainer').map((c) => (c.request as { containerId: string }).containerId);
+    const asked = () => [...w.cri.of('StopContainer'), ...w.cri.of('RemoveContainer')];
+    const ids = () => asked().map((c) => (c.request as { containerId: string }).containerId);
     expect(ids()).toEqual(['a', 'b', 'd']);
     const [a, b, d] = w.cri.of('StopContainer');
     expect(a?.timeoutMs).toBe(125_000);
@@ -91,7 +92,7 @@ describe('the CRI link', () => {
     await w.ports.settle();
     expect(ids()).toEqual(['a', 'b', 'd', 'c']);
     expect((await first).map((r) => r.ok)).toEqual([true, false]);
-    w.cri.of('StopContainer')[3]?.resolve({});
+    asked()[3]?.resolve({});
     d?.resolve({});
     await w.ports.settle();
     expect(await second).toEqual([{ ok: true, value: {} }]);

@@ -1,7 +1,7 @@
 /** How many starts are asked of the runtime at once, and who goes first when a place is free. */
 import { describe, expect, it } from 'vitest';
 import type { CriMethod } from '../../src/machines/cri.ts';
-import { placesFor, StartGate } from '../../src/machines/runtime/startGate.ts';
+import { heldMsMax, placesFor, STOP_RANKS, StartGate } from '../../src/machines/runtime/startGate.ts';
 
 describe('the start gate', () => {
   const went: string[] = [];
@@ -35,9 +35,26 @@ describe('the start gate', () => {
     expect(gate.waiting()).toBe(0);
   });
 
-  it('holds up starts only', () => {
-    expect(['StartContainer', 'CreateContainer', 'RunPodSandbox'].every((m) => StartGate.guards(m as CriMethod))).toBe(true);
-    expect(['StopContainer', 'StopPodSandbox', 'PullImage', 'ContainerStatus'].some((m) => StartGate.guards(m as CriMethod))).toBe(false);
+  it('takes sandboxes down before further containers are asked to stop', () => {
+    const gate = new StartGate(1, STOP_RANKS);
+    gate.enter(one('a', 'StopContainer'));
+    gate.enter(one('b', 'StopContainer'));
+    gate.enter(one('sandbox', 'StopPodSandbox'));
+    for (let i = 0; i < 2; i++) gate.leave();
+    expect(take()).toEqual(['a', 'sandbox', 'b']);
+  });
+
+  it('lets stops wait for no start and starts for no stop, and everything else go', () => {
+    const guarded = (gate: StartGate) =>
+      (
+        ['RunPodSandbox', 'CreateContainer', 'StartContainer', 'StopContainer', 'StopPodSandbox', 'PullImage', 'ContainerStatus'] as const
+      ).filter((m) => gate.guards(m));
+    expect(guarded(new StartGate(1))).toEqual(['RunPodSandbox', 'CreateContainer', 'StartContainer']);
+    expect(guarded(new StartGate(1, STOP_RANKS))).toEqual(['StopContainer', 'StopPodSandbox']);
     expect([1, 2, 8].map(placesFor)).toEqual([4, 4, 16]);
+  });
+
+  it('holds a stop for a tenth of a second only: the time to end is the own one of the process', () => {
+    expect((['StopContainer', 'StopPodSandbox', 'RunPodSandbox'] as const).map(heldMsMax)).toEqual([100, 500, 500]);
   });
 });

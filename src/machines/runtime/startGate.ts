@@ -1,19 +1,32 @@
 /**
- * How many pods the runtime is asked to start at once. A runtime given a hundred sandboxes at the same moment works on
- * all of them, and none is ready before nearly all are; given a few at a time it ends sooner, since its processes do
- * not fight for the same cores, and the first pods are up at once. What is nearest to a running container goes first.
- * Bookkeeping only; whoever holds it makes the calls.
+ * How many pods the runtime is asked to start at once, and of how many it is asked to take the sandbox down. A runtime given
+ * a hundred sandboxes at the same moment works on all of them, and none is ready before nearly all are; given a few at a
+ * time it ends sooner, since its processes do not fight for the same cores, and the first pods are up, or gone, at once. What
+ * is nearest to a running container goes first, and of what goes what is nearest to its end. Bookkeeping only; whoever
+ * holds it makes the calls.
  */
 import type { CriMethod } from '../cri.ts';
 
 /** Order of those that wait: lower goes first. Other methods pass at any time. */
-const RANKS: Partial<Record<CriMethod, number>> = { StartContainer: 0, CreateContainer: 1, RunPodSandbox: 2 };
+export type Ranks = Partial<Record<CriMethod, number>>;
+export const START_RANKS: Ranks = { StartContainer: 0, CreateContainer: 1, RunPodSandbox: 2 };
+/** Apart from the starts: what goes makes room, and waits for nothing that comes. */
+export const STOP_RANKS: Ranks = { StopPodSandbox: 0, StopContainer: 1 };
 
 /**
  * A call that takes longer gives its place away and goes on beside the others: one that waits for a slow network plugin
  * needs no processor, and a hung one delays nobody for long.
  */
-export const PLACE_HELD_MS_MAX = 500;
+const PLACE_HELD_MS_MAX = 500;
+/**
+ * The same for the stop of a container: what the runtime does for it is done by then, the rest is the process's own time to
+ * end. Of a hundred containers that ignore the signal the last is sent it after 2.5 s, on two cores.
+ */
+const STOP_HELD_MS_MAX = 100;
+
+export function heldMsMax(method: CriMethod): number {
+  return method === 'StopContainer' ? STOP_HELD_MS_MAX : PLACE_HELD_MS_MAX;
+}
 
 /** Places for a machine with so many cores: enough that none is idle while a call waits for the disk or for CNI. */
 export function placesFor(cpus: number): number {
@@ -26,16 +39,19 @@ export interface Waiting {
 }
 
 export class StartGate {
-  readonly #queues: Waiting[][] = [[], [], []];
+  readonly #queues: Waiting[][];
   readonly #places: number;
+  readonly #ranks: Ranks;
   #taken = 0;
 
-  constructor(places: number) {
+  constructor(places: number, ranks: Ranks = START_RANKS) {
     this.#places = places;
+    this.#ranks = ranks;
+    this.#queues = Object.values(ranks).map(() => []);
   }
 
-  static guards(method: CriMethod): boolean {
-    return RANKS[method] !== undefined;
+  guards(method: CriMethod): boolean {
+    return this.#ranks[method] !== undefined;
   }
 
   /** Goes at once when there is a place, else when one is left; each that goes must {@link leave} once. */
@@ -45,7 +61,7 @@ export class StartGate {
       waiting.go();
       return;
     }
-    this.#queues[RANKS[waiting.method] ?? 0]?.push(waiting);
+    this.#queues[this.#ranks[waiting.method] ?? 0]?.push(waiting);
   }
 
   leave(): void {

@@ -4,7 +4,7 @@ import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
 import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
 import { Fences } from '../../../machines/runtime/fence.ts';
 import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
-import { PLACE_HELD_MS_MAX, StartGate, type Waiting } from '../../../machines/runtime/startGate.ts';
+import { heldMsMax, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/startGate.ts';
 import { type Clock, type Cri, CriError } from '../../kernel/ports.ts';
 import type { OperationMetrics } from './metrics.ts';
 
@@ -28,7 +28,7 @@ export interface ServerOptions {
   cri: Cri;
   clock: Clock;
   metrics: OperationMetrics;
-  /** Starts of sandboxes and containers that the runtime is asked for at the same time. */
+  /** Starts of sandboxes and containers that the runtime is asked for at the same time; as many sandboxes are taken down. */
   startsAtOnce: number;
   /** Ends every call in flight. */
   signal: AbortSignal;
@@ -44,12 +44,12 @@ export class CriServer {
   readonly #inFlight = new Map<number, { method: CriMethod; sinceMonoMs: number }>();
   /** One per read or act that has not ended. */
   readonly #live = new Set<AbortController>();
-  readonly #gate: StartGate;
+  readonly #gates: readonly StartGate[];
   #nextCall = 0;
 
   constructor(o: ServerOptions) {
     this.#o = o;
-    this.#gate = new StartGate(o.startsAtOnce);
+    this.#gates = [START_RANKS, STOP_RANKS].map((ranks) => new StartGate(o.startsAtOnce, ranks));
     o.signal.addEventListener('abort', () => {
       for (const abort of this.#live) abort.abort();
     });
@@ -137,8 +137,9 @@ export class CriServer {
 
   /** One call, when it is its turn; its deadline begins then. */
   async #one(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
-    if (!StartGate.guards(method)) return this.#call(method, request, timeoutMs, signal);
-    const leave = await this.#place(method, signal);
+    const gate = this.#gates.find((g) => g.guards(method));
+    if (gate === undefined) return this.#call(method, request, timeoutMs, signal);
+    const leave = await this.#place(gate, method, signal);
     if (leave === undefined) {
       return { ok: false, error: { method, code: CANCELLED, outcome: 'failed', details: 'given up before it was its turn' } };
     }
@@ -149,12 +150,12 @@ export class CriServer {
     }
   }
 
-  /** Waits for a place; gives what ends it, at the latest {@link PLACE_HELD_MS_MAX} later. Undefined: the asker gave up. */
-  #place(method: CriMethod, signal: AbortSignal): Promise<(() => void) | undefined> {
+  /** Waits for a place; gives what ends it, at the latest {@link heldMsMax} later. Undefined: the asker gave up. */
+  #place(gate: StartGate, method: CriMethod, signal: AbortSignal): Promise<(() => void) | undefined> {
     const { clock } = this.#o;
     return new Promise((resolve) => {
       const givenUp = () => {
-        if (this.#gate.withdraw(waiting)) resolve(undefined);
+        if (gate.withdraw(waiting)) resolve(undefined);
       };
       const waiting: Waiting = {
         method,
@@ -165,15 +166,15 @@ export class CriServer {
             if (!held) return;
             held = false;
             clock.clearTimeout(timer);
-            this.#gate.leave();
+            gate.leave();
           };
-          const timer = clock.setTimeout(leave, PLACE_HELD_MS_MAX);
+          const timer = clock.setTimeout(leave, heldMsMax(method));
           resolve(leave);
         },
       };
       signal.addEventListener('abort', givenUp, { once: true });
       if (signal.aborted) resolve(undefined);
-      else this.#gate.enter(waiting);
+      else gate.enter(waiting);
     });
   }
 
