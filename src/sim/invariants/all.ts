@@ -4,6 +4,7 @@ import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './a
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import type { Checker } from './checker.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
+import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
 import {
@@ -43,6 +44,8 @@ export function allCheckers(): Checker[] {
     phasesOnlyGoForward(),
     volumesComeFirst(),
     envIsOfItsObjects(),
+    hooksComeFirst(),
+    hooksAreWaitedFor(),
     partsAreBound(),
     certificatesAreRenewed(),
     pairsAreWhole(),

@@ -1,4 +1,5 @@
 /** Claims about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
+import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
 import { view } from '../../machines/protocol.ts';
@@ -80,7 +81,10 @@ export function graceIsKept(): Checker {
       // One that is evicted is given as much as the eviction manager allows.
       if (isEvicted(s.node, c.podUid)) return undefined;
       const want = Math.max(MIN_CONTAINER_GRACE_SECONDS, grace);
-      return Number(timeout ?? 0) === want
+      // What its hook took is taken from the grace.
+      const hooked = c.annotations[CRI_ANNOTATIONS.preStopHandler] !== undefined;
+      const given = Number(timeout ?? 0);
+      return given === want || (hooked && given >= MIN_CONTAINER_GRACE_SECONDS && given < want)
         ? undefined
         : `${s.node.name}: container ${c.id} (${c.name} of pod ${c.podUid}) is stopped with ${String(timeout)} s, its pod gives it ${want} s`;
     },

@@ -120,6 +120,11 @@ function mayBeSick(s: Scene, manifest: object, container: string): boolean {
   return of?.livenessProbe !== undefined || of?.startupProbe !== undefined;
 }
 
+/** One whose postStart hook failed, or was never answered, is stopped. */
+function hookFailed(s: Scene, containerId: string): boolean {
+  return s.node.runtime.hooks.some((h) => h.containerId === containerId && h.which === 'postStart' && h.endedMs !== null && !h.ok);
+}
+
 /** A container is stopped for a reason: its pod goes, its definition or its sandbox changed, or its start was in doubt. */
 export function healthyIsLeftAlone(): Checker {
   const runsSince = new Map<string, number>();
@@ -137,7 +142,7 @@ export function healthyIsLeftAlone(): Checker {
     if (wanted === undefined || wanted.broken || wanted.pod.restartPolicy !== 'Always') return true;
     const current = wanted.pod.uid === undefined ? podOf.get(box.uid)?.rev === String(wanted.pod.rev) : box.uid === wanted.pod.uid;
     const since = runsSince.get(`${s.node.name} ${c.id}`);
-    if (mayBeSick(s, wanted.pod.manifest, c.name)) return true;
+    if (mayBeSick(s, wanted.pod.manifest, c.name) || hookFailed(s, c.id)) return true;
     if (!current || since === undefined || since < wanted.sinceMs) return true;
     // A container that began soon after a change may belong to what was there before it.
     const slackMs = SLACK_MS + 4 * Math.max(0, s.nemesis.slowUntilMs(s.node.index) - wanted.sinceMs);

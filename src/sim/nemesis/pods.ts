@@ -4,6 +4,7 @@
  */
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
+import { HOOK_COMMAND } from '../world/runtime.ts';
 import type { SimObject } from './objects.ts';
 
 /** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. `deleted`: its source asks for its end. */
@@ -99,6 +100,8 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
   const { name, rev, uid } = o;
   const volumes = drawVolumes(rng.fork('volumes'), o.full === true);
   const mounts = drawMounts(rng.fork('sub-paths'), volumes, o.full === true);
+  const graceSeconds = rng.pick(GRACES) ?? 30;
+  const hooked = hooks(rng.fork('hooks'), { graceSeconds, steady: fate === 'steady', full: o.full === true });
   const probes = fate === 'steady' ? drawProbes(rng.fork('probes'), o.full === true) : {};
   return {
     name,
@@ -114,16 +117,35 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
       metadata: { name, labels: { rev: String(rev) }, annotations, ...(uid === undefined ? {} : { uid }) },
       spec: {
         restartPolicy,
-        terminationGracePeriodSeconds: rng.pick(GRACES) ?? 30,
+        terminationGracePeriodSeconds: graceSeconds,
         ...(fate === 'ends' && rng.chance(0.2) ? { activeDeadlineSeconds: 1 + rng.int(12) } : {}),
         ...(rng.chance(0.1) ? { hostNetwork: true } : {}),
-        ...(initContainers.length === 0 ? {} : { initContainers }),
+        ...(initContainers.length === 0 ? {} : { initContainers: initContainers.map((c) => ('restartPolicy' in c ? hooked(c) : c)) }),
         containers: containers.map((c, i) =>
-          i > 0 ? c : { ...c, ...probes, ...(mounts.length === 0 ? {} : { env: [WHO], volumeMounts: mounts }) },
+          hooked(i > 0 ? c : { ...c, ...probes, ...(mounts.length === 0 ? {} : { env: [WHO], volumeMounts: mounts }) }),
         ),
         ...(volumes.length === 0 ? {} : { volumes }),
       },
     },
+  };
+}
+
+/** Hooks of every kind; some take longer than any grace, some fail in a container's first instance and in no other. */
+function hooks(rng: SimRng, of: { graceSeconds: number; steady: boolean; full: boolean }): (container: object) => object {
+  const command = (which: string, ms: number, fails: boolean): object => ({
+    exec: { command: [HOOK_COMMAND, which, String(ms), fails ? 'first' : 'never'] },
+  });
+  const sleep = (): object => ({ sleep: { seconds: Math.min(of.graceSeconds, 1 + rng.int(2)) } });
+  const preStop = (): object => {
+    if (rng.chance(0.15)) return sleep();
+    if (rng.chance(0.15)) return { httpGet: { port: 80, path: '/bye' } };
+    return command('preStop', rng.chance(0.2) ? 3_600_000 : rng.int(4_000), false);
+  };
+  const postStart = (): object => (rng.chance(0.2) ? sleep() : command('postStart', rng.int(3_000), rng.chance(0.25)));
+  return (container) => {
+    const some = (): boolean => rng.chance(0.2) || of.full;
+    const lifecycle = { ...(some() ? { preStop: preStop() } : {}), ...(some() && of.steady ? { postStart: postStart() } : {}) };
+    return Object.keys(lifecycle).length === 0 ? container : { ...container, lifecycle };
   };
 }
 

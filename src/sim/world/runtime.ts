@@ -39,6 +39,21 @@ export interface CallSeen {
   /** 1 for the first daemon of this node. */
   boot: number;
 }
+/** The command of a hook of the simulation: this word, which hook, how many ms it takes, and whether the first instance fails it. */
+export const HOOK_COMMAND = 'hook';
+
+/** A hook's command as it reached the runtime's door. */
+export interface HookSeen {
+  readonly boot: number;
+  readonly containerId: string;
+  readonly which: string;
+  readonly beganMs: number;
+  /** Null: neither answered nor given up. */
+  endedMs: number | null;
+  ok: boolean;
+  /** The node gave it up. */
+  cancelled: boolean;
+}
 export interface RuntimeWatcher {
   arrived(call: CallSeen): void;
   /** The daemon has its answer, gave up, or died. */
@@ -49,6 +64,8 @@ export interface SimRuntime {
   readonly hollow: HollowRuntime;
   trouble: RuntimeTrouble;
   watcher: RuntimeWatcher;
+  /** Every command of a hook so far. */
+  readonly hooks: readonly HookSeen[];
   /** Something in the runtime changed since this was last set to false. */
   changed: boolean;
   connect(daemon: { power: Power; clock: Clock; boot: number }): Cri;
@@ -65,7 +82,13 @@ const DEADLINE = 4;
 const UNIMPLEMENTED = 12;
 
 export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimRuntime {
-  const hollow = createHollowRuntime({ clock: o.clock, rng: o.rng.fork('hollow') });
+  const hollow = createHollowRuntime({
+    clock: o.clock,
+    rng: o.rng.fork('hollow'),
+    exec: ({ attempt }, [name, , delayMs, fails]) =>
+      name === HOOK_COMMAND ? { delayMs: Number(delayMs), exitCode: fails === 'first' && attempt === 0 ? 1 : 0 } : undefined,
+  });
+  const hooks: HookSeen[] = [];
   const chance = o.rng.fork('abandoned');
   const inFlight = new Set<(error: CriError) => void>();
   const forever = new AbortController().signal;
@@ -96,6 +119,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     hollow,
     trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false, anonymousHints: false, lagMs: 0 },
     watcher: { arrived: () => {}, settled: () => {} },
+    hooks,
     changed: true,
     down() {
       isDown = true;
@@ -122,6 +146,8 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
           const { mutating } = CRI_METHODS[method];
           const seen: CallSeen = { method, req, boot: daemon.boot };
           if (mutating) self.watcher.arrived(seen);
+          const hook = hookOf(seen, o.clock.monoMs());
+          if (hook !== null) hooks.push(hook);
           let open = true;
           const end = (outcome: 'done' | 'failed' | 'unknown', fn: () => void): void => {
             if (!open) return;
@@ -130,11 +156,15 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
             opts.signal.removeEventListener('abort', cancel);
             inFlight.delete(cut);
             if (mutating) self.watcher.settled(seen, outcome);
+            if (hook !== null) hook.endedMs = o.clock.monoMs();
             if (power.on) fn();
           };
           const cut = (error: CriError): void => end(error.outcome, () => reject(error));
           const unknown = (code: number, details: string): void => cut(new CriError({ method, code, outcome: 'unknown', details }));
-          const cancel = (): void => unknown(CANCELLED, 'cancelled by the caller');
+          const cancel = (): void => {
+            if (hook !== null) hook.cancelled = true;
+            unknown(CANCELLED, 'cancelled by the caller');
+          };
           const limitMs = Math.min(opts.timeoutMs ?? Number.POSITIVE_INFINITY, LOST_AFTER_MS);
           const own = opts.timeoutMs !== null && opts.timeoutMs <= LOST_AFTER_MS;
           const verdict = self.trouble.verdict(method, req);
@@ -164,6 +194,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
             try {
               const value = await client.call(method, req, { timeoutMs: null, signal: forever });
               if (mutating) self.changed = true;
+              if (hook !== null && verdict.lost === undefined) hook.ok = (value as CriResponse<'ExecSync'>).exitCode === 0;
               if (verdict.lost === undefined) end('done', () => resolve(lagging(method, value) as CriResponse<M>));
             } catch (error) {
               if (verdict.lost !== undefined) return;
@@ -214,6 +245,12 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     if (hint.kind === 'stopped') ends.set(hint.id, o.clock.monoMs());
   });
   return self;
+}
+
+function hookOf({ method, req, boot }: CallSeen, beganMs: number): HookSeen | null {
+  if (method !== 'ExecSync') return null;
+  const { containerId, cmd } = req as CriRequest<'ExecSync'>;
+  return cmd[0] === HOOK_COMMAND ? { boot, containerId, which: cmd[1] ?? '', beganMs, endedMs: null, ok: false, cancelled: false } : null;
 }
 
 /** Exits that nobody asked for are only seen here. */

@@ -53,6 +53,30 @@ export const MUTANTS: readonly Mutant[] = [
     replace: "void ({ to: 'worker', event: { type: 'pod.dirty'",
   },
   {
+    id: 'a preStop hook is skipped',
+    file: 'src/machines/pods/worker/containerStop.ts',
+    find: 'hasHook: ({ context }) => context.step.preStop !== undefined,',
+    replace: 'hasHook: () => false,',
+  },
+  {
+    id: 'TERM comes before the preStop hook has ended',
+    file: 'src/machines/pods/worker/containerStop.ts',
+    find: 'limitMs: step.graceSeconds * 1000,',
+    replace: 'limitMs: 1,',
+  },
+  {
+    id: 'a postStart hook is not run',
+    file: 'src/machines/pods/worker/container.ts',
+    find: 'if (context.job?.container.lifecycle?.postStart === undefined) return;',
+    replace: 'if (context.job !== undefined) return;',
+  },
+  {
+    id: 'a container counts as running while its postStart hook runs',
+    file: 'src/machines/pods/status/containers.ts',
+    find: 'if (status.state.running === undefined || input.hookAhead?.has(container.name) !== true) return status;',
+    replace: 'if (input.hookAhead !== null) return status;',
+  },
+  {
     id: 'winding down ends before anything was stopped',
     file: 'src/machines/pods/worker/terminating.ts',
     find: "judging: { always: [{ guard: 'somethingUp', target: 'stopping' }, { target: 'done' }] },",
@@ -157,8 +181,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'sandboxes of a pod that goes are not stopped',
     file: 'src/actors/pods/workers/effects.ts',
-    find: '      status.sandboxes.map((s) => s.id),\n      signal,',
-    replace: '      [],\n      signal,',
+    find: 'const ids = status.sandboxes.map((s) => s.id);',
+    replace: 'const ids = status.sandboxes.filter(() => false).map((s) => s.id);',
   },
   {
     id: 'a crashed container does not wait',
@@ -193,8 +217,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a container of a changed sandbox is started in the old one',
     file: 'src/machines/pods/worker/container.ts',
-    find: "{ guard: 'stale' },\n          { guard: 'observedRunning', target: 'running', actions: ['observe'] },",
-    replace: "{ guard: 'observedRunning', target: 'running', actions: ['observe'] },",
+    find: "{ guard: 'stale' },\n          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },",
+    replace: "{ guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },",
   },
   {
     id: 'an instance that was created and never started stays beside its replacement',

@@ -8,8 +8,8 @@ import { PlainAnswerError } from '../../kernel/prober.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
-/** gRPC's code for nobody there. */
-const UNAVAILABLE = 14;
+/** Codes for nobody there: ABORTED where the link took no question, UNAVAILABLE where it or the runtime went away. */
+const AWAY: readonly number[] = [10, 14];
 
 export interface HookRunner {
   readonly ctx: Pick<ActorCtx, 'ports'>;
@@ -38,7 +38,7 @@ async function runCommand({ cri }: HookRunner, { handler, containerId }: HookJob
     return judgeCommand(await cri.read('ExecSync', { containerId, cmd, timeout: 0 }, { signal }));
   } catch (thrown) {
     // A runtime that is away, or a link that was started anew, says nothing of the container.
-    if (thrown instanceof CriError && thrown.code === UNAVAILABLE) return { kind: 'away', why: textOf(thrown) };
+    if (thrown instanceof CriError && AWAY.includes(thrown.code)) return { kind: 'away', why: textOf(thrown) };
     return hookFailed(`cannot run the command: ${textOf(thrown)}`);
   }
 }
