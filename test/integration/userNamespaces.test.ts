@@ -89,6 +89,18 @@ describe('a pod with users of its own', () => {
     expect(idsOf(h, 'other')).toEqual([131_072]);
   });
 
+  it('keeps them for its next container, also when what was written in its directory is gone', async () => {
+    await using h = await cluster({ hollow: CAN });
+    const pod = create(h, 'own', OWN_USERS);
+    await h.until('Ready', () => isReady(h, 'own'));
+    h.fs.drop(`${ROOT}/pods/${pod.metadata.uid}/userns`);
+    const [running] = h.running();
+    h.runtime.exit(running?.id ?? '', { exitCode: 1 });
+    await h.until('another container', () => created(h, 'own').length === 2 && isReady(h, 'own'));
+    expect(created(h, 'own')[1]?.linux?.securityContext?.namespaceOptions?.usernsOptions).toEqual(from(65_536));
+    expect(idsOf(h, 'own')).toEqual([65_536]);
+  });
+
   it('gives them back when its directory is gone', async () => {
     await using h = await cluster({ hollow: CAN });
     create(h, 'own', OWN_USERS);

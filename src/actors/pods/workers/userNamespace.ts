@@ -56,8 +56,10 @@ export async function heldUserNamespace(
   return attempt(async () => {
     const ranges = rangesOf(facts);
     const written = await mapping(ports.fs, { uid: pod.metadata.uid, facts, ranges });
-    if (written === null) return refused('user namespace: the ids of this pod are written down no more; its sandbox has to be made anew');
-    return written.ok ? built(namespaceFrom(written.value, ranges.idsPerPod)) : written;
+    // Its directory may have gone and been made anew; the claim outlives that.
+    const first = written ?? (await ownClaim(ports.fs, { uid: pod.metadata.uid, facts }));
+    if (first === null) return refused('user namespace: the ids of this pod are written down no more; its sandbox has to be made anew');
+    return first.ok ? built(namespaceFrom(first.value, ranges.idsPerPod)) : first;
   });
 }
 
@@ -108,7 +110,8 @@ async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: I
   await fs.mkdirp(dir, CLAIMS_MODE);
   const taken = new Set(await fs.readdir(dir));
   // One of its own, made by an act that got no further.
-  for (const name of taken) if ((await fs.readlink(`${dir}/${name}`)) === target(uid)) return built(Number(name));
+  const own = await ownClaim(fs, { uid, facts });
+  if (own !== null) return own;
   for (const first of firstIds(ranges)) {
     if (taken.has(String(first))) continue;
     if (!(await link(fs, { target: target(uid), path: `${dir}/${first}` }))) continue;
@@ -116,6 +119,23 @@ async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: I
     return built(first);
   }
   return refused('create user namespace: could not find an empty slot to allocate a user namespace');
+}
+
+/** Null: the pod has none. */
+async function ownClaim(fs: HostFs, { uid, facts }: Place): Promise<Built<number> | null> {
+  const { dir, target } = userNamespaceClaims(facts.rootDir);
+  for (const name of await listOrEmpty(fs, dir)) if ((await fs.readlink(`${dir}/${name}`)) === target(uid)) return built(Number(name));
+  return null;
+}
+
+/** Names in a folder; none when it does not exist. */
+async function listOrEmpty(fs: HostFs, dir: string): Promise<string[]> {
+  try {
+    return await fs.readdir(dir);
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  }
 }
 
 /** What is written counts only while the claim stands: it may have been taken away by hand. */
