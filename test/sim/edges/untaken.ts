@@ -24,6 +24,9 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'running -> deciding on container.start': TOLD_FIRST,
     'starting -> failed on error(startContainer)': THROWS,
   },
+  containerStop: {
+    'stopping -> ended on error(stopContainer)': THROWS,
+  },
   eviction: {
     'awaitingEnd -> observing on after 1000 #2': RARE,
     'measuring -> resting on done(measure) #2': RARE,
@@ -33,6 +36,11 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   httpsServer: {
     'refreshing -> refreshing on server.refresh': RARE,
+  },
+  hook: {
+    'asking.running -> ended on error(runHook)': THROWS,
+    // A sleep is no longer than the grace of its pod: only a smaller one of a deletion is met.
+    'sleeping -> ended on after sleep #1': RARE,
   },
   pleg: {
     'relist.now -> relist.listing on pleg.relist': RARE,
@@ -49,6 +57,9 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   probes: {
     'loading -> serving on error(load)': THROWS,
+  },
+  stop: {
+    'sandboxes -> done on error(stopSandboxes)': THROWS,
   },
   token: {
     'held -> gone on after 60000 #1': RARE,
