@@ -54,7 +54,14 @@ beforeEach(() => {
     entropy: createEntropy(),
     mounter: mounts.connect({ disk, clock: time.clock, power: { on: true } }),
   };
-  plugins = new Plugins({ ports: ports as unknown as Ports, log: collectingLogger([]), facts: () => FACTS, objects, claims: null, warn: () => undefined });
+  plugins = new Plugins({
+    ports: ports as unknown as Ports,
+    log: collectingLogger([]),
+    facts: () => FACTS,
+    objects,
+    claims: null,
+    warn: () => undefined,
+  });
   settle = async (work) => {
     let over = false;
     const watched = work.finally(() => {

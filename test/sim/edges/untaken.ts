@@ -5,6 +5,8 @@ const TOLD_FIRST = 'each start is told after what the same look found, and what 
 
 const PATIENT = 'a quarter of an hour at least, and whatever waits is answered when all is healed';
 
+const NO_LIMITS = 'no pod of the simulation has a limit of what it may write, so nothing is measured for it';
+
 /** No complaint when it is taken, and none when it is not. */
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
 
@@ -29,6 +31,8 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   eviction: {
     'awaitingEnd -> observing on after 1000 #2': RARE,
+    'checkingLimits -> judging on error(checkLimits)': NO_LIMITS,
+    'checkingLimits -> resting on done(checkLimits) #1': NO_LIMITS,
     'measuring -> resting on done(measure) #2': RARE,
   },
   fileSource: {
