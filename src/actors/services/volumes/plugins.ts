@@ -123,19 +123,29 @@ export class Plugins {
     const { rootDir } = this.#o.facts();
     const found: VolumeRef[] = [];
     for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
-      const volumes = `${podDir(rootDir, uid)}/volumes`;
-      if ((await lstatIfThere(fs, volumes))?.kind !== 'dir') continue;
-      for (const plugin of await listIfThere(fs, volumes)) {
-        if (!OWN_PLUGINS.includes(plugin)) {
-          this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
-          continue;
-        }
-        for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) found.push({ uid, plugin, name });
+      const own = await this.#scanVolumes(uid);
+      found.push(...own);
+      // Of a volume that lies elsewhere only this is there, and a power failure may have left no more of others.
+      const parts = `${podDir(rootDir, uid)}/${SUB_PATHS}`;
+      if ((await lstatIfThere(fs, parts))?.kind !== 'dir') continue;
+      for (const name of await listIfThere(fs, parts)) {
+        if (!own.some((ref) => ref.name === name)) found.push({ uid, plugin: HOST_PATH, name });
       }
-      const own = new Set(found.filter((ref) => ref.uid === uid).map((ref) => ref.name));
-      for (const name of await listIfThere(fs, `${podDir(rootDir, uid)}/${SUB_PATHS}`)) {
-        if (!own.has(name)) found.push({ uid, plugin: HOST_PATH, name });
+    }
+    return found;
+  }
+
+  async #scanVolumes(uid: string): Promise<VolumeRef[]> {
+    const { fs } = this.#o.ports;
+    const found: VolumeRef[] = [];
+    const volumes = `${podDir(this.#o.facts().rootDir, uid)}/volumes`;
+    if ((await lstatIfThere(fs, volumes))?.kind !== 'dir') return found;
+    for (const plugin of await listIfThere(fs, volumes)) {
+      if (!OWN_PLUGINS.includes(plugin)) {
+        this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
+        continue;
       }
+      for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) found.push({ uid, plugin, name });
     }
     return found;
   }
