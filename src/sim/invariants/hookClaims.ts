@@ -96,8 +96,8 @@ function postStartOf(s: Scene, uid: string, name: string): boolean {
 export function hooksAreWaitedFor(): Checker {
   const underWay = (s: Scene): HookSeen[] =>
     s.node.runtime.hooks.filter((h) => h.which === 'postStart' && h.boot === s.node.boots && h.endedMs === null);
-  /** Containers that this daemon's present workers have started. */
-  const started = new Map<string, Set<string>>();
+  /** Containers that the present workers of this daemon have asked to start, by node; true: and were told that they did. */
+  const started = new Map<string, Map<string, boolean>>();
   const forget = (s: Scene): void => void started.delete(s.node.name);
   return {
     name: 'hooks-are-waited-for',
@@ -111,13 +111,15 @@ export function hooksAreWaitedFor(): Checker {
     settled(s, call, outcome) {
       if (call.method !== 'StartContainer' || outcome !== 'done') return;
       const { containerId } = call.req as { containerId: string };
-      started.set(s.node.name, (started.get(s.node.name) ?? new Set()).add(containerId));
+      const own = started.get(s.node.name);
+      // Who asked may be gone by the time of the answer: then nobody runs the hook.
+      if (own?.has(containerId) === true) own.set(containerId, true);
     },
     statuses(s, statuses) {
       for (const [uid, { status }] of statuses) {
         for (const c of [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])]) {
           const id = c.containerID?.split('://')[1] ?? '';
-          if (c.state.running === undefined || started.get(s.node.name)?.has(id) !== true) continue;
+          if (c.state.running === undefined || started.get(s.node.name)?.get(id) !== true) continue;
           started.get(s.node.name)?.delete(id);
           if (postStartOf(s, uid, c.name) && ofThisDaemon(s, id, 'postStart').length === 0)
             return `${s.node.name}: ${c.name} of pod ${uid} is said to run, and its postStart hook was not run (container ${id})`;
@@ -134,6 +136,10 @@ export function hooksAreWaitedFor(): Checker {
       return undefined;
     },
     arrived(s, call) {
+      if (call.method === 'StartContainer') {
+        const { containerId } = call.req as { containerId: string };
+        started.set(s.node.name, (started.get(s.node.name) ?? new Map()).set(containerId, false));
+      }
       if (call.method !== 'CreateContainer') return undefined;
       const dump = s.node.runtime.hollow.dump();
       const { uid } = targetOf(call, dump);
