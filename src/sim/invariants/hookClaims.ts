@@ -62,8 +62,11 @@ export function hooksComeFirst(): Checker {
       const cutMs = last?.cancelled === true && last.endedMs !== null ? last.endedMs - last.beganMs : null;
       const troubled = s.monoMs - (troubleAtMs.get(s.node.name) ?? Number.NEGATIVE_INFINITY) < graceSeconds * 1_000 + TROUBLE_MS;
       if (troubled) return undefined;
-      if (last === undefined) return `${who} is asked to stop, and its preStop hook was not run`;
-      return cutMs === null || cutMs >= graceSeconds * 1_000 - TOGETHER_MS
+      // The question spent so much of the grace on its way to the link; it may have been given up there.
+      const lateMs = s.nemesis.lateMs(s.node.index, 'node/runtime/cri', s.monoMs - graceSeconds * 1_000 - TROUBLE_MS);
+      if (last === undefined)
+        return lateMs >= graceSeconds * 1_000 ? undefined : `${who} is asked to stop, and its preStop hook was not run`;
+      return cutMs === null || cutMs + lateMs >= graceSeconds * 1_000 - TOGETHER_MS
         ? undefined
         : `${who} is asked to stop after its preStop hook was given up ${cutMs} ms after it began, of ${graceSeconds} s`;
     },

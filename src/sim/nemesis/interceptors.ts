@@ -15,6 +15,8 @@ export interface InterceptorOptions {
   mailboxes: boolean;
   /** A slow disk was met, with this delay. */
   slow(delayMs: number): void;
+  /** A message to this actor was held back for so long, and what is sent to it meanwhile with it. */
+  late(path: string, delayMs: number): void;
 }
 
 export function intercept(o: InterceptorOptions): void {
@@ -147,13 +149,15 @@ export function interceptKube(kube: SimKube, o: { active: ActiveFaults; nodes: n
   };
 }
 
-function mailboxTap({ node, active }: InterceptorOptions, match: Matcher): MailboxTap {
+function mailboxTap({ node, active, late }: InterceptorOptions, match: Matcher): MailboxTap {
   return (path, lane, event) => {
     for (const f of active.of(node.index, 'mailbox')) {
       const { actors, lanes, events } = f.select;
       if (!match.any(actors, path) || !match.one(lanes, lane) || !match.any(events, event.type)) continue;
       if (!active.hit(f, f.action)) continue;
-      return f.action === 'delay' ? { delayMs: f.delayMs } : f.action;
+      if (f.action !== 'delay') return f.action;
+      late(path, f.delayMs);
+      return { delayMs: f.delayMs };
     }
     return 'pass';
   };

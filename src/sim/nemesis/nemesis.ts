@@ -49,6 +49,8 @@ export interface Nemesis {
   readonly robbed: ReadonlySet<string>;
   /** Monotonic ms until which a node's disk may have answered slowly. */
   slowUntilMs(node: number): number;
+  /** Longest delay of a message to this actor that came at this monotonic ms or later; 0: none was held back. */
+  lateMs(node: number, path: string, sinceMs: number): number;
 }
 
 /** Kills of one worker that its supervisor forgives, with room to spare: more would put it in quarantine, where it stays. */
@@ -81,6 +83,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
   const robbed = new Set<string>();
   const slowUntil = new Map<number, number>();
   const kills = new Map<string, number>();
+  const late: { node: number; path: string; delayMs: number; dueMs: number }[] = [];
   /** Windows of failing probes that are open, by node. */
   const sick = new Map<number, number>();
   let waiting: { fault: Fault; steps: number }[] = [];
@@ -92,6 +95,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       active,
       mailboxes: o.schedule.some((f) => f.kind === 'mailbox' && f.node === index),
       slow: (delayMs) => void slowUntil.set(index, o.time.monoMs + delayMs * 3),
+      late: (path, delayMs) => void late.push({ node: index, path, delayMs, dueMs: o.time.monoMs + delayMs }),
     });
   }
 
@@ -318,6 +322,8 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     disturbed,
     robbed,
     slowUntilMs: (node) => slowUntil.get(node) ?? 0,
+    lateMs: (node, path, sinceMs) =>
+      late.reduce((max, m) => (m.node === node && m.path === path && m.dueMs >= sinceMs ? Math.max(max, m.delayMs) : max), 0),
     begin() {
       for (const f of o.schedule) {
         o.clock.setTimeout(() => {
