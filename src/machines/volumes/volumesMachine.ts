@@ -3,6 +3,7 @@
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import type { ReplyTo } from '../address.ts';
 import type { Pod } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import type { SubPathsResult, VolumesEvent, VolumesResult } from '../protocol.ts';
@@ -42,13 +43,16 @@ export interface VolumesIo extends VolumeIo {
   refreshMs(): number;
   /** Nothing of this pod is left. */
   forget(uid: string): void;
-  /** After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down. */
-  bindSubPath(part: BoundPart, signal: AbortSignal): Promise<Built<string>>;
+  /**
+   * After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down.
+   * Rejects when one of the signals comes first.
+   */
+  bindSubPath(part: BoundPart, signals: readonly AbortSignal[]): Promise<Built<string>>;
 }
 interface BindJob {
   io: VolumesIo;
   parts: readonly BoundPart[];
-  reply(result: SubPathsResult): void;
+  replyTo: ReplyTo<SubPathsResult>;
 }
 interface Waiter {
   id: number;
@@ -80,7 +84,7 @@ const volumesSetup = setup({
   actors: {
     volume: volumeMachine,
     /** Never rejects: who asked is told. */
-    bind: fromPromise(async ({ input, signal }: { input: BindJob; signal: AbortSignal }) => input.reply(await bound(input, signal))),
+    bind: fromPromise(async ({ input, signal }: { input: BindJob; signal: AbortSignal }) => input.replyTo(await bound(input, signal))),
     scan: fromPromise(({ input, signal }: { input: { io: VolumesIo }; signal: AbortSignal }) => input.io.scan(signal)),
   },
   actions: {
@@ -104,7 +108,7 @@ const volumesSetup = setup({
       if (!parts.ok) return enqueue(() => replyTo(parts));
       const id = context.lastId + 1;
       enqueue.assign({ lastId: id });
-      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { io: context.io, parts: parts.value, reply: replyTo } });
+      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { io: context.io, parts: parts.value, replyTo } });
     }),
     /** Charts of everything found; they wait to be told what is wanted of them. */
     adopt: enqueueActions(({ context, enqueue }, params: { found: readonly VolumeRef[] }) => {
@@ -247,12 +251,15 @@ function boundParts(
   return built(found);
 }
 
-/** One after the other, as the container names them. */
-async function bound({ io, parts }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
+/**
+ * One after the other, as the container names them, for as long as its worker waits: one that has gone on may have given
+ * the volumes back, and whatever is bound after that stays.
+ */
+async function bound({ io, parts, replyTo }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
   const paths = new Map<number, string>();
   for (const part of parts) {
     try {
-      const path = await io.bindSubPath(part, signal);
+      const path = await io.bindSubPath(part, [signal, replyTo.signal]);
       if (!path.ok) return path;
       paths.set(part.index, path.value);
     } catch (error) {

@@ -13,6 +13,7 @@ import type { ObjectSource } from '../../../machines/volumes/objects.ts';
 import { volumeKey } from '../../../machines/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/volumes/reconcile.ts';
 import { type VolumesIo, volumesMachine } from '../../../machines/volumes/volumesMachine.ts';
+import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { claimSource } from './claims.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
@@ -63,7 +64,9 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
     },
     setUp: (job, signal) => operations.run(job.volume, signal, () => plugins(fsUntil(ports.fs, signal)).setUp(job, signal)),
     tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
-    bindSubPath: async (part, signal) => {
+    bindSubPath: async (part, signals) => {
+      using joined = joinSignals(...signals);
+      const { signal } = joined;
       let result: Built<string> = refused('nothing was bound');
       await operations.run(part.volume, signal, async () => {
         result = await plugins(fsUntil(ports.fs, signal)).bindSubPath(part, signal);
