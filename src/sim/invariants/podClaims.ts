@@ -2,6 +2,7 @@
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
+import type { MuxState } from '../../machines/pods/sources/merge.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
 import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
@@ -31,6 +32,13 @@ function everySourceIsHeard(s: Scene): boolean {
   return snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot && snapshot.value === 'complete';
 }
 
+/** Whether a source has named another pod of that name, which may still wait to be admitted. */
+function hasSuccessor(s: Scene, uid: string, name: string): boolean {
+  const snapshot = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot() as { context?: { mux?: MuxState } } | undefined;
+  const named = [...(snapshot?.context?.mux?.pods.values() ?? [])].flatMap((pods) => [...pods.values()]);
+  return named.some(({ pod }) => pod.metadata.uid !== uid && fullName(pod) === name);
+}
+
 /** Before every source has delivered, nothing is stopped for want of an owner (pod lifecycle 1.8, trap 6). */
 export function nobodyIsStoppedUnheard(): Checker {
   /** Once a pod gave way to its successor it is wound down to the end, also if that one goes, too. */
@@ -57,6 +65,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       const name = record === undefined ? '' : fullName(record.pod);
       const life = `${s.node.name} ${s.node.boots} ${uid}`;
       for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
+      if (hasSuccessor(s, uid, name)) gaveWay.add(life);
       if (gaveWay.has(life)) return undefined;
       return `${s.node.name}: ${call.method} for pod ${uid}, which ${record === undefined ? 'no source has named yet' : 'is to go'}, before every source has delivered`;
     },
