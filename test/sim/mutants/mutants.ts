@@ -1,3 +1,11 @@
+/** The mutants: one-line faults for production code. */
+import caughtBefore from './caught.json' with { type: 'json' };
+
+/** Within so many seeds each is caught. */
+export const SEEDS_MAX = 200;
+/** The seed that caught a mutant when all of them were last hunted, by id. */
+export const CAUGHT_BEFORE: Readonly<Record<string, number | undefined>> = caughtBefore;
+
 /**
  * One-line faults for production code, each of which the simulation must notice. `find` is there exactly once in `file`;
  * when it is not, the code has moved on and the entry wants an update.
@@ -25,8 +33,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a pod that left its source is not noticed',
     file: 'src/machines/pods/manager/records.ts',
-    find: 'if (rec.source !== source || rec.removed || complete.has(uid)) continue;',
-    replace: 'if (rec.source === source || rec.removed || complete.has(uid)) continue;',
+    find: 'if (rec.source !== source || complete.has(uid) ||',
+    replace: 'if (rec.source === source || complete.has(uid) ||',
   },
   {
     id: 'a crashed container is not started again',
@@ -114,9 +122,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'pods are stopped before their sources have spoken',
-    file: 'src/actors/reclaim/housekeeping.ts',
-    find: '!pods.value.sourcesReady) return',
-    replace: 'false) return',
+    file: 'src/actors/pods/manager/podManager.ts',
+    find: 'sourcesReady: sourcesReady(book) }',
+    replace: 'sourcesReady: true || sourcesReady(book) }',
   },
   {
     id: 'the status of a pod goes back in version',
@@ -261,5 +269,48 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/machines/volumes/volumeMachine.ts',
     find: "'volume.refresh': { guard: 'refreshes', target: 'refreshing', actions: ['take'] },",
     replace: '',
+  },
+  {
+    id: 'a part of a volume is given before it is bound',
+    file: 'src/actors/services/volumes/plugins.ts',
+    find: 'const result = await this.#mounter().bindSubPath(request, this.#call(signal));',
+    replace:
+      "this.#mounter().bindSubPath(request, this.#call(signal)).catch(() => undefined); const result: SubPathResult = { kind: 'bound' };",
+  },
+  {
+    id: 'parts of a volume stay mounted when it goes',
+    file: 'src/actors/services/volumes/plugins.ts',
+    find: '    await this.#cleanSubPaths(ref, signal);\n    // First the marker',
+    replace: '    // First the marker',
+  },
+  {
+    id: 'a caller whose rights nobody could look up is let in',
+    file: 'src/actors/edge/https/https.ts',
+    find: "if (verdict.kind === 'allowed') return undefined;",
+    replace: "if (verdict.kind !== 'denied') return undefined;",
+  },
+  {
+    id: 'a caller without rights is let in',
+    file: 'src/actors/edge/https/https.ts',
+    find: "if (verdict.kind === 'denied') return text(refused, 403);",
+    replace: "if (verdict.kind === 'denied') return undefined;",
+  },
+  {
+    id: 'a certificate is kept until it has ended',
+    file: 'src/machines/certificates/decide.ts',
+    find: 'lacks(c.facts, c.template).length > 0 || c.deadlineMs <= c.wallMs()',
+    replace: 'lacks(c.facts, c.template).length > 0',
+  },
+  {
+    id: 'a pair is linked before it is on disk',
+    file: 'src/actors/api/certificates/store.ts',
+    find: '{ mode: SECRET_MODE, fsync: true, exclusive: true }',
+    replace: '{ mode: SECRET_MODE, exclusive: true }',
+  },
+  {
+    id: 'a key is told to the log',
+    file: 'src/actors/api/certificates/keeper.ts',
+    find: "{ use: this.#use, csr: name }, 'asked for",
+    replace: "{ use: this.#use, csr: name, key: new TextDecoder().decode(this.#draft?.key) }, 'asked for",
   },
 ];

@@ -23,8 +23,8 @@ export interface Scratch extends Disposable {
   fits(m: Mutant): string;
   /** Runs seeds from `first` until `take` says stop. Answers what the process said when it broke down, else ''. */
   run(range: { first: number; count: number }, take: (r: SeedResult) => boolean): Promise<string>;
-  /** Plants the mutant, runs seeds until one fails that passes without it, and takes it out again. */
-  hunt(m: Mutant, range: { first: number; count: number }): Promise<Outcome>;
+  /** Plants the mutant, runs seeds until one fails that passes without it, and takes it out again. The seed `before` goes first. */
+  hunt(m: Mutant, range: { first: number; count: number; before?: number | undefined }): Promise<Outcome>;
 }
 
 /** Disposing it, and SIGINT or SIGTERM to this process, ends what runs in it and removes it. */
@@ -85,7 +85,12 @@ export function scratch(): Scratch {
     return found === 1 ? '' : `its line is there ${found} times in ${m.file}`;
   };
 
-  const hunt: Scratch['hunt'] = async (m, { first, count }) => {
+  const hunt: Scratch['hunt'] = async (m, { first, count, before }) => {
+    if (before !== undefined && (before < first || before >= first + count)) throw new Error(`seed ${before} is not of the range`);
+    if (before !== undefined && (before > first || count > 1)) {
+      const outcome = await hunt(m, { first: before, count: 1 });
+      if (outcome.kind !== 'missed') return outcome;
+    }
     const path = join(dir, m.file);
     const text = readFileSync(path, 'utf8');
     const why = fits(m);
