@@ -42,6 +42,7 @@ describe.each(Object.entries(TABLES))('%s', (_, cases) => {
 });
 
 const NO_TIME = 'left in the same step in which it is entered: nothing can happen in it';
+const OF_A_REQUEST = 'of one request, which is lost with the server that it came to, as any other: `review.test.ts` drives the chart';
 /** States that no kill can meet in a running node, with the reason. */
 const NOT_KILLED: Record<string, string> = {
   'podWorker syncing.deciding': NO_TIME,
@@ -80,6 +81,10 @@ const NOT_KILLED: Record<string, string> = {
   'supervisor failed': 'final: the actor has ended',
   'server closed': 'final: the actor has ended',
   'httpsServer closed': 'final: the actor has ended',
+  'review asking': OF_A_REQUEST,
+  'review weighing': NO_TIME,
+  'review waiting': OF_A_REQUEST,
+  'review answered': 'final: the chart has ended',
 };
 
 async function machinesOf(
