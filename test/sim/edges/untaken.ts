@@ -16,6 +16,8 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'asking.requesting -> backingOff on error(submit)': THROWS,
     'asking.waiting -> backingOff on after patience': PATIENT,
     'asking.waiting.looking -> asking.waiting.pausing on error(look)': THROWS,
+    'asking.waiting.watching -> asking.waiting.pausing on done(follow) #3': RARE,
+    'backingOff -> judging on certificate.template #1': RARE,
   },
   checkpoint: {
     'flushing -> ended on error(flush)': THROWS,
@@ -51,6 +53,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   podWorker: {
     'syncing.creatingSandbox -> syncing.actFailed on error(runSandbox)': THROWS,
+    'syncing.killing.fencing -> syncing.inspecting on error(fence)': RARE,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,
     'syncing.killingContainers -> syncing.actFailed on error(killContainers)': THROWS,
     'syncing.mountingVolumes -> syncing.actFailed on error(mountVolumes)': THROWS,
