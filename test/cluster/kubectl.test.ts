@@ -75,7 +75,9 @@ const kubectl = (args: readonly string[], input = '', more = false) => startKube
 describe('kubectl', () => {
   it('logs: a whole log, its tail, with time stamps, cut, and followed to the end of the container', async () => {
     // The two streams are copied side by side: only with time between them is it sure which line comes first.
-    const pod = await runPod('talk', [sh('main', 'echo one; sleep 1; echo two >&2; until [ -e /go ]; do sleep 0.2; done; echo three; exit 0')]);
+    const pod = await runPod('talk', [
+      sh('main', 'echo one; sleep 1; echo two >&2; until [ -e /go ]; do sleep 0.2; done; echo three; exit 0'),
+    ]);
     expect(await until('both lines', async () => (await plane.kubectl('logs', pod)) === 'one\ntwo\n', LONG)).toBe(true);
     expect(await plane.kubectl('logs', pod, '--tail=1')).toBe('two\n');
     expect(await plane.kubectl('logs', pod, '--limit-bytes=5')).toBe('one\nt');
