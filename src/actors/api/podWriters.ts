@@ -61,7 +61,7 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
       let complained = '';
       const synced = ports.metrics.histogram(
         'kubelet_pod_status_sync_duration_seconds',
-        'Duration in seconds to sync a pod status update. Measures time from detection of a change to pod status until the API is successfully updated for that pod, even if multiple intervening changes to pod status occur.',
+        'Seconds from the first change of a status that the API did not have until the API has it',
         STATUS_SYNC_SECONDS,
       );
       let patchingSinceMs: number | null = null;

@@ -133,9 +133,11 @@ class Judge {
     this.opts = opts;
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
-    this.preemptions = ctx.ports.metrics.counter('kubelet_preemptions', 'Cumulative number of pod preemptions by preemption resource', [
-      'preemption_signal',
-    ]);
+    this.preemptions = ctx.ports.metrics.counter(
+      'kubelet_preemptions',
+      'Pods that made room for critical ones, by what there was too little of',
+      ['preemption_signal'],
+    );
   }
 
   take(context: Context, event: PodOpEvent): Partial<Context> {

@@ -13,12 +13,12 @@ export interface StartMeter {
 export function startMeter({ registry, ports }: Pick<ActorCtx, 'registry' | 'ports'>): StartMeter {
   const sli = ports.metrics.histogram(
     'kubelet_pod_start_sli_duration_seconds',
-    'Duration in seconds to start a pod, excluding time to pull images and run init containers, measured from pod creation timestamp to when all its containers are reported as started and observed via watch',
+    'Seconds from the creation of a pod until a watch shows all its containers started, without pulls and init containers',
     POD_START_SECONDS,
   );
   const total = ports.metrics.histogram(
     'kubelet_pod_start_total_duration_seconds',
-    'Duration in seconds to start a pod since creation, including time to pull images and run init containers, measured from pod creation timestamp to when all its containers are reported as started and observed via watch',
+    'Seconds from the creation of a pod until a watch shows all its containers started, pulls and init containers included',
     POD_START_SECONDS,
   );
   const waiting = new Set<string>();

@@ -65,7 +65,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
       const nextVersion = () => ++version;
       const starts = ctx.ports.metrics.histogram(
         'kubelet_pod_start_duration_seconds',
-        'Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run',
+        'Seconds from the first sight of a pod until it runs',
         POD_START_SECONDS,
       );
       return {

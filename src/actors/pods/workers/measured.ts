@@ -33,31 +33,29 @@ export interface WorkerMetrics {
 export function workerMetrics(metrics: Metrics): WorkerMetrics {
   const workerStart = metrics.histogram(
     'kubelet_pod_worker_start_duration_seconds',
-    'Duration in seconds from kubelet seeing a pod to starting a worker.',
+    'Seconds from the first sight of a pod until its worker starts',
     SECONDS,
   );
   const worker = metrics.histogram(
     'kubelet_pod_worker_duration_seconds',
-    'Duration in seconds to sync a single pod. Broken down by operation type: create, update, sync or kill.',
+    'Seconds that one look at a pod took, by what it was for: create, update, sync or kill',
     SECONDS,
     ['operation_type'],
   );
-  const perPod = metrics.histogram('kubelet_containers_per_pod_count', 'The number of containers per pod.', CONTAINERS);
+  const perPod = metrics.histogram('kubelet_containers_per_pod_count', 'Containers of a pod', CONTAINERS);
   const runSandbox = metrics.histogram(
     'kubelet_run_podsandbox_duration_seconds',
-    'Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.',
+    'Seconds that a sandbox took to run, by runtime handler',
     SECONDS,
     ['runtime_handler'],
   );
-  const sandboxErrors = metrics.counter(
-    'kubelet_run_podsandbox_errors_total',
-    'Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.',
-    ['runtime_handler'],
-  );
-  const pods = metrics.counter('kubelet_started_pods_total', 'Cumulative number of pods started.');
-  const podErrors = metrics.counter('kubelet_started_pods_errors_total', 'Cumulative number of errors when starting pods.');
-  const starts = metrics.counter('kubelet_started_containers_total', 'Cumulative number of containers started.', ['container_type']);
-  const startErrors = metrics.counter('kubelet_started_containers_errors_total', 'Cumulative number of errors when starting containers.', [
+  const sandboxErrors = metrics.counter('kubelet_run_podsandbox_errors_total', 'Sandboxes that could not be run, by runtime handler', [
+    'runtime_handler',
+  ]);
+  const pods = metrics.counter('kubelet_started_pods_total', 'Pods started');
+  const podErrors = metrics.counter('kubelet_started_pods_errors_total', 'Starts of pods that failed');
+  const starts = metrics.counter('kubelet_started_containers_total', 'Containers started', ['container_type']);
+  const startErrors = metrics.counter('kubelet_started_containers_errors_total', 'Starts of containers that failed', [
     'container_type',
     'code',
   ]);

@@ -21,7 +21,7 @@ const SIZES: readonly (readonly [bytes: number, label: string])[] = [
 ];
 
 export function pullMetrics(metrics: Metrics): { pulled(bytes: number, seconds: number): void } {
-  const duration = metrics.histogram('kubelet_image_pull_duration_seconds', 'Duration in seconds to pull an image.', SECONDS, [
+  const duration = metrics.histogram('kubelet_image_pull_duration_seconds', 'Seconds that the pull of an image took', SECONDS, [
     'image_size_in_bytes',
   ]);
   return {

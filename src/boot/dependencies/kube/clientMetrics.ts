@@ -12,7 +12,7 @@ export interface ClientMetrics {
 
 /** `host`: of the API server, with its port. */
 export function clientMetrics(metrics: Metrics, host: string): ClientMetrics {
-  const total = metrics.counter('rest_client_requests_total', 'Number of HTTP requests, partitioned by status code, method, and host.', [
+  const total = metrics.counter('rest_client_requests_total', 'Requests to the API server, by code, method and host', [
     'code',
     'method',
     'host',
