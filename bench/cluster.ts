@@ -12,15 +12,18 @@
  *   killed    `kill -9` of the daemon with 20 ready pods that have readiness probes: Ready flips, new process -> lease
  *             renewed; 0.7 s into the creation of 20 pods: restarted containers; 0.3 s into the deletion of 20: all gone
  *   runtime   containerd killed for 10 s with 20 such pods: flips, and its return -> a pod made meanwhile is Ready
+ *   reference (not by default; scripts/control-plane-setup.sh --with-kubelet) one, few and many again with the reference
+ *             kubelet on the same node, and our figures as shares of its: such shares hold on other machines too
  * Options: --only=one,few,many,steady,killed,runtime --samples=40 --pods=100 --rounds=3 --minutes=5 --settle-seconds=60
  * --out=FILE
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDaemon, type Daemon, NODE_NAME } from '../test/e2e/daemon.ts';
+import { createDaemon, type Daemon, freePort, NODE_NAME } from '../test/e2e/daemon.ts';
 import { startContainerd } from '../test/e2e/lab/containerd.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/controlPlane.ts';
+import { createReferenceKubelet, type ReferenceKubelet, whyNoReferenceKubelet } from '../test/e2e/lab/referenceKubelet.ts';
 import { createAudit } from './lib/audit.ts';
 import { bareBurst } from './lib/bare.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
@@ -148,16 +151,40 @@ class Bench extends Member {
   }
 }
 
+/** Our medians as parts of those of the reference, part by part. */
+function shares(ours: Record<string, unknown>, its: Record<string, unknown>): Record<string, number> {
+  const p50 = (results: Record<string, unknown>, part: string, figure: string): number =>
+    (results[part] as Record<string, { p50: number }> | undefined)?.[figure]?.p50 ?? Number.NaN;
+  const figures = [
+    ['one', 'acceptedToReady'],
+    ['few', 'deletedToGone'],
+    ['many', 'allReady'],
+    ['many', 'allGone'],
+    ['many', 'ownCpu'],
+  ] as const;
+  const all = figures.map(([part, figure]) => [`${part}.${figure}`, p50(ours, part, figure) / p50(its, part, figure)] as const);
+  return Object.fromEntries(
+    all.filter(([, share]) => !Number.isNaN(share)).map(([name, share]) => [name, Math.round(share * 1000) / 1000]),
+  );
+}
+
 const audit = createAudit(NODE_NAME);
 const lab = await startContainerd();
 let plane: ControlPlane | undefined;
 let daemon: Daemon | undefined;
+let reference: ReferenceKubelet | undefined;
 let view: ClusterView | undefined;
+if (only.has('reference')) {
+  const why = whyNoReferenceKubelet();
+  if (why !== undefined) throw new Error(why);
+}
 const cleanUp = cleanUpOnce(async () => {
   view?.close();
+  await reference?.end('SIGTERM');
   await daemon?.dispose();
   await plane?.stop();
   const left = await lab.stop();
+  await reference?.dispose();
   audit.remove();
   return left;
 });
@@ -187,19 +214,22 @@ try {
   await daemon.start();
   view = await ClusterView.open(plane);
   const { kubectl } = { kubectl: plane.kubectl.bind(plane) };
-  await until(
-    'the node to be Ready and unmarked',
-    async () => {
-      const node = JSON.parse(await kubectl('get', 'node', NODE_NAME, '-o', 'json')) as {
-        spec: { taints?: object[] };
-        status: { conditions: { type: string; status: string }[] };
-      };
-      return node.spec.taints === undefined && node.status.conditions.some((c) => c.type === 'Ready' && c.status === 'True')
-        ? true
-        : undefined;
-    },
-    { timeoutMs: 90_000, everyMs: 200 },
-  );
+  /** Its keeper's version. */
+  const nodeIsReady = (o: { notOf?: string } = {}): Promise<string> =>
+    until(
+      'the node to be Ready and unmarked',
+      async () => {
+        const { spec, status } = JSON.parse(await kubectl('get', 'node', NODE_NAME, '-o', 'json')) as {
+          spec: { taints?: object[] };
+          status: { conditions: { type: string; status: string }[]; nodeInfo: { kubeletVersion: string } };
+        };
+        const { kubeletVersion } = status.nodeInfo;
+        const ready = status.conditions.some((c) => c.type === 'Ready' && c.status === 'True');
+        return spec.taints === undefined && ready && kubeletVersion !== o.notOf ? kubeletVersion : undefined;
+      },
+      { timeoutMs: 90_000, everyMs: 200 },
+    );
+  const ours = await nodeIsReady();
   await until(
     'the service account',
     async () => ((await kubectl('get', 'serviceaccount', 'default', '-o', 'json')).includes('default-token') ? true : undefined),
@@ -223,6 +253,20 @@ try {
   if (only.has('runtime')) {
     say('runtime');
     results.runtime = await runtimeLost(bench, rounds);
+  }
+  if (only.has('reference')) {
+    say('the reference kubelet');
+    await daemon.end('SIGTERM');
+    reference = await createReferenceKubelet({ plane, daemon, port: await freePort() });
+    await reference.start();
+    await nodeIsReady({ notOf: ours });
+    const there = new Bench({ lab, daemon, view, audit, keeper: reference });
+    const its: Record<string, unknown> = {};
+    if (only.has('one')) its.one = await there.one();
+    if (only.has('few')) its.few = await there.few();
+    if (only.has('many')) Object.assign(its, await there.many([]));
+    results.reference = its;
+    results.shareOfReference = shares(results, its);
   }
   report('cluster', results);
 } catch (error) {

@@ -32,21 +32,29 @@ function pod(name: string, o: { probed?: boolean } = {}) {
 export const withSamples = (samples: readonly number[]) => ({ ...summary(samples), samples: samples.map((s) => Math.round(s * 10) / 10) });
 export const since = (at: number | undefined, from: number): number => (at ?? Number.NaN) - from;
 
+/** Whoever keeps the node: our daemon, or the reference kubelet on its folders. */
+interface Keeper {
+  readonly pid: number | undefined;
+  log(): string;
+}
+
 export class Member {
   readonly lab: Containerd;
   readonly daemon: Daemon;
   readonly view: ClusterView;
   readonly audit: Audit;
-  constructor(o: { lab: Containerd; daemon: Daemon; view: ClusterView; audit: Audit }) {
+  readonly #keeper: Keeper;
+  constructor(o: { lab: Containerd; daemon: Daemon; view: ClusterView; audit: Audit; keeper?: Keeper }) {
     this.lab = o.lab;
     this.daemon = o.daemon;
     this.view = o.view;
     this.audit = o.audit;
+    this.#keeper = o.keeper ?? o.daemon;
   }
 
   get pid(): number {
-    const { pid } = this.daemon;
-    if (pid === undefined) throw new Error(`the daemon ended:\n${this.daemon.log().slice(-2000)}`);
+    const { pid } = this.#keeper;
+    if (pid === undefined) throw new Error(`the node's agent ended:\n${this.#keeper.log().slice(-2000)}`);
     return pid;
   }
   async create(prefix: string, count: number, o: { probed?: boolean } = {}): Promise<PodHistory[]> {

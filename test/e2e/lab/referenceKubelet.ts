@@ -107,6 +107,11 @@ export class ReferenceKubelet {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
+  /** Undefined when it does not run. */
+  get pid(): number | undefined {
+    return this.alive() ? this.#child?.pid : undefined;
+  }
+
   log(): string {
     return readFileSync(join(this.#daemon.dir, 'reference.log'), { encoding: 'utf8', flag: 'a+' });
   }
