@@ -135,7 +135,7 @@ export interface RuntimeFigures {
   brief: boolean;
 }
 
-/** Running containers under the pods whose newest sandbox is ready. Pod figures are the sums of their containers. */
+/** Pods whose newest sandbox is ready and of which a container runs. Their figures are the sums of their containers. */
 export function podStats(f: RuntimeFigures): PodStats[] {
   const byUid = new Map<string, { container: ContainerStats; stats: CriContainerStats }[]>();
   for (const s of f.stats) {
@@ -149,8 +149,9 @@ export function podStats(f: RuntimeFigures): PodStats[] {
     list.push({ container, stats: s });
     byUid.set(uid, list);
   }
-  return f.sandboxes.map(({ ref, createdAtNs }) => {
+  return f.sandboxes.flatMap(({ ref, createdAtNs }) => {
     const mine = (byUid.get(ref.uid) ?? []).map((m) => m.container);
+    if (mine.length === 0) return [];
     return {
       podRef: { name: ref.name, namespace: ref.namespace, uid: ref.uid },
       startTime: isoOfNanos(createdAtNs),

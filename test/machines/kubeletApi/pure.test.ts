@@ -186,9 +186,25 @@ describe('pod statistics', () => {
     expect(Object.keys(pod ?? {})).toEqual(['podRef', 'startTime', 'containers', 'cpu', 'memory']);
     expect(Object.keys(pod?.containers[0] ?? {})).toEqual(['name', 'startTime', 'cpu', 'memory']);
   });
-  it('do not show containers that do not run, nor pods without a ready sandbox', () => {
-    expect(podStats(figures({ startedAtNs: new Map() }))[0]?.containers).toEqual([]);
+  it('do not show containers that do not run, nor pods without one that does, nor without a ready sandbox (resources trap 41)', () => {
+    const [pod] = podStats(figures({ startedAtNs: new Map([['u-b', SECOND]]) }));
+    expect(pod?.containers.map((c) => c.name)).toEqual(['b']);
+    expect(podStats(figures({ startedAtNs: new Map() }))).toEqual([]);
     expect(podStats(figures({ sandboxes: [] }))).toEqual([]);
+  });
+  it('say nothing of what is available to a container without a limit (resources trap 42)', () => {
+    const memory = (availableBytes: { value: string } | null) => ({ ...(stats('u', 'a').memory as object), availableBytes });
+    const of = (availableBytes: { value: string } | null) => {
+      const a = stats('u', 'a', { memory: memory(availableBytes) as CriContainerStats['memory'] });
+      return podStats(figures({ stats: [a, stats('u', 'b')] }))[0];
+    };
+    for (const none of [null, { value: '0' }]) {
+      expect(of(none)?.containers[0]?.memory).not.toHaveProperty('availableBytes');
+      expect(of(none)?.memory).not.toHaveProperty('availableBytes');
+    }
+    // One container has a limit and the other has none: nobody can say what is left to the pod.
+    expect(of({ value: '77' })?.containers[0]?.memory?.availableBytes).toBe(77);
+    expect(of({ value: '77' })?.memory).not.toHaveProperty('availableBytes');
   });
 });
 
