@@ -84,6 +84,22 @@ describe('a node that is short of memory', () => {
     expect([h.phase('static'), inApi(h, 'guarded')?.status.phase]).toEqual(['Running', 'Running']);
   });
 
+  it('resources trap 4: evicts one pod at a time, and looks again only when that one has ended', async () => {
+    await using h = await start();
+    const names = ['one', 'two', 'three'];
+    const asked = (name: string) => inApi(h, name)?.status.conditions?.some((c) => c.type === 'DisruptionTarget') === true;
+    for (const name of names) create(h, name, { life: 'run=forever,term=ignore' });
+    for (const name of names) await up(h, name);
+    h.memory.availableBytes = SHORT;
+    for (let ended = 1; ended <= names.length; ended++) {
+      await h.until(`${ended} of them have ended`, () => {
+        // Whoever goes has done so before the next is asked to.
+        expect(names.filter((name) => asked(name) && running(h, name) > 0).length).toBeLessThanOrEqual(1);
+        return names.filter((name) => running(h, name) === 0).length === ended;
+      });
+    }
+  });
+
   it('waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows', async () => {
     const evictionSoft = { 'memory.available': '300Mi' };
     await using h = await start({ evictionSoft, evictionSoftGracePeriod: { 'memory.available': '2m' }, evictionMaxPodGracePeriod: 7 });

@@ -6,6 +6,8 @@ import type { NodeFacts, StartFailure } from './types.ts';
 const SERVERS_MAX = 3;
 const SEARCHES_MAX = 32;
 const SEARCH_CHARS_MAX = 2048;
+/** Of one search domain. Longer ones make some resolvers abort. */
+const DOMAIN_CHARS_MAX = 255;
 
 /** What the pod was meant to get but does not; for a Warning event each. */
 export type DnsWarning = StartFailure;
@@ -70,7 +72,7 @@ function mergeOptions(base: readonly string[], own: readonly { name: string; val
 
 function fitted(config: DNSConfig, warnings: DnsWarning[]): DNSConfig {
   const servers = config.servers.slice(0, SERVERS_MAX);
-  const searches = config.searches.slice(0, SEARCHES_MAX);
+  const searches = config.searches.slice(0, SEARCHES_MAX).filter((domain) => domain.length <= DOMAIN_CHARS_MAX);
   while (searches.join(' ').length > SEARCH_CHARS_MAX) searches.pop();
   const forming = (what: string, applied: readonly string[]): void => {
     warnings.push({

@@ -23,7 +23,7 @@ export async function hostsMount({ ports: { fs } }: Ctx, facts: NodeFacts, job: 
   // The sandbox may have been made by another agent, with another root directory: then nothing of the pod is here yet.
   await fs.mkdirp(`${facts.rootDir}/pods/${job.pod.metadata.uid}`, POD_DIR_MODE);
   await fs.writeFile(path, etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts }), { mode: HOSTS_MODE });
-  return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false }];
+  return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false, selinuxRelabel: true }];
 }
 
 export async function terminationLogMount(ctx: Ctx, facts: NodeFacts, job: StartJob): Promise<Mount[]> {
@@ -37,7 +37,7 @@ export async function terminationLogMount(ctx: Ctx, facts: NodeFacts, job: Start
   await fs.writeFile(`${dir}/${name}`, '', { mode: TERMINATION_LOG_MODE });
   // The umask may have taken bits away: any user of the container must be able to write it.
   await fs.chmod(`${dir}/${name}`, TERMINATION_LOG_MODE);
-  return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false }];
+  return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false, selinuxRelabel: true }];
 }
 
 /** Every start makes a file; those of instances that are gone would add up over a life of crashes. */
