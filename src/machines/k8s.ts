@@ -177,7 +177,7 @@ export interface EnvVar {
     resourceFieldRef?: { containerName?: string; resource: string; divisor?: Quantity };
     configMapKeyRef?: { name?: string; key: string; optional?: boolean };
     secretKeyRef?: { name?: string; key: string; optional?: boolean };
-    fileKeyRef?: unknown;
+    fileKeyRef?: { volumeName: string; path: string; key: string; optional?: boolean };
   };
 }
 

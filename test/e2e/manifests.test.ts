@@ -225,14 +225,11 @@ describe('a manifest that cannot be used', () => {
 
 describe('a pod that cannot run', () => {
   it('is Failed with the path of a field that this node cannot honour', async () => {
-    daemon.put(
-      'field.yaml',
-      manifest('field', [{ ...steady(), env: [{ name: 'A', valueFrom: { fileKeyRef: { volumeName: 'v', path: 'p', key: 'k' } } }] }]),
-    );
+    daemon.put('field.yaml', manifest('field', [{ ...steady(), resources: { limits: { 'example.com/widget': 1 } } }]));
     const pod = await daemon.phase('field', 'Failed');
     expect(pod.status.reason).toBe('UnsupportedField');
-    expect(pod.status.message).toContain('spec.containers[0].env[0].valueFrom.fileKeyRef');
-    expect(await daemon.whyText('field-e2e')).toContain('spec.containers[0].env[0].valueFrom.fileKeyRef');
+    expect(pod.status.message).toContain('spec.containers[0].resources.limits.example.com/widget');
+    expect(await daemon.whyText('field-e2e')).toContain('spec.containers[0].resources.limits.example.com/widget');
     expect(await containers(lab, 'field')).toEqual([]);
     daemon.remove('field.yaml');
   });

@@ -67,6 +67,39 @@ describe('emptyDir', () => {
     await gone('shared', uid);
   });
 
+  it('gives a container variables from a file that another wrote, and makes it wait while there is none', async () => {
+    const at = { volumeMounts: [{ name: 'data', mountPath: '/data' }] };
+    const from = (key: string, optional = false) => ({ fileKeyRef: { volumeName: 'data', path: 'app.env', key, optional } });
+    const env = [
+      { name: 'ADDRESS', valueFrom: from('ADDRESS') },
+      { name: 'NONE', valueFrom: from('NONE', true) },
+      { name: 'URL', value: 'http://$(ADDRESS)/' },
+    ];
+    const spec = { volumes: [{ name: 'data', emptyDir: {} }] };
+    daemon.put('envfile.yaml', manifest('envfile', [steady('writer', at), steady('main', { env })], { spec }));
+    type Statuses = { status: { containerStatuses?: { name: string; ready: boolean; state: { waiting?: { reason?: string } } }[] } };
+    const waits = (p: Statuses) => {
+      const [writer, main] = ['writer', 'main'].map((name) => p.status.containerStatuses?.find((c) => c.name === name));
+      return writer?.ready === true && main?.state.waiting?.reason === 'CreateContainerConfigError';
+    };
+    const waiting = await daemon.podWhere('envfile', 'envfile to wait for its file', waits, 60_000);
+    const said = waiting.status.containerStatuses?.find((c) => c.name === 'main')?.state.waiting?.message;
+    expect(said).toContain("couldn't parse env file: there is no file");
+    // What a link says of the node is nobody's variable.
+    const writer = await idOf('envfile', 'writer');
+    await exec(lab, writer, 'ln -s /etc/passwd /data/app.env');
+    await daemon.podWhere(
+      'envfile',
+      'envfile to say that its file leads out',
+      (p) => /leads out of the volume/.test(p.status.containerStatuses?.find((c) => c.name === 'main')?.state.waiting?.message ?? ''),
+      60_000,
+    );
+    await exec(lab, writer, 'printf "# ours\\nADDRESS = a.example:80 \\n" > /data/new && mv /data/new /data/app.env');
+    const uid = await ready('envfile');
+    expect((await exec(lab, await idOf('envfile'), 'echo "$URL"; env | grep -c NONE')).out).toBe('http://a.example:80/\n0');
+    await gone('envfile', uid);
+  });
+
   it('in memory is a tmpfs of the size asked for, and its group may write it', async () => {
     const main = steady('main', {
       volumeMounts: [{ name: 'fast', mountPath: '/fast' }],

@@ -1,6 +1,21 @@
 /** The real HostFs port: `node:fs/promises`, with bounded reads and writes that are on disk when they say so. */
 import { constants } from 'node:fs';
-import { chmod, lstat, mkdir, open, readdir, readlink, realpath, rename, rmdir, stat, statfs, symlink, unlink } from 'node:fs/promises';
+import {
+  chmod,
+  type FileHandle,
+  lstat,
+  mkdir,
+  open,
+  readdir,
+  readlink,
+  realpath,
+  rename,
+  rmdir,
+  stat,
+  statfs,
+  symlink,
+  unlink,
+} from 'node:fs/promises';
 import type { FileInfo, HostFs, ReadHandle } from '../../actors/kernel/ports.ts';
 
 /** Read chunk for files whose size stat does not tell (procfs, sysfs, cgroups say 0 or a page). */
@@ -32,6 +47,8 @@ function info(s: StatLike): FileInfo {
 
 // Node opens everything close-on-exec. O_NONBLOCK: opening a FIFO that nobody writes to would otherwise hold a thread of the pool for ever.
 const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
+/** Linux; Node does not name it. */
+const O_PATH = 0o10_000_000;
 
 async function readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array> {
   const file = await open(path, READ_FLAGS);
@@ -75,16 +92,18 @@ async function readTail(path: string, bytesMax: number): Promise<Uint8Array> {
 }
 
 async function openRead(path: string, o: { within?: readonly string[] } = {}): Promise<ReadHandle> {
-  const file = await open(path, READ_FLAGS);
+  // A place, not yet the file there: to open a device can be an act of its own, and links are made by others.
+  const place = await open(path, O_PATH);
+  let file: FileHandle;
   try {
-    if (!(await file.stat()).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
-    // The file that is open, not its name, is what must lie inside: a name can change between a look and an open.
-    if (o.within !== undefined && !(await liesWithin(`/proc/self/fd/${file.fd}`, o.within))) {
+    if (!(await place.stat()).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
+    // What is held, not its name, is what must lie inside: a name can change between a look and an open.
+    if (o.within !== undefined && !(await liesWithin(`/proc/self/fd/${place.fd}`, o.within))) {
       throw new FsError('EACCES', `${path} leads out of the folders it may be in`);
     }
-  } catch (error) {
-    await file.close();
-    throw error;
+    file = await open(`/proc/self/fd/${place.fd}`, READ_FLAGS);
+  } finally {
+    await place.close();
   }
   return {
     async read(offset, bytesMax) {

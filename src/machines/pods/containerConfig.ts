@@ -2,6 +2,7 @@
 import { type ContainerConfig, CRI_ANNOTATIONS, CRI_LABELS, type Device, type Mount, type UserNamespace } from '../cri.ts';
 import type { Container, Pod } from '../k8s.ts';
 import { containerEnv, type EnvSources, expand } from './config/env.ts';
+import type { EnvFiles } from './config/envFile.ts';
 import { encodeHandler, encodePorts } from './config/goJson.ts';
 import { containerResources } from './config/resources.ts';
 import { containerSecurity, type ImageUser } from './config/security.ts';
@@ -32,6 +33,8 @@ export interface ContainerConfigInput {
   userNamespace?: UserNamespace | undefined;
   /** Of a node that belongs to a cluster. */
   cluster?: EnvSources;
+  /** Those that variables come from. */
+  files?: EnvFiles;
 }
 export type ContainerConfigResult =
   | { ok: true; config: ContainerConfig }
@@ -64,8 +67,11 @@ function mapped(mount: Mount, users: UserNamespace | undefined): Mount {
 
 export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
   const { pod, container, facts } = input;
-  const cluster = input.cluster === undefined ? {} : { cluster: input.cluster };
-  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...cluster });
+  const sources = {
+    ...(input.cluster === undefined ? {} : { cluster: input.cluster }),
+    ...(input.files === undefined ? {} : { files: input.files }),
+  };
+  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...sources });
   if (!env.ok) return env;
   const security = containerSecurity({
     pod,

@@ -48,6 +48,7 @@ describe('the table of supported fields', () => {
         env: [
           { name: 'A', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } },
           { name: 'B', value: '' },
+          { name: 'C', valueFrom: { fileKeyRef: { volumeName: 'a', path: 'p', key: 'k', optional: true } } },
         ],
         resources: {
           limits: { cpu: 1, memory: '1Mi', 'hugepages-2Mi': '2Mi', 'ephemeral-storage': '2Gi' },

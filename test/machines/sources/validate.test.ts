@@ -7,11 +7,13 @@ const TERM = 'spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringEx
 type Part = Record<string, unknown>;
 const specErrors = (spec: Part) => errorsOf(decodeManifest(manifest('web', spec), inFile()));
 const containerErrors = (c: Part) => errorsOf(decodeManifest(manifest('web', {}, c), inFile()));
+const sidecar = (stopSignal: string) => ({ name: 's', image: 'b', restartPolicy: 'Always', lifecycle: { stopSignal } });
 const initErrors = (c: Part) => specErrors({ initContainers: [{ name: 'init', image: 'b', ...c }] });
 
 describe('pod validation', () => {
   it('finds nothing wrong with a full, good pod', () => {
     const spec = {
+      os: { name: 'linux' },
       hostname: 'web',
       subdomain: 'sub',
       terminationGracePeriodSeconds: 0,
@@ -29,7 +31,10 @@ describe('pod validation', () => {
         { name: 'side', image: 'b', restartPolicy: 'Always', readinessProbe: { exec: { command: ['true'] } } },
         { name: 'init', image: 'b', ports: [{ containerPort: 1, hostPort: 80 }] },
       ],
-      volumes: [{ name: 'v', hostPath: { path: '/x' } }],
+      volumes: [
+        { name: 'v', hostPath: { path: '/x' } },
+        { name: 'e', emptyDir: {} },
+      ],
     };
     const container = {
       ports: [{ name: 'http', containerPort: 80, hostPort: 80 }],
@@ -37,6 +42,7 @@ describe('pod validation', () => {
         { name: 'A B', value: '1' },
         { name: 'L', valueFrom: { fieldRef: { fieldPath: "metadata.labels['app']" } } },
         { name: 'R', valueFrom: { resourceFieldRef: { resource: 'limits.cpu', divisor: '1m' } } },
+        { name: 'F', valueFrom: { fileKeyRef: { volumeName: 'e', path: 'a/b.env', key: 'K' } } },
       ],
       resources: { limits: { cpu: '1', memory: '1Gi', 'hugepages-2Mi': '4Mi' }, requests: { cpu: '500m' } },
       volumeMounts: [{ name: 'v', mountPath: '/v' }],
@@ -127,6 +133,27 @@ describe('pod validation', () => {
       ['spec.containers[0].env[0].name', 'spec.containers[0].env[1].name'],
     ],
     [
+      'files of variables',
+      specErrors({
+        volumes: [{ name: 'v', hostPath: { path: '/x' } }],
+        containers: [
+          { volumeName: 'v', path: '/a', key: 'k' },
+          { volumeName: 'none', path: 'a/../b', key: 'a=b' },
+          { key: 'k'.repeat(129) },
+        ].map((fileKeyRef, i) => ({ name: `c${i}`, image: 'b', env: [{ name: 'A', valueFrom: { fileKeyRef } }] })),
+      }),
+      [
+        'spec.containers[0].env[0].valueFrom.fileKeyRef.volumeName',
+        'spec.containers[0].env[0].valueFrom.fileKeyRef.path',
+        'spec.containers[1].env[0].valueFrom.fileKeyRef.volumeName',
+        'spec.containers[1].env[0].valueFrom.fileKeyRef.path',
+        'spec.containers[1].env[0].valueFrom.fileKeyRef.key',
+        'spec.containers[2].env[0].valueFrom.fileKeyRef.volumeName',
+        'spec.containers[2].env[0].valueFrom.fileKeyRef.path',
+        'spec.containers[2].env[0].valueFrom.fileKeyRef.key',
+      ],
+    ],
+    [
       'value and valueFrom',
       containerErrors({ env: [{ name: 'A', value: 'x', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } }] }),
       ['spec.containers[0].env[0].valueFrom'],
@@ -179,13 +206,17 @@ describe('pod validation', () => {
       'hooks',
       [
         ...containerErrors({ lifecycle: { preStop: { sleep: { seconds: 31 } } } }),
-        ...containerErrors({ lifecycle: { postStart: { exec: { command: [] } }, stopSignal: 'SIGNOPE' } }),
+        ...containerErrors({ lifecycle: { postStart: { exec: { command: [] } }, stopSignal: 'SIGTERM' } }),
+        ...specErrors({ os: { name: 'linux' }, initContainers: [sidecar('SIGNOPE')] }),
+        ...specErrors({ os: { name: 'windows' }, initContainers: [sidecar('SIGHUP')] }),
         ...containerErrors({ lifecycle: { postStart: {} } }),
       ],
       [
         'spec.containers[0].lifecycle.preStop.sleep.seconds',
         'spec.containers[0].lifecycle.postStart.exec.command',
         'spec.containers[0].lifecycle.stopSignal',
+        'spec.initContainers[0].lifecycle.stopSignal',
+        'spec.initContainers[0].lifecycle.stopSignal',
         'spec.containers[0].lifecycle.postStart',
       ],
     ],
@@ -263,6 +294,27 @@ describe('pod validation', () => {
     ['an empty list of containers', specErrors({ containers: [] }), ['spec.containers']],
   ])('names the path of: %s', (_, errors, paths) => {
     expect(errors.map((e) => e.slice(0, e.indexOf(': ')))).toEqual(paths);
+  });
+
+  it('refuses users of its own beside namespaces of the host, in words of the API server', () => {
+    const refusal = (kind: string) => expect.stringMatching(new RegExp(`spec\\.${kind}: Forbidden: when \`hostUsers\` is false$`));
+    const hosts = { hostNetwork: true, hostPID: true, hostIPC: true };
+    expect(specErrors({ hostUsers: false, ...hosts })).toEqual(Object.keys(hosts).map(refusal));
+    expect(specErrors({ hostUsers: true, ...hosts })).toEqual([]);
+    expect(specErrors({ hostUsers: false })).toEqual([]);
+    const disks = {
+      volumes: [{ name: 'v', hostPath: { path: '/x' } }],
+      containers: [{ name: 'a', image: 'b', volumeDevices: [{ name: 'v', devicePath: '/dev/x' }] }],
+    };
+    expect(specErrors({ hostUsers: false, ...disks })).toEqual([refusal('containers\\[0\\]\\.volumeDevices')]);
+  });
+
+  it('refuses a stop signal without the name of the operating system', () => {
+    expect(containerErrors({ lifecycle: { stopSignal: 'SIGTERM' } })).toEqual([
+      expect.stringMatching(/spec\.containers\[0\]\.lifecycle\.stopSignal: must not be set without spec\.os\.name$/),
+    ]);
+    const on = (name: string) => specErrors({ os: { name }, initContainers: [sidecar('SIGTERM')] });
+    expect([on('linux'), on('windows')]).toEqual([[], []]);
   });
 
   it('lists violations of several parts together', () => {

@@ -29,12 +29,13 @@ import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
 import { debugTarget } from './debugTarget.ts';
+import { readEnvFiles } from './envFiles.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { runHook } from './hooks.ts';
 import { ensureImages } from './images.ts';
 import { Inspector } from './inspect.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
-import { askForVolumes, giveBackVolumes, volumeMounts } from './volumes.ts';
+import { askForVolumes, giveBackVolumes, mountedVolumes, volumeMounts } from './volumes.ts';
 
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
@@ -144,8 +145,9 @@ export class Effects implements WorkerIo {
     const restartCount = await this.restartCountOf(job, logDir);
     const sandbox = await presentSandbox(this.ctx, { pod, attempt: job.sandboxAttempt, facts });
     const cluster = await envSources(this.ctx, job, signal);
-    const fromCluster = cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {};
-    const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...fromCluster }) : cluster);
+    const files = await readEnvFiles(fs, container, () => mountedVolumes(this.ctx.registry, pod, signal));
+    const envFrom = { files, ...(cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {}) };
+    const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }) : cluster);
     const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
@@ -153,7 +155,7 @@ export class Effects implements WorkerIo {
       : !cluster.ok
         ? cluster
         : generateContainerConfig({
-            ...fromCluster,
+            ...envFrom,
             pod,
             container,
             kind: job.kind,
@@ -171,7 +173,7 @@ export class Effects implements WorkerIo {
       this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);
       return { kind: 'failed', failure: { reason: 'CreateContainerConfigError', message } };
     }
-    for (const { ref, names } of invalidEnvNames({ pod, container, podIPs: job.podIPs, facts, ...fromCluster })) {
+    for (const { ref, names } of invalidEnvNames({ pod, container, podIPs: job.podIPs, facts, ...envFrom })) {
       const what = ref.kind === 'secret' ? 'secret' : 'configMap';
       const where = `the EnvFrom ${what} ${ref.namespace}/${ref.name}`;
       const message = `Keys [${names.join(', ')}] from ${where} were skipped since they are considered invalid environment variable names.`;

@@ -31,6 +31,12 @@ export async function giveBackVolumes(registry: Registry, pod: Pod, signal: Abor
   return result(await registry.ask(addr.volumes, question, { timeoutMs: ANSWER_MS, signal }));
 }
 
+/** As {@link askForVolumes}; none where they are not there, which its other question says. */
+export async function mountedVolumes(registry: Registry, pod: Pod, signal: AbortSignal): Promise<ReadonlyMap<string, MountedVolume>> {
+  const answer = await askForVolumes(registry, pod, signal);
+  return answer.ok ? answer.mounts : new Map();
+}
+
 export interface MountsWanted {
   pod: Pod;
   container: Container;

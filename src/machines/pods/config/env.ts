@@ -7,6 +7,7 @@ import type { ApiObject, ObjectResult } from '../../volumes/objects.ts';
 import { ceilDiv, isZeroQuantity, scaledCeil } from '../quantity.ts';
 import type { NodeFacts } from '../types.ts';
 import { onePerFamily } from './addresses.ts';
+import { type EnvFiles, fileKeyValue } from './envFile.ts';
 import { type Built, built, refused } from './result.ts';
 
 /**
@@ -51,6 +52,8 @@ export interface EnvInput {
   facts: Pick<NodeFacts, 'nodeName' | 'hostIPs' | 'allocatable'>;
   /** Of a node that belongs to a cluster. */
   cluster?: EnvSources;
+  /** Those that `fileKeyRef`s of the container name. */
+  files?: EnvFiles;
 }
 /** What a container's environment takes from the cluster. */
 export interface EnvSources {
@@ -75,7 +78,8 @@ export function containerEnv(input: EnvInput): Built<KeyValue[]> {
     const value = envValue(variable, input, (name) => result.get(name) ?? services.get(name));
     if (!value.ok) {
       const from = variable.valueFrom;
-      const exact = input.cluster !== undefined && (from?.configMapKeyRef ?? from?.secretKeyRef) !== undefined;
+      const fromObject = input.cluster !== undefined && (from?.configMapKeyRef ?? from?.secretKeyRef) !== undefined;
+      const exact = fromObject || from?.fileKeyRef !== undefined;
       return exact ? value : refused(`container "${input.container.name}": env "${variable.name}": ${value.message}`);
     }
     // An optional one that is missing leaves what was there (trap 47).
@@ -169,6 +173,7 @@ function envValue(variable: EnvVar, input: EnvInput, lookup: (name: string) => s
   if (from === undefined || from === null) return built('');
   if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, input);
   if (from.resourceFieldRef !== undefined) return resourceValue(from.resourceFieldRef, input);
+  if (from.fileKeyRef !== undefined) return fileKeyValue(from.fileKeyRef, input.files ?? new Map());
   const { cluster } = input;
   const keyRef = from.configMapKeyRef ?? from.secretKeyRef;
   if (cluster !== undefined && keyRef !== undefined) {

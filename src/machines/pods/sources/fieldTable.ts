@@ -78,7 +78,7 @@ const CONTAINER: readonly FieldRule[] = [
   ...['configMapKeyRef', 'secretKeyRef'].flatMap((ref) =>
     ['name', 'key', 'optional'].map((k): FieldRule => ({ path: `env[*].valueFrom.${ref}.${k}`, api: true })),
   ),
-  ...refused('files of a volume are not read for the environment', 'env[*].valueFrom.fileKeyRef'),
+  ...honoured(...['volumeName', 'path', 'key', 'optional'].map((k) => `env[*].valueFrom.fileKeyRef.${k}`)),
   { path: 'envFrom[*].prefix', api: true },
   ...['configMapRef', 'secretRef'].flatMap((ref) =>
     ['name', 'optional'].map((k): FieldRule => ({ path: `envFrom[*].${ref}.${k}`, api: true })),

@@ -161,9 +161,11 @@ function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<str
     kind,
     hostNetwork: spec.hostNetwork === true,
     volumes,
+    emptyDirs: new Set((spec.volumes ?? []).flatMap((v) => (v.emptyDir === undefined ? [] : [v.name]))),
     names,
     hostPorts,
     graceSeconds: spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,
+    os: spec.os?.name ?? '',
   });
   if (spec.containers.length === 0) p.add('spec.containers', 'at least one container is required');
   spec.containers.forEach((container, i) => {
@@ -197,10 +199,17 @@ export function validatePod(pod: Pod): string[] {
   validateNaming(p, spec);
   validatePodSecurity(p, 'spec.securityContext', spec.securityContext);
   if (spec.shareProcessNamespace === true && spec.hostPID === true) p.add('spec.shareProcessNamespace', 'must not be true beside hostPID');
-  if (spec.hostUsers === false) {
-    for (const key of ['hostNetwork', 'hostPID', 'hostIPC'] as const) {
-      if (spec[key] === true) p.add(`spec.${key}`, 'must not be true when hostUsers is false');
-    }
-  }
+  if (spec.hostUsers === false) validateOwnUsers(p, spec);
   return p.found;
+}
+
+/** What cannot be had with users of its own, in words of the API server. */
+function validateOwnUsers(p: Problems, spec: PodSpec): void {
+  const forbid = (path: string): void => p.add(path, 'Forbidden: when `hostUsers` is false');
+  for (const key of ['hostNetwork', 'hostPID', 'hostIPC'] as const) if (spec[key] === true) forbid(`spec.${key}`);
+  for (const kind of ['initContainers', 'containers'] as const) {
+    spec[kind]?.forEach((c, i) => {
+      if ((c.volumeDevices ?? []).length > 0) forbid(`spec.${kind}[${i}].volumeDevices`);
+    });
+  }
 }

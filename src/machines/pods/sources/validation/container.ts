@@ -1,5 +1,6 @@
 /** Validation of one container, app or init: what a node needs to be right before it runs it. Pure. */
 import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
+import type { FileKeyRef } from '../../config/envFile.ts';
 import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
 import { validateProbes } from './probes.ts';
 import type { Problems } from './problems.ts';
@@ -10,12 +11,16 @@ export interface ContainerScope {
   kind: 'containers' | 'initContainers';
   hostNetwork: boolean;
   volumes: ReadonlySet<string>;
+  /** Those of them that containers can write files of variables to. */
+  emptyDirs: ReadonlySet<string>;
   /** Names of all containers so far, of both kinds. */
   names: Set<string>;
   /** `protocol/hostIP/port` taken so far by containers that run at the same time. */
   hostPorts: Set<string>;
   /** Of the pod. */
   graceSeconds: number;
+  /** `spec.os.name`; '' where it is not said. */
+  os: string;
 }
 
 const FIELD_PATHS = new Set([
@@ -54,7 +59,7 @@ function validatePorts(p: Problems, path: string, of: { container: Container; sc
   });
 }
 
-function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['valueFrom']>): void {
+function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['valueFrom']>, scope: ContainerScope): void {
   const set = (['fieldRef', 'resourceFieldRef', 'configMapKeyRef', 'secretKeyRef', 'fileKeyRef'] as const).filter(
     (k) => from[k] !== undefined,
   );
@@ -87,15 +92,30 @@ function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['
     p.required(`${path}.${key}.name`, ref.name);
     p.required(`${path}.${key}.key`, ref.key);
   }
+  if (from.fileKeyRef !== undefined) validateFileKeyRef(p, `${path}.fileKeyRef`, from.fileKeyRef, scope);
 }
 
-function validateEnv(p: Problems, path: string, c: Container): void {
+const FILE_KEY_CHARS_MAX = 128;
+
+function validateFileKeyRef(p: Problems, path: string, ref: FileKeyRef, { volumes, emptyDirs }: ContainerScope): void {
+  const { volumeName = '', key = '', path: file = '' } = ref;
+  p.required(`${path}.volumeName`, volumeName);
+  if (volumeName && !volumes.has(volumeName)) p.add(`${path}.volumeName`, `no volume is named ${JSON.stringify(volumeName)}`);
+  else if (volumeName && !emptyDirs.has(volumeName)) p.add(`${path}.volumeName`, 'must name a volume of type emptyDir');
+  p.required(`${path}.path`, file);
+  if (file.startsWith('/') || file.split('/').includes('..')) p.add(`${path}.path`, "must be a relative path without '..'");
+  p.required(`${path}.key`, key);
+  if (key) p.check(`${path}.key`, envName(key));
+  if (key.length > FILE_KEY_CHARS_MAX) p.add(`${path}.key`, `must be at most ${FILE_KEY_CHARS_MAX} characters`);
+}
+
+function validateEnv(p: Problems, path: string, { container: c, scope }: { container: Container; scope: ContainerScope }): void {
   c.env?.forEach((env, i) => {
     const at = `${path}.env[${i}]`;
     p.check(`${at}.name`, envName(env.name ?? ''));
     if (env.valueFrom === undefined) return;
     if (env.value) p.add(`${at}.valueFrom`, 'must not be set beside value');
-    validateEnvSource(p, `${at}.valueFrom`, env.valueFrom);
+    validateEnvSource(p, `${at}.valueFrom`, env.valueFrom, scope);
   });
   c.envFrom?.forEach((from, i) => {
     const at = `${path}.envFrom[${i}]`;
@@ -218,9 +238,9 @@ export function validateContainer(p: Problems, path: string, of: { container: Co
   // Plain init containers run one after the other, so only within one of them can host ports conflict.
   const hostPorts = init && !sidecar ? new Set<string>() : scope.hostPorts;
   validatePorts(p, path, { container: c, scope: { ...scope, hostPorts } });
-  validateEnv(p, path, c);
+  validateEnv(p, path, of);
   validateResources(p, path, c);
   validateMounts(p, path, of);
-  validateProbes(p, path, { container: c, allowed: !init || sidecar, graceSeconds: scope.graceSeconds });
+  validateProbes(p, path, { container: c, allowed: !init || sidecar, graceSeconds: scope.graceSeconds, os: scope.os });
   validateContainerSecurity(p, `${path}.securityContext`, c.securityContext);
 }

@@ -44,9 +44,25 @@ function probe(p: Problems, path: string, of: { probe: Probe | undefined; readin
   }
 }
 
-/** `allowed`: the container keeps running beside others, so it may have probes and hooks. */
-export function validateProbes(p: Problems, path: string, of: { container: Container; allowed: boolean; graceSeconds: number }): void {
-  const { container: c, allowed, graceSeconds } = of;
+const WINDOWS_STOP_SIGNALS = ['SIGKILL', 'SIGTERM'];
+
+/** Which signals there are is a matter of the operating system: without its name none is taken, as in the reference. */
+function stopSignal(p: Problems, path: string, signal: string | undefined, os: string): void {
+  if (signal === undefined) return;
+  if (os === '') p.add(path, 'must not be set without spec.os.name');
+  else p.oneOf(path, signal, os === 'windows' ? WINDOWS_STOP_SIGNALS : STOP_SIGNALS);
+}
+
+export interface ProbesScope {
+  container: Container;
+  /** The container keeps running beside others, so it may have probes and hooks. */
+  allowed: boolean;
+  graceSeconds: number;
+  /** `spec.os.name`; '' where it is not said. */
+  os: string;
+}
+export function validateProbes(p: Problems, path: string, of: ProbesScope): void {
+  const { container: c, allowed, graceSeconds, os } = of;
   const probes = ['livenessProbe', 'readinessProbe', 'startupProbe'] as const;
   for (const key of probes) {
     if (c[key] !== undefined && !allowed) p.add(`${path}.${key}`, 'must not be set on an init container that is no sidecar');
@@ -56,5 +72,5 @@ export function validateProbes(p: Problems, path: string, of: { container: Conta
   if (!allowed) p.add(`${path}.lifecycle`, 'must not be set on an init container that is no sidecar');
   if (c.lifecycle.postStart !== undefined) handler(p, `${path}.lifecycle.postStart`, c.lifecycle.postStart, graceSeconds);
   if (c.lifecycle.preStop !== undefined) handler(p, `${path}.lifecycle.preStop`, c.lifecycle.preStop, graceSeconds);
-  p.oneOf(`${path}.lifecycle.stopSignal`, c.lifecycle.stopSignal, STOP_SIGNALS);
+  stopSignal(p, `${path}.lifecycle.stopSignal`, c.lifecycle.stopSignal, os);
 }
