@@ -130,6 +130,37 @@ describe('a dynamic supervisor', () => {
     expect(f.children()[0]).toMatchObject({ incarnation: 2, restarts: 1 });
   });
 
+  it('starts a child again that was killed twice before the first time took effect', async () => {
+    const f = family();
+    f.send('a', 1);
+    await f.r.ports.settle();
+    expect(f.r.tree.kill('node/pods/a', 'the test')).toBe(true);
+    f.r.tree.kill('node/pods/a', 'the test');
+    await f.r.ports.settle();
+    expect(f.notes).toEqual(['exit a killed']);
+    await f.r.ports.advance(100);
+    f.send('a', 2);
+    await f.r.ports.settle();
+    expect(f.children()[0]).toMatchObject({ incarnation: 2, restarts: 1, lifecycle: 'running' });
+    expect(f.seen).toEqual(['a:1', 'a:2']);
+  });
+
+  it('gives what lies behind the first message of a child that ends in its start to the next child', async () => {
+    const over = setup({}).createMachine({ initial: 'gone', states: { gone: { type: 'final' } } });
+    const seen: string[] = [];
+    const f = family({
+      mailbox: { key: (e) => `${e.key} ${e.incarnation}`, capacity: 100 },
+      child: (key, first) =>
+        actor(key, () => (first.incarnation === 1 ? over : receiver((e) => void seen.push(`${key}:${e.n}`))), { restart: 'transient' }),
+    });
+    f.send('a', 1, 'say', 1);
+    f.send('a', 2, 'say', 2);
+    await f.r.ports.settle();
+    expect(seen).toEqual(['a:2']);
+    expect(f.children()[0]).toMatchObject({ lifecycle: 'running' });
+    expect(f.r.tree.state().children[0]?.mailbox?.depth).toBe(0);
+  });
+
   it('keeps the order of unkeyed messages it held', async () => {
     const f = family({ mailbox: { capacity: 100 } });
     f.send('a', 1);

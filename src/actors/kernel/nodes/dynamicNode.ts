@@ -346,7 +346,11 @@ export class DynamicNode<E extends Message> implements TreeNode {
     }
     const child = this.#children.get(path.slice(this.path.length + 1));
     if (child === undefined || !child.isUp) return false;
-    scheduler.post(path, () => void child.kill({ kind: 'killed', by }));
+    const { incarnation } = child;
+    // Whoever kills twice before the first has taken effect means one life, and not the restart that follows it.
+    scheduler.post(path, () => {
+      if (child.isUp && child.incarnation === incarnation) child.kill({ kind: 'killed', by });
+    });
     return true;
   }
 

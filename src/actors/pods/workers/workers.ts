@@ -5,7 +5,7 @@
  * All of them at once are made again by the pod manager when the restarted mux has said its first word.
  */
 
-import { fromPromise } from 'xstate';
+import { createMachine } from 'xstate';
 import { joinCauses } from '../../../machines/address.ts';
 import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
@@ -29,6 +29,9 @@ export interface WorkersOptions {
 const LISTING_RECENT_MS = 35_000;
 /** Wait after a failed start (pod lifecycle 3.1). */
 const START_RETRY_MS = 10_000;
+
+/** Ends in its own start: one that ended any later would take with it what lies behind its first message. */
+const NOBODY = createMachine({ initial: 'gone', states: { gone: { type: 'final' } } });
 
 export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
   return {
@@ -88,7 +91,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): Acto
     start: (ctx) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
-      if (rec === undefined || (rec.life ?? first.incarnation) !== first.incarnation) return { logic: fromPromise(async () => undefined) };
+      if (rec === undefined || (rec.life ?? first.incarnation) !== first.incarnation) return { logic: NOBODY };
       return { logic: podWorkerMachine, input: workerInput(ctx, first, opts) };
     },
   };
