@@ -88,7 +88,8 @@ export function hooksComeFirst(): Checker {
 /** Its definition has a postStart command, and is not one of several of its UID that its start may have been decided on. */
 function postStartOf(s: Scene, uid: string, name: string): boolean {
   const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
-  if (record === undefined || record.source === 'runtime' || record.removed) return false;
+  // Of a pod that goes no hook is begun any more, also of a container that was just started.
+  if (record === undefined || record.source === 'runtime' || record.removed || record.pod.metadata.deletionTimestamp) return false;
   const wanted = s.operator.wanted.get(manifestName(record.pod.metadata.name, s.node));
   if (wanted === undefined) return false;
   const settled = wanted.pod.rev === 0 || wanted.pod.uid === undefined || s.monoMs - wanted.sinceMs > GIVEN_UP_MS;
@@ -143,6 +144,8 @@ export function hooksAreWaitedFor(): Checker {
         const { containerId } = call.req as { containerId: string };
         started.set(s.node.name, (started.get(s.node.name) ?? new Map()).set(containerId, false));
       }
+      // It is taken down again, for whatever reason, before its hook was begun.
+      if (call.method === 'StopContainer') started.get(s.node.name)?.delete((call.req as { containerId: string }).containerId);
       if (call.method !== 'CreateContainer') return undefined;
       const dump = s.node.runtime.hollow.dump();
       const { uid } = targetOf(call, dump);
