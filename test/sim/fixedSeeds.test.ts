@@ -113,6 +113,17 @@ describe('a fault found by aimed faults stays fixed', () => {
     expect((await runSim(world)).tuning[0]?.certificates).toMatchObject({ client: 'kept', rotate: false, lifeMs: 45_000 });
     await passes(world);
   });
+
+  // Found at 7f9f309 (seeds 740006 and 740037): the folder of the claims was on no disk, and the claim with it.
+  it('the power fails over a pod with users of its own, and its containers are made anew with the same ids', async () => {
+    const manifest = { ...POD.manifest, spec: { hostUsers: false, containers: [{ name: 'c0', image: 'app:1' }] } };
+    const schedule: Fault[] = [
+      { ...put, pod: { ...POD, manifest } },
+      { ...AT_ONCE, id: 1, atMs: 3_000, kind: 'node.kill', action: 'power', downMs: 300 },
+      { ...AT_ONCE, id: 2, atMs: 8_000, kind: 'container.exit', exitCode: 1, reason: '' },
+    ];
+    for (let seed = 1; seed <= 6; seed++) await passes({ seed, nodes: 1, minutes: 0.2, schedule, restMinutesMax: 5 });
+  });
 });
 
 describe('fixed seeds', () => {

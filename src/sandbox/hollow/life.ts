@@ -32,6 +32,8 @@ export interface HollowLife {
   /** What ExecSync answers. Default 0. */
   execExitCode: number;
   execDelayMs: number;
+  /** What its writable layer is said to hold while it runs, in bytes. Default 0. */
+  writtenBytes: number;
   /** Run time and delays are lengthened by up to this share of themselves, by the seeded rng. Default 0. */
   jitter: number;
 }
@@ -51,6 +53,7 @@ export const DEFAULT_LIFE: Readonly<HollowLife> = Object.freeze({
   termExitCode: 143,
   execExitCode: 0,
   execDelayMs: 0,
+  writtenBytes: 0,
   jitter: 0,
 });
 
@@ -112,6 +115,11 @@ const KEYS: Readonly<Record<string, Setter>> = {
   termExit: code('termExitCode'),
   exec: code('execExitCode'),
   execDelay: ms('execDelayMs'),
+  writes: (life, value) => {
+    if (!/^\d{1,15}$/.test(value)) return false;
+    life.writtenBytes = Number(value);
+    return true;
+  },
   jitter: (life, value) => {
     const n = Number(value);
     if (!(n >= 0 && n <= 1)) return false;

@@ -234,7 +234,12 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
         pageFaults: { value: '0' },
         majorPageFaults: { value: '0' },
       },
-      writableLayer: { timestamp, fsId: { mountpoint: '/var/lib/hollow' }, usedBytes: { value: '0' }, inodesUsed: { value: '0' } },
+      writableLayer: {
+        timestamp,
+        fsId: { mountpoint: '/var/lib/hollow' },
+        usedBytes: { value: String(c.life.writtenBytes) },
+        inodesUsed: { value: '0' },
+      },
     };
   };
   const noStreaming = (): never => {

@@ -7,6 +7,7 @@ import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
+import { endsAreHeeded } from './restartClaims.ts';
 import {
   healthyIsLeftAlone,
   nothingStartsWhileStopping,
@@ -15,6 +16,7 @@ import {
   oneSandboxInUse,
   podDirStays,
 } from './runtimeClaims.ts';
+import { nobodyGoesForNothing, usersAreNotShared } from './shareClaims.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusClaims.ts';
 import { partsAreBound } from './subPathClaims.ts';
 
@@ -29,6 +31,9 @@ export function allCheckers(): Checker[] {
     versionGrows(),
     livesOnlyGoForward(),
     nobodyIsEvictedForNothing(),
+    usersAreNotShared(),
+    nobodyGoesForNothing(),
+    endsAreHeeded(),
     mailboxesAreBounded(),
     incarnationsGrow(),
     nothingCrashes(),

@@ -2,6 +2,7 @@
 import type { ActorState, KernelEvent } from '../../actors/kernel/types.ts';
 import type { KubeRequest } from '../../machines/api/kube.ts';
 import { EVICTED } from '../../machines/eviction/rank.ts';
+import { PREEMPTING } from '../../machines/pods/fit/preemption.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { Asked } from '../nemesis/caller.ts';
@@ -60,12 +61,15 @@ export function manifestName(podName: string, node: SimNode): string {
   return podName.endsWith(suffix) ? podName.slice(0, -suffix.length) : podName;
 }
 
+/** What a pod comes to that had to go, or was not let in, for something that is no fault of its own. */
+const TURNED_AWAY: readonly string[] = [EVICTED, PREEMPTING, 'OutOfcpu', 'UnexpectedAdmissionError'];
+
 /** By the book of pods, or, where a restart took that away, by what was said of it. */
 export function isEvicted(node: SimNode, uid: string): boolean {
   const registry = node.daemon?.tree.registry;
   return (
     Boolean(registry?.read(view.pods)?.value.records.get(uid)?.eviction) ||
-    registry?.read(view.statuses)?.value.get(uid)?.status.reason === EVICTED
+    TURNED_AWAY.includes(registry?.read(view.statuses)?.value.get(uid)?.status.reason ?? '')
   );
 }
 

@@ -75,6 +75,9 @@ export async function unsettled(
       found.push(...evictedProblems(w, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
       continue;
     }
+    // Those that loop are not always up when somebody looks.
+    if (w.pod.writesTooMuch === true && w.pod.fate === 'steady' && w.source === 'api' && holdsToLimits(node))
+      found.push(`pod ${name} writes more than it may, and is not evicted`);
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
       found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
@@ -104,6 +107,11 @@ export async function unsettled(
   const caller = scene.outsiders.callerOf(node);
   if (caller !== undefined) found.push(...apiUnanswered(caller.givenAtMs, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);
+}
+
+/** Somebody looks at what pods write. */
+function holdsToLimits(node: SimNode): boolean {
+  return node.daemon?.tree.actorAt('node/reclaim/eviction') !== undefined;
 }
 
 /**

@@ -136,6 +136,15 @@ export function incarnationsGrow(): Checker {
 /** Whatever can make a node think that it is short of something. */
 const SHORTAGES = ['pressure.memory.hit', 'pressure.disk.hit', 'disk.full.hit'];
 
+/** What is said of one that wrote more than it may. */
+const OWN_LIMIT = /exceeds the (total )?limit|exceeded its local ephemeral storage limit/;
+
+/** By what its containers are said to hold. */
+function writesTooMuch(s: Scene, uid: string): boolean {
+  const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);
+  return Object.values(record?.pod.metadata.annotations ?? {}).some((text) => text.includes('writes='));
+}
+
 /** A pod is evicted, or not let in, only where something really ran short, and never one that is static. */
 export function nobodyIsEvictedForNothing(): Checker {
   return {
@@ -143,6 +152,11 @@ export function nobodyIsEvictedForNothing(): Checker {
     statuses(s, statuses) {
       for (const [uid, { status }] of statuses) {
         if (status.reason !== EVICTED) continue;
+        if (OWN_LIMIT.test(status.message ?? '')) {
+          const name = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.pod.metadata.name;
+          if (name === undefined || writesTooMuch(s, uid)) continue;
+          return `${s.node.name}: pod ${uid} (${name}) is evicted for what it wrote, and wrote too little: ${status.message ?? ''}`;
+        }
         if (!SHORTAGES.some((kind) => (s.nemesis.counts.get(kind) ?? 0) > 0))
           return `${s.node.name}: pod ${uid} is ${status.phase ?? '-'}, ${status.message ?? ''}, and nothing was ever short`;
         const record = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid);

@@ -5,6 +5,10 @@
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
 import { HOOK_COMMAND } from '../world/runtime.ts';
+import { type PodDraw, withDraw } from './draws/podDraw.ts';
+import { drawRestarts } from './draws/restarts.ts';
+import { drawStorage } from './draws/storage.ts';
+import { drawUsers } from './draws/users.ts';
 import type { SimObject } from './objects.ts';
 
 /** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. `deleted`: its source asks for its end. */
@@ -23,9 +27,14 @@ export interface SimPod {
   /** Image by container name. */
   images: Readonly<Record<string, string>>;
   manifest: object;
+  /** It has a limit of what it may write, and writes more: whoever holds pods to that has to end it. */
+  writesTooMuch?: boolean;
   /** Config maps and secrets that it names; absent: none. */
   objects?: readonly Pick<SimObject, 'kind' | 'name'>[];
 }
+
+/** What any pod may have beside what {@link drawPod} draws itself, by the name that its chances are forked by. */
+const DRAWS: Readonly<Record<string, PodDraw>> = { users: drawUsers, storage: drawStorage, restarts: drawRestarts };
 
 /** Of a container that no node has room for. */
 const TOO_LARGE = 'run=1ms,exit=1';
@@ -103,7 +112,7 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
   const graceSeconds = rng.pick(GRACES) ?? 30;
   const hooked = hooks(rng.fork('hooks'), { graceSeconds, steady: fate === 'steady', full: o.full === true });
   const probes = fate === 'steady' ? drawProbes(rng.fork('probes'), o.full === true) : {};
-  return {
+  const drawn: SimPod = {
     name,
     rev,
     uid,
@@ -128,6 +137,7 @@ export function drawPod(rng: SimRng, o: { name: string; rev: number; uid?: strin
       },
     },
   };
+  return Object.entries(DRAWS).reduce((pod, [draw, of]) => withDraw(of, rng.fork(draw), pod, o.full), drawn);
 }
 
 /** Hooks of every kind; some take longer than any grace, some fail in a container's first instance and in no other. */

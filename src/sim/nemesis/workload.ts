@@ -1,6 +1,8 @@
 /** What the operator of each node does, and others in its cluster: pods come, change and go. */
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
+import { drawCrowd } from './draws/crowd.ts';
+import { withDraw } from './draws/podDraw.ts';
 import { type Add, adder, type Drawn } from './entries.ts';
 import { nameObjects, objectLife } from './objects.ts';
 import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
@@ -46,7 +48,9 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
     // What has ended stays so under its UID, whatever its manifest says then: such a pod is never edited.
     const draw = (): SimPod => {
       const drawn = drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
-      return source === 'api' ? nameObjects(mine.fork(`objects-${drawn.rev}`), drawn, { node: o.node }) : drawn;
+      if (source !== 'api') return drawn;
+      const crowded = withDraw(drawCrowd, mine.fork(`crowd-${drawn.rev}`), drawn);
+      return nameObjects(mine.fork(`objects-${drawn.rev}`), crowded, { node: o.node });
     };
     const first = draw();
     const edited = (): SimPod => {

@@ -5,7 +5,7 @@
 import { type Clock, type Cri, CriError } from '../../actors/kernel/ports.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
 import { CRI_METHODS } from '../../machines/runtime/methods.ts';
-import { createHollowRuntime, type HollowRuntime } from '../../sandbox/hollow/index.ts';
+import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from './rng.ts';
 import type { Power } from './time.ts';
 
@@ -74,6 +74,11 @@ export interface SimRuntime {
   up(): void;
 }
 
+/** What it says that it can do for pods. */
+const FEATURES: NonNullable<HollowOptions['features']> = {
+  runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }],
+  features: { supplementalGroupsPolicy: true },
+};
 /** A connection without life is given up after this long, whatever the call's own deadline. */
 const LOST_AFTER_MS = 60_000;
 const UNAVAILABLE = 14;
@@ -85,6 +90,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
   const hollow = createHollowRuntime({
     clock: o.clock,
     rng: o.rng.fork('hollow'),
+    features: FEATURES,
     exec: ({ attempt }, [name, , delayMs, fails]) =>
       name === HOOK_COMMAND ? { delayMs: Number(delayMs), exitCode: fails === 'first' && attempt === 0 ? 1 : 0 } : undefined,
   });

@@ -116,6 +116,8 @@ async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: I
     if (taken.has(String(first))) continue;
     if (!(await link(fs, { target: target(uid), path: `${dir}/${first}` }))) continue;
     await fs.fsyncDir(dir);
+    // The folder itself may be as new as the claim.
+    await fs.fsyncDir(facts.rootDir);
     return built(first);
   }
   return refused('create user namespace: could not find an empty slot to allocate a user namespace');

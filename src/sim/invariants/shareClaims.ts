@@ -1,0 +1,75 @@
+/** Claims about what pods share a node by: whose ids of the host are whose, and who has to make room for whom. */
+import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
+import { CRITICAL_PRIORITY } from '../../machines/eviction/rank.ts';
+import { PREEMPTING } from '../../machines/pods/fit/preemption.ts';
+import { view } from '../../machines/protocol.ts';
+import { type Checker, type Scene, targetOf } from './checker.ts';
+
+interface Asked {
+  config?: {
+    linux?: { securityContext?: { namespaceOptions?: { usernsOptions?: { mode?: string; uids?: readonly { hostId?: number }[] } } } };
+  };
+}
+
+function records(s: Scene) {
+  return s.node.daemon?.tree.registry.read(view.pods)?.value.records;
+}
+
+/** A pod that asks for users of its own gets some, the same with each sandbox, and no other pod that is there has them. */
+export function usersAreNotShared(): Checker {
+  /** First id by node and pod, as the newest sandbox was given it. */
+  const given = new Map<string, number>();
+  return {
+    name: 'users-are-not-shared',
+    arrived(s, call) {
+      if (call.method !== 'RunPodSandbox') return undefined;
+      const dump = s.node.runtime.hollow.dump();
+      const { uid } = targetOf(call, dump);
+      const users = (call.req as Asked).config?.linux?.securityContext?.namespaceOptions?.usernsOptions;
+      const wants = records(s)?.get(uid)?.pod.spec.hostUsers === false;
+      const who = `${s.node.name}: the sandbox of pod ${uid}`;
+      if (users === undefined) return wants ? `${who} gets the users of the host` : undefined;
+      const first = users.uids?.[0]?.hostId ?? 0;
+      if (users.mode !== 'POD' || first === 0) return `${who} gets ids of the host: ${JSON.stringify(users)}`;
+      const before = given.get(`${s.node.name} ${uid}`);
+      const held = dump.sandboxes.filter((b) => given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid);
+      if (held[0] !== undefined) return `${who} gets ids from ${first} on, which pod ${held[0].uid} has`;
+      // Its directory may have gone with an earlier life of it.
+      if (before !== undefined && before !== first && dump.sandboxes.some((b) => b.uid === uid))
+        return `${who} gets ids from ${first} on, an earlier one had them from ${before} on`;
+      given.set(`${s.node.name} ${uid}`, first);
+      return undefined;
+    },
+  };
+}
+
+/** What a pod that no node has room for is told; some are drawn. */
+const FITS_NOWHERE = /requested: 6\d{4}, /;
+/** Refusals for want of room, and the ends of those that made some. */
+const FOR_ROOM = [PREEMPTING, 'OutOfcpu'];
+
+/** A pod goes, or is not let in, for want of room only where a critical pod wants or takes it, and no critical pod has to go. */
+export function nobodyGoesForNothing(): Checker {
+  /** Nodes that critical pods of the API came to. */
+  const crowded = new Set<string>();
+  return {
+    name: 'nobody-goes-for-nothing',
+    object(s, { resource, object }) {
+      if (resource === 'pods' && isRecord(object.spec) && Number(object.spec.priority ?? 0) >= CRITICAL_PRIORITY) crowded.add(s.node.name);
+      return undefined;
+    },
+    statuses(s, statuses) {
+      const known = records(s);
+      for (const [uid, { status }] of statuses) {
+        if (!FOR_ROOM.includes(status.reason ?? '') || FITS_NOWHERE.test(status.message ?? '')) continue;
+        if (!crowded.has(s.node.name))
+          return `${s.node.name}: pod ${uid} is ${status.phase ?? '-'}, ${status.reason ?? ''}, and no critical pod was ever here`;
+        const record = known?.get(uid);
+        if (status.reason !== PREEMPTING || record === undefined || record.source === 'runtime') continue;
+        if (record.source !== 'api' || (record.pod.spec.priority ?? 0) >= CRITICAL_PRIORITY)
+          return `${s.node.name}: pod ${uid} of source ${record.source} had to make room`;
+      }
+      return undefined;
+    },
+  };
+}
