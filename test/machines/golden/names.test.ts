@@ -9,8 +9,7 @@ import type { NodeFacts } from '../../../src/machines/pods/types.ts';
 import { FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
-const dns = (spec: Partial<PodSpec> & { dnsPolicy?: string }, facts: Partial<NodeFacts> = {}) =>
-  podDns(pod(spec as Partial<PodSpec>), { ...FACTS, ...facts });
+const dns = (spec: Partial<PodSpec>, facts: Partial<NodeFacts> = {}) => podDns(pod(spec), { ...FACTS, ...facts });
 const searching = (...searches: string[]) => ({ hostDns: { servers: ['192.0.2.53'], searches, options: [] } });
 const many = (count: number, suffix: string) => Array.from({ length: count }, (_, i) => `d${i}.${suffix}`);
 /** A domain of so many characters. */
@@ -36,7 +35,7 @@ goldenTable('the resolver of a pod is as recorded', 'resolver', {
   'policy ClusterFirstWithHostNet, host network': () => dns({ dnsPolicy: 'ClusterFirstWithHostNet', hostNetwork: true }),
   'policy Default': () => dns({ dnsPolicy: 'Default' }),
   'policy Default, host network': () => dns({ dnsPolicy: 'Default', hostNetwork: true }),
-  'an unknown policy counts as of the cluster': () => dns({ dnsPolicy: 'Other' }),
+  'an unknown policy counts as of the cluster': () => dns({ dnsPolicy: 'Other' as 'Default' }),
   'cluster: no domain, so only what the host searches': () => dns({}, { clusterDomain: '' }),
   'cluster: what the host searches comes behind, each once': () => dns({}, searching('example.org', 'cluster.local')),
   'cluster: options of the host are dropped': () => dns({}, { hostDns: { servers: [], searches: [], options: ['rotate'] } }),
