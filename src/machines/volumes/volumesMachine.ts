@@ -45,9 +45,10 @@ export interface VolumesIo extends VolumeIo {
   forget(uid: string): void;
   /**
    * After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down.
-   * Rejects when one of the signals comes first.
+   * Rejects when one of the signals comes first. Once it has begun, only the end of the manager cuts it short: a bind that
+   * is given up while it is under way may come after the volume was taken down.
    */
-  bindSubPath(part: BoundPart, signals: readonly AbortSignal[]): Promise<Built<string>>;
+  bindSubPath(part: BoundPart, until: { asked: AbortSignal; signal: AbortSignal }): Promise<Built<string>>;
 }
 interface BindJob {
   io: VolumesIo;
@@ -259,7 +260,7 @@ async function bound({ io, parts, replyTo }: BindJob, signal: AbortSignal): Prom
   const paths = new Map<number, string>();
   for (const part of parts) {
     try {
-      const path = await io.bindSubPath(part, [signal, replyTo.signal]);
+      const path = await io.bindSubPath(part, { asked: replyTo.signal, signal });
       if (!path.ok) return path;
       paths.set(part.index, path.value);
     } catch (error) {

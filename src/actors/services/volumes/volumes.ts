@@ -64,11 +64,11 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
     },
     setUp: (job, signal) => operations.run(job.volume, signal, () => plugins(fsUntil(ports.fs, signal)).setUp(job, signal)),
     tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
-    bindSubPath: async (part, signals) => {
-      using joined = joinSignals(...signals);
-      const { signal } = joined;
+    bindSubPath: async (part, { asked, signal }) => {
+      using joined = joinSignals(asked, signal);
       let result: Built<string> = refused('nothing was bound');
-      await operations.run(part.volume, signal, async () => {
+      // Who asked may go on before it has begun; afterwards the taking down waits for it.
+      await operations.run(part.volume, joined.signal, async () => {
         result = await plugins(fsUntil(ports.fs, signal)).bindSubPath(part, signal);
       });
       return result;
