@@ -151,5 +151,11 @@ describe('fixed seeds', () => {
   it('seed 60277: no pod is stopped as a stranger while its manager begins anew', () => passes({ seed: 60277, minutes: 1, pods: 6 }));
   // Found at 195c4fe: what ran was gone and counted as ended, but what took its place did not carry that count.
   it('seed 70067: a restart count does not fall when the daemon restarts', () => passes({ seed: 70067, minutes: 1, pods: 8, nodes: 1 }));
+  // Found at d09ca13: the second of two kills in the same step took the restart that followed the first.
+  it('seed 700694: a worker that is killed twice at once is started again', () => passes({ seed: 700694, minutes: 1, pods: 6 }));
+  // Found at d09ca13: the worker of a message left over from before took what lay behind it to its end.
+  it('seed 700776: a pod that is to go is taken down, whatever was left in the mailbox', () => passes({ seed: 700776, minutes: 1, pods: 6 }));
+  // Found at d09ca13: the bind of a part was given up while it was under way, and came after the volume was taken down.
+  it('seed 701207: nothing of a volume stays bound after its pod', () => passes({ seed: 701207, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });
