@@ -154,7 +154,8 @@ describe('fixed seeds', () => {
   // Found at d09ca13: the second of two kills in the same step took the restart that followed the first.
   it('seed 700694: a worker that is killed twice at once is started again', () => passes({ seed: 700694, minutes: 1, pods: 6 }));
   // Found at d09ca13: the worker of a message left over from before took what lay behind it to its end.
-  it('seed 700776: a pod that is to go is taken down, whatever was left in the mailbox', () => passes({ seed: 700776, minutes: 1, pods: 6 }));
+  it('seed 700776: a pod that is to go is taken down, whatever was left in the mailbox', () =>
+    passes({ seed: 700776, minutes: 1, pods: 6 }));
   // Found at d09ca13: the bind of a part was given up while it was under way, and came after the volume was taken down.
   it('seed 701207: nothing of a volume stays bound after its pod', () => passes({ seed: 701207, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
