@@ -9,6 +9,7 @@ interface NodeBody {
   status: {
     capacity?: Record<string, string>;
     allocatable?: Record<string, string>;
+    images?: object[];
     conditions?: { type: string; status: string; message: string }[];
   };
 }
@@ -63,6 +64,29 @@ describe('events about the node', () => {
     });
     await h.until('told', () => told(h).includes('Rebooted x1'));
     expect(events(h, 'Rebooted')).toEqual(['Node n1 has been rebooted, boot id: boot-1']);
+  });
+});
+
+describe('parts of the status', () => {
+  it('that cannot be had hold up no other: they stay what they were (trap 49)', async () => {
+    await using h = await cluster();
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    create(h, 'web');
+    await h.until('web runs', () => inApi(h, 'web')?.status.phase === 'Running');
+    await h.until('its image is told', () => (node(h)?.status.images ?? []).length > 0, 600_000);
+    const { images } = node(h)?.status ?? {};
+    let asked = 0;
+    h.faults.fault = (method) => {
+      if (method !== 'ListImages') return undefined;
+      asked += 1;
+      return { kind: 'refuse', code: 13, details: 'no images today' };
+    };
+    await h.until('images cannot be had', () => asked > 0, 120_000);
+    h.memory.availableBytes = 1024 ** 2;
+    await h.until('what is short is told', () =>
+      node(h)?.status.conditions?.some((c) => c.type === 'MemoryPressure' && c.status === 'True'),
+    );
+    expect(node(h)?.status.images).toEqual(images);
   });
 });
 

@@ -243,6 +243,18 @@ describe('sandbox configuration', () => {
     });
   });
 
+  it.each([
+    ['unless it says otherwise', {}, 'CONTAINER'],
+    ['unless it shares them', { shareProcessNamespace: true }, 'POD'],
+    ["unless they are the host's", { hostPID: true }, 'NODE'],
+  ])('CRI trap 5: each container of a pod has processes of its own, %s', (_what, spec, pid) => {
+    const sandbox = generateSandboxConfig(pod(spec), { attempt: 0, facts: FACTS });
+    expect(sandbox.ok && sandbox.config.linux?.securityContext?.namespaceOptions?.pid).toBe(pid);
+    const of = { kind: 'regular', restartCount: 0, imageRef: 'i', imageUser: null, podIPs: [], facts: FACTS, mounts: [] } as const;
+    const one = generateContainerConfig({ ...of, pod: pod(spec), container: container('web') });
+    expect(one.ok && one.config.linux?.securityContext?.namespaceOptions?.pid).toBe(pid);
+  });
+
   it('leaves the host name out on the host network and refuses an impossible one', () => {
     const host = generateSandboxConfig(pod({ hostNetwork: true }), { attempt: 0, facts: FACTS });
     expect(host.ok && 'hostname' in host.config).toBe(false);
