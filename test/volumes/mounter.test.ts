@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   statSync,
@@ -14,7 +15,8 @@ import {
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { MountBatches } from '../../src/boot/dependencies/mountBatches.ts';
 import { createMounter, runHelper } from '../../src/boot/dependencies/mounter.ts';
 import { mountsAt, mountsBelow, parseMountinfo } from '../../src/machines/volumes/mountinfo.ts';
 
@@ -41,6 +43,55 @@ describe('the mount table', () => {
     expect(table).toHaveLength(4);
     expect(mountsAt(table, '/mnt 2')).toEqual([{ path: '/mnt 2', root: '/mnt1', type: 'ext3', source: '/dev/root' }]);
     expect(mountsBelow(table, '/mnt 2').map((m) => m.path)).toEqual(['/mnt 2/in']);
+  });
+});
+
+describe('calls of one helper', () => {
+  const batches = new MountBatches();
+  const words = (script: string, ...args: string[]) => ['/bin/sh', '-c', script, 'sh', ...args];
+
+  it('run side by side, more than one helper takes, and each is answered by itself', async () => {
+    const made = Array.from({ length: 70 }, (_, i) => {
+      const path = join(dir, `it's "${i}" $HOME\n*`);
+      return i % 7 === 3
+        ? batches.run(words(`echo "umount: ${i}: target is busy." >&2; echo more >&2; exit 32`), call())
+        : batches.run(words('mkdir -- "$1" && test -z "$HOME"', path), call());
+    });
+    const results = await Promise.allSettled(made);
+    for (const [i, result] of results.entries()) {
+      const busy = { code: 'EBUSY', message: `umount: ${i}: target is busy.;more` };
+      if (i % 7 === 3) expect(result).toMatchObject({ status: 'rejected', reason: busy });
+      else expect(result.status, String(i)).toBe('fulfilled');
+    }
+    expect(readdirSync(dir).filter((name) => name.endsWith('$HOME\n*'))).toHaveLength(60);
+  });
+
+  it('hold up nobody when they hang, and are ended at their deadline', async () => {
+    const pids = join(dir, 'pids');
+    const hang = () => batches.run(words('echo $$ >> "$1"; sleep 300', pids), call(3_000));
+    const hanging = [hang(), hang(), hang()].map((one) => expect(one).rejects.toMatchObject({ code: 'ETIMEDOUT' }));
+    await vi.waitFor(() => expect(readFileSync(pids, 'utf8').trim().split('\n')).toHaveLength(3), { timeout: 20_000 });
+    await batches.run(words('true'), call(60_000));
+    await Promise.all(hanging);
+    const alive = (pid: string) => existsSync(`/proc/${pid}`);
+    await vi.waitFor(() => expect(readFileSync(pids, 'utf8').trim().split('\n').filter(alive)).toEqual([]), { timeout: 20_000 });
+  });
+
+  it('do not begin once their caller has gone, and go on to their end if they had', async () => {
+    const gone = new AbortController();
+    gone.abort();
+    await expect(batches.run(words('true'), call(60_000, gone.signal))).rejects.toMatchObject({ code: 'ECANCELED' });
+    const going = new AbortController();
+    const [begun, end] = [join(dir, 'begun'), join(dir, 'end')];
+    const running = batches.run(words('touch "$1"; until [ -e "$2" ]; do sleep 0.02; done', begun, end), call(60_000, going.signal));
+    await vi.waitFor(() => expect(existsSync(begun)).toBe(true), { timeout: 20_000 });
+    going.abort();
+    writeFileSync(end, '');
+    await running;
+  });
+
+  it('that cannot be found fail with the words of the shell', async () => {
+    await expect(batches.run([join(dir, 'nope')], call())).rejects.toMatchObject({ message: expect.stringContaining('not found') });
   });
 });
 

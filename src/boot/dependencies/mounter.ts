@@ -6,30 +6,14 @@
 import { spawn } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
+import { MountBatches } from './mountBatches.ts';
+import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
 import { bindSubPath } from './subPath/bind.ts';
 import { SubPathHelpers } from './subPath/helper.ts';
 
 /** Helpers say at most a line or two. */
 const OUTPUT_CHARS_MAX = 4096;
-
-class MountError extends Error {
-  readonly code: string;
-  constructor(code: string, message: string) {
-    super(message);
-    this.name = 'MountError';
-    this.code = code;
-  }
-}
-
-/** mount(8) and umount(8) speak in words; under LC_ALL=C these are stable. */
-const CODES: readonly [RegExp, string][] = [
-  [/busy/i, 'EBUSY'],
-  [/not mounted|no mount point/i, 'EINVAL'],
-  [/permission denied|not permitted|must be superuser|only root/i, 'EPERM'],
-  [/does not exist|no such file|nonexistent/i, 'ENOENT'],
-  [/file exists|cannot overwrite existing/i, 'EEXIST'],
-];
 
 /** Rejects unless the helper ends with 0 in time. */
 export function runHelper(command: string, args: readonly string[], call: MountCall): Promise<string> {
@@ -71,8 +55,7 @@ export function runHelper(command: string, args: readonly string[], call: MountC
     child.once('close', (code, signal) => {
       finish();
       if (code === 0) return resolve(out);
-      const words = (err.trim() || out.trim() || `ended with ${code ?? signal}`).replaceAll(/\s*\n\s*/g, '; ');
-      reject(new MountError(CODES.find(([pattern]) => pattern.test(words))?.[1] ?? 'EIO', words));
+      reject(mountErrorOf(err.trim() || out.trim() || `ended with ${code ?? signal}`));
     });
   });
 }
@@ -123,6 +106,7 @@ export interface MounterOptions {
 export function createMounter(o: MounterOptions = {}): Mounter {
   const table = ownMountTable(o.mountinfo);
   const helpers = new SubPathHelpers(runHelper);
+  const batches = new MountBatches();
   return {
     async list(dir) {
       const real = await realPath(dir);
@@ -132,14 +116,14 @@ export function createMounter(o: MounterOptions = {}): Mounter {
     },
     async mount({ type, source, path, options }, call) {
       const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
-      await runHelper('mount', args, call);
+      await batches.run(['mount', ...args], call);
     },
     bindSubPath(request, call) {
       if (request.foreign) return helpers.bind(request, call);
       return bindSubPath(request, (command, args) => runHelper(command, args, call));
     },
     async unmount(path, call) {
-      await runHelper('umount', ['--', path], call);
+      await batches.run(['umount', '--', path], call);
     },
     async kindOf(path, call) {
       const word = (await runHelper('/bin/sh', ['-c', KIND_SCRIPT, 'sh', path], call)).trim();
