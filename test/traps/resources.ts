@@ -1,0 +1,302 @@
+/** Who holds which trap of node resources and volumes. */
+import type { Traps } from './table.ts';
+
+export const RESOURCES_TRAPS = 75;
+
+const CGROUPS = 'cgroups of our own for pods, classes and the node: limits go to the runtime alone';
+const CPUS = 'CPU, memory and topology managers';
+const DEVICES = 'device plugins';
+const IMAGES = 'collection of images that nobody uses';
+const ROTATION = 'rotation of container logs';
+const SWAP = 'swap and memory throttling of containers';
+
+export const resources: Traps = {
+  1: {
+    says: 'a threshold of 0% or 100% is switched off, and is no mistake',
+    tests: [['machines/eviction/thresholds.test.ts', 'of exactly 0% and 100% are off (trap 1)']],
+  },
+  2: {
+    says: 'one threshold in the file drops all defaults',
+    tests: [['boot/config.test.ts', 'of evictionHard vanish when the file names any threshold, unless merging is asked for (trap 4)']],
+  },
+  3: {
+    says: 'as much as the threshold is enough',
+    tests: [
+      ['machines/eviction/pass.test.ts', 'is met by less, not by as much'],
+      ['machines/golden/eviction.test.ts', 'met: as much as the threshold'],
+    ],
+  },
+  4: {
+    says: 'one pod is evicted at a time',
+    tests: [['integration/eviction.test.ts', 'resources trap 4: evicts one pod at a time, and looks again only when that one has ended']],
+  },
+  5: {
+    says: 'nobody is evicted twice over one reading',
+    tests: [['machines/eviction/pass.test.ts', 'is acted on once per reading (trap 5)']],
+  },
+  6: {
+    says: 'a pressure shows at once and goes after its transition period',
+    tests: [
+      ['machines/eviction/pass.test.ts', 'a pressure is said for the transition period after it was last observed'],
+      ['integration/eviction.test.ts', 'says so at once, and takes it back when the transition period has passed'],
+    ],
+  },
+  7: {
+    says: 'the grace of a soft threshold delays eviction only',
+    tests: [
+      [
+        'machines/eviction/pass.test.ts',
+        'that is soft is said at once and acted on when its grace is over; a break begins it anew (trap 7)',
+      ],
+      ['integration/eviction.test.ts', 'waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows'],
+    ],
+  },
+  8: {
+    says: 'memory comes before disk',
+    tests: [
+      ['machines/eviction/pass.test.ts', 'about memory comes first, the others in their order'],
+      ['integration/eviction.test.ts', 'evicts one pod after the other, who asked for least first, and never a static one'],
+    ],
+  },
+  9: {
+    says: 'a threshold that was met stays so until what is to be reclaimed is there too',
+    tests: [['machines/eviction/pass.test.ts', 'once met stays so until what is to be reclaimed is there too (trap 9)']],
+  },
+  10: {
+    says: 'critical pods are passed over',
+    tests: [
+      ['machines/eviction/rank.test.ts', "are static ones, mirrors, and those of the system's own priority"],
+      ['integration/eviction.test.ts', 'evicts one pod after the other, who asked for least first, and never a static one'],
+    ],
+  },
+  11: {
+    says: 'a toleration lets pods in under want of memory alone',
+    tests: [
+      ['machines/eviction/rank.test.ts', 'for disk and processes refuses every other pod, whatever it tolerates'],
+      ['integration/eviction.test.ts', 'lets in what has asked for memory or tolerates its want, and static pods'],
+    ],
+  },
+  12: {
+    says: 'what a volume holds is looked at now and then, not at once',
+    tests: [
+      [
+        'integration/storageLimits.test.ts',
+        'resources trap 12: to a volume with a limit is evicted at the next look, not at once; others are left alone',
+      ],
+    ],
+  },
+  13: { says: 'a pod is limited as a whole only where all of its containers are', later: CGROUPS },
+  14: { says: 'the class Guaranteed has no group of its own', later: CGROUPS },
+  15: { says: 'names of systemd slices nest', later: CGROUPS },
+  16: { says: 'pages that nobody asked for are limited to none, but not for the classes', later: CGROUPS },
+  17: { says: 'hard eviction is kept back from what is told, not from what is enforced', later: CGROUPS },
+  18: { says: 'a limit below what is used is tried again', later: CGROUPS },
+  19: { says: 'the group of a pod stays while its volumes do', later: CGROUPS },
+  20: {
+    says: 'burstable scores stay between 3 and 999',
+    tests: [['machines/pods/config.test.ts', 'scores by class, request and priority; a sidecar no higher than those it serves']],
+  },
+  21: { says: 'only whole CPUs are exclusive', later: CPUS },
+  22: { says: 'a smaller shared set reaches running containers at the next look', later: CPUS },
+  23: { says: 'what init containers held is used again', later: CPUS },
+  24: { says: 'a restart keeps exclusive CPUs', later: CPUS },
+  25: { says: 'another policy over an old state ends the node', later: CPUS },
+  26: { says: 'checksums are over texts with names of types', later: CPUS },
+  27: { says: 'a dead plugin leaves its capacity for a while, then 0', later: DEVICES },
+  28: { says: 'the socket is made anew at each start', later: DEVICES },
+  29: { says: 'a second registration replaces the first', later: DEVICES },
+  30: { says: 'pods with devices are let in before their plugin is back', later: DEVICES },
+  31: { says: 'images found at the start count as old', later: IMAGES },
+  32: { says: 'images of ended containers are in use', later: IMAGES },
+  33: { says: 'one failure of the collection is no event', later: IMAGES },
+  34: { says: 'what was freed is the sum of what images say of their size', later: IMAGES },
+  35: {
+    says: 'a name without a tag gets one and is not expanded',
+    tests: [
+      ['runtime/pure.test.ts', 'get :latest only when they have neither tag nor digest, and are not expanded'],
+      ['runtime/images.test.ts', 'uses an image that is present, with :latest added, and says so'],
+    ],
+  },
+  36: {
+    says: 'a pull over the rate fails, and does not wait',
+    tests: [['runtime/images.test.ts', 'fails a pull over the rate, as the registry limit asks']],
+  },
+  37: { says: 'the newest rotated log is not compressed', later: ROTATION },
+  38: { says: 'a log that cannot be opened anew gets its name back', later: ROTATION },
+  39: {
+    says: 'the newest dead container and the newest sandbox stay',
+    tests: [
+      ['machines/pods/dead.test.ts', 'trap 59: keeps the newest dead instance per container, removes the others oldest first'],
+      ['machines/pods/dead.test.ts', 'removes sandboxes that are neither ready, nor used, nor the newest of a wanted pod'],
+      ['cluster/kubectl.test.ts', 'logs --previous: the run before'],
+    ],
+  },
+  40: {
+    says: 'rates come from samples that are apart; here of whoever asks, a second at least, instead of the eviction manager’s ten',
+    tests: [
+      ['machines/kubeletApi/pure.test.ts', 'are a rate between two samples, and none where time or counter went back'],
+      ['edge/https/pages.test.ts', 'sum up the node and its pods, with rates from the second look on'],
+    ],
+  },
+  41: {
+    says: 'a pod of which no container runs is in no statistics',
+    tests: [
+      [
+        'machines/kubeletApi/pure.test.ts',
+        'do not show containers that do not run, nor pods without one that does, nor without a ready sandbox (resources trap 41)',
+      ],
+    ],
+  },
+  42: {
+    says: 'nothing is available where there is no limit: it is left out',
+    tests: [['machines/kubeletApi/pure.test.ts', 'say nothing of what is available to a container without a limit (resources trap 42)']],
+  },
+  43: {
+    says: 'volumes that nobody mounts are never set up, and may be missing',
+    tests: [
+      ['integration/volumes.test.ts', 'that no container mounts are never set up, whatever they name'],
+      ['volumes/payload.test.ts', 'uses no volume that no container mounts, and names what cannot be decoded'],
+    ],
+  },
+  44: { says: 'volumes that are attached wait for two words of the API', later: 'attached volumes' },
+  45: { says: 'unmounts come before mounts, and one device at a time', later: 'attached volumes' },
+  46: {
+    says: 'another operation does not wait for the back-off of the one before',
+    tests: [['volumes/charts.test.ts', 'whose mount failed is unmounted at once when it is not wanted any more (trap 46)']],
+  },
+  47: { says: 'a driver that did not answer may have mounted all the same', later: 'CSI drivers' },
+  48: { says: 'some refusals of a driver are final', later: 'CSI drivers' },
+  49: { says: 'the target is the driver’s to make', later: 'CSI drivers' },
+  50: { says: 'what is needed to take a volume down goes last', later: 'CSI drivers' },
+  51: {
+    says: 'equal files are not written again',
+    tests: [['volumes/atomicWriter.test.ts', 'of what is there already changes nothing (trap 51)']],
+  },
+  52: {
+    says: 'only first path elements are links',
+    tests: [['volumes/atomicWriter.test.ts', 'lays files out behind one link, nested ones below a link to their first directory']],
+  },
+  53: {
+    says: 'config maps stand on the disk, the others in memory',
+    tests: [
+      ['volumes/objects.test.ts', 'stands on a tmpfs without swap, a config map on disk (trap 53)'],
+      ['integration/volumes.test.ts', 'are set up before the sandbox, given to the containers, and taken down when they are gone'],
+    ],
+  },
+  54: {
+    says: 'what is mounted by a part stays what it was',
+    tests: [
+      ['e2e/subPath.test.ts', 'is a directory or a file of it, is bound again at each start, and is found by the next daemon'],
+      ['volumes/subPath.test.ts', 'follows what the path leads to now: a file that was replaced is bound anew'],
+    ],
+  },
+  55: {
+    says: 'a token is for its owner alone only where all containers have one user, or the pod has a group',
+    tests: [
+      ['volumes/objects.test.ts', 'is given to the group of its pod, the token readable to it (trap 55)'],
+      ['volumes/payload.test.ts', 'gives a user to its volumes only when all its containers have the same'],
+      ['volumes/payload.json', 'a token of several users'],
+      ['volumes/payload.json', 'a token of the one user of all containers'],
+    ],
+  },
+  56: {
+    says: 'a token that cannot be renewed serves while it is good',
+    tests: [
+      [
+        'integration/clusterObjects.test.ts',
+        'that cannot be replaced serves on while it is good; then it is an error that heals by itself',
+      ],
+    ],
+  },
+  57: {
+    says: 'files that cannot be given to the group fail no mount',
+    tests: [
+      [
+        'volumes/objects.test.ts',
+        'is given to the group of its pod, and a file system that does not allow it does not fail the mount (trap 57)',
+      ],
+    ],
+  },
+  58: {
+    says: 'a root is as it should be with its group, its bits and setgid',
+    tests: [
+      [
+        'volumes/mounter.test.ts',
+        'is left as it is under OnRootMismatch where the root is as it should be, and is not where the setgid bit alone is missing (trap 58)',
+      ],
+    ],
+  },
+  59: {
+    says: 'a hostPath without a type is not looked at, and parents of a file are not made',
+    tests: [
+      ['volumes/objects.test.ts', 'of type %j where there is %s: %s (trap 59)'],
+      ['volumes/mounter.test.ts', 'are made with their mode; an existing file is left as it is, and parents of a file are not made'],
+      ['machines/golden/volumeKinds.test.ts', 'hostPath: type FileOrCreate, below what is not there'],
+    ],
+  },
+  60: {
+    says: 'a part that leads out is refused, and the host is not described',
+    tests: [
+      ['volumes/subPath.test.ts', 'of what leads out is refused, and nothing is mounted'],
+      ['volumes/subPath.test.ts', 'stays inside while a container swaps directories for links all the time'],
+      ['e2e/subPath.test.ts', 'is refused where it is %s, without a word of where it leads to, and given when that is over'],
+    ],
+  },
+  61: {
+    says: '/etc/hosts is written anew for each container, unless it mounts its own',
+    tests: [
+      ['integration/hostsFile.test.ts', 'is written anew for each container that is created (resources trap 61)'],
+      ['integration/hostsFile.test.ts', 'is left to a container that mounts one of its own (resources trap 61)'],
+    ],
+  },
+  62: {
+    says: 'ClusterFirst on the host’s network is Default',
+    tests: [['machines/golden/names.test.ts', 'policy ClusterFirst, host network: as the host (resources trap 62)']],
+  },
+  63: {
+    says: 'search domains of the host stand behind those of the cluster and are cut from the end, which is said',
+    tests: [
+      ['machines/golden/names.test.ts', 'searches: ten of the host stand behind those of the cluster (resources trap 63)'],
+      ['machines/golden/names.test.ts', 'searches: from the 33rd on they are left out, from the end (resources trap 63)'],
+    ],
+  },
+  64: { says: 'sockets whose names begin with a dot are passed over', later: 'CSI drivers' },
+  65: { says: 'a name that is taken refuses a second socket', later: 'CSI drivers' },
+  66: {
+    says: 'a pod that changes keeps the watches of what it still names',
+    tests: [['machines/objects/objects.test.ts', 'that stay over an update of the pod keep their watch (trap 66)']],
+  },
+  67: {
+    says: 'an immutable object is watched until it was seen',
+    tests: [
+      ['integration/clusterObjects.test.ts', 'end when the object is immutable; a later pod is shown what stands there then (trap 67)'],
+      ['machines/objects/objects.test.ts', 'is watched no more once it is immutable; renewed, it says what it was until it is known anew'],
+    ],
+  },
+  68: {
+    says: 'nobody is driven out for what no room can mend',
+    tests: [['integration/preemption.test.ts', 'resources trap 68: is refused for what no room can mend, and nobody has to go']],
+  },
+  69: {
+    says: 'one reason is told, those of room first',
+    tests: [
+      ['machines/golden/admission.test.ts', 'selector: comes after resources'],
+      ['machines/golden/admission.test.ts', 'cpu: comes before memory'],
+    ],
+  },
+  70: {
+    says: 'nothing is deleted below a mount',
+    tests: [
+      ['volumes/atomicWriter.test.ts', 'follows no link and stops before anything that is mounted (trap 70)'],
+      [
+        'integration/volumes.test.ts',
+        'takes down what belongs to nobody, but not before every source has spoken, and nothing below a mount it does not know',
+      ],
+    ],
+  },
+  71: { says: 'an empty list of volumes in use is not told before what is there was found', later: 'attached volumes' },
+  72: { says: 'only burstable containers may swap', later: SWAP },
+  73: { says: 'throttling is left out where it would be of no use', later: SWAP },
+  74: { says: 'an empty group costs a shutdown no time', later: 'graceful shutdown of the node' },
+  75: { says: 'one of two forms ends a record about memory that ran out', later: 'the watch for processes killed for want of memory' },
+};
