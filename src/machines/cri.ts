@@ -215,6 +215,8 @@ export interface CriContainerStatus {
   /** Absent or RUNTIME_DEFAULT: an older runtime. */
   stopSignal?: string;
   user?: { linux: { uid: string; gid: string; supplementalGroups: string[] } | null } | null;
+  /** What is in force. */
+  resources?: { linux: LinuxContainerResources | null } | null;
 }
 export interface Image {
   id: string;
@@ -355,4 +357,6 @@ export const CRI_ANNOTATIONS = {
   ports: 'io.kubernetes.container.ports',
   podDeletionGracePeriod: 'io.kubernetes.pod.deletionGracePeriod',
   podTerminationGracePeriod: 'io.kubernetes.pod.terminationGracePeriod',
+  /** Our own: requests and limits that the container was made with. */
+  resources: 'actorlet.dev/resources',
 } as const;

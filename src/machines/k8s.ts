@@ -42,6 +42,13 @@ export interface Pod {
   metadata: ObjectMeta;
   spec: PodSpec;
   status: PodStatus;
+  /** Never sent: set by admission where a change of resources is not granted, or not yet; `spec` has what was granted. */
+  resize?: ResizePending;
+}
+/** Why a change of a pod's resources is not granted (pod lifecycle 6.6). */
+export interface ResizePending {
+  reason: 'Deferred' | 'Infeasible';
+  message: string;
 }
 
 export interface PodSpec {

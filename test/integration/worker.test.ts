@@ -38,6 +38,8 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     ensureImage: never,
     createContainer: never,
     startContainer: never,
+    memoryUsage: never,
+    updateResources: never,
     backingOff: () => undefined,
     publish: (context, finished) => void published.push({ status: context.apiStatus, finished }),
     report: (r) => void reports.push(r),

@@ -8,6 +8,8 @@ import { containerResources } from './config/resources.ts';
 import { containerSecurity, type ImageUser } from './config/security.ts';
 import { hashNameAndImage } from './containerHash.ts';
 import { containerLogPath } from './logNames.ts';
+import { qosClass } from './qos.ts';
+import { amountsOf, writeAmounts } from './resize/amounts.ts';
 import { podLabels } from './sandboxConfig.ts';
 import { criSignal } from './stopSignal.ts';
 import type { NodeFacts } from './types.ts';
@@ -57,6 +59,8 @@ export function containerAnnotations(pod: Pod, container: Container, restartCoun
       : { [CRI_ANNOTATIONS.podTerminationGracePeriod]: String(terminationGracePeriodSeconds) }),
     ...(preStop === undefined ? {} : { [CRI_ANNOTATIONS.preStopHandler]: encodeHandler(preStop) }),
     ...(container.ports === undefined || container.ports.length === 0 ? {} : { [CRI_ANNOTATIONS.ports]: encodePorts(container.ports) }),
+    // Where nothing is asked for nothing can change: it would be another class of pod.
+    ...(qosClass(pod) === 'BestEffort' ? {} : { [CRI_ANNOTATIONS.resources]: writeAmounts(amountsOf(container)) }),
   };
 }
 

@@ -20,6 +20,8 @@ export interface PodActionsInput {
   startup?: ProbeResults;
   /** Names of containers whose postStart hook has not ended: what waits for one of them waits on. */
   hookAhead?: ReadonlySet<string>;
+  /** Names of running containers that get other resources, which takes a restart. */
+  resizeRestarts?: ReadonlySet<string>;
 }
 
 export interface SandboxCheck {
@@ -228,6 +230,9 @@ function sidecarStep(container: Container, newest: RuntimeContainer, input: PodA
   if (container.livenessProbe !== undefined && input.liveness?.get(newest.id) === 'failure') {
     return { ...again('failed liveness probe', 'LivenessProbe'), passed: true };
   }
+  if (input.resizeRestarts?.has(container.name) === true) {
+    return { start: true, kill: { message: resizeMessage(container), reason: 'definitionChanged' }, passed: true };
+  }
   return { passed: true };
 }
 
@@ -248,6 +253,10 @@ function reasonToKill(
   return undefined;
 }
 
+function resizeMessage({ name }: Container): string {
+  return `Container ${name} resize requires restart`;
+}
+
 function regularActions(input: PodActionsInput, actions: PodActions): void {
   const { pod, status } = input;
   let kept = 0;
@@ -263,6 +272,16 @@ function regularActions(input: PodActionsInput, actions: PodActions): void {
       continue;
     }
     const kill = reasonToKill(container, newest, input);
+    if (kill === undefined && input.resizeRestarts?.has(container.name) === true) {
+      actions.containersToStart.push(container.name);
+      actions.containersToKill.push({
+        id: newest.id,
+        name: container.name,
+        message: resizeMessage(container),
+        reason: 'definitionChanged',
+      });
+      continue;
+    }
     if (kill === undefined) {
       kept += 1;
       continue;

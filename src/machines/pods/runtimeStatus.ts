@@ -72,7 +72,18 @@ export function toContainer(from: CriContainerStatus): RuntimeContainer {
     ...recursiveOf(from),
     ...userOf(from),
     ...signalOf(from),
+    ...resourcesOf(from),
   };
+}
+
+function resourcesOf({ resources }: CriContainerStatus): Pick<RuntimeContainer, 'resources'> {
+  const linux = resources?.linux;
+  if (linux === undefined || linux === null) return {};
+  const said = (['cpuShares', 'cpuQuota', 'cpuPeriod', 'memoryLimitInBytes'] as const).flatMap((key) => {
+    const value = Number(linux[key] ?? 0);
+    return value > 0 ? [[key, value] as const] : [];
+  });
+  return said.length === 0 ? {} : { resources: Object.fromEntries(said) };
 }
 
 function signalOf({ stopSignal }: CriContainerStatus): Pick<RuntimeContainer, 'stopSignal'> {

@@ -32,8 +32,17 @@ export interface RuntimeContainer {
   annotations: Record<string, string>;
   /** Signal that asks it to end; absent: the runtime does not say. */
   stopSignal?: string;
+  /** What is in force; absent: the runtime does not say. */
+  resources?: ReportedResources;
   /** As whom its first process runs; absent: the runtime does not say. */
   user?: { uid: number; gid: number; supplementalGroups: number[] };
+}
+/** Shares, microseconds and bytes; what is absent is not limited, or not said. */
+export interface ReportedResources {
+  cpuShares?: number;
+  cpuQuota?: number;
+  cpuPeriod?: number;
+  memoryLimitInBytes?: number;
 }
 export interface RuntimeSandbox {
   id: string;

@@ -12,6 +12,7 @@ import type {
   CriMethod,
   CriRequest,
   CriResponse,
+  LinuxContainerResources,
   PodSandboxConfig,
   RuntimeHint,
 } from '../../machines/cri.ts';
@@ -46,6 +47,8 @@ interface Container extends ContainerRow {
   userImage: string;
   life: HollowLife;
   key: string;
+  /** As it was made, and as it was changed since. */
+  resources: LinuxContainerResources;
   starting: boolean;
   runTimer: unknown;
   /** Called at the exit; empty most of the time. */
@@ -352,6 +355,7 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
         userImage,
         life,
         key,
+        resources: config.linux?.resources ?? {},
         starting: false,
         runTimer: undefined,
         onExit: [],
@@ -375,10 +379,16 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
       return {};
     },
     ListContainers: ({ filter }) => ({ containers: [...containers.values()].filter((c) => matchContainer(c, filter)).map(containerItem) }),
-    ContainerStatus: ({ containerId }) => ({ status: containerStatus(containerOrRefuse(containerId)), info: {} }),
-    UpdateContainerResources: ({ containerId }) => {
+    ContainerStatus: ({ containerId }) => {
+      const c = containerOrRefuse(containerId);
+      return { status: { ...containerStatus(c), resources: { linux: c.resources } }, info: {} };
+    },
+    UpdateContainerResources: ({ containerId, linux }) => {
       const c = containerOrRefuse(containerId);
       if (c.state === 'CONTAINER_EXITED') throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} has exited`);
+      // Zero and empty mean unchanged.
+      const told = Object.entries(linux ?? {}).filter(([, value]) => Number(value) !== 0 || (typeof value === 'string' && value !== ''));
+      c.resources = { ...c.resources, ...Object.fromEntries(told) };
       return {};
     },
     CheckpointContainer: ({ containerId }) => {
@@ -495,6 +505,7 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
         reason: c.reason,
         labels: c.labels,
         annotations: c.annotations,
+        resources: c.resources,
       })),
       images: images.list().flatMap((i) => i.repoTags),
       counts: { ...counts },

@@ -1,6 +1,13 @@
 /** What a hollow runtime is given and what it shows. */
 import type { Clock, Cri, Rng } from '../../actors/kernel/ports.ts';
-import type { ContainerConfig, CriContainerState, CriMethod, CriResponse, PodSandboxMetadata } from '../../machines/cri.ts';
+import type {
+  ContainerConfig,
+  CriContainerState,
+  CriMethod,
+  CriResponse,
+  LinuxContainerResources,
+  PodSandboxMetadata,
+} from '../../machines/cri.ts';
 import type { HollowImage } from './images.ts';
 import type { HollowLife } from './life.ts';
 
@@ -57,6 +64,8 @@ export interface HollowContainerDump {
   reason: string;
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
+  /** In force now. */
+  resources: LinuxContainerResources;
 }
 export interface HollowDump {
   sandboxes: HollowSandboxDump[];

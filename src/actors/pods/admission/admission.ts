@@ -1,11 +1,11 @@
 /**
  * State held: pods admitted but not yet in the pod manager's view, refusals on account of the node that wait for a fresher
- * word about it, and critical pods that others make room for.
- * Lost on restart: all of it; sources restart after it and say everything again.
- * Rebuilt from: the pod manager's view (what holds room), the runtime's listing (what already runs here), the node as
+ * word about it, critical pods that others make room for; what each pod was granted, and whose change of it waits.
+ * Lost on restart: all of it but what was granted; sources restart after it and say everything again.
+ * Rebuilt from: the checkpoint `allocations` (what was granted), the pod manager's view (what holds room), the runtime's listing (what already runs here), the node as
  * the API server shows it.
  */
-import { assign, setup } from 'xstate';
+import { assign, fromPromise } from 'xstate';
 import { because } from '../../../machines/address.ts';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
@@ -28,6 +28,8 @@ import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type PodOpEvent, type PodRecord, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type AdmissionContext, admissionMachine, type Deferred } from './chart.ts';
+import { type ResizeRoom, Resizes } from './resizes.ts';
 
 export interface AdmissionOptions {
   podsMax: number;
@@ -39,8 +41,8 @@ export interface AdmissionOptions {
   cluster: boolean;
 }
 
-/** How often a pod that was not admitted at first sight is looked at again. */
-const LOOK_AGAIN_MS = 500;
+/** The checkpoint is read before the first pod is judged; its own limit is shorter. */
+const READY_TIMEOUT_MS = 15_000;
 /** A pod that was asked to make room and does not is asked again: the pod manager may have begun anew over it. */
 const ASK_AGAIN_MS = 10_000;
 /** Of a pod that says nothing else. */
@@ -48,53 +50,12 @@ const DEFAULT_GRACE_SECONDS = 30;
 /** A pod that the labels or taints of the node keep away waits no longer than this for a fresher word about them. */
 const PLACEMENT_WAIT_MS = 30_000;
 
-interface Deferred {
-  pod: Pod;
-  event: PodOpEvent;
-  sinceMonoMs: number;
-  /** `later`: something has to be looked at first. `room`: others make room for it, which nobody else gets. */
-  verdict: 'later' | 'room';
-}
-interface Context {
-  /** Admitted here, perhaps not in the view yet. */
-  recent: ReadonlyMap<string, Pod>;
-  deferred: readonly Deferred[];
-}
-
 /** What a pod is judged by, beside the views. */
 interface Known {
   recent: ReadonlyMap<string, Pod>;
   deferred: readonly Deferred[];
   sinceMonoMs: number;
 }
-
-const admissionMachine = setup({
-  types: { context: {} as Context, events: {} as PodOpEvent },
-  actions: {
-    take: assign((_, _p: { event: PodOpEvent }): Partial<Context> => ({})),
-    retry: assign((): Partial<Context> => ({})),
-  },
-  guards: { waiting: ({ context }) => context.deferred.length > 0 },
-}).createMachine({
-  id: 'admission',
-  context: { recent: new Map(), deferred: [] },
-  initial: 'ready',
-  on: { 'pods.op': { actions: { type: 'take', params: ({ event }) => ({ event }) } } },
-  states: {
-    ready: {
-      meta: { reason: 'Ready', message: 'every pod seen so far was judged' },
-      always: { guard: 'waiting', target: 'lookingAgain' },
-    },
-    lookingAgain: {
-      meta: {
-        reason: 'LookingAgain',
-        message:
-          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; waiting for the first listing of the runtime, the next look at the node, or the end of those others',
-      },
-      after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
-    },
-  },
-});
 
 export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
   return {
@@ -105,12 +66,15 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
     mailbox: { capacity: 4096 },
+    ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
       const judge = new Judge(ctx, opts);
       return {
         logic: admissionMachine.provide({
+          actors: { load: fromPromise(({ signal }) => judge.resizes.load(signal)) },
           actions: {
             take: assign(({ context }, { event }: { event: PodOpEvent }) => judge.take(context, event)),
+            takeEarly: assign(({ context }) => judge.takeEarly(context)),
             retry: assign(({ context }) => judge.retry(context)),
           },
         }),
@@ -122,6 +86,9 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
 class Judge {
   readonly ctx: ActorCtx<PodOpEvent>;
   readonly opts: AdmissionOptions;
+  readonly resizes: Resizes;
+  /** Versions of the views, together, when the waiting changes of resources were last looked at. */
+  private retriedAt = -1;
   private readonly requests = rememberedRequests();
   private readonly sysctls: SysctlPatterns;
   readonly refusals: ReturnType<Ports['metrics']['counter']>;
@@ -131,6 +98,7 @@ class Judge {
   constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
+    this.resizes = new Resizes(ctx);
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
     this.preemptions = ctx.ports.metrics.counter(
@@ -140,29 +108,34 @@ class Judge {
     );
   }
 
-  take(context: Context, event: PodOpEvent): Partial<Context> {
+  take(context: AdmissionContext, event: PodOpEvent): Partial<AdmissionContext> {
     const recent = new Map(context.recent);
     const sinceMonoMs = this.ctx.ports.clock.monoMs();
     if (event.op !== 'ADD') {
-      if (event.op === 'REMOVE') for (const p of event.pods) recent.delete(p.metadata.uid);
+      if (event.op === 'REMOVE')
+        for (const p of event.pods) {
+          recent.delete(p.metadata.uid);
+          this.resizes.forget(p.metadata.uid);
+        }
       const named = new Map(event.pods.map((p) => [p.metadata.uid, p]));
       const deferred = context.deferred.filter((d) => event.op !== 'REMOVE' || !named.has(d.pod.metadata.uid));
       const passed: Pod[] = [];
       for (const pod of event.pods) {
+        if (event.op === 'DELETE') this.resizes.giveUp(pod.metadata.uid);
         const at = deferred.findIndex((d) => d.pod.metadata.uid === pod.metadata.uid);
         const waiting = deferred[at];
         // Not judged yet: the newest definition will be.
         if (waiting !== undefined) deferred[at] = { ...waiting, pod };
-        else if (event.op !== 'UPDATE') passed.push(pod);
+        else if (event.op !== 'UPDATE') passed.push(this.resizes.form(pod));
         else {
           const verdict = this.judge(pod, { recent, deferred, sinceMonoMs });
-          if (verdict === null) passed.push(pod);
+          if (verdict === null) passed.push(this.resizes.take(pod, this.room({ recent, deferred })));
           else if (isWait(verdict)) deferred.push({ pod, event, sinceMonoMs, verdict });
           else this.refuse(pod, verdict, event);
         }
       }
       this.ctx.registry.send(addr.podManager, { ...event, pods: passed });
-      return { recent, deferred };
+      return this.result(recent, deferred);
     }
     const admitted: Pod[] = [];
     // What this source names anew, or no longer at all, does not wait any more.
@@ -176,17 +149,24 @@ class Judge {
     for (const pod of [...event.pods].sort(byCreation)) {
       const verdict = this.judge(pod, { recent, deferred, sinceMonoMs });
       if (verdict === null) {
-        recent.set(pod.metadata.uid, pod);
-        admitted.push(pod);
+        const granted = this.resizes.take(pod, this.room({ recent, deferred }));
+        recent.set(pod.metadata.uid, granted);
+        admitted.push(granted);
       } else if (isWait(verdict)) deferred.push({ pod, event, sinceMonoMs, verdict });
       else this.refuse(pod, verdict, event);
     }
     // Sent even when empty: it also says that this source has delivered.
     this.ctx.registry.send(addr.podManager, { ...event, pods: admitted });
-    return { recent: this.prune(recent), deferred };
+    return this.result(this.prune(recent), deferred);
   }
 
-  retry(context: Context): Partial<Context> {
+  takeEarly(context: AdmissionContext): Partial<AdmissionContext> {
+    let now: AdmissionContext = { ...context, early: [] };
+    for (const event of context.early) now = { ...now, ...this.take(now, event) };
+    return now;
+  }
+
+  retry(context: AdmissionContext): Partial<AdmissionContext> {
     const recent = new Map(context.recent);
     const deferred: Deferred[] = [];
     // Those that room is made for come first: the others get what they leave.
@@ -194,17 +174,58 @@ class Judge {
       const verdict = this.judge(d.pod, { recent, deferred, sinceMonoMs: d.sinceMonoMs });
       if (verdict !== null && isWait(verdict)) deferred.push({ ...d, verdict });
       else if (verdict === null) {
-        recent.set(d.pod.metadata.uid, d.pod);
+        const granted = this.resizes.take(d.pod, this.room({ recent, deferred }));
+        recent.set(d.pod.metadata.uid, granted);
         const { complete: _, first: _f, ...event } = d.event;
-        this.ctx.registry.send(addr.podManager, { ...event, pods: [d.pod] });
+        this.ctx.registry.send(addr.podManager, { ...event, pods: [granted] });
       } else this.refuse(d.pod, verdict, d.event);
     }
-    return { recent: this.prune(recent), deferred };
+    this.retryResizes({ recent, deferred });
+    return this.result(this.prune(recent), deferred);
+  }
+
+  /** Room that somebody gave back is first offered to whoever runs here and asked for more. */
+  private retryResizes(known: Pick<Known, 'recent' | 'deferred'>): void {
+    const { registry, path, ports } = this.ctx;
+    // Somebody gave back, or what was granted is in force.
+    const version = (registry.read(view.pods)?.version ?? 0) + (registry.read(view.statuses)?.version ?? 0);
+    if (!this.resizes.some || version === this.retriedAt) return;
+    this.retriedAt = version;
+    const pods = this.resizes.retry(this.room(known));
+    if (pods.length === 0) return;
+    const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'a change of its resources was looked at again' });
+    registry.send(addr.podManager, { type: 'pods.op', op: 'UPDATE', source: 'api', pods, causes });
+  }
+
+  private room(known: Pick<Known, 'recent' | 'deferred'>): ResizeRoom {
+    const { allocatable } = this.opts;
+    return { others: (pod) => this.others(pod, known), allocatable, requests: this.requests };
+  }
+
+  private result(recent: Map<string, Pod>, deferred: readonly Deferred[]): Partial<AdmissionContext> {
+    this.resizes.save((uid) => recent.has(uid) || deferred.some((d) => d.pod.metadata.uid === uid));
+    return { recent, deferred, resizes: this.resizes.some };
+  }
+
+  /** Who holds room beside this pod. */
+  private others(pod: Pod, { recent, deferred }: Pick<Known, 'recent' | 'deferred'>): Pod[] {
+    const records = this.ctx.registry.read(view.pods)?.value.records;
+    const others = new Map<string, Pod>();
+    this.resizes.letGo();
+    for (const [uid, rec] of records ?? []) {
+      const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
+      if (rec.rejected || phase === 'finished' || phase === 'terminated' || fullName(rec.pod) === fullName(pod)) continue;
+      others.set(uid, this.resizes.counted(rec.pod));
+    }
+    for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
+    for (const d of deferred) if (d.verdict === 'room') others.set(d.pod.metadata.uid, d.pod);
+    others.delete(pod.metadata.uid);
+    return [...others.values()];
   }
 
   private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
     const { registry } = this.ctx;
-    const { recent, deferred, sinceMonoMs } = known;
+    const { recent, sinceMonoMs } = known;
     const records = registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
     // Running here already (an update, or the mux was restarted): refused only for what it asks, as a new definition
@@ -213,17 +234,8 @@ class Judge {
       return refusedForItself(pod, this.ability(true));
     // What the runtime can do is not known before it was asked for the first time.
     if (asksForStrictGroups(pod) && (registry.read(view.cri)?.value.lastGoodMonoMs ?? null) === null) return 'later';
-    const others = new Map<string, Pod>();
-    for (const [uid, rec] of records ?? []) {
-      const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
-      if (rec.rejected || phase === 'finished' || phase === 'terminated' || fullName(rec.pod) === fullName(pod)) continue;
-      others.set(uid, rec.pod);
-    }
-    for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
-    for (const d of deferred) if (d.verdict === 'room') others.set(d.pod.metadata.uid, d.pod);
-    others.delete(pod.metadata.uid);
     const { podsMax, allocatable } = this.opts;
-    const room: Room = { others: [...others.values()], podsMax, allocatable, requests: this.requests };
+    const room: Room = { others: this.others(pod, known), podsMax, allocatable, requests: this.requests };
     const judged = admit({
       ...room,
       pod,

@@ -9,6 +9,7 @@ import { generateContainerConfig } from '../../../machines/pods/containerConfig.
 import { containerFieldPath } from '../../../machines/pods/killOrder.ts';
 import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
+import type { ResizeStep } from '../../../machines/pods/resize/actuation.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
@@ -34,6 +35,7 @@ import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } 
 import { runHook } from './hooks.ts';
 import { ensureImages } from './images.ts';
 import { Inspector } from './inspect.ts';
+import { memoryUsage, updateResources } from './resize.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
 import { askForVolumes, giveBackVolumes, mountedVolumes, volumeMounts } from './volumes.ts';
 
@@ -239,6 +241,14 @@ export class Effects implements WorkerIo {
   ): Promise<Settled> {
     const result = await this.act(pod, { method: 'StopContainer', request: { containerId: id, timeout: timeoutSeconds } }, signal);
     return result.ok ? { kind: 'done' } : failedWith('KillContainerError', [result]);
+  }
+
+  memoryUsage(containerId: string, signal: AbortSignal): Promise<number | null> {
+    return memoryUsage(this.cri, containerId, signal);
+  }
+
+  updateResources(input: { pod: Pod; step: ResizeStep }, signal: AbortSignal): Promise<string | null> {
+    return updateResources({ cri: this.cri, inspector: this.inspector, incarnation: this.ctx.incarnation }, input, signal);
   }
 
   async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<Settled> {

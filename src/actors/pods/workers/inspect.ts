@@ -30,6 +30,9 @@ export class Inspector {
   private namespace = '';
   private known = { sandboxes: new Map<string, Known<RuntimeSandbox>>(), containers: new Map<string, Known<RuntimeContainer>>() };
 
+  /** When a container was last changed in place, by id: what was read earlier is not kept. */
+  private readonly changes = new Map<string, number>();
+
   constructor(cri: CriClient, ports: Ports) {
     this.cri = cri;
     this.ports = ports;
@@ -48,6 +51,7 @@ export class Inspector {
     ]);
     forgetExcept(this.known.sandboxes, sandboxList.items);
     forgetExcept(this.known.containers, containerList.containers);
+    forgetExcept(this.changes, containerList.containers);
     const { name, namespace } = this;
     return composeStatus({
       uid,
@@ -57,6 +61,11 @@ export class Inspector {
       containers: containers.filter(present),
       observedAtMonoMs,
     });
+  }
+
+  changed(containerId: string): void {
+    this.known.containers.delete(containerId);
+    this.changes.set(containerId, this.ports.clock.monoMs());
   }
 
   private async sandbox({ id, state }: PodSandbox, signal: AbortSignal): Promise<RuntimeSandbox | null> {
@@ -75,11 +84,13 @@ export class Inspector {
     const known = this.known.containers.get(id);
     if (known?.final === true || (state === 'CONTAINER_RUNNING' && this.recent(known))) return known.it;
     this.known.containers.delete(id);
+    const beganMs = this.ports.clock.monoMs();
     const status = await found(async () => (await this.cri.read('ContainerStatus', { containerId: id }, { signal })).status);
     if (status === null) return null;
     this.named(status.labels[CRI_LABELS.podName], status.labels[CRI_LABELS.podNamespace]);
     const it = await this.withMessage(toContainer(status));
     const final = status.state === 'CONTAINER_EXITED';
+    if ((this.changes.get(id) ?? Number.NEGATIVE_INFINITY) >= beganMs) return it;
     if (final || status.state === 'CONTAINER_RUNNING') this.known.containers.set(id, { it, final, readMonoMs: this.ports.clock.monoMs() });
     return it;
   }

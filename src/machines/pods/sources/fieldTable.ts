@@ -88,7 +88,7 @@ const CONTAINER: readonly FieldRule[] = [
   ...['limits', 'requests'].flatMap((kind) => honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.${kind}.${r}`))),
   ...refused('this node has no such resource', 'resources.limits.*', 'resources.requests.*'),
   ...refused('there is no dynamic resource allocation', 'resources.claims'),
-  ...ignored('nothing is resized in place: changed resources hold from the next start of the container on', 'resizePolicy'),
+  ...honoured('resizePolicy[*].resourceName', 'resizePolicy[*].restartPolicy'),
   ...honoured('restartPolicyRules[*].action', 'restartPolicyRules[*].exitCodes.operator', 'restartPolicyRules[*].exitCodes.values[*]'),
   ...honoured(
     ...['name', 'mountPath', 'readOnly', 'recursiveReadOnly', 'mountPropagation', 'subPath', 'subPathExpr'].map(

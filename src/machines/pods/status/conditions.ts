@@ -88,6 +88,7 @@ export function ownConditions(input: {
   /** The pod has a sandbox that can be used. */
   sandboxReady: boolean;
   foreign: readonly PodCondition[];
+  resizing?: ResizeProgress | undefined;
 }): PodCondition[] {
   const { pod, statuses, phase } = input;
   const containers = containersReady(pod, statuses, phase);
@@ -97,6 +98,25 @@ export function ownConditions(input: {
     { type: 'Ready', ...readyVerdict(pod, containers, input.foreign) },
     { type: 'ContainersReady', ...containers },
     { type: 'PodScheduled', status: 'True' },
+    ...resizeConditions(pod, phase, input.resizing),
+  ];
+}
+
+/** Granted, and not in force everywhere. */
+export interface ResizeProgress {
+  /** Why it could not be set, or null. */
+  error: string | null;
+}
+
+/** There while they hold; nothing is said of a pod that has ended (pod lifecycle 6.6). */
+function resizeConditions({ resize }: Pod, phase: PodPhase, progress: ResizeProgress | undefined): PodCondition[] {
+  if (phase === 'Succeeded' || phase === 'Failed') return [];
+  const error = progress?.error ?? null;
+  return [
+    ...(resize === undefined ? [] : [{ type: 'PodResizePending', status: 'True', ...resize } as const]),
+    ...(progress === undefined
+      ? []
+      : [{ type: 'PodResizeInProgress', status: 'True', ...(error === null ? {} : { reason: 'Error', message: error }) } as const]),
   ];
 }
 

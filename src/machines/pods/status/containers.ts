@@ -1,5 +1,6 @@
 /** API status of each container, from the runtime, the last status and failed starts (pod lifecycle 6.1, 8.5). */
 import type { Container, ContainerState, ContainerStatus, Pod, PodStatus, VolumeMountStatus } from '../../k8s.ts';
+import { actualResources, type InForce } from '../resize/actuation.ts';
 import { firstStatus } from '../runtimeStatus.ts';
 import { isRestartableInit, shouldRestart } from '../shouldRestart.ts';
 import type { PodRuntimeStatus, RuntimeContainer, StartFailures } from '../types.ts';
@@ -25,6 +26,8 @@ export interface ContainersInput {
   readyContainers?: ReadonlyMap<string, boolean> | undefined;
   /** Names of containers whose postStart hook has not ended. */
   hookAhead?: ReadonlySet<string> | undefined;
+  /** Resources that were changed in place. */
+  inForce?: InForce | undefined;
 }
 
 type Kind = 'init' | 'regular' | 'ephemeral';
@@ -138,7 +141,7 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
   switch (from.state) {
     case 'running': {
       status.state = { running: { startedAt: rfc3339(from.startedAtMs ?? Number(from.createdAtNs / 1_000_000n)) } };
-      status.resources = container.resources ?? {};
+      status.resources = actualResources(container, from, input.inForce ?? new Map());
       const requests = container.resources?.requests;
       if (requests !== undefined) status.allocatedResources = requests;
       if ((container.volumeMounts?.length ?? 0) > 0) status.volumeMounts = mountStatuses(container, from);

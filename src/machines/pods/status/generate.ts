@@ -3,8 +3,9 @@ import type { Pod, PodCondition, PodPhase, PodStatus } from '../../k8s.ts';
 import { isIPv6, onePerFamily } from '../config/addresses.ts';
 import { checkSandbox } from '../podActions.ts';
 import { qosClass } from '../qos.ts';
+import type { InForce } from '../resize/actuation.ts';
 import type { NodeFacts, PodRuntimeStatus, StartFailures } from '../types.ts';
-import { isOwnedCondition, ownConditions, stampTransitions } from './conditions.ts';
+import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
 import { containerStatuses, rfc3339 } from './containers.ts';
 import { podPhase } from './phase.ts';
 
@@ -34,6 +35,10 @@ export interface GenerateStatusInput {
   readyContainers?: ReadonlyMap<string, boolean>;
   /** Names of containers whose postStart hook has not ended: they are shown as waiting. */
   hookAhead?: ReadonlySet<string>;
+  /** Resources that were changed in place; absent: none. */
+  inForce?: InForce | undefined;
+  /** Of what was granted something is not in force yet; with why, where that failed. */
+  resizing?: ResizeProgress | undefined;
 }
 
 export const DEADLINE_OVERRIDE: StatusOverride = {
@@ -59,6 +64,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     startedContainers: input.startedContainers,
     readyContainers: input.readyContainers,
     hookAhead: input.hookAhead,
+    inForce: input.inForce,
   });
   const counted = [...lists.init, ...lists.regular];
   const verdict = phaseVerdict(input, old, podPhase(pod, counted, input.podIsTerminal));
@@ -69,6 +75,7 @@ export function generatePodStatus(input: GenerateStatusInput): PodStatus {
     phase: verdict.phase,
     sandboxReady: !checkSandbox(pod, input.status).changed,
     foreign,
+    resizing: input.resizing,
   });
   const generation = pod.metadata.generation;
   const conditions = stampTransitions([...foreign, ...own], old, input.nowWallMs).map((c) =>

@@ -5,11 +5,13 @@ import type { Pod, PodStatus } from '../../k8s.ts';
 import type { ProbeBook } from '../../probes/types.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
 import { onePerFamily } from '../config/addresses.ts';
+import type { InForce } from '../resize/actuation.ts';
 import type { ReplacedInstances } from '../runtimeStatus.ts';
 import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { type ActOutcome, type ContainerEnv, type ContainerIo, type ContainerKind, type containerMachine, messageOf } from './container.ts';
 import type { Settled } from './containerStop.ts';
 import type { Decision } from './decide.ts';
+import type { ResizeIo, resizeMachine } from './resize.ts';
 import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stop.ts';
 
 export type { Settled } from './containerStop.ts';
@@ -102,6 +104,12 @@ export interface WorkerContext {
   changedSandboxId: string;
   /** The calming wait before the next act is over. */
   calmed: boolean;
+  /** Resources that this worker changed in place, by container id. */
+  inForce: InForce;
+  /** Who changes them: there once something is to be changed. */
+  resizer: ActorRefFrom<typeof resizeMachine> | null;
+  /** Why that failed at last, or null. */
+  resizeError: string | null;
 }
 
 export interface SandboxInput {
@@ -110,7 +118,7 @@ export interface SandboxInput {
   actions: PodActions;
 }
 /** What a worker's chart asks of the outside; given by `actors/pods/workers`, or by a test. Promises honour the signal. */
-export interface WorkerIo extends ContainerIo {
+export interface WorkerIo extends ContainerIo, ResizeIo {
   /** Settles when no act of an earlier incarnation is in flight. */
   fence(uid: string): Promise<unknown>;
   inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus>;

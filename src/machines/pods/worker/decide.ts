@@ -6,6 +6,7 @@ import type { Pod, PodStatus } from '../../k8s.ts';
 import { probeVerdicts } from '../../probes/book.ts';
 import type { ProbeBook } from '../../probes/types.ts';
 import { computePodActions } from '../podActions.ts';
+import { type InForce, inProgress, planResize, type ResizePlan } from '../resize/actuation.ts';
 import { firstStatus } from '../runtimeStatus.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
 import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
@@ -27,6 +28,10 @@ export interface DecideInput {
   probes?: ProbeBook;
   /** Names of containers whose postStart hook has not ended. */
   hookAhead?: ReadonlySet<string>;
+  /** Resources that this worker changed in place. Absent: none. */
+  inForce?: InForce;
+  /** Why they could not be changed at last, or null. */
+  resizeError?: string | null;
 }
 
 export type Plan =
@@ -44,6 +49,7 @@ export type Plan =
 export interface Decision {
   plan: Plan;
   apiStatus: PodStatus;
+  resize: ResizePlan;
 }
 
 /** Wall ms at which `activeDeadlineSeconds` ends, or null. */
@@ -70,6 +76,7 @@ export function decide(input: DecideInput): Decision {
   const deadline = deadlineAtMs(pod, old);
   const over = deadline !== null && deadline <= input.nowWallMs;
   const probes = probeVerdicts(pod, status, input.probes ?? new Map());
+  const resize = planResize({ pod, status, inForce: input.inForce ?? new Map(), facts });
   const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
     generatePodStatus({
       pod,
@@ -83,6 +90,8 @@ export function decide(input: DecideInput): Decision {
       startedContainers: probes.started,
       readyContainers: probes.ready,
       hookAhead: input.hookAhead ?? new Set(),
+      inForce: resize.inForce,
+      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null } } : {}),
       ...(override === undefined ? {} : { override }),
     });
   const plain = generate(false);
@@ -90,7 +99,7 @@ export function decide(input: DecideInput): Decision {
   const inTime = isTerminalPhase(plain) && status.containers.every((c) => c.finishedAtMs === null || c.finishedAtMs <= (deadline ?? 0));
   const deadlineExceeded = over && !inTime && !isTerminalPhase(old);
   const apiStatus = deadlineExceeded ? generate(true) : plain;
-  const done = (plan: Plan): Decision => ({ plan, apiStatus });
+  const done = (plan: Plan): Decision => ({ plan, apiStatus, resize });
   if (deadlineExceeded) return done({ kind: 'deadline' });
   if (apiStatus.phase === 'Failed' || apiStatus.phase === 'Succeeded') return done({ kind: 'terminal' });
 
@@ -100,13 +109,15 @@ export function decide(input: DecideInput): Decision {
     liveness: probes.liveness,
     startup: probes.startup,
     hookAhead: input.hookAhead ?? new Set(),
+    resizeRestarts: resize.restart,
   });
   const kills = computed.containersToKill.filter((k) => k.reason !== 'Unknown' || input.stoppedUnknown?.has(k.id) !== true);
   const actions: PodActions = { ...computed, containersToKill: kills };
   const anythingUp = status.containers.some((c) => c.state === 'running') || status.sandboxes.some((s) => s.ready);
   if (actions.killPod && anythingUp) return done({ kind: 'killPod', actions });
   // Nothing runs, nothing is to start and nothing may be made again: the reference waits for ever here.
-  if (actions.killPod && !actions.createSandbox) return { plan: { kind: 'terminal' }, apiStatus: generate(false, stranded(pod, status)) };
+  if (actions.killPod && !actions.createSandbox)
+    return { ...done({ kind: 'terminal' }), apiStatus: generate(false, stranded(pod, status)) };
   if (actions.createSandbox) {
     if (!input.networkReady && pod.spec.hostNetwork !== true) return done({ kind: 'network', message: input.networkReason });
     return done({ kind: 'createSandbox', actions });

@@ -46,12 +46,17 @@ export const podWorkerMachine = workerSetup.createMachine({
     calmed: false,
     ended: new Set(),
     chases: 0,
+    inForce: new Map(),
+    resizer: null,
+    resizeError: null,
   }),
   initial: 'fencing',
   on: {
     'pod.dirty': { actions: ['markDirty'] },
     'container.report': { actions: ['takeReport', 'release'] },
     'preStop.ended': { actions: ['notePreStop'] },
+    'resize.set': { actions: ['noteResized'] },
+    'resize.trouble': { actions: ['noteResizeTrouble'] },
   },
   states: {
     fencing: {

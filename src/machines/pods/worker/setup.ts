@@ -7,6 +7,7 @@ import type { WorkerEvent } from '../../protocol.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { BACKOFF_RESET_MS } from '../crashBackoff.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
+import { ofPresent, withStep } from '../resize/actuation.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
@@ -32,6 +33,7 @@ import {
   type WorkerInput,
 } from './context.ts';
 import { type Decision, deadlineAtMs, decide } from './decide.ts';
+import { type ResizeReport, resizeMachine } from './resize.ts';
 import { stopMachine } from './stop.ts';
 
 /** A container in one of these is not on its way: nobody waits for its hook. */
@@ -58,11 +60,12 @@ function seen({ env, status }: WorkerContext): boolean {
 export const workerSetup = setup({
   types: {
     context: {} as WorkerContext,
-    events: {} as WorkerEvent | ContainerReport | PreStopEnded | { type: 'worker.resync' },
+    events: {} as WorkerEvent | ContainerReport | PreStopEnded | ResizeReport | { type: 'worker.resync' },
     input: {} as WorkerInput,
   },
   actors: {
     container: containerMachine,
+    resize: resizeMachine,
     fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
     inspect: fromPromise(({ input, signal }: Io<{ uid: string }>) => input.io.inspect(input.uid, signal)),
     prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
@@ -174,8 +177,33 @@ export const workerSetup = setup({
         probes: env.probes?.() ?? new Map(),
         hookAhead: context.hookAhead,
         newLife: context.newLife,
+        inForce: context.inForce,
+        resizeError: context.resizeError,
       });
-      return { decision, apiStatus: decision.apiStatus };
+      return { decision, apiStatus: decision.apiStatus, inForce: ofPresent(decision.resize.inForce, status) };
+    }),
+    /** What of the granted resources is not in force; nobody is asked for it before there is something. */
+    feedResize: enqueueActions(({ context, enqueue }) => {
+      const { decision, pod, io, env, resizer } = context;
+      if (decision === null || decision.plan.kind !== 'steady') return;
+      const { steps } = decision.resize;
+      if (resizer !== null) enqueue.sendTo(resizer, { type: 'resize.wanted', pod, steps });
+      else if (steps.length > 0) {
+        enqueue.assign(({ spawn }) => ({
+          resizer: spawn('resize', { id: 'resize', input: { io, pod, steps, random: () => env.random() } }),
+        }));
+      }
+    }),
+    noteResized: assign(({ context, event }) => {
+      if (event.type !== 'resize.set') return {};
+      const from = context.status?.containers.find((c) => c.id === event.step.containerId);
+      return { resizeError: null, ...(from === undefined ? {} : { inForce: withStep(context.inForce, event.step, from) }) };
+    }),
+    noteResizeTrouble: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'resize.trouble') return;
+      const { message } = event;
+      enqueue.assign({ resizeError: message });
+      if (message !== null) enqueue(() => context.io.event(context.pod, 'Warning', 'ResizeError', `Pod resize Error: ${message}`));
     }),
     noteStopped: assign(({ context }) => {
       const kills = planActions(context)?.containersToKill ?? [];
@@ -201,6 +229,7 @@ export const workerSetup = setup({
         facts: env.facts(),
         nowWallMs,
         podIsTerminal: params.podIsTerminal,
+        inForce: context.inForce,
         deadlineExceeded: deadline !== null && deadline <= nowWallMs,
         ...(context.killStatus === null ? {} : { override: context.killStatus }),
       });
@@ -296,7 +325,8 @@ export const workerSetup = setup({
     }),
     dropChildren: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.stopChild(ref);
-      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false });
+      if (context.resizer !== null) enqueue.stopChild(context.resizer);
+      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, resizer: null });
     }),
     trouble: assign(({ context }, params: Trouble) => {
       const n = context.failuresInRow;

@@ -39,6 +39,7 @@ export const syncing = workerSetup.createStateConfig({
       { actions: ['takePod', 'dropRemoved', 'ensureChildren', 'markDirty'] },
     ],
     'container.acted': { actions: ['markDirty'] },
+    'resize.acted': { actions: ['markDirty'] },
   },
   states: {
     inspecting: {
@@ -56,7 +57,7 @@ export const syncing = workerSetup.createStateConfig({
     },
     deciding: {
       meta: { reason: 'Deciding', message: 'comparing the pod with what the runtime holds' },
-      entry: ['settleEnded', 'decide', { type: 'publish', params: { finished: false } }, 'feed'],
+      entry: ['settleEnded', 'decide', { type: 'publish', params: { finished: false } }, 'feed', 'feedResize'],
       always: [
         {
           guard: { type: 'planIs', params: { kind: 'deadline' } },
@@ -268,6 +269,8 @@ export const syncing = workerSetup.createStateConfig({
           { target: 'inspecting', actions: ['markDirty'] },
         ],
         'container.acted': { target: 'inspecting' },
+        'resize.acted': { target: 'inspecting' },
+        'resize.trouble': { actions: ['noteResizeTrouble', 'decide', { type: 'publish', params: { finished: false } }] },
         'container.report': [
           { guard: 'heldBack', target: 'inspecting', actions: ['takeReport'] },
           {

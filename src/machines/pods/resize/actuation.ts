@@ -1,0 +1,169 @@
+/** From what was granted to what is in force: which containers are told, in which order, and which start anew. Pure. */
+import type { LinuxContainerResources } from '../../cri.ts';
+import { CRI_ANNOTATIONS } from '../../cri.ts';
+import type { Container, Pod, Quantity, ResourceRequirements } from '../../k8s.ts';
+import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from '../config/resources.ts';
+import { quantityToInteger, quantityToMilli } from '../quantity.ts';
+import { firstStatus } from '../runtimeStatus.ts';
+import { ANNOTATION_SOURCE } from '../sources/decode.ts';
+import type { PodRuntimeStatus, RuntimeContainer } from '../types.ts';
+import {
+  type Amounts,
+  amountsOf,
+  RESIZABLE,
+  type Resizable,
+  readAmounts,
+  resizableContainers,
+  sameAmounts,
+  taking,
+  withAmounts,
+} from './amounts.ts';
+
+/** What this worker has changed, by id of the container. */
+export type InForce = ReadonlyMap<string, Amounts>;
+
+/** One thing to tell the runtime about one container. */
+export interface ResizeStep {
+  containerId: string;
+  name: string;
+  resource: Resizable;
+  to: Amounts;
+  linux: LinuxContainerResources;
+  /** Bytes; the new limit of memory where it is lower than the present one: it is not set below what is in use. */
+  lowersTo: number | null;
+}
+export interface ResizePlan {
+  /** Names of running containers that start anew with what was granted. */
+  restart: ReadonlySet<string>;
+  /** Memory first, then cpu; of each what shrinks before what grows. */
+  steps: readonly ResizeStep[];
+  /**
+   * With what there is nothing to tell the runtime about: a request of memory, of which no runtime knows, and what the
+   * runtime says itself to be in force, since an earlier node agent had it set.
+   */
+  inForce: InForce;
+}
+export function inProgress({ restart, steps }: Pick<ResizePlan, 'restart' | 'steps'>): boolean {
+  return restart.size + steps.length > 0;
+}
+
+/** What it was made with, or was given since. Null: nobody knows, and it is left as it is. */
+export function knownAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
+  return inForce.get(from.id) ?? readAmounts(from.annotations[CRI_ANNOTATIONS.resources]);
+}
+
+export interface ResizePlanInput {
+  /** With what was granted. */
+  pod: Pod;
+  status: PodRuntimeStatus;
+  inForce: InForce;
+  facts: ResourceFacts;
+}
+
+/** Pods of the API only: a static pod that changes is another pod, or keeps what it runs with until it starts anew. */
+export function planResize({ pod, status, inForce, facts }: ResizePlanInput): ResizePlan {
+  const restart = new Set<string>();
+  const steps: (ResizeStep & { grows: boolean })[] = [];
+  const noted = new Map<string, Amounts>();
+  const containers = pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api' ? resizableContainers(pod) : [];
+  for (const container of containers) {
+    const from = firstStatus(status, container.name);
+    const was = from?.state === 'running' ? knownAmounts(from, inForce) : null;
+    if (from === undefined || was === null) continue;
+    const to = amountsOf(container);
+    const changed = RESIZABLE.filter((r) => !sameAmounts(was, to, r));
+    if (changed.some((r) => policyOf(container, r) === 'RestartContainer')) {
+      restart.add(container.name);
+      continue;
+    }
+    const wanted = containerResources(pod, container, facts);
+    for (const resource of changed) {
+      const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
+      if ((resource === 'memory' && before === after) || isReported(from, wanted, resource)) {
+        noted.set(from.id, taking(noted.get(from.id) ?? was, to, resource));
+        continue;
+      }
+      steps.push({
+        containerId: from.id,
+        name: container.name,
+        resource,
+        to,
+        linux: resource === 'cpu' ? cpuOf(wanted) : { memoryLimitInBytes: after },
+        lowersTo: resource === 'memory' && after < before ? after : null,
+        grows: before === after ? amount(to.requests[resource], resource) > amount(was.requests[resource], resource) : after > before,
+      });
+    }
+  }
+  const order = [...steps].sort((a, b) => rank(a) - rank(b));
+  return {
+    restart,
+    steps: order.map(({ grows: _, ...step }) => step),
+    inForce: noted.size === 0 ? inForce : new Map([...inForce, ...noted]),
+  };
+}
+
+/** With what a step has set. */
+export function withStep(inForce: InForce, step: ResizeStep, from: RuntimeContainer): InForce {
+  return new Map([...inForce, [step.containerId, taking(knownAmounts(from, inForce) ?? step.to, step.to, step.resource)]]);
+}
+/** Of containers that are still there. */
+export function ofPresent(inForce: InForce, status: PodRuntimeStatus): InForce {
+  if (inForce.size === 0) return inForce;
+  const there = new Set(status.containers.map((c) => c.id));
+  return new Map([...inForce].filter(([id]) => there.has(id)));
+}
+
+function rank({ resource, grows }: { resource: Resizable; grows: boolean }): number {
+  return (resource === 'memory' ? 0 : 2) + Number(grows);
+}
+function amount(quantity: Quantity | undefined, resource: Resizable): number {
+  return resource === 'cpu' ? quantityToMilli(quantity) : quantityToInteger(quantity);
+}
+/** None is more than any. */
+function limitOf({ limits }: Amounts, resource: Resizable): number {
+  return amount(limits[resource], resource) || Number.POSITIVE_INFINITY;
+}
+function cpuOf({ cpuShares: shares, cpuPeriod, cpuQuota }: LinuxContainerResources): LinuxContainerResources {
+  return {
+    ...(shares === undefined ? {} : { cpuShares: shares }),
+    ...(cpuPeriod === undefined ? {} : { cpuPeriod }),
+    ...(cpuQuota === undefined ? {} : { cpuQuota }),
+  };
+}
+export function policyOf(container: Container, resource: Resizable): string {
+  return container.resizePolicy?.find((p) => p.resourceName === resource)?.restartPolicy ?? 'NotRequired';
+}
+
+/** The runtime says itself that this is in force: an earlier node agent had it set. */
+function isReported({ resources }: RuntimeContainer, wanted: LinuxContainerResources, resource: Resizable): boolean {
+  if (resources === undefined) return false;
+  if (resource === 'memory') return wanted.memoryLimitInBytes !== undefined && resources.memoryLimitInBytes === wanted.memoryLimitInBytes;
+  return resources.cpuShares === wanted.cpuShares && (resources.cpuQuota ?? 0) === (Number(wanted.cpuQuota ?? 0) || 0);
+}
+
+const SHARES_MIN = 2;
+const SHARES_PER_CPU = 1024;
+
+/**
+ * `resources` of a running container's status: what is in force, in the words in which it was asked for; where the runtime
+ * says otherwise, the runtime's numbers (the conversions of resources and volumes 1.3, backwards).
+ */
+export function actualResources(container: Container, from: RuntimeContainer, inForce: InForce): ResourceRequirements {
+  const known = knownAmounts(from, inForce);
+  const base = known === null ? container : withAmounts(container, known);
+  const { resources: said } = from;
+  if (said === undefined) return base.resources ?? {};
+  const { requests, limits } = amountsOf(base);
+  const actual: { requests: Record<string, Quantity>; limits: Record<string, Quantity> } = {
+    requests: { ...requests },
+    limits: { ...limits },
+  };
+  const { cpuShares: shares = 0, cpuQuota: quota = 0, cpuPeriod: period = 0, memoryLimitInBytes: bytes = 0 } = said;
+  const milliLimit = quantityToMilli(limits.cpu);
+  if (quota > 0 && period > 0 && cpuQuotaUs(milliLimit, period) !== quota) actual.limits.cpu = `${Math.round((quota * 1000) / period)}m`;
+  if (bytes > 0 && quantityToInteger(limits.memory) !== bytes) actual.limits.memory = String(bytes);
+  const milliRequest = quantityToMilli(requests.cpu) || milliLimit;
+  if (shares > SHARES_MIN && cpuShares(milliRequest) !== shares && requests.cpu !== undefined)
+    actual.requests.cpu = `${Math.ceil((shares * 1000) / SHARES_PER_CPU)}m`;
+  return sameAmounts(actual, { requests, limits }) ? (base.resources ?? {}) : (withAmounts(base, actual).resources ?? {});
+}

@@ -1,0 +1,156 @@
+/**
+ * What was granted to a pod, and whether a change of it can be (pod lifecycle 6.6). Three views of a container's resources:
+ * what is asked for, what was granted (the allocation, which is kept over restarts), what is in force. Pure.
+ */
+import type { Container, Pod, ResizePending } from '../../k8s.ts';
+import { type RequestOf, requestOf, shortages } from '../fit/resources.ts';
+import { qosClass } from '../qos.ts';
+import { quantityToInteger, quantityToMilli } from '../quantity.ts';
+import {
+  type Amounts,
+  amountsFrom,
+  amountsOf,
+  asksForNothing,
+  RESIZABLE,
+  resizableContainers,
+  sameAmounts,
+  withAmounts,
+} from './amounts.ts';
+
+/** By name of container; one that is not in it was granted what it asks for. */
+export type Allocation = Readonly<Record<string, Amounts>>;
+
+function lasting(pod: Pod): Container[] {
+  return [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+}
+
+export function allocationOf(pod: Pod): Allocation {
+  return Object.fromEntries(lasting(pod).map((c) => [c.name, amountsOf(c)]));
+}
+/** Nobody gets more or less of nothing: it would be another class of pod. */
+export function isWorthKeeping(allocation: Allocation): boolean {
+  return Object.values(allocation).some((a) => !asksForNothing(a));
+}
+
+/** The pod with what it was granted in place of what it asks for. The same object where that is the same. */
+export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
+  if (isGranted(pod, allocation)) return pod;
+  const granted = <C extends Container>(c: C): C => {
+    const amounts = allocation[c.name];
+    return amounts === undefined || sameAmounts(amountsOf(c), amounts) ? c : withAmounts(c, amounts);
+  };
+  const { initContainers } = pod.spec;
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      ...(initContainers === undefined ? {} : { initContainers: initContainers.map(granted) }),
+      containers: pod.spec.containers.map(granted),
+    },
+  };
+}
+
+export function isGranted(pod: Pod, allocation: Allocation): boolean {
+  return lasting(pod).every((c) => sameAmounts(amountsOf(c), allocation[c.name] ?? amountsOf(c)));
+}
+
+/** Each container's larger request: what the pod holds until a granted change is in force. */
+export function largerOf(pod: Pod, before: Allocation): Pod {
+  const milli = (resource: string, q: Parameters<typeof quantityToMilli>[0]): number =>
+    resource === 'cpu' ? quantityToMilli(q) : quantityToInteger(q);
+  const larger: Allocation = Object.fromEntries(
+    lasting(pod).map((c) => {
+      const now = amountsOf(c);
+      const was = before[c.name] ?? now;
+      const requests = Object.fromEntries(
+        RESIZABLE.flatMap((r) => {
+          const most = milli(r, was.requests[r]) > milli(r, now.requests[r]) ? was.requests[r] : now.requests[r];
+          return most === undefined ? [] : [[r, most]];
+        }),
+      );
+      return [c.name, { requests, limits: now.limits }];
+    }),
+  );
+  return allocatedPod(pod, larger);
+}
+
+export type ResizeVerdict = { kind: 'granted' } | { kind: 'refused'; pending: ResizePending };
+
+export interface ResizeInput {
+  /** What is asked for. */
+  pod: Pod;
+  allocation: Allocation;
+  /** Pods that hold room, as they are to be counted, this one left out. */
+  others: readonly Pod[];
+  allocatable: Readonly<Record<string, string>>;
+  /** Default: worked out anew. */
+  requests?: RequestOf | undefined;
+}
+
+/** In the order of the reference: what can never be, then what does not fit now. */
+export function judgeResize(input: ResizeInput): ResizeVerdict {
+  const { pod, allocation } = input;
+  if (isGranted(pod, allocation)) return { kind: 'granted' };
+  const never = impossible(input);
+  if (never !== null) return { kind: 'refused', pending: { reason: 'Infeasible', message: never } };
+  const now = allocatedPod(pod, allocation);
+  // Who asks for no more than it has takes nothing from anybody, however full the node is.
+  const grows = RESIZABLE.filter((r) => requestOf(pod, r) > requestOf(now, r));
+  const room = { others: input.others, podsMax: Number.POSITIVE_INFINITY, allocatable: input.allocatable, requests: input.requests };
+  const short = shortages(pod, room).find(({ resource }) => grows.some((r) => r === resource));
+  if (short === undefined) return { kind: 'granted' };
+  const { resource, requested, used, capacity } = short;
+  const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+  return { kind: 'refused', pending: { reason: 'Deferred', message } };
+}
+
+function impossible({ pod, allocation, allocatable }: ResizeInput): string | null {
+  const resizable = new Set(resizableContainers(pod).map((c) => c.name));
+  for (const container of lasting(pod)) {
+    const [was, now] = [allocation[container.name], amountsOf(container)];
+    if (was === undefined || sameAmounts(was, now)) continue;
+    if (!resizable.has(container.name))
+      return `resources of the init container ${container.name}, which does not restart, cannot be changed`;
+    for (const kind of ['requests', 'limits'] as const) {
+      const gone = RESIZABLE.find((r) => was[kind][r] !== undefined && now[kind][r] === undefined);
+      if (gone !== undefined) return `resource ${kind} cannot be removed (${gone} of container ${container.name})`;
+    }
+  }
+  if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
+  for (const resource of RESIZABLE) {
+    const requested = requestOf(pod, resource);
+    const capacity = resource === 'cpu' ? quantityToMilli(allocatable.cpu) : quantityToInteger(allocatable.memory);
+    if (requested > capacity && requested > requestOf(allocatedPod(pod, allocation), resource))
+      return `Node didn't have enough capacity: ${resource}, requested: ${requested}, capacity: ${capacity}`;
+  }
+  return null;
+}
+
+/** Who is tried first where several wait: higher priority, then the better class, then who has waited longest. */
+export function resizeOrder(a: { pod: Pod; sinceMonoMs: number }, b: { pod: Pod; sinceMonoMs: number }): number {
+  const classes = { Guaranteed: 0, Burstable: 1, BestEffort: 2 } as const;
+  return (
+    (b.pod.spec.priority ?? 0) - (a.pod.spec.priority ?? 0) ||
+    classes[qosClass(a.pod)] - classes[qosClass(b.pod)] ||
+    a.sinceMonoMs - b.sinceMonoMs
+  );
+}
+
+export const ALLOCATIONS_CHECKPOINT = 'allocations';
+
+/** Plain data for the checkpoint. */
+export function toDocument(allocations: ReadonlyMap<string, Allocation>): unknown {
+  return { pods: Object.fromEntries([...allocations].sort(([a], [b]) => (a < b ? -1 : 1))) };
+}
+/** What cannot be read is left out: such a pod keeps what it asks for, as at first sight. */
+export function fromDocument(value: unknown): Map<string, Allocation> {
+  const found = new Map<string, Allocation>();
+  const pods: unknown = typeof value === 'object' && value !== null && 'pods' in value ? value.pods : undefined;
+  if (typeof pods !== 'object' || pods === null) return found;
+  for (const [uid, containers] of Object.entries(pods) as [string, unknown][]) {
+    if (typeof containers !== 'object' || containers === null) continue;
+    const read = Object.entries(containers as Record<string, unknown>).map(([name, a]) => [name, amountsFrom(a)] as const);
+    if (read.every(([, a]) => a !== null)) found.set(uid, Object.fromEntries(read) as Allocation);
+  }
+  return found;
+}
