@@ -69,11 +69,20 @@ export function containerStatus(status: PodStatus | undefined, name: string): Co
 /** The number of the run, or why there is none. */
 function whichRun(status: ContainerStatus | undefined, previous: boolean): number | string {
   if (status === undefined) return 'has no status yet';
-  if (previous) return status.restartCount > 0 ? status.restartCount - 1 : 'has not run before';
   const { waiting } = status.state;
+  if (previous) {
+    if (waiting !== undefined && endedLast(status)) return status.restartCount;
+    return status.restartCount > 0 ? status.restartCount - 1 : 'has not run before';
+  }
   // While it waits for its next start, restartCount is still that of the run that ended.
   if (waiting !== undefined && status.lastState.terminated === undefined) {
     return `has not started: ${waiting.reason ?? 'waiting'}${waiting.message === undefined ? '' : ` (${waiting.message})`}`;
   }
   return status.restartCount;
+}
+
+/** Of a container that waits: its newest instance is the one that ended, not one that was created since. */
+function endedLast({ containerID, lastState: { terminated } }: ContainerStatus): boolean {
+  if (terminated === undefined) return false;
+  return !containerID || !terminated.containerID || terminated.containerID === containerID;
 }

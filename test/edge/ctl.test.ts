@@ -247,9 +247,16 @@ describe('actorctl logs', () => {
     expect((await ctl(['logs', 'web', '--tail', '0', '--socket', d.socketPath])).out).toBe('');
     expect((await ctl(['logs', 'web', '--tail', '99999', '--socket', d.socketPath])).out.split('\n')).toHaveLength(9001);
   });
-  it('prints the run before with --previous', async () => {
-    const d = await withLog(2, line(7));
-    expect((await ctl(['logs', 'web', '-p', '--socket', d.socketPath])).out).toBe('line 7\n');
+  it('prints the run before with --previous: while the container waits for its next start, the one that ended', async () => {
+    const d = await withLog(3, line(7));
+    writeFileSync(join(d.dir, '2.log'), line(6));
+    const previous = async () => (await ctl(['logs', 'web', '-p', '--socket', d.socketPath])).out;
+    expect(await previous()).toBe('line 7\n');
+    const running = structuredClone(crashing);
+    const web = running.containerStatuses?.[0];
+    if (web !== undefined) web.state = { running: { startedAt: '2026-01-01T00:00:00Z' } };
+    d.registry.set(view.statuses, statusView({ 'uid-web-node1': running }));
+    expect(await previous()).toBe('line 6\n');
   });
   it('follows a log across a restart of the container and ends with the pod', async () => {
     const d = await withLog(3, line(1));

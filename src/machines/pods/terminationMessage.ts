@@ -59,8 +59,8 @@ export async function chooseTerminationMessage(
   fileText: string | null,
   readLog: (bytesMax: number) => Promise<string | null>,
 ): Promise<string> {
-  if (container.state !== 'exited' || container.terminationMessagePath === '') return container.message;
-  const text = tailBytes(fileText ?? '', TERMINATION_LOG_BYTES_MAX);
+  if (container.state !== 'exited') return container.message;
+  const text = container.terminationMessagePath === '' ? '' : tailBytes(fileText ?? '', TERMINATION_LOG_BYTES_MAX);
   if (!wantsLogFallback(container, text)) return joinMessages(container.message, text);
   const log = await readLog(FALLBACK_LOG_BYTES_MAX + FALLBACK_LOG_LINES_MAX * 64);
   return joinMessages(container.message, log === null ? '' : fallbackText(log));

@@ -63,15 +63,14 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
 
 type Instance = { ok: true; earlier: boolean } | { ok: false; why: string };
 
-/** Which run of the container is meant: the present one, or, with `previous` or while it waits to start again, the one before. */
+/** Which run of the container is meant: the present one (while it waits to start again, the one that ended), or, with `previous`, the one before. */
 function chooseInstance(status: ContainerStatus | undefined, previous: boolean): Instance {
   if (status === undefined) return { ok: false, why: 'is not available: it has no status yet' };
   const { waiting } = status.state;
   if (previous) {
     if (status.lastState.terminated === undefined && status.restartCount === 0)
       return { ok: false, why: 'has no previous terminated instance' };
-    // While it waits for its next start, restartCount is still that of the run that ended last.
-    return { ok: true, earlier: waiting === undefined };
+    return { ok: true, earlier: true };
   }
   if (waiting === undefined || status.lastState.terminated !== undefined) return { ok: true, earlier: false };
   const { reason = 'unknown reason' } = waiting;
