@@ -1,7 +1,7 @@
 /** Tables of stopping and restarting (pod lifecycle 5.2 shouldRestart, 5.13, 5.14): a row for each line of the specification. */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, Pod } from '../../../src/machines/k8s.ts';
-import { hookKind, hookRequest, plainRequest } from '../../../src/machines/pods/hooks.ts';
+import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../src/machines/pods/hooks.ts';
 import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../src/machines/pods/killOrder.ts';
 import { computePodActions } from '../../../src/machines/pods/podActions.ts';
 import { shouldRestart } from '../../../src/machines/pods/shouldRestart.ts';
@@ -95,7 +95,36 @@ const get = (httpGet: object, podIPs = ['10.0.0.7']) => {
   return { request, plain: request.ok && request.value.url.startsWith('https') ? plainRequest(request.value) : undefined };
 };
 
+/** Of a whole pod. */
+const grace = (deletion: number | null, o: { current?: number; override?: number; spec?: number | null } = {}) => {
+  const { current = null, override = null, spec = 30 } = o;
+  const { terminationGracePeriodSeconds: _, ...rest } = pod().spec;
+  const p = { ...pod({}, { metadata: deletion === null ? {} : { deletionGracePeriodSeconds: deletion } }) };
+  return effectiveGraceSeconds({
+    pod: { ...p, spec: spec === null ? rest : { ...rest, terminationGracePeriodSeconds: spec } },
+    current,
+    override,
+  });
+};
+const command = (exitCode: number, stdout = '', stderr = '') => {
+  const bytes = (text: string) => new TextEncoder().encode(text);
+  return judgeCommand({ exitCode, stdout: bytes(stdout), stderr: bytes(stderr) });
+};
+
 const ROWS: Record<string, unknown> = {
+  'grace: of the definition': grace(null),
+  'grace: of the definition, none': grace(null, { spec: null }),
+  'grace: of the deletion, shorter': grace(7),
+  'grace: of the deletion, longer': grace(90),
+  'grace: of the deletion, 0: a second all the same': grace(0),
+  'grace: asked for by the node, shorter': grace(7, { override: 3 }),
+  'grace: asked for by the node, longer': grace(7, { override: 90 }),
+  'grace: asked for by the node, without a deletion': grace(null, { override: 90 }),
+  'grace: asked for by the node, 0': grace(7, { override: 0 }),
+  'grace: while it is stopped already, shorter': grace(3, { current: 20 }),
+  'grace: while it is stopped already, longer': grace(90, { current: 20 }),
+  'grace: while it is stopped already, asked for by the node': grace(null, { current: 20, override: 5 }),
+  'grace: while it is stopped already, nothing new': grace(null, { current: 20 }),
   'stop: deletion with a grace of its own': stops(deleted(7), ['web']),
   'stop: deletion by force': stops(deleted(0), ['web']),
   'stop: no deletion grace': stops(pod({ containers: [hooked('web')], terminationGracePeriodSeconds: 30 }), ['web']),
@@ -149,6 +178,9 @@ const ROWS: Record<string, unknown> = {
     httpHeaders: [{ name: 'authorization', value: 'Bearer x' }],
   }),
   'hook: HTTPS at its usual port': get({ scheme: 'HTTPS', port: 443 }),
+  'hook: a command that ends well': command(0, 'said'),
+  'hook: a command that fails, with its words': command(3, 'out ', 'err\n'),
+  'hook: a command that fails, with many words': command(1, 'x'.repeat(2_000)),
   'hook: HTTP without an address': get({}, []),
   'hook: HTTP to a port that is not there': get({ port: 'nope' }),
 };
