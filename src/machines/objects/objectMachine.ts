@@ -46,7 +46,7 @@ export interface ObjectContext extends ObjectInput {
   served: readonly Waiting[];
   waiting: readonly Waiting[];
   lastId: number;
-  /** It was asked for before: the server's cache will do. */
+  /** It was had before, since the last pod that names it came: the server's cache will do. */
   asked: boolean;
   /** Another pod named it while the question was under way: the answer may be older than that pod. */
   renewed: boolean;
@@ -132,7 +132,7 @@ const setupObject = setup({
       // Under `Get` nothing is kept: each question is a question to the API server.
       enqueue.assign({
         served: [],
-        asked: context.strategy === 'Cache' && !context.renewed,
+        asked: context.strategy === 'Cache' && !context.renewed && fetched.ok,
         held: context.strategy === 'Get' ? null : next,
       });
       if (context.strategy === 'Cache' && isNews(context.held, next))
