@@ -95,8 +95,8 @@ export const plegMachine = setup({
         },
         now: {
           meta: { reason: 'ListingSoon', message: 'a hint about an unknown container asked for a listing' },
+          // Whatever else is wished for meanwhile is answered by that listing.
           after: { [NOW_MS]: 'listing' },
-          on: { 'pleg.relist': 'listing' },
         },
         listing: {
           meta: { reason: 'Listing', message: orTrouble('listing sandboxes and containers') },

@@ -5,6 +5,7 @@ import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept }
 import type { Checker } from './checker.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
+import { claimsComeFirst, pullsHaveTheirKeys } from './namedClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
 import { endsAreHeeded } from './restartClaims.ts';
@@ -34,6 +35,8 @@ export function allCheckers(): Checker[] {
     usersAreNotShared(),
     nobodyGoesForNothing(),
     endsAreHeeded(),
+    claimsComeFirst(),
+    pullsHaveTheirKeys(),
     mailboxesAreBounded(),
     incarnationsGrow(),
     nothingCrashes(),

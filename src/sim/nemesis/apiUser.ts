@@ -3,7 +3,8 @@ import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../..
 import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
 import type { Meddling } from './faults.ts';
-import { dataOf, type SimObject } from './objects.ts';
+import { bindVolume, bodyOf, objectPath } from './objectBodies.ts';
+import type { SimObject } from './objects.ts';
 import type { SimPod } from './pods.ts';
 
 export const NAMESPACE = 'default';
@@ -18,7 +19,7 @@ export interface ApiUser {
   remove(name: string, graceSeconds: number | null): boolean;
   meddle(name: string, what: Meddling): boolean;
   /** In place, where it is there and may change; else anew. */
-  putObject(object: SimObject): void;
+  putObject(object: SimObject, o?: { /** A claim, whatever its version. */ bound?: boolean }): void;
   /** False: there is none. */
   removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
   hasObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
@@ -77,16 +78,14 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
       must({ verb: 'PATCH', path: `${path}/status`, patchType: 'strategic', body: { status: { conditions: [condition] } } });
       return true;
     },
-    putObject(object) {
+    putObject(object, o = {}) {
       const path = objectPath(object);
       const there = kube.handle({ verb: 'GET', path });
-      const body = bodyOf(object);
-      if (there.ok && (there.body as KubeObject).immutable !== true) {
-        must({ verb: 'PUT', path, body });
-        return;
-      }
-      if (there.ok) must({ verb: 'DELETE', path });
-      must({ verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body });
+      const body = bodyOf(object, o.bound);
+      const anew = !there.ok || (there.body as KubeObject).immutable === true;
+      if (there.ok && anew) must({ verb: 'DELETE', path });
+      const made = must(anew ? { verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body } : { verb: 'PUT', path, body });
+      if (object.kind === 'claim') bindVolume(kube, made);
     },
     removeObject(object) {
       const path = objectPath(object);
@@ -97,16 +96,6 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
     hasObject: (object) => kube.handle({ verb: 'GET', path: objectPath(object) }).ok,
     compact: () => kube.store.compact(),
   };
-}
-
-export function objectPath({ kind, name }: Pick<SimObject, 'kind' | 'name'>): string {
-  return kind === 'secret' ? kubePath.secret(NAMESPACE, name) : kubePath.configMap(NAMESPACE, name);
-}
-function bodyOf(object: SimObject): object {
-  const data = dataOf(object);
-  const encoded = Object.fromEntries(Object.entries(data).map(([key, value]) => [key, btoa(value)]));
-  const { kind, name, immutable } = object;
-  return { metadata: { name, namespace: NAMESPACE }, data: kind === 'secret' ? encoded : data, ...(immutable ? { immutable } : {}) };
 }
 
 /** The account whose tokens pods are given. */

@@ -3,6 +3,7 @@
  * average weather), how many, when, and what the operator does meanwhile.
  */
 import type { CriMethod } from '../../machines/cri.ts';
+import { LIMITS_EVERY_MS } from '../../machines/eviction/machine.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
@@ -299,6 +300,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     if (o.evicts?.[node] === true) shortages(mine.fork('shortages'), { spanMs }, adder(drawn, mine.fork('shortage-steps'), node));
     const { certificates = false, edge = false } = o.identity?.[node] ?? {};
     identityTrouble(mine.fork('identity'), { spanMs, certificates, edge }, adder(drawn, mine.fork('identity-steps'), node));
+    if (o.api[node] === true) untold(mine.fork('untold'), { spanMs }, adder(drawn, mine.fork('untold-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
@@ -325,6 +327,13 @@ function shortages(rng: SimRng, o: { spanMs: number }, add: Add): void {
   }
 }
 const MIB = 1024 ** 2;
+
+/** The runtime does not say what containers wrote, for longer than it is between two looks at that. */
+function untold(rng: SimRng, o: { spanMs: number }, add: Add): void {
+  if (!rng.chance(0.2)) return;
+  const select = { methods: ['ListContainerStats'] as const };
+  add(rng.next() * 0.3 * o.spanMs, { kind: 'cri', probability: 1, select, action: 'error', code: 13, delayMs: 0 }, LIMITS_EVERY_MS + 5_000);
+}
 
 /** Actors that die again and again until their supervisors give up, some of them within one call of somebody. */
 const OFTEN_KILLED = [

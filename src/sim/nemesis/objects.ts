@@ -9,7 +9,8 @@ import type { Add } from './entries.ts';
 import type { SimPod } from './pods.ts';
 
 export interface SimObject {
-  kind: 'configMap' | 'secret';
+  /** `pullSecret`: credentials of a registry. `claim`: of a volume, together with that volume. */
+  kind: 'configMap' | 'secret' | 'pullSecret' | 'claim';
   /** Ends in the name of the node whose pods name it, as names of pods do. */
   name: string;
   rev: number;
@@ -27,6 +28,9 @@ export const TOKEN_FILE = 'token';
 /** Shortest life of a token that an API server gives. */
 const TOKEN_SECONDS = 600;
 
+/** Of these no volume of files and no variable is made. */
+export const PULL_SECRETS = ['pull0', 'pull1'] as const;
+export const CLAIMS = ['data0', 'data1'] as const;
 const CONFIG_MAPS = ['cm0', 'cm1', 'cm2'] as const;
 const SECRETS = ['sec0', 'sec1'] as const;
 
@@ -115,33 +119,45 @@ export class ObjectLine {
   }
 }
 
-/** Every object that drawn pods of a node may name. */
+/** Every config map and secret that drawn pods of a node may name. */
 export function objectLines(rng: SimRng, o: { node: number; add: Add }): ObjectLine[] {
-  const line = (kind: SimObject['kind']) => (base: string) =>
-    new ObjectLine(rng.fork(base), { kind, name: `${base}-${nodeName(o.node)}`, add: o.add });
-  return [...CONFIG_MAPS.map(line('configMap')), ...SECRETS.map(line('secret'))];
+  return lines(rng, o, { configMap: CONFIG_MAPS, secret: SECRETS });
+}
+
+function lines(
+  rng: SimRng,
+  o: { node: number; add: Add },
+  names: Readonly<Partial<Record<SimObject['kind'], readonly string[]>>>,
+): ObjectLine[] {
+  return (Object.keys(names) as SimObject['kind'][]).flatMap((kind) =>
+    (names[kind] ?? []).map((base) => new ObjectLine(rng.fork(base), { kind, name: `${base}-${nodeName(o.node)}`, add: o.add })),
+  );
+}
+
+function lineLife(mine: SimRng, { line, spanMs }: { line: ObjectLine; spanMs: number }): void {
+  let at = mine.chance(0.8) ? 0 : mine.next() * spanMs * 0.5;
+  line.put(at);
+  const everyMs = mine.pick([3_000, 15_000, 60_000] as const) ?? 15_000;
+  for (;;) {
+    at += mine.between(100, 2 * everyMs);
+    if (at >= spanMs) break;
+    if (mine.chance(0.7)) line.put(at);
+    else {
+      line.remove(at);
+      at += mine.chance(0.3) ? mine.between(0, 200) : mine.between(200, 15_000);
+      line.put(at);
+    }
+  }
 }
 
 const OF_OBJECTS = ['configmaps', 'secrets', 'serviceaccounts/token'] as const;
 
 /** What others do to the objects of a node, and what comes between the node and them. */
 export function objectLife(rng: SimRng, o: { spanMs: number; node: number }, add: Add): void {
-  for (const line of objectLines(rng, { node: o.node, add })) {
-    const mine = rng.fork(line.name);
-    let at = mine.chance(0.8) ? 0 : mine.next() * o.spanMs * 0.5;
-    line.put(at);
-    const everyMs = mine.pick([3_000, 15_000, 60_000] as const) ?? 15_000;
-    for (;;) {
-      at += mine.between(100, 2 * everyMs);
-      if (at >= o.spanMs) break;
-      if (mine.chance(0.7)) line.put(at);
-      else {
-        line.remove(at);
-        at += mine.chance(0.3) ? mine.between(0, 200) : mine.between(200, 15_000);
-        line.put(at);
-      }
-    }
-  }
+  for (const line of objectLines(rng, { node: o.node, add })) lineLife(rng.fork(line.name), { line, spanMs: o.spanMs });
+  const beside = rng.fork('beside');
+  for (const line of lines(beside, { node: o.node, add }, { pullSecret: PULL_SECRETS, claim: CLAIMS }))
+    lineLife(beside.fork(line.name), { line, spanMs: o.spanMs });
   const trouble = rng.fork('trouble');
   if (!trouble.chance(0.5)) return;
   for (let i = 1 + trouble.int(4); i > 0; i--)

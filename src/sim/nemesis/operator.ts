@@ -34,7 +34,7 @@ export interface Operator {
   /** Config maps and secrets, in the API. False: there is none. */
   putObject(object: SimObject): boolean;
   removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
-  /** Makes those anew that were removed, and those that pods name and nobody made. */
+  /** Makes those anew that were removed, and those that pods name and nobody made; claims are bound. */
   restoreObjects(): void;
   /** False when there is nothing to break. */
   breakManifest(name: string): boolean;
@@ -146,7 +146,8 @@ export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator 
       // A part of a schedule may lack the making of what its pods name.
       const named = [...wanted.values()].flatMap((w) => (w.source === 'api' ? (w.pod.objects ?? []) : []));
       const lacking = named.map((one): SimObject => ({ ...one, rev: 0, immutable: false }));
-      for (const object of [...objects.values(), ...lacking]) if (api?.hasObject(object) === false) api.putObject(object);
+      for (const object of [...objects.values(), ...lacking])
+        if (object.kind === 'claim' || api?.hasObject(object) === false) api?.putObject(object, { bound: true });
     },
     breakManifest(name) {
       const w = wanted.get(name);

@@ -9,6 +9,7 @@ import { type PodDraw, withDraw } from './draws/podDraw.ts';
 import { drawRestarts } from './draws/restarts.ts';
 import { drawStorage } from './draws/storage.ts';
 import { drawUsers } from './draws/users.ts';
+import { drawHugePages, drawImageVolume } from './draws/volumes.ts';
 import type { SimObject } from './objects.ts';
 
 /** `steady`: its containers end up running for good. `ends`: it comes to a terminal phase. `loops`: it crashes for ever. `deleted`: its source asks for its end. */
@@ -34,10 +35,18 @@ export interface SimPod {
 }
 
 /** What any pod may have beside what {@link drawPod} draws itself, by the name that its chances are forked by. */
-const DRAWS: Readonly<Record<string, PodDraw>> = { users: drawUsers, storage: drawStorage, restarts: drawRestarts };
+const DRAWS: Readonly<Record<string, PodDraw>> = {
+  users: drawUsers,
+  storage: drawStorage,
+  restarts: drawRestarts,
+  'image-volume': drawImageVolume,
+  'huge-pages': drawHugePages,
+};
 
 /** Of a container that no node has room for. */
 const TOO_LARGE = 'run=1ms,exit=1';
+/** Of a hook, in seconds. */
+const LONG_SLEEP_S = 8;
 const GRACES = [0, 1, 2, 5, 30] as const;
 
 interface Drawn {
@@ -145,7 +154,12 @@ function hooks(rng: SimRng, of: { graceSeconds: number; steady: boolean; full: b
   const command = (which: string, ms: number, fails: boolean): object => ({
     exec: { command: [HOOK_COMMAND, which, String(ms), fails ? 'first' : 'never'] },
   });
-  const sleep = (): object => ({ sleep: { seconds: Math.min(of.graceSeconds, 1 + rng.int(2)) } });
+  const long = rng.fork('long-sleep');
+  // One as long as its pod's grace outlasts what a deletion leaves of that.
+  const sleep = (): object => {
+    const short = Math.min(of.graceSeconds, 1 + rng.int(2));
+    return { sleep: { seconds: long.chance(0.3) ? Math.max(short, Math.min(of.graceSeconds, LONG_SLEEP_S)) : short } };
+  };
   const preStop = (): object => {
     if (rng.chance(0.15)) return sleep();
     if (rng.chance(0.15)) return { httpGet: { port: 80, path: '/bye' } };

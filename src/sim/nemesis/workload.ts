@@ -1,7 +1,9 @@
 /** What the operator of each node does, and others in its cluster: pods come, change and go. */
+import { nodeName } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
 import { drawCrowd } from './draws/crowd.ts';
+import { drawClaim, drawPullSecret } from './draws/named.ts';
 import { withDraw } from './draws/podDraw.ts';
 import { type Add, adder, type Drawn } from './entries.ts';
 import { nameObjects, objectLife } from './objects.ts';
@@ -50,7 +52,9 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
       const drawn = drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
       if (source !== 'api') return drawn;
       const crowded = withDraw(drawCrowd, mine.fork(`crowd-${drawn.rev}`), drawn);
-      return nameObjects(mine.fork(`objects-${drawn.rev}`), crowded, { node: o.node });
+      const named = nameObjects(mine.fork(`objects-${drawn.rev}`), crowded, { node: o.node });
+      const claiming = withDraw(drawClaim(nodeName(o.node)), mine.fork(`claim-${drawn.rev}`), named);
+      return withDraw(drawPullSecret(nodeName(o.node)), mine.fork(`pull-${drawn.rev}`), claiming);
     };
     const first = draw();
     const edited = (): SimPod => {

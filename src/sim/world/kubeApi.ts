@@ -80,8 +80,14 @@ const CALLS_MAX = 20_000;
 /** Versions by which a list is behind; nothing that happened meanwhile is replayed where the history was compacted. */
 const BEHIND = 500;
 
-const REQUESTS = 'certificatesigningrequests';
-const NAMED_BY_PODS: ReadonlySet<string> = new Set(['configmaps', 'secrets', 'serviceaccounts']);
+const OWN_UIDS: ReadonlyMap<string, 'objects' | 'requests' | 'claims'> = new Map([
+  ['configmaps', 'objects'],
+  ['secrets', 'objects'],
+  ['serviceaccounts', 'objects'],
+  ['persistentvolumeclaims', 'claims'],
+  ['persistentvolumes', 'claims'],
+  ['certificatesigningrequests', 'requests'],
+]);
 
 interface Watcher {
   path: string;
@@ -95,9 +101,14 @@ interface Watcher {
 
 export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimKube {
   // Objects that pods name, and requests for certificates, have theirs apart: how many there are decides no pod's UID.
-  const uidsOf = { pods: o.rng.fork('uids'), objects: o.rng.fork('object-uids'), requests: o.rng.fork('request-uids') };
+  const uidsOf = {
+    pods: o.rng.fork('uids'),
+    objects: o.rng.fork('object-uids'),
+    requests: o.rng.fork('request-uids'),
+    claims: o.rng.fork('claim-uids'),
+  };
   const newUid = (resource: string): string => {
-    const uids = uidsOf[NAMED_BY_PODS.has(resource) ? 'objects' : resource === REQUESTS ? 'requests' : 'pods'];
+    const uids = uidsOf[OWN_UIDS.get(resource) ?? 'pods'];
     const hex = (n: number): string => Array.from({ length: n }, () => uids.int(16).toString(16)).join('');
     return `${hex(8)}-${hex(4)}-4${hex(3)}-a${hex(3)}-${hex(12)}`;
   };

@@ -28,6 +28,11 @@ const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 export const ONE_MANIFEST = `${MANIFESTS}/pod.json`;
 export const POD_LOGS = '/var/log/pods';
 export const PODS_URL = 'http://pods.sim/list';
+/** Below it is the content of claims. */
+export const CLAIMED = '/srv/claimed';
+const CLAIMED_DIRS = ['data0', 'data1'].map((name) => `${CLAIMED}/${name}`);
+/** 2 MiB each. */
+const HUGE_PAGES = { path: '/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages', count: 128 };
 /** Of the node at this place of a world. */
 export function nodeName(index: number): string {
   return `n${index + 1}`;
@@ -148,8 +153,9 @@ export function simNode(o: SimNodeOptions): SimNode {
   const machineClock = time.clockFor(world, () => wallOffset.ms);
   const latency = rng.fork('latency');
   const disk = simDisk({ time, clock: machineClock });
-  for (const dir of [MANIFESTS, ROOT_DIR, '/var/log', IMAGES]) disk.makeDir(dir);
+  for (const dir of [MANIFESTS, ROOT_DIR, '/var/log', IMAGES, ...CLAIMED_DIRS]) disk.makeDir(dir);
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
+  disk.put(HUGE_PAGES.path, `${HUGE_PAGES.count}\n`);
   leaveFiles(disk, { name, rng: rng.fork('files'), certificates: tuning.certificates });
   const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
   const mounts = simMounts();

@@ -5,8 +5,6 @@ const TOLD_FIRST = 'each start is told after what the same look found, and what 
 
 const PATIENT = 'a quarter of an hour at least, and whatever waits is answered when all is healed';
 
-const NO_LIMITS = 'no pod of the simulation has a limit of what it may write, so nothing is measured for it';
-
 /** No complaint when it is taken, and none when it is not. */
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
 
@@ -33,8 +31,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   eviction: {
     'awaitingEnd -> observing on after 1000 #2': RARE,
-    'checkingLimits -> judging on error(checkLimits)': NO_LIMITS,
-    'checkingLimits -> resting on done(checkLimits) #1': NO_LIMITS,
+    'checkingLimits -> judging on error(checkLimits)': RARE,
     'measuring -> resting on done(measure) #2': RARE,
   },
   fileSource: {
@@ -45,11 +42,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   hook: {
     'asking.running -> ended on error(runHook)': THROWS,
-    // A sleep is no longer than the grace of its pod: only a smaller one of a deletion is met.
-    'sleeping -> ended on after sleep #1': RARE,
-  },
-  pleg: {
-    'relist.now -> relist.listing on pleg.relist': RARE,
   },
   podWorker: {
     'syncing.creatingSandbox -> syncing.actFailed on error(runSandbox)': THROWS,

@@ -8,6 +8,7 @@ export type PodDraw = (rng: SimRng, x: { pod: SimPod; manifest: DrawnManifest; f
 export interface DrawnContainer {
   name: string;
   image: string;
+  imagePullPolicy?: string;
   restartPolicy?: string;
   restartPolicyRules?: object[];
   resources?: { requests?: Record<string, string>; limits?: Record<string, string> };

@@ -1,0 +1,66 @@
+/** What objects that pods name look like in the API, and where they are there. */
+import { type KubeObject, kubePath } from '../../machines/api/kube.ts';
+import type { SimKube } from '../world/kubeApi.ts';
+import { CLAIMED } from '../world/node.ts';
+import { dataOf, type SimObject, versionText } from './objects.ts';
+
+const NAMESPACE = 'default';
+/** As the secrets of the simulation call the registry that its images come from. */
+const REGISTRY = 'https://index.docker.io/v1/';
+/** Of so many versions of a claim one is not bound. */
+const UNBOUND_EVERY = 3;
+
+export type Named = Pick<SimObject, 'kind' | 'name'>;
+
+export function objectPath({ kind, name }: Named): string {
+  if (kind === 'claim') return kubePath.claim(NAMESPACE, name);
+  return kind === 'configMap' ? kubePath.configMap(NAMESPACE, name) : kubePath.secret(NAMESPACE, name);
+}
+
+/** `bound` whatever its version: what pods wait for is there in the end. */
+export function bodyOf(object: SimObject, bound = false): object {
+  const { kind, name, immutable, rev } = object;
+  const metadata = { name, namespace: NAMESPACE };
+  const fixed = immutable ? { immutable } : {};
+  const encoded = (data: Record<string, string>) => Object.fromEntries(Object.entries(data).map(([key, value]) => [key, btoa(value)]));
+  switch (kind) {
+    case 'configMap':
+      return { metadata, data: dataOf(object), ...fixed };
+    case 'secret':
+      return { metadata, data: encoded(dataOf(object)), ...fixed };
+    case 'pullSecret': {
+      const auths = { [REGISTRY]: { username: 'puller', password: versionText(object) } };
+      return {
+        metadata,
+        type: 'kubernetes.io/dockerconfigjson',
+        data: encoded({ '.dockerconfigjson': JSON.stringify({ auths }) }),
+        ...fixed,
+      };
+    }
+    case 'claim': {
+      const phase = bound || rev % UNBOUND_EVERY !== 1 ? 'Bound' : 'Pending';
+      return { metadata, spec: { volumeName: volumeOf(name) }, status: { phase } };
+    }
+  }
+}
+
+function volumeOf(claim: string): string {
+  return `pv-${claim}`;
+}
+/** Where the content of a claim lies on its node. */
+export function claimedPath(claim: string): string {
+  return `${CLAIMED}/${claim.slice(0, claim.indexOf('-'))}`;
+}
+
+/** The volume of a claim belongs to the claim that is there now. */
+export function bindVolume(kube: SimKube, claim: KubeObject): void {
+  const { name, uid } = claim.metadata;
+  const path = kubePath.persistentVolume(volumeOf(name));
+  const source = name.startsWith('data0')
+    ? { local: { path: claimedPath(name) } }
+    : { hostPath: { path: claimedPath(name), type: 'Directory' } };
+  const body = { metadata: { name: volumeOf(name) }, spec: { claimRef: { name, namespace: NAMESPACE, uid }, ...source } };
+  const there = kube.handle({ verb: 'GET', path }).ok;
+  const done = kube.handle(there ? { verb: 'PUT', path, body } : { verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body });
+  if (!done.ok) throw new Error(`the volume of claim ${name} cannot be written: ${done.failure.message}`);
+}
