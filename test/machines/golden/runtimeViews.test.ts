@@ -1,6 +1,8 @@
-/** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), and who comes in under pressure (2.6). */
+/** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), who is critical (1.1), who comes in under pressure (2.6). */
+import { isMirror } from '../../../src/machines/api/podWriterDecide.ts';
 import type { CriContainer, CriContainerState, PodSandbox } from '../../../src/machines/cri.ts';
 import { pressureRefusal } from '../../../src/machines/eviction/admission.ts';
+import { isCritical } from '../../../src/machines/eviction/rank.ts';
 import type { NodePressure } from '../../../src/machines/eviction/thresholds.ts';
 import type { Toleration } from '../../../src/machines/k8s.ts';
 import {
@@ -11,6 +13,7 @@ import {
   logDirsToRemove,
   sandboxesToCollect,
 } from '../../../src/machines/pods/gc.ts';
+import { isStaticPod } from '../../../src/machines/pods/status/phase.ts';
 import type { ListedPod } from '../../../src/machines/protocol.ts';
 import { countRunning, diffListing, diffPod, groupByPod, tells } from '../../../src/machines/runtime/pleg.ts';
 import { container, pod } from '../pods/fixtures.ts';
@@ -112,6 +115,11 @@ const under = (p: Parameters<typeof pressureRefusal>[0], ...pressures: NodePress
 const tolerating = (t: Toleration) => under(pod({ tolerations: [t] }), 'MemoryPressure');
 const TAINT = 'node.kubernetes.io/memory-pressure';
 
+const what = (annotations: Record<string, string>, priority?: number) => {
+  const p = pod(priority === undefined ? {} : { priority }, { metadata: { annotations } });
+  return { static: isStaticPod(p), mirror: isMirror(p), critical: isCritical(p) };
+};
+
 goldenTable('what the runtime is seen to hold leads to what is recorded', 'runtimeViews', {
   ...Object.fromEntries(
     STATES.flatMap((old) =>
@@ -193,6 +201,13 @@ goldenTable('what the runtime is seen to hold leads to what is recorded', 'runti
   '9.1 link: its container was created': () => link('created'),
   '9.1 link: names no container': () => link('running', false, 'strange.log'),
   '9.1 link: is no log': () => link(undefined, false, 'p_ns_c-abcdef.txt'),
+
+  '1.1 of the API': () => what({ 'kubernetes.io/config.source': 'api' }),
+  '1.1 of a file, of a URL': () => ['file', 'http'].map((source) => what({ 'kubernetes.io/config.source': source })),
+  '1.1 without a source, as no pod of the book is: left alone': () => what({}),
+  '1.1 a mirror': () => what({ 'kubernetes.io/config.source': 'api', 'kubernetes.io/config.mirror': '' }),
+  '1.1 critical by its priority, and not quite': () =>
+    [2_000_000_000, 1_999_999_999].map((priority) => what({ 'kubernetes.io/config.source': 'api' }, priority)),
 
   '2.6 no pressure': () => under(pod()),
   '2.6 memory: asks for nothing': () => under(pod(), 'MemoryPressure'),
