@@ -3,6 +3,7 @@ import type { KeyValue } from '../../cri.ts';
 import type { Container, EnvVar, Pod } from '../../k8s.ts';
 import { isConfigMap } from '../../objects/decode.ts';
 import { kindWord, type ObjectRef, refKey } from '../../objects/references.ts';
+import { goQuote } from '../../text/goQuote.ts';
 import type { ApiObject, ObjectResult } from '../../volumes/objects.ts';
 import { ceilDiv, isZeroQuantity, scaledCeil } from '../quantity.ts';
 import type { NodeFacts } from '../types.ts';
@@ -197,10 +198,9 @@ function keyValue(o: { ref: ObjectRef; key: string; optional: boolean }, cluster
 
 /** `key="value"` lines, sorted by key: how a whole map reads. */
 function mapText(map: Record<string, string> | undefined): string {
-  const quote = (text: string): string => JSON.stringify(text);
   return Object.entries(map ?? {})
     .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([key, value]) => `${key}=${quote(value)}`)
+    .map(([key, value]) => `${key}=${goQuote(value)}`)
     .join('\n');
 }
 
