@@ -28,7 +28,10 @@ export const cri: Traps = {
   ]),
   7: held('a driver that is not named is not systemd', [proto, 'shows an absent cgroup driver as absent, not as SYSTEMD']),
   8: { says: 'a log of an ended container may not open anew', later: 'rotation of container logs' },
-  9: { says: 'zeros of an update leave what is', later: 'changes of resources in place' },
+  9: held('an update names what changes, and nothing else', [
+    'integration/resize.test.ts',
+    'is told the runtime, memory first, and restarts nothing',
+  ]),
   10: held('what is not there is stopped and removed', [
     'runtime/link.test.ts',
     'takes "not found" on stop and remove for done, and on anything else for an error',
