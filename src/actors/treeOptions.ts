@@ -3,6 +3,7 @@ import type { NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
+import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
 import type { CertificateOptions } from './api/certificates/certificate.ts';
 import type { LeaseOptions } from './api/lease.ts';
 import type { NodeStatusOptions } from './api/nodeStatus.ts';
@@ -27,6 +28,7 @@ import type { EvictionOptions } from './reclaim/eviction/eviction.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
+import type { VerificationOptions } from './runtime/imagePuller/pullRecords.ts';
 import type { PlegOptions } from './runtime/pleg/pleg.ts';
 import type { ObjectsOptions } from './services/objects/objects.ts';
 import { objectSource } from './services/objects/source.ts';
@@ -73,6 +75,12 @@ export interface TreeOptions {
   housekeeping: HousekeepingOptions;
   /** Null where no eviction threshold is set, and nobody has limits to be held to. */
   eviction: EvictionOptions | null;
+}
+
+function verificationOptions({ config: c, flags, gates }: NodeConfig): VerificationOptions | null {
+  if (!gates.enabled('KubeletEnsureSecretPulledImages')) return null;
+  const policy = VERIFICATION_POLICIES.find((p) => p === c.imagePullCredentialsVerificationPolicy) ?? DEFAULT_VERIFICATION;
+  return { policy, allowlist: c.preloadedImagesVerificationAllowlist, dir: `${flags.rootDir}/image_manager` };
 }
 
 /** First wait of the crash back-off (pod lifecycle 5.12); with its gate on, 1 s up to 60 s. */
@@ -130,6 +138,7 @@ export function treeOptions(
       maxParallelImagePulls: c.maxParallelImagePulls,
       registryPullQPS: c.registryPullQPS,
       registryBurst: c.registryBurst,
+      verification: verificationOptions(config),
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },

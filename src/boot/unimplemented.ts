@@ -41,11 +41,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
     ...lines('the API has no such page yet', 'enableContentionProfiling', 'enableSystemLogQuery'),
   ].map((e) => ({ ...e, server: true })),
-  ...refused(
-    'checking of pull credentials against images already present is not there yet',
-    'imagePullCredentialsVerificationPolicy',
-    'preloadedImagesVerificationAllowlist',
-  ),
   ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
   ...lines('the API is spoken in JSON', 'contentType'),
   ...lines(
@@ -134,6 +129,8 @@ export const HONOURED: readonly string[] = [
   'readOnlyPort',
   'registryPullQPS',
   'registryBurst',
+  'imagePullCredentialsVerificationPolicy',
+  'preloadedImagesVerificationAllowlist',
   'healthzPort',
   'healthzBindAddress',
   'oomScoreAdj',
@@ -207,10 +204,9 @@ const HONOURED_GATES: readonly string[] = [
   'GracefulNodeShutdown',
   'GracefulNodeShutdownBasedOnPodPriority',
   'ImageMaximumGCAge',
+  'KubeletEnsureSecretPulledImages',
   'SystemdWatchdog',
 ];
-/** Turning these on asks for a protection that is not there yet. */
-const REFUSED_GATES: readonly string[] = ['KubeletEnsureSecretPulledImages'];
 
 /** Lines to log and reasons to refuse the start. */
 export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): { refusals: Problem[]; lines: Problem[] } {
@@ -231,7 +227,7 @@ export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfigura
     const spec = KUBELET_GATES[name];
     if (spec === undefined || value === spec.default || HONOURED_GATES.includes(name)) continue;
     const problem = { where: `featureGates.${name}${flagHint('featureGates')}`, what: `what ${name}=${value} asks for is not there yet` };
-    (REFUSED_GATES.includes(name) ? refusals : out).push(problem);
+    out.push(problem);
   }
   return { refusals, lines: out };
 }

@@ -27,6 +27,12 @@ describe('the configuration', () => {
     ['maxParallelImagePulls: 0', 'maxParallelImagePulls: 0 must be at least 1'],
     ['maxParallelImagePulls: 2\nserializeImagePulls: true', 'maxParallelImagePulls: 2 contradicts serializeImagePulls'],
     ['imagePullCredentialsVerificationPolicy: NeverVerify', 'needs feature gate KubeletEnsureSecretPulledImages'],
+    ['imagePullCredentialsVerificationPolicy: Sometimes', '"Sometimes" is not one of'],
+    ['preloadedImagesVerificationAllowlist: [r.io/a]', 'is only possible with'],
+    ...['busybox', 'r.io/a:1', 'r.io/*/a', '/*', 'r.io/ a'].map((entry): [string, string] => [
+      `preloadedImagesVerificationAllowlist: ["${entry}"]`,
+      `"${entry}" must be an image name in full`,
+    ]),
     ['cpuCFSQuotaPeriod: 50ms', 'needs feature gate CustomCPUCFSQuotaPeriod'],
     ['cpuCFSQuotaPeriod: 2s\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}', '2s must be in 1ms..1s'],
     ['qosReserved: {memory: 50%}', 'needs feature gate QOSReserved'],

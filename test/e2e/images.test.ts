@@ -2,7 +2,7 @@
  * Pulls of a real containerd from a real registry on loopback that lets one user in: without credentials, with those that a
  * provider program gives, with wrong ones, and what becomes of a pod when they are put right.
  */
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -43,6 +43,10 @@ function answer(password: string): void {
   const response = { kind: 'CredentialProviderResponse', apiVersion: 'credentialprovider.kubelet.k8s.io/v1', cacheKeyType: 'Image', auth };
   writeFileSync(join(dir, 'answer'), JSON.stringify(response));
 }
+const providerFlags = (): string[] => [
+  `--image-credential-provider-config=${join(dir, 'providers.yaml')}`,
+  `--image-credential-provider-bin-dir=${join(dir, 'bin')}`,
+];
 const asked = (): string[] => (existsSync(join(dir, 'asked')) ? readFileSync(join(dir, 'asked'), 'utf8').trim().split('\n') : []);
 
 beforeAll(async () => {
@@ -51,11 +55,7 @@ beforeAll(async () => {
   lab = await startContainerd();
   registry = await startRegistry({ username: USER, password: PASSWORD, configDir: join(lab.dir, 'certs.d') });
   installProvider();
-  const flags = [
-    `--image-credential-provider-config=${join(dir, 'providers.yaml')}`,
-    `--image-credential-provider-bin-dir=${join(dir, 'bin')}`,
-  ];
-  daemon = await createDaemon(lab, {}, flags);
+  daemon = await createDaemon(lab, {}, providerFlags());
   await daemon.start();
 });
 afterAll(async () => {
@@ -108,6 +108,44 @@ describe('an image of a registry that wants credentials', () => {
   it('leaves nothing secret in logs, events and states', async () => {
     const shown = [daemon.log(), JSON.stringify(await daemon.events()), JSON.stringify(await daemon.pods()), await daemon.ctl('recorder')];
     for (const text of shown) for (const secret of [PASSWORD, 'wrong-password']) expect(text).not.toContain(secret);
+  });
+});
+
+describe('an image that is there already, where credentials are verified', () => {
+  it('is for those alone who show that they may have it; what is on the list is for all', async () => {
+    await daemon.end('SIGTERM');
+    const config = {
+      featureGates: { KubeletEnsureSecretPulledImages: true },
+      imagePullCredentialsVerificationPolicy: 'NeverVerifyAllowlistedImages',
+      preloadedImagesVerificationAllowlist: ['docker.io/library/*'],
+    };
+    const verifying = await createDaemon(lab, config, providerFlags());
+    const waits = (name: string, reason: RegExp) =>
+      verifying.podWhere(
+        name,
+        `${name} to wait with ${reason.source}`,
+        (p) => reason.test(p.status.containerStatuses?.[0]?.state.waiting?.reason ?? ''),
+        LONG_MS,
+      );
+    try {
+      answer('wrong-password-0123456789abcdef');
+      await verifying.start();
+      verifying.put('listed.yaml', manifest('listed', [steady()]));
+      verifying.put('again.yaml', manifest('again', [{ ...steady(), image: registry.image, imagePullPolicy: 'IfNotPresent' }]));
+      verifying.put('never.yaml', manifest('never', [{ ...steady(), image: registry.image, imagePullPolicy: 'Never' }]));
+      await waits('again', /^(ErrImagePull|ImagePullBackOff)$/);
+      await waits('never', /^ErrImageNeverPull$/);
+      await verifying.phase('listed', 'Running', LONG_MS);
+      answer(PASSWORD);
+      for (const name of ['again', 'never']) await verifying.podWhere(name, `${name} to run`, (p) => p.status.phase === 'Running', LONG_MS);
+      const [record] = readdirSync(join(verifying.rootDir, 'image_manager/pulled'));
+      const text = readFileSync(join(verifying.rootDir, 'image_manager/pulled', record ?? ''), 'utf8');
+      expect(JSON.parse(text)).toMatchObject({ kind: 'ImagePulledRecord', credentialMapping: expect.anything() });
+      for (const words of [text, verifying.log()]) expect(words).not.toContain(PASSWORD);
+      expect(readdirSync(join(verifying.rootDir, 'image_manager/pulling'))).toEqual([]);
+    } finally {
+      await verifying.dispose();
+    }
   });
 });
 

@@ -127,7 +127,7 @@ describe('an answer', () => {
       'r.example/team': { username: 'narrow', password: '2' },
       'other.example': { username: 'other', password: '3' },
     };
-    expect(authsFor(read(answer({ auth })), 'r.example/team/app').map((a) => a.username)).toEqual(['narrow', 'wide']);
+    expect(authsFor(read(answer({ auth })), 'r.example/team/app').map((a) => a.auth.username)).toEqual(['narrow', 'wide']);
   });
   it.each([
     ['no JSON', 'secret-word'],
@@ -161,7 +161,7 @@ describe('what programs know', () => {
       },
       signal: new AbortController().signal,
     });
-    return { ports, asked, lines, of: async (image: string) => (await made.credentials(image)).map((a) => a.username) };
+    return { ports, asked, lines, of: async (image: string) => (await made.credentials(image)).map((a) => a.auth.username) };
   }
 
   it.each([

@@ -169,7 +169,7 @@ describe('the image puller', () => {
   });
 
   it('tries every credential that matches before it fails', async () => {
-    await start({ images: { credentials: async () => [{ username: 'a' }, { username: 'b' }] } });
+    await start({ images: { credentials: async () => [{ auth: { username: 'a' } }, { auth: { username: 'b' } }] } });
     w.cri.answer('PullImage', (request: CriRequest<'PullImage'>) =>
       request.auth?.username === 'b' ? { imageRef: 'x' } : fail(7, 'denied'),
     );

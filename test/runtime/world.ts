@@ -1,5 +1,6 @@
 /** A tree with the runtime layer and a recorder in place of the pod manager and the event log. */
 import { fromCallback } from 'xstate';
+import type { Ports } from '../../src/actors/kernel/ports.ts';
 import { createTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorSpec, AnySpec, SupervisorSpec, Tree } from '../../src/actors/kernel/types.ts';
 import { criLinkSpec } from '../../src/actors/runtime/cri/link.ts';
@@ -45,10 +46,10 @@ export interface World {
 
 /** Starts on a healthy runtime unless `cri` says otherwise. `only` leaves out the other runtime actors. */
 export async function world(
-  o: { cri?: FakeCri; images?: ImagePullerOptions; only?: ('cri' | 'pleg' | 'imagePuller')[] } = {},
+  o: { cri?: FakeCri; images?: ImagePullerOptions; ports?: Partial<Ports>; only?: ('cri' | 'pleg' | 'imagePuller')[] } = {},
 ): Promise<World> {
   const cri = o.cri ?? healthy(fakeCri());
-  const ports = fakePorts({ cri });
+  const ports = fakePorts({ ...o.ports, cri });
   const dirty: Message[] = [];
   const events: Message[] = [];
   const only = o.only ?? ['cri', 'imagePuller', 'pleg'];

@@ -73,7 +73,7 @@ export async function credentialsFor(
   const missing: string[] = [];
   results.forEach((result, i) => {
     const name = names[i] ?? '';
-    if (result.kind === 'found') found.push({ name, secret: result.value });
+    if (result.kind === 'found') found.push({ namespace: pod.metadata.namespace, name, secret: result.value });
     else missing.push(name);
   });
   return { credentials: pullCredentials(found, image), missing: missing.sort() };

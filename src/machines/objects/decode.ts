@@ -33,7 +33,8 @@ export function decodeObject(ref: ObjectRef, object: KubeObject): DecodedObject 
   if (ref.kind === 'secret') {
     const data = binary(object.data);
     if (data === null) return malformed();
-    const value: ApiSecret = { type: typeof object.type === 'string' ? object.type : '', data };
+    const { uid = '' } = object.metadata;
+    const value: ApiSecret = { uid, type: typeof object.type === 'string' ? object.type : '', data };
     return { ok: true, value, immutable };
   }
   const binaryData = binary(object.binaryData);

@@ -2,10 +2,9 @@
  * Programs that know credentials for registries (CredentialProviderConfig): which of them an image is asked of, what they
  * are told, what their answer means and for which images it holds. Nothing of an answer is put in errors. Pure.
  */
-import type { AuthConfig } from '../cri.ts';
 import { isRecord } from '../pods/sources/schema.ts';
 import { parseImageRef } from './imageRef.ts';
-import { type Credential, credentialsAmong, locationMatches } from './keyring.ts';
+import { type Credential, credentialsAmong, locationMatches, type OwnedAuth } from './keyring.ts';
 
 const GROUP = 'credentialprovider.kubelet.k8s.io';
 const CONFIG_GROUP = 'kubelet.config.k8s.io';
@@ -167,7 +166,7 @@ export function cacheKeys(image: string): Record<ProviderAnswer['keyType'], stri
 }
 
 /** What of an answer the image is pulled with, best first. */
-export function authsFor({ credentials }: ProviderAnswer, image: string): readonly AuthConfig[] {
+export function authsFor({ credentials }: ProviderAnswer, image: string): readonly OwnedAuth[] {
   const at = repositoryOf(image);
   return at === null ? [] : credentialsAmong(credentials, at.repository);
 }

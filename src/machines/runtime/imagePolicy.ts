@@ -27,6 +27,8 @@ export function pullDuration(ms: number): string {
 
 export const imageEvents = {
   present: (image: string) => normal('Pulled', `Container image "${image}" already present on machine`),
+  /** Where credentials are verified. */
+  accessible: (image: string) => normal('Pulled', `Container image "${image}" already present on machine and can be accessed by the pod`),
   pulling: (image: string) => normal('Pulling', `Pulling image "${image}"`),
   pulled: (image: string, o: { pullMs: number; totalMs: number; bytes: string }) =>
     normal(
@@ -49,6 +51,7 @@ export const imageFailures = {
     reason: 'ImageInspectError',
     message: `Failed to inspect image "${image}": ${error}`,
   }),
+  /** Also where the pod does not show that it may use the one that is there: others need not know that it is. */
   never: (image: string): StartFailure => ({
     reason: 'ErrImageNeverPull',
     message: `Container image "${image}" is not present with pull policy of Never`,
@@ -56,6 +59,10 @@ export const imageFailures = {
   backOff: (image: string, previous: string): StartFailure => ({
     reason: 'ImagePullBackOff',
     message: `Back-off pulling image "${image}"${previous === '' ? '' : `: ${previous}`}`,
+  }),
+  unrecorded: (image: string, error: string): StartFailure => ({
+    reason: 'ErrImagePull',
+    message: `Failed to record image pull intent for container image "${image}": ${error}`,
   }),
   /** The runtime names two special causes by the first word of its error. */
   pull: (image: string, error: string): StartFailure => {

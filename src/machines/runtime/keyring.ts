@@ -5,17 +5,31 @@ import type { ApiSecret } from '../volumes/objects.ts';
 import { parseImageRef } from './imageRef.ts';
 
 export interface PullSecret {
+  namespace: string;
   name: string;
   secret: ApiSecret;
 }
-/** `failed`: some secret cannot be read; nothing is pulled then. */
-export type PullCredentials = { ok: true; auths: readonly AuthConfig[] } | { ok: false; message: string };
+/** Who brought credentials, by what the API knows them as. */
+export interface PullOwner {
+  kind: 'secret' | 'serviceAccount';
+  uid: string;
+  namespace: string;
+  name: string;
+}
+/** Without an owner they are the node's own. */
+export interface OwnedAuth {
+  auth: AuthConfig;
+  owner?: PullOwner;
+}
+/** Not `ok`: some secret cannot be read; nothing is pulled then. */
+export type PullCredentials = { ok: true; auths: readonly OwnedAuth[] } | { ok: false; message: string };
 
 /** Of one registry, or a part of it. */
 export interface Credential {
   /** `host[:port][/path]`, parts of the host may be globs. */
   key: string;
   auth: AuthConfig;
+  owner?: PullOwner;
 }
 
 const DEFAULT_REGISTRY = 'index.docker.io';
@@ -23,10 +37,11 @@ const DEFAULT_REGISTRY = 'index.docker.io';
 /** Credentials that match the image, best first. None: it is pulled anonymously. */
 export function pullCredentials(secrets: readonly PullSecret[], image: string): PullCredentials {
   const entries: Credential[] = [];
-  for (const { name, secret } of secrets) {
+  for (const { namespace, name, secret } of secrets) {
     const read = entriesOf(secret);
     if (typeof read === 'string') return { ok: false, message: `image pull secret "${name}": ${read}` };
-    entries.push(...read);
+    const owner: PullOwner = { kind: 'secret', uid: secret.uid ?? '', namespace, name };
+    entries.push(...read.map((entry) => ({ ...entry, owner })));
   }
   const parsed = parseImageRef(image);
   if (entries.length === 0 || !parsed.ok) return { ok: true, auths: [] };
@@ -34,9 +49,10 @@ export function pullCredentials(secrets: readonly PullSecret[], image: string): 
 }
 
 /** Those that match `host[:port]/path`, the more exact ones first. */
-export function credentialsAmong(entries: readonly Credential[], repository: string): AuthConfig[] {
+export function credentialsAmong(entries: readonly Credential[], repository: string): OwnedAuth[] {
   const keys = [...new Set(entries.map((e) => e.key))].sort().reverse();
-  const of = (key: string): AuthConfig[] => entries.filter((e) => e.key === key).map((e) => e.auth);
+  const owned = ({ auth, owner }: Credential): OwnedAuth => (owner === undefined ? { auth } : { auth, owner });
+  const of = (key: string): OwnedAuth[] => entries.filter((e) => e.key === key).map(owned);
   const matching = keys.filter((key) => locationMatches(key, repository)).flatMap(of);
   if (matching.length > 0) return matching;
   return repository.startsWith('docker.io/') ? of(DEFAULT_REGISTRY) : [];

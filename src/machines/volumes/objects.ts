@@ -2,6 +2,8 @@
 import type { Pod } from '../k8s.ts';
 
 export interface ApiSecret {
+  /** Of the object; absent where nobody asked. */
+  uid?: string;
   /** `kubernetes.io/dockerconfigjson`, say; absent where nobody asked. */
   type?: string;
   /** Decoded. */

@@ -23,10 +23,10 @@ const config = (auths: Record<string, unknown>) => ({
 });
 const pull = (image: string, ...secrets: { type?: string; data: Record<string, Uint8Array> }[]) => {
   const result = pullCredentials(
-    secrets.map((secret, i) => ({ name: `s${i}`, secret })),
+    secrets.map((secret, i) => ({ namespace: 'ns', name: `s${i}`, secret })),
     image,
   );
-  return result.ok ? result.auths.map((a) => a.username) : result.message;
+  return result.ok ? result.auths.map((a) => a.auth.username) : result.message;
 };
 
 // ---- back-off ----------------------------------------------------------------------------------------------------

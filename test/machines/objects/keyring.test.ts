@@ -4,13 +4,17 @@ import { type PullSecret, pullCredentials } from '../../../src/machines/runtime/
 
 const bytes = (s: string) => new TextEncoder().encode(s);
 function config(auths: Record<string, object>, name = 's'): PullSecret {
-  return { name, secret: { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': bytes(JSON.stringify({ auths })) } } };
+  return {
+    namespace: 'ns',
+    name,
+    secret: { uid: `uid-${name}`, type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': bytes(JSON.stringify({ auths })) } },
+  };
 }
 const login = (username: string) => ({ username, password: `pw-${username}` });
 function users(image: string, ...secrets: PullSecret[]): (string | undefined)[] {
   const result = pullCredentials(secrets, image);
   if (!result.ok) throw new Error(result.message);
-  return result.auths.map((a) => a.username);
+  return result.auths.map((a) => a.auth.username);
 }
 
 describe('credentials of pull secrets', () => {
@@ -46,15 +50,23 @@ describe('credentials of pull secrets', () => {
   it('are read from the auth field, which wins, and from the older type of secret', () => {
     const auth = btoa('me:se:cret');
     const old: PullSecret = {
+      namespace: 'ns',
       name: 'old',
-      secret: { type: 'kubernetes.io/dockercfg', data: { '.dockercfg': bytes(JSON.stringify({ 'r.io': { auth, username: 'x' } })) } },
+      secret: {
+        uid: 'u',
+        type: 'kubernetes.io/dockercfg',
+        data: { '.dockercfg': bytes(JSON.stringify({ 'r.io': { auth, username: 'x' } })) },
+      },
     };
-    expect(pullCredentials([old], 'r.io/a')).toEqual({ ok: true, auths: [{ username: 'me', password: 'se:cret' }] });
+    expect(pullCredentials([old], 'r.io/a')).toEqual({
+      ok: true,
+      auths: [{ auth: { username: 'me', password: 'se:cret' }, owner: { kind: 'secret', uid: 'u', namespace: 'ns', name: 'old' } }],
+    });
   });
 
   it('of other types, or empty, are none', () => {
-    const opaque: PullSecret = { name: 'o', secret: { type: 'Opaque', data: { '.dockerconfigjson': bytes('{') } } };
-    const empty: PullSecret = { name: 'e', secret: { type: 'kubernetes.io/dockerconfigjson', data: {} } };
+    const opaque: PullSecret = { namespace: 'ns', name: 'o', secret: { type: 'Opaque', data: { '.dockerconfigjson': bytes('{') } } };
+    const empty: PullSecret = { namespace: 'ns', name: 'e', secret: { type: 'kubernetes.io/dockerconfigjson', data: {} } };
     expect(users('r.io/a', opaque, empty)).toEqual([]);
   });
 
@@ -65,7 +77,11 @@ describe('credentials of pull secrets', () => {
     ['an auth field without a colon', JSON.stringify({ auths: { 'r.io': { auth: btoa('hunter2') } } })],
     ['an auth field that is not base64', '{"auths": {"r.io": {"auth": "hunter2!"}}}'],
   ])('that are %s stop the pull, and nothing of them is told', (_, text) => {
-    const bad: PullSecret = { name: 'bad', secret: { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': bytes(text) } } };
+    const bad: PullSecret = {
+      namespace: 'ns',
+      name: 'bad',
+      secret: { type: 'kubernetes.io/dockerconfigjson', data: { '.dockerconfigjson': bytes(text) } },
+    };
     const result = pullCredentials([bad], 'r.io/a');
     expect(result).toMatchObject({ ok: false, message: expect.stringContaining('image pull secret "bad"') });
     expect(JSON.stringify(result)).not.toMatch(/hunter2|aHVudGVy/);

@@ -4,7 +4,7 @@
  * Rebuilt from: the runtime, which knows the images that are present.
  */
 import type { AnyActorLogic } from 'xstate';
-import type { AuthConfig, Image } from '../../../machines/cri.ts';
+import type { Image } from '../../../machines/cri.ts';
 import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
 import type { StartFailure } from '../../../machines/pods/types.ts';
 import { addr, type ImageEvent, type ImageResult, view } from '../../../machines/protocol.ts';
@@ -12,13 +12,15 @@ import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imageBacko
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePolicy.ts';
 import { imagePullerMachine } from '../../../machines/runtime/imagePullerMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imageRef.ts';
+import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import { CriError } from '../../kernel/ports.ts';
 import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { pullMetrics } from './metrics.ts';
 import { ProviderKeyring } from './providers.ts';
-import { Pulls } from './pulls.ts';
+import { PullRecords, type VerificationOptions } from './pullRecords.ts';
+import { type PullResult, Pulls } from './pulls.ts';
 
 export interface ImagePullerOptions {
   runtimeRequestTimeoutMs?: number;
@@ -31,7 +33,9 @@ export interface ImagePullerOptions {
   /** Config field registryBurst, default 10. */
   registryBurst?: number;
   /** The node's own credentials that match an image, best first. Default: what the programs of its ports know. */
-  credentials?(image: string): Promise<readonly AuthConfig[]>;
+  credentials?(image: string): Promise<readonly OwnedAuth[]>;
+  /** Whether a pod has to show that it may use an image that is there. Absent: nobody has. */
+  verification?: VerificationOptions | null;
 }
 
 class ImagePuller {
@@ -39,7 +43,8 @@ class ImagePuller {
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
   readonly #pulls: Pulls;
-  readonly #credentials: (image: string) => Promise<readonly AuthConfig[]>;
+  readonly #credentials: (image: string) => Promise<readonly OwnedAuth[]>;
+  readonly #records: PullRecords | null;
   readonly #metrics: ReturnType<typeof pullMetrics>;
   #spans: ReadonlyMap<string, Span> = new Map();
 
@@ -48,6 +53,9 @@ class ImagePuller {
     this.#cri = criClient(ctx.registry, o);
     this.#credentials = o.credentials ?? nodeCredentials(ctx);
     this.#metrics = pullMetrics(ctx.ports.metrics);
+    const { log, ports, signal } = ctx;
+    const images = async () => (await this.#cri.read('ListImages', {}, { signal })).images;
+    this.#records = o.verification ? new PullRecords({ ...o.verification, ports, log, images }) : null;
     this.#pulls = new Pulls({
       cri: this.#cri,
       clock: ctx.ports.clock,
@@ -90,16 +98,21 @@ class ImagePuller {
       if (!signal.aborted) this.#say(event, imageEvents.inspectFailed(image, error.details));
       return failed(imageFailures.inspect(image, error.details));
     }
-    switch (decideImage(event.policy, present !== null)) {
-      case 'present':
-        this.#say(event, imageEvents.present(image));
-        return { ok: true, imageRef: present?.id ?? image, image: present, pulled: false };
-      case 'never':
-        this.#say(event, imageEvents.never(image));
-        return failed(imageFailures.never(image));
-      case 'pull':
-        return this.#pull(event, { image, askedMonoMs, signal });
+    const decision = decideImage(event.policy, present !== null);
+    if (decision === 'present' && present !== null && !(await this.#mustPull(event, image, present))) {
+      this.#say(event, this.#records === null ? imageEvents.present(image) : imageEvents.accessible(image));
+      return { ok: true, imageRef: present.id, image: present, pulled: false };
     }
+    if (decision === 'pull' || (decision === 'present' && event.policy === 'IfNotPresent'))
+      return this.#pull(event, { image, askedMonoMs, signal });
+    this.#say(event, imageEvents.never(image));
+    return failed(imageFailures.never(image));
+  }
+
+  async #mustPull(event: ImageEvent, image: string, present: Image): Promise<boolean> {
+    if (this.#records === null) return false;
+    const { credentials: own } = event;
+    return this.#records.mustPull({ image, imageRef: present.id, auths: own?.ok === true ? own.auths : [] });
   }
 
   async #pull(event: ImageEvent, o: { image: string; askedMonoMs: number; signal: AbortSignal }): Promise<ImageResult> {
@@ -114,9 +127,19 @@ class ImagePuller {
     // The pod's own secrets first, then what the node has.
     const own = event.credentials ?? { ok: true, auths: [] };
     const ofNode = own.ok ? await this.#credentials(image) : [];
-    const result = own.ok
-      ? await this.#pulls.pull({ image, auths: [...own.auths, ...ofNode], sandboxConfig: event.sandboxConfig }, signal)
-      : { ok: false as const, error: own.message, beganMonoMs: null };
+    const auths = own.ok ? [...own.auths, ...ofNode] : [];
+    let result: PullResult;
+    if (own.ok) {
+      try {
+        await this.#records?.begin(image);
+      } catch (error) {
+        const failure = imageFailures.unrecorded(image, error instanceof Error ? error.message : String(error));
+        this.#say(event, imageEvents.pullFailed(image, failure.message));
+        return failed(failure);
+      }
+      result = await this.#pulls.pull({ image, auths, sandboxConfig: event.sandboxConfig }, signal);
+      await this.#recorded(image, result, { auths, signal });
+    } else result = { ok: false, error: own.message, beganMonoMs: null };
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
     if (!result.ok) {
@@ -135,6 +158,11 @@ class ImagePuller {
     this.#say(event, imageEvents.pulled(image, { pullMs, totalMs: clock.monoMs() - o.askedMonoMs, bytes: result.image?.size ?? '0' }));
     this.#backoffs.collect(clock.monoMs());
     return { ok: true, imageRef: result.imageRef, image: result.image, pulled: true };
+  }
+
+  async #recorded(image: string, result: PullResult, o: { auths: readonly OwnedAuth[]; signal: AbortSignal }): Promise<void> {
+    if (!result.ok) return this.#records?.failed(image, { unknown: o.signal.aborted || result.unknown === true });
+    await this.#records?.pulled({ image, imageRef: result.image?.id ?? result.imageRef, auth: o.auths[result.used] ?? null });
   }
 
   /** What a pod waited for its images, until now: its start is measured without it. */
@@ -157,7 +185,7 @@ class ImagePuller {
   }
 }
 
-function nodeCredentials({ ports, log, signal }: ActorCtx<ImageEvent>): (image: string) => Promise<readonly AuthConfig[]> {
+function nodeCredentials({ ports, log, signal }: ActorCtx<ImageEvent>): (image: string) => Promise<readonly OwnedAuth[]> {
   const { credentialPrograms: programs } = ports;
   if (programs === undefined) return async () => [];
   const keyring = new ProviderKeyring({ ports, log, programs, signal });

@@ -4,7 +4,6 @@
  */
 
 import { parseGoDuration } from '../../../machines/config/duration.ts';
-import type { AuthConfig } from '../../../machines/cri.ts';
 import {
   authsFor,
   type CredentialProvider,
@@ -14,6 +13,7 @@ import {
   providerRequest,
   readAnswer,
 } from '../../../machines/runtime/credentialProviders.ts';
+import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import type { CredentialPrograms, Logger, Ports } from '../../kernel/ports.ts';
 
 /** A program that takes longer is killed: the pull waits for it. */
@@ -43,7 +43,7 @@ export class ProviderKeyring {
   }
 
   /** Of every provider that this image is asked of, in the order of the configuration. Never rejects. */
-  async credentials(image: string): Promise<readonly AuthConfig[]> {
+  async credentials(image: string): Promise<readonly OwnedAuth[]> {
     const asked = this.#programs.providers.filter((p) => isAsked(p, image));
     const answers = await Promise.all(asked.map((p) => this.#answer(p, image)));
     return answers.flatMap((answer) => (answer === null ? [] : authsFor(answer, image)));

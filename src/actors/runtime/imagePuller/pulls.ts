@@ -1,5 +1,6 @@
 /** Pulls under way: one per image and credentials however many pods wait, and only so many at a time. */
 import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/cri.ts';
+import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import { TokenBucket } from '../../../machines/runtime/tokenBucket.ts';
 import { type Clock, CriError } from '../../kernel/ports.ts';
 import type { CriClient } from '../client.ts';
@@ -13,13 +14,16 @@ export interface PullOptions {
 }
 export interface PullRequest {
   image: string;
-  auths: readonly AuthConfig[];
+  auths: readonly OwnedAuth[];
   sandboxConfig: PodSandboxConfig;
 }
-/** `beganMonoMs`: of the failed pull, null when it never began. All that shared one are told the same. */
+/**
+ * `used`: which of the credentials worked, -1 for none. `beganMonoMs`: of the failed pull, null when it never began.
+ * `unknown`: the image may come all the same. All that shared one are told the same.
+ */
 export type PullResult =
-  | { ok: true; imageRef: string; image: Image | null; pullMs: number }
-  | { ok: false; error: string; beganMonoMs: number | null };
+  | { ok: true; imageRef: string; image: Image | null; pullMs: number; used: number }
+  | { ok: false; error: string; beganMonoMs: number | null; unknown?: true };
 
 interface Pull {
   image: string;
@@ -54,7 +58,8 @@ export class Pulls {
 
   /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
   async pull(request: PullRequest, signal: AbortSignal): Promise<PullResult> {
-    const key = `${request.image}\n${JSON.stringify(request.auths)}`;
+    // Who brought them makes no difference to the registry.
+    const key = `${request.image}\n${JSON.stringify(request.auths.map((a) => a.auth))}`;
     let pull = this.#pulls.get(key);
     if (pull === undefined || pull.abort.signal.aborted) {
       pull = this.#begin(key, request);
@@ -109,8 +114,9 @@ export class Pulls {
   /** Every matching credential in order until one works; none at all = anonymous. */
   async #tryAll(beganMonoMs: number, request: PullRequest, signal: AbortSignal): Promise<PullResult> {
     const errors: string[] = [];
-    const attempts: (AuthConfig | undefined)[] = request.auths.length === 0 ? [undefined] : [...request.auths];
-    for (const auth of attempts) {
+    const attempts: (AuthConfig | undefined)[] = request.auths.length === 0 ? [undefined] : request.auths.map((a) => a.auth);
+    let unknown = false;
+    for (const [i, auth] of attempts.entries()) {
       try {
         const { imageRef } = await this.#cri.read(
           'PullImage',
@@ -119,14 +125,16 @@ export class Pulls {
         );
         const pullMs = this.#clock.monoMs() - beganMonoMs;
         const { image } = await this.#cri.read('ImageStatus', { image: { image: imageRef } }, { signal });
-        return { ok: true, imageRef, image, pullMs };
+        return { ok: true, imageRef, image, pullMs, used: auth === undefined ? -1 : i };
       } catch (error) {
         if (!(error instanceof CriError)) throw error;
         errors.push(error.details);
+        unknown ||= error.outcome === 'unknown';
         if (signal.aborted) break;
       }
     }
-    return { ok: false, error: errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`, beganMonoMs };
+    const error = errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`;
+    return { ok: false, error, beganMonoMs, ...(unknown ? { unknown } : {}) };
   }
 
   /** Resolves true when it may run, false when it was cancelled while it waited. */

@@ -1,5 +1,6 @@
 /** Rules about images, pulls, and the container runtime. */
 import { formatGoDuration } from '../../../machines/config/duration.ts';
+import { nameOf, VERIFICATION_POLICIES } from '../../../machines/runtime/pullRecords.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {
@@ -35,15 +36,20 @@ const pulls: Rule = ({ config, gates, bad }) => {
     );
   }
   for (const image of config.preloadedImagesVerificationAllowlist) {
-    const name = image.endsWith('/*') ? image.slice(0, -2) : image;
-    if (name === '' || /[@*\s]/.test(name) || /:[^/]*$/.test(name)) {
+    if (!isAllowlistEntry(image)) {
       bad(
         'preloadedImagesVerificationAllowlist',
-        `${JSON.stringify(image)} must be an image name without tag or digest, or a prefix ending in /*`,
+        `${JSON.stringify(image)} must be an image name in full (docker.io/library/busybox), without tag or digest, or a prefix ending in /*`,
       );
     }
   }
 };
+
+/** Names are compared in full: a short one would never match, and nobody would be told. */
+function isAllowlistEntry(entry: string): boolean {
+  if (entry.endsWith('/*')) return /^[^\s*@/][^\s*@]*$/.test(entry.slice(0, -2));
+  return nameOf(entry) === entry;
+}
 
 const EMBEDDED: readonly string[] = ['embedded://process', 'embedded://hollow'];
 
@@ -64,12 +70,6 @@ const endpoints: Rule = ({ config, bad }) => {
 export const IMAGE_RULES: readonly Rule[] = [
   imageGc,
   pulls,
-  oneOf('imagePullCredentialsVerificationPolicy', [
-    '',
-    'NeverVerify',
-    'NeverVerifyPreloadedImages',
-    'NeverVerifyAllowlistedImages',
-    'AlwaysVerify',
-  ]),
+  oneOf('imagePullCredentialsVerificationPolicy', ['', ...VERIFICATION_POLICIES]),
   endpoints,
 ];

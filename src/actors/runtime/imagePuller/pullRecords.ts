@@ -1,0 +1,239 @@
+/**
+ * What this node has pulled and with whose credentials, below `<root-dir>/image_manager`: an intent before each pull,
+ * a record after it. What cannot be read or written is taken for "the pod has to show its credentials". One operation at
+ * a time.
+ */
+import type { AuthConfig, Image } from '../../../machines/cri.ts';
+import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
+import {
+  type AccessGranted,
+  accessOf,
+  credentialText,
+  fullNameOf,
+  grantedBy,
+  intentText,
+  mustVerify,
+  nameOf,
+  type PulledRecord,
+  RECORD_BYTES_MAX,
+  readIntent,
+  readRecord,
+  recordText,
+  type VerificationPolicy,
+  withAccess,
+} from '../../../machines/runtime/pullRecords.ts';
+import type { Clock, Entropy, HostFs, Logger } from '../../kernel/ports.ts';
+
+const DIR_MODE = 0o700;
+const FILE_MODE = 0o600;
+const PREFIX = 'sha256-';
+const TEMPORARY = '.tmp';
+
+export interface VerificationOptions {
+  policy: VerificationPolicy;
+  /** Names of images without tag or digest, or beginnings that end in `/*`. */
+  allowlist: readonly string[];
+  /** `<root-dir>/image_manager`. */
+  dir: string;
+}
+export interface PullRecordsOptions extends VerificationOptions {
+  ports: { fs: HostFs; entropy: Entropy; clock: Clock };
+  log: Logger;
+  /** Every image that the runtime has. */
+  images(): Promise<readonly Image[]>;
+}
+
+export class PullRecords {
+  readonly #o: PullRecordsOptions;
+  /** Pulls under way, by image. */
+  readonly #intents = new Map<string, number>();
+  /** Intents of an earlier daemon have become records, and records of images that are gone have gone. */
+  #settled = false;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(o: PullRecordsOptions) {
+    this.#o = o;
+  }
+
+  /** Whether the registry has to be asked although the image is there. Never rejects. */
+  mustPull(o: { image: string; imageRef: string; auths: readonly OwnedAuth[] }): Promise<boolean> {
+    return this.#inTurn(async () => {
+      const { policy, allowlist } = this.#o;
+      // What these two say depends on no record.
+      if (policy === 'NeverVerify') return false;
+      if (policy === 'NeverVerifyAllowlistedImages' && !mustVerify({ policy, allowlist }, { image: o.image, pulledHere: true }))
+        return false;
+      try {
+        await this.#settle();
+        const record = await this.#record(o.imageRef);
+        const pulledHere = record !== null || (await this.#intended(o.image));
+        if (!mustVerify({ policy, allowlist }, { image: o.image, pulledHere })) return false;
+        const name = nameOf(o.image);
+        if (record === null || name === null) return true;
+        const access = accessOf(record.access[name], o.auths, (auth) => this.#hash(auth));
+        if (!access.granted) return true;
+        if (access.learn !== null) await this.#learn(o, access.learn);
+        return false;
+      } catch (error) {
+        this.#o.log.error({ image: o.image, err: messageOf(error) }, 'what is known of pulls cannot be read: the registry is asked');
+        return true;
+      }
+    });
+  }
+
+  /** Before a pull. Rejects where it cannot be written down: an image must not come unseen. */
+  begin(image: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const { ports } = this.#o;
+      await ports.fs.mkdirp(this.#pulling(), DIR_MODE);
+      await ports.fs.mkdirp(this.#pulled(), DIR_MODE);
+      await this.#write(this.#pulling(), image, intentText(image));
+      this.#intents.set(image, (this.#intents.get(image) ?? 0) + 1);
+    });
+  }
+
+  /** After one that worked. Never rejects: without its record the intent stays, and says that the node pulled it. */
+  pulled(o: { image: string; imageRef: string; auth: OwnedAuth | null }): Promise<void> {
+    return this.#inTurn(async () => {
+      let written = false;
+      try {
+        await this.#learn(
+          o,
+          grantedBy(o.auth, (auth) => this.#hash(auth)),
+        );
+        written = true;
+      } catch (error) {
+        this.#o.log.error({ image: o.image, err: messageOf(error) }, 'a pull cannot be recorded: the next pod has to ask the registry');
+      }
+      await this.#end(o.image, written);
+    });
+  }
+
+  /** `unknown`: the image may come, or have come, all the same. Never rejects. */
+  failed(image: string, { unknown }: { unknown: boolean }): Promise<void> {
+    return this.#inTurn(() => this.#end(image, !unknown));
+  }
+
+  #inTurn<T>(operation: () => Promise<T>): Promise<T> {
+    const result = this.#last.then(operation, operation);
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+
+  async #end(image: string, forget: boolean): Promise<void> {
+    const left = (this.#intents.get(image) ?? 1) - 1;
+    if (left > 0) this.#intents.set(image, left);
+    else this.#intents.delete(image);
+    if (left > 0 || !forget) return;
+    try {
+      await this.#remove(this.#pulling(), image);
+    } catch (error) {
+      this.#o.log.error({ image, err: messageOf(error) }, 'the note of a pull that is over cannot be removed');
+    }
+  }
+
+  /** Adds to the record, or makes one. What stands there and cannot be read is replaced: it grants nothing. */
+  async #learn({ image, imageRef }: { image: string; imageRef: string }, more: AccessGranted | null): Promise<void> {
+    const name = nameOf(image);
+    if (name === null) throw new Error(`"${image}" is no name of an image`);
+    const known = await this.#record(imageRef).catch(() => null);
+    const access = { ...known?.access, ...(more === null ? {} : { [name]: withAccess(known?.access[name], more) }) };
+    const record: PulledRecord = { updatedMs: this.#o.ports.clock.wallMs(), imageRef, access };
+    await this.#write(this.#pulled(), imageRef, recordText(record));
+  }
+
+  /** Null: there is none. Rejects where one stands there that cannot be read. */
+  async #record(imageRef: string): Promise<PulledRecord | null> {
+    const text = await this.#read(this.#pulled(), this.#fileName(imageRef));
+    if (text === null) return null;
+    const record = readRecord(text);
+    if (record === null) throw new Error(`${this.#pulled()}/${this.#fileName(imageRef)} is no record of a pull`);
+    return record.imageRef === imageRef ? record : null;
+  }
+
+  async #intended(image: string): Promise<boolean> {
+    return this.#intents.has(image) || (await this.#read(this.#pulling(), this.#fileName(image))) !== null;
+  }
+
+  /** Once: what an earlier daemon began may have come, and nobody knows with what; and records of images that are gone. */
+  async #settle(): Promise<void> {
+    if (this.#settled) return;
+    const intents = await this.#files(this.#pulling());
+    const records = await this.#files(this.#pulled());
+    if (intents.length > 0 || records.length > 0) {
+      const images = await this.#o.images();
+      for (const file of intents) await this.#settleIntent(file, images);
+      const ids = new Set(images.map((i) => i.id));
+      for (const file of records) {
+        const record = readRecord((await this.#read(this.#pulled(), file)) ?? '');
+        if (record !== null && !ids.has(record.imageRef)) await this.#o.ports.fs.unlink(`${this.#pulled()}/${file}`);
+      }
+    }
+    this.#settled = true;
+  }
+
+  async #settleIntent(file: string, images: readonly Image[]): Promise<void> {
+    const image = readIntent((await this.#read(this.#pulling(), file)) ?? '');
+    // One of this daemon is still under way.
+    if (image === null || this.#intents.has(image)) return;
+    const wanted = fullNameOf(image);
+    const come = images.filter((i) => [...i.repoTags, ...i.repoDigests].some((name) => fullNameOf(name) === wanted));
+    for (const { id } of come) if ((await this.#record(id).catch(() => null)) === null) await this.#learn({ image, imageRef: id }, null);
+    if (come.length > 0) await this.#o.ports.fs.unlink(`${this.#pulling()}/${file}`);
+  }
+
+  #hash(auth: AuthConfig): string {
+    return this.#o.ports.entropy.sha256Hex(credentialText(auth));
+  }
+  #pulling(): string {
+    return `${this.#o.dir}/pulling`;
+  }
+  #pulled(): string {
+    return `${this.#o.dir}/pulled`;
+  }
+  #fileName(key: string): string {
+    return `${PREFIX}${this.#o.ports.entropy.sha256Hex(key)}`;
+  }
+
+  async #files(dir: string): Promise<string[]> {
+    try {
+      return (await this.#o.ports.fs.readdir(dir)).filter((name) => name.startsWith(PREFIX) && !name.endsWith(TEMPORARY));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return [];
+      throw error;
+    }
+  }
+
+  /** Null: there is no such file. */
+  async #read(dir: string, file: string): Promise<string | null> {
+    try {
+      return new TextDecoder().decode(await this.#o.ports.fs.readFile(`${dir}/${file}`, { bytesMax: RECORD_BYTES_MAX }));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return null;
+      throw error;
+    }
+  }
+
+  async #write(dir: string, key: string, text: string): Promise<void> {
+    const { fs } = this.#o.ports;
+    const path = `${dir}/${this.#fileName(key)}`;
+    await fs.writeFile(`${path}${TEMPORARY}`, text, { mode: FILE_MODE, fsync: true });
+    await fs.rename(`${path}${TEMPORARY}`, path);
+    await fs.fsyncDir(dir);
+  }
+
+  async #remove(dir: string, key: string): Promise<void> {
+    try {
+      await this.#o.ports.fs.unlink(`${dir}/${this.#fileName(key)}`);
+    } catch (error) {
+      if (codeOf(error) !== 'ENOENT') throw error;
+    }
+  }
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : '';
+}
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
