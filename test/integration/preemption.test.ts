@@ -39,6 +39,29 @@ describe('a critical pod that finds no room', () => {
     expect(h.violations).toEqual([]);
   });
 
+  it('is let in when one that makes room for it cannot be ended in time, and nobody else is; that one is ended all the same', async () => {
+    await using h = await cluster({ config: { maxPods: 1 } });
+    create(h, 'stuck', { spec: { terminationGracePeriodSeconds: 20 } });
+    await h.until('Ready', () => isReady(h, 'stuck'));
+    const ends = new Set(['StopContainer', 'StopPodSandbox']);
+    h.faults.fault = (method) => (ends.has(method) ? { kind: 'refuse', code: 2, details: 'cannot be stopped' } : undefined);
+    create(h, 'critical', { spec: CRITICAL });
+    await h.until('one is asked to go', () => events(h, 'Preempting').length > 0);
+    await h.advance(25_000);
+    expect([isReady(h, 'critical'), h.actor('node/pods/admission')?.reason]).toEqual([false, 'LookingAgain']);
+    create(h, 'late');
+    await h.until('refused', () => reason(h, 'late') === 'OutOfpods');
+    // 1.5 times its grace.
+    await h.until('Ready', () => isReady(h, 'critical'), 20_000);
+    expect(h.actor('node/pods/admission')?.reason).toBe('Ready');
+    expect(running(h, 'stuck')).toHaveLength(1);
+    expect(h.lines.some((l) => l.msg.startsWith('letting a critical pod in'))).toBe(true);
+    h.faults.fault = () => undefined;
+    await h.until('it has ended', () => running(h, 'stuck').length === 0 && reason(h, 'stuck') === 'Preempting', 120_000);
+    expect(isReady(h, 'critical')).toBe(true);
+    expect(h.violations).toEqual([]);
+  });
+
   it('keeps the room that is made for it: whoever comes meanwhile does not get it', async () => {
     await using h = await cluster({ config: { maxPods: 1 } });
     create(h, 'old', { spec: { terminationGracePeriodSeconds: 20 }, life: 'run=forever,term=ignore' });

@@ -20,7 +20,7 @@ import {
   type Refusal,
   refusedForItself,
 } from '../../../machines/pods/admission.ts';
-import { choosePreempted, PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/fit/preemption.ts';
+import { choosePreempted, DEFAULT_GRACE_SECONDS, Leaving, PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/fit/preemption.ts';
 import { type Room, rememberedRequests, shortages } from '../../../machines/pods/fit/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
@@ -45,8 +45,6 @@ export interface AdmissionOptions {
 const READY_TIMEOUT_MS = 15_000;
 /** A pod that was asked to make room and does not is asked again: the pod manager may have begun anew over it. */
 const ASK_AGAIN_MS = 10_000;
-/** Of a pod that says nothing else. */
-const DEFAULT_GRACE_SECONDS = 30;
 /** A pod that the labels or taints of the node keep away waits no longer than this for a fresher word about them. */
 const PLACEMENT_WAIT_MS = 30_000;
 
@@ -95,6 +93,8 @@ class Judge {
   private readonly preemptions: ReturnType<Ports['metrics']['counter']>;
   /** Pods that were asked to make room, when, and have not been seen to be on their way yet. */
   private readonly asked = new Map<string, number>();
+  /** Since when pods that a critical one waits for are on their way. */
+  private readonly leaving = new Leaving();
   constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
@@ -257,7 +257,7 @@ class Judge {
   }
 
   /** Others give way to a critical pod: those that are on their way already are waited for, and as few as can be are asked to go. */
-  private makeRoom(pod: Pod, room: Room, records: PodsView['records'] | undefined): Refusal | 'room' {
+  private makeRoom(pod: Pod, room: Room, records: PodsView['records'] | undefined): Refusal | 'room' | null {
     const nowMs = this.ctx.ports.clock.monoMs();
     for (const [uid, atMs] of this.asked) if (isLeaving(records?.get(uid)) || nowMs - atMs >= ASK_AGAIN_MS) this.asked.delete(uid);
     const staying = room.others.filter(({ metadata: { uid } }) => !this.asked.has(uid) && !isLeaving(records?.get(uid)));
@@ -273,7 +273,22 @@ class Judge {
     }
     // One without a worker has only just been let in: it is asked as soon as there is somebody to ask.
     for (const victim of choice.pods) if (records?.get(victim.metadata.uid)?.worker) this.preempt(victim, pod, short[0]?.resource ?? '');
-    return 'room';
+    return choice.pods.length === 0 && this.roomInTime(pod, room, records) ? null : 'room';
+  }
+
+  /**
+   * One that does not end although its time is over keeps a critical pod out no longer: what the runtime cannot stop must
+   * not stop the node. It is ended all the same, as soon as that can be.
+   */
+  private roomInTime(pod: Pod, room: Room, records: PodsView['records'] | undefined): boolean {
+    const going = room.others.filter(({ metadata: { uid } }) => isLeaving(records?.get(uid)));
+    const late = this.leaving.late(going, this.ctx.ports.clock.monoMs());
+    if (late.length === 0 || shortages(pod, { ...room, others: room.others.filter((p) => !late.includes(p)) }).length > 0) return false;
+    this.ctx.log.warn(
+      { ...podRef(pod), late: late.map(fullName) },
+      'letting a critical pod in: others that make room for it did not end in time',
+    );
+    return true;
   }
 
   private preempt(victim: Pod, pod: Pod, resource: string): void {

@@ -7,6 +7,28 @@ import { POD_COUNT, type RequestOf, type Shortage } from './resources.ts';
 export const PREEMPTING = 'Preempting';
 export const PREEMPTING_MESSAGE = 'Preempted in order to admit critical pod';
 
+/** A pod that is on its way is waited for at least this long; after half as much again as its grace if that is longer. As the reference waits for a kill. */
+const LEAVING_MIN_MS = 10_000;
+const GRACE_FACTOR = 1.5;
+/** Of a pod that says nothing else. */
+export const DEFAULT_GRACE_SECONDS = 30;
+
+/** How long a critical pod waits for this one to end, milliseconds; then it is let in all the same. */
+export function leavingMs({ spec }: Pod): number {
+  return Math.max(LEAVING_MIN_MS, (spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) * GRACE_FACTOR * 1000);
+}
+
+/** Pods on their way, and since when each has been seen so. */
+export class Leaving {
+  private since = new Map<string, number>();
+
+  /** Those of the pods on their way that have not ended in time. Others are forgotten. */
+  late(going: readonly Pod[], nowMonoMs: number): Pod[] {
+    this.since = new Map(going.map(({ metadata: { uid } }) => [uid, this.since.get(uid) ?? nowMonoMs]));
+    return going.filter((pod) => nowMonoMs - (this.since.get(pod.metadata.uid) ?? nowMonoMs) >= leavingMs(pod));
+  }
+}
+
 /** What is missing of one resource. */
 interface Need {
   resource: string;
