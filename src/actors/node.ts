@@ -47,7 +47,7 @@ function logTransition(ports: Ports): (e: KernelEvent) => void {
 export async function createNode(
   config: NodeConfig,
   outside: Ports,
-  o: { build?: BuildInfo; inspect?: TreeOptions['inspect'] } = {},
+  o: { build?: BuildInfo; inspect?: TreeOptions['inspect']; flagz?: () => Readonly<Record<string, string>> } = {},
 ): Promise<Node> {
   const recorder = createRecorder();
   const fixed = await readNodeFacts(config, outside);
@@ -67,6 +67,8 @@ export async function createNode(
     state: () => live().state(),
     recorder: (filter?: { path?: string; limit?: number }) => recorder.dump(filter),
     configz: () => toV1beta1(config.config),
+    started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
+    ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };
   let ports = outside;
   let injector: InjectorOptions | null = null;

@@ -233,6 +233,8 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
     debugging: c.enableDebuggingHandlers,
     checkpoints: gates.enabled('ContainerCheckpoint'),
+    statusz: gates.enabled('ComponentStatusz'),
+    flagz: gates.enabled('ComponentFlagz'),
     systemLogs: c.enableSystemLogHandler,
     profiling: c.enableProfilingHandler,
     debugFlags: c.enableDebugFlagsHandler,

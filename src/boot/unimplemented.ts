@@ -193,6 +193,8 @@ const HONOURED_GATES: readonly string[] = [
   'ContainerRestartRules',
   'ContainerStopSignals',
   'AllowDNSOnlyNodeCSR',
+  'ComponentFlagz',
+  'ComponentStatusz',
   'CustomCPUCFSQuotaPeriod',
   'KubeletCrashLoopBackOffMax',
   'KubeletFineGrainedAuthz',

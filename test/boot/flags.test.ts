@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { getPath } from '../../src/boot/config/paths.ts';
 import { helpText } from '../../src/boot/flags/help.ts';
 import { parseFlags } from '../../src/boot/flags/parse.ts';
+import { shownFlags } from '../../src/boot/flags/shown.ts';
 import { FLAGS, flagByName } from '../../src/boot/flags/table.ts';
-import { defaultKubeletConfiguration } from '../../src/machines/config/defaults.ts';
+import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../src/machines/config/defaults.ts';
 import { formatGoDuration, parseGoDuration } from '../../src/machines/config/duration.ts';
+import type { KubeletConfiguration } from '../../src/machines/config.ts';
 import { golden } from './helpers.ts';
 
 const parse = (...argv: string[]) => parseFlags(argv, { cwd: '/here' });
@@ -174,5 +176,27 @@ describe('Go durations', () => {
   });
   it.each(['', '5', 's', '1 s', '1d', '--1s', '9999999h', '1m-5s'])('%j is none', (text) => {
     expect(parseGoDuration(text)).toBeUndefined();
+  });
+});
+
+describe('what every flag comes to', () => {
+  const shown = (config: Partial<KubeletConfiguration>) =>
+    shownFlags({ flags: { ...defaultKubeletFlags(), rootDir: '/r' }, config: { ...defaultKubeletConfiguration(), ...config } });
+
+  it('is there for each that does something, with what the file says', () => {
+    const flags = shown({ maxPods: 7, syncFrequency: 90_000, featureGates: { A: true, B: false }, clusterDNS: ['1.2.3.4', '5.6.7.8'] });
+    expect(flags).toMatchObject({
+      ...{ 'max-pods': '7', 'sync-frequency': '1m30s', 'feature-gates': 'A=true,B=false', 'cluster-dns': '1.2.3.4,5.6.7.8' },
+      ...{ 'root-dir': '/r', kubeconfig: '' },
+    });
+    const wanted = FLAGS.filter((f) => f.removed === undefined && (f.flag ?? f.cfg) !== undefined).map((f) => f.name);
+    expect(Object.keys(flags).sort()).toEqual(wanted.sort());
+    expect(JSON.stringify(flags)).not.toMatch(/undefined|\[object/);
+  });
+
+  it('shows nothing secret', () => {
+    const flags = shown({ staticPodURL: 'https://me:hunter2@h/pods', staticPodURLHeader: { Authorization: ['Bearer hunter2'] } });
+    expect(JSON.stringify(flags)).not.toContain('hunter2');
+    expect(flags).toMatchObject({ 'manifest-url': 'https://CLASSIFIED@h/pods', 'manifest-url-header': 'CLASSIFIED' });
   });
 });

@@ -13,6 +13,8 @@ export interface BuildInfo {
   gitCommit: string;
   buildDate: string;
   platform: string;
+  /** What runs the program: `Node.js v24.1.0`. */
+  runtime?: string;
 }
 
 const BUILD_LABELS = [

@@ -11,6 +11,10 @@ export interface Inspect {
   recorder(filter?: { path?: string; limit?: number }): string[];
   /** The effective KubeletConfiguration (v1beta1 field names). */
   configz(): unknown;
+  /** What every flag comes to, by name; nothing secret. Absent where there was no command line. */
+  flagz?(): Readonly<Record<string, string>>;
+  /** When this node began. */
+  started?: { wallMs: number; monoMs: number };
 }
 
 export interface ServerOptions {

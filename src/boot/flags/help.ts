@@ -1,10 +1,9 @@
 /** The text of --help: what the program is, usage, the kubelet's flags, and ours apart. */
 import yargs from 'yargs';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
-import { formatGoDuration } from '../../machines/config/duration.ts';
 import { gateHelp } from '../../machines/config/gates.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
-import { getPath } from '../config/paths.ts';
+import { flagValue, valueText } from './shown.ts';
 import { FLAGS } from './table.ts';
 import type { FlagSpec } from './types.ts';
 
@@ -64,13 +63,5 @@ function typeText(flag: FlagSpec): string {
 
 function defaultText(flag: FlagSpec, from: { flags: KubeletFlags; config: KubeletConfiguration }): string {
   if (flag.shownDefault !== undefined) return flag.shownDefault === '' ? '""' : flag.shownDefault;
-  const value: unknown = flag.cfg === undefined ? (flag.flag === undefined ? '' : from.flags[flag.flag]) : getPath(from.config, flag.cfg);
-  if (typeof value === 'number' && flag.type === 'duration') return formatGoDuration(value);
-  if (typeof value === 'string') return value === '' ? '""' : value;
-  if (Array.isArray(value)) return value.length === 0 ? '[]' : value.join(',');
-  if (typeof value === 'object' && value !== null) {
-    const pairs = Object.entries(value).map(([k, v]: [string, unknown]) => `${k}${flag.type === 'langleMap' ? '<' : '='}${String(v)}`);
-    return pairs.length === 0 ? '{}' : pairs.join(',');
-  }
-  return String(value);
+  return valueText(flag, flagValue(flag, from) ?? '', { text: '""', list: '[]', map: '{}' });
 }

@@ -47,7 +47,11 @@ export interface PortsInput {
 /** The parts given from outside the boot, so that it can be tested with others. */
 export interface Wiring {
   createPorts(config: NodeConfig, input: PortsInput): Ports | Promise<Ports>;
-  createNode(config: NodeConfig, ports: Ports, o: { build: BuildInfo }): BootNode | Promise<BootNode>;
+  createNode(
+    config: NodeConfig,
+    ports: Ports,
+    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>> },
+  ): BootNode | Promise<BootNode>;
 }
 export interface BuildInfo {
   major: string;
@@ -56,6 +60,7 @@ export interface BuildInfo {
   gitCommit: string;
   buildDate: string;
   platform: string;
+  runtime: string;
 }
 
 /** Filled in step by step; {@link need} reads what an earlier step must have left. */

@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Heartbeat } from '../../actors/kernel/watchdog.ts';
 import { EXIT, messageOf } from '../errors.ts';
+import { shownFlags } from '../flags/shown.ts';
 import { HeapKeeper, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, watchForStalls } from '../process/watchdogThread.ts';
@@ -31,7 +32,8 @@ export const createDependencies: Step = {
 export const createTheNode: Step = {
   name: 'create the node',
   async run(ctx) {
-    ctx.state.node = await ctx.wiring.createNode(need(ctx, 'nodeConfig'), need(ctx, 'ports'), { build: buildInfo() });
+    const config = need(ctx, 'nodeConfig');
+    ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), { build: buildInfo(), flagz: () => shownFlags(config) });
     return undefined;
   },
 };
@@ -46,6 +48,7 @@ function buildInfo(): BuildInfo {
     gitCommit: '',
     buildDate: '',
     platform: text('platform'),
+    runtime: `Node.js ${process.version}`,
   };
 }
 

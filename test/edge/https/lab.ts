@@ -55,6 +55,8 @@ export class TestCa {
   }
 }
 
+const FLAGZ = { flagz: () => ({ port: '10250', address: '0.0.0.0' }), started: { wallMs: Date.UTC(2026, 10, 2, 3, 4, 5), monoMs: 0 } };
+
 export interface Answer {
   status: number;
   headers: IncomingHttpHeaders;
@@ -143,7 +145,12 @@ export async function startLab(
     const calls = event.calls as { method: CriMethod; request: unknown }[];
     return { kind: 'reply', value: calls.map((c) => answerOf(lab, c)) };
   };
-  const inspect: Inspect = { state: () => sampleTree(), recorder: () => ['line of the recorder'], configz: () => ({ port: 10250 }) };
+  const inspect: Inspect = {
+    state: () => sampleTree(),
+    recorder: () => ['line of the recorder'],
+    configz: () => ({ port: 10250 }),
+    ...FLAGZ,
+  };
   const spec = httpsServerSpec({
     host: '127.0.0.1',
     port: 0,
@@ -165,6 +172,8 @@ export async function startLab(
     runtimeRequestTimeoutMs: 10_000,
     debugging: true,
     checkpoints: true,
+    statusz: true,
+    flagz: true,
     systemLogs: true,
     profiling: true,
     debugFlags: true,

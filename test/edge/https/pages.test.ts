@@ -8,6 +8,26 @@ import { podsView } from '../samples.ts';
 import { serverCa, startLab } from './lab.ts';
 import { ann, criContainer, enders, sandbox, start, uid } from './node.ts';
 
+describe('pages for a person', () => {
+  it('statusz and flagz say what runs and with which flags, as text alone, and only where their gate is on', async () => {
+    const s = await start();
+    const status = await s.ask('/statusz');
+    expect([status.status, status.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
+    expect(status.body).toMatch(/^kubelet statusz\nWarning: This endpoint is not meant to be machine parseable/);
+    expect(status.body).toMatch(/^Started: Mon Nov {2}2 03:04:05 UTC 2026\nUp: 0 hr \d\d min \d\d sec\n/m);
+    expect(status.body).toMatch(/^Binary version: v1\.34\.0\nPaths: \/configz \/debug \/healthz \/metrics$/m);
+    const flags = await s.ask('/flagz', { headers: { accept: 'application/json, text/*;q=0.1' } });
+    expect(flags.body).toMatch(/^kubelet flagz\nWarning: .*\n\naddress=0\.0\.0\.0\nport=10250\n$/);
+    for (const path of ['/statusz', '/flagz']) {
+      expect((await s.ask(path, { headers: { accept: 'application/json' } })).status).toBe(406);
+      expect((await s.ask(path, { method: 'POST' })).status).toBe(405);
+      expect((await s.ask(`${path}/x`)).status).toBe(404);
+    }
+    const off = await start({ statusz: false, flagz: false });
+    for (const path of ['/statusz', '/flagz']) expect((await off.ask(path)).status).toBe(404);
+  });
+});
+
 describe('lists', () => {
   it('of pods have what sources want, and null for none (trap 28)', async () => {
     const s = await start();

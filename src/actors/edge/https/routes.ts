@@ -4,6 +4,7 @@ import { CRI_LABELS } from '../../../machines/cri.ts';
 import { type ContainerIdentity, cadvisorMetrics, containerKey } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
 import type { Summary } from '../../../machines/kubeletApi/stats.ts';
+import { flagzText, statuszText, takesText } from '../../../machines/kubeletApi/zpages.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import type { ServerEvent } from '../../../machines/server.ts';
 import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
@@ -37,6 +38,9 @@ export interface PagesOptions {
   debugging: boolean;
   /** Gate ContainerCheckpoint. */
   checkpoints: boolean;
+  /** Gates ComponentStatusz and ComponentFlagz. */
+  statusz: boolean;
+  flagz: boolean;
   /** enableSystemLogHandler. */
   systemLogs: boolean;
   /** enableProfilingHandler. */
@@ -57,6 +61,9 @@ const isMetricsPage = (of: string): of is MetricsPage => METRICS_PAGES.some((pag
 export const METRICS_PATHS = METRICS_PAGES.filter((of) => of !== '').map((of) => `metrics/${of}`);
 
 const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
+const NOT_ACCEPTABLE = text('406: this page is plain text\n', 406);
+/** What /statusz points to. */
+const STATUSZ_PATHS = ['/configz', '/debug', '/healthz', '/metrics'];
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
 const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
 /** Families of /metrics that belong to /metrics/probes. */
@@ -114,6 +121,22 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
     table.set('checkpoint', (req, parts) => checkpoint(page, req, parts));
   }
+  const shown = (body: () => string) =>
+    alone((req) => (!isGet(req) ? METHOD_NOT_ALLOWED : takesText(req.headers.accept) ? text(body()) : NOT_ACCEPTABLE));
+  const { started, flagz } = o.inspect;
+  if (o.statusz && started !== undefined) {
+    const up = (): number => ctx.ports.clock.monoMs() - started.monoMs;
+    const known = { startedMs: started.wallMs, version: o.build.gitVersion, runtime: o.build.runtime ?? 'unknown', paths: STATUSZ_PATHS };
+    table.set(
+      'statusz',
+      shown(() => statuszText({ ...known, upMs: up() })),
+    );
+  }
+  if (o.flagz && flagz !== undefined)
+    table.set(
+      'flagz',
+      shown(() => flagzText(flagz())),
+    );
   const off: Page = () => DISABLED;
   const streams = streamRoutes({ cri, find });
   const debugging: readonly (readonly [string, Page])[] = [

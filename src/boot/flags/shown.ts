@@ -1,0 +1,50 @@
+/** What every flag comes to, the configuration file taken in, as text for people. Nothing secret. */
+import { formatGoDuration } from '../../machines/config/duration.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
+import { getPath } from '../config/paths.ts';
+import { FLAGS } from './table.ts';
+import type { FlagSpec } from './types.ts';
+
+type Values = { flags: Readonly<KubeletFlags>; config: Readonly<KubeletConfiguration> };
+
+/** Their values may be tokens. */
+const SECRET = ['manifest-url-header'];
+const REDACTED = 'CLASSIFIED';
+
+/** Undefined: the flag stands for no value of its own. */
+export function flagValue(flag: FlagSpec, { flags, config }: Values): unknown {
+  return flag.cfg === undefined ? (flag.flag === undefined ? undefined : flags[flag.flag]) : getPath(config, flag.cfg);
+}
+
+/** `empty`: what stands for an empty text, list and mapping. */
+export function valueText(flag: FlagSpec, value: unknown, empty: { text: string; list: string; map: string }): string {
+  if (typeof value === 'number' && flag.type === 'duration') return formatGoDuration(value);
+  if (typeof value === 'string') return value === '' ? empty.text : value;
+  if (Array.isArray(value)) return value.length === 0 ? empty.list : value.map(itemText).join(',');
+  if (typeof value === 'object' && value !== null) {
+    const pairs = Object.entries(value).map(([k, v]: [string, unknown]) => `${k}${flag.type === 'langleMap' ? '<' : '='}${itemText(v)}`);
+    return pairs.length === 0 ? empty.map : pairs.join(',');
+  }
+  return String(value);
+}
+
+function itemText(value: unknown): string {
+  return typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value);
+}
+
+/** By name, without dashes. Old flags without effect are left out. */
+export function shownFlags(values: Values): Record<string, string> {
+  const shown: Record<string, string> = {};
+  for (const flag of FLAGS) {
+    const value = flag.removed === undefined ? flagValue(flag, values) : undefined;
+    if (value === undefined) continue;
+    const text = valueText(flag, value ?? '', { text: '', list: '', map: '' });
+    shown[flag.name] = SECRET.includes(flag.name) && text !== '' ? REDACTED : withoutPassword(text);
+  }
+  return shown;
+}
+
+/** A URL may hold one. */
+function withoutPassword(text: string): string {
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@\s]*@/i, `$1${REDACTED}@`);
+}
