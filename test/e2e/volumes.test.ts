@@ -185,6 +185,30 @@ it('downwardAPI shows fields of the pod and of its containers as read-only files
   expect(mounted()).toEqual([]);
 });
 
+it('projected puts what several sources say into one folder, for the group of the pod', async () => {
+  const sources = [
+    { downwardAPI: { items: [{ path: 'pod/name', fieldRef: { fieldPath: 'metadata.name' } }] } },
+    { downwardAPI: { items: [{ path: 'cpu', mode: 0o400, resourceFieldRef: { containerName: 'main', resource: 'limits.cpu' } }] } },
+  ];
+  const main = steady('main', {
+    volumeMounts: [
+      { name: 'all', mountPath: '/all' },
+      { name: 'all', mountPath: '/cpu', subPath: 'cpu' },
+    ],
+    resources: { limits: { cpu: '2' } },
+    securityContext: { runAsUser: 1234 },
+  });
+  const spec = { volumes: [{ name: 'all', projected: { defaultMode: 0o444, sources } }], securityContext: { fsGroup: 4321 } };
+  daemon.put('projected.yaml', manifest('projected', [main], { spec }));
+  const uid = await ready('projected');
+  const id = await idOf('projected');
+  expect((await exec(lab, id, 'cat /all/pod/name; echo; cat /all/cpu; echo; cat /cpu')).out).toBe('projected-e2e\n2\n2');
+  expect((await exec(lab, id, 'stat -L -c "%a %g" /all/pod/name /all/cpu')).out).toBe('444 4321\n440 4321');
+  expect((await exec(lab, id, 'touch /all/x')).err).not.toBe('');
+  await gone('projected', uid);
+  expect(mounted()).toEqual([]);
+});
+
 describe('a daemon that is killed', () => {
   const spec = {
     volumes: [
