@@ -92,7 +92,13 @@ export async function createNode(
       'FAULT INJECTION IS ALLOWED: whoever may use the admin socket can make this node fail. Never on a node that matters',
     );
   }
-  const options = treeOptions(config, { facts: () => facts, inspect, build: o.build ?? UNKNOWN_BUILD, injector });
+  const options = treeOptions(config, {
+    facts: () => facts,
+    inspect,
+    build: o.build ?? UNKNOWN_BUILD,
+    injector,
+    plugins: ports.csi !== undefined,
+  });
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
   tree = createTree(nodeTree(options), ports, { observers, ...(o.inspect === undefined ? {} : { inspect: o.inspect }) });

@@ -5,6 +5,7 @@
  */
 import type { SourceName } from '../machines/pods/types.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
+import { csiNodeSpec } from './api/csiNode.ts';
 import { eventWriterSpec } from './api/events.ts';
 import { leaseSpec } from './api/lease.ts';
 import { apiLinkSpec } from './api/link.ts';
@@ -35,6 +36,7 @@ import { plegSpec } from './runtime/pleg/pleg.ts';
 import { objectsSpec } from './services/objects/objects.ts';
 import { serviceListerSpec } from './services/objects/serviceLister.ts';
 import { tokensSpec } from './services/objects/tokens.ts';
+import { pluginsSpec } from './services/plugins/plugins.ts';
 import { probesSpec } from './services/probes/probes.ts';
 import { volumesSpec } from './services/volumes/volumes.ts';
 import type { ApiOptions, TreeOptions } from './treeOptions.ts';
@@ -67,9 +69,10 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
-      ...(o.api === null ? [] : [apiLayer(o.api)]),
+      ...(o.api === null ? [] : [apiLayer(o.api, o.plugins !== null)]),
       layer('services', [
         ...(o.api === null ? [] : [serviceListerSpec(), objectsSpec(o.api.objects), tokensSpec(o.api.tokens)]),
+        ...(o.plugins === null ? [] : [pluginsSpec(o.plugins)]),
         volumesSpec(o.volumes),
         probesSpec(o.probes),
       ]),
@@ -99,12 +102,13 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 }
 
 /** A cluster that misbehaves never brings the node down: over its limit the layer is parked and tried again. */
-function apiLayer(o: ApiOptions): SupervisorSpec {
+function apiLayer(o: ApiOptions, plugins: boolean): SupervisorSpec {
   const children = [
     apiLinkSpec(),
     eventWriterSpec({ nodeName: o.source.nodeName }),
     nodeStatusSpec(o.nodeStatus),
     leaseSpec(o.lease),
+    ...(plugins ? [csiNodeSpec({ nodeName: o.source.nodeName })] : []),
     ...o.certificates.map(certificateSpec),
     podWritersSpec(o.podWriters),
   ];

@@ -33,6 +33,7 @@ import type { PlegOptions } from './runtime/pleg/pleg.ts';
 import type { ObjectsOptions } from './services/objects/objects.ts';
 import { objectSource } from './services/objects/source.ts';
 import type { TokensOptions } from './services/objects/tokens.ts';
+import type { PluginsOptions } from './services/plugins/plugins.ts';
 import type { ProbesOptions } from './services/probes/probes.ts';
 import type { VolumesOptions } from './services/volumes/volumes.ts';
 import { configuredSources } from './tree.ts';
@@ -62,6 +63,8 @@ export interface TreeOptions {
   images: ImagePullerOptions;
   pleg: PlegOptions;
   probes: ProbesOptions;
+  /** Null in standalone mode, and where plugins beside this node cannot be spoken to. */
+  plugins: PluginsOptions | null;
   volumes: VolumesOptions;
   config: ConfigOptions;
   podManager: PodManagerOptions;
@@ -88,7 +91,7 @@ const BACKOFF_BASE_MS = 10_000;
 
 export function treeOptions(
   config: NodeConfig,
-  o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo; injector: InjectorOptions | null },
+  o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo; injector: InjectorOptions | null; plugins?: boolean },
 ): TreeOptions {
   const { config: c, flags, gates } = config;
   const facts = o.facts();
@@ -142,6 +145,7 @@ export function treeOptions(
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
+    plugins: o.plugins === true && api !== null ? { rootDir: flags.rootDir } : null,
     volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },
     config: { sources },
     podManager: { sources, podsMax: c.maxPods },

@@ -24,7 +24,7 @@ const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the 
 const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
 const ROTATION = 'container log rotation is not there yet: logs grow';
 const MANAGERS = 'the CPU, memory and topology managers are not there yet';
-const VOLUMES = 'attachable volumes, plugins outside the node and volume statistics are not there yet';
+const VOLUMES = 'flex volumes, attaching without a controller and volume statistics are not there yet';
 const SHUTDOWN = 'graceful node shutdown is not there yet';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));

@@ -345,6 +345,8 @@ export type VolumesEvent = Message &
     | { type: 'volumes.bind'; uid: string; container: string; parts: readonly SubPathPart[]; replyTo: ReplyTo<SubPathsResult> }
     /** Compare this pod's files with what they are made of; without a UID: every pod's. `changed`: that is another now, so a failed volume may succeed. */
     | { type: 'volumes.refresh'; uid?: string; changed?: boolean }
+    /** Something that volumes waited for may be there: those that failed are tried at once. */
+    | { type: 'volumes.retry' }
   );
 export interface VolumeSummary {
   name: string;
@@ -403,6 +405,8 @@ export const view = {
   /** Last probe results by container id; an instance that is not in it has had none yet. */
   probes: viewKey<ProbeBook>('probes'),
   volumes: viewKey<VolumesView>('volumes'),
+  /** Names of attachable volumes that this node needs, sorted; not there before the disk was looked at. */
+  volumesInUse: viewKey<readonly string[]>('volumesInUse'),
   events: viewKey<readonly RecordedEvent[]>('events'),
   /** Absent where no eviction threshold is set, and before the first look. */
   pressure: viewKey<PressureView>('pressure'),

@@ -1,7 +1,7 @@
 /** A whole file system in memory with directories, links, delays in virtual time, and watches: what a virtual node lives on. */
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../src/actors/kernel/ports.ts';
 
-type Entry = { kind: 'file' | 'dir' | 'symlink'; data: Uint8Array; target: string; mode: number; mtimeMs: number; ino: number };
+type Entry = { kind: FileInfo['kind']; data: Uint8Array; target: string; mode: number; mtimeMs: number; ino: number };
 
 export interface MemFs extends HostFs {
   /** Virtual milliseconds that an operation (`readdir`, `mkdirp`, ...) takes on a path; default none. */
@@ -14,6 +14,8 @@ export interface MemFs extends HostFs {
   /** Removes a directory and all below it, watches included. */
   dropTree(path: string): void;
   makeDir(path: string): void;
+  /** Another one than was there before, as far as anybody can tell. */
+  makeSocket(path: string): void;
   has(path: string): boolean;
   /** Every path below, files and directories. */
   below(path: string): string[];
@@ -116,6 +118,10 @@ export function memFs(clock: Clock): MemFs {
       }
     },
     makeDir,
+    makeSocket(path) {
+      makeDir(parentOf(path));
+      store(path, entry('other'));
+    },
     has: (path) => entries.has(path),
     below: childrenOf,
     async readFile(path, { bytesMax }) {

@@ -20,6 +20,7 @@ import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.
 import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
+import { type SimDrivers, simDrivers } from '../../src/sim/world/drivers.ts';
 import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -75,6 +76,8 @@ export interface VirtualNode extends AsyncDisposable {
   readonly metrics: Metrics;
   /** The machine's mounts, which outlive daemons. */
   mounts: SimMounts;
+  /** The machine's CSI drivers; the node can speak to them with option `drivers` only. */
+  drivers: SimDrivers;
   /** Paths that are sockets or devices. */
   special: Map<string, PathKind>;
   violations: string[];
@@ -120,6 +123,8 @@ export interface VirtualNodeOptions {
   /** What the node's own certificates are made with; `connect` gives another client of the API server. */
   certificates?: (connect: () => KubeApi) => Certificates;
   servers?: boolean;
+  /** The node can speak to plugins. Default false. */
+  drivers?: boolean;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
   before?(h: VirtualNode): void;
@@ -160,6 +165,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   watchForDuplicates(runtime, violations);
   const mounts = simMounts();
   const special: VirtualNode['special'] = new Map();
+  const drivers = simDrivers();
 
   let power: { on: boolean } = { on: false };
   let metrics = memoryMetrics();
@@ -221,6 +227,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       },
       cri,
       ...(o.cluster === true ? { kube: connect() } : {}),
+      ...(o.drivers === true ? { csi: drivers.connect({ fs, mounts, clock: time.clock, power: mine }) } : {}),
       ...(o.certificates === undefined ? {} : { certificates: o.certificates(connect) }),
       log: collectingLogger(lines),
       metrics: memoryMetrics(),
@@ -305,6 +312,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       return metrics;
     },
     mounts,
+    drivers,
     special,
     violations,
     memory,

@@ -207,7 +207,10 @@ export const bootAndNode: Traps = {
     ['machines/api/nodeCapacity.test.ts', 'take huge pages out of the memory that pods may use (trap 52)'],
     [goldenNode, 'room: huge pages (trap 52)'],
   ),
-  53: { says: 'volumes in use are left alone before what is there was found', later: 'attached volumes' },
+  53: held('volumes in use are left alone before what is there was found', [
+    'integration/csi.test.ts',
+    'waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)',
+  ]),
   54: held(
     'a runtime that does not answer is down after 30 s',
     [goldenNode, 'not Ready: the runtime has been silent for 30 s (trap 54)'],

@@ -158,16 +158,41 @@ export const resources: Traps = {
       ['volumes/payload.test.ts', 'uses no volume that no container mounts, and names what cannot be decoded'],
     ],
   },
-  44: { says: 'volumes that are attached wait for two words of the API', later: 'attached volumes' },
-  45: { says: 'unmounts come before mounts, and one device at a time', later: 'attached volumes' },
+  44: {
+    says: 'volumes that are attached wait for two words of the API',
+    tests: [
+      ['integration/csi.test.ts', 'waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)'],
+    ],
+  },
+  45: {
+    says: 'unmounts come before mounts, and one device at a time',
+    tests: [
+      [
+        'integration/csi.test.ts',
+        'is taken from one pod before it is given to the next: one thing at a time is done to a device (trap 45)',
+      ],
+    ],
+  },
   46: {
     says: 'another operation does not wait for the back-off of the one before',
     tests: [['volumes/charts.test.ts', 'whose mount failed is unmounted at once when it is not wanted any more (trap 46)']],
   },
-  47: { says: 'a driver that did not answer may have mounted all the same', later: 'CSI drivers' },
-  48: { says: 'some refusals of a driver are final', later: 'CSI drivers' },
-  49: { says: 'the target is the driver’s to make', later: 'CSI drivers' },
-  50: { says: 'what is needed to take a volume down goes last', later: 'CSI drivers' },
+  47: {
+    says: 'a driver that did not answer may have mounted all the same',
+    tests: [['integration/csi.test.ts', 'whose %s was not answered in time is undone with its pod, whatever became of it (trap 47)']],
+  },
+  48: {
+    says: 'some refusals of a driver are final',
+    tests: [['integration/csi.test.ts', 'whose %s failed for good leaves nothing behind, and is tried again (traps 48, 49)']],
+  },
+  49: {
+    says: 'the target is the driver’s to make',
+    tests: [['integration/csi.test.ts', 'whose %s failed for good leaves nothing behind, and is tried again (traps 48, 49)']],
+  },
+  50: {
+    says: 'what is needed to take a volume down goes last',
+    tests: [['integration/csi.test.ts', 'that cannot be unstaged keeps what is needed to take it down, until it can (trap 50)']],
+  },
   51: {
     says: 'equal files are not written again',
     tests: [['volumes/atomicWriter.test.ts', 'of what is there already changes nothing (trap 51)']],
@@ -260,8 +285,24 @@ export const resources: Traps = {
       ['machines/golden/names.test.ts', 'searches: from the 33rd on they are left out, from the end (resources trap 63)'],
     ],
   },
-  64: { says: 'sockets whose names begin with a dot are passed over', later: 'CSI drivers' },
-  65: { says: 'a name that is taken refuses a second socket', later: 'CSI drivers' },
+  64: {
+    says: 'sockets whose names begin with a dot are passed over',
+    tests: [
+      [
+        'integration/csi.test.ts',
+        'whose socket has a name with a dot in front, or is no socket, is not asked (trap 64); one in a folder below is',
+      ],
+    ],
+  },
+  65: {
+    says: 'a name that is taken refuses a second socket',
+    tests: [
+      [
+        'integration/csi.test.ts',
+        'of a name that is taken is refused until it has a higher version or the other goes; one made anew is met anew (trap 65)',
+      ],
+    ],
+  },
   66: {
     says: 'a pod that changes keeps the watches of what it still names',
     tests: [['machines/objects/objects.test.ts', 'that stay over an update of the pod keep their watch (trap 66)']],
@@ -294,7 +335,12 @@ export const resources: Traps = {
       ],
     ],
   },
-  71: { says: 'an empty list of volumes in use is not told before what is there was found', later: 'attached volumes' },
+  71: {
+    says: 'an empty list of volumes in use is not told before what is there was found',
+    tests: [
+      ['integration/csi.test.ts', 'waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)'],
+    ],
+  },
   72: { says: 'only burstable containers may swap', later: SWAP },
   73: { says: 'throttling is left out where it would be of no use', later: SWAP },
   74: { says: 'an empty group costs a shutdown no time', later: 'graceful shutdown of the node' },

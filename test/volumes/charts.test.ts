@@ -38,7 +38,10 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     if (outcome === 'held') await new Promise<void>((go) => held.push(go));
   };
   const io: VolumeIo = {
-    setUp: ({ first }) => operate(first ? 'mount' : 'refresh'),
+    setUp: async ({ first }) => {
+      await operate(first ? 'mount' : 'refresh');
+      return null;
+    },
     tearDown: () => operate('unmount'),
     mountFailed: (_, __, message) => void said.push(message),
     tearDownFailed: (_, message) => void said.push(message),
@@ -178,7 +181,13 @@ describe('what to do about volumes', () => {
     worker: worker('syncing'),
     ...more,
   });
-  const found: Actual = { ref: { uid: 'u', plugin: 'kubernetes.io~secret', name: 'v' }, phase: 'uncertain', error: '', sinceMs: 0 };
+  const found: Actual = {
+    ref: { uid: 'u', plugin: 'kubernetes.io~secret', name: 'v' },
+    phase: 'uncertain',
+    error: '',
+    sinceMs: 0,
+    done: null,
+  };
   const listed = (state?: ListedPod['containers'][number]['state']): RuntimePodsView => ({
     atMonoMs: 0,
     via: 'poll',

@@ -2,6 +2,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import type { Ports } from '../../src/actors/kernel/ports.ts';
+import { CsiBook } from '../../src/actors/services/volumes/csi/book.ts';
 import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
@@ -60,6 +61,7 @@ beforeEach(() => {
     facts: () => FACTS,
     objects,
     claims: null,
+    csi: { drivers: () => new Map(), book: new CsiBook(), inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
     warn: () => undefined,
   });
   settle = async (work) => {

@@ -6,8 +6,8 @@
  * Rebuilt from: the node object in the API server, the runtime, the host.
  */
 import { fromPromise } from 'xstate';
-import { failureText, isKubeObject, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
-import { apiView, type NodeStatusEvent } from '../../machines/api/messages.ts';
+import { failureText, isKubeObject, isKubeRecord, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
   initialNode,
   type NodeEvent,
@@ -220,6 +220,8 @@ class Reporter {
       taints: node.spec.taints ?? [],
       readAtMonoMs: this.#askedAtMonoMs,
     });
+    const volumes = nodeVolumes(node);
+    if (!sameJson(this.#ctx.registry.read(apiView.volumes)?.value ?? NO_VOLUMES, volumes)) this.#ctx.publish(apiView.volumes, volumes);
     const ttlMs = Number(node.metadata.annotations?.[TTL_ANNOTATION] ?? Number.NaN) * 1000;
     if (ttlMs >= 0 && this.#ctx.registry.read(objectTtlView)?.value !== ttlMs) this.#ctx.publish(objectTtlView, ttlMs);
     return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };
@@ -267,6 +269,7 @@ class Reporter {
       cri,
       listing: registry.read(view.runtimePods)?.value,
       shuttingDown: false,
+      volumesInUse: registry.read(view.volumesInUse)?.value,
       pressures: registry.read(view.pressure)?.value.pressures ?? [],
       nowMonoMs: ports.clock.monoMs(),
       nowWallMs: ports.clock.wallMs(),
@@ -291,6 +294,16 @@ class Reporter {
       return this.#images?.list ?? [];
     }
   }
+}
+
+const NO_VOLUMES: NodeVolumesView = { inUse: [], attached: [] };
+function nodeVolumes({ status }: NodeObject): NodeVolumesView {
+  const { volumesInUse, volumesAttached } = status;
+  const attached = Array.isArray(volumesAttached) ? volumesAttached : [];
+  return {
+    inUse: Array.isArray(volumesInUse) ? volumesInUse.filter((name) => typeof name === 'string') : [],
+    attached: attached.flatMap((v) => (isKubeRecord(v) && typeof v.name === 'string' ? [v.name] : [])),
+  };
 }
 
 function sameJson(a: unknown, b: unknown): boolean {

@@ -7,6 +7,7 @@ import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../mach
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
 import type { CredentialProvider } from '../../machines/runtime/credentialProviders.ts';
 import type { Certificates } from './certificates.ts';
+import type { Csi } from './csi.ts';
 import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
 
@@ -311,6 +312,8 @@ export interface Ports {
   readonly credentialPrograms?: CredentialPrograms;
   /** Absent where nothing can be mounted: volumes that need it fail, saying so. */
   readonly mounter?: Mounter;
+  /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
+  readonly csi?: Csi;
   /** Absent in standalone mode. */
   readonly kube?: KubeApi;
   /** Absent in standalone mode. */

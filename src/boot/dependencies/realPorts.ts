@@ -8,6 +8,7 @@ import { GIT_VERSION, versionInfo } from '../version.ts';
 import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { loadCredentialPrograms } from './credentialPrograms.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
+import { createGrpcCsi } from './csi/grpcCsi.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createHost } from './host.ts';
@@ -31,6 +32,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     prober: createProber(),
     host: createHost(),
     mounter: createMounter(),
+    csi: createGrpcCsi({ clock: createClock() }),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

@@ -16,6 +16,8 @@ export interface ApiFound extends Message {
 export type PodWriterEvent = Message & { type: 'pod.write'; uid: string; urgent?: boolean };
 export type NodeStatusEvent = Message & ({ type: 'node.report'; why: string } | ApiFound);
 export type LeaseEvent = ApiFound;
+/** Other drivers, or another node object. */
+export type CsiNodeEvent = Message & { type: 'csiNode.look' };
 export type EventWriterEvent = Message & ({ type: 'event.write'; event: RecordedEvent } | ApiFound);
 export type ApiSourceEvent = ApiFound;
 /** What the certificate must say has changed; null: there is nothing to be certified. */
@@ -55,11 +57,19 @@ export interface PlacementView {
   readAtMonoMs: number;
 }
 
+/** Volumes of this node as its object in the API last showed them, by the names that the attach controller gives them. */
+export interface NodeVolumesView {
+  /** As this node last said. */
+  inUse: readonly string[];
+  attached: readonly string[];
+}
+
 export const apiAddr = {
   link: address<ApiLinkEvent>('node/api/link'),
   events: address<EventWriterEvent>('node/api/events'),
   nodeStatus: address<NodeStatusEvent>('node/api/nodeStatus'),
   lease: address<LeaseEvent>('node/api/lease'),
+  csiNode: address<CsiNodeEvent>('node/api/csiNode'),
   podWriters: address<PodWriterEvent>('node/api/podWriters'),
   source: address<ApiSourceEvent>('node/pods/sources/api'),
 } as const satisfies Record<string, Address<never>>;
@@ -69,4 +79,5 @@ export const apiView = {
   pods: viewKey<ApiPodsView>('apiPods'),
   node: viewKey<NodeView>('apiNode'),
   placement: viewKey<PlacementView>('apiPlacement'),
+  volumes: viewKey<NodeVolumesView>('apiNodeVolumes'),
 } as const;

@@ -72,6 +72,8 @@ export interface NodeReadings {
   cri: CriView | undefined;
   listing: RuntimePodsView | undefined;
   shuttingDown: boolean;
+  /** Names of attachable volumes that this node needs. Undefined: not known yet, so what was said before stays (trap 71). */
+  volumesInUse?: readonly string[] | undefined;
   /** As the eviction manager has them; default none. */
   pressures?: readonly NodePressure[];
   nowMonoMs: number;
@@ -246,10 +248,17 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers] }),
     ...(r.cri?.strictGroups === undefined ? {} : { features: { supplementalGroupsPolicy: r.cri.strictGroups } }),
     nodeInfo: { ...old.nodeInfo, ...r.nodeInfo },
+    ...inUse(old, r.volumesInUse),
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
     images: [...r.images],
     conditions: [...(old.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type)), ...own],
   };
+}
+
+/** The server leaves an empty list out. */
+function inUse(old: NodeStatus, volumes: readonly string[] | undefined): { volumesInUse?: string[] } {
+  if (volumes === undefined || (volumes.length === 0 && old.volumesInUse === undefined)) return {};
+  return { volumesInUse: [...volumes] };
 }
 
 /** Whether two statuses say the same, whenever they say it. */

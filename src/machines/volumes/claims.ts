@@ -1,8 +1,9 @@
 /** What a persistent volume claim stands for on this node (resources and volumes 8.4, 8.18), in the words of the reference. Pure. */
 import { isKubeRecord as isRecord } from '../api/kube.ts';
-import type { NodeSelectorTerm } from '../k8s.ts';
+import type { NodeSelectorTerm, Pod } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import { type NodeIdentityLabels, nodeMismatch } from '../pods/fit/nodeAffinity.ts';
+import { type CsiVolume, persistentCsi } from './csi/volume.ts';
 import { type HostPathType, isHostPathType } from './spec.ts';
 
 export interface BoundClaim {
@@ -10,13 +11,10 @@ export interface BoundClaim {
   /** Name of the persistent volume. */
   volume: string;
 }
-/** Where the content of a persistent volume lies on this node. */
-export interface ClaimedVolume {
-  volume: string;
-  kind: 'local' | 'hostPath';
-  path: string;
-  type: HostPathType;
-}
+/** Where the content of a persistent volume lies on this node, or who knows. */
+export type ClaimedVolume =
+  | { volume: string; kind: 'local' | 'hostPath'; path: string; type: HostPathType }
+  | { volume: string; kind: 'csi'; csi: CsiVolume };
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const part = (value: unknown, key: string): Record<string, unknown> => {
@@ -24,13 +22,24 @@ const part = (value: unknown, key: string): Record<string, unknown> => {
   return isRecord(found) ? found : {};
 };
 
-/** Of a PersistentVolumeClaim as the API shows it. */
-export function boundClaim(pvc: unknown): Built<BoundClaim> {
+/** Of a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
+export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
   const metadata = part(pvc, 'metadata');
+  if (owner !== null && !isControlledBy(metadata, owner)) {
+    const { namespace, name } = owner.metadata;
+    return refused(
+      `PVC ${text(metadata.namespace)}/${text(metadata.name)} was not created for pod ${namespace}/${name} (pod is not owner)`,
+    );
+  }
   if (metadata.deletionTimestamp !== undefined) return refused('PVC is being deleted');
   if (part(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
   const volume = text(part(pvc, 'spec').volumeName);
   return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: text(metadata.uid), volume });
+}
+
+function isControlledBy(metadata: Record<string, unknown>, { metadata: { uid } }: Pod): boolean {
+  const owners = Array.isArray(metadata.ownerReferences) ? metadata.ownerReferences.filter(isRecord) : [];
+  return owners.some((o) => o.controller === true && o.uid === uid);
 }
 
 function termsOf(value: unknown): NodeSelectorTerm[] | null {
@@ -39,9 +48,18 @@ function termsOf(value: unknown): NodeSelectorTerm[] | null {
   return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms.filter(isRecord).map((t) => t as NodeSelectorTerm) : null;
 }
 
-/** Of a PersistentVolume as the API shows it. `name`: of the volume in the pod. */
-export function claimedVolume(pv: unknown, of: { claim: BoundClaim; name: string; node: NodeIdentityLabels }): Built<ClaimedVolume> {
-  const { claim, name, node } = of;
+export interface ClaimUse {
+  claim: BoundClaim;
+  /** Of the volume in the pod. */
+  name: string;
+  node: NodeIdentityLabels;
+  readOnly: boolean;
+  /** Containers are given the device itself. */
+  block: boolean;
+}
+/** Of a PersistentVolume as the API shows it. */
+export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
+  const { claim, name, node, block } = of;
   const spec = part(pv, 'spec');
   const { volume } = claim;
   if (!isRecord(spec.claimRef)) {
@@ -51,13 +69,19 @@ export function claimedVolume(pv: unknown, of: { claim: BoundClaim; name: string
   if (holder !== claim.uid) {
     return refused(`found PV object ${volume} but its pv.Spec.ClaimRef.UID ${holder} does not point to claim.UID ${claim.uid}`);
   }
-  if (spec.volumeMode === 'Block') return refused(`volume ${name} has volumeMode Block, but is specified in volumeMounts`);
+  const isBlock = spec.volumeMode === 'Block';
+  if (isBlock && !block) return refused(`volume ${name} has volumeMode Block, but is specified in volumeMounts`);
+  if (!isBlock && block) return refused(`volume ${name} has volumeMode Filesystem, but is specified in volumeDevices`);
   const nodeSelectorTerms = termsOf(spec.nodeAffinity);
   if (nodeSelectorTerms !== null) {
     const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
     if (nodeMismatch({ containers: [], affinity: { nodeAffinity } }, node) !== null) {
       return refused('MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms');
     }
+  }
+  if (isRecord(spec.csi)) {
+    const csi = persistentCsi(spec, { volume, readOnly: of.readOnly });
+    return csi.ok ? built({ volume, kind: 'csi', csi: csi.value }) : csi;
   }
   if (Array.isArray(spec.mountOptions) && spec.mountOptions.length > 0) {
     return refused(`mount options of PV ${volume} are not honoured by this node: ${spec.mountOptions.join(',')}`);
@@ -67,10 +91,11 @@ export function claimedVolume(pv: unknown, of: { claim: BoundClaim; name: string
 
 function sourceOf(volume: string, spec: Record<string, unknown>): Built<ClaimedVolume> {
   const kind = isRecord(spec.local) ? 'local' : isRecord(spec.hostPath) ? 'hostPath' : null;
-  if (kind === null) return refused(`PV ${volume} is neither local nor hostPath: there is no plugin for its kind of volume`);
+  if (kind === null)
+    return refused(`PV ${volume} is neither local nor hostPath nor of a CSI driver: there is no plugin for its kind of volume`);
   const source = part(spec, kind);
   const path = text(source.path);
-  const type = kind === 'local' ? 'Directory' : text(source.type);
+  const type = kind === 'local' ? (spec.volumeMode === 'Block' ? 'BlockDevice' : 'Directory') : text(source.type);
   if (!path.startsWith('/') || path.split('/').includes('..'))
     return refused(`path "${path}" of PV ${volume} must be absolute, without ".."`);
   if (!isHostPathType(type)) return refused(`hostPath.type "${type}" of PV ${volume} is not a type of hostPath`);

@@ -1,5 +1,5 @@
 /** The CRI mounts of a container's volumes (resources and volumes 8.20). Pure. */
-import type { ImageSpec, Mount } from '../cri.ts';
+import type { Device, ImageSpec, Mount } from '../cri.ts';
 import type { Container, VolumeMount } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 
@@ -12,6 +12,8 @@ export interface MountedVolume {
   managed: boolean;
   /** It is an image, which the runtime mounts itself: there is no path. */
   image?: true;
+  /** It is a device, not a directory. */
+  device?: true;
 }
 export interface MountOptions {
   /** Where parts of volumes are bound, by index of their mount; of an image the path in it. */
@@ -52,7 +54,7 @@ export function containerMounts(
   for (const [index, m] of (container.volumeMounts ?? []).entries()) {
     const volume = mounted.get(m.name);
     const image = images.get(m.name);
-    if (volume === undefined || (volume.image === true && image === undefined)) {
+    if (volume === undefined || volume.device === true || (volume.image === true && image === undefined)) {
       return refused(`cannot find volume "${m.name}" to mount into container "${container.name}"`);
     }
     const part = parts.get(index);
@@ -76,4 +78,16 @@ export function containerMounts(
     });
   }
   return built(mounts);
+}
+
+/** The devices of volumes that a container names; in words of the reference. */
+export function containerDevices(container: Container, mounted: ReadonlyMap<string, MountedVolume>): Built<Device[]> {
+  const devices: Device[] = [];
+  for (const { name, devicePath } of container.volumeDevices ?? []) {
+    const volume = mounted.get(name);
+    if (volume?.device !== true) return refused(`cannot find volume "${name}" to pass into container "${container.name}"`);
+    if (!devicePath.startsWith('/')) return refused(`error DevicePath "${devicePath}" must be an absolute path`);
+    devices.push({ containerPath: devicePath, hostPath: volume.hostPath, permissions: volume.readOnly ? 'r' : 'mrw' });
+  }
+  return built(devices);
 }

@@ -13,20 +13,28 @@ export const HOST_PATH = 'kubernetes.io~host-path';
 export const CONFIG_MAP = 'kubernetes.io~configmap';
 export const SECRET = 'kubernetes.io~secret';
 export const DOWNWARD_API = 'kubernetes.io~downward-api';
-/** Of a claim, whatever its volume is: what it stands for is bound to a directory of ours. */
+/** Of a claim, whatever its volume is: what it stands for is bound to a directory of ours. Of one that a driver serves nothing is there. */
 export const LOCAL_VOLUME = 'kubernetes.io~local-volume';
+/** Holds `vol_data.json` and the directory at which the driver publishes. */
+export const CSI = 'kubernetes.io~csi';
 /** Not on disk: the runtime mounts it. */
 export const IMAGE = 'kubernetes.io~image';
 export const PROJECTED = 'kubernetes.io~projected';
 
 /** Plugins whose volumes are directories of ours, so that a name on disk is all that is needed to take them down. */
-export const OWN_PLUGINS: readonly string[] = [EMPTY_DIR, CONFIG_MAP, SECRET, DOWNWARD_API, PROJECTED, LOCAL_VOLUME];
+export const OWN_PLUGINS: readonly string[] = [EMPTY_DIR, CONFIG_MAP, SECRET, DOWNWARD_API, PROJECTED, LOCAL_VOLUME, CSI];
 
 export function podDir(rootDir: string, uid: string): string {
   return `${rootDir}/pods/${uid}`;
 }
 export function volumePath(rootDir: string, ref: VolumeRef): string {
   return `${podDir(rootDir, ref.uid)}/volumes/${ref.plugin}/${ref.name}`;
+}
+/** In a pod's directory: links to devices that its containers are given, as VOLUME below the plugin. */
+export const VOLUME_DEVICES = 'volumeDevices';
+/** Link to the device of a claim. */
+export function deviceLink(rootDir: string, ref: VolumeRef, plugin: string = ref.plugin): string {
+  return `${podDir(rootDir, ref.uid)}/${VOLUME_DEVICES}/${plugin}/${ref.name}`;
 }
 /** Directory whose file `ready` says that a volume was set up in full. Volumes of files live in a wrapped emptyDir. */
 export function markerDir(rootDir: string, ref: VolumeRef): string {

@@ -2,9 +2,9 @@
 import type { Pod } from '../k8s.ts';
 import type { PodsView, RuntimePodsView, VolumeSummary } from '../protocol.ts';
 import type { MountedVolume } from './containerMounts.ts';
-import { EMPTY_DIR, type VolumeRef, volumePath } from './paths.ts';
+import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from './paths.ts';
 import { type PodVolume, podVolumes } from './spec.ts';
-import type { VolumePhase } from './volumeMachine.ts';
+import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
 
 /** A pod whose worker asked for its volumes and has not given them back. */
 export interface Desired {
@@ -17,6 +17,8 @@ export interface Actual {
   phase: VolumePhase;
   error: string;
   sinceMs: number;
+  /** Where it stands, where that does not follow from its name. */
+  done: SetUpDone | null;
 }
 export type DesiredState = ReadonlyMap<string, Desired>;
 /** By `volumeKey`. */
@@ -99,10 +101,14 @@ export function unmountedNames(pod: Pod, actual: ActualState, keyOf: (v: PodVolu
 }
 
 /** What containers of the pod are given, by volume name. */
-export function mountedVolumes(pod: Pod, rootDir: string): Map<string, MountedVolume> {
-  return new Map(podVolumes(pod).volumes.map((v) => [v.name, mountedVolume(v, rootDir)]));
+export function mountedVolumes(pod: Pod, actual: ActualState, rootDir: string): Map<string, MountedVolume> {
+  return new Map(podVolumes(pod).volumes.map((v) => [v.name, mountedVolume(v, actual.get(volumeKey(v))?.done ?? null, rootDir)]));
 }
-function mountedVolume(v: PodVolume, rootDir: string): MountedVolume {
+function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): MountedVolume {
+  if (done !== null) {
+    const { at, readOnly, device } = done;
+    return { hostPath: at, readOnly, managed: !readOnly, ...(device ? { device: true as const } : {}) };
+  }
   switch (v.source.kind) {
     case 'hostPath':
       return { hostPath: v.source.path, readOnly: false, managed: false };

@@ -3,7 +3,8 @@ import type { Container, Pod, PullPolicy, Quantity, Volume } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import { isZeroQuantity, quantityToInteger } from '../pods/quantity.ts';
 import { isRecord } from '../pods/sources/schema.ts';
-import { CONFIG_MAP, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, LOCAL_VOLUME, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
+import { type InlineCsi, inlineCsi } from './csi/volume.ts';
+import { CONFIG_MAP, CSI, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, LOCAL_VOLUME, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
 
 export const HOST_PATH_TYPES = [
   '',
@@ -38,7 +39,9 @@ export type VolumeSource =
   | { kind: 'emptyDir'; medium: string; sizeLimitBytes: number | null }
   | { kind: 'hostPath'; path: string; type: HostPathType }
   | { kind: 'image'; reference: string; policy: PullPolicy }
-  | { kind: 'claim'; claim: string; readOnly: boolean }
+  /** `claim` null: the one that was made for this volume of this pod. `block`: containers are given the device itself. */
+  | { kind: 'claim'; claim: string | null; readOnly: boolean; block: boolean }
+  | { kind: 'csi'; csi: InlineCsi }
   /** Secret, config map, downward and projected volumes are all a set of files put there by us. */
   | { kind: 'files'; memory: boolean; defaultMode: number; sources: readonly ProjectionSource[] };
 
@@ -107,7 +110,7 @@ export function isHostPathType(value: string): value is HostPathType {
 export function decodeVolume(uid: string, volume: Volume): Decoded {
   const { name } = volume;
   const done = (plugin: string, source: VolumeSource): Decoded => ({ ok: true, volume: { uid, plugin, name, source } });
-  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image, persistentVolumeClaim: claim } = volume;
+  const { emptyDir, hostPath, configMap, secret, downwardAPI, projected, image, persistentVolumeClaim: claim, csi, ephemeral } = volume;
   if (isRecord(emptyDir)) {
     const medium = text(emptyDir.medium);
     if (medium !== '' && medium !== 'Memory' && !isHugePages(medium)) return refused(`emptyDir.medium "${medium}" is not a medium`);
@@ -130,7 +133,12 @@ export function decodeVolume(uid: string, volume: Volume): Decoded {
   if (isRecord(claim)) {
     const name = text(claim.claimName);
     if (name === '') return refused('persistentVolumeClaim.claimName must be set');
-    return done(LOCAL_VOLUME, { kind: 'claim', claim: name, readOnly: claim.readOnly === true });
+    return done(LOCAL_VOLUME, { kind: 'claim', claim: name, readOnly: claim.readOnly === true, block: false });
+  }
+  if (isRecord(ephemeral)) return done(LOCAL_VOLUME, { kind: 'claim', claim: null, readOnly: false, block: false });
+  if (isRecord(csi)) {
+    const inline = inlineCsi(csi);
+    return inline.ok ? done(CSI, { kind: 'csi', csi: inline.value }) : inline;
   }
   const files = (plugin: string, value: Record<string, unknown>, sources: readonly ProjectionSource[]): Decoded =>
     done(plugin, { kind: 'files', memory: plugin !== CONFIG_MAP, defaultMode: modeOf(value.defaultMode) ?? FILE_MODE, sources });
@@ -169,9 +177,16 @@ export function containersWithMounts(pod: Pod): Container[] {
   return [...(initContainers ?? []), ...containers, ...(ephemeralContainers ?? [])];
 }
 
-/** Names of volumes that some container mounts: others are never set up, and what they name may be missing (trap 43). */
+/** Names of volumes that some container mounts or is given the device of: others are never set up, and what they name may be missing (trap 43). */
 export function usedVolumes(pod: Pod): Set<string> {
-  return new Set(containersWithMounts(pod).flatMap((c) => (c.volumeMounts ?? []).map((m) => m.name)));
+  return new Set(containersWithMounts(pod).flatMap((c) => [...(c.volumeMounts ?? []), ...(c.volumeDevices ?? [])].map((m) => m.name)));
+}
+/** Names of volumes whose device some container is given. */
+function deviceVolumes(pod: Pod): Set<string> {
+  return new Set(containersWithMounts(pod).flatMap((c) => (c.volumeDevices ?? []).map((d) => d.name)));
+}
+function mountsIt(pod: Pod, name: string): boolean {
+  return containersWithMounts(pod).some((c) => c.volumeMounts?.some((m) => m.name === name) === true);
 }
 
 export interface PodVolumes {
@@ -181,12 +196,20 @@ export interface PodVolumes {
 }
 export function podVolumes(pod: Pod): PodVolumes {
   const used = usedVolumes(pod);
+  const devices = deviceVolumes(pod);
   const result: PodVolumes = { volumes: [], failed: [] };
   for (const volume of pod.spec.volumes ?? []) {
     if (!used.has(volume.name)) continue;
     const decoded = decodeVolume(pod.metadata.uid, volume);
-    if (decoded.ok) result.volumes.push(decoded.volume);
-    else result.failed.push({ name: volume.name, message: decoded.message });
+    if (!decoded.ok) result.failed.push({ name: volume.name, message: decoded.message });
+    else if (!devices.has(volume.name)) result.volumes.push(decoded.volume);
+    else {
+      const { source } = decoded.volume;
+      const refuse = (message: string) => result.failed.push({ name: volume.name, message });
+      if (source.kind !== 'claim') refuse('only the volume of a claim can be a device');
+      else if (mountsIt(pod, volume.name)) refuse('it is both in volumeMounts and in volumeDevices');
+      else result.volumes.push({ ...decoded.volume, source: { ...source, block: true } });
+    }
   }
   return result;
 }

@@ -5,7 +5,7 @@
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import type { Pod } from '../k8s.ts';
 import type { VolumeRef } from './paths.ts';
-import { type PodVolume, refreshes } from './spec.ts';
+import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
@@ -16,10 +16,20 @@ export interface SetUpJob {
   /** It was never mounted by this daemon: what a failure leaves half made is taken away again. */
   first: boolean;
 }
+/** Where a volume stands, where that does not follow from its name. */
+export interface SetUpDone {
+  at: string;
+  /** No container can write it, whatever its mount says. */
+  readOnly: boolean;
+  /** It is a device, or a link to one. */
+  device: boolean;
+  /** Its driver wants it set up again at each refresh. */
+  republish: boolean;
+}
 /** What a volume's chart asks of the outside; given by `actors/services/volumes`, or by a test. */
 export interface VolumeIo {
   /** Must do nothing where nothing is to be done: it is repeated at each refresh and after each restart. */
-  setUp(job: SetUpJob, signal: AbortSignal): Promise<void>;
+  setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
   /** Must succeed where there is nothing left. */
   tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void>;
   mountFailed(pod: Pod, volume: PodVolume, message: string): void;
@@ -44,6 +54,8 @@ export interface VolumeContext {
   /** The definition or what it draws on may have changed while an operation was under way. */
   again: boolean;
   everMounted: boolean;
+  /** Of the last setting up that succeeded. */
+  done: SetUpDone | null;
   attempts: number;
   error: string;
   waitMs: number;
@@ -52,18 +64,26 @@ export type VolumeEvent =
   | { type: 'volume.want'; volume: PodVolume; pod: Pod }
   /** `changed`: what its files are made of is another than before. */
   | { type: 'volume.refresh'; volume: PodVolume; pod: Pod; changed?: boolean }
+  /** Something that was missing may be there now. */
+  | { type: 'volume.retry' }
   | { type: 'volume.unwant' };
 export interface VolumeChanged {
   type: 'volume.changed';
   key: string;
   phase: VolumePhase;
   error: string;
+  done: SetUpDone | null;
 }
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 const keyOf = (ref: VolumeRef): string => `${ref.uid}/${ref.plugin}/${ref.name}`;
+
+/** There is something to do at a refresh. */
+function renews(context: VolumeContext, source: VolumeSource): boolean {
+  return refreshes(source) || context.done?.republish === true;
+}
 
 const volumeSetup = setup({
   types: { context: {} as VolumeContext, events: {} as VolumeEvent, input: {} as VolumeInput },
@@ -82,10 +102,11 @@ const volumeSetup = setup({
         key: keyOf(context.ref),
         phase: params.phase,
         error: context.error,
+        done: context.done,
       }),
     ),
     take: assign(({ context, event }) => {
-      if (event.type === 'volume.unwant') return {};
+      if (event.type === 'volume.unwant' || event.type === 'volume.retry') return {};
       return { job: { volume: event.volume, pod: event.pod }, wanted: context.wanted || event.type === 'volume.want' };
     }),
     unwant: assign({ wanted: false }),
@@ -93,7 +114,7 @@ const volumeSetup = setup({
     /** Another operation than the one that failed is not held back for it (trap 46). */
     beginAnew: assign({ attempts: 0, error: '' }),
     clearAgain: assign({ again: false }),
-    noteMounted: assign({ everMounted: true, attempts: 0, error: '' }),
+    noteMounted: assign((_, params: { done: SetUpDone | null }) => ({ everMounted: true, attempts: 0, error: '', done: params.done })),
     noteFailure: assign(({ context }, params: { error: unknown }) => ({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
@@ -111,10 +132,10 @@ const volumeSetup = setup({
     found: ({ context }) => context.job === null,
     wanted: ({ context }) => context.wanted,
     unwanted: ({ context }) => !context.wanted,
-    askedAgain: ({ context }) => context.again && context.job !== null && refreshes(context.job.volume.source),
+    askedAgain: ({ context }) => context.again && context.job !== null && renews(context, context.job.volume.source),
     sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
-    refreshes: ({ event }) => event.type === 'volume.refresh' && refreshes(event.volume.source),
-    changed: ({ context, event }) => event.type === 'volume.want' && refreshes(event.volume.source) && event.pod !== context.job?.pod,
+    refreshes: ({ context, event }) => event.type === 'volume.refresh' && renews(context, event.volume.source),
+    changed: ({ context, event }) => event.type === 'volume.want' && renews(context, event.volume.source) && event.pod !== context.job?.pod,
   },
 });
 
@@ -133,6 +154,7 @@ export const volumeMachine = volumeSetup.createMachine({
     wanted: input.job !== null,
     again: false,
     everMounted: false,
+    done: null,
     attempts: 0,
     error: '',
     waitMs: 0,
@@ -153,8 +175,12 @@ export const volumeMachine = volumeSetup.createMachine({
         input: ({ context }) => jobOf(context),
         onDone: [
           { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
-          { guard: 'askedAgain', target: 'refreshing', actions: ['noteMounted'] },
-          { target: 'mounted', actions: ['noteMounted'] },
+          {
+            guard: 'askedAgain',
+            target: 'refreshing',
+            actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }],
+          },
+          { target: 'mounted', actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }] },
         ],
         onError: [
           { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
@@ -172,6 +198,7 @@ export const volumeMachine = volumeSetup.createMachine({
       entry: ['sayMountFailed', { type: 'tell', params: { phase: 'failed' } }],
       after: { wait: { target: 'mounting' } },
       on: {
+        'volume.retry': { target: 'mounting', actions: ['beginAnew'] },
         'volume.want': { actions: ['take'] },
         // What it lacked may be there now.
         'volume.refresh': [{ guard: 'sourceChanged', target: 'mounting', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
@@ -196,7 +223,7 @@ export const volumeMachine = volumeSetup.createMachine({
         onDone: [
           { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
           { guard: 'askedAgain', target: 'refreshing', reenter: true },
-          { target: 'mounted', actions: ['noteMounted'] },
+          { target: 'mounted', actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }] },
         ],
         onError: [
           { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },

@@ -118,7 +118,7 @@ const volumesSetup = setup({
       for (const ref of params.found) {
         const key = volumeKey(ref);
         charts.set(key, `${key}#0`);
-        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: context.io.wallMs() });
+        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: context.io.wallMs(), done: null });
       }
       enqueue.assign({ charts, actual, scanned: true, error: '', attempts: 0 });
       for (const ref of params.found) {
@@ -150,7 +150,7 @@ const volumesSetup = setup({
           const id = `${key}#${lastId}`;
           const ref = { uid, plugin: volume.plugin, name: volume.name };
           charts.set(key, id);
-          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: context.io.wallMs() });
+          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: context.io.wallMs(), done: null });
           enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod }, io: context.io } });
         }
       }
@@ -167,13 +167,16 @@ const volumesSetup = setup({
         }
       }
     }),
+    retry: enqueueActions(({ context, enqueue }) => {
+      for (const chart of context.charts.values()) enqueue.sendTo(chart, { type: 'volume.retry' } satisfies VolumeEvent);
+    }),
     noteChange: assign(({ context, event }) => {
       if (event.type !== 'volume.changed') return {};
       const was = context.actual.get(event.key);
       if (was === undefined) return {};
       const actual = new Map(context.actual);
       if (event.phase !== 'gone') {
-        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: context.io.wallMs() });
+        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: context.io.wallMs(), done: event.done });
         return { actual };
       }
       actual.delete(event.key);
@@ -284,7 +287,7 @@ function outcome(context: VolumesContext, waiter: Waiter): VolumesResult | undef
     return { ok: false, failure: { reason: 'FailedMount', message } };
   }
   if (unmountedNames(waiter.pod, context.actual, volumeKey).length > 0) return undefined;
-  return { ok: true, mounts: mountedVolumes(waiter.pod, context.io.rootDir) };
+  return { ok: true, mounts: mountedVolumes(waiter.pod, context.actual, context.io.rootDir) };
 }
 
 function lateness(context: VolumesContext, waiter: Waiter): { reason: string; message: string } {
@@ -324,6 +327,7 @@ export const volumesMachine = volumesSetup.createMachine({
     'volumes.unmount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer'] },
     'volumes.bind': { actions: ['bind'] },
     'volumes.refresh': { actions: ['refresh'] },
+    'volumes.retry': { actions: ['retry'] },
     'volume.changed': { actions: ['noteChange', 'forget', 'publish', 'answer'] },
     'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
     'waiter.expired': { actions: ['expire'] },

@@ -24,10 +24,17 @@ const RESOURCES: readonly (Resource & { group: string })[] = [
     group: '/apis/certificates.k8s.io/v1',
   },
   { name: 'runtimeclasses', kind: 'RuntimeClass', apiVersion: 'node.k8s.io/v1', namespaced: false, group: '/apis/node.k8s.io/v1' },
+  storage('csidrivers', 'CSIDriver'),
+  storage('csinodes', 'CSINode'),
+  storage('volumeattachments', 'VolumeAttachment'),
   { name: 'leases', kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', namespaced: true, group: '/apis/coordination.k8s.io/v1' },
 ];
 function core(name: string, kind: string, namespaced: boolean): Resource & { group: string } {
   return { name, kind, apiVersion: 'v1', namespaced, group: '/api/v1' };
+}
+
+function storage(name: string, kind: string): Resource & { group: string } {
+  return { name, kind, apiVersion: 'storage.k8s.io/v1', namespaced: false, group: '/apis/storage.k8s.io/v1' };
 }
 
 export interface Route {

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, Pod, VolumeMount } from '../../../src/machines/k8s.ts';
 import { type Built, built } from '../../../src/machines/pods/config/result.ts';
 import { boundClaim, claimedVolume } from '../../../src/machines/volumes/claims.ts';
-import { containerMounts, type MountedVolume, type MountOptions } from '../../../src/machines/volumes/containerMounts.ts';
+import { containerDevices, containerMounts, type MountedVolume, type MountOptions } from '../../../src/machines/volumes/containerMounts.ts';
 import { hugePageBytes } from '../../../src/machines/volumes/spec.ts';
 import { subPathParts } from '../../../src/machines/volumes/subPaths.ts';
 import { container, pod } from '../pods/fixtures.ts';
@@ -33,11 +33,22 @@ const pvc = (over: object = {}) => ({ metadata: { uid: 'c1' }, spec: { volumeNam
 const affinity = (node: string) => ({
   required: { nodeSelectorTerms: [{ matchExpressions: [{ key: 'kubernetes.io/hostname', operator: 'In', values: [node] }] }] },
 });
-const claimed = (spec: object) =>
+const claimed = (spec: object, block = false) =>
   claimedVolume(
     { spec: { claimRef: { uid: 'c1' }, ...spec } },
-    { claim: { uid: 'c1', volume: 'pv-1' }, name: 'data', node: { name: 'n1', labels: { 'kubernetes.io/hostname': 'n1' } } },
+    {
+      claim: { uid: 'c1', volume: 'pv-1' },
+      name: 'data',
+      node: { name: 'n1', labels: { 'kubernetes.io/hostname': 'n1' } },
+      readOnly: false,
+      block,
+    },
   );
+
+const OWNER = { ...pod({ containers: [container('main')] }), metadata: { name: 'web', namespace: 'ns', uid: 'uid-1' } };
+const disk = (o: Partial<MountedVolume>) => new Map([['disk', { hostPath: '/devices/disk', readOnly: false, managed: true, ...o }]]);
+const devices = (o: Partial<MountedVolume>, devicePath = '/dev/x') =>
+  containerDevices({ name: 'main', volumeDevices: [{ name: 'disk', devicePath }] }, disk(o));
 
 const ROWS: Record<string, () => unknown> = {
   'mount: as it is': () => mount(m('rw')),
@@ -88,7 +99,37 @@ const ROWS: Record<string, () => unknown> = {
   'volume: of another claim': () => claimed({ local: { path: '/mnt/disk' }, claimRef: { uid: 'c2' } }),
   'volume: a block device': () => claimed({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }),
   'volume: with mount options': () => claimed({ local: { path: '/mnt/disk' }, mountOptions: ['noatime'] }),
-  'volume: of another kind': () => claimed({ csi: { driver: 'd' } }),
+  'volume: of another kind': () => claimed({ nfs: { server: 'd', path: '/' } }),
+  'volume: a block device, as a device': () => claimed({ local: { path: '/dev/sdb' }, volumeMode: 'Block' }, true),
+  'volume: a directory, as a device': () => claimed({ local: { path: '/mnt/disk' } }, true),
+  'volume: of a driver': () =>
+    claimed({
+      csi: {
+        driver: 'd',
+        volumeHandle: 'h',
+        fsType: 'ext4',
+        readOnly: true,
+        volumeAttributes: { a: 'b' },
+        nodeStageSecretRef: { name: 's', namespace: 'n' },
+      },
+      accessModes: ['ReadWriteMany'],
+      mountOptions: ['noatime'],
+    }),
+  'volume: of a driver, as a device': () => claimed({ csi: { driver: 'd', volumeHandle: 'h' }, volumeMode: 'Block' }, true),
+  'volume: of a driver, without a handle': () => claimed({ csi: { driver: 'd' } }),
+  'claim: made for the pod': () =>
+    boundClaim(pvc({ metadata: { uid: 'c1', ownerReferences: [{ controller: true, uid: 'uid-1' }] } }), OWNER),
+  'claim: made for another pod': () =>
+    boundClaim(
+      pvc({ metadata: { uid: 'c1', namespace: 'ns', name: 'web-v', ownerReferences: [{ controller: true, uid: 'uid-0' }] } }),
+      OWNER,
+    ),
+  'claim: made by somebody': () => boundClaim(pvc({ metadata: { uid: 'c1', namespace: 'ns', name: 'web-v' } }), OWNER),
+  'device: as it is': () => devices({ device: true }),
+  'device: read-only': () => devices({ device: true, readOnly: true }),
+  'device: of a volume that is a directory': () => devices({}),
+  'device: at a path without a slash': () => devices({ device: true }, 'dev/x'),
+  'device: in volumeMounts': () => containerMounts({ name: 'main', volumeMounts: [m('disk')] }, disk({ device: true })),
   'huge pages: one size': () => hugePageBytes(asking({ 'hugepages-2Mi': '4Mi' }, { cpu: '1' }), 'HugePages'),
   'huge pages: one size, twice': () => hugePageBytes(asking({ 'hugepages-2Mi': '4Mi' }, { 'hugepages-2Mi': '2Mi' }), 'HugePages'),
   'huge pages: several sizes': () => hugePageBytes(asking({ 'hugepages-2Mi': '4Mi' }, { 'hugepages-1Gi': '1Gi' }), 'HugePages'),

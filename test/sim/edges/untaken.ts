@@ -5,10 +5,16 @@ const TOLD_FIRST = 'each start is told after what the same look found, and what 
 
 const PATIENT = 'a quarter of an hour at least, and whatever waits is answered when all is healed';
 
+const NO_DRIVERS = 'no plugin registers itself in the simulation: test/integration/csi has drivers, with faults and crashes';
+
 /** No complaint when it is taken, and none when it is not. */
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
 
 export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  admission: {
+    'holdingResizes -> lookingAgain on always #1': RARE,
+    'loading -> ready on error(load)': THROWS,
+  },
   certificate: {
     'asking -> judging on certificate.template #1': RARE,
     'asking.requesting -> backingOff on error(submit)': THROWS,
@@ -57,6 +63,12 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   probes: {
     'loading -> serving on error(load)': THROWS,
   },
+  resize: {
+    'failed -> choosing on resize.wanted': RARE,
+    'measuring -> failed on done(memoryUsage) #1': 'containers of the simulation use 1 MiB each, and no limit is that low',
+    'measuring -> failed on error(memoryUsage)': RARE,
+    'updating -> failed on error(updateResources)': THROWS,
+  },
   stop: {
     'sandboxes -> done on error(stopSandboxes)': THROWS,
   },
@@ -64,6 +76,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'held -> gone on after 60000 #1': RARE,
   },
   volume: {
+    'mountFailed -> mounting on volume.retry': NO_DRIVERS,
     'unmountFailed -> mounting on volume.want': RARE,
     'unmounting -> mounting on done(tearDown) #1': RARE,
     'unmounting -> mounting on error(tearDown) #1': RARE,

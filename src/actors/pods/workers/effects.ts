@@ -37,7 +37,7 @@ import { ensureImages } from './images.ts';
 import { Inspector } from './inspect.ts';
 import { memoryUsage, updateResources } from './resize.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
-import { askForVolumes, giveBackVolumes, mountedVolumes, volumeMounts } from './volumes.ts';
+import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './volumes.ts';
 
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
@@ -151,25 +151,29 @@ export class Effects implements WorkerIo {
     const envFrom = { files, ...(cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {}) };
     const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }) : cluster);
     const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
+    const devices = await volumeDevices(this.ctx.registry, job, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
       ? mounts
-      : !cluster.ok
-        ? cluster
-        : generateContainerConfig({
-            ...envFrom,
-            pod,
-            container,
-            kind: job.kind,
-            restartCount,
-            imageRef: input.imageRef,
-            imageUser: input.imageUser,
-            podIPs: job.podIPs,
-            facts,
-            userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
-            ...(await debugTarget(this.cri, job, signal)),
-            mounts: [...mounts.value, ...(await hostsMount(this.ctx, facts, job)), ...(await terminationLogMount(this.ctx, facts, job))],
-          });
+      : !devices.ok
+        ? devices
+        : !cluster.ok
+          ? cluster
+          : generateContainerConfig({
+              ...envFrom,
+              pod,
+              container,
+              kind: job.kind,
+              restartCount,
+              imageRef: input.imageRef,
+              imageUser: input.imageUser,
+              podIPs: job.podIPs,
+              facts,
+              userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
+              ...(await debugTarget(this.cri, job, signal)),
+              devices: devices.value,
+              mounts: [...mounts.value, ...(await hostsMount(this.ctx, facts, job)), ...(await terminationLogMount(this.ctx, facts, job))],
+            });
     if (!sandbox.ok || !config.ok) {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
       this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);

@@ -1,10 +1,10 @@
 /** What a worker asks of the volume manager. A lost answer is no failure of the pod's: it is asked again. */
 import type { Answer, ReplyTo } from '../../../machines/address.ts';
-import type { ImageSpec, Mount } from '../../../machines/cri.ts';
+import type { Device, ImageSpec, Mount } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
 import type { Built } from '../../../machines/pods/config/result.ts';
 import { addr, type SubPathsResult, type VolumesResult, view } from '../../../machines/protocol.ts';
-import { containerMounts, type MountedVolume } from '../../../machines/volumes/containerMounts.ts';
+import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/volumes/containerMounts.ts';
 import { usedVolumes } from '../../../machines/volumes/spec.ts';
 import { type SubPathPart, subPathParts } from '../../../machines/volumes/subPaths.ts';
 import { VOLUMES_WAIT_MS } from '../../../machines/volumes/volumesMachine.ts';
@@ -71,6 +71,17 @@ export async function volumeMounts(
     if (image !== undefined) images.set(name, image);
   }
   return containerMounts(container, answer.mounts, { parts: bound.value, images, recursiveReadOnly: recursive.value });
+}
+
+/** The devices of volumes that a container names. */
+export async function volumeDevices(
+  registry: Registry,
+  { pod, container }: Pick<MountsWanted, 'pod' | 'container'>,
+  signal: AbortSignal,
+): Promise<Built<Device[]>> {
+  if ((container.volumeDevices ?? []).length === 0) return { ok: true, value: [] };
+  const answer = await askForVolumes(registry, pod, signal);
+  return answer.ok ? containerDevices(container, answer.mounts) : { ok: false, message: answer.failure.message };
 }
 
 /** Of an image the runtime itself finds the part. */

@@ -1,13 +1,16 @@
-/** Volumes of claims: what a claim stands for is bound to a directory of ours, and given to the group of its pod (resources and volumes 8.18). */
+/** Volumes of claims: what a claim stands for is bound to a directory of ours, or its device linked, and given to the group of its pod (resources and volumes 8.18). */
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
+import type { CsiVolume } from '../../../machines/volumes/csi/volume.ts';
 import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
-import { LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/volumes/paths.ts';
+import { deviceLink, LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/volumes/paths.ts';
 import type { HostPathType, PodVolume } from '../../../machines/volumes/spec.ts';
+import type { SetUpDone } from '../../../machines/volumes/volumeMachine.ts';
 import type { Mounter } from '../../kernel/mounter.ts';
 import type { Logger, Ports } from '../../kernel/ports.ts';
 import type { ClaimSource } from './claims.ts';
-import { lstatIfThere } from './files.ts';
+import { standing } from './csi/place.ts';
+import { lstatIfThere, unlinkIfThere } from './files.ts';
 
 const MOUNT_TIMEOUT_MS = 60_000;
 /** One look at a foreign path. */
@@ -25,6 +28,8 @@ export interface ClaimVolumeOptions {
   claims: ClaimSource | null;
   warn(pod: Pod, reason: string, message: string): void;
   checkHostPath(path: string, type: HostPathType): Promise<void>;
+  /** Of a volume that a driver serves. */
+  setUpCsi(csi: CsiVolume): Promise<SetUpDone>;
 }
 interface ClaimJob {
   volume: PodVolume;
@@ -33,17 +38,38 @@ interface ClaimJob {
 }
 
 /** The API is asked only where the volume does not stand in full yet: a daemon that finds it needs nobody. */
-export async function setUpClaim(o: ClaimVolumeOptions, { volume, pod, source }: ClaimJob, signal: AbortSignal): Promise<void> {
+export async function setUpClaim(
+  o: ClaimVolumeOptions,
+  { volume, pod, source, first }: ClaimJob & { first: boolean },
+  signal: AbortSignal,
+): Promise<SetUpDone | null> {
   const { fs } = o.ports;
   const { rootDir } = o.facts();
   const dir = volumePath(rootDir, volume);
   const marker = markerDir(rootDir, volume);
   const mounted = mountsAt(await o.mounter.list(`${rootDir}/pods`), dir).length > 0;
-  if (mounted && (await lstatIfThere(fs, `${marker}/ready`)) !== null) return;
+  const ready = (await lstatIfThere(fs, `${marker}/ready`)) !== null;
+  if (mounted && ready) return null;
+  const linked = { at: deviceLink(rootDir, volume), readOnly: source.readOnly, device: true, republish: false };
+  if (source.block && ready && (await lstatIfThere(fs, linked.at)) !== null) return linked;
+  const served = await standing(o, volume, signal);
+  if (served !== null && (first || !served.republish)) return served;
   if (o.claims === null) throw new Error('this node has no API to ask for a claim');
-  const found = await o.claims({ pod, volume: volume.name, claim: source.claim }, signal);
+  const { claim, readOnly, block } = source;
+  const found = await o.claims({ pod, volume: volume.name, claim, readOnly, block }, signal);
   if (!found.ok) throw new Error(found.message);
+  if (found.value.kind === 'csi') return o.setUpCsi(found.value.csi);
   const { kind, path, type } = found.value;
+  if (block) {
+    const is = await o.mounter.kindOf(path, { timeoutMs: LOOK_TIMEOUT_MS, signal });
+    if (is !== 'block') throw new Error(`path "${path}" is not a block device`);
+    await fs.mkdirp(linked.at.slice(0, linked.at.lastIndexOf('/')), DIR_MODE);
+    await unlinkIfThere(fs, linked.at);
+    await fs.symlink(path, linked.at);
+    await fs.mkdirp(marker, DIR_MODE);
+    await fs.writeFile(`${marker}/ready`, '');
+    return linked;
+  }
   if (!mounted) {
     if (kind === 'hostPath') await o.checkHostPath(path, type);
     const is = await o.mounter.kindOf(path, { timeoutMs: LOOK_TIMEOUT_MS, signal });
@@ -56,6 +82,7 @@ export async function setUpClaim(o: ClaimVolumeOptions, { volume, pod, source }:
   if (kind === 'local' && !source.readOnly) await giveToGroup(o, { pod, volume, dir }, signal);
   await fs.mkdirp(marker, DIR_MODE);
   await fs.writeFile(`${marker}/ready`, '');
+  return null;
 }
 
 /** Not where another pod has it: that one's group would be taken away. */

@@ -10,25 +10,34 @@ import type { ActorCtx } from '../../kernel/types.ts';
 /** A volume that waits for an answer holds nobody else up; it is tried again. */
 const CLAIM_TIMEOUT_MS = 10_000;
 
-/** `volume`: its name in the pod. */
-export type ClaimSource = (of: { pod: Pod; volume: string; claim: string }, signal: AbortSignal) => Promise<Built<ClaimedVolume>>;
+export interface ClaimQuestion {
+  pod: Pod;
+  /** Its name in the pod. */
+  volume: string;
+  /** Null: the one that was made for this volume of this pod. */
+  claim: string | null;
+  readOnly: boolean;
+  block: boolean;
+}
+export type ClaimSource = (of: ClaimQuestion, signal: AbortSignal) => Promise<Built<ClaimedVolume>>;
 
 export function claimSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nodeName: () => string): ClaimSource {
   const get = async (path: string, signal: AbortSignal): Promise<KubeResult & { request: KubeRequest }> => {
     const request: KubeRequest = { verb: 'GET', path };
     return { ...(await kubeClient(ctx).request(request, { timeoutMs: CLAIM_TIMEOUT_MS, signal })), request };
   };
-  return async ({ pod, volume, claim: name }, signal) => {
+  return async ({ pod, volume, claim: named, readOnly, block }, signal) => {
     const { namespace } = pod.metadata;
+    const name = named ?? `${pod.metadata.name}-${volume}`;
     const because = (why: string) => refused(`error processing PVC ${namespace}/${name}: ${why}`);
     const pvc = await get(kubePath.claim(namespace, name), signal);
     if (!pvc.ok) return because(`failed to fetch PVC from API server: ${failureText(pvc.request, pvc.failure)}`);
-    const claim = boundClaim(pvc.body);
+    const claim = boundClaim(pvc.body, named === null ? pod : null);
     if (!claim.ok) return because(claim.message);
     const pv = await get(kubePath.persistentVolume(claim.value.volume), signal);
     if (!pv.ok) return because(`failed to fetch PV ${claim.value.volume} from API server: ${failureText(pv.request, pv.failure)}`);
     const node = { name: nodeName(), labels: ctx.registry.read(apiView.placement)?.value.labels ?? {} };
-    const found = claimedVolume(pv.body, { claim: claim.value, name: volume, node });
+    const found = claimedVolume(pv.body, { claim: claim.value, name: volume, node, readOnly, block });
     return found.ok ? found : because(found.message);
   };
 }

@@ -5,9 +5,12 @@
 import type { Pod } from '../../../machines/k8s.ts';
 import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
+import { csiPath, ephemeralCsi, uniqueName } from '../../../machines/volumes/csi/volume.ts';
 import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
 import { type ObjectAnswer, type ObjectQuery, type ObjectSource, queryKey } from '../../../machines/volumes/objects.ts';
 import {
+  CSI,
+  deviceLink,
   HOST_PATH,
   LOCAL_VOLUME,
   markerDir,
@@ -15,7 +18,9 @@ import {
   podDir,
   SUB_PATHS,
   subPathsDir,
+  VOLUME_DEVICES,
   type VolumeRef,
+  volumeKey,
   volumePath,
 } from '../../../machines/volumes/paths.ts';
 import { buildPayload, objectsNeeded, type Payload } from '../../../machines/volumes/payload.ts';
@@ -28,12 +33,16 @@ import {
   tmpfsBytes,
 } from '../../../machines/volumes/spec.ts';
 import type { BoundPart } from '../../../machines/volumes/subPaths.ts';
-import type { SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
+import type { SetUpDone, SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
 import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
 import type { Logger, Ports } from '../../kernel/ports.ts';
 import { writeAtomically } from './atomicWriter.ts';
 import type { ClaimSource } from './claims.ts';
 import { setUpClaim } from './claimVolume.ts';
+import type { CsiApi } from './csi/api.ts';
+import { readData, standing } from './csi/place.ts';
+import { type CsiJob, type CsiOptions, setUpCsi } from './csi/setUp.ts';
+import { takeDownCsi } from './csi/takeDown.ts';
 import { codeOf, giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
 
 /** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
@@ -55,6 +64,7 @@ export interface PluginsOptions {
   /** Null on a node without an API. */
   objects: ObjectSource | null;
   claims: ClaimSource | null;
+  csi: Pick<CsiOptions, 'drivers' | 'book' | 'inUseChanged'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
   /** To the events of the pod. */
   warn(pod: Pod, reason: string, message: string): void;
 }
@@ -68,34 +78,63 @@ export class Plugins {
     this.#o = o;
   }
 
-  async setUp(job: SetUpJob, signal: AbortSignal): Promise<void> {
-    const { volume, pod } = job;
+  async setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null> {
+    const { volume, pod, first } = job;
     const { source } = volume;
     switch (source.kind) {
       case 'claim':
         return setUpClaim(
-          { ...this.#o, mounter: this.#mounter(), checkHostPath: (path, type) => this.#checkHostPath(path, type, signal) },
-          { volume, pod, source },
+          {
+            ...this.#o,
+            mounter: this.#mounter(),
+            checkHostPath: (path, type) => this.#checkHostPath(path, type, signal),
+            setUpCsi: (csi) => this.#setUpCsi({ ref: volume, pod, csi }, signal),
+          },
+          { volume, pod, source, first },
           signal,
         );
+      case 'csi': {
+        const served = await standing(this.#csi(), volume, signal);
+        if (served !== null && (first || !served.republish)) return served;
+        const { sha256Hex } = this.#o.ports.entropy;
+        return this.#setUpCsi({ ref: volume, pod, csi: ephemeralCsi(source.csi, { pod, name: volume.name, sha256Hex }) }, signal);
+      }
       // The worker pulls it, and the runtime mounts it.
       case 'image':
-        return;
+        return null;
       case 'hostPath':
-        return this.#checkHostPath(source.path, source.type, signal);
+        await this.#checkHostPath(source.path, source.type, signal);
+        return null;
       case 'emptyDir': {
         const fresh = await this.#setUpDirectory(volume, this.#mediumOf(source, pod, signal));
-        return fresh ? this.#giveToGroup(pod, this.#path(volume)) : undefined;
+        if (fresh) await this.#giveToGroup(pod, this.#path(volume));
+        return null;
       }
       case 'files':
-        return this.#setUpFiles({ ...job, source }, signal);
+        await this.#setUpFiles({ ...job, source }, signal);
+        return null;
     }
+  }
+
+  #csi(): CsiOptions {
+    return { ...this.#o, ...this.#o.csi, mounter: this.#mounter() };
+  }
+  #setUpCsi(job: CsiJob, signal: AbortSignal): Promise<SetUpDone> {
+    const { api, reportedInUse } = this.#o.csi;
+    if (api === null) throw new Error('this node has no API to ask about the driver of a volume');
+    return setUpCsi({ ...this.#csi(), api, reportedInUse, objects: this.#o.objects }, job, signal);
   }
 
   async tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
     // Of a volume that stands elsewhere only what was bound of it is ours.
     if (ref.plugin === HOST_PATH) return this.#cleanSubPaths(ref, signal);
     if (!OWN_PLUGINS.includes(ref.plugin)) return;
+    // What is behind a claim is seen by what it left.
+    if (ref.plugin === CSI || ref.plugin === LOCAL_VOLUME) {
+      await this.#cleanSubPaths(ref, signal);
+      if (this.#o.ports.mounter !== undefined) await takeDownCsi(this.#csi(), ref, signal);
+    }
+    if (ref.plugin === CSI) return;
     await this.#takeDown(ref, signal);
     const dir = this.#path(ref);
     await rmdirIfEmpty(this.#o.ports.fs, dir.slice(0, dir.lastIndexOf('/')));
@@ -111,10 +150,19 @@ export class Plugins {
     const marker = markerDir(rootDir, ref);
     await unlinkIfThere(fs, `${marker}/ready`);
     await rmdirIfEmpty(fs, marker);
+    if (ref.plugin === LOCAL_VOLUME) await this.#unlinkDevice(ref);
     await this.#unmountAll(dir, signal);
     // What was mounted there is somebody else's: the directory goes only when it is empty.
     if (ref.plugin === LOCAL_VOLUME) await rmdirIfThere(fs, dir);
     else await removeTree(fs, dir, await this.#mounts());
+  }
+
+  async #unlinkDevice(ref: VolumeRef): Promise<void> {
+    const { fs } = this.#o.ports;
+    const link = deviceLink(this.#o.facts().rootDir, ref);
+    await unlinkIfThere(fs, link);
+    await rmdirIfEmpty(fs, link.slice(0, link.lastIndexOf('/')));
+    await rmdirIfEmpty(fs, `${podDir(this.#o.facts().rootDir, ref.uid)}/${VOLUME_DEVICES}`);
   }
 
   /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
@@ -145,9 +193,23 @@ export class Plugins {
         this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
         continue;
       }
-      for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) found.push({ uid, plugin, name });
+      for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) {
+        found.push(plugin === CSI ? await this.#foundCsi(uid, name) : { uid, plugin, name });
+      }
+    }
+    const links = `${podDir(this.#o.facts().rootDir, uid)}/${VOLUME_DEVICES}/${LOCAL_VOLUME}`;
+    if ((await lstatIfThere(fs, links))?.kind === 'dir') {
+      for (const name of await listIfThere(fs, links)) found.push({ uid, plugin: LOCAL_VOLUME, name });
     }
     return found;
+  }
+
+  /** A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims. */
+  async #foundCsi(uid: string, name: string): Promise<VolumeRef> {
+    const data = await readData(this.#o.ports.fs, csiPath.dir(this.#o.facts().rootDir, uid, name));
+    const ref = { uid, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : CSI, name };
+    if (data?.attached === true) this.#o.csi.book.use(volumeKey(ref), uniqueName(data));
+    return ref;
   }
 
   /** Where one part of a volume that is set up is to be mounted from, for one container. */
@@ -157,8 +219,9 @@ export class Plugins {
     const dir = `${subPathsDir(this.#o.facts().rootDir, volume.uid, volume.name)}/${container}`;
     await fs.mkdirp(dir, DIR_MODE);
     const { source } = volume;
-    const foreign = source.kind === 'hostPath' || source.kind === 'claim';
-    const request = { volume: source.kind === 'hostPath' ? source.path : this.#path(volume), subPath, target: `${dir}/${index}`, foreign };
+    const foreign = source.kind === 'hostPath' || source.kind === 'claim' || source.kind === 'csi';
+    const root = source.kind === 'hostPath' ? source.path : foreign ? await this.#served(volume) : this.#path(volume);
+    const request = { volume: root, subPath, target: `${dir}/${index}`, foreign };
     const result = await this.#mounter().bindSubPath(request, this.#call(signal));
     if (result.kind === 'bound') return built(request.target);
     const { uid, name } = volume;
@@ -168,6 +231,11 @@ export class Plugins {
     return refused(`failed to ${what} for volumeMount "${name}" of container "${container}"`);
   }
 
+  /** Where the volume of a claim or a driver stands. */
+  async #served(ref: VolumeRef): Promise<string> {
+    const dir = csiPath.dir(this.#o.facts().rootDir, ref.uid, ref.name);
+    return (await readData(this.#o.ports.fs, dir)) === null ? this.#path(ref) : `${dir}/mount`;
+  }
   #path(ref: VolumeRef): string {
     return volumePath(this.#o.facts().rootDir, ref);
   }

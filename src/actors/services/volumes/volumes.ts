@@ -5,17 +5,23 @@
  * Rebuilt from: the directories of pods, the mount table, the pod manager's view, and the workers' next questions.
  */
 
+import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { driversView } from '../../../machines/plugins/messages.ts';
 import { type Built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { addr, type VolumesEvent, view } from '../../../machines/protocol.ts';
+import { isWait } from '../../../machines/volumes/csi/volume.ts';
 import type { ObjectSource } from '../../../machines/volumes/objects.ts';
 import { volumeKey } from '../../../machines/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/volumes/reconcile.ts';
+import type { SetUpDone } from '../../../machines/volumes/volumeMachine.ts';
 import { type VolumesIo, volumesMachine } from '../../../machines/volumes/volumesMachine.ts';
 import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { claimSource } from './claims.ts';
+import { csiApi } from './csi/api.ts';
+import { CsiBook } from './csi/book.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
 
@@ -29,7 +35,7 @@ export interface VolumesOptions {
 }
 
 export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
-  const operations = new VolumeOperations();
+  const held: Held = { operations: new VolumeOperations(), book: new CsiBook() };
   return {
     type: 'actor',
     id: 'volumes',
@@ -40,11 +46,17 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     // One lane: that a pod gives its volumes back must not overtake that it asked for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
-    start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts, operations) } }),
+    start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts, held) } }),
   };
 }
 
-function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations: VolumeOperations): VolumesIo {
+/** What lasts as long as the daemon. */
+interface Held {
+  operations: VolumeOperations;
+  book: CsiBook;
+}
+
+function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operations, book }: Held): VolumesIo {
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
@@ -52,7 +64,23 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
     const { name, namespace, uid } = pod.metadata;
     registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason, message, pod: { name, namespace, uid } } });
   };
-  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects, claims, warn });
+  // The cluster attaches what this node says that it uses, and what is attached shows in the node's status.
+  const publishInUse = (): void => {
+    ctx.publish(view.volumesInUse, book.inUse());
+    registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'other volumes are in use' });
+  };
+  const csi = {
+    drivers: () => registry.read(driversView)?.value ?? new Map(),
+    book,
+    inUseChanged: publishInUse,
+    api: ports.kube === undefined ? null : csiApi(ctx, () => opts.facts().nodeName),
+    reportedInUse: () => registry.read(apiView.volumes)?.value.inUse ?? [],
+  };
+  if (ports.kube !== undefined) {
+    const watching = registry.watch(apiView.volumes, () => registry.send(addr.volumes, { type: 'volumes.retry' }));
+    ctx.signal.addEventListener('abort', () => watching[Symbol.dispose](), { once: true });
+  }
+  const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects, claims, csi, warn });
   let published: ActualState | undefined;
   return {
     rootDir: opts.facts().rootDir,
@@ -60,9 +88,16 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
       // First these: what ends in between is on the disk for the look at it, or gone.
       const left = operations.underWay();
       const found = await plugins().scan();
+      if (ports.kube !== undefined) publishInUse();
       return [...new Map([...left, ...found].map((ref) => [volumeKey(ref), ref])).values()];
     },
-    setUp: (job, signal) => operations.run(job.volume, signal, () => plugins(fsUntil(ports.fs, signal)).setUp(job, signal)),
+    setUp: async (job, signal) => {
+      let done: SetUpDone | null = null;
+      await operations.run(job.volume, signal, async () => {
+        done = await plugins(fsUntil(ports.fs, signal)).setUp(job, signal);
+      });
+      return done;
+    },
     tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
     bindSubPath: async (part, { asked, signal }) => {
       using joined = joinSignals(asked, signal);
@@ -73,7 +108,13 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, operations
       });
       return result;
     },
-    mountFailed: (pod, volume, message) => warn(pod, 'FailedMount', `MountVolume.SetUp failed for volume "${volume.name}" : ${message}`),
+    mountFailed(pod, volume, message) {
+      const said = `MountVolume.SetUp failed for volume "${volume.name}" : ${message}`;
+      if (isWait(message)) log.debug({ uid: pod.metadata.uid, volume: volume.name, err: message }, 'a volume is not attached yet');
+      else if (volume.source.kind === 'claim' && volume.source.block) {
+        warn(pod, 'FailedMapVolume', `MapVolume.SetUpDevice failed for volume "${volume.name}" : ${message}`);
+      } else warn(pod, 'FailedMount', said);
+    },
     tearDownFailed(ref, message) {
       log.warn({ uid: ref.uid, plugin: ref.plugin, volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
     },

@@ -95,7 +95,7 @@ const CONTAINER: readonly FieldRule[] = [
       (k) => `volumeMounts[*].${k}`,
     ),
   ),
-  ...refused('there are no block volumes', 'volumeDevices'),
+  ...honoured('volumeDevices[*].name', 'volumeDevices[*].devicePath'),
   ...honoured(...PROBES),
   ...honoured(...HOOKS, 'lifecycle.stopSignal'),
   ...honoured('terminationMessagePath', 'terminationMessagePolicy', 'stdin', 'stdinOnce', 'tty'),
@@ -150,6 +150,11 @@ const VOLUME: readonly FieldRule[] = [
   ...['audience', 'expirationSeconds', 'path'].map(
     (k): FieldRule => ({ path: `projected.sources[*].serviceAccountToken.${k}`, api: true }),
   ),
+  ...['driver', 'readOnly', 'fsType', 'volumeAttributes.*', 'nodePublishSecretRef.name'].map(
+    (k): FieldRule => ({ path: `csi.${k}`, api: true }),
+  ),
+  // The cluster makes a claim of it before the pod is bound to a node.
+  { path: 'ephemeral.volumeClaimTemplate', api: true },
   ...refused('this kind is not projected', 'projected.sources[*].clusterTrustBundle', 'projected.sources[*].podCertificate'),
   ...refused('there is no plugin for this kind of volume', '*'),
 ];

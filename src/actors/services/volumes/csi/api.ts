@@ -1,0 +1,67 @@
+/** What volumes of drivers need of the API, asked for each time: what a cache holds may be otherwise by now. */
+import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/api/kube.ts';
+import { type Attachment, attachmentOf, type DriverRules, driverRules, NO_DRIVER_OBJECT } from '../../../../machines/volumes/csi/driver.ts';
+import type { SecretRef } from '../../../../machines/volumes/csi/volume.ts';
+import { kubeClient } from '../../../api/client.ts';
+import type { ActorCtx } from '../../../kernel/types.ts';
+
+/** A volume that waits for an answer holds nobody else up; it is tried again. */
+const TIMEOUT_MS = 10_000;
+
+/** Each rejects with what could not be had, and why; never with anything secret. */
+export interface CsiApi {
+  driver(name: string, signal: AbortSignal): Promise<DriverRules>;
+  /** Secret. */
+  secret(ref: SecretRef, signal: AbortSignal): Promise<Record<string, string>>;
+  attachment(id: string, handle: string, signal: AbortSignal): Promise<Attachment>;
+  /** What the node's status says is attached. */
+  attachedToNode(signal: AbortSignal): Promise<readonly string[]>;
+}
+
+export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nodeName: () => string): CsiApi {
+  const get = async (path: string, signal: AbortSignal): Promise<KubeResult & { request: KubeRequest }> => {
+    const request: KubeRequest = { verb: 'GET', path };
+    return { ...(await kubeClient(ctx).request(request, { timeoutMs: TIMEOUT_MS, signal })), request };
+  };
+  return {
+    async driver(name, signal) {
+      const got = await get(kubePath.csiDriver(name), signal);
+      if (got.ok) return driverRules(got.body);
+      if (got.failure.code === 404) return NO_DRIVER_OBJECT;
+      throw new Error(`it is not known what the cluster says of driver ${name}: ${failureText(got.request, got.failure)}`);
+    },
+    async secret(ref, signal) {
+      const got = await get(kubePath.secret(ref.namespace, ref.name), signal);
+      const because = (why: string) => new Error(`failed to get secret ${ref.namespace}/${ref.name} for the driver: ${why}`);
+      if (!got.ok) throw because(failureText(got.request, got.failure));
+      const data = isKubeRecord(got.body) && isKubeRecord(got.body.data) ? got.body.data : {};
+      const values: Record<string, string> = {};
+      for (const [key, value] of Object.entries(data)) {
+        if (typeof value !== 'string') throw because(`its key ${key} holds no text`);
+        values[key] = decodeBase64(value, () => because(`its key ${key} is not base64`));
+      }
+      return values;
+    },
+    async attachment(id, handle, signal) {
+      const got = await get(kubePath.volumeAttachment(id), signal);
+      if (got.ok) return attachmentOf(got.body, handle);
+      if (got.failure.code === 404) return { state: 'waiting', message: `there is no volume attachment ${id} for volume ${handle} yet` };
+      throw new Error(failureText(got.request, got.failure));
+    },
+    async attachedToNode(signal) {
+      const got = await get(kubePath.node(nodeName()), signal);
+      if (!got.ok) throw new Error(failureText(got.request, got.failure));
+      const status = isKubeRecord(got.body) && isKubeRecord(got.body.status) ? got.body.status : {};
+      const list = Array.isArray(status.volumesAttached) ? status.volumesAttached : [];
+      return list.flatMap((v) => (isKubeRecord(v) && typeof v.name === 'string' ? [v.name] : []));
+    },
+  };
+}
+
+function decodeBase64(value: string, failed: () => Error): string {
+  try {
+    return new TextDecoder().decode(Uint8Array.from(atob(value), (c) => c.charCodeAt(0)));
+  } catch {
+    throw failed();
+  }
+}

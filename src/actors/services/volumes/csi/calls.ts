@@ -1,0 +1,56 @@
+/** Calls of drivers: who serves them now, their deadline, how long they took. */
+import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/csi.ts';
+import type { DriversView } from '../../../../machines/plugins/messages.ts';
+import { CODE_NAMES, CsiError } from '../../../kernel/csi.ts';
+import type { Ports } from '../../../kernel/ports.ts';
+
+/** Of every call of a driver (resources and volumes 8.1). */
+const RPC_TIMEOUT_MS = 120_000;
+/** Seconds. */
+const BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
+
+/** A driver as it is registered at this moment. */
+export interface Driver {
+  call<M extends CsiMethod>(method: M, request: CsiRequest<M>, signal: AbortSignal): Promise<CsiResponse<M>>;
+  capabilities(signal: AbortSignal): Promise<ReadonlySet<string>>;
+}
+
+/** @throws in words of the reference where no driver of that name is registered. */
+export function driverNamed(o: { ports: Ports; drivers(): DriversView }, name: string, who: string): Driver {
+  const found = o.drivers().get(name);
+  const { csi, clock, metrics } = o.ports;
+  if (found === undefined)
+    throw new Error(`kubernetes.io/csi: ${who}: driver name ${name} not found in the list of registered CSI drivers`);
+  if (csi === undefined) throw new Error('this node cannot speak to plugins');
+  const seconds = metrics.histogram(
+    'csi_operations_seconds',
+    'Container Storage Interface operation duration with gRPC error code status total',
+    BUCKETS,
+    ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
+  );
+  const call = async <M extends CsiMethod>(method: M, request: CsiRequest<M>, signal: AbortSignal): Promise<CsiResponse<M>> => {
+    const began = clock.monoMs();
+    const note = (code: string) =>
+      seconds.observe((clock.monoMs() - began) / 1000, {
+        driver_name: name,
+        method_name: `/csi.v1.Node/${method}`,
+        grpc_status_code: code,
+        migrated: 'false',
+      });
+    try {
+      const answer = await csi.call(found.endpoint, method, request, { timeoutMs: RPC_TIMEOUT_MS, signal });
+      note('OK');
+      return answer;
+    } catch (error) {
+      note(error instanceof CsiError ? (CODE_NAMES[error.code] ?? String(error.code)) : 'Unknown');
+      throw error;
+    }
+  };
+  return {
+    call,
+    async capabilities(signal) {
+      const { capabilities } = await call('NodeGetCapabilities', {}, signal);
+      return new Set(capabilities.flatMap((c) => (c.rpc === undefined || c.rpc === null ? [] : [c.rpc.type])));
+    },
+  };
+}

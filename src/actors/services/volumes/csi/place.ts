@@ -1,0 +1,121 @@
+/** Where a volume of a driver stands, and what was written down of it there. */
+import { isKubeRecord } from '../../../../machines/api/kube.ts';
+import type { NodeFacts } from '../../../../machines/pods/types.ts';
+import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/volumes/csi/data.ts';
+import { csiPath, VOL_DATA } from '../../../../machines/volumes/csi/volume.ts';
+import { mountsAt } from '../../../../machines/volumes/mountinfo.ts';
+import { CSI, deviceLink, markerDir, type VolumeRef } from '../../../../machines/volumes/paths.ts';
+import type { SetUpDone } from '../../../../machines/volumes/volumeMachine.ts';
+import type { Mounter } from '../../../kernel/mounter.ts';
+import type { HostFs, Ports } from '../../../kernel/ports.ts';
+import { codeOf, listIfThere, unlinkIfThere } from '../files.ts';
+
+const DATA_BYTES_MAX = 64 * 1024;
+const DIR_MODE = 0o750;
+/** One look at a path that a driver has made. */
+const LOOK_TIMEOUT_MS = 10_000;
+
+export interface Place {
+  dir: string;
+  marker: string;
+  /** Where the driver publishes: a directory, or the device itself. */
+  target: string;
+  stageDir: string;
+  staging: string;
+  link: string;
+}
+
+export function placeOf(
+  o: { ports: Pick<Ports, 'entropy'>; facts(): NodeFacts },
+  ref: VolumeRef,
+  v: Pick<VolumeData, 'driver' | 'handle' | 'block'>,
+): Place {
+  const { rootDir } = o.facts();
+  const dir = csiPath.dir(rootDir, ref.uid, ref.name);
+  const hash = o.ports.entropy.sha256Hex(v.handle);
+  const stageDir = csiPath.staging(rootDir, v.driver, hash);
+  return {
+    dir,
+    marker: markerDir(rootDir, ref),
+    target: v.block ? `${csiPath.blockDir(rootDir, hash)}/${ref.uid}` : `${dir}/mount`,
+    stageDir,
+    staging: `${stageDir}/globalmount`,
+    link: deviceLink(rootDir, ref, CSI),
+  };
+}
+
+export async function readData(fs: HostFs, dir: string): Promise<VolumeData | null> {
+  try {
+    return decodeVolumeData(new TextDecoder().decode(await fs.readFile(`${dir}/${VOL_DATA}`, { bytesMax: DATA_BYTES_MAX })));
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR', 'EFBIG'].includes(codeOf(error))) return null;
+    throw error;
+  }
+}
+
+/** Whole or not at all: it is the only way to take the volume down again. */
+export async function writeData(fs: HostFs, dir: string, data: VolumeData): Promise<void> {
+  await fs.mkdirp(dir, DIR_MODE);
+  const fresh = `${dir}/${VOL_DATA}.new`;
+  await fs.writeFile(fresh, encodeVolumeData(data), { fsync: true });
+  await fs.rename(fresh, `${dir}/${VOL_DATA}`);
+}
+export async function removeData(fs: HostFs, dir: string): Promise<void> {
+  await unlinkIfThere(fs, `${dir}/${VOL_DATA}.new`);
+  await unlinkIfThere(fs, `${dir}/${VOL_DATA}`);
+}
+
+/** What there is of volumes of drivers in all pods: by that one knows who else has a device. */
+export async function volumesOnDisk(fs: HostFs, rootDir: string): Promise<{ ref: VolumeRef; data: VolumeData }[]> {
+  const found: { ref: VolumeRef; data: VolumeData }[] = [];
+  for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
+    const plugin = `${rootDir}/pods/${uid}/volumes/${CSI}`;
+    for (const name of await namesIn(fs, plugin)) {
+      const data = await readData(fs, `${plugin}/${name}`);
+      if (data !== null) found.push({ ref: { uid, plugin: CSI, name }, data });
+    }
+  }
+  return found;
+}
+async function namesIn(fs: HostFs, dir: string): Promise<string[]> {
+  try {
+    return await fs.readdir(dir);
+  } catch (error) {
+    if (['ENOENT', 'ENOTDIR'].includes(codeOf(error))) return [];
+    throw error;
+  }
+}
+
+/** Of a volume that was set up in full and still stands: nobody need be asked. Null: there is something to do, or to find out. */
+export async function standing(
+  o: { ports: Ports; mounter: Mounter; facts(): NodeFacts },
+  ref: VolumeRef,
+  signal: AbortSignal,
+): Promise<SetUpDone | null> {
+  const { fs } = o.ports;
+  const { rootDir } = o.facts();
+  const data = await readData(fs, csiPath.dir(rootDir, ref.uid, ref.name));
+  if (data === null) return null;
+  const place = placeOf(o, ref, data);
+  const done = await readMarker(fs, place.marker);
+  if (done === null) return null;
+  if (mountsAt(await o.mounter.list(rootDir), place.target).length > 0) return done;
+  // A driver need not mount anything.
+  const kind = await o.mounter.kindOf(place.target, { timeoutMs: LOOK_TIMEOUT_MS, signal });
+  return kind === (data.block ? 'block' : 'dir') ? done : null;
+}
+
+async function readMarker(fs: HostFs, marker: string): Promise<SetUpDone | null> {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(await fs.readFile(`${marker}/ready`, { bytesMax: DATA_BYTES_MAX })));
+    if (!isKubeRecord(value) || typeof value.at !== 'string') return null;
+    return { at: value.at, readOnly: value.readOnly === true, device: value.device === true, republish: value.republish === true };
+  } catch (error) {
+    if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return null;
+    throw error;
+  }
+}
+export async function writeMarker(fs: HostFs, marker: string, done: SetUpDone): Promise<void> {
+  await fs.mkdirp(marker, DIR_MODE);
+  await fs.writeFile(`${marker}/ready`, JSON.stringify(done));
+}

@@ -1,0 +1,257 @@
+/**
+ * Volumes of drivers, staged and published (resources and volumes 8.17). What is written down comes before the call that it
+ * is about, so whatever a call may have done is found and undone, also after a crash.
+ */
+
+import type { Pod } from '../../../../machines/k8s.ts';
+import type { DriversView } from '../../../../machines/plugins/messages.ts';
+import type { NodeFacts } from '../../../../machines/pods/types.ts';
+import type { VolumeData } from '../../../../machines/volumes/csi/data.ts';
+import type { DriverRules } from '../../../../machines/volumes/csi/driver.ts';
+import {
+  accessMode,
+  attachmentId,
+  type CsiVolume,
+  groupApplies,
+  isFinal,
+  lifecycleRefusal,
+  NOT_ATTACHED,
+  NOT_REPORTED,
+  podContext,
+  TOKENS_KEY,
+  uniqueName,
+  volumeCapability,
+} from '../../../../machines/volumes/csi/volume.ts';
+import type { ObjectSource } from '../../../../machines/volumes/objects.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/volumes/paths.ts';
+import type { SetUpDone } from '../../../../machines/volumes/volumeMachine.ts';
+import { CsiError } from '../../../kernel/csi.ts';
+import type { Mounter } from '../../../kernel/mounter.ts';
+import type { Logger, Ports } from '../../../kernel/ports.ts';
+import { lstatIfThere, unlinkIfThere } from '../files.ts';
+import type { CsiApi } from './api.ts';
+import type { CsiBook } from './book.ts';
+import { type Driver, driverNamed } from './calls.ts';
+import { type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
+import { type Leftover, removeLeftovers } from './takeDown.ts';
+
+const DIR_MODE = 0o750;
+/** A tree of many files takes its time. */
+const GROUP_TIMEOUT_MS = 600_000;
+
+export interface CsiOptions {
+  ports: Ports;
+  mounter: Mounter;
+  log: Logger;
+  facts(): NodeFacts;
+  drivers(): DriversView;
+  book: CsiBook;
+  /** The names of what must stay attached are others now. */
+  inUseChanged(): void;
+}
+export interface CsiSetUpOptions extends CsiOptions {
+  api: CsiApi;
+  objects: ObjectSource | null;
+  /** Names of attachable volumes that the API server has been told this node uses. */
+  reportedInUse(): readonly string[];
+}
+export interface CsiJob {
+  ref: VolumeRef;
+  pod: Pod;
+  csi: CsiVolume;
+}
+
+export function deviceOf(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
+  return `${v.driver}^${v.handle}`;
+}
+
+export async function setUpCsi(o: CsiSetUpOptions, job: CsiJob, signal: AbortSignal): Promise<SetUpDone> {
+  const { csi } = job;
+  const driver = driverNamed(o, csi.driver, 'mounter.SetUpAt failed to get CSI client');
+  const rules = await o.api.driver(csi.driver, signal);
+  const refusal = lifecycleRefusal(csi, rules);
+  if (refusal !== null) throw new Error(`kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${refusal}`);
+  const attach = csi.lifecycle === 'Persistent' && rules.attachRequired;
+  const publishContext = attach ? await attached(o, job, signal) : {};
+  return o.book.run(deviceOf(csi), signal, () => publish(o, { ...job, driver, rules, attach, publishContext }, signal));
+}
+
+/** What the attacher left for the driver. Rejects until the volume is attached. */
+async function attached(o: CsiSetUpOptions, { ref, csi }: CsiJob, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
+  const name = uniqueName(csi);
+  if (o.book.use(volumeKey(ref), name)) o.inUseChanged();
+  if (!o.reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
+  if (!(await o.api.attachedToNode(signal)).includes(name)) throw new Error(NOT_ATTACHED);
+  const attachment = await o.api.attachment(idOf(o, csi), csi.handle, signal);
+  if (attachment.state !== 'attached') throw new Error(attachment.message);
+  return attachment.publishContext;
+}
+
+function idOf(o: CsiOptions, csi: CsiVolume): string {
+  const { sha256Hex } = o.ports.entropy;
+  return attachmentId({ handle: csi.handle, driver: csi.driver, node: o.facts().nodeName, sha256Hex });
+}
+
+interface PublishJob extends CsiJob {
+  driver: Driver;
+  rules: DriverRules;
+  attach: boolean;
+  publishContext: Readonly<Record<string, string>>;
+}
+
+async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal): Promise<SetUpDone> {
+  const { ref, pod, csi, driver, rules, attach, publishContext } = job;
+  const { fs } = o.ports;
+  const place = placeOf(o, ref, csi);
+  await refuseSecondPod(o, job);
+  const capabilities = await driver.capabilities(signal);
+  const mode = accessMode(csi, capabilities);
+  if (!mode.ok) throw new Error(mode.message);
+  const gid = pod.spec.securityContext?.fsGroup;
+  const delegated = gid !== undefined && capabilities.has('VOLUME_MOUNT_GROUP');
+  const capability = volumeCapability(csi, { mode: mode.value, group: delegated ? String(gid) : '' });
+  const volumeContext = { ...podContext(csi, pod, rules), ...(await tokens(o, job, signal)) };
+  const stages = csi.lifecycle === 'Persistent' && capabilities.has('STAGE_UNSTAGE_VOLUME');
+  const mustStage = stages && !o.book.staged.has(deviceOf(csi));
+  const secretsOf = async (which: CsiVolume['stageSecret']) => (which === null ? {} : o.api.secret(which, signal));
+  const stageSecrets = mustStage ? await secretsOf(csi.stageSecret) : {};
+  const publishSecrets = await secretsOf(csi.publishSecret);
+
+  const held = await readData(fs, place.dir);
+  if (held !== null && deviceOf(held) !== deviceOf(csi)) {
+    throw new Error(`${place.dir} holds volume ${held.handle} of driver ${held.driver}, which is not the one that the pod asks for`);
+  }
+  await writeData(fs, place.dir, dataOf(o, job));
+  const leftover: Leftover = { ref, place, data: dataOf(o, job) };
+  if (mustStage) {
+    await fs.mkdirp(place.staging, DIR_MODE);
+    await writeData(fs, place.stageDir, dataOf(o, job));
+    const request = {
+      volumeId: csi.handle,
+      publishContext,
+      stagingTargetPath: place.staging,
+      volumeCapability: capability,
+      secrets: stageSecrets,
+      volumeContext: { ...csi.attributes },
+    };
+    await undoneIfFinal(o, leftover, () => driver.call('NodeStageVolume', request, signal), { staged: false });
+    o.book.staged.add(deviceOf(csi));
+  }
+  if (csi.block) await fs.mkdirp(place.target.slice(0, place.target.lastIndexOf('/')), DIR_MODE);
+  const request = {
+    volumeId: csi.handle,
+    publishContext,
+    stagingTargetPath: stages ? place.staging : '',
+    targetPath: place.target,
+    volumeCapability: capability,
+    readonly: csi.readOnly,
+    secrets: publishSecrets,
+    volumeContext,
+  };
+  await undoneIfFinal(o, leftover, () => driver.call('NodePublishVolume', request, signal), { staged: stages, driver, signal });
+  if (!delegated && groupApplies(csi, rules, gid)) await giveToGroup(o, { pod, target: place.target, gid: gid ?? 0 }, signal);
+  if (csi.block) await linkDevice(o, place);
+  const done = { at: csi.block ? place.link : place.target, readOnly: csi.readOnly, device: csi.block, republish: rules.requiresRepublish };
+  await writeMarker(fs, place.marker, done);
+  if (attach) o.log.debug({ uid: ref.uid, volume: ref.name, driver: csi.driver }, 'an attached volume is published');
+  return done;
+}
+
+function dataOf(o: CsiOptions, { ref, csi, attach }: PublishJob): VolumeData {
+  return {
+    driver: csi.driver,
+    handle: csi.handle,
+    specName: ref.name,
+    nodeName: o.facts().nodeName,
+    attachmentId: csi.lifecycle === 'Persistent' ? idOf(o, csi) : '',
+    lifecycle: csi.lifecycle,
+    attached: attach,
+    block: csi.block,
+  };
+}
+
+/** A claim that only one pod may use is held to that here too. */
+async function refuseSecondPod(o: CsiOptions, { ref, csi }: CsiJob): Promise<void> {
+  if (!csi.accessModes.includes('ReadWriteOncePod')) return;
+  const others = (await volumesOnDisk(o.ports.fs, o.facts().rootDir)).filter((v) => v.ref.uid !== ref.uid);
+  if (others.some((v) => deviceOf(v.data) === deviceOf(csi))) {
+    throw new Error('volume uses the ReadWriteOncePod access mode and is already in use by another pod');
+  }
+}
+
+/** A failure that leaves nothing to wait for leaves nothing behind; any other may still have its effect, and stays to be undone. */
+async function undoneIfFinal(
+  o: CsiOptions,
+  leftover: Leftover,
+  call: () => Promise<unknown>,
+  of: { staged: false } | { staged: boolean; driver: Driver; signal: AbortSignal },
+): Promise<void> {
+  try {
+    await call();
+  } catch (error) {
+    // One that was published before is left to the containers that have it.
+    const ready = await lstatIfThere(o.ports.fs, `${leftover.place.marker}/ready`);
+    if (error instanceof CsiError && isFinal(error.code) && ready === null) {
+      try {
+        await removeLeftovers(o, leftover, 'driver' in of && of.staged ? of : null);
+      } catch (left) {
+        const err = left instanceof Error ? left.message : String(left);
+        o.log.warn(
+          { uid: leftover.ref.uid, volume: leftover.ref.name, err },
+          'what a failed call of a driver left stays until the volume is taken down',
+        );
+      }
+    }
+    throw error;
+  }
+}
+
+/** Bound to the pod, by audience; the driver acts for it with them. Secret. */
+async function tokens(o: CsiSetUpOptions, { pod, rules }: PublishJob, signal: AbortSignal): Promise<Record<string, string>> {
+  if (rules.tokens.length === 0) return {};
+  if (o.objects === null) throw new Error('this node has no API to ask for tokens of the pod');
+  const { name, namespace, uid } = pod.metadata;
+  const found: Record<string, { token: string; expirationTimestamp: string }> = {};
+  for (const { audience, expirationSeconds } of rules.tokens) {
+    const request = {
+      namespace,
+      serviceAccount: pod.spec.serviceAccountName || 'default',
+      audiences: audience === '' ? [] : [audience],
+      expirationSeconds,
+      pod: { name, uid },
+    };
+    const answer = await o.objects.token(request, signal);
+    if (answer.kind !== 'found') throw new Error(`failed to fetch token: ${answer.message ?? 'there is no such service account'}`);
+    found[audience] = { token: answer.value.token, expirationTimestamp: expiryOf(answer.value.token) };
+  }
+  return { [TOKENS_KEY]: JSON.stringify(found) };
+}
+/** A token says itself when it expires; '' for one that does not. */
+function expiryOf(token: string): string {
+  try {
+    const payload = (token.split('.')[1] ?? '').replaceAll('-', '+').replaceAll('_', '/');
+    const { exp } = JSON.parse(atob(payload)) as { exp?: unknown };
+    return typeof exp === 'number' ? `${new Date(exp * 1000).toISOString().slice(0, 19)}Z` : '';
+  } catch {
+    return '';
+  }
+}
+
+async function giveToGroup(
+  o: CsiOptions,
+  { pod, target, gid }: { pod: Pod; target: string; gid: number },
+  signal: AbortSignal,
+): Promise<void> {
+  const onRootMismatch = pod.spec.securityContext?.fsGroupChangePolicy === 'OnRootMismatch';
+  const { left } = await o.mounter.giveToGroup(target, { gid, onRootMismatch }, { timeoutMs: GROUP_TIMEOUT_MS, signal });
+  if (left !== '') o.log.warn({ dir: target, gid, err: left }, 'files of a volume could not be given to the group of its pod');
+}
+
+async function linkDevice(o: CsiOptions, { link, target }: Place): Promise<void> {
+  const { fs } = o.ports;
+  const there = await lstatIfThere(fs, link);
+  if (there?.kind === 'symlink' && (await fs.readlink(link)) === target) return;
+  await fs.mkdirp(link.slice(0, link.lastIndexOf('/')), DIR_MODE);
+  await unlinkIfThere(fs, link);
+  await fs.symlink(target, link);
+}

@@ -1,0 +1,105 @@
+/**
+ * Volumes of drivers, unpublished and, with the last pod that has them, unstaged. `vol_data.json` goes when nothing is left
+ * that it could tell of, so every step may be repeated.
+ */
+
+import type { VolumeData } from '../../../../machines/volumes/csi/data.ts';
+import { csiPath, VOL_DATA } from '../../../../machines/volumes/csi/volume.ts';
+import { mountsAt, mountsBelow } from '../../../../machines/volumes/mountinfo.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/volumes/paths.ts';
+import { lstatIfThere, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from '../files.ts';
+import { type Driver, driverNamed } from './calls.ts';
+import { type Place, placeOf, readData, removeData, volumesOnDisk } from './place.ts';
+import type { CsiOptions } from './setUp.ts';
+
+export interface Leftover {
+  ref: VolumeRef;
+  place: Place;
+  data: VolumeData;
+}
+
+/** `ref`: of a volume that a driver may have served; the name is all that is known of it. */
+export async function takeDownCsi(o: CsiOptions, ref: VolumeRef, signal: AbortSignal): Promise<void> {
+  const { fs } = o.ports;
+  const { rootDir } = o.facts();
+  const dir = csiPath.dir(rootDir, ref.uid, ref.name);
+  const data = await readData(fs, dir);
+  if (data === null) await removeNothing(o, dir);
+  else {
+    const device = `${data.driver}^${data.handle}`;
+    await o.book.run(device, signal, () => unpublish(o, { ref, data, place: placeOf(o, ref, data) }, signal));
+  }
+  await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
+  if (o.book.release(volumeKey(ref))) o.inUseChanged();
+}
+
+/** Nobody was asked to publish here, or what was has been taken back: only what is empty may go. */
+async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
+  const { fs } = o.ports;
+  if ((await lstatIfThere(fs, dir))?.kind !== 'dir') return;
+  const mounts = await o.mounter.list(o.facts().rootDir);
+  const [mount] = mountsAt(mounts, dir).concat(mountsBelow(mounts, dir));
+  if (mount !== undefined)
+    throw new Error(`${mount.path} is still mounted (${mount.type}), and ${dir}/${VOL_DATA} does not say which driver did it`);
+  await rmdirIfThere(fs, `${dir}/mount`);
+  await removeData(fs, dir);
+  await rmdirIfThere(fs, dir);
+}
+
+async function unpublish(o: CsiOptions, leftover: Leftover, signal: AbortSignal): Promise<void> {
+  const { data, place } = leftover;
+  const driver = driverNamed(o, data.driver, 'unmounter.TearDownAt failed to get CSI client');
+  // First these: whoever comes in between sees a volume that is not set up.
+  await unlinkIfThere(o.ports.fs, `${place.marker}/ready`);
+  await rmdirIfEmpty(o.ports.fs, place.marker);
+  await driver.call('NodeUnpublishVolume', { volumeId: data.handle, targetPath: place.target }, signal);
+  const staged = (await lstatIfThere(o.ports.fs, place.stageDir)) !== null;
+  await removeLeftovers(o, leftover, staged ? { driver, signal } : null);
+}
+
+/** Nothing is published there any more. The device goes with the last pod that has it; `stage` null: nothing was staged. */
+export async function removeLeftovers(
+  o: CsiOptions,
+  { ref, place, data }: Leftover,
+  stage: { driver: Driver; signal: AbortSignal } | null,
+): Promise<void> {
+  const { fs } = o.ports;
+  await removeTarget(o, place, data);
+  const others = (await volumesOnDisk(fs, o.facts().rootDir)).filter(
+    (v) => !(v.ref.uid === ref.uid && v.ref.name === ref.name) && v.data.driver === data.driver && v.data.handle === data.handle,
+  );
+  if (others.length === 0) await unstage(o, { place, data }, stage);
+  await removeData(fs, place.dir);
+  await rmdirIfThere(fs, place.dir);
+}
+
+async function removeTarget(o: CsiOptions, { target, link }: Place, { block }: VolumeData): Promise<void> {
+  const { fs } = o.ports;
+  if (mountsAt(await o.mounter.list(o.facts().rootDir), target).length > 0) {
+    throw new Error(`${target} is still mounted, although the driver has unpublished it; nothing is removed`);
+  }
+  if (!block) return rmdirIfThere(fs, target);
+  await unlinkIfThere(fs, link);
+  await rmdirIfEmpty(fs, link.slice(0, link.lastIndexOf('/')));
+  await unlinkIfThere(fs, target);
+  await rmdirIfEmpty(fs, target.slice(0, target.lastIndexOf('/')));
+}
+
+async function unstage(
+  o: CsiOptions,
+  { place, data }: Pick<Leftover, 'place' | 'data'>,
+  stage: { driver: Driver; signal: AbortSignal } | null,
+): Promise<void> {
+  const { fs } = o.ports;
+  o.book.staged.delete(`${data.driver}^${data.handle}`);
+  if (stage !== null && (await stage.driver.capabilities(stage.signal)).has('STAGE_UNSTAGE_VOLUME')) {
+    await stage.driver.call('NodeUnstageVolume', { volumeId: data.handle, stagingTargetPath: place.staging }, stage.signal);
+  }
+  if (mountsAt(await o.mounter.list(o.facts().rootDir), place.staging).length > 0) {
+    throw new Error(`${place.staging} is still mounted, although the driver has unstaged it; nothing is removed`);
+  }
+  if ((await lstatIfThere(fs, place.stageDir)) === null) return;
+  await rmdirIfThere(fs, place.staging);
+  await removeData(fs, place.stageDir);
+  await rmdirIfThere(fs, place.stageDir);
+}

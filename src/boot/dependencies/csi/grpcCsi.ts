@@ -1,0 +1,96 @@
+/** The real {@link Csi} port: gRPC over unix sockets, a connection for each call. */
+import { join } from 'node:path';
+import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
+import { type Csi, type CsiCall, CsiError } from '../../../actors/kernel/csi.ts';
+import type { Clock } from '../../../actors/kernel/ports.ts';
+import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/csi.ts';
+import { LOAD_OPTIONS } from '../cri/load.ts';
+import { protoRoot } from '../cri/protoPath.ts';
+
+/** gRPC's own default: no answer of a driver comes near it. */
+const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
+const CHANNEL: ChannelOptions = {
+  'grpc.default_authority': 'localhost',
+  'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.enable_retries': 0,
+  'grpc.enable_channelz': 0,
+  'grpc.enable_http_proxy': 0,
+};
+
+export interface CsiProto {
+  registration: ServiceDefinition;
+  node: ServiceDefinition;
+}
+/** Serves clients and, in tests, servers. */
+export function loadCsiProto(root: string = protoRoot()): CsiProto {
+  return {
+    registration: serviceOf(root, 'pluginregistration/api.proto', 'pluginregistration.Registration'),
+    node: serviceOf(root, 'csi/csi.proto', 'csi.v1.Node'),
+  };
+}
+function serviceOf(root: string, file: string, name: string): ServiceDefinition {
+  const found = loadSync(join(root, file), LOAD_OPTIONS)[name];
+  if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from the .proto files`);
+  return found as ServiceDefinition;
+}
+function rpcOf(service: ServiceDefinition, rpc: string): MethodDefinition<object, object> {
+  const found = service[rpc];
+  if (found === undefined) throw new Error(`rpc ${rpc} is missing from the .proto files`);
+  return found;
+}
+
+/** Drivers name their endpoint as a path or as a unix URL. */
+export function unixTarget(endpoint: string): string {
+  const path = endpoint.replace(/^unix:(\/\/)?/, '');
+  if (!path.startsWith('/')) throw new Error(`endpoint "${endpoint}" is not a unix socket`);
+  return `unix://${path}`;
+}
+
+/** What grpc-js adds for its own debugging is left out; the driver's words stay as they are. */
+function plain(details: string): string {
+  return details
+    .replace(/^No connection established\. Last error: (?:Error: )?/, 'connection error: ')
+    .replace(/\. ?Resolution note:.*$/, '')
+    .replace(/^Deadline exceeded after ([\d.]+)s,.*$/, 'context deadline exceeded: no answer within $1 s');
+}
+
+export function createGrpcCsi({ clock }: { clock: Clock }): Csi {
+  let loaded: CsiProto | undefined;
+  const proto = (): CsiProto => {
+    loaded ??= loadCsiProto();
+    return loaded;
+  };
+  const send = (endpoint: string, definition: MethodDefinition<object, object>, request: object, o: CsiCall): Promise<object> =>
+    new Promise((resolve, reject) => {
+      const method = definition.path.slice(definition.path.lastIndexOf('/') + 1);
+      if (o.signal.aborted) return reject(new CsiError({ method, code: status.CANCELLED, details: 'given up before it was sent' }));
+      const client = new Client(unixTarget(endpoint), credentials.createInsecure(), CHANNEL);
+      const abort = () => call.cancel();
+      const call = client.makeUnaryRequest(
+        definition.path,
+        definition.requestSerialize,
+        definition.responseDeserialize,
+        request,
+        new Metadata(),
+        { deadline: clock.wallMs() + o.timeoutMs },
+        (error: ServiceError | null, value?: object) => {
+          o.signal.removeEventListener('abort', abort);
+          client.close();
+          if (error === null) resolve(value ?? {});
+          else reject(new CsiError({ method, code: error.code ?? status.UNKNOWN, details: plain(error.details || error.message) }));
+        },
+      );
+      o.signal.addEventListener('abort', abort, { once: true });
+    });
+  // The loader's output is the response's shape by contract (LOAD_OPTIONS and machines/csi.ts).
+  return {
+    getInfo: async (socket, call) => (await send(socket, rpcOf(proto().registration, 'GetInfo'), {}, call)) as PluginInfo,
+    notify: async (socket, result, call) =>
+      void (await send(socket, rpcOf(proto().registration, 'NotifyRegistrationStatus'), result, call)),
+    call: async <M extends CsiMethod>(endpoint: string, method: M, request: object, call: CsiCall) =>
+      (await send(endpoint, rpcOf(proto().node, method), request, call)) as CsiResponse<M>,
+  };
+}

@@ -1,0 +1,20 @@
+/** What is published of plugins that registered themselves beside this node. */
+import { viewKey } from '../address.ts';
+
+export interface CsiDriver {
+  name: string;
+  /** The socket it registered through. */
+  socket: string;
+  /** Path of the socket on which it serves volumes. */
+  endpoint: string;
+  /** The newest version of the interface that both sides speak. */
+  version: string;
+  /** What its cluster side calls this node. */
+  nodeId: string;
+  /** 0 = it names no limit. */
+  volumesMax: number;
+  /** Where this node is, as the driver sees it. */
+  topology: Readonly<Record<string, string>>;
+}
+export type DriversView = ReadonlyMap<string, CsiDriver>;
+export const driversView = viewKey<DriversView>('csiDrivers');

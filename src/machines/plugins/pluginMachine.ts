@@ -1,0 +1,75 @@
+/** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
+import { assign, fromPromise, sendParent, setup } from 'xstate';
+import type { CsiDriver } from './messages.ts';
+
+/** Back-off of a plugin that does not register (resources and volumes 10). */
+export const PLUGIN_BACKOFF = { minMs: 500, maxMs: 122_000 } as const;
+
+export interface PluginIo {
+  /** Rejects with what is wrong; the plugin was told, where it listens. */
+  register(socket: string, signal: AbortSignal): Promise<CsiDriver>;
+  failed(socket: string, message: string): void;
+  random(): number;
+}
+export interface PluginInput {
+  socket: string;
+  io: PluginIo;
+}
+interface PluginContext extends PluginInput {
+  attempts: number;
+  error: string;
+  waitMs: number;
+  name: string;
+}
+export type PluginSaid = { type: 'plugin.registered'; socket: string; driver: CsiDriver };
+
+export const pluginMachine = setup({
+  types: { context: {} as PluginContext, input: {} as PluginInput },
+  actors: {
+    register: fromPromise(({ input, signal }: { input: PluginInput; signal: AbortSignal }) => input.io.register(input.socket, signal)),
+  },
+  actions: {
+    tell: sendParent(
+      ({ context }, params: { driver: CsiDriver }): PluginSaid => ({
+        type: 'plugin.registered',
+        socket: context.socket,
+        driver: params.driver,
+      }),
+    ),
+    noteFailure: assign(({ context }, params: { error: unknown }) => ({
+      error: params.error instanceof Error ? params.error.message : String(params.error),
+      attempts: context.attempts + 1,
+      waitMs: Math.min(PLUGIN_BACKOFF.minMs * 2 ** Math.min(context.attempts, 16), PLUGIN_BACKOFF.maxMs) * (1 + 0.1 * context.io.random()),
+    })),
+    sayFailed: ({ context }) => context.io.failed(context.socket, context.error),
+  },
+  delays: { wait: ({ context }) => context.waitMs },
+}).createMachine({
+  id: 'plugin',
+  context: ({ input }) => ({ ...input, attempts: 0, error: '', waitMs: 0, name: '' }),
+  initial: 'registering',
+  states: {
+    registering: {
+      meta: { reason: 'Registering', message: ({ socket }: PluginContext) => `asking ${socket} who it is` },
+      invoke: {
+        src: 'register',
+        input: ({ context }) => ({ socket: context.socket, io: context.io }),
+        onDone: {
+          target: 'registered',
+          actions: [
+            assign(({ event }) => ({ name: event.output.name, attempts: 0, error: '' })),
+            { type: 'tell', params: ({ event }) => ({ driver: event.output }) },
+          ],
+        },
+        onError: { target: 'failed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }, 'sayFailed'] },
+      },
+    },
+    failed: {
+      meta: { reason: 'RegistrationFailed', message: ({ error }: PluginContext) => error },
+      after: { wait: { target: 'registering' } },
+    },
+    registered: {
+      meta: { reason: 'Registered', message: ({ name }: PluginContext) => name },
+    },
+  },
+});

@@ -1,0 +1,205 @@
+/**
+ * CSI drivers of a simulated machine: they outlive daemons, keep what they have staged and published, and hold their caller
+ * to the order that drivers rely on. What was done against it is noted as a violation.
+ */
+import { type Csi, type CsiCall, CsiError } from '../../actors/kernel/csi.ts';
+import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
+import type { CsiMethod, CsiRequest, CsiResponse, NodeCapability } from '../../machines/csi.ts';
+import type { SimMounts } from './mounts.ts';
+
+export interface SimDriver {
+  name: string;
+  versions: string[];
+  nodeId: string;
+  volumesMax: number;
+  topology: Record<string, string>;
+  capabilities: Set<NodeCapability>;
+  /** Nobody answers on its socket. */
+  down: boolean;
+  /** Handles by path. */
+  staged: Map<string, string>;
+  published: Map<string, string>;
+}
+export interface DriverCall {
+  driver: string;
+  method: CsiMethod;
+  request: unknown;
+}
+/** What becomes of one call: refused without effect, or answered so although the effect comes. */
+export interface DriverFault {
+  code: number;
+  details: string;
+  effect: boolean;
+}
+
+export interface SimDrivers {
+  /** By socket. */
+  readonly sockets: Map<string, SimDriver>;
+  readonly calls: DriverCall[];
+  /** What plugins were told, in order: socket and error, '' = registered. */
+  readonly told: { socket: string; error: string }[];
+  readonly violations: string[];
+  latencyMs: (method: string) => number;
+  fault: (driver: string, method: CsiMethod) => DriverFault | undefined;
+  add(socket: string, o: Partial<SimDriver> & { name: string }): SimDriver;
+  /** The machine's power fails: nothing is mounted any more. */
+  powerLoss(): void;
+  connect(o: { fs: HostFs; mounts: SimMounts; clock: Clock; power: { on: boolean } }): Csi;
+}
+
+export function simDrivers(): SimDrivers {
+  const self: SimDrivers = {
+    sockets: new Map(),
+    calls: [],
+    told: [],
+    violations: [],
+    latencyMs: () => 1,
+    fault: () => undefined,
+    add(socket, o) {
+      const driver: SimDriver = {
+        versions: ['1.0.0'],
+        nodeId: 'node-id',
+        volumesMax: 0,
+        topology: {},
+        capabilities: new Set(['STAGE_UNSTAGE_VOLUME']),
+        down: false,
+        staged: new Map(),
+        published: new Map(),
+        ...o,
+      };
+      self.sockets.set(socket, driver);
+      return driver;
+    },
+    powerLoss() {
+      for (const driver of self.sockets.values()) {
+        driver.staged.clear();
+        driver.published.clear();
+      }
+    },
+    connect: ({ fs, mounts, clock, power }) => {
+      const never = <T>() => new Promise<T>(() => {});
+      const failed = (method: string, code: number, details: string) => new CsiError({ method, code, details });
+      /** The answer, the deadline or the signal, whichever is first; the dead hear nothing. */
+      const answered = <T>(method: string, call: CsiCall, work: () => Promise<T>): Promise<T> =>
+        new Promise<T>((resolve, reject) => {
+          let over = false;
+          const end = (fn: () => void): void => {
+            if (over) return;
+            over = true;
+            clock.clearTimeout(late);
+            call.signal.removeEventListener('abort', cancel);
+            if (power.on) fn();
+          };
+          const cancel = () => end(() => reject(failed(method, 1, 'context canceled')));
+          const late = clock.setTimeout(() => end(() => reject(failed(method, 4, 'context deadline exceeded'))), call.timeoutMs);
+          if (call.signal.aborted) return cancel();
+          call.signal.addEventListener('abort', cancel, { once: true });
+          clock.setTimeout(() => {
+            if (!power.on) return;
+            work().then(
+              (value) => end(() => resolve(value)),
+              (error: unknown) => end(() => reject(error)),
+            );
+          }, self.latencyMs(method));
+        });
+      const at = (socket: string, method: string): SimDriver => {
+        const driver = self.sockets.get(socket);
+        if (driver === undefined || driver.down) throw failed(method, 14, `connection error: connect ECONNREFUSED ${socket}`);
+        return driver;
+      };
+      return {
+        getInfo: (socket, call) =>
+          answered('GetInfo', call, async () => {
+            const { name, versions } = at(socket, 'GetInfo');
+            return { type: 'CSIPlugin', name, endpoint: '', supportedVersions: [...versions] };
+          }),
+        notify: (socket, { error }, call) =>
+          answered('NotifyRegistrationStatus', call, async () => {
+            at(socket, 'NotifyRegistrationStatus');
+            self.told.push({ socket, error });
+          }),
+        call: <M extends CsiMethod>(socket: string, method: M, request: CsiRequest<M>, call: CsiCall) =>
+          power.on
+            ? answered(method, call, async () => {
+                const driver = at(socket, method);
+                self.calls.push({ driver: driver.name, method, request });
+                const fault = self.fault(driver.name, method);
+                if (fault?.effect === false) throw failed(method, fault.code, fault.details);
+                const answer = await act({ driver, fs, mounts, wrong: (what) => void self.violations.push(what) }, method, request);
+                if (fault !== undefined) throw failed(method, fault.code, fault.details);
+                return answer as CsiResponse<M>;
+              })
+            : never<CsiResponse<M>>(),
+      };
+    },
+  };
+  return self;
+}
+
+interface Bench {
+  driver: SimDriver;
+  fs: HostFs;
+  mounts: SimMounts;
+  wrong(what: string): void;
+}
+
+async function act(b: Bench, method: CsiMethod, request: unknown): Promise<object> {
+  const { driver } = b;
+  const fail = (code: number, details: string) => new CsiError({ method, code, details });
+  const stages = driver.capabilities.has('STAGE_UNSTAGE_VOLUME');
+  const mounted = (path: string) => b.mounts.table.some((m) => m.path === path);
+  switch (method) {
+    case 'NodeGetInfo':
+      return {
+        nodeId: driver.nodeId,
+        maxVolumesPerNode: String(driver.volumesMax),
+        accessibleTopology: Object.keys(driver.topology).length === 0 ? null : { segments: driver.topology },
+      };
+    case 'NodeGetCapabilities':
+      return { capabilities: [...driver.capabilities].map((type) => ({ rpc: { type } })) };
+    case 'NodeStageVolume': {
+      const { volumeId, stagingTargetPath: path } = request as CsiRequest<'NodeStageVolume'>;
+      if (!stages) b.wrong(`${driver.name}: volume ${volumeId} staged by a driver that does not`);
+      if (driver.staged.get(path) === volumeId) return {};
+      driver.staged.set(path, volumeId);
+      b.mounts.put({ path, type: 'csi', source: volumeId });
+      return {};
+    }
+    case 'NodeUnstageVolume': {
+      const { volumeId, stagingTargetPath: path } = request as CsiRequest<'NodeUnstageVolume'>;
+      if ([...driver.published.values()].includes(volumeId)) b.wrong(`${driver.name}: volume ${volumeId} unstaged while it is published`);
+      if (driver.staged.delete(path) && mounted(path)) b.mounts.take(path);
+      return {};
+    }
+    case 'NodePublishVolume': {
+      const { volumeId, targetPath: path, stagingTargetPath } = request as CsiRequest<'NodePublishVolume'>;
+      if (driver.published.get(path) === volumeId) return {};
+      if (stages && stagingTargetPath !== '' && driver.staged.get(stagingTargetPath) !== volumeId) {
+        b.wrong(`${driver.name}: volume ${volumeId} published before it was staged`);
+        throw fail(9, 'the volume is not staged');
+      }
+      // Not every driver minds its target being there; one that does makes it.
+      if (await isThere(b.fs, path)) throw fail(13, `mkdir ${path}: file exists`);
+      await b.fs.mkdirp(path, 0o750);
+      driver.published.set(path, volumeId);
+      b.mounts.put({ path, type: 'csi', source: volumeId });
+      return {};
+    }
+    case 'NodeUnpublishVolume': {
+      const { targetPath: path } = request as CsiRequest<'NodeUnpublishVolume'>;
+      if (!driver.published.delete(path)) return {};
+      if (mounted(path)) b.mounts.take(path);
+      await b.fs.rmdir(path);
+      return {};
+    }
+  }
+}
+
+async function isThere(fs: HostFs, path: string): Promise<boolean> {
+  try {
+    await fs.lstat(path);
+    return true;
+  } catch {
+    return false;
+  }
+}
