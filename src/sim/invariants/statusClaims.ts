@@ -1,4 +1,5 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
+import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
 import { EVICTED } from '../../machines/eviction/rank.ts';
 import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
@@ -62,10 +63,13 @@ function timeWentBack(s: Scene, name: string): boolean {
   return spec?.activeDeadlineSeconds !== undefined && (s.nemesis.counts.get('clock.jump') ?? 0) > 0;
 }
 
-/** A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the memory it was in. */
-function verdictIsForgotten(s: Scene, uid: string, life: Life, memories: number): boolean {
+/**
+ * A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the memory it was in.
+ * Nor does it that such a pod was removed and came again under its UID, and that its deadline began with that.
+ */
+function verdictIsForgotten(s: Scene, uid: string, life: Life, now: { reason: string; memories: number }): boolean {
   const source = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source;
-  return source !== 'api' && OWN_VERDICTS.has(life.reason) && memories > life.memories;
+  return source !== 'api' && (OWN_VERDICTS.has(life.reason) || now.reason === DEADLINE_OVERRIDE.reason) && now.memories > life.memories;
 }
 
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
@@ -97,7 +101,7 @@ export function livesOnlyGoForward(): Checker {
           continue;
         }
         // That a container of a Never pod had ended only the runtime knows, once the daemon was restarted without an API server.
-        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life, memories);
+        const forgotten = timeWentBack(s, life.name) || s.nemesis.robbed.has(uid) || verdictIsForgotten(s, uid, life, { reason, memories });
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         // Only the earlier daemon saw that somebody removed one while it ran: what it counted for that is in no container.
