@@ -1,6 +1,7 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
-import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
+
 import { EVICTED } from '../../machines/eviction/rank.ts';
+import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
 import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
 import { type Checker, manifestName, type Scene } from './checker.ts';
