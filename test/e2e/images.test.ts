@@ -86,8 +86,9 @@ describe('an image of a registry that wants credentials', () => {
     });
     expect(registry.users.length).toBeGreaterThan(0);
     expect(new Set(registry.users)).toEqual(new Set(['']));
-    const failed = (await daemon.events('private')).find((e) => e.reason === 'Failed');
-    expect(failed?.message).toContain(`Failed to pull image "${registry.image}"`);
+    const failed = (await daemon.events('private')).filter((e) => e.reason === 'Failed').map((e) => e.message);
+    expect(failed).toContainEqual(expect.stringContaining(`Failed to pull image "${registry.image}"`));
+    expect(failed).toContain('Error: ErrImagePull');
     expect(daemon.log()).toContain('a credential provider gave nothing');
   });
 

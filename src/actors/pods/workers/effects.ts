@@ -129,7 +129,10 @@ export class Effects implements WorkerIo {
     const sandbox = await presentSandbox(this.ctx, { pod: job.pod, attempt: job.sandboxAttempt, facts: this.facts() });
     if (!sandbox.ok) return { ok: false, failure: { reason: 'CreateContainerConfigError', message: sandbox.message } };
     const warn = (reason: string, message: string) => this.event(job.pod, 'Warning', reason, message);
-    return ensureImages(this.ctx, { job, sandboxConfig: sandbox.config, volumes: this.imageVolumes, warn }, signal);
+    const result = await ensureImages(this.ctx, { job, sandboxConfig: sandbox.config, volumes: this.imageVolumes, warn }, signal);
+    // Beside what was said of the image itself: of the container, by the reason that it waits with.
+    if (!result.ok && !signal.aborted) this.event(job.pod, 'Warning', 'Failed', `Error: ${result.failure.reason}`, job.container);
+    return result;
   }
 
   async createContainer(
