@@ -15,6 +15,7 @@ import { HOOK_CASES } from './killHooks.ts';
 import { createJudge, type KillCase } from './killing.ts';
 import { OBJECT_CASES } from './killObjects.ts';
 import { PROBE_CASES } from './killProbes.ts';
+import { RESIZE_CASES } from './killResize.ts';
 import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
 import { VOLUME_CASES } from './killVolumes.ts';
 
@@ -22,6 +23,7 @@ const TABLES: Record<string, KillCase[]> = {
   'pod worker': WORKER_CASES,
   container: CONTAINER_CASES,
   'hooks and stops': HOOK_CASES,
+  'changes of resources': RESIZE_CASES,
   pods: POD_CASES,
   runtime: RUNTIME_CASES,
   probes: PROBE_CASES,
@@ -74,6 +76,7 @@ const NOT_KILLED: Record<string, string> = {
   'podWriter deciding': NO_TIME,
   'podWriter judging': NO_TIME,
   'podWriter ended': 'final: the actor has ended',
+  'resize choosing': NO_TIME,
   'token gone': 'final: the chart has ended',
   'pleg relist.deciding': NO_TIME,
   'pleg stream.deciding': NO_TIME,

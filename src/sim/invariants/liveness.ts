@@ -10,6 +10,7 @@ import { certificatesUnsettled } from './certificateClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
 import { apiUnanswered } from './edgeClaims.ts';
 import { outdatedFiles } from './objectFiles.ts';
+import { resourcesUnsettled } from './resizeClaims.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
 
@@ -100,6 +101,7 @@ export async function unsettled(
   for (const uid of statuses?.keys() ?? []) if (!currentUids.has(uid)) found.push(`a status of pod ${uid} is still kept`);
   const { pressures = [] } = daemon.tree.registry.read(view.pressure)?.value ?? {};
   for (const p of pressures) found.push(`the node still says ${p}`);
+  if (records !== undefined) found.push(...resourcesUnsettled(records, statuses, dump));
   if (node.kube !== undefined) {
     found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
     found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));

@@ -2,6 +2,7 @@
 import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
+import { isResizing, resized } from './draws/resizes.ts';
 import type { Meddling } from './faults.ts';
 import { bindVolume, bodyOf, objectPath } from './objectBodies.ts';
 import type { SimObject } from './objects.ts';
@@ -69,6 +70,11 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
       const there = read(name);
       if (there === undefined) return false;
       const path = pathOf(name);
+      if (isResizing(what)) {
+        const body = resized(there, what);
+        if (body !== null) must({ verb: 'PATCH', path, patchType: 'merge', body });
+        return body !== null;
+      }
       if (what === 'label') {
         const body = { metadata: { labels: { touched: String(there.metadata.resourceVersion) } } };
         must({ verb: 'PATCH', path, patchType: 'strategic', body });

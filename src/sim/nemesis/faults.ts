@@ -24,7 +24,9 @@ interface When {
 /** `api`: created in the API server and bound to the node. */
 export type PodSource = 'file' | 'http' | 'api';
 /** What somebody else writes to a pod's object: a condition of their own, a Ready that is not so, a label. */
-export type Meddling = 'condition' | 'ready' | 'label';
+export type Meddling = 'condition' | 'ready' | 'label' | Resizing;
+/** Or ask for other resources of a container. */
+export type Resizing = 'resize.less' | 'resize.more' | 'resize.most' | 'resize.never';
 
 export type WorkloadAct =
   | { kind: 'pod.put'; pod: SimPod; source: PodSource }

@@ -5,6 +5,7 @@ import type { DrawOptions } from './draw.ts';
 import { drawCrowd } from './draws/crowd.ts';
 import { drawClaim, drawPullSecret } from './draws/named.ts';
 import { withDraw } from './draws/podDraw.ts';
+import { drawResizes } from './draws/resizes.ts';
 import { type Add, adder, type Drawn } from './entries.ts';
 import { nameObjects, objectLife } from './objects.ts';
 import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
@@ -100,4 +101,5 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
   }
   // Last: what it adds takes nothing from the draws above.
   if (o.api) objectLife(rng.fork('objects'), o, add);
+  if (o.api) drawResizes(rng.fork('resizes'), o, add);
 }

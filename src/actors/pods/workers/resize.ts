@@ -13,7 +13,7 @@ export async function memoryUsage(cri: CriClient, containerId: string, signal: A
 
 /** All or nothing, and what is not named stays as it is. Null: it is set. */
 export async function updateResources(
-  by: { cri: CriClient; inspector: Inspector; incarnation: number },
+  by: { cri: CriClient; inspector: Pick<Inspector, 'changed'>; incarnation: number },
   { pod, step }: { pod: Pod; step: ResizeStep },
   signal: AbortSignal,
 ): Promise<string | null> {
