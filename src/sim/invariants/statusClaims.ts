@@ -1,5 +1,4 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
-
 import { EVICTED } from '../../machines/eviction/rank.ts';
 import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
 import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
