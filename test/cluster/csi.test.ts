@@ -119,4 +119,49 @@ describe('a CSI driver beside a real node', () => {
     await c.kubectl('delete', 'pod', 'reader', '--wait=true');
     await c.daemon.wait('nothing is mounted', () => mounts().length === 0 && driver?.published.size === 0, LONG);
   });
+
+  it('or a local volume that is a device gives its container the device itself', async () => {
+    const file = join(c.daemon.dir, 'disk.img');
+    writeFileSync(file, Buffer.alloc(1 << 20, 'x'));
+    const device = execFileSync('losetup', ['--find', '--show', file], { encoding: 'utf8' }).trim();
+    try {
+      const here = { key: 'kubernetes.io/hostname', operator: 'In', values: [NODE_NAME] };
+      const common = { storageClassName: '', accessModes: ['ReadWriteOnce'], volumeMode: 'Block' };
+      await c.apply(
+        {
+          apiVersion: 'v1',
+          kind: 'PersistentVolume',
+          metadata: { name: 'block-pv' },
+          spec: {
+            ...common,
+            capacity: { storage: '1Mi' },
+            persistentVolumeReclaimPolicy: 'Retain',
+            claimRef: { namespace: 'default', name: 'block-claim' },
+            local: { path: device },
+            nodeAffinity: { required: { nodeSelectorTerms: [{ matchExpressions: [here] }] } },
+          },
+        },
+        {
+          apiVersion: 'v1',
+          kind: 'PersistentVolumeClaim',
+          metadata: { name: 'block-claim', namespace: 'default' },
+          spec: { ...common, volumeName: 'block-pv', resources: { requests: { storage: '1Mi' } } },
+        },
+      );
+      const script = `[ -b /dev/data ] && head -c 4 /dev/data && printf hello | dd of=/dev/data conv=notrunc 2>/dev/null && echo done; ${STAY}`;
+      await c.create('block', {
+        containers: [sh('main', script, { volumeDevices: [{ name: 'disk', devicePath: '/dev/data' }] })],
+        volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'block-claim' } }],
+      });
+      const pod = await c.ready('block');
+      await c.daemon.wait('it has used the device', () => c.said(pod).includes('done'), LONG);
+      expect(c.said(pod)).toContain('xxxx');
+      execFileSync('sync', [device]);
+      expect(execFileSync('head', ['-c', '5', device], { encoding: 'utf8' })).toBe('hello');
+      await c.kubectl('delete', 'pod', 'block', '--wait=true');
+      await c.gone('block');
+    } finally {
+      execFileSync('losetup', ['--detach', device]);
+    }
+  });
 });
