@@ -147,6 +147,18 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     await node.runtime.hollow.call(method, request, { timeoutMs: null, signal: new AbortController().signal });
   };
 
+  /** Whatever ran has ended when the machine is on again, and nobody knows how: as containerd has it after a boot. */
+  const halt = (node: SimNode): void => {
+    const { hollow } = node.runtime;
+    const { containers, sandboxes } = hollow.dump();
+    for (const { id } of containers) hollow.exit(id, { exitCode: 255, reason: 'Unknown' });
+    for (const { id, ready } of sandboxes) {
+      if (!ready) continue;
+      disturbed.add(id);
+      void byHand(node, 'StopPodSandbox', { podSandboxId: id });
+    }
+  };
+
   /** Does what happens in one instant, or begins what lasts; says what it hit, or that there was nothing to hit. */
   const perform = (f: FaultEntry, node: SimNode): { hits: number; what: string } => {
     const hit = (what = '', hits = 1): { hits: number; what: string } => ({ hits, what });
@@ -206,6 +218,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'node.kill':
         if (node.daemon === undefined) return missed('no daemon');
         node.kill(f.action);
+        if (f.action === 'power') halt(node);
         o.clock.setTimeout(() => node.boot(), f.downMs);
         return hit(f.action);
       case 'node.stop':

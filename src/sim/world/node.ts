@@ -127,7 +127,7 @@ export interface SimNode {
   /** Stands before the mailboxes of every daemon that boots from now on. */
   tap: MailboxTap | undefined;
   boot(): void;
-  /** As `kill -9`, or with `power`, as a pulled plug that the containers survive. */
+  /** As `kill -9`, or with `power`, as a pulled plug: what runs is the runtime's, and for the caller to end. */
   kill(how: 'process' | 'power'): void;
   /** Orderly; resolves when the tree is down. */
   stop(): Promise<void>;
