@@ -15,7 +15,7 @@ export function podList(pods: PodsView, statuses: StatusView | undefined): PodLi
   const items: Omit<Pod, 'kind' | 'apiVersion'>[] = [];
   for (const [uid, record] of pods.records) {
     if (record.removed || record.source === 'runtime') continue;
-    const { kind: _kind, apiVersion: _apiVersion, ...pod } = record.pod;
+    const { kind: _kind, apiVersion: _apiVersion, resize: _resize, ...pod } = record.pod;
     items.push({ ...pod, status: statuses?.get(uid)?.status ?? pod.status });
   }
   return { kind: 'PodList', apiVersion: 'v1', metadata: {}, items: items.length === 0 ? null : items };
