@@ -10,6 +10,7 @@ import { StateMachine } from 'xstate';
 import { API_CASES } from './killApi.ts';
 import { CERTIFICATE_CASES } from './killCertificates.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
+import { DRIVER_CASES } from './killDrivers.ts';
 import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
 import { createJudge, type KillCase } from './killing.ts';
@@ -29,6 +30,7 @@ const TABLES: Record<string, KillCase[]> = {
   probes: PROBE_CASES,
   'with an act in flight': LINK_CASES,
   volumes: VOLUME_CASES,
+  'plugins and drivers': DRIVER_CASES,
   'the cluster side': CLUSTER_CASES,
   'objects of the API': OBJECT_CASES,
   certificates: CERTIFICATE_CASES,
