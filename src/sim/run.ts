@@ -113,6 +113,7 @@ class Run implements NodeWatcher {
     for (const node of this.#nodes) {
       node.runtime.watcher = {
         arrived: (call) => this.#arrived(node, call),
+        pulls: (call) => this.#ask((c, s) => c.pulls?.(s, call), node),
         settled: (call, outcome) => {
           for (const c of this.#checkers) c.settled?.(this.#scene(node), call, outcome);
         },

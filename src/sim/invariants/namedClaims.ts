@@ -65,11 +65,13 @@ export function pullsHaveTheirKeys(): Checker {
       else if (!sinceMs.has(name)) sinceMs.set(name, s.monoMs);
       return undefined;
     },
-    arrived(s, call) {
-      if (call.method !== 'PullImage') return undefined;
+    pulls(s, call) {
       const { auth, image } = call.req as { auth?: { password?: string } | null; image?: { image?: string } };
       const { uid } = targetOf(call, s.node.runtime.hollow.dump());
-      const names = (podOf(s, uid)?.spec.imagePullSecrets ?? []).map((one) => one.name ?? '');
+      const pod = podOf(s, uid);
+      // One that its source has taken back meanwhile.
+      if (pod === undefined) return undefined;
+      const names = (pod.spec.imagePullSecrets ?? []).map((one) => one.name ?? '');
       const what = `${s.node.name}: ${image?.image ?? ''} for pod ${uid} is pulled`;
       const { password = '' } = auth ?? {};
       if (password !== '')
@@ -86,5 +88,6 @@ export function pullsHaveTheirKeys(): Checker {
 /** Undefined: not of a registry. */
 function passwordOf(object: KubeObject): string | undefined {
   const text = isRecord(object.data) ? object.data['.dockerconfigjson'] : undefined;
-  return typeof text === 'string' ? /"password":"([^"]*)"/.exec(atob(text))?.[1] : undefined;
+  const auth = typeof text === 'string' ? /"auth":"([^"]*)"/.exec(atob(text))?.[1] : undefined;
+  return auth === undefined ? undefined : atob(auth).slice('puller:'.length);
 }

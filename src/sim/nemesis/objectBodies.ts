@@ -7,7 +7,7 @@ import { dataOf, type SimObject, versionText } from './objects.ts';
 const NAMESPACE = 'default';
 /** As the secrets of the simulation call the registry that its images come from. */
 const REGISTRY = 'https://index.docker.io/v1/';
-/** Of so many versions of a claim one is not bound. */
+/** Of so many versions of a claim one is not bound, beginning with the first. */
 const UNBOUND_EVERY = 3;
 
 export type Named = Pick<SimObject, 'kind' | 'name'>;
@@ -29,7 +29,7 @@ export function bodyOf(object: SimObject, bound = false): object {
     case 'secret':
       return { metadata, data: encoded(dataOf(object)), ...fixed };
     case 'pullSecret': {
-      const auths = { [REGISTRY]: { username: 'puller', password: versionText(object) } };
+      const auths = { [REGISTRY]: { auth: btoa(`puller:${versionText(object)}`) } };
       return {
         metadata,
         type: 'kubernetes.io/dockerconfigjson',
@@ -38,7 +38,7 @@ export function bodyOf(object: SimObject, bound = false): object {
       };
     }
     case 'claim': {
-      const phase = bound || rev % UNBOUND_EVERY !== 1 ? 'Bound' : 'Pending';
+      const phase = bound || rev % UNBOUND_EVERY !== 0 ? 'Bound' : 'Pending';
       return { metadata, spec: { volumeName: volumeOf(name) }, status: { phase } };
     }
   }

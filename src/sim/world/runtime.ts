@@ -56,6 +56,8 @@ export interface HookSeen {
 }
 export interface RuntimeWatcher {
   arrived(call: CallSeen): void;
+  /** An image is about to be pulled, which changes no pod. */
+  pulls?(call: CallSeen): void;
   /** The daemon has its answer, gave up, or died. */
   settled(call: CallSeen, outcome: 'done' | 'failed' | 'unknown'): void;
 }
@@ -152,6 +154,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
           const { mutating } = CRI_METHODS[method];
           const seen: CallSeen = { method, req, boot: daemon.boot };
           if (mutating) self.watcher.arrived(seen);
+          if (method === 'PullImage') self.watcher.pulls?.(seen);
           const hook = hookOf(seen, o.clock.monoMs());
           if (hook !== null) hooks.push(hook);
           let open = true;

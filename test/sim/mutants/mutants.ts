@@ -332,18 +332,6 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'const mapping: IdMapping = { hostId: first - first + length, containerId: 0, length };',
   },
   {
-    id: 'a critical pod waits for room that nobody makes',
-    file: 'src/actors/pods/admission/admission.ts',
-    find: 'for (const victim of choice.pods) if (records?.get(victim.metadata.uid)?.worker)',
-    replace: 'for (const victim of choice.pods) if (records?.get(victim.metadata.uid) === undefined)',
-  },
-  {
-    id: 'a node lets pods have a small part of what it has',
-    file: 'src/machines/pods/fit/resources.ts',
-    find: 'if (used + requested > capacity) short.push',
-    replace: 'if (used + requested > capacity / 16) short.push',
-  },
-  {
     id: 'a container that succeeded is started again in an OnFailure pod',
     file: 'src/machines/pods/shouldRestart.ts',
     find: "return policy === 'Always' || (policy === 'OnFailure' && exitCode !== 0);",
@@ -362,21 +350,15 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'if (total !== undefined) {',
   },
   {
-    id: 'what a pod writes is measured, and nobody minds',
-    file: 'src/machines/eviction/machine.ts',
-    find: 'anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length > 0,',
-    replace: 'anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length < 0,',
-  },
-  {
     id: 'a claim is mounted before it is bound',
     file: 'src/machines/volumes/claims.ts',
     find: "  if (part(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');\n",
     replace: '',
   },
   {
-    id: 'images are pulled without the credentials that their pod names',
-    file: 'src/actors/services/client.ts',
-    find: 'ports.kube === undefined || !fromApi(pod) ? []',
-    replace: 'ports.kube === undefined || fromApi(pod) ? []',
+    id: 'a password is taken with the colon before it',
+    file: 'src/machines/runtime/keyring.ts',
+    find: 'password: decoded.slice(colon + 1).replace',
+    replace: 'password: decoded.slice(colon).replace',
   },
 ];

@@ -2,7 +2,7 @@
 import { HOLLOW_ANNOTATION } from '../../../sandbox/hollow/index.ts';
 import type { PodDraw } from './podDraw.ts';
 
-const LIMITED = 0.06;
+const LIMITED = 0.15;
 const WRITES_TOO_MUCH = 0.4;
 const LIMIT = '100Mi';
 /** In bytes. */
