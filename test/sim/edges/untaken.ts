@@ -64,9 +64,11 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'loading -> serving on error(load)': THROWS,
   },
   resize: {
+    'failed -> choosing on after wait': RARE,
     'failed -> choosing on resize.wanted': RARE,
     'measuring -> failed on done(memoryUsage) #1': 'containers of the simulation use 1 MiB each, and no limit is that low',
     'measuring -> failed on error(memoryUsage)': RARE,
+    'updating -> failed on done(updateResources) #1': RARE,
     'updating -> failed on error(updateResources)': THROWS,
   },
   stop: {

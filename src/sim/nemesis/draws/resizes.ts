@@ -1,15 +1,15 @@
-/** Others in the cluster change what pods of the API ask for while they run: less, more, all there is, more than there is. */
+/** Others in the cluster change what pods of the API ask for while they run: less, more, more than there is. */
 import type { KubeObject } from '../../../machines/api/kube.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 import type { Resizing } from '../faults.ts';
 import type { DrawnManifest } from './podDraw.ts';
 
-/** Cpu of the first container; a node of the simulation has 4. */
+/** Cpu of the first container. Beside a critical pod none of it fits; without one all of it together does. */
 const ASKED: Readonly<Record<Resizing, string>> = {
   'resize.less': '100m',
-  'resize.more': '600m',
-  'resize.most': '3',
+  'resize.more': '300m',
+  'resize.most': '400m',
   'resize.never': '64',
 };
 /** A limit of memory: the first is set only where there is one, since none is ever taken away. Containers use 1 MiB. */
