@@ -210,11 +210,15 @@ class Judge {
   /** Who holds room beside this pod. */
   private others(pod: Pod, { recent, deferred }: Pick<Known, 'recent' | 'deferred'>): Pod[] {
     const records = this.ctx.registry.read(view.pods)?.value.records;
+    const listing = this.ctx.registry.read(view.runtimePods)?.value;
+    const runs = (uid: string) => listing === undefined || (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
     const others = new Map<string, Pod>();
     this.resizes.letGo();
     for (const [uid, rec] of records ?? []) {
       const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
       if (rec.rejected || phase === 'finished' || phase === 'terminated' || fullName(rec.pod) === fullName(pod)) continue;
+      // It had ended before it came here: only what is left of it holds room, until its worker has seen to that.
+      if (isTerminal(rec.pod.status.phase) && (phase !== 'terminating' || !runs(uid))) continue;
       others.set(uid, this.resizes.counted(rec.pod));
     }
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
