@@ -3,7 +3,7 @@ import { EVICTED } from '../../machines/eviction/rank.ts';
 import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
 import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
-import { type Checker, manifestName, type Scene } from './checker.ts';
+import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
 /** After a change to a pod its old and new life may both still speak. */
@@ -63,19 +63,25 @@ function timeWentBack(s: Scene, name: string): boolean {
   return spec?.activeDeadlineSeconds !== undefined && (s.nemesis.counts.get('clock.jump') ?? 0) > 0;
 }
 
+/** What was said of it is kept by the API server. */
+function isOfApi(s: Scene, uid: string): boolean {
+  return s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source === 'api';
+}
+
 /**
  * A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the memory it was in.
  * Nor does it that such a pod was removed and came again under its UID, and that its deadline began with that.
  */
 function verdictIsForgotten(s: Scene, uid: string, life: Life, now: { reason: string; memories: number }): boolean {
-  const source = s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source;
-  return source !== 'api' && (OWN_VERDICTS.has(life.reason) || now.reason === DEADLINE_OVERRIDE.reason) && now.memories > life.memories;
+  return !isOfApi(s, uid) && (OWN_VERDICTS.has(life.reason) || now.reason === DEADLINE_OVERRIDE.reason) && now.memories > life.memories;
 }
 
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
 export function livesOnlyGoForward(): Checker {
   const lives = new Map<string, Life>();
   const memoriesOf = new Map<string, number>();
+  /** Pods, by node, of which an instance was cleared away that never ran: its place in the count was in itself alone. */
+  const cleared = new Set<string>();
   const restartsOf = (e: StatusEntry): Map<string, number> =>
     // Init containers begin anew with a new sandbox, which removes every trace of the old ones (pod lifecycle 5.3).
     new Map((e.status.containerStatuses ?? []).map((c) => [c.name, c.restartCount ?? 0]));
@@ -83,6 +89,13 @@ export function livesOnlyGoForward(): Checker {
     name: 'lives-only-go-forward',
     kernel(s, e) {
       if (e.kind === 'child.started' && e.path === 'node/pods/status') memoriesOf.set(s.node.name, (memoriesOf.get(s.node.name) ?? 0) + 1);
+      return undefined;
+    },
+    arrived(s, call) {
+      if (call.method !== 'RemoveContainer') return undefined;
+      const dump = s.node.runtime.hollow.dump();
+      const { uid, id } = targetOf(call, dump);
+      if (dump.containers.find((c) => c.id === id)?.state === 'CONTAINER_CREATED') cleared.add(`${s.node.name} ${uid}`);
       return undefined;
     },
     statuses(s, statuses) {
@@ -105,7 +118,7 @@ export function livesOnlyGoForward(): Checker {
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         // Only the earlier daemon saw that somebody removed one while it ran: what it counted for that is in no container.
-        const untold = s.nemesis.robbed.has(uid) && s.node.boots > life.boots;
+        const untold = (s.nemesis.robbed.has(uid) || (cleared.has(key) && !isOfApi(s, uid))) && s.node.boots > life.boots;
         for (const [container, was] of untold ? [] : life.restarts) {
           const now = restarts.get(container);
           if (now !== undefined && now < was)
