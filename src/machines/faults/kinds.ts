@@ -101,7 +101,7 @@ export const FAULT_KINDS: Readonly<Record<FaultKind, KindFacts>> = {
     select: [],
     actions: ['process', 'power'],
     fields: ['down'],
-    what: 'the daemon dies at once, with `power` the unsynced part of the disk too',
+    what: 'the daemon dies at once, with `power` the unsynced part of the disk and all that runs, too',
   },
   'node.stop': {
     lasts: false,
