@@ -158,5 +158,10 @@ describe('fixed seeds', () => {
     passes({ seed: 700776, minutes: 1, pods: 6 }));
   // Found at d09ca13: the bind of a part was given up while it was under way, and came after the volume was taken down.
   it('seed 701207: nothing of a volume stays bound after its pod', () => passes({ seed: 701207, minutes: 1, pods: 6 }));
+  // Found at b43e9a6 and 649004d: a pod that was refused held what it had asked for while it was wound down.
+  it('seeds 730209 and 811526: nobody is refused for the room of a pod that was refused', async () => {
+    await passes({ seed: 730209, minutes: 1, pods: 8 });
+    await passes({ seed: 811526, minutes: 1, pods: 6 });
+  });
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

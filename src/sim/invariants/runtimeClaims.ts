@@ -112,12 +112,22 @@ function victims(call: { method: string }, id: string, dump: HollowDump): Hollow
   }
 }
 
+interface Probed {
+  name: string;
+  livenessProbe?: object;
+  startupProbe?: object;
+  /** Of its own, beside the pod's. */
+  restartPolicy?: string;
+}
+
 /** A container whose liveness or startup is probed is stopped when probes failed. */
 function mayBeSick(s: Scene, manifest: object, container: string): boolean {
   if ((s.nemesis.counts.get('probes.fail') ?? 0) === 0) return false;
-  const { spec } = manifest as { spec: { containers: { name: string; livenessProbe?: object; startupProbe?: object }[] } };
+  const { spec } = manifest as { spec: { containers: Probed[] } };
+  const probed = (c: Probed | undefined): boolean => c?.livenessProbe !== undefined || c?.startupProbe !== undefined;
   const of = spec.containers.find((other) => other.name === container);
-  return of?.livenessProbe !== undefined || of?.startupProbe !== undefined;
+  // A sidecar ends with its pod, and that may be over with a container that does not begin again.
+  return of === undefined ? spec.containers.some((c) => c.restartPolicy !== undefined && probed(c)) : probed(of);
 }
 
 /** One whose postStart hook failed, or was never answered, is stopped. */

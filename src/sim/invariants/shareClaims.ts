@@ -32,7 +32,8 @@ export function usersAreNotShared(): Checker {
       const first = users.uids?.[0]?.hostId ?? 0;
       if (users.mode !== 'POD' || first === 0) return `${who} gets ids of the host: ${JSON.stringify(users)}`;
       const before = given.get(`${s.node.name} ${uid}`);
-      const held = dump.sandboxes.filter((b) => given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid);
+      // In a sandbox that was stopped nobody runs under its ids any more.
+      const held = dump.sandboxes.filter((b) => b.ready && given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid);
       if (held[0] !== undefined) return `${who} gets ids from ${first} on, which pod ${held[0].uid} has`;
       // Its directory may have gone with an earlier life of it.
       if (before !== undefined && before !== first && dump.sandboxes.some((b) => b.uid === uid))

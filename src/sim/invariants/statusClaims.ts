@@ -118,7 +118,8 @@ export function livesOnlyGoForward(): Checker {
         if (TERMINAL.has(life.phase) && phase !== life.phase && !forgotten)
           return `${s.node.name}: pod ${uid} (${life.name}) went from ${life.phase} to ${phase}`;
         // Only the earlier daemon saw that somebody removed one while it ran: what it counted for that is in no container.
-        const untold = (s.nemesis.robbed.has(uid) || (cleared.has(key) && !isOfApi(s, uid))) && s.node.boots > life.boots;
+        const lost = cleared.has(key) && !isOfApi(s, uid) && memories > life.memories;
+        const untold = lost || (s.nemesis.robbed.has(uid) && s.node.boots > life.boots);
         for (const [container, was] of untold ? [] : life.restarts) {
           const now = restarts.get(container);
           if (now !== undefined && now < was)

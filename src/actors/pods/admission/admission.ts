@@ -217,8 +217,9 @@ class Judge {
     for (const [uid, rec] of records ?? []) {
       const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
       if (rec.rejected || phase === 'finished' || phase === 'terminated' || fullName(rec.pod) === fullName(pod)) continue;
-      // It had ended before it came here: only what is left of it holds room, until its worker has seen to that.
-      if (isTerminal(rec.pod.status.phase) && (phase !== 'terminating' || !runs(uid))) continue;
+      // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
+      const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
+      if (over && (phase !== 'terminating' || !runs(uid))) continue;
       others.set(uid, this.resizes.counted(rec.pod));
     }
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
