@@ -22,7 +22,7 @@ function start(fs: MemoryFs = memoryFs()) {
 const reread = (fs: MemoryFs, name?: string) => start(fs).get(name);
 
 describe('a checkpoint', () => {
-  it('is written to the side, synced, renamed, and its directory synced', async () => {
+  it('is written to the side, synced, renamed, and its directory synced, at first with those above it', async () => {
     const t = start();
     t.put({ uid: 1 });
     await t.ports.settle();
@@ -31,7 +31,13 @@ describe('a checkpoint', () => {
       `write ${DIR}/.evictions.json.tmp fsync`,
       `rename ${DIR}/.evictions.json.tmp ${FILE}`,
       `fsyncDir ${DIR}`,
+      'fsyncDir /root/actorlet',
+      'fsyncDir /root',
     ]);
+    t.fs.calls.length = 0;
+    t.put({ uid: 1 });
+    await t.ports.settle();
+    expect(t.fs.calls.filter((c) => c.startsWith('fsyncDir'))).toEqual([`fsyncDir ${DIR}`]);
     expect(await reread(t.fs)).toEqual({ kind: 'reply', value: { found: true, value: { uid: 1 } } });
   });
   it('is not there before anybody wrote it', async () => {

@@ -46,6 +46,14 @@ export function createCheckpointStore(ports: Pick<Ports, 'fs' | 'clock' | 'entro
       return null;
     }
   };
+  let foldersKept = false;
+  /** The folders may be as new as the file: until those that they stand in are synced, a power failure takes all of it. */
+  const keepFolders = async () => {
+    if (foldersKept) return;
+    const above = o.dir.slice(0, o.dir.lastIndexOf('/'));
+    for (const dir of [above, above.slice(0, above.lastIndexOf('/'))]) if (dir !== '') await fs.fsyncDir(dir);
+    foldersKept = true;
+  };
   const write = async (name: string, value: unknown) => {
     const bytes = encode(name, value);
     if (bytes === null) return;
@@ -54,6 +62,7 @@ export function createCheckpointStore(ports: Pick<Ports, 'fs' | 'clock' | 'entro
     await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
     await fs.rename(tmp, fileOf(name));
     await fs.fsyncDir(o.dir);
+    await keepFolders();
   };
 
   const save = (name: string, slot: Slot): Promise<void> => {
