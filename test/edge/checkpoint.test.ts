@@ -28,11 +28,11 @@ describe('a checkpoint', () => {
     await t.ports.settle();
     expect(t.fs.calls).toEqual([
       `mkdirp ${DIR}`,
+      'fsyncDir /root/actorlet',
+      'fsyncDir /root',
       `write ${DIR}/.evictions.json.tmp fsync`,
       `rename ${DIR}/.evictions.json.tmp ${FILE}`,
       `fsyncDir ${DIR}`,
-      'fsyncDir /root/actorlet',
-      'fsyncDir /root',
     ]);
     t.fs.calls.length = 0;
     t.put({ uid: 1 });

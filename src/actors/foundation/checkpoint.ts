@@ -34,7 +34,8 @@ export function checkpointSpec(opts: CheckpointOptions): ActorSpec<CheckpointEve
 }
 
 function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions) {
-  const store = createCheckpointStore(ctx.ports, { dir: `${opts.rootDir.replace(/\/+$/, '')}/actorlet/state`, log: ctx.log });
+  const root = opts.rootDir.replace(/\/+$/, '');
+  const store = createCheckpointStore(ctx.ports, { dir: `${root}/actorlet/state`, root, log: ctx.log });
   ctx.signal.addEventListener('abort', () => store.dispose(), { once: true });
   return setup({
     types: { context: {} as { unsaved: string[] }, events: {} as CheckpointEvent },

@@ -1,6 +1,7 @@
 /** Reads and writes checkpoint files; one write per name at a time, the newest value wins, failed writes are retried. */
 import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/checkpoint.ts';
 import type { CheckpointFound } from '../../machines/protocol.ts';
+import { LastingFolder } from '../kernel/lastingFolder.ts';
 import type { Logger, Ports } from '../kernel/ports.ts';
 
 const RETRY_MIN_MS = 1000;
@@ -28,9 +29,13 @@ export interface CheckpointStore {
   dispose(): void;
 }
 
-/** `dir` is `<root-dir>/actorlet/state`; made (0700) when first written. */
-export function createCheckpointStore(ports: Pick<Ports, 'fs' | 'clock' | 'entropy'>, o: { dir: string; log: Logger }): CheckpointStore {
+/** `dir` is `<root-dir>/actorlet/state`, `root` the root directory; made (0700) when first written. */
+export function createCheckpointStore(
+  ports: Pick<Ports, 'fs' | 'clock' | 'entropy'>,
+  o: { dir: string; root: string; log: Logger },
+): CheckpointStore {
   const { fs, clock, entropy } = ports;
+  const folder = new LastingFolder(fs, o.dir, { mode: 0o700, root: o.root });
   const slots = new Map<string, Slot>();
   const sha = (text: string) => entropy.sha256Hex(text);
   const fileOf = (name: string) => `${o.dir}/${name}.json`;
@@ -46,23 +51,14 @@ export function createCheckpointStore(ports: Pick<Ports, 'fs' | 'clock' | 'entro
       return null;
     }
   };
-  let foldersKept = false;
-  /** The folders may be as new as the file: until those that they stand in are synced, a power failure takes all of it. */
-  const keepFolders = async () => {
-    if (foldersKept) return;
-    const above = o.dir.slice(0, o.dir.lastIndexOf('/'));
-    for (const dir of [above, above.slice(0, above.lastIndexOf('/'))]) if (dir !== '') await fs.fsyncDir(dir);
-    foldersKept = true;
-  };
   const write = async (name: string, value: unknown) => {
     const bytes = encode(name, value);
     if (bytes === null) return;
     const tmp = `${o.dir}/.${name}.json.tmp`;
-    await fs.mkdirp(o.dir, 0o700);
+    await folder.make();
     await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
     await fs.rename(tmp, fileOf(name));
     await fs.fsyncDir(o.dir);
-    await keepFolders();
   };
 
   const save = (name: string, slot: Slot): Promise<void> => {

@@ -22,6 +22,7 @@ import {
 } from '../../../machines/pods/userNamespace.ts';
 import { view } from '../../../machines/protocol.ts';
 import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
+import { LastingFolder } from '../../kernel/lastingFolder.ts';
 import type { HostFs } from '../../kernel/ports.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 
@@ -107,7 +108,7 @@ async function mapping(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdR
 
 async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: IdRanges }): Promise<Built<number>> {
   const { dir, target } = userNamespaceClaims(facts.rootDir);
-  await fs.mkdirp(dir, CLAIMS_MODE);
+  await new LastingFolder(fs, dir, { mode: CLAIMS_MODE, root: facts.rootDir }).make();
   const taken = new Set(await fs.readdir(dir));
   // One of its own, made by an act that got no further.
   const own = await ownClaim(fs, { uid, facts });
@@ -116,8 +117,6 @@ async function claimFree(fs: HostFs, { uid, facts, ranges }: Place & { ranges: I
     if (taken.has(String(first))) continue;
     if (!(await link(fs, { target: target(uid), path: `${dir}/${first}` }))) continue;
     await fs.fsyncDir(dir);
-    // The folder itself may be as new as the claim.
-    await fs.fsyncDir(facts.rootDir);
     return built(first);
   }
   return refused('create user namespace: could not find an empty slot to allocate a user namespace');

@@ -22,6 +22,7 @@ import {
   type VerificationPolicy,
   withAccess,
 } from '../../../machines/runtime/pullRecords.ts';
+import { LastingFolder } from '../../kernel/lastingFolder.ts';
 import type { Clock, Entropy, HostFs, Logger } from '../../kernel/ports.ts';
 
 const DIR_MODE = 0o700;
@@ -50,9 +51,13 @@ export class PullRecords {
   /** Intents of an earlier daemon have become records, and records of images that are gone have gone. */
   #settled = false;
   #last: Promise<unknown> = Promise.resolve();
+  readonly #folders: readonly LastingFolder[];
 
   constructor(o: PullRecordsOptions) {
     this.#o = o;
+    // Without them an image that was pulled with credentials would count as preloaded.
+    const root = o.dir.slice(0, o.dir.lastIndexOf('/'));
+    this.#folders = [this.#pulling(), this.#pulled()].map((dir) => new LastingFolder(o.ports.fs, dir, { mode: DIR_MODE, root }));
   }
 
   /** Whether the registry has to be asked although the image is there. Never rejects. */
@@ -84,9 +89,7 @@ export class PullRecords {
   /** Before a pull. Rejects where it cannot be written down: an image must not come unseen. */
   begin(image: string): Promise<void> {
     return this.#inTurn(async () => {
-      const { ports } = this.#o;
-      await ports.fs.mkdirp(this.#pulling(), DIR_MODE);
-      await ports.fs.mkdirp(this.#pulled(), DIR_MODE);
+      for (const folder of this.#folders) await folder.make();
       await this.#write(this.#pulling(), image, intentText(image));
       this.#intents.set(image, (this.#intents.get(image) ?? 0) + 1);
     });
