@@ -5,6 +5,8 @@ import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './c
 
 /** Longest time in which a node may still act on what was true before a change: missed hints, late effects, a slow disk. */
 const SLACK_MS = 60_000;
+/** A watch that was opened into a dead connection is given up after a minute, and waits before the next. */
+const DEAD_WATCH_MS = 90_000;
 
 function running(dump: HollowDump): HollowContainerDump[] {
   return dump.containers.filter((c) => c.state === 'CONTAINER_RUNNING');
@@ -155,7 +157,8 @@ export function healthyIsLeftAlone(): Checker {
     if (mayBeSick(s, wanted.pod.manifest, c.name) || hookFailed(s, c.id)) return true;
     if (!current || since === undefined || since < wanted.sinceMs) return true;
     // A container that began soon after a change may belong to what was there before it.
-    const slackMs = SLACK_MS + 4 * Math.max(0, s.nemesis.slowUntilMs(s.node.index) - wanted.sinceMs);
+    const slackMs =
+      SLACK_MS + (wanted.source === 'api' ? DEAD_WATCH_MS : 0) + 4 * Math.max(0, s.nemesis.slowUntilMs(s.node.index) - wanted.sinceMs);
     return wanted.quietMs < slackMs && since < wanted.sinceMs + slackMs;
   };
   return {
