@@ -1,5 +1,7 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
+import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import { EVICTED } from '../../machines/eviction/rank.ts';
+import { PREEMPTING } from '../../machines/pods/fit/preemption.ts';
 import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
 import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
@@ -43,7 +45,7 @@ interface Life {
 }
 
 /** Verdicts that a node comes to by itself: no container tells of them. */
-const OWN_VERDICTS: ReadonlySet<string> = new Set(['DeadlineExceeded', SANDBOX_LOST]);
+const OWN_VERDICTS: ReadonlySet<string> = new Set(['DeadlineExceeded', SANDBOX_LOST, EVICTED, PREEMPTING]);
 
 function podName(s: Scene, uid: string): string | undefined {
   const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.uid === uid);
@@ -68,12 +70,20 @@ function isOfApi(s: Scene, uid: string): boolean {
   return s.node.daemon?.tree.registry.read(view.pods)?.value.records.get(uid)?.source === 'api';
 }
 
+/** The API server has it that this pod came to its end. */
+function isKept(s: Scene, uid: string): boolean {
+  const told = s.kube?.store.list('pods').find((o) => o.metadata.uid === uid);
+  return isRecord(told?.status) && TERMINAL.has(String(told.status.phase));
+}
+
 /**
- * A verdict of the node's own is in no container: of a pod that is not of the API it does not outlive the memory it was in.
- * Nor does it that such a pod was removed and came again under its UID, and that its deadline began with that.
+ * A verdict of the node's own is in no container: it outlives the memory it was in only once the API server has been told,
+ * and that of a pod that is not of the API does not. Nor does it that such a pod was removed and came again under its UID, and that its deadline began with that.
  */
 function verdictIsForgotten(s: Scene, uid: string, life: Life, now: { reason: string; memories: number }): boolean {
-  return !isOfApi(s, uid) && (OWN_VERDICTS.has(life.reason) || now.reason === DEADLINE_OVERRIDE.reason) && now.memories > life.memories;
+  if (now.memories <= life.memories) return false;
+  const own = OWN_VERDICTS.has(life.reason);
+  return isOfApi(s, uid) ? own && !isKept(s, uid) : own || now.reason === DEADLINE_OVERRIDE.reason;
 }
 
 /** Within one life of a pod, which daemons' restarts do not end: a terminal phase is never left, restart counts never fall. */
