@@ -1,6 +1,7 @@
 /** What must be true some time after everything healed: the runtime holds what the manifests say and nothing else, and every actor is at rest. */
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { ActorState } from '../../actors/kernel/types.ts';
+import { isCritical } from '../../machines/eviction/rank.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Wanted } from '../nemesis/operator.ts';
@@ -76,8 +77,8 @@ export async function unsettled(
       found.push(...evictedProblems(w, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
       continue;
     }
-    // Those that loop are not always up when somebody looks.
-    if (w.pod.writesTooMuch === true && w.pod.fate === 'steady' && w.source === 'api' && holdsToLimits(node))
+    // Those that loop are not always up when somebody looks; critical ones, and those of files, may write what they will.
+    if (w.pod.writesTooMuch === true && w.pod.fate === 'steady' && !isCritical(record.pod) && holdsToLimits(node))
       found.push(`pod ${name} writes more than it may, and is not evicted`);
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
