@@ -44,8 +44,9 @@ export function resized(pod: KubeObject, what: Resizing): object | null {
   const { phase } = (pod.status ?? {}) as { phase?: string };
   const over = pod.metadata.deletionTimestamp !== undefined || phase === 'Failed' || phase === 'Succeeded';
   if (over || first?.resources?.requests?.cpu === undefined) return null;
-  // One that was not let in yet would not be let in with that.
-  if (what === 'resize.never' && phase !== 'Running') return null;
+  // One that was not let in yet would not be let in with that; and one made to be refused shall be.
+  const never = ASKED['resize.never'];
+  if ((ASKED[what] === never || first.resources.requests.cpu === never) && phase !== 'Running') return null;
   first.resources.requests.cpu = ASKED[what];
   const { limits } = first.resources;
   if (what !== 'resize.less' || limits?.memory !== undefined) first.resources.limits = { ...limits, memory: LIMITED[what] };
