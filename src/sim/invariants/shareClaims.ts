@@ -32,8 +32,13 @@ export function usersAreNotShared(): Checker {
       const first = users.uids?.[0]?.hostId ?? 0;
       if (users.mode !== 'POD' || first === 0) return `${who} gets ids of the host: ${JSON.stringify(users)}`;
       const before = given.get(`${s.node.name} ${uid}`);
-      // In a sandbox that was stopped nobody runs under its ids any more.
-      const held = dump.sandboxes.filter((b) => b.ready && given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid);
+      // In a sandbox that was stopped nobody runs under its ids any more; nor does anybody in one that came after its
+      // creation was given up and its pod was gone: it is empty, and taken down when it is seen.
+      const isUsed = (of: string): boolean =>
+        records(s)?.get(of)?.worker?.phase === 'syncing' || dump.containers.some((c) => c.podUid === of && c.state === 'CONTAINER_RUNNING');
+      const held = dump.sandboxes.filter(
+        (b) => b.ready && given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid && isUsed(b.uid),
+      );
       if (held[0] !== undefined) return `${who} gets ids from ${first} on, which pod ${held[0].uid} has`;
       // Its directory may have gone with an earlier life of it.
       if (before !== undefined && before !== first && dump.sandboxes.some((b) => b.uid === uid))
