@@ -1,11 +1,15 @@
 /**
  * Sums up what scripts/test.sh ran: vitest's JSON reports and exit codes in a folder, plus the names of failed steps.
- * The last line is `N passed, N failed`; exit code 1 when anything failed. Under CI a skipped or todo test is a failure.
+ * Names what failed, with its message. The last line is `N passed, N failed`; exit code 1 when anything failed. Under CI a
+ * skipped or todo test is a failure.
  *
  * Usage: test-summary.mjs FOLDER true|no [FAILED-STEP...]
  */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
+
+/** Of what one failed test says. */
+const MESSAGE_MAX_CHARS = 2_000;
 
 const [folder = '.', ci, ...brokenSteps] = process.argv.slice(2);
 let passed = 0;
@@ -24,6 +28,14 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.code')))
     continue;
   }
   let here = report.numFailedTests;
+  // Named here again with their messages: a log is often kept by its end alone.
+  for (const { name, assertionResults } of report.testResults) {
+    for (const test of assertionResults) {
+      if (test.status !== 'failed') continue;
+      const why = (test.failureMessages ?? []).join('\n').slice(0, MESSAGE_MAX_CHARS);
+      notes.push(`${project}: ${relative(process.cwd(), name)}: ${test.fullName}: ${why}`);
+    }
+  }
   // A file that could not even be loaded has no failed test in it.
   for (const result of report.testResults) {
     if (result.status !== 'failed' || result.assertionResults.some((test) => test.status === 'failed')) continue;
