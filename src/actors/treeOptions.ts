@@ -235,6 +235,7 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     hostLogsDir: HOST_LOGS_DIR,
     syncFrequencyMs: c.syncFrequency,
     runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
+    volumeStats: { periodMs: c.volumeStatsAggPeriod, health: gates.enabled('CSIVolumeHealth') },
     debugging: c.enableDebuggingHandlers,
     checkpoints: gates.enabled('ContainerCheckpoint'),
     statusz: gates.enabled('ComponentStatusz'),

@@ -24,7 +24,7 @@ const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the 
 const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
 const ROTATION = 'container log rotation is not there yet: logs grow';
 const MANAGERS = 'the CPU, memory and topology managers are not there yet';
-const VOLUMES = 'flex volumes, attaching without a controller and volume statistics are not there yet';
+const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
 const SHUTDOWN = 'graceful node shutdown is not there yet';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
@@ -78,7 +78,7 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines(IMAGE_GC, 'imageMinimumGCAge', 'imageMaximumGCAge', 'imageGCHighThresholdPercent', 'imageGCLowThresholdPercent'),
   ...lines('the kernel is not asked to announce memory pressure: it is looked for every 10 s', 'kernelMemcgNotification'),
   ...lines(ROTATION, 'containerLogMaxSize', 'containerLogMaxFiles', 'containerLogMaxWorkers', 'containerLogMonitorInterval'),
-  ...lines(VOLUMES, 'volumeStatsAggPeriod', 'volumePluginDir', 'enableControllerAttachDetach'),
+  ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
   ...lines(SHUTDOWN, 'shutdownGracePeriod', 'shutdownGracePeriodCriticalPods', 'shutdownGracePeriodByPodPriority'),
   ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
   ...lines('the node keeps no iptables chains', 'makeIPTablesUtilChains', 'iptablesMasqueradeBit', 'iptablesDropBit'),
@@ -121,6 +121,7 @@ export const HONOURED: readonly string[] = [
   'staticPodPath',
   'podLogsDir',
   'syncFrequency',
+  'volumeStatsAggPeriod',
   'fileCheckFrequency',
   'httpCheckFrequency',
   'staticPodURL',
@@ -193,6 +194,7 @@ const HONOURED_GATES: readonly string[] = [
   'ContainerRestartRules',
   'ContainerStopSignals',
   'AllowDNSOnlyNodeCSR',
+  'CSIVolumeHealth',
   'ComponentFlagz',
   'ComponentStatusz',
   'CustomCPUCFSQuotaPeriod',

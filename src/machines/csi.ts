@@ -52,6 +52,14 @@ export interface CsiCalls {
   NodeUnstageVolume: { request: { volumeId: string; stagingTargetPath: string }; response: Record<never, never> };
   NodePublishVolume: { request: PublishRequest; response: Record<never, never> };
   NodeUnpublishVolume: { request: { volumeId: string; targetPath: string }; response: Record<never, never> };
+  NodeGetVolumeStats: {
+    request: { volumeId: string; volumePath: string; stagingTargetPath: string };
+    response: {
+      /** Whole numbers as text. */
+      usage: { available: string; total: string; used: string; unit: string }[];
+      volumeCondition?: { abnormal: boolean; message: string } | null;
+    };
+  };
 }
 export type CsiMethod = keyof CsiCalls;
 export type CsiRequest<M extends CsiMethod> = CsiCalls[M]['request'];

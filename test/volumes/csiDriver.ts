@@ -14,6 +14,8 @@ export interface DriverOptions {
   /** Makes the content of a volume stand at a path that the driver has just made; default: nothing, an empty directory. */
   publish?(request: PublishRequest): void;
   unpublish?(path: string): void;
+  /** Answer of NodeGetVolumeStats. */
+  stats?(): object;
   /** Answered instead of acting. */
   fault?(method: string): { code: number; details: string } | 'silence' | undefined;
 }
@@ -64,6 +66,7 @@ export async function startDriver(o: DriverOptions): Promise<TestDriver> {
       accessibleTopology: { segments: { 'topology.example.com/rack': 'r1' } },
     })),
     NodeGetCapabilities: serve('NodeGetCapabilities', () => ({ capabilities: (o.capabilities ?? []).map((type) => ({ rpc: { type } })) })),
+    NodeGetVolumeStats: serve('NodeGetVolumeStats', () => o.stats?.() ?? {}),
     NodeStageVolume: serve('NodeStageVolume', (r) => {
       staged.add(String(r.stagingTargetPath));
       return {};

@@ -8,6 +8,7 @@ import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../mach
 import type { CredentialProvider } from '../../machines/runtime/credentialProviders.ts';
 import type { Certificates } from './certificates.ts';
 import type { Csi } from './csi.ts';
+import type { DiskUsage } from './diskUsage.ts';
 import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
 
@@ -312,6 +313,8 @@ export interface Ports {
   readonly credentialPrograms?: CredentialPrograms;
   /** Absent where nothing can be mounted: volumes that need it fail, saying so. */
   readonly mounter?: Mounter;
+  /** Absent where no process can look: what volumes of this node's own use is not told. */
+  readonly diskUsage?: DiskUsage;
   /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
   readonly csi?: Csi;
   /** Absent in standalone mode. */

@@ -10,6 +10,9 @@ import { type PullCredentials, type PullSecret, pullCredentials } from '../../ma
 import type { ApiObject, ObjectResult } from '../../machines/volumes/objects.ts';
 import type { ActorCtx, Registry } from '../kernel/types.ts';
 import { objectSource } from './objects/source.ts';
+import { createVolumeUsage, type VolumeUsageOptions, type VolumeUsageSource } from './volumes/usage.ts';
+
+export type { VolumeUsageSource };
 
 /** The first list of services is there within moments of a start; a container that cannot wait longer is tried again. */
 const SERVICES_WAIT_MS = 5_000;
@@ -77,4 +80,9 @@ export async function credentialsFor(
     else missing.push(name);
   });
   return { credentials: pullCredentials(found, image), missing: missing.sort() };
+}
+
+/** What volumes of pods use: kept by whoever asks. */
+export function volumeUsage(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, o: VolumeUsageOptions): VolumeUsageSource {
+  return createVolumeUsage(ctx, o);
 }

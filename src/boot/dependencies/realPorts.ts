@@ -9,6 +9,7 @@ import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { loadCredentialPrograms } from './credentialPrograms.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 import { createGrpcCsi } from './csi/grpcCsi.ts';
+import { createDiskUsage } from './diskUsage.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createHost } from './host.ts';
@@ -32,6 +33,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     prober: createProber(),
     host: createHost(),
     mounter: createMounter(),
+    diskUsage: createDiskUsage({ clock: createClock() }),
     csi: createGrpcCsi({ clock: createClock() }),
     profiler: createProfiler(),
     log,

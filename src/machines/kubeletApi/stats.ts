@@ -1,6 +1,7 @@
 /** The shapes of /stats/summary (stats.k8s.io v1alpha1, boot-and-node 8.4), and its figures from what was read. Pure. */
 import { CRI_LABELS, type CriContainerStats, type FilesystemUsage, type UInt64Value } from '../cri.ts';
 import type { PodRef } from '../protocol.ts';
+import type { PodVolumes, VolumeStats } from './volumeStats.ts';
 
 export interface CpuStats {
   time: string;
@@ -51,6 +52,7 @@ export interface PodStats {
   containers: readonly ContainerStats[];
   cpu?: CpuStats;
   memory?: MemoryStats;
+  volume?: readonly VolumeStats[];
   'ephemeral-storage'?: FsStats;
 }
 export interface NodeStats {
@@ -129,6 +131,8 @@ export interface RuntimeFigures {
   rates: ReadonlyMap<string, number>;
   /** Bytes and files of a container's log folder, by UID and container. */
   logs(uid: string, container: string): { bytes: number; files: number } | undefined;
+  /** By UID. */
+  volumes: ReadonlyMap<string, PodVolumes>;
   nodeFs: FsRoom | undefined;
   imageFs: FsRoom | undefined;
   /** Processor and memory only. */
@@ -157,7 +161,7 @@ export function podStats(f: RuntimeFigures): PodStats[] {
       startTime: isoOfNanos(createdAtNs),
       containers: mine,
       ...sums(mine),
-      ...(f.brief ? {} : ephemeral(f, mine)),
+      ...(f.brief ? {} : storage(f, mine, f.volumes.get(ref.uid))),
     };
   });
 }
@@ -240,11 +244,19 @@ function sums(containers: readonly ContainerStats[]): { cpu?: CpuStats; memory?:
   };
 }
 
-function ephemeral(f: RuntimeFigures, containers: readonly ContainerStats[]): { 'ephemeral-storage'?: FsStats } {
-  const parts = containers.flatMap((c) => [c.rootfs ?? [], c.logs ?? []].flat());
-  if (parts.length === 0) return {};
+function storage(
+  f: RuntimeFigures,
+  containers: readonly ContainerStats[],
+  volumes: PodVolumes | undefined,
+): Pick<PodStats, 'volume' | 'ephemeral-storage'> {
+  const parts: FsStats[] = [...containers.flatMap((c) => [c.rootfs ?? [], c.logs ?? []].flat()), ...(volumes?.ephemeral ?? [])];
   const add = (field: 'usedBytes' | 'inodesUsed') => parts.reduce((sum, p) => sum + (p[field] ?? 0), 0);
-  return { 'ephemeral-storage': fsStats(latest(parts), f.nodeFs, { bytes: add('usedBytes'), inodes: add('inodesUsed') }) };
+  return {
+    ...(volumes === undefined ? {} : { volume: volumes.all }),
+    ...(parts.length === 0
+      ? {}
+      : { 'ephemeral-storage': fsStats(latest(parts), f.nodeFs, { bytes: add('usedBytes'), inodes: add('inodesUsed') }) }),
+  };
 }
 
 /** Unknown as soon as one part is: a sum that leaves something out misleads. */

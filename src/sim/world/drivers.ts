@@ -157,6 +157,9 @@ async function act(b: Bench, method: CsiMethod, request: unknown): Promise<objec
       };
     case 'NodeGetCapabilities':
       return { capabilities: [...driver.capabilities].map((type) => ({ rpc: { type } })) };
+    case 'NodeGetVolumeStats':
+      // No driver of this world says that it can, and nobody asks one that does not.
+      throw fail(12, 'this driver counts nothing');
     case 'NodeStageVolume': {
       const { volumeId, stagingTargetPath: path } = request as CsiRequest<'NodeStageVolume'>;
       if (!stages) b.wrong(`${driver.name}: volume ${volumeId} staged by a driver that does not`);

@@ -9,7 +9,9 @@ import type { Duplex } from 'node:stream';
 import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
 import type { Clock, KubeApi, Profiler } from '../../../src/actors/kernel/ports.ts';
-import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
+import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
+import { createGrpcCsi } from '../../../src/boot/dependencies/csi/grpcCsi.ts';
+import { createDiskUsage } from '../../../src/boot/dependencies/diskUsage.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../../src/boot/dependencies/net.ts';
@@ -134,6 +136,8 @@ export async function startLab(
     sys: createSys({ notify: () => false }),
     entropy: createEntropy(),
     metrics: createMetrics(),
+    diskUsage: createDiskUsage({ clock: createClock() }),
+    csi: createGrpcCsi({ clock: createClock() }),
     ...(kube === undefined ? {} : { kube: kubeOf(kube) }),
     ...(profiler === undefined ? {} : { profiler }),
   });
@@ -170,6 +174,7 @@ export async function startLab(
     hostLogsDir: join(dir, 'log'),
     syncFrequencyMs: 60_000,
     runtimeRequestTimeoutMs: 10_000,
+    volumeStats: { periodMs: 60_000, health: false },
     debugging: true,
     checkpoints: true,
     statusz: true,

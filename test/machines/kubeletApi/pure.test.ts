@@ -153,6 +153,7 @@ function stats(uid: string, container: string, more: Partial<CriContainerStats> 
   };
 }
 const figures = (more: Partial<RuntimeFigures> = {}): RuntimeFigures => ({
+  volumes: new Map(),
   sandboxes: [{ ref: { uid: 'u', name: 'web', namespace: 'ns' }, createdAtNs: SECOND }],
   startedAtNs: new Map([
     ['u-a', SECOND],

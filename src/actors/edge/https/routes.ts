@@ -10,6 +10,7 @@ import type { ServerEvent } from '../../../machines/server.ts';
 import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
+import { volumeUsage } from '../../services/client.ts';
 import { adminPages } from '../admin.ts';
 import { countedChecks, healthRoutes, kubeletChecks, SLI_FAMILY } from '../healthChecks.ts';
 import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
@@ -23,6 +24,7 @@ import { hostLogs } from './hostLogs.ts';
 import { findPodByName, runtimeFailure } from './pods.ts';
 import { createStats } from './stats.ts';
 import { streamRoutes } from './streams.ts';
+import { volumeMetrics } from './volumeMetrics.ts';
 
 export interface PagesOptions {
   inspect: Inspect;
@@ -36,6 +38,8 @@ export interface PagesOptions {
   runtimeRequestTimeoutMs: number;
   /** enableDebuggingHandlers. */
   debugging: boolean;
+  /** Config field volumeStatsAggPeriod; gate CSIVolumeHealth. */
+  volumeStats: { periodMs: number; health: boolean };
   /** Gate ContainerCheckpoint. */
   checkpoints: boolean;
   /** Gates ComponentStatusz and ComponentFlagz. */
@@ -74,7 +78,9 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   addNodeMetrics(metrics, { registry: ctx.registry, state: o.inspect.state, nodeName: o.nodeName, build: o.build });
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
   const find = (name: { namespace: string; pod: string; uid: string }) => findPodByName({ ctx, state: o.inspect.state }, name);
-  const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir });
+  const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
+  const claims = volumeMetrics(metrics, volumes);
+  const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes });
   const counted = countedChecks(kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }), metrics);
   const health = healthRoutes(counted.checks);
   const table = new Map<string, Page>([
@@ -105,7 +111,10 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
       counted.lookAll();
       return families(await metrics.render(), SLI_FAMILY);
     }
-    if (of === '') return metrics.render();
+    if (of === '') {
+      await claims.measure();
+      return metrics.render();
+    }
     const none = (error: unknown) => {
       ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, `figures for /metrics/${of} could not be had`);
       return null;

@@ -13,8 +13,10 @@ import {
   podStats,
   type Summary,
 } from '../../../machines/kubeletApi/stats.ts';
+import type { PodVolumes } from '../../../machines/kubeletApi/volumeStats.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
+import type { VolumeUsageSource } from '../../services/client.ts';
 
 export interface StatsOptions {
   ports: Ports;
@@ -22,6 +24,7 @@ export interface StatsOptions {
   nodeName: string;
   rootDir: string;
   podLogsDir: string;
+  volumes: VolumeUsageSource;
 }
 export interface StatsSource {
   /** Rejects where a part that must be there cannot be had. `brief`: processor and memory only. */
@@ -50,11 +53,12 @@ export function createStats(o: StatsOptions): StatsSource {
   return {
     async summary({ brief, signal }) {
       const read = { signal };
-      const [stats, containers, sandboxes, proc] = await Promise.all([
+      const [stats, containers, sandboxes, proc, volumes] = await Promise.all([
         o.cri.read('ListContainerStats', {}, read),
         o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, read),
         o.cri.read('ListPodSandbox', {}, read),
         readProc(o.ports.fs),
+        brief ? new Map<string, PodVolumes>() : o.volumes(),
       ]);
       const nowNs = BigInt(Math.round(o.ports.clock.wallMs())) * 1_000_000n;
       const next: typeof samples = new Map();
@@ -91,6 +95,7 @@ export function createStats(o: StatsOptions): StatsSource {
           stats: stats.stats,
           rates,
           logs: (uid, container) => logs.get(`${uid}/${container}`),
+          volumes,
           nodeFs: rooms.nodeFs,
           imageFs: rooms.imageFs,
           brief,
