@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { type Book, emptyBook, type Out, sourcesReady, step } from '../../src/machines/pods/manager/records.ts';
+import { type Book, emptyBook, type Out, sourcesReady } from '../../src/machines/pods/manager/records.ts';
+import { step } from '../../src/machines/pods/manager/step.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../src/machines/protocol.ts';
 
 function pod(name: string, uid: string, image = 'a'): Pod {

@@ -3,7 +3,8 @@
  * 7.8). A row tells what goes out on its last step, and the records after it.
  */
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { type Book, emptyBook, type Out, sourcesReady, step } from '../../../src/machines/pods/manager/records.ts';
+import { type Book, emptyBook, type Out, sourcesReady } from '../../../src/machines/pods/manager/records.ts';
+import { step } from '../../../src/machines/pods/manager/step.ts';
 import type { SourceName } from '../../../src/machines/pods/types.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../../src/machines/protocol.ts';
 import { goldenTable } from './table.ts';

@@ -32,7 +32,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a pod that left its source is not noticed',
-    file: 'src/machines/pods/manager/records.ts',
+    file: 'src/machines/pods/manager/step.ts',
     find: 'if (rec.source !== source || complete.has(uid) ||',
     replace: 'if (rec.source === source || complete.has(uid) ||',
   },
@@ -56,7 +56,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a hint never makes its pod look',
-    file: 'src/machines/pods/manager/records.ts',
+    file: 'src/machines/pods/manager/step.ts',
     find: "edit.out.push({ to: 'worker', event: { type: 'pod.dirty'",
     replace: "void ({ to: 'worker', event: { type: 'pod.dirty'",
   },
@@ -147,24 +147,24 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a new pod does not wait for the one that had its name',
     file: 'src/machines/pods/manager/records.ts',
-    find: 'const name = fullName(rec.pod);\n    for (const [otherUid',
-    replace: 'const name = uid;\n    for (const [otherUid',
+    find: 'const name = fullName(rec.pod);\n  for (const [otherUid',
+    replace: 'const name = uid;\n  for (const [otherUid',
   },
   {
     id: 'a removal is acted on before every source has delivered',
-    file: 'src/machines/pods/manager/records.ts',
+    file: 'src/machines/pods/manager/step.ts',
     find: 'if (sourcesReady({ ...this.book, seen: this.seen })) this.kill(gone);',
     replace: 'this.kill(gone);',
   },
   {
     id: 'who waits for a name is forgotten when it is free',
-    file: 'src/machines/pods/manager/records.ts',
+    file: 'src/machines/pods/manager/step.ts',
     find: '    this.startWaiters(fullName(rec.pod));\n    return this.finish();\n  }\n\n  private revive',
     replace: '    return this.finish();\n  }\n\n  private revive',
   },
   {
     id: 'a pod that has ended stays in the book',
-    file: 'src/machines/pods/manager/records.ts',
+    file: 'src/machines/pods/manager/step.ts',
     find: 'else if (rec.removed) this.drop(rec);\n    this.startWaiters',
     replace: 'this.startWaiters',
   },

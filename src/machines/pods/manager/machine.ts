@@ -2,7 +2,8 @@
 import { assign, setup } from 'xstate';
 import type { PodManagerEvent } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
-import { type Book, emptyBook, type Now, type Out, sourcesReady, step } from './records.ts';
+import { type Book, emptyBook, type Now, type Out, sourcesReady } from './records.ts';
+import { step } from './step.ts';
 
 export interface PodManagerInput {
   /** Which incarnation of the pod manager this is, from 1. */
