@@ -200,6 +200,7 @@ const HONOURED_GATES: readonly string[] = [
   'CustomCPUCFSQuotaPeriod',
   'KubeletCrashLoopBackOffMax',
   'KubeletFineGrainedAuthz',
+  'KubeletServiceAccountTokenForCredentialProviders',
   'LoggingAlphaOptions',
   'NodeLogQuery',
   'QOSReserved',

@@ -121,6 +121,8 @@ export type ImageEvent = Message & {
   sandboxConfig: PodSandboxConfig;
   /** Of the pod's pull secrets, for this image; absent: none. Secret. */
   credentials?: PullCredentials;
+  /** Of the pod; absent or '': it has none. */
+  serviceAccount?: string;
   replyTo: ReplyTo<ImageResult>;
 };
 

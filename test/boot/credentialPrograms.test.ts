@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { loadCredentialPrograms } from '../../src/boot/dependencies/credentialPrograms.ts';
+import { providerRequest } from '../../src/machines/runtime/credentialProviders.ts';
 
 let dir: string;
 beforeEach(() => {
@@ -23,7 +24,7 @@ function program(name: string, script: string, mode = 0o755): void {
 async function load(config: string, env: Record<string, string> = { PATH: process.env.PATH ?? '' }) {
   writeFileSync(join(dir, 'providers.yaml'), config);
   const flags = { imageCredentialProviderConfig: join(dir, 'providers.yaml'), imageCredentialProviderBinDir: join(dir, 'bin') };
-  const loaded = await loadCredentialPrograms(flags, { clock: createClock(), env });
+  const loaded = await loadCredentialPrograms(flags, { clock: createClock(), env, tokens: true });
   if (loaded === undefined) throw new Error('nothing was loaded');
   return loaded;
 }
@@ -32,7 +33,7 @@ const call = (timeoutMs = 60_000) => ({ timeoutMs, signal: new AbortController()
 describe('the configuration of credential providers', () => {
   it('is nothing where none are asked for', async () => {
     const flags = { imageCredentialProviderConfig: '', imageCredentialProviderBinDir: '' };
-    expect(await loadCredentialPrograms(flags, { clock: createClock(), env: {} })).toBeUndefined();
+    expect(await loadCredentialPrograms(flags, { clock: createClock(), env: {}, tokens: true })).toBeUndefined();
   });
   it('refuses the start with everything that is wrong, never with a value of the environment', async () => {
     program('plain', 'exit 0', 0o644);
@@ -48,11 +49,26 @@ describe('the configuration of credential providers', () => {
     await expect(load(`${HEAD}x: &a [1]\nproviders: *a\n`)).rejects.toThrow('must have no aliases');
     rmSync(join(dir, 'providers.yaml'));
     const flags = { imageCredentialProviderConfig: join(dir, 'gone.yaml'), imageCredentialProviderBinDir: join(dir, 'bin') };
-    await expect(loadCredentialPrograms(flags, { clock: createClock(), env: {} })).rejects.toThrow(/gone\.yaml: cannot be read: ENOENT/);
+    await expect(loadCredentialPrograms(flags, { clock: createClock(), env: {}, tokens: true })).rejects.toThrow(
+      /gone\.yaml: cannot be read: ENOENT/,
+    );
   });
 });
 
 describe('a credential program', () => {
+  it('that asked for it is given a token of the pod, on its standard input and nowhere else', async () => {
+    program('tell', 'read -r line; printf "%s" "$line"; case "$(tr "\\0" " " < /proc/self/environ) $*" in *own-token*) exit 3;; esac');
+    const more = '  tokenAttributes: {serviceAccountTokenAudience: r.example, cacheType: Token, requireServiceAccount: true}\n';
+    const { providers, run } = await load(`${HEAD}providers:\n${entry('tell', more)}`);
+    const [provider] = providers;
+    if (provider === undefined) throw new Error('there is no provider');
+    const account = { uid: 'u', namespace: 'default', name: 'builder', annotations: { team: 'blue' }, token: 'own-token' };
+    const told: unknown = JSON.parse(await run(provider, providerRequest(provider, 'r.example/a:1', account), call()));
+    expect(told).toEqual({
+      ...{ kind: 'CredentialProviderRequest', apiVersion: 'credentialprovider.kubelet.k8s.io/v1', image: 'r.example/a:1' },
+      ...{ serviceAccountToken: 'own-token', serviceAccountAnnotations: { team: 'blue' } },
+    });
+  });
   it('is given its arguments, its variables over those of the daemon, and the request', async () => {
     program('echo', 'read -r line; printf "%s|%s|%s|%s" "$1" "$A" "$B" "$line"');
     const more = '  args: ["get"]\n  env: [{name: A, value: own}]\n';

@@ -34,7 +34,7 @@ const answer = (more: object = {}) =>
   });
 
 describe('the configuration', () => {
-  const read = (...providers: unknown[]) => readProviders({ ...CONFIG, providers }, parseGoDuration);
+  const read = (...providers: unknown[]) => readProviders({ ...CONFIG, providers }, { parseDuration: parseGoDuration, tokens: true });
   it('is read with everything that it may say', () => {
     const { providers, problems } = read({ ...GOOD, args: ['get'], env: [{ name: 'AWS_PROFILE', value: 'node' }] });
     expect(problems).toEqual([]);
@@ -79,7 +79,6 @@ describe('the configuration', () => {
         'providers[0].apiVersion: must be one of credentialprovider.kubelet.k8s.io/v1, credentialprovider.kubelet.k8s.io/v1beta1, credentialprovider.kubelet.k8s.io/v1alpha1',
       ],
     ],
-    ['tokens', [{ ...GOOD, tokenAttributes: {} }], ['providers[0].tokenAttributes: this node gives providers no service account tokens']],
     ['an unknown field', [{ ...GOOD, matchImage: 'x' }], ['providers[0].matchImage: unknown field']],
     ['a variable without a value', [{ ...GOOD, env: [{ name: 'A' }] }], ['providers[0].env[0]: must have a name, without =, and a value']],
   ])('%s', (_, providers, problems) => {
@@ -88,7 +87,7 @@ describe('the configuration', () => {
     expect(found.providers).toEqual([]);
   });
   it.each([null, 'text', { kind: 'Pod' }])('refuses what is none: %j', (value) => {
-    expect(readProviders(value, parseGoDuration).problems.length).toBeGreaterThan(0);
+    expect(readProviders(value, { parseDuration: parseGoDuration, tokens: true }).problems.length).toBeGreaterThan(0);
   });
 });
 
@@ -160,8 +159,17 @@ describe('what programs know', () => {
         },
       },
       signal: new AbortController().signal,
+      accounts: null,
     });
-    return { ports, asked, lines, of: async (image: string) => (await made.credentials(image)).map((a) => a.auth.username) };
+    return {
+      ports,
+      asked,
+      lines,
+      of: async (image: string) =>
+        (await made.credentials(image, { pod: { uid: 'u', name: 'web', namespace: 'default' }, serviceAccount: '' })).map(
+          (a) => a.auth.username,
+        ),
+    };
   }
 
   it.each([

@@ -1,4 +1,5 @@
 /** What workers ask of the services layer for one container: environment from the API, and pull credentials. Holds nothing. */
+import { failureText, isKubeObject, isKubeRecord, kubePath } from '../../machines/api/kube.ts';
 import type { Container, Pod } from '../../machines/k8s.ts';
 import { servicesView } from '../../machines/objects/messages.ts';
 import { containerReferences, pullSecretNames, refKey } from '../../machines/objects/references.ts';
@@ -7,7 +8,8 @@ import { type Built, built, refused } from '../../machines/pods/config/result.ts
 import { serviceVariables } from '../../machines/pods/config/serviceEnv.ts';
 import { ANNOTATION_SOURCE } from '../../machines/pods/sources/decode.ts';
 import { type PullCredentials, type PullSecret, pullCredentials } from '../../machines/runtime/keyring.ts';
-import type { ApiObject, ObjectResult } from '../../machines/volumes/objects.ts';
+import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/volumes/objects.ts';
+import { kubeClient } from '../api/client.ts';
 import type { ActorCtx, Registry } from '../kernel/types.ts';
 import { objectSource } from './objects/source.ts';
 import { createVolumeUsage, type VolumeUsageOptions, type VolumeUsageSource } from './volumes/usage.ts';
@@ -16,6 +18,7 @@ export type { VolumeUsageSource };
 
 /** The first list of services is there within moments of a start; a container that cannot wait longer is tried again. */
 const SERVICES_WAIT_MS = 5_000;
+const ACCOUNT_TIMEOUT_MS = 30_000;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'registry'>;
 
@@ -85,4 +88,38 @@ export async function credentialsFor(
 /** What volumes of pods use: kept by whoever asks. */
 export function volumeUsage(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, o: VolumeUsageOptions): VolumeUsageSource {
   return createVolumeUsage(ctx, o);
+}
+
+/** Of the pod's namespace. '' = it has none: what is not of the API is nobody there. */
+export function serviceAccountOf(pod: Pod): string {
+  return fromApi(pod) ? (pod.spec.serviceAccountName ?? '') : '';
+}
+
+/** Service accounts, and tokens of them for pods of this node. Never rejects. */
+export interface AccountSource {
+  account(
+    of: { namespace: string; name: string },
+    signal: AbortSignal,
+  ): Promise<ObjectResult<{ uid: string; annotations: Readonly<Record<string, string>> }>>;
+  token(request: TokenRequest, signal: AbortSignal): Promise<ObjectResult<{ token: string }>>;
+}
+
+/** Null in standalone mode. */
+export function accountSource(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>): AccountSource | null {
+  if (ctx.ports.kube === undefined) return null;
+  const client = kubeClient(ctx);
+  return {
+    async account({ namespace, name }, signal) {
+      const path = kubePath.serviceAccount(namespace, name);
+      const answer = await client.request({ verb: 'GET', path }, { signal, timeoutMs: ACCOUNT_TIMEOUT_MS });
+      if (!answer.ok) return { kind: 'failed', message: failureText({ verb: 'GET', path }, answer.failure) };
+      if (!isKubeObject(answer.body)) return { kind: 'failed', message: `GET ${path} was answered without a service account` };
+      const { uid, annotations } = answer.body.metadata;
+      const texts = Object.entries(isKubeRecord(annotations) ? annotations : {}).filter(
+        (e): e is [string, string] => typeof e[1] === 'string',
+      );
+      return { kind: 'found', value: { uid: uid ?? '', annotations: Object.fromEntries(texts) } };
+    },
+    token: (request, signal) => objectSource(ctx).token(request, signal),
+  };
 }

@@ -20,11 +20,12 @@ const ALIASES_MAX = 0;
  */
 export async function loadCredentialPrograms(
   flags: { imageCredentialProviderConfig: string; imageCredentialProviderBinDir: string },
-  o: { clock: Clock; env: Readonly<Record<string, string | undefined>> },
+  /** `tokens`: gate KubeletServiceAccountTokenForCredentialProviders. */
+  o: { clock: Clock; env: Readonly<Record<string, string | undefined>>; tokens: boolean },
 ): Promise<CredentialPrograms | undefined> {
   const { imageCredentialProviderConfig: file, imageCredentialProviderBinDir: dir } = flags;
   if (file === '') return undefined;
-  const { providers, problems } = readProviders(await decode(file), parseGoDuration);
+  const { providers, problems } = readProviders(await decode(file), { parseDuration: parseGoDuration, tokens: o.tokens });
   const wrong: Problem[] = problems.map(({ path, what }) => ({ where: `${CONFIG_FLAG} ${file}${path === '' ? '' : `: ${path}`}`, what }));
   for (const provider of providers) {
     const why = await notRunnable(join(dir, provider.name));

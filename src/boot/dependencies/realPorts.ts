@@ -42,7 +42,10 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     }),
   };
   const cluster = await joinCluster(config, base);
-  const credentialPrograms = await loadCredentialPrograms(config.flags, { clock: base.clock, env: process.env });
+  const credentialPrograms = await loadCredentialPrograms(config.flags, {
+    ...{ clock: base.clock, env: process.env },
+    tokens: config.gates.enabled('KubeletServiceAccountTokenForCredentialProviders'),
+  });
   return {
     ...base,
     cri: await createCri(config, base),

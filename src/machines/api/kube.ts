@@ -174,6 +174,7 @@ export const kubePath = {
   event: (namespace: string, name: string): string => `${kubePath.eventsIn(namespace)}/${esc(name)}`,
   secret: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/secrets/${esc(name)}`,
   configMap: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/configmaps/${esc(name)}`,
+  serviceAccount: (namespace: string, name: string): string => `${CORE}/namespaces/${esc(namespace)}/serviceaccounts/${esc(name)}`,
   token: (namespace: string, account: string): string => `${CORE}/namespaces/${esc(namespace)}/serviceaccounts/${esc(account)}/token`,
   leasesIn: (namespace: string): string => `/apis/coordination.k8s.io/v1/namespaces/${esc(namespace)}/leases`,
   lease: (namespace: string, name: string): string => `${kubePath.leasesIn(namespace)}/${esc(name)}`,

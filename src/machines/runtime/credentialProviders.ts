@@ -22,6 +22,19 @@ export interface CredentialProvider {
   apiVersion: string;
   args: readonly string[];
   env: readonly { name: string; value: string }[];
+  /** Absent: it is told nothing of the pod. */
+  tokenAttributes?: TokenAttributes;
+}
+/** It is given a token of the pod's service account. */
+export interface TokenAttributes {
+  audience: string;
+  /** Who shares an answer: pods of one service account, or only who has the very token. */
+  cacheType: 'ServiceAccount' | 'Token';
+  /** Not asked for pods without a service account, such as static ones; else asked without a token. */
+  requireServiceAccount: boolean;
+  /** Of the service account; not asked where one of them is missing. */
+  requiredAnnotations: readonly string[];
+  optionalAnnotations: readonly string[];
 }
 export interface ConfigProblem {
   /** `providers[0].name`. */
@@ -29,10 +42,17 @@ export interface ConfigProblem {
   what: string;
 }
 
-/** Reads a decoded configuration. Everything that is wrong is listed; there are no providers then. `parseDuration`: ms, undefined for text that is none. */
+export interface ReadOptions {
+  /** Ms; undefined for text that is none. */
+  parseDuration: (text: string) => number | undefined;
+  /** Gate KubeletServiceAccountTokenForCredentialProviders. */
+  tokens: boolean;
+}
+
+/** Reads a decoded configuration. Everything that is wrong is listed; there are no providers then. */
 export function readProviders(
   value: unknown,
-  parseDuration: (text: string) => number | undefined,
+  { parseDuration, tokens }: ReadOptions,
 ): { providers: CredentialProvider[]; problems: ConfigProblem[] } {
   const problems: ConfigProblem[] = [];
   const bad = (path: string, what: string): void => void problems.push({ path, what });
@@ -45,7 +65,7 @@ export function readProviders(
   if (list.length === 0) bad('providers', 'at least one is required');
   const names = new Set<string>();
   const providers = list.map((entry, i) => {
-    const provider = readProvider(entry, `providers[${i}]`, { bad, parseDuration });
+    const provider = readProvider(entry, `providers[${i}]`, { bad, parseDuration, tokens });
     if (provider.name !== '' && names.has(provider.name)) bad(`providers[${i}].name`, `${JSON.stringify(provider.name)} is there already`);
     names.add(provider.name);
     return provider;
@@ -61,11 +81,7 @@ function unknown(value: Record<string, unknown>, known: readonly string[], at: s
 
 const FIELDS = ['name', 'matchImages', 'defaultCacheDuration', 'apiVersion', 'args', 'env', 'tokenAttributes'];
 
-function readProvider(
-  entry: unknown,
-  at: string,
-  { bad, parseDuration }: { bad: Bad; parseDuration: (text: string) => number | undefined },
-): CredentialProvider {
+function readProvider(entry: unknown, at: string, { bad, parseDuration, tokens }: ReadOptions & { bad: Bad }): CredentialProvider {
   const value = isRecord(entry) ? entry : {};
   if (!isRecord(entry)) bad(at, 'must be a mapping');
   unknown(value, FIELDS, at, bad);
@@ -86,8 +102,10 @@ function readProvider(
   const versions = VERSIONS.map((v) => `${GROUP}/${v}`);
   const apiVersion = typeof value.apiVersion === 'string' ? value.apiVersion : '';
   if (!versions.includes(apiVersion)) bad(`${at}.apiVersion`, `must be one of ${versions.join(', ')}`);
-  if (value.tokenAttributes !== undefined && value.tokenAttributes !== null)
-    bad(`${at}.tokenAttributes`, 'this node gives providers no service account tokens');
+  const asks = value.tokenAttributes !== undefined && value.tokenAttributes !== null;
+  if (asks && !tokens) bad(`${at}.tokenAttributes`, 'needs feature gate KubeletServiceAccountTokenForCredentialProviders');
+  if (asks && apiVersion !== `${GROUP}/v1`) bad(`${at}.tokenAttributes`, `needs apiVersion ${GROUP}/v1`);
+  const tokenAttributes = asks ? readTokenAttributes(value.tokenAttributes, `${at}.tokenAttributes`, bad) : undefined;
   const env = (Array.isArray(value.env) ? (value.env as unknown[]) : []).map((e, i) => {
     if (isRecord(e) && typeof e.name === 'string' && e.name !== '' && !/[=\0]/.test(e.name) && typeof e.value === 'string')
       return { name: e.name, value: e.value };
@@ -95,7 +113,49 @@ function readProvider(
     return { name: '', value: '' };
   });
   if (value.env !== undefined && value.env !== null && !Array.isArray(value.env)) bad(`${at}.env`, 'must be a list');
-  return { name, matchImages, defaultCacheMs: defaultCacheMs ?? 0, apiVersion, args: texts(value.args, `${at}.args`, bad), env };
+  const args = texts(value.args, `${at}.args`, bad);
+  const own = { name, matchImages, defaultCacheMs: defaultCacheMs ?? 0, apiVersion, args, env };
+  return tokenAttributes === undefined ? own : { ...own, tokenAttributes };
+}
+
+const TOKEN_FIELDS = [
+  'serviceAccountTokenAudience',
+  'cacheType',
+  'requireServiceAccount',
+  'requiredServiceAccountAnnotationKeys',
+  'optionalServiceAccountAnnotationKeys',
+];
+/** Name of an annotation: a word of at most 63 characters, perhaps behind `prefix/`, a DNS name. */
+const ANNOTATION_KEY = /^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
+
+function readTokenAttributes(entry: unknown, at: string, bad: Bad): TokenAttributes {
+  const value = isRecord(entry) ? entry : {};
+  if (!isRecord(entry)) bad(at, 'must be a mapping');
+  unknown(value, TOKEN_FIELDS, at, bad);
+  const audience = typeof value.serviceAccountTokenAudience === 'string' ? value.serviceAccountTokenAudience : '';
+  if (audience === '') bad(`${at}.serviceAccountTokenAudience`, 'required');
+  const cacheType = (['ServiceAccount', 'Token'] as const).find((t) => t === value.cacheType);
+  if (cacheType === undefined) bad(`${at}.cacheType`, 'must be ServiceAccount or Token');
+  const requireServiceAccount = value.requireServiceAccount;
+  if (typeof requireServiceAccount !== 'boolean') bad(`${at}.requireServiceAccount`, 'required: true or false');
+  const keys = (field: string): string[] => {
+    const found = texts(value[field], `${at}.${field}`, bad);
+    found.forEach((key, i) => {
+      if (!ANNOTATION_KEY.test(key)) bad(`${at}.${field}[${i}]`, `${JSON.stringify(key)} is not the name of an annotation`);
+      if (found.indexOf(key) !== i) bad(`${at}.${field}[${i}]`, `${JSON.stringify(key)} is there already`);
+    });
+    return found;
+  };
+  const requiredAnnotations = keys('requiredServiceAccountAnnotationKeys');
+  const optionalAnnotations = keys('optionalServiceAccountAnnotationKeys');
+  const both = optionalAnnotations.filter((key) => requiredAnnotations.includes(key));
+  if (both.length > 0) bad(at, `annotations cannot be both required and optional: ${both.join(', ')}`);
+  if (requireServiceAccount !== true && requiredAnnotations.length > 0)
+    bad(`${at}.requireServiceAccount`, 'must be true where requiredServiceAccountAnnotationKeys are set');
+  return {
+    ...{ audience, cacheType: cacheType ?? 'Token', requireServiceAccount: requireServiceAccount !== false },
+    ...{ requiredAnnotations, optionalAnnotations },
+  };
 }
 
 function texts(value: unknown, at: string, bad: Bad): string[] {
@@ -118,9 +178,37 @@ export function isAsked(provider: CredentialProvider, image: string): boolean {
   return at !== null && provider.matchImages.some((match) => locationMatches(match, at.repository));
 }
 
-/** What the program reads. */
-export function providerRequest(provider: CredentialProvider, image: string): string {
-  return JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: provider.apiVersion, image });
+/** The service account of a pod, as far as a provider is told of it. */
+export interface ProviderAccount {
+  uid: string;
+  namespace: string;
+  name: string;
+  /** Those that the provider asked for. */
+  annotations: Readonly<Record<string, string>>;
+  /** Secret. */
+  token: string;
+}
+
+/** What of an account's annotations the provider is told; null where one that it needs is missing. */
+export function askedAnnotations(t: TokenAttributes, all: Readonly<Record<string, string>>): Record<string, string> | null {
+  if (t.requiredAnnotations.some((key) => all[key] === undefined)) return null;
+  const keys = [...t.requiredAnnotations, ...t.optionalAnnotations].sort();
+  return Object.fromEntries(keys.flatMap((key) => (all[key] === undefined ? [] : [[key, all[key]]])));
+}
+
+/** For whom besides this pod an answer holds: '' where it says nothing of a pod. `hash`: a token is kept nowhere in the clear. */
+export function sharedBy(provider: CredentialProvider, account: ProviderAccount | null, hash: (text: string) => string): string {
+  if (account === null) return '';
+  const { namespace, name, uid, annotations, token } = account;
+  const own = provider.tokenAttributes?.cacheType === 'ServiceAccount' ? '' : hash(token);
+  return JSON.stringify([namespace, name, uid, annotations, own]);
+}
+
+/** What the program reads. Secret where an account is given. */
+export function providerRequest(provider: CredentialProvider, image: string, account: ProviderAccount | null = null): string {
+  const { token: serviceAccountToken, annotations: serviceAccountAnnotations } = account ?? {};
+  const ofPod = account === null ? {} : { serviceAccountToken, serviceAccountAnnotations };
+  return JSON.stringify({ kind: 'CredentialProviderRequest', apiVersion: provider.apiVersion, image, ...ofPod });
 }
 
 export interface ProviderAnswer {

@@ -11,7 +11,8 @@ export interface PullSecret {
 }
 /** Who brought credentials, by what the API knows them as. */
 export interface PullOwner {
-  kind: 'secret' | 'serviceAccount';
+  /** `token`: only who has the pod's own token; a pull with them shows nothing for others. */
+  kind: 'secret' | 'serviceAccount' | 'token';
   uid: string;
   namespace: string;
   name: string;

@@ -94,6 +94,7 @@ const samePlace = (a: Coordinates, b: Coordinates): boolean => a.uid === b.uid &
 export function grantedBy(auth: OwnedAuth | null, hash: (auth: AuthConfig) => string): AccessGranted {
   const owner: PullOwner | undefined = auth?.owner;
   if (auth === null || owner === undefined) return { nodePodsAccessible: true };
+  if (owner.kind === 'token') return {};
   if (owner.kind === 'serviceAccount') return { kubernetesServiceAccounts: [at(owner)] };
   return { kubernetesSecrets: [{ ...at(owner), credentialHash: hash(auth.auth) }] };
 }
@@ -123,7 +124,7 @@ export function accessOf(access: AccessGranted | undefined, auths: readonly Owne
   const secrets = access.kubernetesSecrets ?? [];
   for (const owned of auths) {
     const { owner } = owned;
-    if (owner === undefined) continue;
+    if (owner === undefined || owner.kind === 'token') continue;
     if (owner.kind === 'serviceAccount') {
       if ((access.kubernetesServiceAccounts ?? []).some((a) => samePlace(a, owner))) return { granted: true, learn: null };
       continue;

@@ -7,7 +7,7 @@ import type { StartJob } from '../../../machines/pods/worker/container.ts';
 import { addr, type ImageResult } from '../../../machines/protocol.ts';
 import { mountedImages } from '../../../machines/volumes/spec.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
-import { credentialsFor } from '../../services/client.ts';
+import { credentialsFor, serviceAccountOf } from '../../services/client.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
 const PULL_ANSWER_MS = 24 * 3_600_000;
@@ -55,6 +55,7 @@ async function ensure(ctx: Ctx, o: ImagesWanted & { image: string; policy: PullP
       policy,
       sandboxConfig,
       credentials,
+      serviceAccount: serviceAccountOf(job.pod),
       causes: job.causes,
       replyTo,
     }),

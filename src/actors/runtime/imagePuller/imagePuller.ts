@@ -16,9 +16,10 @@ import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import { CriError } from '../../kernel/ports.ts';
 import { joinSignals } from '../../kernel/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { accountSource } from '../../services/client.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { pullMetrics } from './metrics.ts';
-import { ProviderKeyring } from './providers.ts';
+import { ProviderKeyring, type PullingPod } from './providers.ts';
 import { PullRecords, type VerificationOptions } from './pullRecords.ts';
 import { type PullResult, Pulls } from './pulls.ts';
 
@@ -33,7 +34,7 @@ export interface ImagePullerOptions {
   /** Config field registryBurst, default 10. */
   registryBurst?: number;
   /** The node's own credentials that match an image, best first. Default: what the programs of its ports know. */
-  credentials?(image: string): Promise<readonly OwnedAuth[]>;
+  credentials?(image: string, of: PullingPod): Promise<readonly OwnedAuth[]>;
   /** Whether a pod has to show that it may use an image that is there. Absent: nobody has. */
   verification?: VerificationOptions | null;
 }
@@ -43,7 +44,8 @@ class ImagePuller {
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
   readonly #pulls: Pulls;
-  readonly #credentials: (image: string) => Promise<readonly OwnedAuth[]>;
+  readonly #credentials: NodeCredentials['all'];
+  readonly #ofAccount: NodeCredentials['ofAccount'];
   readonly #records: PullRecords | null;
   readonly #metrics: ReturnType<typeof pullMetrics>;
   #spans: ReadonlyMap<string, Span> = new Map();
@@ -51,7 +53,9 @@ class ImagePuller {
   constructor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions, onChange: (active: number) => void) {
     this.#ctx = ctx;
     this.#cri = criClient(ctx.registry, o);
-    this.#credentials = o.credentials ?? nodeCredentials(ctx);
+    const known = nodeCredentials(ctx);
+    this.#credentials = o.credentials ?? known.all;
+    this.#ofAccount = known.ofAccount;
     this.#metrics = pullMetrics(ctx.ports.metrics);
     const { log, ports, signal } = ctx;
     const images = async () => (await this.#cri.read('ListImages', {}, { signal })).images;
@@ -112,7 +116,8 @@ class ImagePuller {
   async #mustPull(event: ImageEvent, image: string, present: Image): Promise<boolean> {
     if (this.#records === null) return false;
     const { credentials: own } = event;
-    return this.#records.mustPull({ image, imageRef: present.id, auths: own?.ok === true ? own.auths : [] });
+    const ofAccount = this.#ofAccount === null ? [] : await this.#ofAccount(image, pullingPod(event));
+    return this.#records.mustPull({ image, imageRef: present.id, auths: [...(own?.ok === true ? own.auths : []), ...ofAccount] });
   }
 
   async #pull(event: ImageEvent, o: { image: string; askedMonoMs: number; signal: AbortSignal }): Promise<ImageResult> {
@@ -126,7 +131,7 @@ class ImagePuller {
     this.#say(event, imageEvents.pulling(image));
     // The pod's own secrets first, then what the node has.
     const own = event.credentials ?? { ok: true, auths: [] };
-    const ofNode = own.ok ? await this.#credentials(image) : [];
+    const ofNode = own.ok ? await this.#credentials(image, pullingPod(event)) : [];
     const auths = own.ok ? [...own.auths, ...ofNode] : [];
     let result: PullResult;
     if (own.ok) {
@@ -185,11 +190,25 @@ class ImagePuller {
   }
 }
 
-function nodeCredentials({ ports, log, signal }: ActorCtx<ImageEvent>): (image: string) => Promise<readonly OwnedAuth[]> {
+interface NodeCredentials {
+  all(image: string, of: PullingPod): Promise<readonly OwnedAuth[]>;
+  /** What shows that a pod may use an image that is there. Null: nothing does but its secrets. */
+  ofAccount: ((image: string, of: PullingPod) => Promise<readonly OwnedAuth[]>) | null;
+}
+function nodeCredentials(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>): NodeCredentials {
+  const { ports, log, signal } = ctx;
   const { credentialPrograms: programs } = ports;
-  if (programs === undefined) return async () => [];
-  const keyring = new ProviderKeyring({ ports, log, programs, signal });
-  return (image) => keyring.credentials(image);
+  if (programs === undefined) return { all: async () => [], ofAccount: null };
+  const keyring = new ProviderKeyring({ ports, log, programs, signal, accounts: accountSource(ctx) });
+  const tells = programs.providers.some((p) => p.tokenAttributes !== undefined);
+  return {
+    all: (image, of) => keyring.credentials(image, of),
+    ofAccount: tells ? (image, of) => keyring.accountCredentials(image, of) : null,
+  };
+}
+
+function pullingPod(event: ImageEvent): PullingPod {
+  return { pod: event.podRef, serviceAccount: event.serviceAccount ?? '' };
 }
 
 function failed(failure: StartFailure): ImageResult {

@@ -4,65 +4,128 @@
  */
 
 import { parseGoDuration } from '../../../machines/config/duration.ts';
+import type { PodRef } from '../../../machines/protocol.ts';
 import {
+  askedAnnotations,
   authsFor,
   type CredentialProvider,
   cacheKeys,
   isAsked,
+  type ProviderAccount,
   type ProviderAnswer,
   providerRequest,
   readAnswer,
+  sharedBy,
 } from '../../../machines/runtime/credentialProviders.ts';
 import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import type { CredentialPrograms, Logger, Ports } from '../../kernel/ports.ts';
+import type { AccountSource } from '../../services/client.ts';
 
 /** A program that takes longer is killed: the pull waits for it. */
 export const PROVIDER_LIMIT_MS = 60_000;
+/** Life of a token, the API's own default. */
+const TOKEN_SECONDS = 3_600;
 /** Answers kept of one provider; the oldest goes first. */
 const ANSWERS_MAX = 1_000;
 
+/** Whose image it is. */
+export interface PullingPod {
+  pod: PodRef;
+  /** '' = it has none. */
+  serviceAccount: string;
+}
 interface Kept {
   answer: ProviderAnswer;
   untilMonoMs: number;
 }
 
 export class ProviderKeyring {
-  readonly #ports: Pick<Ports, 'clock'>;
+  readonly #ports: Pick<Ports, 'clock' | 'entropy'>;
   readonly #log: Logger;
   readonly #programs: CredentialPrograms;
   readonly #signal: AbortSignal;
+  readonly #accounts: AccountSource | null;
   /** By provider, then by what the answer holds for. */
   readonly #kept = new Map<string, Map<string, Kept>>();
   readonly #running = new Map<string, Promise<ProviderAnswer | null>>();
 
-  constructor(o: { ports: Pick<Ports, 'clock'>; log: Logger; programs: CredentialPrograms; signal: AbortSignal }) {
+  /** `accounts`: null on a node without an API, where no pod has a service account. */
+  constructor(o: {
+    ports: Pick<Ports, 'clock' | 'entropy'>;
+    log: Logger;
+    programs: CredentialPrograms;
+    signal: AbortSignal;
+    accounts: AccountSource | null;
+  }) {
     this.#ports = o.ports;
     this.#log = o.log;
     this.#programs = o.programs;
     this.#signal = o.signal;
+    this.#accounts = o.accounts;
   }
 
   /** Of every provider that this image is asked of, in the order of the configuration. Never rejects. */
-  async credentials(image: string): Promise<readonly OwnedAuth[]> {
+  async credentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
     const asked = this.#programs.providers.filter((p) => isAsked(p, image));
-    const answers = await Promise.all(asked.map((p) => this.#answer(p, image)));
-    return answers.flatMap((answer) => (answer === null ? [] : authsFor(answer, image)));
+    return (await Promise.all(asked.map((p) => this.#of(p, image, of)))).flat();
   }
 
-  #answer(provider: CredentialProvider, image: string): Promise<ProviderAnswer | null> {
-    const kept = this.#remembered(provider, image);
+  /** Of those providers alone that are told of the pod: what shows that this pod may use an image that is there. Never rejects. */
+  async accountCredentials(image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
+    if (of.serviceAccount === '') return [];
+    const asked = this.#programs.providers.filter((p) => p.tokenAttributes !== undefined && isAsked(p, image));
+    return (await Promise.all(asked.map((p) => this.#of(p, image, of)))).flat();
+  }
+
+  async #of(provider: CredentialProvider, image: string, of: PullingPod): Promise<readonly OwnedAuth[]> {
+    const account = provider.tokenAttributes === undefined ? null : await this.#account(provider, of);
+    if (account === undefined) return [];
+    const answer = await this.#answer(provider, image, account);
+    if (answer === null) return [];
+    if (account === null) return authsFor(answer, image);
+    const { uid, namespace, name } = account;
+    const kind = provider.tokenAttributes?.cacheType === 'ServiceAccount' ? 'serviceAccount' : 'token';
+    return authsFor(answer, image).map(({ auth }) => ({ auth, owner: { kind, uid, namespace, name } }));
+  }
+
+  /** Null: the provider is asked without one. Undefined: it is not asked. */
+  async #account({ name: provider, tokenAttributes: t }: CredentialProvider, of: PullingPod): Promise<ProviderAccount | null | undefined> {
+    if (t === undefined) return null;
+    const { pod, serviceAccount: name } = of;
+    if (name === '' || this.#accounts === null) return t.requireServiceAccount ? undefined : null;
+    const { namespace } = pod;
+    const refuse = (err: string): undefined => {
+      if (this.#signal.aborted) return;
+      const place = { provider, uid: pod.uid, namespace, serviceAccount: name, err };
+      this.#log.warn(place, 'a credential provider is not asked, for want of what it is to be told of the service account');
+    };
+    const account = await this.#accounts.account({ namespace, name }, this.#signal);
+    if (account.kind !== 'found') return refuse(account.message ?? 'there is no such service account');
+    const annotations = askedAnnotations(t, account.value.annotations);
+    // A workload may choose in this way not to be served by the provider: no mistake.
+    if (annotations === null) return undefined;
+    const request = { namespace, serviceAccount: name, audiences: [t.audience], expirationSeconds: TOKEN_SECONDS };
+    const token = await this.#accounts.token({ ...request, pod: { name: pod.name, uid: pod.uid } }, this.#signal);
+    if (token.kind !== 'found') return refuse(token.message ?? 'there is no such service account');
+    return { uid: account.value.uid, namespace, name, annotations, token: token.value.token };
+  }
+
+  #answer(provider: CredentialProvider, image: string, account: ProviderAccount | null): Promise<ProviderAnswer | null> {
+    const shared = sharedBy(provider, account, (text) => this.#ports.entropy.sha256Hex(text));
+    const kept = this.#remembered(provider, image, shared);
     if (kept !== undefined) return Promise.resolve(kept);
-    const key = `${provider.name} ${image}`;
+    const key = `${provider.name} ${image} ${shared}`;
     const known = this.#running.get(key);
     if (known !== undefined) return known;
-    const running = this.#ask(provider, image).finally(() => this.#running.delete(key));
+    const running = this.#ask(provider, image, { account, shared }).finally(() => this.#running.delete(key));
     this.#running.set(key, running);
     return running;
   }
 
-  #remembered({ name }: CredentialProvider, image: string): ProviderAnswer | undefined {
+  #remembered({ name }: CredentialProvider, image: string, shared: string): ProviderAnswer | undefined {
     const mine = this.#kept.get(name);
-    for (const key of Object.values(cacheKeys(image))) {
+    for (const of of Object.values(cacheKeys(image))) {
+      const key = `${of} ${shared}`;
       const kept = mine?.get(key);
       if (kept === undefined) continue;
       if (kept.untilMonoMs > this.#ports.clock.monoMs()) return kept.answer;
@@ -71,14 +134,19 @@ export class ProviderKeyring {
     return undefined;
   }
 
-  async #ask(provider: CredentialProvider, image: string): Promise<ProviderAnswer | null> {
+  async #ask(
+    provider: CredentialProvider,
+    image: string,
+    { account, shared }: { account: ProviderAccount | null; shared: string },
+  ): Promise<ProviderAnswer | null> {
     const { name } = provider;
     try {
       const call = { timeoutMs: PROVIDER_LIMIT_MS, signal: this.#signal };
-      const text = await this.#programs.run(provider, providerRequest(provider, image), call);
+      const text = await this.#programs.run(provider, providerRequest(provider, image, account), call);
       const answer = readAnswer(provider, text, parseGoDuration);
       const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
-      if (cacheMs > 0) this.#keep(name, cacheKeys(image)[answer.keyType], { answer, untilMonoMs: this.#ports.clock.monoMs() + cacheMs });
+      const key = `${cacheKeys(image)[answer.keyType]} ${shared}`;
+      if (cacheMs > 0) this.#keep(name, key, { answer, untilMonoMs: this.#ports.clock.monoMs() + cacheMs });
       return answer;
     } catch (error) {
       if (this.#signal.aborted) return null;
