@@ -6,7 +6,7 @@
  *   one       create accepted -> Ready on the watch, one pod at a time; also its parts before and after the binding, and
  *             the node's own reads and writes of pods and their status until then, from the server's audit log
  *   many      so many pods at once -> all Ready; deleted at once (grace 1 s, the process obeys TERM) -> all gone; besides
- *             the same pods made by bare CRI calls with no daemon there
+ *             the same pods made by bare CRI calls with no daemon there; our own CPU time of both
  *   few       20 deleted at once -> each gone
  *   steady    CPU and resident memory (RSS) of all own processes with so many pods running, nothing happening
  *   killed    `kill -9` of the daemon with 20 ready pods that have readiness probes: Ready flips, new process -> lease
@@ -91,6 +91,7 @@ class Bench extends Member {
     const gone: number[] = [];
     const calls: number[] = [];
     const cpuMs: number[] = [];
+    const goneCpuMs: number[] = [];
     const steady: Record<string, object> = {};
     const last = only.has('many') ? rounds : 1;
     for (let round = 0; round < last; round++) {
@@ -107,9 +108,11 @@ class Bench extends Member {
       calls.push(...made.map((p) => heard.filter((c) => c.name === p.name).length));
       if (round === last - 1 && only.has('steady')) steady.steady = await this.steady();
       const deletedAt = performance.now();
+      const beforeGone = usageOf(this.pid).cpuMs;
       await this.remove(made);
       await this.view.gone(made, LONG_MS);
       gone.push(performance.now() - deletedAt);
+      goneCpuMs.push(usageOf(this.pid).cpuMs - beforeGone);
       await this.rest();
     }
     const many = {
@@ -120,6 +123,7 @@ class Bench extends Member {
       ...(bareMs.length === 0 ? {} : { bareAllStarted: withSamples(bareMs) }),
       allGone: withSamples(gone),
       ownCpu: withSamples(cpuMs),
+      goneOwnCpu: withSamples(goneCpuMs),
       podGetsAndStatusPatches: withSamples(calls),
     };
     return only.has('many') ? { many, ...steady } : steady;
