@@ -98,6 +98,7 @@ export async function createNode(
     build: o.build ?? UNKNOWN_BUILD,
     injector,
     plugins: ports.csi !== undefined,
+    kernelLog: ports.kernelLog !== undefined,
   });
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));

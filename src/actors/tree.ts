@@ -32,6 +32,7 @@ import { evictionSpec } from './reclaim/eviction/eviction.ts';
 import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
+import { oomWatcherSpec } from './runtime/oomWatcher.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
 import { objectsSpec } from './services/objects/objects.ts';
 import { serviceListerSpec } from './services/objects/serviceLister.ts';
@@ -68,7 +69,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       ]),
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
-      layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg)]),
+      layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg), ...(o.oomWatcher ? [oomWatcherSpec()] : [])]),
       ...(o.api === null ? [] : [apiLayer(o.api, o.plugins !== null)]),
       layer('services', [
         ...(o.api === null ? [] : [serviceListerSpec(), objectsSpec(o.api.objects), tokensSpec(o.api.tokens)]),

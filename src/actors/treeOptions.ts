@@ -62,6 +62,8 @@ export interface TreeOptions {
   cri: CriLinkOptions;
   images: ImagePullerOptions;
   pleg: PlegOptions;
+  /** False where there is no kernel to listen to. */
+  oomWatcher: boolean;
   probes: ProbesOptions;
   /** Null in standalone mode, and where plugins beside this node cannot be spoken to. */
   plugins: PluginsOptions | null;
@@ -91,7 +93,7 @@ const BACKOFF_BASE_MS = 10_000;
 
 export function treeOptions(
   config: NodeConfig,
-  o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo; injector: InjectorOptions | null; plugins?: boolean },
+  o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo; injector: InjectorOptions | null; plugins?: boolean; kernelLog?: boolean },
 ): TreeOptions {
   const { config: c, flags, gates } = config;
   const facts = o.facts();
@@ -144,6 +146,7 @@ export function treeOptions(
       verification: verificationOptions(config),
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
+    oomWatcher: o.kernelLog === true,
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
     plugins: o.plugins === true && api !== null ? { rootDir: flags.rootDir } : null,
     volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },

@@ -2,6 +2,7 @@
 import type { Clock } from '../actors/kernel/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
+import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
 import type { SimCertificate } from './world/certificates.ts';
 import { keptPairs } from './world/identity.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
@@ -22,6 +23,8 @@ export interface Outsiders {
   signerTroubledAtMs(node: string): number;
   /** Undefined for a node whose API is not served. */
   callerOf(node: SimNode): Caller | undefined;
+  /** Undefined for a node that does not hear its kernel. */
+  kernelOf(node: SimNode): KernelVoice | undefined;
   /** What the signer did, by way. */
   readonly signed: ReadonlyMap<string, number>;
 }
@@ -68,6 +71,13 @@ export function outsiders(o: OutsidersOptions): Outsiders {
       return [[node, caller({ node, everyMs: edge.everyMs, rng: o.rng.fork(`caller-${node.name}`), clock, on })] as const];
     }),
   );
+  const kernels = new Map(
+    nodes.flatMap((node) => {
+      if (!node.tuning.kernelLog) return [];
+      const on = (what: string): void => o.on(`${node.name} kernel`, what);
+      return [[node, kernelVoice({ log: node.kernelLog, rng: o.rng.fork(`kernel-${node.name}`), clock, on })] as const];
+    }),
+  );
   return {
     begin() {
       for (const c of callers.values()) c.begin();
@@ -75,10 +85,12 @@ export function outsiders(o: OutsidersOptions): Outsiders {
     misbehave() {
       fairSinceMs = Number.POSITIVE_INFINITY;
       signs?.begin();
+      for (const k of kernels.values()) k.begin();
     },
     heal() {
       fairSinceMs = clock.monoMs();
       signs?.heal();
+      for (const k of kernels.values()) k.heal();
     },
     end() {
       for (const c of callers.values()) c.end();
@@ -86,6 +98,7 @@ export function outsiders(o: OutsidersOptions): Outsiders {
     fairSinceMs: () => fairSinceMs,
     signerTroubledAtMs: (node) => signs?.troubledAtMs(node) ?? Number.NEGATIVE_INFINITY,
     callerOf: (node) => callers.get(node),
+    kernelOf: (node) => kernels.get(node),
     signed: signs?.counts ?? new Map(),
   };
 }

@@ -15,6 +15,7 @@ import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
 import { createJudge, type KillCase } from './killing.ts';
 import { OBJECT_CASES } from './killObjects.ts';
+import { OOM_CASES } from './killOom.ts';
 import { PROBE_CASES } from './killProbes.ts';
 import { RESIZE_CASES } from './killResize.ts';
 import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
@@ -35,6 +36,7 @@ const TABLES: Record<string, KillCase[]> = {
   'objects of the API': OBJECT_CASES,
   certificates: CERTIFICATE_CASES,
   eviction: EVICTION_CASES,
+  "the kernel's log": OOM_CASES,
   "the kubelet's API": API_CASES,
   'the rest': OTHER_CASES,
 };

@@ -21,6 +21,7 @@ import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { type SimDrivers, simDrivers } from '../../src/sim/world/drivers.ts';
+import { type SimKernelLog, simKernelLog } from '../../src/sim/world/kernelLog.ts';
 import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -78,6 +79,8 @@ export interface VirtualNode extends AsyncDisposable {
   mounts: SimMounts;
   /** The machine's CSI drivers; the node can speak to them with option `drivers` only. */
   drivers: SimDrivers;
+  /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
+  kernelLog: SimKernelLog;
   /** Paths that are sockets or devices. */
   special: Map<string, PathKind>;
   violations: string[];
@@ -125,6 +128,8 @@ export interface VirtualNodeOptions {
   servers?: boolean;
   /** The node can speak to plugins. Default false. */
   drivers?: boolean;
+  /** The node reads the log of its kernel. Default false. */
+  kernelLog?: boolean;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
   before?(h: VirtualNode): void;
@@ -166,6 +171,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const mounts = simMounts();
   const special: VirtualNode['special'] = new Map();
   const drivers = simDrivers();
+  const kernelLog = simKernelLog(time.clock);
 
   let power: { on: boolean } = { on: false };
   let metrics = memoryMetrics();
@@ -228,6 +234,14 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       cri,
       ...(o.cluster === true ? { kube: connect() } : {}),
       ...(o.drivers === true ? { csi: drivers.connect({ fs, mounts, clock: time.clock, power: mine }) } : {}),
+      ...(o.kernelLog === true
+        ? {
+            kernelLog: kernelLog.connect({
+              clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
+              power: mine,
+            }),
+          }
+        : {}),
       ...(o.certificates === undefined ? {} : { certificates: o.certificates(connect) }),
       log: collectingLogger(lines),
       metrics: memoryMetrics(),
@@ -313,6 +327,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     },
     mounts,
     drivers,
+    kernelLog,
     special,
     violations,
     memory,

@@ -344,5 +344,11 @@ export const resources: Traps = {
   72: { says: 'only burstable containers may swap', later: SWAP },
   73: { says: 'throttling is left out where it would be of no use', later: SWAP },
   74: { says: 'an empty group costs a shutdown no time', later: 'graceful shutdown of the node' },
-  75: { says: 'one of two forms ends a record about memory that ran out', later: 'the watch for processes killed for want of memory' },
+  75: {
+    says: 'one of two forms ends a record about memory that ran out',
+    tests: [
+      ['machines/golden/oom.test.ts', "what the kernel's log says of memory that ran out is read as recorded (trap 75)"],
+      ['integration/oomWatcher.test.ts', 'tells once that the node ran out of memory, and nothing of what has a limit of its own'],
+    ],
+  },
 };

@@ -9,6 +9,7 @@ import type { CredentialProvider } from '../../machines/runtime/credentialProvid
 import type { Certificates } from './certificates.ts';
 import type { Csi } from './csi.ts';
 import type { DiskUsage } from './diskUsage.ts';
+import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
 
@@ -317,6 +318,8 @@ export interface Ports {
   readonly diskUsage?: DiskUsage;
   /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
   readonly csi?: Csi;
+  /** Absent where there is no kernel to listen to. */
+  readonly kernelLog?: KernelLog;
   /** Absent in standalone mode. */
   readonly kube?: KubeApi;
   /** Absent in standalone mode. */

@@ -13,6 +13,7 @@ import { createDiskUsage } from './diskUsage.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createHost } from './host.ts';
+import { createKernelLog } from './kernelLog.ts';
 import { createMetrics } from './metrics.ts';
 import { createMounter } from './mounter.ts';
 import { createNet } from './net.ts';
@@ -35,6 +36,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     mounter: createMounter(),
     diskUsage: createDiskUsage({ clock: createClock() }),
     csi: createGrpcCsi({ clock: createClock() }),
+    kernelLog: createKernelLog(),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

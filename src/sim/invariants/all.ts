@@ -5,6 +5,7 @@ import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept }
 import type { Checker } from './checker.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
+import { nodeKillsAreToldOnce } from './kernelClaims.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './namedClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
@@ -61,5 +62,6 @@ export function allCheckers(): Checker[] {
     requestsAreFew(),
     nothingWithoutRights(),
     apiHoldsTogether(),
+    nodeKillsAreToldOnce(),
   ];
 }

@@ -10,6 +10,7 @@ import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
 import { apiUnanswered } from './edgeClaims.ts';
+import { killsUntold } from './kernelClaims.ts';
 import { outdatedFiles } from './objectFiles.ts';
 import { resourcesUnsettled } from './resizeClaims.ts';
 
@@ -107,6 +108,8 @@ export async function unsettled(
     found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
     found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));
   }
+  const kernel = scene.outsiders.kernelOf(node);
+  if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.outsiders.callerOf(node);
   if (caller !== undefined) found.push(...apiUnanswered(caller.givenAtMs, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);

@@ -204,6 +204,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     // Drawn apart, so that what stands above is what it was before these were there.
     oneManifest: rng.fork('one-manifest').chance(0.06),
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
+    kernelLog: rng.fork('kernel-log').chance(0.2),
   };
 }
 

@@ -92,5 +92,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     // Nothing beside what the file says.
     certificates: null,
     edge: null,
+    kernelLog: false,
   };
 }

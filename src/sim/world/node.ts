@@ -13,6 +13,7 @@ import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
 import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
+import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import { type SimNet, simNet } from './net.ts';
@@ -85,6 +86,8 @@ export interface NodeTuning {
   certificates: CertificateTuning | null;
   /** Its API; null: not served. */
   edge: EdgeTuning | null;
+  /** It hears its kernel. */
+  kernelLog: boolean;
 }
 
 /** Who is told what this node does. */
@@ -108,6 +111,7 @@ export interface SimNode {
   readonly runtime: SimRuntime;
   readonly mounts: SimMounts;
   readonly net: SimNet;
+  readonly kernelLog: SimKernelLog;
   readonly tuning: NodeTuning;
   /** The API server of its cluster; undefined: it stands alone. */
   readonly kube: SimKube | undefined;
@@ -161,6 +165,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const mounts = simMounts();
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const net = simNet();
+  const kernelLog = simKernelLog(machineClock);
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
@@ -198,6 +203,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         ? {}
         : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
+      ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
       log: simLogger((level, text) => {
         if (!mine.on) return;
         logLines.push(`${time.monoMs.toFixed(0)} ${level} ${text}`);
@@ -279,6 +285,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     runtime,
     mounts,
     net,
+    kernelLog,
     tuning,
     kube,
     get boots() {

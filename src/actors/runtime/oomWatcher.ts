@@ -1,0 +1,97 @@
+/**
+ * Tells when the node as a whole ran out of memory, from the kernel's own log (resources 6.1).
+ *
+ * State held: the number of the last record read, and what was begun to be told of a kill.
+ * Lost on restart: nothing that the kernel still has.
+ * Rebuilt from: its own view, and the kernel's log from there on. A daemon that starts begins with what the kernel says then.
+ */
+import { fromCallback } from 'xstate';
+import { addr } from '../../machines/protocol.ts';
+import { EMPTY_OOM_BOOK, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
+import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcher.ts';
+import type { KernelLogPart } from '../kernel/kernelLog.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+
+export function oomWatcherSpec(): ActorSpec {
+  return {
+    type: 'actor',
+    id: 'oomWatcher',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    start: (ctx) => {
+      const watcher = new Watcher(ctx);
+      return {
+        logic: oomWatcherMachine.provide({
+          actors: {
+            follow: fromCallback<OomWatcherMachineEvent>(({ sendBack }) => {
+              const abort = new AbortController();
+              void watcher.follow(abort.signal, (event) => {
+                if (!abort.signal.aborted) sendBack(event);
+              });
+              return () => abort.abort();
+            }),
+          },
+          actions: {
+            read: (_, { part }) => watcher.read(part),
+            lost: (_, { reason }) => watcher.lost(reason),
+          },
+        }),
+      };
+    },
+  };
+}
+
+class Watcher {
+  readonly #ctx: ActorCtx;
+  readonly #kills;
+  /** That the log cannot be read was said. */
+  #complained = false;
+
+  constructor(ctx: ActorCtx) {
+    this.#ctx = ctx;
+    this.#kills = ctx.ports.metrics.counter(
+      'actorlet_oom_kills_total',
+      "Processes that the kernel killed for want of memory: the node's own, or that of a control group",
+      ['scope'],
+    );
+  }
+
+  async follow(signal: AbortSignal, send: (event: OomWatcherMachineEvent) => void): Promise<void> {
+    try {
+      const { kernelLog } = this.#ctx.ports;
+      if (kernelLog === undefined) throw new Error('this node has no way to its kernel');
+      const after = this.#ctx.registry.read(oomView)?.value.seq ?? null;
+      for await (const part of kernelLog.follow(after, signal)) send({ type: 'log.part', part });
+      send({ type: 'log.lost', reason: 'it ended' });
+    } catch (error) {
+      send({ type: 'log.lost', reason: error instanceof Error ? error.message : String(error) });
+    }
+  }
+
+  read(part: KernelLogPart): void {
+    if (this.#complained) this.#ctx.log.info({}, "the kernel's log can be read again");
+    this.#complained = false;
+    const before = this.#ctx.registry.read(oomView)?.value ?? EMPTY_OOM_BOOK;
+    const { book, kills } = readOoms(before, part);
+    // First what was read, then what follows from it: nothing is told twice.
+    this.#ctx.publish(oomView, book);
+    for (const kill of kills) {
+      const system = isSystemOom(kill);
+      this.#kills.inc({ scope: system ? 'node' : 'group' });
+      if (!system) continue;
+      const event = { type: 'Warning', reason: SYSTEM_OOM, message: systemOomMessage(kill) } as const;
+      this.#ctx.registry.send(addr.events, { type: 'event.record', event });
+    }
+  }
+
+  lost(reason: string): void {
+    if (!this.#complained)
+      this.#ctx.log.warn(
+        { err: reason },
+        "the kernel's log cannot be read: a node that runs out of memory is not told as an event; tried again",
+      );
+    this.#complained = true;
+  }
+}

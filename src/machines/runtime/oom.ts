@@ -1,0 +1,95 @@
+/**
+ * What the kernel's log says of processes that were killed for want of memory (resources 6.1): which lines belong
+ * together, and whether the whole node ran out or only a group of processes that has a limit. Pure.
+ */
+import { viewKey } from '../address.ts';
+
+/** What is known of a kill that is being told, before the line that ends it. */
+interface Open {
+  /** The group whose limit was reached; `/` for the whole node, which is so until a line says otherwise. */
+  limited: string;
+}
+
+export interface OomBook {
+  /** Number of the last record that was read; null before the first look. */
+  seq: number | null;
+  open: Open | null;
+  /** Kills for want of the node's own memory that were told as events by this daemon. */
+  told: number;
+}
+export const EMPTY_OOM_BOOK: OomBook = { seq: null, open: null, told: 0 };
+
+/** Where the next incarnation of the actor goes on. */
+export const oomView = viewKey<OomBook>('oom');
+
+export interface OomKill {
+  /** `/`: the node's memory ran out. Else the control group whose limit was reached. */
+  limited: string;
+  process: string;
+  pid: number;
+}
+
+/** Reason of the event about a node that ran out of memory. */
+export const SYSTEM_OOM = 'SystemOOM';
+const NODE = '/';
+/** A group whose name was not told. */
+const UNNAMED = '';
+
+/** Of the kernel's own records; others are written by processes, which must not be believed here. */
+const KERNEL_FACILITY = 0;
+const RECORD = /^(\d+),(\d+),\d+,[^;]*;([^\n]*)/;
+const START = 'invoked oom-killer:';
+/** Names of processes and groups may hold commas, so the numbers at the end are what the rest is found by. */
+const DETAIL =
+  /^oom-kill:constraint=\w+,nodemask=.*?,cpuset=.*?,mems_allowed=[\d,-]*?(?:,oom_memcg=(.*?)|,global_oom),task_memcg=.*,task=(.*),pid=(\d+),uid=\d+$/;
+const GROUP_DETAIL = 'oom-kill:constraint=CONSTRAINT_MEMCG';
+/** Kernels before 5.0. */
+const OLD_DETAIL = /^Task in .* killed as a result of limit of (.*)$/;
+const KILLED = /Killed process (\d+),?(?: UID \d+,)? \((.*)\)/;
+const OF_A_GROUP = 'Memory cgroup out of memory';
+
+/** Reads on from where the book stands; records it has seen are passed over. */
+export function readOoms(book: OomBook, part: { records: readonly string[]; seq: number }): { book: OomBook; kills: OomKill[] } {
+  const kills: OomKill[] = [];
+  let { seq, open } = book;
+  for (const record of part.records) {
+    const [, priority, number, text = ''] = RECORD.exec(record) ?? [];
+    if (number === undefined || (seq !== null && Number(number) <= seq)) continue;
+    seq = Number(number);
+    if (Number(priority) >> 3 !== KERNEL_FACILITY) continue;
+    const read = readLine(open, text);
+    open = read.open;
+    if (read.kill !== null) kills.push(read.kill);
+  }
+  if (seq === null || part.seq > seq) seq = part.seq;
+  return { book: { seq, open, told: book.told + kills.filter(isSystemOom).length }, kills };
+}
+
+function readLine(open: Open | null, text: string): { open: Open | null; kill: OomKill | null } {
+  // One that was begun before and never ended is given up.
+  if (text.includes(START)) return { open: { limited: NODE }, kill: null };
+  if (open === null) return { open, kill: null };
+  const detail = DETAIL.exec(text);
+  if (detail !== null) {
+    const [, limited = NODE, process = '', pid] = detail;
+    return { open: null, kill: { limited, process, pid: Number(pid) } };
+  }
+  // A detail that was torn by what another processor said meanwhile: what killed ends it, and is not the node's want.
+  if (text.startsWith(GROUP_DETAIL)) return { open: { limited: UNNAMED }, kill: null };
+  const old = OLD_DETAIL.exec(text);
+  if (old !== null) return { open: { limited: old[1] ?? UNNAMED }, kill: null };
+  const killed = KILLED.exec(text);
+  if (killed === null) return { open, kill: null };
+  const limited = open.limited === NODE && text.startsWith(OF_A_GROUP) ? UNNAMED : open.limited;
+  return { open: null, kill: { limited, process: killed[2] ?? '', pid: Number(killed[1]) } };
+}
+
+export function isSystemOom(kill: OomKill): boolean {
+  return kill.limited === NODE;
+}
+
+/** The reference's words. */
+export function systemOomMessage({ process, pid }: OomKill): string {
+  const victim = process === '' || pid === 0 ? '' : `, victim process: ${process}, pid: ${pid}`;
+  return `System OOM encountered${victim}`;
+}

@@ -1,0 +1,58 @@
+/** Statechart of the watch on the kernel's log: reading, or waiting to try again. Pure. */
+import { assign, fromCallback, setup } from 'xstate';
+
+/** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
+export const RETRY_MIN_MS = 5_000;
+export const RETRY_MAX_MS = 300_000;
+
+export type OomWatcherMachineEvent =
+  | { type: 'log.part'; part: { records: readonly string[]; seq: number } }
+  | { type: 'log.lost'; reason: string };
+
+interface Context {
+  /** Attempts in a row that read nothing. */
+  failures: number;
+  reason: string;
+}
+
+export const oomWatcherMachine = setup({
+  types: { context: {} as Context, events: {} as OomWatcherMachineEvent },
+  actors: { follow: fromCallback<OomWatcherMachineEvent>(() => {}) },
+  actions: {
+    read: (_, _params: { part: { records: readonly string[]; seq: number } }) => {},
+    lost: (_, _params: { reason: string }) => {},
+  },
+  delays: {
+    retry: ({ context }) => Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(context.failures - 1, 16)),
+  },
+}).createMachine({
+  id: 'oomWatcher',
+  context: { failures: 0, reason: '' },
+  initial: 'following',
+  states: {
+    following: {
+      meta: { reason: 'Following', message: "reading the kernel's log for processes killed for want of memory" },
+      invoke: { src: 'follow' },
+      on: {
+        'log.part': {
+          actions: [{ type: 'read', params: ({ event }) => ({ part: event.part }) }, assign({ failures: 0 })],
+        },
+        'log.lost': {
+          target: 'unreadable',
+          actions: [
+            assign({ failures: ({ context }) => context.failures + 1, reason: ({ event }) => event.reason }),
+            { type: 'lost', params: ({ event }) => ({ reason: event.reason }) },
+          ],
+        },
+      },
+    },
+    unreadable: {
+      meta: {
+        reason: 'KernelLogUnreadable',
+        message: ({ reason }: Context): string =>
+          `the kernel's log cannot be read, so a node that runs out of memory is not told as an event: ${reason}`,
+      },
+      after: { retry: 'following' },
+    },
+  },
+});

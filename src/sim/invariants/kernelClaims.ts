@@ -1,0 +1,39 @@
+/** Claims about what the kernel says of processes that it killed for want of memory. */
+import type { KernelTree } from '../../actors/kernel/tree.ts';
+import { view } from '../../machines/protocol.ts';
+import { EMPTY_OOM_BOOK, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';
+import type { KernelVoice } from '../nemesis/kernelVoice.ts';
+import type { SimNode } from '../world/node.ts';
+import type { Checker } from './checker.ts';
+
+const OOM_WATCHER = 'node/runtime/oomWatcher';
+
+/** An event about a node that ran out of memory is about a kill that was one, and there are no two about the same. */
+export function nodeKillsAreToldOnce(): Checker {
+  return {
+    name: 'node-kills-are-told-once',
+    beat(s) {
+      const kernel = s.outsiders.kernelOf(s.node);
+      if (kernel === undefined) return undefined;
+      for (const { reason, message, count } of s.node.daemon?.tree.registry.read(view.events)?.value ?? []) {
+        if (reason !== SYSTEM_OOM) continue;
+        if (count > 1) return `${s.node.name}: told ${count} times: ${message}`;
+        if (!kernel.nodeKills.some(({ pid }) => message === `System OOM encountered, victim process: hog${pid}, pid: ${pid}`))
+          return `${s.node.name}: the kernel said no such thing of the node: ${message}`;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** In fair weather the log is read to its end, and of what the kernel said since somebody listened nothing was left out. */
+export function killsUntold(node: SimNode, { kernel, tree }: { kernel: KernelVoice; tree: KernelTree }): string[] {
+  const snapshot: unknown = tree.actorAt(OOM_WATCHER)?.getSnapshot();
+  const value = snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
+  if (value !== 'following') return ["the kernel's log is not read"];
+  const book = tree.registry.read(oomView)?.value ?? EMPTY_OOM_BOOK;
+  const { seq, beganAt } = node.kernelLog;
+  if (book.seq !== seq) return [`the kernel's log is read up to ${book.seq ?? 'nothing'} of ${seq}`];
+  const kills = kernel.nodeKills.filter((kill) => beganAt === null || kill.seq > beganAt).length;
+  return book.told === kills ? [] : [`${kills} processes were killed for want of the node's memory, ${book.told} were told`];
+}
