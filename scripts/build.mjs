@@ -96,7 +96,7 @@ try {
         js: "import { createRequire as actorletCreateRequire } from 'node:module';\nconst require = actorletCreateRequire(import.meta.url);",
       },
       // Names stay as they are but where two are the same; kept to the letter each function that is made at run time would be
-      // defined a property: 3 % of what the daemon does in a burst of pods, and as much again in garbage.
+      // defined a property: 3 % of what the daemon does in a burst of pods.
       keepNames: false,
       sourcemap: 'external',
       legalComments: 'none',

@@ -2,6 +2,7 @@
 import type { PodCondition, PodStatus } from '../k8s.ts';
 import { canonicalJson } from '../pods/sources/decode.ts';
 import { isOwnedCondition } from '../pods/status/conditions.ts';
+import { sameData } from '../sameData.ts';
 
 /** Fields that this node writes. Of these the ones below may also be taken away again; an unset other one is left as it is. */
 const FIELDS = [
@@ -24,16 +25,12 @@ const REMOVABLE: ReadonlySet<string> = new Set(['message', 'reason', 'podIP', 'p
 /** Lists that the server would merge by a key although they are meant as a whole. */
 const WHOLE: ReadonlySet<string> = new Set(['podIPs', 'hostIPs']);
 
-function same(a: unknown, b: unknown): boolean {
-  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
-}
-
 /** Null when `next` says nothing that `api` does not. */
 export function statusPatch(api: PodStatus, next: PodStatus): Record<string, unknown> | null {
   const patch: Record<string, unknown> = {};
   for (const field of FIELDS) {
     const [before, after] = [api[field], next[field]];
-    if (same(before, after)) continue;
+    if (sameData(before, after)) continue;
     if (after === undefined) {
       if (REMOVABLE.has(field) && before !== undefined) patch[field] = null;
     } else patch[field] = WHOLE.has(field) && Array.isArray(after) ? [{ $patch: 'replace' }, ...after] : after;
@@ -46,9 +43,9 @@ export function statusPatch(api: PodStatus, next: PodStatus): Record<string, unk
 /** Everything that `patch` says was in `sent` already; what a condition was to lose, it has lost. */
 export function saysNothingNew(patch: Readonly<Record<string, unknown>>, sent: Readonly<Record<string, unknown>>): boolean {
   return Object.entries(patch).every(([field, value]) => {
-    if (field !== 'conditions' || !Array.isArray(value)) return Object.hasOwn(sent, field) && same(value, sent[field]);
+    if (field !== 'conditions' || !Array.isArray(value)) return Object.hasOwn(sent, field) && sameData(value, sent[field]);
     const earlier: readonly unknown[] = Array.isArray(sent.conditions) ? sent.conditions : [];
-    return value.every((condition) => earlier.some((e) => same(withoutNulls(e), withoutNulls(condition))));
+    return value.every((condition) => earlier.some((e) => sameData(withoutNulls(e), withoutNulls(condition))));
   });
 }
 
@@ -60,7 +57,7 @@ function conditionPatch(api: readonly PodCondition[], next: readonly PodConditio
   const out: Record<string, unknown>[] = [];
   for (const condition of next) {
     const before = api.find((c) => c.type === condition.type);
-    if (same(before, condition)) continue;
+    if (sameData(before, condition)) continue;
     const gone = Object.keys(before ?? {}).filter((k) => !Object.hasOwn(condition, k) && before?.[k as keyof PodCondition] !== null);
     out.push({ ...condition, ...Object.fromEntries(gone.map((k) => [k, null])) });
   }

@@ -3,8 +3,9 @@
  * and operations out.
  */
 import type { Pod } from '../../k8s.ts';
+import { sameData } from '../../sameData.ts';
 import type { PodOpKind, SourceName } from '../types.ts';
-import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE, canonicalJson, fullName } from './decode.ts';
+import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE, fullName } from './decode.ts';
 
 interface Stored {
   pod: Pod;
@@ -48,11 +49,6 @@ const LOCAL = [ANNOTATION_SOURCE, ANNOTATION_MIRROR, ANNOTATION_SEEN];
 /** RFC 3339 with nine digits of a second, UTC. */
 export function seenStamp(wallMs: number): string {
   return new Date(wallMs).toISOString().replace('Z', '000000Z');
-}
-
-/** Deep equality of plain data; an absent field equals an undefined one. */
-export function sameData(a: unknown, b: unknown): boolean {
-  return a === b || canonicalJson(a ?? null) === canonicalJson(b ?? null);
 }
 
 function foreignAnnotations(pod: Pod): Record<string, string> {
