@@ -244,6 +244,7 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     statusz: gates.enabled('ComponentStatusz'),
     flagz: gates.enabled('ComponentFlagz'),
     systemLogs: c.enableSystemLogHandler,
+    systemLogQuery: c.enableSystemLogQuery && gates.enabled('NodeLogQuery'),
     profiling: c.enableProfilingHandler,
     debugFlags: c.enableDebugFlagsHandler,
   };

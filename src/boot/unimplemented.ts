@@ -39,7 +39,7 @@ export const UNIMPLEMENTED: readonly Entry[] = [
 
   ...[
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
-    ...lines('the API has no such page yet', 'enableContentionProfiling', 'enableSystemLogQuery'),
+    ...lines('the API has no such page yet', 'enableContentionProfiling'),
   ].map((e) => ({ ...e, server: true })),
   ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
   ...lines('the API is spoken in JSON', 'contentType'),
@@ -116,6 +116,7 @@ export const HONOURED: readonly string[] = [
   'tlsMinVersion',
   'enableDebuggingHandlers',
   'enableSystemLogHandler',
+  'enableSystemLogQuery',
   'enableProfilingHandler',
   'enableDebugFlagsHandler',
   'staticPodPath',

@@ -9,6 +9,7 @@ import type { CredentialProvider } from '../../machines/runtime/credentialProvid
 import type { Certificates } from './certificates.ts';
 import type { Csi } from './csi.ts';
 import type { DiskUsage } from './diskUsage.ts';
+import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
 import type { Prober } from './prober.ts';
@@ -314,6 +315,8 @@ export interface Ports {
   readonly credentialPrograms?: CredentialPrograms;
   /** Absent where nothing can be mounted: volumes that need it fail, saying so. */
   readonly mounter?: Mounter;
+  /** Absent where the machine keeps none. */
+  readonly journal?: Journal;
   /** Absent where no process can look: what volumes of this node's own use is not told. */
   readonly diskUsage?: DiskUsage;
   /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */

@@ -14,6 +14,7 @@ import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createHost } from './host.ts';
 import { createKernelLog } from './kernelLog.ts';
+import { createJournal } from './journal.ts';
 import { createMetrics } from './metrics.ts';
 import { createMounter } from './mounter.ts';
 import { createNet } from './net.ts';
@@ -34,6 +35,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     prober: createProber(),
     host: createHost(),
     mounter: createMounter(),
+    journal: createJournal(),
     diskUsage: createDiskUsage({ clock: createClock() }),
     csi: createGrpcCsi({ clock: createClock() }),
     kernelLog: createKernelLog(),

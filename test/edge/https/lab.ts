@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
+import type { Journal } from '../../../src/actors/kernel/journal.ts';
 import type { Clock, KubeApi, Profiler } from '../../../src/actors/kernel/ports.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../../src/boot/dependencies/csi/grpcCsi.ts';
@@ -104,10 +105,11 @@ export async function startLab(
     kube?: (r: KubeRequest) => KubeResult | Promise<KubeResult>;
     withClientCa?: boolean;
     profiler?: Profiler;
+    journal?: Journal;
     setVerbosity?: (verbosity: number) => void;
   } = {},
 ): Promise<Lab> {
-  const { kube, withClientCa, profiler, setVerbosity, ...options } = o;
+  const { kube, withClientCa, profiler, setVerbosity, journal, ...options } = o;
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-https-'));
   const serving = serverCa.leaf({ commonName: 'node' }, { host: '127.0.0.1' });
   writeFileSync(join(dir, 'tls.crt'), serving.cert);
@@ -140,6 +142,7 @@ export async function startLab(
     csi: createGrpcCsi({ clock: createClock() }),
     ...(kube === undefined ? {} : { kube: kubeOf(kube) }),
     ...(profiler === undefined ? {} : { profiler }),
+    ...(journal === undefined ? {} : { journal }),
   });
   if (setVerbosity !== undefined) Object.assign(ports.log, { setVerbosity });
   const registry = views();
@@ -180,6 +183,7 @@ export async function startLab(
     statusz: true,
     flagz: true,
     systemLogs: true,
+    systemLogQuery: false,
     profiling: true,
     debugFlags: true,
     ...options,

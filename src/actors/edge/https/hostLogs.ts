@@ -61,7 +61,7 @@ function escaped(name: string): string {
 }
 
 /** As long as it was when it was asked for: a file that grows faster than it is read would have no end. */
-async function* contents(file: ReadHandle, size: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+export async function* contents(file: ReadHandle, size: number, signal: AbortSignal): AsyncGenerator<Uint8Array> {
   try {
     for (let at = 0; at < size && !signal.aborted; ) {
       const block = await file.read(at, Math.min(BLOCK_BYTES, size - at));

@@ -2,6 +2,7 @@
 
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { type ContainerIdentity, cadvisorMetrics, containerKey } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
+import { readLogQuery } from '../../../machines/kubeletApi/logQuery.ts';
 import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
 import type { Summary } from '../../../machines/kubeletApi/stats.ts';
 import { flagzText, statuszText, takesText } from '../../../machines/kubeletApi/zpages.ts';
@@ -21,6 +22,7 @@ import { checkpoint } from './checkpoint.ts';
 import { containerLogs } from './containerLogs.ts';
 import { debugPages } from './debug.ts';
 import { hostLogs } from './hostLogs.ts';
+import { queriedLogs } from './logQuery.ts';
 import { findPodByName, runtimeFailure } from './pods.ts';
 import { createStats } from './stats.ts';
 import { streamRoutes } from './streams.ts';
@@ -47,6 +49,8 @@ export interface PagesOptions {
   flagz: boolean;
   /** enableSystemLogHandler. */
   systemLogs: boolean;
+  /** enableSystemLogQuery with the gate NodeLogQuery; of no effect without the handler. */
+  systemLogQuery: boolean;
   /** enableProfilingHandler. */
   profiling: boolean;
   /** enableDebugFlagsHandler. */
@@ -157,8 +161,12 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
     ['runningpods', alone((req) => (isGet(req) ? runningPods(cri, req) : METHOD_NOT_ALLOWED))],
     [
       'logs',
-      (req, parts) =>
-        o.systemLogs ? hostLogs({ ports: ctx.ports, dir: o.hostLogsDir, linked: [o.podLogsDir] }, req, parts) : LOGS_DISABLED,
+      (req, parts) => {
+        if (!o.systemLogs) return LOGS_DISABLED;
+        const logs = { ports: ctx.ports, dir: o.hostLogsDir, linked: [o.podLogsDir] };
+        const asked = o.systemLogQuery ? readLogQuery(req.query, { below: parts.length > 0 }) : { kind: 'none' as const };
+        return asked.kind === 'none' ? hostLogs(logs, req, parts) : queriedLogs(logs, req, asked);
+      },
     ],
   ];
   for (const [name, page] of debugging) table.set(name, o.debugging ? page : off);
