@@ -272,7 +272,7 @@ try {
     results.reference = its;
     results.shareOfReference = shares(results, its);
   }
-  report('cluster', results);
+  await report('cluster', results);
 } catch (error) {
   say(daemon?.log().slice(-3000) ?? '');
   throw error;

@@ -260,7 +260,7 @@ try {
         rounds,
       };
   }
-  report('containerd', results);
+  await report('containerd', results);
 } finally {
   await cleanUp();
 }

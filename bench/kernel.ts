@@ -2,13 +2,13 @@
  * Kernel benchmark: mailbox deliveries per second. Prints one JSON object with every sample. Run: `node bench/kernel.ts`
  * under Node 24. What idle workers cost is in bench/workers.ts.
  */
-import { execFileSync } from 'node:child_process';
-import os from 'node:os';
+import { loadavg } from 'node:os';
 import { fromCallback, setup } from 'xstate';
 import type { Logger, Metrics, Ports } from '../src/actors/kernel/ports.ts';
 import { createTree } from '../src/actors/kernel/tree.ts';
 import type { ActorSpec, AnySpec, KernelEvent, SupervisorSpec } from '../src/actors/kernel/types.ts';
 import { address, because, type Message } from '../src/machines/address.ts';
+import { machine as describeMachine } from './lib/report.ts';
 
 const MESSAGES = 200_000;
 const BATCH = 1_000;
@@ -124,13 +124,6 @@ async function deliveries(start: (count: () => void) => ReturnType<ActorSpec<Fli
   return samples;
 }
 
-function commit(): string {
-  try {
-    return execFileSync('git', ['rev-parse', '--short', 'HEAD'], { encoding: 'utf8' }).trim();
-  } catch {
-    return 'unknown';
-  }
-}
 const summary = (samples: Sample[]) => ({
   medianPerS: median(samples.map((s) => s.perS)),
   medianPerCpuS: median(samples.map((s) => s.perCpuS)),
@@ -145,8 +138,7 @@ console.log(
   JSON.stringify(
     {
       benchmark: 'kernel',
-      machine: { cpu: os.cpus()[0]?.model ?? 'unknown', cpus: os.cpus().length, node: process.version, loadavg: os.loadavg() },
-      commit: commit(),
+      machine: { ...(await describeMachine()), loadavg: loadavg() },
       targets,
       callbackDeliveries: summary(callback),
       machineDeliveries: summary(machine),

@@ -83,7 +83,7 @@ const first = all[0];
 const last = all.at(-1);
 if (first === undefined || last === undefined) throw new Error('no rounds');
 rmSync(scratch, { recursive: true, force: true });
-report('nodes', {
+await report('nodes', {
   nodes: nodesWanted,
   leakMiBPerRound: rounds > 1 ? Math.round(((last.afterMiB - first.afterMiB) / (rounds - 1)) * 100) / 100 : null,
   heapKiBPerRunningNode: Math.round(((last.runningMiB - last.beforeMiB) * 1024) / nodesWanted),

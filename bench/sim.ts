@@ -49,7 +49,7 @@ console.log(
   JSON.stringify(
     {
       benchmark: 'sim',
-      machine: machine(),
+      machine: await machine(),
       what: `${PODS} pods, 1 virtual minute with about ${FAULTS} faults, then healing, restarts, emptying and stop; all invariants on; one thread`,
       targetMs: TARGET_MS,
       /** The whole run, all phases. */

@@ -81,7 +81,7 @@ if (only !== undefined) {
     return { empty, full, aboveEmpty: { heapMiB: above('heapMiB'), rssMiB: above('rssMiB') } };
   });
   const rss = samples.map((s) => s.aboveEmpty.rssMiB).sort((a, b) => a - b);
-  report('workers', {
+  await report('workers', {
     pods,
     targets: { rssMiB: RSS_MIB_MAX },
     rssMiBAboveEmpty: rss,

@@ -1,8 +1,8 @@
 /** What every benchmark prints: one JSON object with the machine, the commit, all samples and their quantiles. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { arch, cpus, release, totalmem } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { cpu, fsSize, mem, osInfo } from 'systeminformation';
 
 export const projectRoot = join(import.meta.dirname, '..', '..');
 
@@ -15,20 +15,21 @@ function firstLine(file: string, args: string[], cwd?: string): string {
 }
 
 /** `commit` ends in `+changes` when the work tree differs from it: such a figure is no evidence. */
-export function machine(): Record<string, string | number> {
+export async function machine(): Promise<Record<string, string | number>> {
   const changed = firstLine(
     'git',
     ['status', '--porcelain', '--untracked-files=no', '--', 'src', 'bin', 'proto', 'package-lock.json'],
     projectRoot,
   );
-  const os = /^PRETTY_NAME="?([^"\n]*)/m.exec(readFileSync('/etc/os-release', 'utf8'))?.[1] ?? 'unknown';
+  const [processor, memory, os, disks] = await Promise.all([cpu(), mem(), osInfo(), fsSize()]);
   return {
     at: new Date().toISOString(),
     commit: firstLine('git', ['rev-parse', 'HEAD'], projectRoot) + (changed === '' ? '' : '+changes'),
-    cpu: cpus()[0]?.model ?? 'unknown',
-    cores: cpus().length,
-    memoryMiB: Math.round(totalmem() / 2 ** 20),
-    os: `${os}, Linux ${release()}, ${arch()}`,
+    cpu: `${processor.manufacturer} ${processor.brand}`,
+    cores: processor.cores,
+    memoryMiB: Math.round(memory.total / 2 ** 20),
+    disk: disks.find((d) => d.mount === '/')?.type ?? 'unknown',
+    os: `${os.distro} ${os.release}, Linux ${os.kernel}, ${os.arch}`,
     node: process.version,
     containerd: firstLine('containerd', ['--version']).split(' ')[2] ?? 'unknown',
   };
@@ -55,8 +56,8 @@ export function summary(samples: readonly number[]): Summary {
 }
 
 /** Prints the report; with `--out=FILE` also writes it. */
-export function report(name: string, results: object): void {
-  const text = `${JSON.stringify({ benchmark: name, machine: machine(), results }, null, 2)}\n`;
+export async function report(name: string, results: object): Promise<void> {
+  const text = `${JSON.stringify({ benchmark: name, machine: await machine(), results }, null, 2)}\n`;
   const out = option('out');
   if (out !== undefined) writeFileSync(out, text);
   process.stdout.write(text);

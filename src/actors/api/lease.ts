@@ -9,6 +9,7 @@ import { fromPromise } from 'xstate';
 import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { type LeaseOutcome, leaseMachine } from '../../machines/api/lease.ts';
 import { apiView, type LeaseEvent } from '../../machines/api/messages.ts';
+import type { WireLease, WireOwner } from '../../machines/api/wire.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
 
@@ -71,7 +72,7 @@ class Keeper {
     // Without its owner it would outlive the node.
     if (owner === null)
       return failed({ code: 0, reason: 'NotRegistered', message: 'the lease is made when the node is registered', outcome: 'failed' });
-    const body = {
+    const body: WireLease = {
       apiVersion: 'coordination.k8s.io/v1',
       kind: 'Lease',
       metadata: { name: this.#o.nodeName, namespace: NAMESPACE, ownerReferences: [owner] },
@@ -101,12 +102,12 @@ class Keeper {
   #request(request: KubeRequest, signal: AbortSignal) {
     return this.#client.request(request, { class: 'heartbeat', timeoutMs: this.#o.timeoutMs, signal });
   }
-  #spec(): object {
+  #spec(): NonNullable<WireLease['spec']> {
     // Microseconds on the wire.
     const renewTime = new Date(this.#ctx.ports.clock.wallMs()).toISOString().replace('Z', '000Z');
     return { holderIdentity: this.#o.nodeName, leaseDurationSeconds: Math.round(this.#o.durationMs / 1000), renewTime };
   }
-  #owner(): object | null {
+  #owner(): WireOwner | null {
     const node = this.#ctx.registry.read(apiView.node)?.value;
     if (node === undefined || node.uid === '') return null;
     return { apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid };

@@ -3,6 +3,7 @@ import { assign, fromPromise, setup } from 'xstate';
 import type { CsiDriver } from '../plugins/messages.ts';
 import { canonicalJson } from '../pods/sources/decode.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
+import type { WireCsiNode } from './wire.ts';
 
 export const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 
@@ -29,7 +30,7 @@ function entryOf(d: CsiDriver): DriverEntry {
   };
 }
 
-export function newCsiNode({ node, drivers }: CsiNodeInput): Record<string, unknown> {
+export function newCsiNode({ node, drivers }: CsiNodeInput): WireCsiNode {
   return {
     apiVersion: 'storage.k8s.io/v1',
     kind: 'CSINode',

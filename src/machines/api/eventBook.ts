@@ -4,6 +4,7 @@
  */
 import type { RecordedEvent } from '../protocol.ts';
 import { TokenBucket } from '../runtime/tokenBucket.ts';
+import type { WireEvent } from './wire.ts';
 
 /** Events that wait; beyond it the oldest is dropped. */
 export const EVENTS_WAITING_MAX = 1_000;
@@ -156,7 +157,7 @@ export class EventBook {
 }
 
 /** The object on the wire. */
-export function eventObject(p: PendingEvent, nodeName: string): Record<string, unknown> {
+export function eventObject(p: PendingEvent, nodeName: string): WireEvent {
   const { pod, fieldPath, type, reason } = p.event;
   const time = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
   const involvedObject =

@@ -1,5 +1,6 @@
 /** CertificateSigningRequest objects: made, recognised, and judged by what has become of them. Pure. */
 import { isKubeObject, isKubeRecord, type KubeFailure, type KubeObject } from '../api/kube.ts';
+import type { WireSigningRequest } from '../api/wire.ts';
 import type { Signer } from './template.ts';
 
 /** Versions of the API group, the one to ask for first; a control plane before 1.19 has the other only. */
@@ -12,7 +13,7 @@ export const signingPath = {
 } as const;
 
 /** `name`: of a node's first request, the same for the same key; null: the server makes one up. */
-export function signingRequest(o: { pem: string; signer: Signer; name: string | null; version: SigningVersion }): object {
+export function signingRequest(o: { pem: string; signer: Signer; name: string | null; version: SigningVersion }): WireSigningRequest {
   return {
     apiVersion: `certificates.k8s.io/${o.version}`,
     kind: 'CertificateSigningRequest',

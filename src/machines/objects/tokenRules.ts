@@ -1,5 +1,6 @@
 /** Tokens of service accounts: what is asked for, and when one is asked for again (resources and volumes 8.15). Pure. */
 import { isKubeRecord } from '../api/kube.ts';
+import type { WireTokenRequest } from '../api/wire.ts';
 import type { TokenRequest } from '../volumes/objects.ts';
 
 /** A token is replaced when this share of its life is over, or when it is this old. */
@@ -20,7 +21,7 @@ export function tokenKey(r: TokenRequest): string {
   return JSON.stringify([r.serviceAccount, r.namespace, r.audiences, r.expirationSeconds, r.pod.uid]);
 }
 
-export function tokenRequestBody(r: TokenRequest): object {
+export function tokenRequestBody(r: TokenRequest): WireTokenRequest {
   return {
     kind: 'TokenRequest',
     apiVersion: 'authentication.k8s.io/v1',

@@ -1,6 +1,7 @@
 /** Questions to the API server about who somebody is and what they may do: TokenReview and SubjectAccessReview. */
 import { createActor } from 'xstate';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
+import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/kubeletApi/attributes.ts';
 import { reviewMachine } from '../../../machines/kubeletApi/review.ts';
 import type { KubeApi, Ports } from '../../kernel/ports.ts';
@@ -25,13 +26,13 @@ export function apiReviewer(kube: Pick<KubeApi, 'request'>, ports: Pick<Ports, '
   };
   return {
     async token(token, signal) {
-      const body = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
+      const body: WireTokenReview = { apiVersion: 'authentication.k8s.io/v1', kind: 'TokenReview', spec: { token } };
       const answer = await create('/apis/authentication.k8s.io/v1/tokenreviews', body, signal);
       if (!answer.ok) return { kind: 'failed', why: failure('TokenReview', answer.failure) };
       return tokenVerdict(answer.body);
     },
     async access(spec, signal) {
-      const body = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
+      const body: WireSubjectAccessReview = { apiVersion: 'authorization.k8s.io/v1', kind: 'SubjectAccessReview', spec };
       const answer = await create('/apis/authorization.k8s.io/v1/subjectaccessreviews', body, signal);
       if (!answer.ok) return { kind: 'failed', why: failure('SubjectAccessReview', answer.failure) };
       return accessVerdict(answer.body);
