@@ -115,11 +115,17 @@ const WATCHED_LIFE_MS = 90_000;
 /** What a failure from before may still wait for, or a stream that died. */
 const CARRIED_MS = 100_000;
 
+/** How often an API server gives tokens that are over before a node looks after what it gave its pods. */
+const SHORT_TOKENS = 0.12;
+const SHORT_TOKEN_SECONDS = 50;
+
 /** The API server of a world: it outlives everything else, and its clock is right. Names of pods end in the name of their node. */
 export function apiServer(o: { rng: SimRng; clock: Clock }): SimKube {
   const latency = o.rng.fork('latency');
   const slowestMs = o.rng.pick([0, 5, 80] as const) ?? 0;
-  const kube = simKube({ clock: o.clock, rng: o.rng, latencyMs: () => latency.between(0, slowestMs) });
+  const short = o.rng.fork('tokens').chance(SHORT_TOKENS);
+  const tokenSecondsMax = short ? SHORT_TOKEN_SECONDS : undefined;
+  const kube = simKube({ clock: o.clock, rng: o.rng, latencyMs: () => latency.between(0, slowestMs), tokenSecondsMax });
   makeServiceAccount(kube);
   return kube;
 }

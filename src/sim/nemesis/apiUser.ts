@@ -9,6 +9,8 @@ import type { SimObject } from './objects.ts';
 import type { SimPod } from './pods.ts';
 
 export const NAMESPACE = 'default';
+/** Where no node is. */
+const ELSEWHERE = '192.0.2.250';
 
 export interface ApiUser {
   /**
@@ -25,6 +27,8 @@ export interface ApiUser {
   removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
   hasObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
   compact(): void;
+  /** Writes another address into the node's object; false: there is none. */
+  moveNode(): boolean;
 }
 
 /** Names in the API end in the name of the node, as those of static pods do: nodes of one world do not get in each other's way. */
@@ -101,6 +105,13 @@ export function apiUser(node: SimNode, kube: SimKube): ApiUser {
     },
     hasObject: (object) => kube.handle({ verb: 'GET', path: objectPath(object) }).ok,
     compact: () => kube.store.compact(),
+    moveNode() {
+      const path = kubePath.nodeStatus(node.name);
+      if (!kube.handle({ verb: 'GET', path: kubePath.node(node.name) }).ok) return false;
+      const addresses = [{ type: 'InternalIP', address: ELSEWHERE }];
+      must({ verb: 'PATCH', path, patchType: 'merge', body: { status: { addresses } } });
+      return true;
+    },
   };
 }
 

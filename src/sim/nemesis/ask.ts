@@ -2,6 +2,8 @@
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { addr, view } from '../../machines/protocol.ts';
+import { serverAddr } from '../../machines/server.ts';
+import type { WorkloadAct } from './faults.ts';
 
 /** More than the mailbox of lifecycle events holds: what is too much becomes one resync. */
 const FLOOD = 5_000;
@@ -9,7 +11,7 @@ const FLOOD = 5_000;
 const STRANGERS = 24;
 
 /** False: there is nobody to ask, or nothing to ask for. */
-export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.strangers' | 'ask.hurry' | 'ask.api', tree: KernelTree | undefined): boolean {
+export function ask(what: WorkloadAct['kind'] & `ask.${string}`, tree: KernelTree | undefined): boolean {
   if (tree === undefined) return false;
   const { registry } = tree;
   switch (what) {
@@ -23,6 +25,9 @@ export function ask(what: 'ask.listing' | 'ask.flood' | 'ask.strangers' | 'ask.h
       registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'somebody asks' });
       registry.send(apiAddr.events, { type: 'api.found' });
       return true;
+    case 'ask.certificates':
+      registry.send(serverAddr.https, { type: 'server.refresh' });
+      return registry.send(serverAddr.https, { type: 'server.refresh' }) !== 'dead';
     case 'ask.flood':
       for (let i = 0; i < FLOOD; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `nobody-${i}`, kind: 'other' });
       return true;

@@ -8,7 +8,8 @@ import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import { type Add, adder, type Drawn, inOrder } from './entries.ts';
+import { meetings } from './draws/meetings.ts';
+import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import { fronts } from './fronts.ts';
 import { drawIdentity, identityTrouble } from './identity.ts';
@@ -273,14 +274,17 @@ export interface DrawOptions {
   api: readonly boolean[];
   /** Per node: it has eviction thresholds. */
   evicts?: readonly boolean[];
-  /** Per node: it gets certificates from its cluster, and its API is served. */
-  identity?: readonly { certificates: boolean; edge: boolean }[];
+  /** Per node: it gets certificates from its cluster, what it serves with among them, and its API is served. */
+  identity?: readonly { certificates: boolean; edge: boolean; serving?: boolean }[];
+  /** Per node: its static pod path is one file. */
+  oneManifest?: readonly boolean[];
 }
 
 /** The whole schedule, oldest first. */
 export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
   const spanMs = o.minutes * 60_000;
   const drawn: Drawn[] = [];
+  const met: Drawn[] = [];
   for (let node = 0; node < o.nodes; node++) {
     const mine = rng.fork(`node-${node}`);
     const add = adder(drawn, mine, node);
@@ -299,15 +303,17 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
       }
     }
     if (o.evicts?.[node] === true) shortages(mine.fork('shortages'), { spanMs }, adder(drawn, mine.fork('shortage-steps'), node));
-    const { certificates = false, edge = false } = o.identity?.[node] ?? {};
+    const { certificates = false, edge = false, serving = false } = o.identity?.[node] ?? {};
     identityTrouble(mine.fork('identity'), { spanMs, certificates, edge }, adder(drawn, mine.fork('identity-steps'), node));
     if (o.api[node] === true) untold(mine.fork('untold'), { spanMs }, adder(drawn, mine.fork('untold-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
     workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, api: o.api[node] === true, node }, add);
+    const has = { api: o.api[node] === true, evicts: o.evicts?.[node] === true, oneManifest: o.oneManifest?.[node] === true };
+    meetings(mine.fork('meetings'), { spanMs, node, pods: o.pods, edge, serving, ...has }, promptAdder(met, node));
   }
-  return inOrder(drawn);
+  return inOrder(drawn, met);
 }
 
 /**

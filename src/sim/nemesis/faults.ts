@@ -50,13 +50,19 @@ export type WorkloadAct =
   | { kind: 'manifests.swap' }
   /** For a while the probes that go over the network find nothing healthy. */
   | { kind: 'probes.fail' }
+  /** For a while the runtime answers questions about a container's memory without figures. */
+  | { kind: 'figures.away' }
+  /** Somebody else writes another address of the node into its object. */
+  | { kind: 'node.moved' }
   /** Messages that the protocol has and no actor sends yet: a listing that is asked for, more hints than a mailbox holds, an eviction that hurries a stop. */
   | { kind: 'ask.listing' }
   | { kind: 'ask.flood' }
   | { kind: 'ask.strangers' }
   | { kind: 'ask.hurry' }
   /** Whether the API server is there, and that the node's status be reported. */
-  | { kind: 'ask.api' };
+  | { kind: 'ask.api' }
+  /** That the certificates it serves with be looked at, twice at once: two were renewed. */
+  | { kind: 'ask.certificates' };
 
 /** One entry without its moment. */
 export type FaultAct = FaultSpec | WorkloadAct;
@@ -79,11 +85,14 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'manifests.away',
   'manifests.swap',
   'probes.fail',
+  'figures.away',
+  'node.moved',
   'ask.listing',
   'ask.flood',
   'ask.strangers',
   'ask.hurry',
   'ask.api',
+  'ask.certificates',
 ]);
 
 export function isWorkload(f: Fault): f is WorkloadEntry {

@@ -290,6 +290,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'ask.strangers':
       case 'ask.hurry':
       case 'ask.api':
+      case 'ask.certificates':
         return ask(f.kind, o.nodes[f.node]?.daemon?.tree) ? '' : NOTHING_TO_DO;
       case 'probes.fail': {
         const node = o.nodes[f.node];
@@ -304,6 +305,17 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         }, f.forMs);
         return '';
       }
+      case 'figures.away': {
+        const node = o.nodes[f.node];
+        if (node === undefined) return NOTHING_TO_DO;
+        node.runtime.trouble.noFigures += 1;
+        o.clock.setTimeout(() => {
+          node.runtime.trouble.noFigures -= 1;
+        }, f.forMs);
+        return '';
+      }
+      case 'node.moved':
+        return op.moveNode() ? '' : NOTHING_TO_DO;
       case 'manifests.swap':
         return op.swapManifests() ? '' : NOTHING_TO_DO;
     }

@@ -31,6 +31,8 @@ export interface Operator {
   deleteInApi(name: string, graceSeconds: number | null): boolean;
   meddle(name: string, what: Meddling): boolean;
   compact(): boolean;
+  /** Another address in the node's object. */
+  moveNode(): boolean;
   /** Config maps and secrets, in the API. False: there is none. */
   putObject(object: SimObject): boolean;
   removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean;
@@ -135,6 +137,7 @@ export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator 
       api?.compact();
       return api !== undefined;
     },
+    moveNode: () => api?.moveNode() === true,
     putObject(object) {
       if (api === undefined) return false;
       objects.set(`${object.kind} ${object.name}`, object);

@@ -19,7 +19,12 @@ export function planned(
     nodes: nodes.length,
     http: nodes.map((n) => n.tuning.http),
     api: nodes.map((n) => n.tuning.api),
-    identity: nodes.map((n) => ({ certificates: keptPairs(n.tuning.certificates).length > 0, edge: n.tuning.edge !== null })),
+    identity: nodes.map((n) => ({
+      certificates: keptPairs(n.tuning.certificates).length > 0,
+      edge: n.tuning.edge !== null,
+      serving: keptPairs(n.tuning.certificates).includes('serving'),
+    })),
+    oneManifest: nodes.map((n) => n.tuning.oneManifest),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
   };
   return o.scenario === undefined

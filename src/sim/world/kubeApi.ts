@@ -99,7 +99,13 @@ interface Watcher {
   close(): void;
 }
 
-export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimKube {
+export function simKube(o: {
+  clock: Clock;
+  rng: SimRng;
+  latencyMs(): number;
+  /** Longest life of a token. Default: what is asked for. */
+  tokenSecondsMax?: number | undefined;
+}): SimKube {
   // Objects that pods name, and requests for certificates, have theirs apart: how many there are decides no pod's UID.
   const uidsOf = {
     pods: o.rng.fork('uids'),
@@ -131,7 +137,7 @@ export function simKube(o: { clock: Clock; rng: SimRng; latencyMs(): number }): 
     calls,
     onRequest: undefined,
     onShown: undefined,
-    handle: (request) => carryOut(store, o.clock, request),
+    handle: (request) => carryOut(store, o.clock, request, o.tokenSecondsMax),
     cutWatches(how) {
       for (const w of [...watchers]) {
         w.end = how;

@@ -81,24 +81,31 @@ export function failureOf(error: unknown): KubeFailure {
   throw error;
 }
 
-export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest): KubeResult {
+/** `tokenSecondsMax`: no token lives for longer, whatever is asked for. */
+export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest, tokenSecondsMax = Number.POSITIVE_INFINITY): KubeResult {
   try {
     if (request.path === '/version') return { ok: true, code: 200, body: { major: '1', minor: '34', gitVersion: 'v1.34.0' } };
     const reviewed = request.verb === 'POST' ? review(request.path, request.body, SECRET) : undefined;
     if (reviewed !== undefined) return { ok: true, code: 201, body: reviewed };
     const at = route(request.path);
-    return { ok: true, ...answer(store, clock, { request, at }) };
+    return { ok: true, ...answer(store, clock, { request, at, tokenSecondsMax }) };
   } catch (error) {
     return { ok: false, failure: failureOf(error) };
   }
 }
 
-function answer(store: KubeStore, clock: Clock, o: { request: KubeRequest; at: Route }): { code: number; body: unknown } {
+interface Question {
+  request: KubeRequest;
+  at: Route;
+  tokenSecondsMax: number;
+}
+
+function answer(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
   const { request, at } = o;
   const { resource, namespace, name, sub } = at;
   const where = { namespace, name: name ?? '', status: sub === 'status' };
   const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: structuredClone(object) });
-  if (sub === 'token' && resource.name === 'serviceaccounts' && request.verb === 'POST') return token(store, clock, { request, at });
+  if (sub === 'token' && resource.name === 'serviceaccounts' && request.verb === 'POST') return token(store, clock, o);
   switch (request.verb) {
     case 'GET':
       return name === null ? list(store, request, at) : done(store.get(resource, namespace, name));
@@ -135,13 +142,17 @@ function answer(store: KubeStore, clock: Clock, o: { request: KubeRequest; at: R
   }
 }
 
-function token(store: KubeStore, clock: Clock, o: { request: KubeRequest; at: Route }): { code: number; body: unknown } {
+function token(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
   const account = store.get(o.at.resource, o.at.namespace, o.at.name ?? '');
   const spec = isRecord(o.request.body) && isRecord(o.request.body.spec) ? o.request.body.spec : {};
-  const seconds = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : 3600;
+  const asked = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : 3600;
+  const seconds = Math.min(asked, o.tokenSecondsMax);
   const expirationTimestamp = new Date(clock.wallMs() + seconds * 1000).toISOString();
   const status = { token: `token.${account.metadata.uid ?? ''}.${expirationTimestamp}`, expirationTimestamp };
-  return { code: 201, body: { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec, status } };
+  return {
+    code: 201,
+    body: { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec: { ...spec, expirationSeconds: seconds }, status },
+  };
 }
 
 /** Pages are named `VERSION:COUNT`: so many were given already. */

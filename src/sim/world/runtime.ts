@@ -30,6 +30,8 @@ export interface RuntimeTrouble {
   anonymousHints: boolean;
   /** For this long after an end was announced, answers still show the container running, as real runtimes do. */
   lagMs: number;
+  /** More than 0: answers about a container say nothing of its memory. */
+  noFigures: number;
 }
 
 /** A call as it reached the runtime's door. */
@@ -112,6 +114,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
   };
   /** What an answer says while the runtime has announced an end and not yet written it down. */
   const lagging = (method: CriMethod, value: unknown): unknown => {
+    if (method === 'ContainerStats' && self.trouble.noFigures > 0) return { stats: null } satisfies CriResponse<'ContainerStats'>;
     if (self.trouble.lagMs === 0) return value;
     if (method === 'ListContainers') {
       const list = value as CriResponse<'ListContainers'>;
@@ -125,7 +128,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
 
   const self: SimRuntime = {
     hollow,
-    trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false, anonymousHints: false, lagMs: 0 },
+    trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false, anonymousHints: false, lagMs: 0, noFigures: 0 },
     watcher: { arrived: () => {}, settled: () => {} },
     hooks,
     changed: true,

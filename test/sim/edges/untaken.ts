@@ -1,7 +1,6 @@
 /** Edges that no seed takes, by machine, each with the reason. Held against real runs by `run.ts`. */
 
 const THROWS = 'the act answers with an outcome, also when its call is lost; only a fault in the code throws';
-const TOLD_FIRST = 'each start is told after what the same look found, and what is found to run is not started';
 
 const PATIENT = 'a quarter of an hour at least, and whatever waits is answered when all is healed';
 
@@ -16,7 +15,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'loading -> ready on error(load)': THROWS,
   },
   certificate: {
-    'asking -> judging on certificate.template #1': RARE,
     'asking.requesting -> backingOff on error(submit)': THROWS,
     'asking.waiting -> backingOff on after patience': PATIENT,
     'asking.waiting.looking -> asking.waiting.pausing on error(look)': THROWS,
@@ -29,7 +27,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   container: {
     'exited -> running on container.observed #1': RARE,
     'pulling -> failed on error(ensureImage)': THROWS,
-    'running -> deciding on container.start': TOLD_FIRST,
     'starting -> failed on error(startContainer)': THROWS,
   },
   containerStop: {
@@ -42,9 +39,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   fileSource: {
     'files.missing -> files.listing on file.hint': RARE,
-  },
-  httpsServer: {
-    'refreshing -> refreshing on server.refresh': RARE,
   },
   hook: {
     'asking.running -> ended on error(runHook)': THROWS,
@@ -66,7 +60,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   resize: {
     'failed -> choosing on after wait': RARE,
     'failed -> choosing on resize.wanted': RARE,
-    'measuring -> failed on done(memoryUsage) #1': 'containers of the simulation use 1 MiB each, and no limit is that low',
+    'measuring -> failed on done(memoryUsage) #1': RARE,
     'measuring -> failed on error(memoryUsage)': RARE,
     'updating -> failed on done(updateResources) #1': RARE,
     'updating -> failed on error(updateResources)': THROWS,

@@ -243,8 +243,8 @@ export const containerMachine = setup({
     },
     running: {
       meta: { reason: 'Running', message: 'the runtime shows it running' },
+      // Nobody asks for its start: each is asked for after what the same look found, and that would have led out of here.
       on: {
-        'container.start': { target: 'deciding', actions: ['takeJob'] },
         'container.observed': [
           { guard: 'observedRunning', actions: ['observe'] },
           { guard: 'observedExited', target: 'exited', actions: ['observe'] },
