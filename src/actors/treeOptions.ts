@@ -289,6 +289,7 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): Api
       addresses: flags.nodeIPs.length > 0 ? facts.hostIPs : facts.hostIPs.slice(0, 1),
       capacity: facts.capacity,
       allocatable: facts.allocatable,
+      needed: c.localStorageCapacityIsolation ? ['ephemeral-storage'] : [],
       kubeletVersion: build.gitVersion,
       port: c.enableServer ? c.port : 0,
       imagesMax: c.nodeStatusMaxImages,

@@ -38,6 +38,8 @@ export interface NodeStatusOptions {
   addresses: readonly string[];
   capacity: Readonly<Record<string, string>>;
   allocatable: Readonly<Record<string, string>>;
+  /** Resources without which the node is not Ready, besides cpu, memory and pods: `ephemeral-storage` with localStorageCapacityIsolation. */
+  needed: readonly string[];
   kubeletVersion: string;
   /** Port of the kubelet's HTTPS server; 0 = none. */
   port: number;
@@ -248,6 +250,7 @@ class Reporter {
       hostname: this.#o.identity.hostname,
       capacity: this.#o.capacity,
       allocatable: this.#o.allocatable,
+      needed: this.#o.needed,
       nodeInfo: {
         bootID: ports.host.bootId(),
         machineID: machine?.machineId ?? '',

@@ -63,6 +63,8 @@ export interface NodeReadings {
   hostname: string;
   capacity: Readonly<Record<string, string>>;
   allocatable: Readonly<Record<string, string>>;
+  /** Resources without which the node is not Ready, besides cpu, memory and pods. */
+  needed?: readonly string[];
   nodeInfo: Readonly<Record<string, string>>;
   /** 0: nothing listens. */
   port: number;
@@ -179,7 +181,7 @@ export function reconcileNode(existing: NodeObject, initial: NodeObject): Record
 }
 
 /** Everything that keeps the node from being Ready. */
-export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttingDown' | 'capacity' | 'nowMonoMs'>): string[] {
+export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttingDown' | 'capacity' | 'needed' | 'nowMonoMs'>): string[] {
   const { cri, listing, nowMonoMs } = r;
   const problems: string[] = [];
   const lastGood = cri?.lastGoodMonoMs ?? null;
@@ -197,8 +199,8 @@ export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttin
   if (lastGood === null) problems.push('network state unknown');
   else if (answers && !cri.networkReady)
     problems.push(`container runtime network not ready: NetworkReady=false ${conditionText(cri.networkReason)}`);
-  for (const name of ['cpu', 'memory', 'pods'])
-    if (r.capacity[name] === undefined) problems.push(`missing node capacity for resources: ${name}`);
+  const missing = ['cpu', 'memory', 'pods', ...(r.needed ?? [])].filter((name) => r.capacity[name] === undefined);
+  if (missing.length > 0) problems.push(`missing node capacity for resources: ${missing.join(', ')}`);
   if (r.shuttingDown) problems.push('node is shutting down');
   return problems;
 }

@@ -175,6 +175,10 @@ goldenTable('the node object is as recorded', 'node', {
   'not Ready: no cpu': problems({ capacity: { memory: '1', pods: '110' } }),
   'not Ready: no memory': problems({ capacity: { cpu: '4', pods: '110' } }),
   'not Ready: no pods': problems({ capacity: { cpu: '4', memory: '1' } }),
+  'not Ready: neither cpu nor pods': problems({ capacity: { memory: '1' } }),
+  'not Ready: no ephemeral-storage, where pods are held to what they may write': problems({ needed: ['ephemeral-storage'] }),
+  'Ready: no ephemeral-storage, where nobody counts it': problems({ needed: [] }),
+  'Ready: with ephemeral-storage': problems({ needed: ['ephemeral-storage'], capacity: { ...RESOURCES, 'ephemeral-storage': '1' } }),
   'not Ready: shutting down': problems({ shuttingDown: true }),
 
   'status: written for the first time (trap 50)': patched({}, {}),
