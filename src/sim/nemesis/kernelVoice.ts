@@ -11,7 +11,7 @@ export interface KernelVoice {
   begin(): void;
   /** Ends what it says, and lets everybody listen. */
   heal(): void;
-  /** Kills for want of the node's own memory: the process, and the record that ends what is said of it. */
+  /** Kills for want of the node's own memory: the process, and the record that begins what is said of it. */
   readonly nodeKills: readonly { pid: number; seq: number }[];
 }
 
@@ -72,11 +72,10 @@ export function kernelVoice(o: {
     const lines = said(kind, pid);
     const facility = kind === 'forged' ? USER_FACILITY : 0;
     const cut = rng.chance(0.4) ? 1 + rng.int(lines.length - 1) : lines.length;
+    // Whoever begins to listen in the middle hears of nobody's end.
+    if (kind === 'node' || kind === 'old-node') nodeKills.push({ pid, seq: log.seq + 1 });
     log.say(lines.slice(0, cut), facility);
-    rest = () => {
-      log.say(lines.slice(cut), facility);
-      if (kind === 'node' || kind === 'old-node') nodeKills.push({ pid, seq: log.seq });
-    };
+    rest = () => log.say(lines.slice(cut), facility);
     if (cut === lines.length) finish();
     else clock.setTimeout(finish, PAUSE_MS);
   };
