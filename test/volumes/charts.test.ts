@@ -261,7 +261,10 @@ describe('what to do about volumes', () => {
       }).refresh;
     expect(at(POD, 99)).toEqual([]);
     expect(at(POD, 100)).toEqual([{ uid: 'u', pod: POD }]);
-    expect(at({ ...POD }, 0)).toEqual([{ uid: 'u', pod: POD }]);
+    expect(at({ ...POD, metadata: { ...POD.metadata } }, 0)).toEqual([{ uid: 'u', pod: POD }]);
+    expect(at({ ...POD, spec: { ...POD.spec } }, 0)).toEqual([{ uid: 'u', pod: POD }]);
+    // Its status is no part of them: each of our own writes comes back as one.
+    expect(at({ ...POD, status: { ...POD.status, phase: 'Running' } }, 99)).toEqual([]);
   });
 
   it('the end of a wait is told in the words of the reference', () => {

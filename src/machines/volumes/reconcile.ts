@@ -46,6 +46,14 @@ function inUse(listed: RuntimePodsView, uid: string): boolean {
 }
 
 /**
+ * Volumes are made of a pod's definition and metadata. Its status comes back from the API server after each of our own writes,
+ * and a burst of pods would have every file of theirs looked at for each of them.
+ */
+function redefined(before: Pod, after: Pod): boolean {
+  return before.spec !== after.spec || before.metadata !== after.metadata;
+}
+
+/**
  * Nothing is dropped before every source has delivered and the runtime was listed: until then an unknown pod may only be
  * one we have not been told of. And only on a listing that began after the pod was seen to be nobody's: an older one need
  * not show what its worker, which is gone since, had started.
@@ -77,7 +85,7 @@ export function reconcile(o: {
     if (entry === undefined) {
       const runs = record.worker?.phase === 'syncing' && !record.removed && record.source !== 'runtime';
       if (runs && volumesOfPod(actual, uid).some((a) => a.phase === 'uncertain')) result.want.push({ uid, pod: record.pod });
-    } else if (!record.removed && (entry.pod !== record.pod || entry.refreshAtMonoMs <= look.nowMonoMs)) {
+    } else if (!record.removed && (redefined(entry.pod, record.pod) || entry.refreshAtMonoMs <= look.nowMonoMs)) {
       result.refresh.push({ uid, pod: record.pod });
     }
   }

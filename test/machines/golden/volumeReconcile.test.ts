@@ -21,7 +21,8 @@ const POD = pod({
   ],
   volumes: [{ name: 'a', emptyDir: {} } as Volume, { name: 'b', emptyDir: {} } as Volume, { name: 'unused', emptyDir: {} } as Volume],
 });
-const CHANGED: Pod = { ...POD };
+const CHANGED: Pod = { ...POD, metadata: { ...POD.metadata } };
+const OTHER_STATUS: Pod = { ...POD, status: { ...POD.status, phase: 'Running' } };
 
 const worker = (phase: WorkerSummary['phase']): WorkerSummary => ({
   phase,
@@ -102,6 +103,7 @@ goldenTable('what becomes of volumes is as recorded', 'volumeReconcile', {
   'set up, given back by its worker': looked({ pods: book(record()) }),
   'wanted, nothing is new': looked({ pods: book(record()), wanted: {} }),
   'wanted, the pod changed': looked({ pods: book(record({ pod: CHANGED })), wanted: {} }),
+  'wanted, only the status of the pod is another': looked({ pods: book(record({ pod: OTHER_STATUS })), wanted: {} }),
   'wanted, its time has come': looked({ pods: book(record()), wanted: { refreshAtMonoMs: NOW_MS } }),
   'wanted, the pod is removed': looked({ pods: book(record({ removed: true, pod: CHANGED })), wanted: {} }),
 
