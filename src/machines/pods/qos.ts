@@ -1,16 +1,20 @@
 /** Quality-of-service class of a pod, from its requests and limits of cpu and memory (pod lifecycle 6.3). */
 import type { Pod, PodStatus, Quantity } from '../k8s.ts';
+import { hasPodLevel } from './podLevel.ts';
 import { addQuantities, compareQuantity, isZeroQuantity } from './quantity.ts';
 
 export type QosClass = NonNullable<PodStatus['qosClass']>;
 const COUNTED = ['cpu', 'memory'] as const;
 
-/** Containers and init containers count, ephemeral ones do not; zero quantities are as good as absent. */
+/**
+ * Containers and init containers count, ephemeral ones do not; zero quantities are as good as absent. What the pod as a
+ * whole asks for counts in place of what they do.
+ */
 export function qosClass(pod: Pod): QosClass {
   const requests = new Map<string, Quantity[]>();
   const limits = new Map<string, Quantity[]>();
   let everyContainerLimited = true;
-  for (const container of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]) {
+  for (const container of hasPodLevel(pod) ? [pod.spec] : [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]) {
     for (const resource of COUNTED) {
       const request = container.resources?.requests?.[resource];
       const limit = container.resources?.limits?.[resource];

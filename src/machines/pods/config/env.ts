@@ -5,6 +5,7 @@ import { isConfigMap } from '../../objects/decode.ts';
 import { kindWord, type ObjectRef, refKey } from '../../objects/references.ts';
 import { goQuote } from '../../text/goQuote.ts';
 import type { ApiObject, ObjectResult } from '../../volumes/objects.ts';
+import { podLevel } from '../podLevel.ts';
 import { ceilDiv, isZeroQuantity, scaledCeil } from '../quantity.ts';
 import type { NodeFacts } from '../types.ts';
 import { onePerFamily } from './addresses.ts';
@@ -240,7 +241,7 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
   }
 }
 
-/** Limits that default to what the node can give. */
+/** Limits that default to those of the pod as a whole, else to what the node can give. */
 const DEFAULTED = new Set(['cpu', 'memory', 'ephemeral-storage']);
 
 /** Rounded up: a limit of 1500m cpu with divisor 1 reads 2 (trap 50). */
@@ -258,7 +259,8 @@ export function resourceValue(
   const list = match[1] === 'limits' ? container.resources?.limits : container.resources?.requests;
   const name = match[2] ?? '';
   let amount = list?.[name];
-  if (match[1] === 'limits' && DEFAULTED.has(name) && isZeroQuantity(amount)) amount = input.facts.allocatable[name];
+  if (match[1] === 'limits' && DEFAULTED.has(name) && isZeroQuantity(amount))
+    amount = podLevel(input.pod, 'limits', name) ?? input.facts.allocatable[name];
   const scale = name === 'cpu' ? -3 : 0;
   const divisor = isZeroQuantity(ref.divisor) ? '1' : ref.divisor;
   const by = scaledCeil(divisor, scale);

@@ -1,6 +1,7 @@
 /** Requests and limits as the numbers CRI takes (pod lifecycle 5.10, "Linux resources"). */
 import type { LinuxContainerResources } from '../../cri.ts';
 import type { Container, Pod, Quantity } from '../../k8s.ts';
+import { effectiveLimit, lastingContainers, podLevel } from '../podLevel.ts';
 import { qosClass } from '../qos.ts';
 import { addQuantities, compareQuantity, quantityToInteger, quantityToMilli } from '../quantity.ts';
 import { isRestartableInit } from '../shouldRestart.ts';
@@ -35,13 +36,22 @@ function burstableScore(memoryRequestBytes: number, memoryCapacityBytes: number)
   return Math.min(OOM_BEST_EFFORT - 1, Math.max(least, score));
 }
 
+/** For each of the containers that last, of what the pod as a whole asks for beyond what its containers do. In `amount`'s units. */
+function shareOf(pod: Pod, resource: 'cpu' | 'memory', amount: (q: Quantity | undefined) => number): number {
+  const whole = podLevel(pod, 'requests', resource);
+  if (whole === undefined) return 0;
+  const beyond = amount(whole) - amount(containersTotal(pod, 'requests', resource));
+  return Math.max(0, Math.floor(beyond / Math.max(1, lastingContainers(pod).length)));
+}
+
 /** Who is killed first when memory runs out: -997 hardly ever, 1000 first. */
 export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes: number): number {
   if ((pod.spec.priority ?? 0) >= NODE_CRITICAL_PRIORITY) return OOM_GUARANTEED;
   const qos = qosClass(pod);
   if (qos === 'Guaranteed') return OOM_GUARANTEED;
   if (qos === 'BestEffort') return OOM_BEST_EFFORT;
-  const scoreOf = (c: Container): number => burstableScore(quantityToInteger(c.resources?.requests?.memory), memoryCapacityBytes);
+  const share = shareOf(pod, 'memory', quantityToInteger);
+  const scoreOf = (c: Container): number => burstableScore(quantityToInteger(c.resources?.requests?.memory) + share, memoryCapacityBytes);
   const own = scoreOf(container);
   const sidecar = isRestartableInit(container) && pod.spec.initContainers?.some((c) => c.name === container.name) === true;
   // A sidecar serves the regular containers: it must not be killed before them.
@@ -64,9 +74,17 @@ function linuxResources(
 }
 
 export function containerResources(pod: Pod, container: Container, facts: ResourceFacts): LinuxContainerResources {
-  const { requests, limits } = container.resources ?? {};
-  const resources = linuxResources({ cpuRequest: requests?.cpu, cpuLimit: limits?.cpu, memoryLimit: limits?.memory }, facts);
-  const hugepages = hugepageLimits(limits, facts.hugePageSizes);
+  const limitOf = (resource: string) => effectiveLimit(pod, container, resource);
+  const cpu = container.resources?.requests?.cpu;
+  // No group of the pod's own has the weight of what it asks for: its containers share that.
+  const share = shareOf(pod, 'cpu', quantityToMilli);
+  const amounts = {
+    cpuRequest: share === 0 ? cpu : `${quantityToMilli(cpu) + share}m`,
+    cpuLimit: limitOf('cpu'),
+    memoryLimit: limitOf('memory'),
+  };
+  const resources = linuxResources(amounts, facts);
+  const hugepages = hugepageLimits({ ...pod.spec.resources?.limits, ...container.resources?.limits }, facts.hugePageSizes);
   return {
     ...resources,
     oomScoreAdj: oomScoreAdj(pod, container, facts.memoryCapacityBytes),
@@ -87,11 +105,16 @@ function hugepageLimits(limits: Record<string, Quantity> | undefined, sizes: rea
   });
 }
 
-/**
- * What a pod takes in total: regular containers and sidecars together, or, where more, the neediest moment of the start,
- * when an init container runs beside the sidecars before it. Overhead is not in it.
- */
+/** What a pod takes in total: what it says of itself as a whole, else what its containers come to. Overhead is not in it. */
 export function podTotal(pod: Pod, kind: 'requests' | 'limits', resource: string): Quantity | undefined {
+  return podLevel(pod, kind, resource) ?? containersTotal(pod, kind, resource);
+}
+
+/**
+ * What the containers of a pod come to: regular containers and sidecars together, or, where more, the neediest moment of the start,
+ * when an init container runs beside the sidecars before it.
+ */
+export function containersTotal(pod: Pod, kind: 'requests' | 'limits', resource: string): Quantity | undefined {
   const of = (c: Container): Quantity | undefined => c.resources?.[kind]?.[resource];
   const steady: Quantity[] = [];
   const sidecars: Quantity[] = [];

@@ -40,7 +40,8 @@ export function rememberedRequests(): RequestOf {
 
 /** Sizes of huge pages that the pod asks for, in order. */
 function hugePages(pod: Pod): string[] {
-  const names = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])].flatMap((c) => Object.keys(c.resources?.requests ?? {}));
+  const all = [pod.spec, ...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  const names = all.flatMap((c) => Object.keys(c.resources?.requests ?? {}));
   return [...new Set(names.filter((name) => name.startsWith(HUGE_PAGES)))].sort();
 }
 

@@ -1,5 +1,7 @@
 /** API defaulting of a decoded pod (spec: pod lifecycle 1.5): what the API server would have filled in. Pure. */
-import type { Container, LifecycleHandler, Pod, Probe, PullPolicy } from '../../k8s.ts';
+import type { Container, LifecycleHandler, Pod, Probe, PullPolicy, Quantity } from '../../k8s.ts';
+import { containersTotal } from '../config/resources.ts';
+import { isPodLevel } from '../podLevel.ts';
 import { isRecord, VOLUME_SOURCES } from './schema.ts';
 
 /** Octal 0644, the default mode of files in secret, config map, downward and projected volumes. */
@@ -55,6 +57,20 @@ function defaultContainer(c: Container, hostNetwork: boolean): void {
   defaultHandler(c.lifecycle?.preStop);
 }
 
+/** What the pod as a whole asks for, where it does not say: what its containers come to, else as much as it may have. */
+function defaultPodResources(pod: Pod): void {
+  const { resources } = pod.spec;
+  if (resources === undefined) return;
+  const requests: Record<string, Quantity> = { ...resources.requests };
+  const all = [...pod.spec.containers, ...(pod.spec.initContainers ?? [])];
+  for (const name of new Set(all.flatMap((c) => Object.keys(c.resources?.requests ?? {})))) {
+    const total = containersTotal(pod, 'requests', name);
+    if (isPodLevel(name) && total !== undefined) requests[name] ??= total;
+  }
+  for (const [name, limit] of Object.entries(resources.limits ?? {})) if (isPodLevel(name)) requests[name] ??= limit;
+  if (Object.keys(requests).length > 0) resources.requests = requests;
+}
+
 function defaultVolumes(pod: Pod): void {
   for (const volume of pod.spec.volumes ?? []) {
     const kinds = Object.keys(volume).filter((k) => VOLUME_SOURCES.includes(k));
@@ -86,5 +102,6 @@ export function applyApiDefaults(pod: Pod): void {
   }
   const hostNetwork = spec.hostNetwork === true;
   for (const c of [...(spec.initContainers ?? []), ...spec.containers]) defaultContainer(c, hostNetwork);
+  defaultPodResources(pod);
   defaultVolumes(pod);
 }

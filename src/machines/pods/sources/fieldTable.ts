@@ -132,7 +132,9 @@ const PLACEMENT: readonly FieldRule[] = [
   { path: 'runtimeClassName', api: true },
   { path: 'os.name', only: ['linux'] },
   ...refused('there is no dynamic resource allocation', 'resourceClaims'),
-  ...refused('resources of a pod as a whole are not kept', 'resources'),
+  ...['limits', 'requests'].flatMap((kind) => honoured(...EVERY_RESOURCE.map((r) => `resources.${kind}.${r}`))),
+  ...refused('a pod as a whole has no such resource', 'resources.limits.*', 'resources.requests.*'),
+  ...refused('there is no dynamic resource allocation', 'resources.claims'),
 ];
 
 const VOLUME: readonly FieldRule[] = [

@@ -3,11 +3,15 @@
  * admission, with the path in the message.
  */
 import type { Pod } from '../../k8s.ts';
+import { limitsNotKept } from '../podLevel.ts';
 import { FIELD_TABLE, type FieldRule } from './fieldTable.ts';
 import { isRecord, podSchema, type Schema } from './schema.ts';
 
 /** Why what only the API can tell is refused of a manifest. */
 const NEEDS_API = 'only of a pod that came from an API server';
+
+const LIMITS_NOT_KEPT =
+  'this node limits containers, not pods, and these could go beyond it together: give them limits that come to no more than it';
 
 /** The table as a tree, so that one walk over a pod decides everything. */
 interface Node {
@@ -131,5 +135,6 @@ export function unsupportedFields(
     .map((k) => `${k} (unknown field)`);
   const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
   walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
+  found.push(...limitsNotKept(pod).map((path) => `${path} (${LIMITS_NOT_KEPT})`));
   return found;
 }

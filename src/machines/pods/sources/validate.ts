@@ -3,6 +3,9 @@
  * another. Runs after defaulting. Pure.
  */
 import type { Pod, PodSpec } from '../../k8s.ts';
+import { containersTotal } from '../config/resources.ts';
+import { isPodLevel } from '../podLevel.ts';
+import { compareQuantity } from '../quantity.ts';
 import { VOLUME_SOURCES } from './schema.ts';
 import { type ContainerScope, validateContainer } from './validation/container.ts';
 import { dnsLabel, dnsSubdomain, ipAddress, labelValue, qualifiedName, quantityValue } from './validation/names.ts';
@@ -37,6 +40,36 @@ function validateMetadata(p: Problems, pod: Pod): void {
   }
   if (size > ANNOTATIONS_BYTES_MAX) p.add('metadata.annotations', `must be at most ${ANNOTATIONS_BYTES_MAX} bytes together`);
   p.range('metadata.deletionGracePeriodSeconds', m.deletionGracePeriodSeconds, { min: 0 });
+}
+
+function validatePodResources(p: Problems, pod: Pod): void {
+  const { requests = {}, limits = {} } = pod.spec.resources ?? {};
+  const at = 'spec.resources';
+  for (const [kind, list] of Object.entries({ requests, limits })) {
+    for (const [name, q] of Object.entries(list)) {
+      const value = quantityValue(q);
+      if (value === null) p.add(`${at}.${kind}.${name}`, `${JSON.stringify(q)} is not a quantity such as 500m or 1Gi`);
+      else if (value < 0) p.add(`${at}.${kind}.${name}`, 'must not be negative');
+      if (!isPodLevel(name)) p.add(`${at}.${kind}.${name}`, 'a pod as a whole has cpu, memory and hugepages-* only');
+    }
+  }
+  for (const [name, q] of Object.entries(requests)) {
+    if (!isPodLevel(name) || quantityValue(q) === null) continue;
+    const limit = limits[name];
+    if (limit !== undefined && quantityValue(limit) !== null && compareQuantity(q, limit) > 0)
+      p.add(`${at}.requests.${name}`, `${q} must be at most the limit ${limit}`);
+    const containers = containersTotal(pod, 'requests', name);
+    if (containers !== undefined && compareQuantity(containers, q) > 0)
+      p.add(`${at}.requests.${name}`, `${q} must be at least what the containers ask for together, ${containers}`);
+  }
+  for (const [name, limit] of Object.entries(limits)) {
+    if (!isPodLevel(name) || quantityValue(limit) === null) continue;
+    for (const c of [...pod.spec.containers, ...(pod.spec.initContainers ?? [])]) {
+      const own = c.resources?.limits?.[name];
+      if (own !== undefined && quantityValue(own) !== null && compareQuantity(own, limit) > 0)
+        p.add(`${at}.limits.${name}`, `${limit} must be at least the limit of container ${c.name}, ${own}`);
+    }
+  }
 }
 
 function validateVolumes(p: Problems, spec: PodSpec): Set<string> {
@@ -184,6 +217,7 @@ export function validatePod(pod: Pod): string[] {
   validateMetadata(p, pod);
   const volumes = validateVolumes(p, spec);
   validateContainers(p, spec, volumes);
+  validatePodResources(p, pod);
   p.oneOf('spec.restartPolicy', spec.restartPolicy, ['Always', 'OnFailure', 'Never']);
   p.range('spec.terminationGracePeriodSeconds', spec.terminationGracePeriodSeconds, { min: 0 });
   p.range('spec.activeDeadlineSeconds', spec.activeDeadlineSeconds, { min: 1, max: INT32_MAX });

@@ -1,0 +1,43 @@
+/** Resources of a pod as a whole (`spec.resources`): what they are of, and what its containers get of them. Pure. */
+import type { Container, Pod, Quantity } from '../k8s.ts';
+import { addQuantities, compareQuantity, isZeroQuantity } from './quantity.ts';
+import { isRestartableInit } from './shouldRestart.ts';
+
+export type ResourceKind = 'requests' | 'limits';
+
+/** Others belong to single containers. */
+export function isPodLevel(resource: string): boolean {
+  return resource === 'cpu' || resource === 'memory' || resource.startsWith('hugepages-');
+}
+
+/** What the pod as a whole asks for, or may have; undefined where it does not say. */
+export function podLevel(pod: Pod, kind: ResourceKind, resource: string): Quantity | undefined {
+  return isPodLevel(resource) ? pod.spec.resources?.[kind]?.[resource] : undefined;
+}
+
+export function hasPodLevel(pod: Pod): boolean {
+  return (['requests', 'limits'] as const).some((kind) => Object.keys(pod.spec.resources?.[kind] ?? {}).some(isPodLevel));
+}
+
+/** The limit that a container is held to: its own, or that of its pod. */
+export function effectiveLimit(pod: Pod, container: Container, resource: string): Quantity | undefined {
+  const own = container.resources?.limits?.[resource];
+  return own === undefined || isZeroQuantity(own) ? (podLevel(pod, 'limits', resource) ?? own) : own;
+}
+
+/** Containers that run side by side once the pod is up. */
+export function lastingContainers(pod: Pod): Container[] {
+  return [...(pod.spec.initContainers ?? []).filter(isRestartableInit), ...pod.spec.containers];
+}
+
+/**
+ * Limits of the pod that its containers together could go beyond, each within the limit that it is held to: `spec.resources`
+ * fields. No control group of this node's own holds a pod, so these could not be kept.
+ */
+export function limitsNotKept(pod: Pod): string[] {
+  return Object.entries(pod.spec.resources?.limits ?? {}).flatMap(([resource, limit]) => {
+    if (!isPodLevel(resource)) return [];
+    const together = lastingContainers(pod).flatMap((c) => effectiveLimit(pod, c, resource) ?? []);
+    return compareQuantity(addQuantities(together), limit) > 0 ? [`spec.resources.limits.${resource}`] : [];
+  });
+}
