@@ -43,8 +43,16 @@ function hasSuccessor(s: Scene, uid: string, name: string): boolean {
 export function nobodyIsStoppedUnheard(): Checker {
   /** Once a pod gave way to its successor it is wound down to the end, also if that one goes, too. */
   const gaveWay = new Set<string>();
+  const lifeOf = (s: Scene, uid: string): string => `${s.node.name} ${s.node.boots} ${uid}`;
   return {
     name: 'nobody-is-stopped-unheard',
+    // Its hooks may take longer than its successor stays.
+    beat(s) {
+      const book = records(s);
+      if (book === undefined || book.sourcesReady) return undefined;
+      for (const [uid, { removed, pod }] of book.records) if (removed && hasSuccessor(s, uid, fullName(pod))) gaveWay.add(lifeOf(s, uid));
+      return undefined;
+    },
     arrived(s, call) {
       if (call.method !== 'StopContainer' && call.method !== 'StopPodSandbox') return undefined;
       const book = records(s);
@@ -63,7 +71,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       if (record !== undefined && isSyncing(s, uid)) return undefined;
       // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
       const name = record === undefined ? '' : fullName(record.pod);
-      const life = `${s.node.name} ${s.node.boots} ${uid}`;
+      const life = lifeOf(s, uid);
       for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
       if (hasSuccessor(s, uid, name)) gaveWay.add(life);
       if (gaveWay.has(life)) return undefined;
