@@ -30,6 +30,7 @@ import { workersSpec } from './pods/workers/workers.ts';
 import { containerGcSpec } from './reclaim/containerGc.ts';
 import { evictionSpec } from './reclaim/eviction/eviction.ts';
 import { housekeepingSpec } from './reclaim/housekeeping.ts';
+import { imageGcSpec } from './reclaim/imageGc/imageGc.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { oomWatcherSpec } from './runtime/oomWatcher.ts';
@@ -91,6 +92,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       },
       layer('reclaim', [
         containerGcSpec(o.containerGc),
+        imageGcSpec(o.imageGc),
         housekeepingSpec(o.housekeeping),
         ...(o.eviction === null ? [] : [evictionSpec(o.eviction)]),
       ]),

@@ -26,6 +26,7 @@ import type { WorkersOptions } from './pods/workers/workers.ts';
 import type { ContainerGcOptions } from './reclaim/containerGc.ts';
 import type { EvictionOptions } from './reclaim/eviction/eviction.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
+import type { ImageGcOptions } from './reclaim/imageGc/imageGc.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { VerificationOptions } from './runtime/imagePuller/pullRecords.ts';
@@ -77,6 +78,7 @@ export interface TreeOptions {
   /** Null in standalone mode. */
   api: ApiOptions | null;
   containerGc: ContainerGcOptions;
+  imageGc: ImageGcOptions;
   housekeeping: HousekeepingOptions;
   /** Null where no eviction threshold is set, and nobody has limits to be held to. */
   eviction: EvictionOptions | null;
@@ -177,6 +179,15 @@ export function treeOptions(
       },
       podLogsDir: c.podLogsDir,
       containerLogsDir: facts.containerLogsDir,
+    },
+    imageGc: {
+      policy: {
+        minAgeMs: c.imageMinimumGCAge,
+        maxAgeMs: c.imageMaximumGCAge,
+        highPercent: c.imageGCHighThresholdPercent,
+        lowPercent: c.imageGCLowThresholdPercent,
+      },
+      sandboxImage: flags.podInfraContainerImage,
     },
     housekeeping: { rootDir: flags.rootDir },
     eviction: evictionOptions(config, api !== null),

@@ -21,7 +21,6 @@ interface Entry {
 }
 
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
-const IMAGE_GC = 'image garbage collection is not there yet: images are kept';
 const ROTATION = 'container log rotation is not there yet: logs grow';
 const MANAGERS = 'the CPU, memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
@@ -33,7 +32,6 @@ const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) =
 export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines('a cloud is known through its own controllers only', '--cloud-config'),
   ...lines(CGROUPS, '--runtime-cgroups'),
-  ...lines(IMAGE_GC, '--pod-infra-container-image'),
   ...lines(VOLUMES, '--experimental-mounter-path'),
   ...lines('hard eviction thresholds are not taken off what is allocatable yet', '--experimental-allocatable-ignore-eviction'),
 
@@ -75,7 +73,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'topologyManagerScope',
     'topologyManagerPolicyOptions',
   ),
-  ...lines(IMAGE_GC, 'imageMinimumGCAge', 'imageMaximumGCAge', 'imageGCHighThresholdPercent', 'imageGCLowThresholdPercent'),
   ...lines('the kernel is not asked to announce memory pressure: it is looked for every 10 s', 'kernelMemcgNotification'),
   ...lines(ROTATION, 'containerLogMaxSize', 'containerLogMaxFiles', 'containerLogMaxWorkers', 'containerLogMonitorInterval'),
   ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
@@ -151,6 +148,10 @@ export const HONOURED: readonly string[] = [
   'maxOpenFiles',
   'serializeImagePulls',
   'maxParallelImagePulls',
+  'imageMinimumGCAge',
+  'imageMaximumGCAge',
+  'imageGCHighThresholdPercent',
+  'imageGCLowThresholdPercent',
   'evictionHard',
   'evictionSoft',
   'evictionSoftGracePeriod',
@@ -184,7 +185,6 @@ export const HONOURED: readonly string[] = [
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--cloud-config': 'cloudConfig',
   '--runtime-cgroups': 'runtimeCgroups',
-  '--pod-infra-container-image': 'podInfraContainerImage',
   '--experimental-mounter-path': 'experimentalMounterPath',
   '--experimental-allocatable-ignore-eviction': 'experimentalAllocatableIgnoreEviction',
 };

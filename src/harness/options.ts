@@ -128,6 +128,8 @@ export function writeConfig(p: Plan, o: { config: NodeOptions['config']; readOnl
     enforceNodeAllocatable: [],
     // How full the machine is, is no matter of a test.
     evictionHard: { 'memory.available': '0%' },
+    // Nor does it take away from its machine's runtime what others may want.
+    imageGCHighThresholdPercent: 100,
     ...o.config,
   };
   writeFileSync(layout.configFile, JSON.stringify(config, null, 2), { mode: 0o600 });

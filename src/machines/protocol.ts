@@ -125,6 +125,8 @@ export type ImageEvent = Message & {
   serviceAccount?: string;
   replyTo: ReplyTo<ImageResult>;
 };
+/** An image was removed: what is known of its pulls may be forgotten. */
+export type ImageRemovedEvent = Message & { type: 'image.removed'; imageRef: string };
 
 // ---- telemetry ---------------------------------------------------------------------------------------------------
 
@@ -369,6 +371,8 @@ export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
 // ---- reclaim -----------------------------------------------------------------------------------------------------
 
 export type ContainerGcEvent = Message & { type: 'gc.run'; why: string };
+/** Give back the room of every image that nobody uses; answered when that was tried. */
+export type ImageGcEvent = Message & { type: 'images.free'; replyTo: ReplyTo<{ freedBytes: number }> };
 export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: string };
 
 /** What the node is short of, and since when: what its status and admission go by. */
@@ -387,7 +391,7 @@ export const addr = {
   injector: address<InjectorEvent>('node/foundation/injector'),
   cri: address<CriEvent>('node/runtime/cri'),
   pleg: address<PlegEvent>('node/runtime/pleg'),
-  imagePuller: address<ImageEvent>('node/runtime/imagePuller'),
+  imagePuller: address<ImageEvent | ImageRemovedEvent>('node/runtime/imagePuller'),
   volumes: address<VolumesEvent>('node/services/volumes'),
   probes: address<ProbesEvent>('node/services/probes'),
   status: address<StatusEvent>('node/pods/status'),
@@ -396,6 +400,7 @@ export const addr = {
   admission: address<PodOpEvent>('node/pods/admission'),
   config: address<ConfigEvent>('node/pods/config'),
   containerGc: address<ContainerGcEvent>('node/reclaim/containerGc'),
+  imageGc: address<ImageGcEvent>('node/reclaim/imageGc'),
   housekeeping: address<HousekeepingEvent>('node/reclaim/housekeeping'),
 } as const satisfies Record<string, Address<never>>;
 

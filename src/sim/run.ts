@@ -114,6 +114,7 @@ class Run implements NodeWatcher {
       node.runtime.watcher = {
         arrived: (call) => this.#arrived(node, call),
         pulls: (call) => this.#ask((c, s) => c.pulls?.(s, call), node),
+        removesImage: (call) => this.#ask((c, s) => c.removesImage?.(s, call), node),
         settled: (call, outcome) => {
           for (const c of this.#checkers) c.settled?.(this.#scene(node), call, outcome);
         },

@@ -94,14 +94,12 @@ describe('a running node', () => {
   });
 
   it('logs one line for what does nothing yet', async () => {
-    const run = fakeBoot(quiet('--image-gc-high-threshold=90', '--event-qps=7', '--bootstrap-kubeconfig=/bootstrap.conf'));
+    const run = fakeBoot(quiet('--cgroup-root=/node', '--event-qps=7', '--bootstrap-kubeconfig=/bootstrap.conf'));
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
     expect(run.stderr().match(/has no effect:/g)).toHaveLength(1);
-    expect(run.stderr()).toContain(
-      'imageGCHighThresholdPercent (--image-gc-high-threshold) has no effect: image garbage collection is not there yet',
-    );
+    expect(run.stderr()).toContain('cgroupRoot (--cgroup-root) has no effect: the node makes no cgroups of its own yet');
     expect(run.stderr()).toContain('Flag --event-qps is deprecated');
     expect(run.stderr()).toContain('--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone');
   });

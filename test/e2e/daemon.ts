@@ -95,6 +95,7 @@ export class Daemon {
       failSwapOn: false,
       // How full the machine is, is no matter of a test.
       evictionHard: { 'memory.available': '0%' },
+      imageGCHighThresholdPercent: 100,
       ...this.#config,
     };
     // JSON is YAML.

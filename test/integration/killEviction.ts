@@ -46,6 +46,16 @@ export const EVICTION_CASES: KillCase[] = [
   },
   { options, covers: 'eviction collecting', path, arrange: async (h) => full(h), release: enough },
   {
+    options: { ...options, before: (h: VirtualNode) => h.fs.makeDir('/var/lib/hollow') },
+    covers: 'eviction freeingImages',
+    path,
+    arrange: async (h) => {
+      h.faults.latencyMs = { ListImages: 3_000 };
+      full(h);
+    },
+    release: enough,
+  },
+  {
     options,
     covers: 'eviction measuring',
     path,

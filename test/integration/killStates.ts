@@ -517,6 +517,15 @@ export const LINK_CASES: KillCase[] = (
 });
 
 const gc = 'node/reclaim/containerGc';
+const imageGc = 'node/reclaim/imageGc';
+const fullOfImages = {
+  hollow: { images: ['left:1'] },
+  before: (h: VirtualNode) => {
+    h.fs.makeDir('/var/lib/hollow');
+    h.fs.room = { ...h.fs.room, bytesAvailable: 0.1 * h.fs.room.bytesTotal };
+  },
+  config: { evictionHard: {} },
+};
 const housekeeping = 'node/reclaim/housekeeping';
 export const OTHER_CASES: KillCase[] = [
   { covers: 'sweeper idle', path: gc },
@@ -538,6 +547,25 @@ export const OTHER_CASES: KillCase[] = [
       await h.until('a container is being removed', () => removing);
     },
     at: (h) => h.state(gc) === 'sweeping',
+  },
+  { covers: 'imageGc idle', path: imageGc },
+  {
+    covers: 'imageGc looking',
+    path: imageGc,
+    options: fullOfImages,
+    arrange: async (h) => slow('ListImages', 2_000)(h),
+    release: quick,
+    rests: (h) => !h.runtime.dump().images.includes('left:1'),
+    restsWithinMs: 600_000,
+  },
+  {
+    covers: 'imageGc removing',
+    path: imageGc,
+    options: fullOfImages,
+    arrange: async (h) => slow('RemoveImage', 2_000)(h),
+    release: quick,
+    rests: (h) => !h.runtime.dump().images.includes('left:1'),
+    restsWithinMs: 600_000,
   },
   { ...ending('sweeper resting', () => {}), path: gc },
   {

@@ -6,7 +6,6 @@ export const RESOURCES_TRAPS = 75;
 const CGROUPS = 'cgroups of our own for pods, classes and the node: limits go to the runtime alone';
 const CPUS = 'CPU, memory and topology managers';
 const DEVICES = 'device plugins';
-const IMAGES = 'collection of images that nobody uses';
 const ROTATION = 'rotation of container logs';
 const SWAP = 'swap and memory throttling of containers';
 
@@ -106,10 +105,39 @@ export const resources: Traps = {
   28: { says: 'the socket is made anew at each start', later: DEVICES },
   29: { says: 'a second registration replaces the first', later: DEVICES },
   30: { says: 'pods with devices are let in before their plugin is back', later: DEVICES },
-  31: { says: 'images found at the start count as old', later: IMAGES },
-  32: { says: 'images of ended containers are in use', later: IMAGES },
-  33: { says: 'one failure of the collection is no event', later: IMAGES },
-  34: { says: 'what was freed is the sum of what images say of their size', later: IMAGES },
+  31: {
+    says: 'images found at the start count as old',
+    tests: [
+      ['machines/golden/imageGc.test.ts', 'found: at the first look all are old (trap 31)'],
+      [
+        'integration/imageGc.test.ts',
+        'resources trap 31: removes what nobody uses and was there before, at once; what came later not before it is two minutes old',
+      ],
+    ],
+  },
+  32: {
+    says: 'images of ended containers are in use',
+    tests: [
+      ['machines/golden/imageGc.test.ts', 'used: by the id, of a container that has ended (trap 32)'],
+      [
+        'integration/imageGc.test.ts',
+        'resources trap 32: keeps the image of a container that has ended, of a pod that is to run, and the sandbox image',
+      ],
+    ],
+  },
+  33: {
+    says: 'one failure of the collection is no event',
+    tests: [['integration/imageGc.test.ts', 'resources trap 33: is no event once, and one from the second time in a row on']],
+  },
+  34: {
+    says: 'what was freed is the sum of what images say of their size',
+    tests: [
+      [
+        'integration/imageGc.test.ts',
+        'resources trap 34: stops when as much was freed as images say of their size, though the disk shows less',
+      ],
+    ],
+  },
   35: {
     says: 'a name without a tag gets one and is not expanded',
     tests: [

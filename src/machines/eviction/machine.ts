@@ -86,6 +86,8 @@ export const evictionMachine = setup({
     observe: fromPromise<Observations>(() => Promise.reject(new Error('no way to observe was provided'))),
     /** Who wrote more than it may. Rejects where the runtime does not say what containers wrote. */
     checkLimits: fromPromise<readonly Offender[]>(() => Promise.reject(new Error('no way to check limits was provided'))),
+    /** Resolves when the images that nobody uses are gone, or could not be removed: the next look tells whether it helped. */
+    freeImages: fromPromise<void, { met: Met | undefined }>(() => Promise.reject(new Error('no way to free images was provided'))),
     /** What each candidate uses of the resource that is short. Rejects where the runtime does not say. */
     measure: fromPromise<Measured, { met: Met | undefined }>(() => Promise.reject(new Error('no way to measure was provided'))),
   },
@@ -184,7 +186,11 @@ export const evictionMachine = setup({
     collecting: {
       meta: { reason: 'Collecting', message: 'dead containers are removed before a pod is evicted for its disk' },
       entry: ['collect', assign({ collected: true })],
-      after: { [COLLECT_MS]: { target: 'observing' } },
+      after: { [COLLECT_MS]: { target: 'freeingImages' } },
+    },
+    freeingImages: {
+      meta: { reason: 'FreeingImages', message: 'images that nobody uses are removed before a pod is evicted for its disk' },
+      invoke: { src: 'freeImages', input: ({ context }) => ({ met: dueOf(context) }), onDone: { target: 'observing' } },
     },
     measuring: {
       meta: { reason: 'Measuring', message: 'asking the runtime which pods use most of what is short' },

@@ -1,12 +1,13 @@
 /** Statechart of the image puller: idle, or pulling a number of images. The pulls themselves are promises. Pure. */
 import { assign, setup } from 'xstate';
-import type { ImageEvent } from '../protocol.ts';
+import type { ImageEvent, ImageRemovedEvent } from '../protocol.ts';
 
 /** How often old back-off entries are forgotten. */
 const COLLECT_MS = 60_000;
 
 export type PullerEvent =
   | ImageEvent
+  | ImageRemovedEvent
   /** The number of pulls waiting or running has changed. */
   | { type: 'pulls.changed'; active: number }
   | { type: 'puller.broken'; error: Error };
@@ -22,6 +23,7 @@ export const imagePullerMachine = setup({
   actions: {
     ensure: () => {},
     collect: () => {},
+    forget: () => {},
     fail: (_, params: { error: Error }) => {
       throw params.error;
     },
@@ -32,6 +34,7 @@ export const imagePullerMachine = setup({
   initial: 'idle',
   on: {
     'image.ensure': { actions: 'ensure' },
+    'image.removed': { actions: 'forget' },
     'puller.broken': { actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
     'pulls.changed': [
       { guard: ({ event }) => event.active > 0, target: '.pulling', actions: assign({ active: ({ event }) => event.active }) },

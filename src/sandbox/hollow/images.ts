@@ -32,7 +32,9 @@ export interface ImageStore {
   list(): Image[];
 }
 
-export function createImageStore(): ImageStore {
+/** `pinned`: names of images that the runtime says must stay. */
+export function createImageStore(pinned: readonly string[] = []): ImageStore {
+  const kept = new Set(pinned.map(imageTag));
   const byId = new Map<string, Image>();
   const find = (ref: string): Image | undefined => byId.get(ref) ?? byId.get(imageId(imageTag(ref)));
   return {
@@ -48,7 +50,7 @@ export function createImageStore(): ImageStore {
         uid: null,
         username: '',
         spec: null,
-        pinned: false,
+        pinned: kept.has(tag),
       };
       byId.set(id, image);
       return image;

@@ -75,7 +75,7 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
   const names = new Set<string>();
   /** Addresses in use: released when their sandbox stops. */
   const ips = new Set<string>();
-  const images = createImageStore();
+  const images = createImageStore(opts.pinned);
   const streams = new Set<HintStream>();
   const conditions = {
     RuntimeReady: { ok: true, reason: '' },
@@ -503,6 +503,7 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
         finishedAtMs: c.finishedAtMs,
         exitCode: c.exitCode,
         reason: c.reason,
+        imageRef: c.imageRef,
         labels: c.labels,
         annotations: c.annotations,
         resources: c.resources,

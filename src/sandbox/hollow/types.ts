@@ -30,6 +30,8 @@ export interface HollowOptions {
   image?(name: string): HollowImage | undefined;
   /** Images present from the start. */
   images?: readonly string[];
+  /** Of these, those that the runtime says must stay. */
+  pinned?: readonly string[];
   /** Answers ExecSync, after `delayMs`; default of each part: by the container's life, no output. Asked when the command begins. */
   exec?(
     container: ScriptedContainer,
@@ -62,6 +64,8 @@ export interface HollowContainerDump {
   finishedAtMs: number;
   exitCode: number;
   reason: string;
+  /** Id of the image that it was made from. */
+  imageRef: string;
   labels: Readonly<Record<string, string>>;
   annotations: Readonly<Record<string, string>>;
   /** In force now. */

@@ -5,6 +5,7 @@ import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept }
 import type { Checker } from './checker.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
+import { imagesStay } from './imageClaims.ts';
 import { nodeKillsAreToldOnce } from './kernelClaims.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './namedClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
@@ -38,6 +39,7 @@ export function allCheckers(): Checker[] {
     endsAreHeeded(),
     claimsComeFirst(),
     pullsHaveTheirKeys(),
+    imagesStay(),
     mailboxesAreBounded(),
     incarnationsGrow(),
     nothingCrashes(),

@@ -33,6 +33,8 @@ export interface Checker {
   arrived?(s: Scene, call: CallSeen): string | undefined;
   /** An image is about to be pulled. */
   pulls?(s: Scene, call: CallSeen): string | undefined;
+  /** An image is about to be removed. */
+  removesImage?(s: Scene, call: CallSeen): string | undefined;
   settled?(s: Scene, call: CallSeen, outcome: 'done' | 'failed' | 'unknown'): void;
   /** At the end of a step in which the runtime changed. */
   changed?(s: Scene, dump: HollowDump): string | undefined;

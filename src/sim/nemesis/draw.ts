@@ -8,6 +8,7 @@ import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
+import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { meetings } from './draws/meetings.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
@@ -202,6 +203,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     portsTaken: rng.pick([0, 0, 0, 1, 4] as const) ?? 0,
     closesBadly: rng.chance(0.15),
     ...drawCluster(rng),
+    images: drawImageGc(rng.fork('image-gc')),
     // Drawn apart, so that what stands above is what it was before these were there.
     oneManifest: rng.fork('one-manifest').chance(0.06),
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
@@ -306,6 +308,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     const { certificates = false, edge = false, serving = false } = o.identity?.[node] ?? {};
     identityTrouble(mine.fork('identity'), { spanMs, certificates, edge }, adder(drawn, mine.fork('identity-steps'), node));
     if (o.api[node] === true) untold(mine.fork('untold'), { spanMs }, adder(drawn, mine.fork('untold-steps'), node));
+    imageTrouble(mine.fork('image-trouble'), { spanMs, evicts: o.evicts?.[node] === true }, adder(drawn, mine.fork('image-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));

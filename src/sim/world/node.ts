@@ -44,6 +44,11 @@ const MEMORY_BYTES = 8 * 1024 ** 3;
 /** An init system's wait before it starts a daemon again that exited 70. */
 const RESTART_AFTER_MS = 2_000;
 
+export type ImageTuning = Pick<
+  KubeletConfiguration,
+  'imageMinimumGCAge' | 'imageMaximumGCAge' | 'imageGCHighThresholdPercent' | 'imageGCLowThresholdPercent'
+>;
+
 /** Settings of a node that the seed chooses. */
 export interface NodeTuning {
   /** Longest ordinary latency of a runtime call and of a disk operation. */
@@ -82,6 +87,8 @@ export interface NodeTuning {
     | 'evictionMaxPodGracePeriod'
     | 'evictionPressureTransitionPeriod'
   > | null;
+  /** When it collects images. */
+  images: ImageTuning;
   /** Certificates that it gets from its cluster; null: none. */
   certificates: CertificateTuning | null;
   /** Its API; null: not served. */
@@ -242,6 +249,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         fileCheckFrequency: tuning.fileCheckMs,
         httpCheckFrequency: tuning.httpCheckMs,
         ...(tuning.eviction ?? { evictionHard: {} }),
+        ...tuning.images,
         ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
         ...shown.config,
       },

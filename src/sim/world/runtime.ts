@@ -60,6 +60,8 @@ export interface RuntimeWatcher {
   arrived(call: CallSeen): void;
   /** An image is about to be pulled, which changes no pod. */
   pulls?(call: CallSeen): void;
+  /** An image is about to be removed. */
+  removesImage?(call: CallSeen): void;
   /** The daemon has its answer, gave up, or died. */
   settled(call: CallSeen, outcome: 'done' | 'failed' | 'unknown'): void;
 }
@@ -78,6 +80,11 @@ export interface SimRuntime {
   up(): void;
 }
 
+/** Nobody uses it, and the runtime keeps it. */
+export const PINNED_IMAGE = 'registry.sim/pause:3';
+/** There before any daemon was. */
+const LEFT_IMAGES = [PINNED_IMAGE, 'left:1', 'left:2'];
+
 /** What it says that it can do for pods. */
 const FEATURES: NonNullable<HollowOptions['features']> = {
   runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }],
@@ -95,6 +102,8 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     clock: o.clock,
     rng: o.rng.fork('hollow'),
     features: FEATURES,
+    images: LEFT_IMAGES,
+    pinned: [PINNED_IMAGE],
     exec: ({ attempt }, [name, , delayMs, fails]) =>
       name === HOOK_COMMAND ? { delayMs: Number(delayMs), exitCode: fails === 'first' && attempt === 0 ? 1 : 0 } : undefined,
   });
@@ -158,6 +167,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
           const seen: CallSeen = { method, req, boot: daemon.boot };
           if (mutating) self.watcher.arrived(seen);
           if (method === 'PullImage') self.watcher.pulls?.(seen);
+          if (method === 'RemoveImage') self.watcher.removesImage?.(seen);
           const hook = hookOf(seen, o.clock.monoMs());
           if (hook !== null) hooks.push(hook);
           let open = true;

@@ -5,7 +5,7 @@
  * until the first look says so.
  */
 import { fromPromise } from 'xstate';
-import { because } from '../../../machines/address.ts';
+import { because, type ReplyTo } from '../../../machines/address.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { exceeded, hasStorageLimits } from '../../../machines/eviction/limits.ts';
 import { evictionMachine, type Measured, type Offender, type Victim } from '../../../machines/eviction/machine.ts';
@@ -15,11 +15,14 @@ import { SIGNAL_FACTS, type Threshold } from '../../../machines/eviction/thresho
 import type { Pod } from '../../../machines/k8s.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { addr, view } from '../../../machines/protocol.ts';
+import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
 import { Readings } from './readings.ts';
 import { measure, measureStorage } from './usage.ts';
+
+/** Removing images may take as long as this, then it looks all the same. */
+const FREE_IMAGES_MS = 60_000;
 
 export interface EvictionOptions {
   thresholds: readonly Threshold[];
@@ -53,6 +56,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
           actors: {
             observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
             checkLimits: fromPromise<readonly Offender[]>(({ signal }) => manager.checkLimits(signal)),
+            freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
             measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
           },
           actions: {
@@ -171,6 +175,15 @@ class Manager {
       dedicatedImageFs: imageFs.kind === 'seen' && imageFs.dedicated,
       signal,
     });
+  }
+
+  /** Where images take the room that is short; the collector says itself what went wrong. */
+  async freeImages(met: Met | undefined, signal: AbortSignal): Promise<void> {
+    const { imageFs } = this.readings;
+    const elsewhere = imageFs.kind === 'unseen' || (imageFs.kind === 'seen' && imageFs.dedicated);
+    if (met === undefined || (!met.threshold.signal.startsWith('imagefs') && elsewhere)) return;
+    const free = (replyTo: ReplyTo<{ freedBytes: number }>): ImageGcEvent => ({ type: 'images.free', replyTo });
+    await this.#ctx.registry.ask(addr.imageGc, free, { timeoutMs: FREE_IMAGES_MS, signal });
   }
 
   /** All at once: each is evicted for its own doing. */

@@ -7,10 +7,10 @@ import type { AnyActorLogic } from 'xstate';
 import type { Image } from '../../../machines/cri.ts';
 import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
 import type { StartFailure } from '../../../machines/pods/types.ts';
-import { addr, type ImageEvent, type ImageResult, view } from '../../../machines/protocol.ts';
+import { addr, type ImageEvent, type ImageRemovedEvent, type ImageResult, view } from '../../../machines/protocol.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePolicy.ts';
-import { imagePullerMachine } from '../../../machines/runtime/imagePullerMachine.ts';
+import { imagePullerMachine, type PullerEvent } from '../../../machines/runtime/imagePullerMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import { CriError } from '../../kernel/ports.ts';
@@ -39,8 +39,10 @@ export interface ImagePullerOptions {
   verification?: VerificationOptions | null;
 }
 
+type PullerMessage = ImageEvent | ImageRemovedEvent;
+
 class ImagePuller {
-  readonly #ctx: ActorCtx<ImageEvent>;
+  readonly #ctx: ActorCtx<PullerMessage>;
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
   readonly #pulls: Pulls;
@@ -50,7 +52,7 @@ class ImagePuller {
   readonly #metrics: ReturnType<typeof pullMetrics>;
   #spans: ReadonlyMap<string, Span> = new Map();
 
-  constructor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions, onChange: (active: number) => void) {
+  constructor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions, onChange: (active: number) => void) {
     this.#ctx = ctx;
     this.#cri = criClient(ctx.registry, o);
     const known = nodeCredentials(ctx);
@@ -81,6 +83,10 @@ class ImagePuller {
   progress(): string {
     const pulls = this.#pulls.progress();
     return `pulling ${pulls.slice(0, 5).join(', ')}${pulls.length > 5 ? ` and ${pulls.length - 5} more` : ''}`;
+  }
+  /** An image is gone. */
+  async forget(imageRef: string): Promise<void> {
+    await this.#records?.forget(imageRef);
   }
   collect(): void {
     this.#backoffs.collect(this.#ctx.ports.clock.monoMs());
@@ -215,26 +221,31 @@ function failed(failure: StartFailure): ImageResult {
   return { ok: false, failure };
 }
 
-function pullerActor(ctx: ActorCtx<ImageEvent>, o: ImagePullerOptions): { logic: AnyActorLogic; input: { progress: () => string } } {
+function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic; input: { progress: () => string } } {
   let puller: ImagePuller | undefined;
   const logic = imagePullerMachine.provide({
     actions: {
       ensure: ({ event, self }) => {
-        if (event.type !== 'image.ensure') return;
-        puller ??= new ImagePuller(ctx, o, (active) => {
-          if (!ctx.signal.aborted) self.send({ type: 'pulls.changed', active });
-        });
-        puller.ensure(event).catch((error: unknown) => {
-          if (!ctx.signal.aborted) self.send({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
-        });
+        if (event.type === 'image.ensure') guarded(self, (mine) => mine.ensure(event));
+      },
+      forget: ({ event, self }) => {
+        if (event.type === 'image.removed') guarded(self, (mine) => mine.forget(event.imageRef));
       },
       collect: () => puller?.collect(),
     },
   });
+  function guarded(self: { send(e: PullerEvent): void }, work: (mine: ImagePuller) => Promise<void>): void {
+    puller ??= new ImagePuller(ctx, o, (active) => {
+      if (!ctx.signal.aborted) self.send({ type: 'pulls.changed', active });
+    });
+    work(puller).catch((error: unknown) => {
+      if (!ctx.signal.aborted) self.send({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
+    });
+  }
   return { logic, input: { progress: () => puller?.progress() ?? '' } };
 }
 
-export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<ImageEvent> {
+export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<PullerMessage> {
   return {
     type: 'actor',
     id: 'imagePuller',

@@ -117,6 +117,24 @@ export class PullRecords {
     return this.#inTurn(() => this.#end(image, !unknown));
   }
 
+  /**
+   * An image was removed. Asked once more: one that came again meanwhile keeps its record, without which it would count as
+   * one that this node never pulled. Never rejects: what stays is looked through when the next daemon begins.
+   */
+  forget(imageRef: string): Promise<void> {
+    return this.#inTurn(async () => {
+      try {
+        if ((await this.#o.images()).some((i) => i.id === imageRef)) return;
+        await this.#remove(this.#pulled(), imageRef);
+      } catch (error) {
+        this.#o.log.warn(
+          { imageRef, err: messageOf(error) },
+          'the record of an image that is gone cannot be removed; it grants nothing without it',
+        );
+      }
+    });
+  }
+
   #inTurn<T>(operation: () => Promise<T>): Promise<T> {
     const result = this.#last.then(operation, operation);
     this.#last = result.catch(() => undefined);
