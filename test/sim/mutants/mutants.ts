@@ -361,4 +361,22 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'password: decoded.slice(colon + 1).replace',
     replace: 'password: decoded.slice(colon).replace',
   },
+  {
+    id: 'an image that the runtime keeps is collected',
+    file: 'src/machines/reclaim/imageGc.ts',
+    find: '!r.pinned && ',
+    replace: '',
+  },
+  {
+    id: 'an image of a container is collected',
+    file: 'src/machines/reclaim/imageGc.ts',
+    find: 'return [image.id, ...names].some((ref) => o.held.has(ref)) || ',
+    replace: 'return ',
+  },
+  {
+    id: 'what the kernel began to say of a kill is forgotten before its end',
+    file: 'src/actors/runtime/oomWatcher.ts',
+    find: 'this.#ctx.publish(oomView, book);',
+    replace: 'void book;',
+  },
 ];
