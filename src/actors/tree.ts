@@ -31,6 +31,7 @@ import { containerGcSpec } from './reclaim/containerGc.ts';
 import { evictionSpec } from './reclaim/eviction/eviction.ts';
 import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { imageGcSpec } from './reclaim/imageGc/imageGc.ts';
+import { logRotationSpec } from './reclaim/logRotation.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { oomWatcherSpec } from './runtime/oomWatcher.ts';
@@ -93,6 +94,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       layer('reclaim', [
         containerGcSpec(o.containerGc),
         imageGcSpec(o.imageGc),
+        ...(o.logRotation === null ? [] : [logRotationSpec(o.logRotation)]),
         housekeepingSpec(o.housekeeping),
         ...(o.eviction === null ? [] : [evictionSpec(o.eviction)]),
       ]),

@@ -1,7 +1,8 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
-import type { NodeConfig } from '../machines/config.ts';
+import type { KubeletConfiguration, NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
+import { quantityToInteger } from '../machines/pods/quantity.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
 import type { CertificateOptions } from './api/certificates/certificate.ts';
@@ -27,6 +28,7 @@ import type { ContainerGcOptions } from './reclaim/containerGc.ts';
 import type { EvictionOptions } from './reclaim/eviction/eviction.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { ImageGcOptions } from './reclaim/imageGc/imageGc.ts';
+import type { LogRotationOptions } from './reclaim/logRotation.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { VerificationOptions } from './runtime/imagePuller/pullRecords.ts';
@@ -79,6 +81,8 @@ export interface TreeOptions {
   api: ApiOptions | null;
   containerGc: ContainerGcOptions;
   imageGc: ImageGcOptions;
+  /** Null where logs may grow for ever. */
+  logRotation: LogRotationOptions | null;
   housekeeping: HousekeepingOptions;
   /** Null where no eviction threshold is set, and nobody has limits to be held to. */
   eviction: EvictionOptions | null;
@@ -189,8 +193,22 @@ export function treeOptions(
       },
       sandboxImage: flags.podInfraContainerImage,
     },
+    logRotation: rotationOptions(c),
     housekeeping: { rootDir: flags.rootDir },
     eviction: evictionOptions(config, api !== null),
+  };
+}
+
+/** A negative size is no rotation. */
+function rotationOptions(c: KubeletConfiguration): LogRotationOptions | null {
+  const maxBytes = quantityToInteger(c.containerLogMaxSize);
+  if (maxBytes <= 0) return null;
+  return {
+    podLogsDir: c.podLogsDir,
+    maxBytes,
+    filesMax: c.containerLogMaxFiles,
+    workers: c.containerLogMaxWorkers,
+    everyMs: c.containerLogMonitorInterval,
   };
 }
 

@@ -21,7 +21,6 @@ interface Entry {
 }
 
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
-const ROTATION = 'container log rotation is not there yet: logs grow';
 const MANAGERS = 'the CPU, memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
 const SHUTDOWN = 'graceful node shutdown is not there yet';
@@ -74,7 +73,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'topologyManagerPolicyOptions',
   ),
   ...lines('the kernel is not asked to announce memory pressure: it is looked for every 10 s', 'kernelMemcgNotification'),
-  ...lines(ROTATION, 'containerLogMaxSize', 'containerLogMaxFiles', 'containerLogMaxWorkers', 'containerLogMonitorInterval'),
   ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
   ...lines(SHUTDOWN, 'shutdownGracePeriod', 'shutdownGracePeriodCriticalPods', 'shutdownGracePeriodByPodPriority'),
   ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
@@ -152,6 +150,10 @@ export const HONOURED: readonly string[] = [
   'imageMaximumGCAge',
   'imageGCHighThresholdPercent',
   'imageGCLowThresholdPercent',
+  'containerLogMaxSize',
+  'containerLogMaxFiles',
+  'containerLogMaxWorkers',
+  'containerLogMonitorInterval',
   'evictionHard',
   'evictionSoft',
   'evictionSoftGracePeriod',

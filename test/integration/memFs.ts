@@ -17,6 +17,8 @@ export interface MemFs extends HostFs {
   /** Another one than was there before, as far as anybody can tell. */
   makeSocket(path: string): void;
   has(path: string): boolean;
+  /** Undefined: there is no such file. */
+  textOf(path: string): string | undefined;
   /** Every path below, files and directories. */
   below(path: string): string[];
   watchDir: Sys['watchDir'];
@@ -123,6 +125,10 @@ export function memFs(clock: Clock): MemFs {
       store(path, entry('other'));
     },
     has: (path) => entries.has(path),
+    textOf(path) {
+      const e = entries.get(path);
+      return e?.kind === 'file' ? new TextDecoder().decode(e.data) : undefined;
+    },
     below: childrenOf,
     async readFile(path, { bytesMax }) {
       await op('readFile', path);

@@ -220,6 +220,12 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         },
       },
       prober: virtualProber(time, probes, mine),
+      gzip: {
+        compress: async (from, to) => {
+          if (fs.has(to)) throw Object.assign(new Error(`EEXIST: ${to}`), { code: 'EEXIST' });
+          fs.put(to, `compressed ${fs.textOf(from)}`);
+        },
+      },
       mounter: mounts.connect({ disk: { fs, special, emptyDir: emptyDir(fs) }, clock: time.clock, power: mine }),
       host: {
         hostname: () => 'n1',

@@ -248,7 +248,7 @@ export const bootAndNode: Traps = {
     [boot, 'prints help or the version and ends with 0 before any file is read (trap 61)'],
     [boot, 'finds a bad flag before help, and help before version'],
   ),
-  62: { says: 'a threshold of 100 switches the collection off', later: 'collection of images that nobody uses' },
+  62: held('a threshold of 100 switches the collection off', ['machines/golden/imageGc.test.ts', 'room: 100 % is never']),
   63: held('run-once without a pod fails', [boot, 'fails when there is no pod within a second (trap 63)']),
   64: {
     says: 'another configuration ends the process with 0',

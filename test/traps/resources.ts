@@ -6,7 +6,6 @@ export const RESOURCES_TRAPS = 75;
 const CGROUPS = 'cgroups of our own for pods, classes and the node: limits go to the runtime alone';
 const CPUS = 'CPU, memory and topology managers';
 const DEVICES = 'device plugins';
-const ROTATION = 'rotation of container logs';
 const SWAP = 'swap and memory throttling of containers';
 
 export const resources: Traps = {
@@ -149,8 +148,24 @@ export const resources: Traps = {
     says: 'a pull over the rate fails, and does not wait',
     tests: [['runtime/images.test.ts', 'fails a pull over the rate, as the registry limit asks']],
   },
-  37: { says: 'the newest rotated log is not compressed', later: ROTATION },
-  38: { says: 'a log that cannot be opened anew gets its name back', later: ROTATION },
+  37: {
+    says: 'the newest rotated log is not compressed',
+    tests: [
+      [
+        'integration/logRotation.test.ts',
+        'resources trap 37: the newest rotated one is not compressed, the others are, and there are as many as may be in all',
+      ],
+    ],
+  },
+  38: {
+    says: 'a log that cannot be opened anew gets its name back',
+    tests: [
+      [
+        'integration/logRotation.test.ts',
+        'resources trap 38: leaves it its name and content; that is said once, others are rotated, and so is it when the runtime can',
+      ],
+    ],
+  },
   39: {
     says: 'the newest dead container and the newest sandbox stay',
     tests: [

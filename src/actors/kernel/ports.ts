@@ -9,6 +9,7 @@ import type { CredentialProvider } from '../../machines/runtime/credentialProvid
 import type { Certificates } from './certificates.ts';
 import type { Csi } from './csi.ts';
 import type { DiskUsage } from './diskUsage.ts';
+import type { Gzip } from './gzip.ts';
 import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
@@ -319,6 +320,8 @@ export interface Ports {
   readonly journal?: Journal;
   /** Absent where no process can look: what volumes of this node's own use is not told. */
   readonly diskUsage?: DiskUsage;
+  /** Absent where nothing compresses: logs that were rotated stay as they are. */
+  readonly gzip?: Gzip;
   /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
   readonly csi?: Csi;
   /** Absent where there is no kernel to listen to. */

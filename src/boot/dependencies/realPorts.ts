@@ -12,6 +12,7 @@ import { createGrpcCsi } from './csi/grpcCsi.ts';
 import { createDiskUsage } from './diskUsage.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
+import { createGzipPort } from './gzip.ts';
 import { createHost } from './host.ts';
 import { createJournal } from './journal.ts';
 import { createKernelLog } from './kernelLog.ts';
@@ -37,6 +38,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     mounter: createMounter(),
     journal: createJournal(),
     diskUsage: createDiskUsage({ clock: createClock() }),
+    gzip: createGzipPort(),
     csi: createGrpcCsi({ clock: createClock() }),
     kernelLog: createKernelLog(),
     profiler: createProfiler(),

@@ -50,7 +50,8 @@ export const CRI_METHODS: Readonly<Record<CriMethod, MethodFacts>> = {
   UpdateContainerResources: runtime('update_container', { mutating: true }),
   // It stops nothing for good and may take its time: it is not fenced, so it never delays a stop.
   CheckpointContainer: runtime('checkpoint_container', { deadline: 'stop' }),
-  ReopenContainerLog: runtime('reopen_container_log', { mutating: true }),
+  // It changes no container's life: it waits for no stop, and none waits for it.
+  ReopenContainerLog: runtime('reopen_container_log'),
   // Exec runs a process but never changes a container's life, so it is not fenced: a slow hook must not delay a stop.
   ExecSync: runtime('exec_sync', { deadline: 'exec' }),
   Exec: runtime('exec'),

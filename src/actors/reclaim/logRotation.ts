@@ -1,0 +1,179 @@
+/**
+ * State held: containers whose runtime wrote no log when it was asked for a new one.
+ * Lost on restart: a rotation in progress. What it left is seen by the next one: half a file, or a log without its name.
+ * Rebuilt from: the listing of the runtime, the log directories.
+ */
+import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
+import { containerLogDir, containerLogPath } from '../../machines/pods/logNames.ts';
+import { type ListedPod, view } from '../../machines/protocol.ts';
+import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
+import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { criClient } from '../runtime/client.ts';
+import { listOrEmpty, unlinkIfThere } from './files.ts';
+
+export interface LogRotationOptions {
+  podLogsDir: string;
+  /** containerLogMaxSize in bytes: as large as this is too large. */
+  maxBytes: number;
+  /** containerLogMaxFiles: of one container, its present log counted. */
+  filesMax: number;
+  /** containerLogMaxWorkers: logs that are rotated at a time. */
+  workers: number;
+  /** containerLogMonitorInterval. */
+  everyMs: number;
+}
+/** Between two sweeps where one took longer than the interval. */
+const REST_MS = 1_000;
+/** A reopening that is not answered holds up the others: it is a matter of moments. */
+const REOPEN_TIMEOUT_MS = 10_000;
+
+interface Log {
+  id: string;
+  pod: Pick<ListedPod, 'uid' | 'name' | 'namespace'>;
+  container: string;
+  dir: string;
+  name: string;
+}
+
+export function logRotationSpec(o: LogRotationOptions): ActorSpec {
+  return {
+    type: 'actor',
+    id: 'logRotation',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    start: (ctx) => {
+      const rotation = new Rotation(ctx, o);
+      return {
+        logic: sweeperMachine,
+        input: { everyMs: o.everyMs, restMs: REST_MS, sweep: (_: string, signal: AbortSignal) => rotation.sweep(signal) },
+      };
+    },
+  };
+}
+
+class Rotation {
+  readonly #ctx: ActorCtx;
+  readonly #o: LogRotationOptions;
+  /** Ids of containers without a log, also after they were asked for one: not asked again. */
+  #silent: ReadonlySet<string> = new Set();
+  /** What was last said of a log that could not be rotated, by container id. */
+  readonly #said = new Map<string, string>();
+
+  constructor(ctx: ActorCtx, o: LogRotationOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+  }
+
+  /** Of the containers that run; what cannot be rotated keeps no other from it. */
+  async sweep(signal: AbortSignal): Promise<string> {
+    const logs = this.#logs();
+    const ids = new Set(logs.map((log) => log.id));
+    this.#silent = new Set([...this.#silent].filter((id) => ids.has(id)));
+    for (const id of this.#said.keys()) if (!ids.has(id)) this.#said.delete(id);
+    let rotated = 0;
+    const waiting = logs.values();
+    const work = async (): Promise<void> => {
+      for (const log of waiting) if (await this.#look(log, signal)) rotated += 1;
+    };
+    await Promise.all(Array.from({ length: Math.min(this.#o.workers, logs.length) }, work));
+    const failed = this.#said.size;
+    if (failed > 0)
+      throw new Error(`${failed} logs could not be rotated, ${rotated} were: ${[...this.#said.values()].slice(0, 3).join('; ')}`);
+    return rotated === 0 ? '' : `${rotated} logs rotated`;
+  }
+
+  #logs(): Log[] {
+    const pods = this.#ctx.registry.read(view.runtimePods)?.value.pods.values() ?? [];
+    return [...pods].flatMap((pod) =>
+      pod.containers
+        .filter((c) => c.state === 'running')
+        .map((c) => ({
+          id: c.id,
+          pod,
+          container: c.name,
+          dir: containerLogDir(this.#o.podLogsDir, pod, c.name),
+          name: containerLogPath(c.name, Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0')).slice(c.name.length + 1),
+        })),
+    );
+  }
+
+  async #look(log: Log, signal: AbortSignal): Promise<boolean> {
+    try {
+      signal.throwIfAborted();
+      const rotated = await this.#rotateIfLarge(log, signal);
+      this.#said.delete(log.id);
+      return rotated;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const { pod, container, dir, name } = log;
+      const err = error instanceof Error ? error.message : String(error);
+      if (this.#said.get(log.id) !== err)
+        this.#ctx.log.warn(
+          { err, uid: pod.uid, pod: `${pod.namespace}/${pod.name}`, container, file: `${dir}/${name}` },
+          'a log cannot be rotated; it is tried again',
+        );
+      this.#said.set(log.id, err);
+      return false;
+    }
+  }
+
+  async #rotateIfLarge(log: Log, signal: AbortSignal): Promise<boolean> {
+    const path = `${log.dir}/${log.name}`;
+    let size = await this.#size(path);
+    if (size === null) {
+      if (this.#silent.has(log.id)) return false;
+      // An earlier daemon may have died between the two steps.
+      await this.#reopen(log, signal);
+      size = await this.#size(path);
+      if (size === null) this.#silent = new Set([...this.#silent, log.id]);
+    }
+    if (size === null || size < this.#o.maxBytes) return false;
+    await this.#rotate(log, signal);
+    return true;
+  }
+
+  async #rotate(log: Log, signal: AbortSignal): Promise<void> {
+    const { fs, clock } = this.#ctx.ports;
+    const { dir, name } = log;
+    const plan = planRotation({ name, names: await listOrEmpty(fs, dir), filesMax: this.#o.filesMax });
+    for (const old of plan.remove) await unlinkIfThere(fs, `${dir}/${old}`);
+    for (const old of plan.compress) await this.#compress(`${dir}/${old}`, signal);
+    const aside = `${dir}/${rotatedName({ name, names: await listOrEmpty(fs, dir), wallMs: clock.wallMs() })}`;
+    await fs.rename(`${dir}/${name}`, aside);
+    try {
+      await this.#reopen(log, signal);
+    } catch (error) {
+      // Unless the runtime has opened it all the same: it writes on into that file.
+      if ((await this.#size(`${dir}/${name}`)) === null) await fs.rename(aside, `${dir}/${name}`);
+      throw error;
+    }
+  }
+
+  async #compress(path: string, signal: AbortSignal): Promise<void> {
+    const { fs, gzip } = this.#ctx.ports;
+    if (gzip === undefined) return;
+    await gzip.compress(path, unfinishedName(path), { signal });
+    await fs.rename(unfinishedName(path), compressedName(path));
+    // Whoever removed the logs of a container that has ended meanwhile did not see this one.
+    if ((await this.#size(path)) === null) await unlinkIfThere(fs, compressedName(path));
+    else await fs.unlink(path);
+  }
+
+  /** @throws CriError */
+  async #reopen({ id }: Log, signal: AbortSignal): Promise<void> {
+    await criClient(this.#ctx.registry).read('ReopenContainerLog', { containerId: id }, { timeoutMs: REOPEN_TIMEOUT_MS, signal });
+  }
+
+  /** Null: there is no such file. */
+  async #size(path: string): Promise<number | null> {
+    try {
+      return (await this.#ctx.ports.fs.stat(path)).size;
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+      throw error;
+    }
+  }
+}
