@@ -57,7 +57,8 @@ function limited(f: Front, at: number): void {
   const pod = steady(f.rng, ASKING, (spec) => {
     for (const c of spec.containers) c.resources = { ...c.resources, limits: { 'ephemeral-storage': '1Gi' } };
   });
-  f.add(at, { kind: 'pod.put', pod, source: 'api' });
+  // Whatever it was drawn to write is within that.
+  f.add(at, { kind: 'pod.put', pod: { ...pod, writesTooMuch: false }, source: 'api' });
 }
 function everywhere(f: Front, at: number, forMs: number, o: { methods: readonly CriMethod[]; delayMs?: number }): void {
   const { methods, delayMs } = o;
