@@ -2,7 +2,9 @@
 import type { Clock } from '../actors/kernel/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
+import { type DriverTrouble, driverTrouble } from './nemesis/driverTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
+import { makeDriverObject } from './nemesis/objectBodies.ts';
 import type { SimCertificate } from './world/certificates.ts';
 import { keptPairs } from './world/identity.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
@@ -78,6 +80,12 @@ export function outsiders(o: OutsidersOptions): Outsiders {
       return [[node, kernelVoice({ log: node.kernelLog, rng: o.rng.fork(`kernel-${node.name}`), clock, on })] as const];
     }),
   );
+  const withDriver = nodes.filter((node) => node.tuning.driver !== null);
+  if (kube !== undefined && withDriver.length > 0) makeDriverObject(kube);
+  const drivers = withDriver.map((node): DriverTrouble => {
+    const on = (what: string): void => o.on(`${node.name} driver`, what);
+    return driverTrouble({ node, rng: o.rng.fork(`driver-${node.name}`), clock, on });
+  });
   return {
     begin() {
       for (const c of callers.values()) c.begin();
@@ -86,11 +94,13 @@ export function outsiders(o: OutsidersOptions): Outsiders {
       fairSinceMs = Number.POSITIVE_INFINITY;
       signs?.begin();
       for (const k of kernels.values()) k.begin();
+      for (const d of drivers) d.begin();
     },
     heal() {
       fairSinceMs = clock.monoMs();
       signs?.heal();
       for (const k of kernels.values()) k.heal();
+      for (const d of drivers) d.heal();
     },
     end() {
       for (const c of callers.values()) c.end();

@@ -119,6 +119,7 @@ class Run implements NodeWatcher {
           for (const c of this.#checkers) c.settled?.(this.#scene(node), call, outcome);
         },
       };
+      node.drivers.onCall = (call) => this.#ask((c, s) => c.served?.(s, call), node);
       node.disk.onRemove = (path) => this.#ask((c, s) => c.removing?.(s, path), node);
     }
   }

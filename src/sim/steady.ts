@@ -54,6 +54,8 @@ const BUSY: ReadonlyMap<string, RegExp> = new Map([
   ['node/api/clientCertificate', CERTIFICATE_BUSY],
   ['node/api/servingCertificate', CERTIFICATE_BUSY],
   ['node/edge/https', /opening|refreshing/],
+  ['node/api/csiNode', /converging/],
+  ['node/services/plugins', /looking/],
 ]);
 function stateAt(n: SimNode, path: string): string {
   const { value } = (n.daemon?.tree.actorAt(path)?.getSnapshot() ?? {}) as { value?: unknown };

@@ -3,6 +3,7 @@ import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDo
 import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import type { Checker } from './checker.ts';
+import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
 import { imagesStay } from './imageClaims.ts';
@@ -65,5 +66,7 @@ export function allCheckers(): Checker[] {
     nothingWithoutRights(),
     apiHoldsTogether(),
     nodeKillsAreToldOnce(),
+    driversAreHeldToTheirOrder(),
+    publishedFirst(),
   ];
 }

@@ -10,6 +10,7 @@ import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
 import type { Outsiders } from '../outsiders.ts';
 import type { SimCertificate } from '../world/certificates.ts';
+import type { DriverCall } from '../world/drivers.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import type { StoreEvent } from '../world/kubeStore.ts';
 import type { SimNode } from '../world/node.ts';
@@ -50,6 +51,8 @@ export interface Checker {
   object?(s: Scene, e: StoreEvent): string | undefined;
   /** A daemon begins; nothing of it has touched the disk yet. */
   booted?(s: Scene): string | undefined;
+  /** A call to its storage driver is about to have its effect. */
+  served?(s: Scene, call: DriverCall): string | undefined;
   /** A line of its log. */
   logged?(s: Scene, text: string): string | undefined;
   /** The daemon came to the API server with this certificate. */

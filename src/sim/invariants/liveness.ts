@@ -9,6 +9,7 @@ import { ONE_MANIFEST, ROOT_DIR, type SimNode } from '../world/node.ts';
 import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
+import { driversUnsettled } from './driverClaims.ts';
 import { apiUnanswered } from './edgeClaims.ts';
 import { killsUntold } from './kernelClaims.ts';
 import { outdatedFiles } from './objectFiles.ts';
@@ -108,6 +109,7 @@ export async function unsettled(
     found.push(...apiUnsettled(node, node.kube, { op, records, statuses }));
     found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));
   }
+  found.push(...driversUnsettled(node, { tree: daemon.tree, kube: node.kube, uids: currentUids }));
   const kernel = scene.outsiders.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.outsiders.callerOf(node);

@@ -8,6 +8,7 @@ import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
+import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { meetings } from './draws/meetings.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
@@ -211,9 +212,11 @@ export function drawTuning(rng: SimRng): NodeTuning {
   };
 }
 
-function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge'> {
+function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver'> {
   const api = rng.chance(0.4);
-  return { api, registers: rng.chance(0.8), eviction: drawEviction(rng.fork('eviction'), api), ...drawIdentity(rng, api) };
+  const registers = rng.chance(0.8);
+  const eviction = drawEviction(rng.fork('eviction'), api);
+  return { api, registers, eviction, ...drawIdentity(rng, api), driver: drawDriver(rng.fork('driver'), api) };
 }
 
 /** How often a node has eviction thresholds: only pods of the API are ever evicted. */
@@ -280,6 +283,8 @@ export interface DrawOptions {
   identity?: readonly { certificates: boolean; edge: boolean; serving?: boolean }[];
   /** Per node: its static pod path is one file. */
   oneManifest?: readonly boolean[];
+  /** Per node: a storage driver is beside it. */
+  drivers?: readonly boolean[];
 }
 
 /** The whole schedule, oldest first. */
@@ -312,7 +317,8 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     bursts(mine.fork('bursts'), { spanMs }, add);
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
-    workload(mine.fork('workload'), { spanMs, pods: o.pods, http: o.http[node] === true, api: o.api[node] === true, node }, add);
+    const kinds = { http: o.http[node] === true, api: o.api[node] === true, driver: o.drivers?.[node] === true };
+    workload(mine.fork('workload'), { spanMs, pods: o.pods, ...kinds, node }, add);
     const has = { api: o.api[node] === true, evicts: o.evicts?.[node] === true, oneManifest: o.oneManifest?.[node] === true };
     meetings(mine.fork('meetings'), { spanMs, node, pods: o.pods, edge, serving, ...has }, promptAdder(met, node));
   }

@@ -1,8 +1,9 @@
 /** What objects that pods name look like in the API, and where they are there. */
 import { type KubeObject, kubePath } from '../../machines/api/kube.ts';
 import type { SimKube } from '../world/kubeApi.ts';
+import { DRIVER } from '../world/machineDrivers.ts';
 import { CLAIMED } from '../world/node.ts';
-import { dataOf, type SimObject, versionText } from './objects.ts';
+import { DRIVER_CLAIM, dataOf, type SimObject, versionText } from './objects.ts';
 
 const NAMESPACE = 'default';
 /** As the secrets of the simulation call the registry that its images come from. */
@@ -52,14 +53,28 @@ export function claimedPath(claim: string): string {
   return `${CLAIMED}/${claim.slice(0, claim.indexOf('-'))}`;
 }
 
+/** What the driver calls the volume of a claim. */
+export function handleOf(claim: string): string {
+  return `vol-${claim}`;
+}
+function sourceOf(claim: string): object {
+  if (claim.startsWith(DRIVER_CLAIM)) return { accessModes: ['ReadWriteMany'], csi: { driver: DRIVER, volumeHandle: handleOf(claim) } };
+  const path = claimedPath(claim);
+  return claim.startsWith('data0') ? { local: { path } } : { hostPath: { path, type: 'Directory' } };
+}
+
+/** What the cluster says of the driver of its nodes. */
+export function makeDriverObject(kube: SimKube): void {
+  const spec = { attachRequired: false, podInfoOnMount: true, volumeLifecycleModes: ['Persistent', 'Ephemeral'] };
+  const made = kube.handle({ verb: 'POST', path: '/apis/storage.k8s.io/v1/csidrivers', body: { metadata: { name: DRIVER }, spec } });
+  if (!made.ok) throw new Error(`the object of driver ${DRIVER} cannot be made: ${made.failure.message}`);
+}
+
 /** The volume of a claim belongs to the claim that is there now. */
 export function bindVolume(kube: SimKube, claim: KubeObject): void {
   const { name, uid } = claim.metadata;
   const path = kubePath.persistentVolume(volumeOf(name));
-  const source = name.startsWith('data0')
-    ? { local: { path: claimedPath(name) } }
-    : { hostPath: { path: claimedPath(name), type: 'Directory' } };
-  const body = { metadata: { name: volumeOf(name) }, spec: { claimRef: { name, namespace: NAMESPACE, uid }, ...source } };
+  const body = { metadata: { name: volumeOf(name) }, spec: { claimRef: { name, namespace: NAMESPACE, uid }, ...sourceOf(name) } };
   const there = kube.handle({ verb: 'GET', path }).ok;
   const done = kube.handle(there ? { verb: 'PUT', path, body } : { verb: 'POST', path: path.slice(0, path.lastIndexOf('/')), body });
   if (!done.ok) throw new Error(`the volume of claim ${name} cannot be written: ${done.failure.message}`);

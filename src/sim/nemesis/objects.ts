@@ -31,6 +31,8 @@ const TOKEN_SECONDS = 600;
 /** Of these no volume of files and no variable is made. */
 export const PULL_SECRETS = ['pull0', 'pull1'] as const;
 export const CLAIMS = ['data0', 'data1'] as const;
+/** Of a volume that a storage driver serves. */
+export const DRIVER_CLAIM = 'disk0';
 const CONFIG_MAPS = ['cm0', 'cm1', 'cm2'] as const;
 const SECRETS = ['sec0', 'sec1'] as const;
 
@@ -162,6 +164,11 @@ export function objectLife(rng: SimRng, o: { spanMs: number; node: number }, add
   if (!trouble.chance(0.5)) return;
   for (let i = 1 + trouble.int(4); i > 0; i--)
     add(trouble.next() * o.spanMs, objectTrouble(trouble), Math.round(trouble.between(500, 12_000)));
+}
+
+/** The claim that pods share whose volumes come of a driver. */
+export function driverClaimLife(rng: SimRng, o: { spanMs: number; node: number }, add: Add): void {
+  for (const line of lines(rng, { node: o.node, add }, { claim: [DRIVER_CLAIM] })) lineLife(rng.fork('life'), { line, spanMs: o.spanMs });
 }
 
 export function objectTrouble(rng: SimRng): FaultSpec {

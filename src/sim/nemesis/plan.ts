@@ -25,6 +25,7 @@ export function planned(
       serving: keptPairs(n.tuning.certificates).includes('serving'),
     })),
     oneManifest: nodes.map((n) => n.tuning.oneManifest),
+    drivers: nodes.map((n) => n.tuning.driver !== null),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
   };
   return o.scenario === undefined

@@ -93,5 +93,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     certificates: null,
     edge: null,
     kernelLog: false,
+    driver: null,
   };
 }

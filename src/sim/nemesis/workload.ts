@@ -3,11 +3,12 @@ import { nodeName } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
 import { drawCrowd } from './draws/crowd.ts';
+import { drawDriverVolume } from './draws/drivers.ts';
 import { drawClaim, drawPullSecret } from './draws/named.ts';
 import { withDraw } from './draws/podDraw.ts';
 import { drawResizes } from './draws/resizes.ts';
 import { type Add, adder, type Drawn } from './entries.ts';
-import { nameObjects, objectLife } from './objects.ts';
+import { driverClaimLife, nameObjects, objectLife } from './objects.ts';
 import { deletePod, drawPod, editImages, type SimPod } from './pods.ts';
 
 /** The workload alone, for faults that come from elsewhere. */
@@ -38,7 +39,17 @@ function clusterLife(rng: SimRng, o: { spanMs: number; pods: number }, add: Add)
   for (let i = times(1); i > 0; i--) add(rng.next() * o.spanMs, { kind: 'history.compact' });
 }
 
-export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: boolean; api: boolean; node: number }, add: Add): void {
+interface WorkloadOptions {
+  spanMs: number;
+  pods: number;
+  http: boolean;
+  api: boolean;
+  /** Absent: no storage driver is beside the node. */
+  driver?: boolean;
+  node: number;
+}
+
+export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
   if (o.api) clusterLife(rng.fork('cluster'), o, add);
   const edits = rng.pick([0, 0.3, 1, 3] as const) ?? 1;
   for (let i = 0; i < o.pods; i++) {
@@ -55,7 +66,8 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
       const crowded = withDraw(drawCrowd, mine.fork(`crowd-${drawn.rev}`), drawn);
       const named = nameObjects(mine.fork(`objects-${drawn.rev}`), crowded, { node: o.node });
       const claiming = withDraw(drawClaim(nodeName(o.node)), mine.fork(`claim-${drawn.rev}`), named);
-      return withDraw(drawPullSecret(nodeName(o.node)), mine.fork(`pull-${drawn.rev}`), claiming);
+      const pulling = withDraw(drawPullSecret(nodeName(o.node)), mine.fork(`pull-${drawn.rev}`), claiming);
+      return o.driver === true ? withDraw(drawDriverVolume(nodeName(o.node)), mine.fork(`disk-${drawn.rev}`), pulling) : pulling;
     };
     const first = draw();
     const edited = (): SimPod => {
@@ -101,5 +113,6 @@ export function workload(rng: SimRng, o: { spanMs: number; pods: number; http: b
   }
   // Last: what it adds takes nothing from the draws above.
   if (o.api) objectLife(rng.fork('objects'), o, add);
+  if (o.api && o.driver === true) driverClaimLife(rng.fork('driver-claims'), o, add);
   if (o.api) drawResizes(rng.fork('resizes'), o, add);
 }

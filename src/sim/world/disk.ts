@@ -7,7 +7,7 @@ import type { FsCall } from '../../machines/faults/subjects.ts';
 import type { SimRng } from './rng.ts';
 import type { Power, SimTime } from './time.ts';
 
-type Kind = 'file' | 'dir' | 'symlink';
+type Kind = 'file' | 'dir' | 'symlink' | 'other';
 interface Entry {
   kind: Kind;
   data: Uint8Array;
@@ -43,6 +43,8 @@ export interface SimDisk {
   put(path: string, text: string): void;
   /** The same for a symbolic link. */
   putLink(path: string, target: string): void;
+  /** Somebody listens there from now on; who listened there before is another. */
+  putSocket(path: string): void;
   drop(path: string): void;
   makeDir(path: string): void;
   /** Somebody removes a directory with everything in it; watches of it end. False: it is not there. */
@@ -333,6 +335,13 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     },
     putLink(path, target) {
       const e = entry('symlink', { target });
+      store(path, e);
+      durable.set(path, e);
+    },
+    putSocket(path) {
+      makeDir(parentOf(path), true);
+      if (live.has(path)) remove(path);
+      const e = entry('other');
       store(path, e);
       durable.set(path, e);
     },

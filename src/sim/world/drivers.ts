@@ -32,6 +32,9 @@ export interface DriverFault {
   effect: boolean;
 }
 
+/** What drivers do with directories. */
+export type DriverFs = Pick<HostFs, 'lstat' | 'mkdirp' | 'rmdir'>;
+
 export interface SimDrivers {
   /** By socket. */
   readonly sockets: Map<string, SimDriver>;
@@ -39,22 +42,33 @@ export interface SimDrivers {
   /** What plugins were told, in order: socket and error, '' = registered. */
   readonly told: { socket: string; error: string }[];
   readonly violations: string[];
+  /** Until a call has its effect, and from then on until it is answered. */
   latencyMs: (method: string) => number;
+  answerMs: (method: string) => number;
   fault: (driver: string, method: CsiMethod) => DriverFault | undefined;
+  /** A call is about to have its effect. */
+  onCall: (call: DriverCall) => void;
   add(socket: string, o: Partial<SimDriver> & { name: string }): SimDriver;
   /** The machine's power fails: nothing is mounted any more. */
   powerLoss(): void;
-  connect(o: { fs: HostFs; mounts: SimMounts; clock: Clock; power: { on: boolean } }): Csi;
+  /** `fs`, `clock`: of the machine; what a dead daemon asked for still happens. */
+  connect(o: { fs: DriverFs; mounts: SimMounts; clock: Clock; power: { on: boolean } }): Csi;
 }
 
 export function simDrivers(): SimDrivers {
+  /** Socket and volume of each call that has not had its effect yet. */
+  const busy = new Set<string>();
+  /** Counts the times that the machine lost its power. */
+  let life = 0;
   const self: SimDrivers = {
     sockets: new Map(),
     calls: [],
     told: [],
     violations: [],
     latencyMs: () => 1,
+    answerMs: () => 0,
     fault: () => undefined,
+    onCall: () => {},
     add(socket, o) {
       const driver: SimDriver = {
         versions: ['1.0.0'],
@@ -71,6 +85,8 @@ export function simDrivers(): SimDrivers {
       return driver;
     },
     powerLoss() {
+      life += 1;
+      busy.clear();
       for (const driver of self.sockets.values()) {
         driver.staged.clear();
         driver.published.clear();
@@ -94,14 +110,32 @@ export function simDrivers(): SimDrivers {
           const late = clock.setTimeout(() => end(() => reject(failed(method, 4, 'context deadline exceeded'))), call.timeoutMs);
           if (call.signal.aborted) return cancel();
           call.signal.addEventListener('abort', cancel, { once: true });
+          const [mine, answerMs] = [life, self.answerMs(method)];
+          const answer = (fn: () => void): void => (answerMs === 0 ? end(fn) : void clock.setTimeout(() => end(fn), answerMs));
           clock.setTimeout(() => {
-            if (!power.on) return;
+            if (life !== mine) return;
             work().then(
-              (value) => end(() => resolve(value)),
-              (error: unknown) => end(() => reject(error)),
+              (value) => answer(() => resolve(value)),
+              (error: unknown) => answer(() => reject(error)),
             );
           }, self.latencyMs(method));
         });
+      /** One call at a time of each volume: who comes in between, since the caller before gave up, has to come again. */
+      const oneByOne = <T>(socket: string, x: { method: string; request: unknown; call: CsiCall }, work: () => Promise<T>): Promise<T> => {
+        const { method, request, call } = x;
+        const { volumeId } = request as { volumeId?: string };
+        if (volumeId === undefined || call.signal.aborted) return answered(method, call, work);
+        const key = `${socket} ${volumeId}`;
+        if (busy.has(key)) {
+          const pending = () => Promise.reject(failed(method, 10, `an operation with volume ${volumeId} is pending`));
+          return answered(method, call, pending);
+        }
+        busy.add(key);
+        return answered(method, call, () => {
+          busy.delete(key);
+          return work();
+        });
+      };
       const at = (socket: string, method: string): SimDriver => {
         const driver = self.sockets.get(socket);
         if (driver === undefined || driver.down) throw failed(method, 14, `connection error: connect ECONNREFUSED ${socket}`);
@@ -120,9 +154,11 @@ export function simDrivers(): SimDrivers {
           }),
         call: <M extends CsiMethod>(socket: string, method: M, request: CsiRequest<M>, call: CsiCall) =>
           power.on
-            ? answered(method, call, async () => {
+            ? oneByOne(socket, { method, request, call }, async () => {
                 const driver = at(socket, method);
-                self.calls.push({ driver: driver.name, method, request });
+                const seen = { driver: driver.name, method, request };
+                self.calls.push(seen);
+                self.onCall(seen);
                 const fault = self.fault(driver.name, method);
                 if (fault?.effect === false) throw failed(method, fault.code, fault.details);
                 const answer = await act({ driver, fs, mounts, wrong: (what) => void self.violations.push(what) }, method, request);
@@ -138,7 +174,7 @@ export function simDrivers(): SimDrivers {
 
 interface Bench {
   driver: SimDriver;
-  fs: HostFs;
+  fs: DriverFs;
   mounts: SimMounts;
   wrong(what: string): void;
 }
@@ -198,7 +234,7 @@ async function act(b: Bench, method: CsiMethod, request: unknown): Promise<objec
   }
 }
 
-async function isThere(fs: HostFs, path: string): Promise<boolean> {
+async function isThere(fs: DriverFs, path: string): Promise<boolean> {
   try {
     await fs.lstat(path);
     return true;

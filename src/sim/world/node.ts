@@ -11,10 +11,12 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type SimDisk, simDisk } from './disk.ts';
+import type { SimDrivers } from './drivers.ts';
 import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
 import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
 import type { SimKube } from './kubeApi.ts';
+import { type DriverTuning, driverFs, driversOf } from './machineDrivers.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import { type SimNet, simNet } from './net.ts';
 import type { SimRng } from './rng.ts';
@@ -32,6 +34,8 @@ export const PODS_URL = 'http://pods.sim/list';
 /** Below it is the content of claims. */
 export const CLAIMED = '/srv/claimed';
 const CLAIMED_DIRS = ['data0', 'data1'].map((name) => `${CLAIMED}/${name}`);
+/** Through it the storage driver of a node registers itself, where it has one. */
+export const DRIVER_SOCKET = `${ROOT_DIR}/plugins_registry/driver-reg.sock`;
 /** 2 MiB each. */
 const HUGE_PAGES = { path: '/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages', count: 128 };
 /** Of the node at this place of a world. */
@@ -95,6 +99,8 @@ export interface NodeTuning {
   edge: EdgeTuning | null;
   /** It hears its kernel. */
   kernelLog: boolean;
+  /** A storage driver is beside it; null: it cannot speak to any. */
+  driver: DriverTuning | null;
 }
 
 /** Who is told what this node does. */
@@ -119,6 +125,7 @@ export interface SimNode {
   readonly mounts: SimMounts;
   readonly net: SimNet;
   readonly kernelLog: SimKernelLog;
+  readonly drivers: SimDrivers;
   readonly tuning: NodeTuning;
   /** The API server of its cluster; undefined: it stands alone. */
   readonly kube: SimKube | undefined;
@@ -173,6 +180,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const net = simNet();
   const kernelLog = simKernelLog(machineClock);
+  const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
@@ -211,6 +219,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
+      ...(tuning.driver === null ? {} : { csi: drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power: mine }) }),
       log: simLogger((level, text) => {
         if (!mine.on) return;
         logLines.push(`${time.monoMs.toFixed(0)} ${level} ${text}`);
@@ -294,6 +303,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     mounts,
     net,
     kernelLog,
+    drivers,
     tuning,
     kube,
     get boots() {
@@ -327,6 +337,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       if (how !== 'power') return;
       lostPower = true;
       mounts.powerLoss(disk);
+      drivers.powerLoss();
       disk.powerLoss(rng.fork(`power-${boots}`));
     },
     async stop() {

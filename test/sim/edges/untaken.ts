@@ -4,8 +4,6 @@ const THROWS = 'the act answers with an outcome, also when its call is lost; onl
 
 const PATIENT = 'a quarter of an hour at least, and whatever waits is answered when all is healed';
 
-const NO_DRIVERS = 'no plugin registers itself in the simulation: test/integration/csi has drivers, with faults and crashes';
-
 /** No complaint when it is taken, and none when it is not. */
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
 
@@ -72,7 +70,6 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'held -> gone on after 60000 #1': RARE,
   },
   volume: {
-    'mountFailed -> mounting on volume.retry': NO_DRIVERS,
     'unmountFailed -> mounting on volume.want': RARE,
     'unmounting -> mounting on done(tearDown) #1': RARE,
     'unmounting -> mounting on error(tearDown) #1': RARE,
