@@ -503,6 +503,21 @@ describe('a device', () => {
     clean(h);
   });
 
+  it('of a machine that lost its power is published anew before a container gets it, however much of the directory is there', async () => {
+    await using h = await node();
+    await plugged(h);
+    inlineRules(h);
+    const pod = create(h, 'web', inline());
+    await h.until('Ready', () => isReady(h, 'web'));
+    await h.crash();
+    h.mounts.powerLoss({ emptyDir: () => {} });
+    h.drivers.powerLoss();
+    for (const c of h.running()) h.runtime.exit(c.id, { exitCode: 255 });
+    await h.boot();
+    await h.until('it runs again', () => h.running().length > 0);
+    expect([...(h.drivers.sockets.get(SOCKET)?.published.keys() ?? [])]).toEqual([`${dir(pod)}/mount`]);
+  });
+
   it('of a driver is published to a place of its own', async () => {
     await using h = await node();
     await plugged(h);

@@ -8,7 +8,7 @@ import { CSI, deviceLink, markerDir, type VolumeRef } from '../../../../machines
 import type { SetUpDone } from '../../../../machines/volumes/volumeMachine.ts';
 import type { Mounter } from '../../../kernel/mounter.ts';
 import type { HostFs, Ports } from '../../../kernel/ports.ts';
-import { codeOf, listIfThere, unlinkIfThere } from '../files.ts';
+import { codeOf, listIfThere, rmdirIfEmpty, unlinkIfThere } from '../files.ts';
 
 const DATA_BYTES_MAX = 64 * 1024;
 const DIR_MODE = 0o750;
@@ -97,25 +97,41 @@ export async function standing(
   const data = await readData(fs, csiPath.dir(rootDir, ref.uid, ref.name));
   if (data === null) return null;
   const place = placeOf(o, ref, data);
-  const done = await readMarker(fs, place.marker);
-  if (done === null) return null;
+  const marked = await readMarker(fs, place.marker);
+  if (marked === null) return null;
+  const { mounted, ...done } = marked;
   if (mountsAt(await o.mounter.list(rootDir), place.target).length > 0) return done;
+  if (mounted) {
+    // The machine was restarted: the directory is there, and nothing of the volume. It is published anew.
+    await unlinkIfThere(fs, `${place.marker}/ready`);
+    if (!data.block) await rmdirIfEmpty(fs, place.target);
+    return null;
+  }
   // A driver need not mount anything.
   const kind = await o.mounter.kindOf(place.target, { timeoutMs: LOOK_TIMEOUT_MS, signal });
   return kind === (data.block ? 'block' : 'dir') ? done : null;
 }
 
-async function readMarker(fs: HostFs, marker: string): Promise<SetUpDone | null> {
+/** What was set up, and whether the driver mounted something for it. */
+type Marked = SetUpDone & { mounted: boolean };
+
+async function readMarker(fs: HostFs, marker: string): Promise<Marked | null> {
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(await fs.readFile(`${marker}/ready`, { bytesMax: DATA_BYTES_MAX })));
     if (!isKubeRecord(value) || typeof value.at !== 'string') return null;
-    return { at: value.at, readOnly: value.readOnly === true, device: value.device === true, republish: value.republish === true };
+    return {
+      at: value.at,
+      readOnly: value.readOnly === true,
+      device: value.device === true,
+      republish: value.republish === true,
+      mounted: value.mounted === true,
+    };
   } catch (error) {
     if (error instanceof SyntaxError || codeOf(error) === 'ENOENT') return null;
     throw error;
   }
 }
-export async function writeMarker(fs: HostFs, marker: string, done: SetUpDone): Promise<void> {
+export async function writeMarker(fs: HostFs, marker: string, done: Marked): Promise<void> {
   await fs.mkdirp(marker, DIR_MODE);
   await fs.writeFile(`${marker}/ready`, JSON.stringify(done));
 }

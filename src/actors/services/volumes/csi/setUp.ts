@@ -22,6 +22,7 @@ import {
   uniqueName,
   volumeCapability,
 } from '../../../../machines/volumes/csi/volume.ts';
+import { mountsAt } from '../../../../machines/volumes/mountinfo.ts';
 import type { ObjectSource } from '../../../../machines/volumes/objects.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/volumes/paths.ts';
 import type { SetUpDone } from '../../../../machines/volumes/volumeMachine.ts';
@@ -152,7 +153,8 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   if (!delegated && groupApplies(csi, rules, gid)) await giveToGroup(o, { pod, target: place.target, gid: gid ?? 0 }, signal);
   if (csi.block) await linkDevice(o, place);
   const done = { at: csi.block ? place.link : place.target, readOnly: csi.readOnly, device: csi.block, republish: rules.requiresRepublish };
-  await writeMarker(fs, place.marker, done);
+  const mounted = mountsAt(await o.mounter.list(o.facts().rootDir), place.target).length > 0;
+  await writeMarker(fs, place.marker, { ...done, mounted });
   if (attach) o.log.debug({ uid: ref.uid, volume: ref.name, driver: csi.driver }, 'an attached volume is published');
   return done;
 }
