@@ -30,6 +30,10 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   containerStop: {
     'stopping -> ended on error(stopContainer)': THROWS,
   },
+  // A driver, and five minutes in which nothing of it changes.
+  csiNode: {
+    'settled -> converging on after 300000': RARE,
+  },
   eviction: {
     'awaitingEnd -> observing on after 1000 #2': RARE,
     'checkingLimits -> judging on error(checkLimits)': RARE,
