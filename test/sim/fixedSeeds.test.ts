@@ -165,5 +165,7 @@ describe('fixed seeds', () => {
   });
   // Found at d486c58: the folders of checkpoints were never synced, and a power failure took what was granted with them.
   it('seed 820029: nothing impossible is granted after a power failure', () => passes({ seed: 820029, minutes: 1, pods: 6 }));
+  // Found at 019ceb7: resources that an earlier daemon had changed counted as those the container was made with.
+  it('seed 897270: what was granted is in force again after a restart', () => passes({ seed: 897270, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

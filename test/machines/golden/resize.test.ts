@@ -116,6 +116,22 @@ const PLANS: Record<string, Plan> = {
       }),
     ],
   },
+  'plan: what was changed before the agent began anew, and is wanted as it was made, is changed back': {
+    pod: web(WAS),
+    held: [
+      runs('web', WAS, {
+        resources: { cpuShares: 102, cpuPeriod: 100_000, cpuQuota: 50_000, memoryLimitInBytes: 128 * 1024 ** 2 },
+      }),
+    ],
+  },
+  'plan: what starts anew when it changes is not started anew for the numbers of a runtime': {
+    pod: web(WAS, policy('cpu RestartContainer')),
+    held: [
+      runs('web', WAS, {
+        resources: { cpuShares: 510, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitInBytes: 256 * 1024 ** 2 },
+      }),
+    ],
+  },
   'plan: a static pod': {
     pod: pod({ containers: [of('web', amounts('1', '1Gi', '2', '2Gi'))] }, { source: 'file' }),
     held: [runs('web', WAS)],

@@ -47,9 +47,14 @@ export function inProgress({ restart, steps }: Pick<ResizePlan, 'restart' | 'ste
   return restart.size + steps.length > 0;
 }
 
-/** What it was made with, or was given since. Null: nobody knows, and it is left as it is. */
-export function knownAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
+/** What it was made with, or was given since by this worker. Null: nobody knows, and it is left as it is. */
+function givenAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
   return inForce.get(from.id) ?? readAmounts(from.annotations[CRI_ANNOTATIONS.resources]);
+}
+/** With what an earlier node agent gave it since, where the runtime says so. */
+export function knownAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
+  const given = givenAmounts(from, inForce);
+  return given === null || inForce.has(from.id) ? given : asReported(given, from);
 }
 
 export interface ResizePlanInput {
@@ -68,18 +73,21 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
   const containers = pod.metadata.annotations?.[ANNOTATION_SOURCE] === 'api' ? resizableContainers(pod) : [];
   for (const container of containers) {
     const from = firstStatus(status, container.name);
-    const was = from?.state === 'running' ? knownAmounts(from, inForce) : null;
-    if (from === undefined || was === null) continue;
+    const given = from?.state === 'running' ? givenAmounts(from, inForce) : null;
+    if (from === undefined || given === null) continue;
+    const was = knownAmounts(from, inForce) ?? given;
     const to = amountsOf(container);
-    const changed = RESIZABLE.filter((r) => !sameAmounts(was, to, r));
-    if (changed.some((r) => policyOf(container, r) === 'RestartContainer')) {
+    const startsAnew = (r: Resizable): boolean => policyOf(container, r) === 'RestartContainer';
+    // Not for what the runtime says: it may not be exact, and an earlier node agent would have started it anew.
+    if (RESIZABLE.some((r) => startsAnew(r) && !sameAmounts(given, to, r))) {
       restart.add(container.name);
       continue;
     }
+    const changed = RESIZABLE.filter((r) => !startsAnew(r) && !(sameAmounts(given, to, r) && sameAmounts(was, to, r)));
     const wanted = containerResources(pod, container, facts);
     for (const resource of changed) {
       const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
-      if ((resource === 'memory' && before === after) || isReported(from, wanted, resource)) {
+      if (sameAmounts(was, to, resource) || (resource === 'memory' && before === after) || isReported(from, wanted, resource)) {
         noted.set(from.id, taking(noted.get(from.id) ?? was, to, resource));
         continue;
       }
@@ -149,11 +157,16 @@ const SHARES_PER_CPU = 1024;
  * says otherwise, the runtime's numbers (the conversions of resources and volumes 1.3, backwards).
  */
 export function actualResources(container: Container, from: RuntimeContainer, inForce: InForce): ResourceRequirements {
-  const known = knownAmounts(from, inForce);
-  const base = known === null ? container : withAmounts(container, known);
-  const { resources: said } = from;
-  if (said === undefined) return base.resources ?? {};
-  const { requests, limits } = amountsOf(base);
+  const given = givenAmounts(from, inForce);
+  const base = given === null ? container : withAmounts(container, given);
+  const amounts = amountsOf(base);
+  const actual = asReported(amounts, from);
+  return sameAmounts(actual, amounts) ? (base.resources ?? {}) : (withAmounts(base, actual).resources ?? {});
+}
+
+/** With the runtime's numbers where it says otherwise. */
+function asReported({ requests, limits }: Amounts, { resources: said }: RuntimeContainer): Amounts {
+  if (said === undefined) return { requests, limits };
   const actual: { requests: Record<string, Quantity>; limits: Record<string, Quantity> } = {
     requests: { ...requests },
     limits: { ...limits },
@@ -165,5 +178,5 @@ export function actualResources(container: Container, from: RuntimeContainer, in
   const milliRequest = quantityToMilli(requests.cpu) || milliLimit;
   if (shares > SHARES_MIN && cpuShares(milliRequest) !== shares && requests.cpu !== undefined)
     actual.requests.cpu = `${Math.ceil((shares * 1000) / SHARES_PER_CPU)}m`;
-  return sameAmounts(actual, { requests, limits }) ? (base.resources ?? {}) : (withAmounts(base, actual).resources ?? {});
+  return actual;
 }
