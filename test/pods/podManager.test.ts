@@ -135,6 +135,17 @@ describe('the pod manager', () => {
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
   });
 
+  it('lets a pod go on that was removed and is named again before every source has delivered', () => {
+    const b = new Bench(['file', 'http']);
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    b.op('ADD', [pod('web', 'u1', 'b')]);
+    expect(b.workerEvents()).toEqual(['pod.update:create u1']);
+    b.op('ADD', [], { source: 'http' });
+    expect(b.workerEvents()).toEqual([]);
+    expect(b.book.records.get('u1')).toMatchObject({ removed: false, next: null, pod: pod('web', 'u1', 'b') });
+  });
+
   it('trap 5: an empty first SET makes the source ready', () => {
     const b = new Bench();
     expect(sourcesReady(b.book)).toBe(false);

@@ -164,6 +164,11 @@ class Edit {
       else this.replaceWaiting(rec, pod, rec.causes);
       return;
     }
+    if (!this.isTold(rec)) {
+      // Named again before its worker was told to wind it down: it goes on.
+      this.update({ ...rec, removed: false, source }, pod, { causes: why, kind: 'create' });
+      return;
+    }
     // Found as an orphan before its source delivered, or the same UID again while winding down.
     this.put(uid, { ...rec, next: pod, nextRefusal: null, source });
     if (!live(rec)) this.revive(uid);
@@ -224,6 +229,11 @@ class Edit {
   private kill(rec: Rec): void {
     const uid = rec.pod.metadata.uid;
     this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, causes: rec.causes } });
+  }
+
+  /** Of one that was removed: whether its worker knows. */
+  private isTold(rec: Rec): boolean {
+    return rec.listed !== null || rec.eviction !== null || rec.refusal !== null || sourcesReady({ ...this.book, seen: this.seen });
   }
 
   /** Removals seen before every source had delivered were only noted (pod lifecycle 1.8). */
