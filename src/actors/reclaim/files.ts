@@ -23,15 +23,18 @@ export async function unlinkIfThere(fs: HostFs, path: string): Promise<void> {
   }
 }
 
-/** Follows links: tells whether there is something at the end. */
-export async function exists(fs: HostFs, path: string): Promise<boolean> {
+/** Follows links: what is at the end; null when there is nothing. */
+export async function statIfThere(fs: HostFs, path: string): Promise<Awaited<ReturnType<HostFs['stat']>> | null> {
   try {
-    await fs.stat(path);
-    return true;
+    return await fs.stat(path);
   } catch (error) {
-    if (isMissing(error)) return false;
+    if (isMissing(error)) return null;
     throw error;
   }
+}
+/** The same, for those who want to know no more. */
+export async function exists(fs: HostFs, path: string): Promise<boolean> {
+  return (await statIfThere(fs, path)) !== null;
 }
 
 /**

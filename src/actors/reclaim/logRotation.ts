@@ -10,7 +10,7 @@ import { compressedName, planRotation, rotatedName, unfinishedName } from '../..
 import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
-import { listOrEmpty, unlinkIfThere } from './files.ts';
+import { listOrEmpty, statIfThere, unlinkIfThere } from './files.ts';
 
 export interface LogRotationOptions {
   podLogsDir: string;
@@ -169,11 +169,6 @@ class Rotation {
 
   /** Null: there is no such file. */
   async #size(path: string): Promise<number | null> {
-    try {
-      return (await this.#ctx.ports.fs.stat(path)).size;
-    } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-      throw error;
-    }
+    return (await statIfThere(this.#ctx.ports.fs, path))?.size ?? null;
   }
 }

@@ -28,7 +28,7 @@ export function criCall<M extends CriMethod>(method: M, request: CriRequest<M>, 
 }
 
 export interface CriClient {
-  /** A read: at once, unfenced. @throws CriError */
+  /** A read, or a change that is of no pod's life (an image goes, a log is opened anew): at once, unfenced. @throws CriError */
   read<M extends CriMethod>(
     method: M,
     request: CriRequest<M>,

@@ -24,10 +24,9 @@ export function createJournal(command = 'journalctl'): Journal {
       };
       const late = setTimeout(stop, timeoutMs);
       signal.addEventListener('abort', stop, { once: true });
-      const finished = over.then(() => output.end());
+      void over.then(() => output.end());
       try {
         for await (const chunk of output) yield chunk as Uint8Array;
-        await finished;
         const failure = await over;
         if (failure !== null) throw failure;
       } finally {

@@ -24,6 +24,7 @@ import { type ImageLook, type ImageOutcome, imageGcMachine } from '../../../mach
 import { CriError } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
+import { exists } from '../files.ts';
 
 export interface ImageGcOptions {
   policy: ImageGcPolicy;
@@ -149,7 +150,7 @@ class Collector {
     const { fs } = this.#ctx.ports;
     const { imageFilesystems } = await this.#cri.read('ImageFsInfo', {}, { signal });
     const path = imageFilesystems[0]?.fsId?.mountpoint ?? '';
-    if (path === '' || (await fs.stat(path).catch(missing)) === null) return null;
+    if (path === '' || !(await exists(fs, path))) return null;
     const { bytesTotal, bytesAvailable } = await fs.statfs(path);
     if (bytesTotal === 0) {
       this.#say('InvalidDiskCapacity', NO_CAPACITY);
@@ -163,11 +164,6 @@ class Collector {
   }
 }
 
-/** No such place is an answer; anything else is not. */
-function missing(error: unknown): null {
-  if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-  throw error;
-}
 function nameOf(image: Image | undefined): string {
   return image?.repoTags[0] ?? image?.repoDigests[0] ?? image?.id ?? '';
 }
