@@ -19,6 +19,8 @@ export interface SimDriver {
   /** Handles by path. */
   staged: Map<string, string>;
   published: Map<string, string>;
+  /** Target directories of its own making, which a power failure leaves behind. */
+  made: Set<string>;
 }
 export interface DriverCall {
   driver: string;
@@ -79,6 +81,7 @@ export function simDrivers(): SimDrivers {
         down: false,
         staged: new Map(),
         published: new Map(),
+        made: new Set(),
         ...o,
       };
       self.sockets.set(socket, driver);
@@ -217,18 +220,20 @@ async function act(b: Bench, method: CsiMethod, request: unknown): Promise<objec
         b.wrong(`${driver.name}: volume ${volumeId} published before it was staged`);
         throw fail(9, 'the volume is not staged');
       }
-      // Not every driver minds its target being there; one that does makes it.
-      if (await isThere(b.fs, path)) throw fail(13, `mkdir ${path}: file exists`);
+      // Not every driver minds its target being there; one that does makes it, and knows its own again: a publication that
+      // was cut short has to be one that can be repeated.
+      if (!driver.made.has(path) && (await isThere(b.fs, path))) throw fail(13, `mkdir ${path}: file exists`);
       await b.fs.mkdirp(path, 0o750);
+      driver.made.add(path);
       driver.published.set(path, volumeId);
       b.mounts.put({ path, type: 'csi', source: volumeId });
       return {};
     }
     case 'NodeUnpublishVolume': {
       const { targetPath: path } = request as CsiRequest<'NodeUnpublishVolume'>;
-      if (!driver.published.delete(path)) return {};
+      driver.published.delete(path);
       if (mounted(path)) b.mounts.take(path);
-      await b.fs.rmdir(path);
+      if (driver.made.delete(path) && (await isThere(b.fs, path))) await b.fs.rmdir(path);
       return {};
     }
   }
