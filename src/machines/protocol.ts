@@ -195,6 +195,8 @@ export type PodOpEvent = Message & {
   complete?: readonly string[];
   /** Of the first ADD of this source since the mux (re)started: every pod it names may have been named before. */
   first?: boolean;
+  /** From admission: UIDs, of any source, that are named and cannot be judged yet. Complete. Absent: as before. */
+  undecided?: readonly string[];
 };
 
 export type PodManagerEvent =
@@ -278,7 +280,7 @@ export interface PodsView {
   records: ReadonlyMap<string, PodRecord>;
   /** Which incarnation of the pod manager says so. Absent: 1. */
   epoch?: number;
-  /** Every configured source has delivered a SET that has been handled: never false again. */
+  /** Every configured source has delivered a SET, and each pod in it was let in or refused: never false again. */
   sourcesReady: boolean;
 }
 

@@ -146,6 +146,23 @@ describe('the pod manager', () => {
     expect(b.book.records.get('u1')).toMatchObject({ removed: false, next: null, pod: pod('web', 'u1', 'b') });
   });
 
+  it('takes nobody for a stranger while admission has not judged all that the sources name', () => {
+    const b = new Bench();
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], first: true, complete: ['u1', 'u2'], undecided: ['u2'] });
+    b.op('REMOVE', [pod('web', 'u1')]);
+    expect(b.workerEvents()).toEqual([]);
+    expect(sourcesReady(b.book)).toBe(false);
+    b.op('ADD', [pod('db', 'u2')]);
+    expect(sourcesReady(b.book)).toBe(false);
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: [] });
+    expect(sourcesReady(b.book)).toBe(true);
+    expect(b.workerEvents()).toEqual(['pod.kill u1']);
+    expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
+    // For good: one that comes later was not here before.
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: ['u3'] });
+    expect(sourcesReady(b.book)).toBe(true);
+  });
+
   it('trap 5: an empty first SET makes the source ready', () => {
     const b = new Bench();
     expect(sourcesReady(b.book)).toBe(false);

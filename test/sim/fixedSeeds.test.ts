@@ -167,5 +167,9 @@ describe('fixed seeds', () => {
   it('seed 820029: nothing impossible is granted after a power failure', () => passes({ seed: 820029, minutes: 1, pods: 6 }));
   // Found at 019ceb7: resources that an earlier daemon had changed counted as those the container was made with.
   it('seed 897270: what was granted is in force again after a restart', () => passes({ seed: 897270, minutes: 1, pods: 6 }));
+  // Found at 27ae7f6: admission waited for the runtime's first listing, and what it had not judged was stopped as a stranger.
+  it('seed 950591: what waits for admission is no stranger', () => passes({ seed: 950591, minutes: 1, pods: 6 }));
+  // Found at 27ae7f6: the hint of a failed probe was lost, and no resync looked at results again before the next restart.
+  it('seed 951514: a resync sees what a probe found', () => passes({ seed: 951514, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -28,7 +28,7 @@ import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type PodOpEvent, type PodRecord, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
-import { type AdmissionContext, admissionMachine, type Deferred } from './chart.ts';
+import { type AdmissionContext, admissionMachine, type Deferred, undecided } from './chart.ts';
 import { type ResizeRoom, Resizes } from './resizes.ts';
 
 export interface AdmissionOptions {
@@ -134,7 +134,7 @@ class Judge {
           else this.refuse(pod, verdict, event);
         }
       }
-      this.ctx.registry.send(addr.podManager, { ...event, pods: passed });
+      this.ctx.registry.send(addr.podManager, { ...event, pods: passed, undecided: undecided(deferred) });
       return this.result(recent, deferred);
     }
     const admitted: Pod[] = [];
@@ -156,7 +156,7 @@ class Judge {
       else this.refuse(pod, verdict, event);
     }
     // Sent even when empty: it also says that this source has delivered.
-    this.ctx.registry.send(addr.podManager, { ...event, pods: admitted });
+    this.ctx.registry.send(addr.podManager, { ...event, pods: admitted, undecided: undecided(deferred) });
     return this.result(this.prune(recent), deferred);
   }
 
@@ -179,6 +179,11 @@ class Judge {
         const { complete: _, first: _f, ...event } = d.event;
         this.ctx.registry.send(addr.podManager, { ...event, pods: [granted] });
       } else this.refuse(d.pod, verdict, d.event);
+    }
+    const before = context.deferred[0]?.event;
+    if (before !== undefined && undecided(deferred).length < undecided(context.deferred).length) {
+      const { complete: _, first: _f, ...event } = before;
+      this.ctx.registry.send(addr.podManager, { ...event, op: 'ADD', pods: [], undecided: undecided(deferred) });
     }
     this.retryResizes({ recent, deferred });
     return this.result(this.prune(recent), deferred);

@@ -15,6 +15,10 @@ export interface Deferred {
   /** `later`: something has to be looked at first. `room`: others make room for it, which nobody else gets. */
   verdict: 'later' | 'room';
 }
+/** What nobody has judged yet. One that room is made for was: nothing of it is here. */
+export function undecided(deferred: readonly Deferred[]): string[] {
+  return deferred.filter((d) => d.verdict === 'later').map((d) => d.pod.metadata.uid);
+}
 export interface AdmissionContext {
   /** Admitted here, perhaps not in the view yet. */
   recent: ReadonlyMap<string, Pod>;

@@ -35,6 +35,10 @@ export interface Book {
   /** The life last given out. */
   lives: number;
   seen: ReadonlySet<SourceName>;
+  /** Named by a source, and not judged yet by admission: no record says that they are wanted. */
+  undecided: ReadonlySet<string>;
+  /** Once every source has delivered and all of that is judged: for good. */
+  ready: boolean;
   sources: readonly SourceName[];
 }
 export type Out =
@@ -72,10 +76,19 @@ export function joinDirty<E extends Hint>(prev: E, next: E): E {
 
 /** Of an incarnation of the pod manager that knows nothing yet. */
 export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
-  return { records: new Map(), epoch, lives: livesBefore(epoch), seen: new Set(), sources };
+  return {
+    records: new Map(),
+    epoch,
+    lives: livesBefore(epoch),
+    seen: new Set(),
+    undecided: new Set(),
+    ready: sources.length === 0,
+    sources,
+  };
 }
-export function sourcesReady(book: Book): boolean {
-  return book.sources.every((s) => book.seen.has(s));
+/** What is not in the book is a stranger from now on. */
+export function sourcesReady({ ready, sources, seen, undecided }: Omit<Book, 'records' | 'epoch' | 'lives'>): boolean {
+  return ready || (undecided.size === 0 && sources.every((s) => seen.has(s)));
 }
 export function fullName(pod: { metadata: { name: string; namespace: string } }): string {
   return `${pod.metadata.name}_${pod.metadata.namespace}`;

@@ -61,6 +61,10 @@ function unreachable(event: never): never {
   throw new Error(`pod manager: no such event ${JSON.stringify(event)}`);
 }
 
+function sameMembers(a: ReadonlySet<string>, b: readonly string[]): boolean {
+  return a.size === b.length && b.every((uid) => a.has(uid));
+}
+
 function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cause[] } {
   return causes === undefined ? {} : { causes };
 }
@@ -71,6 +75,7 @@ class Edit {
   readonly records: Map<string, Rec>;
   lives: number;
   seen: ReadonlySet<SourceName>;
+  undecided: ReadonlySet<string>;
   changed = false;
   readonly out: Out[] = [];
 
@@ -80,12 +85,16 @@ class Edit {
     this.records = new Map(book.records);
     this.lives = book.lives;
     this.seen = book.seen;
+    this.undecided = book.undecided;
   }
 
   finish(): Step {
-    const { records, lives, seen } = this;
-    const book = this.changed ? { ...this.book, records, lives, seen } : this.book;
+    const { records, lives, seen, undecided } = this;
+    const book = this.changed ? { ...this.book, records, lives, seen, undecided, ready: this.isReady() } : this.book;
     return { book, out: this.out, changed: this.changed };
+  }
+  private isReady(): boolean {
+    return sourcesReady({ ...this.book, seen: this.seen, undecided: this.undecided });
   }
   private put(uid: string, rec: Rec): void {
     this.records.set(uid, rec);
@@ -119,16 +128,19 @@ class Edit {
       else if (op === 'RECONCILE') this.reconcile(rec, pod);
       else this.update(rec, pod, { causes: this.why(causes, `${op} from source ${source}`), kind: 'update' });
     }
-    const firstSight = !this.seen.has(source);
-    if (firstSight) {
+    if (!this.seen.has(source)) {
       this.seen = new Set([...this.seen, source]);
+      this.changed = true;
+    }
+    if (event.undecided !== undefined && !sameMembers(this.undecided, event.undecided)) {
+      this.undecided = new Set(event.undecided);
       this.changed = true;
     }
     if (event.first === true) this.resumeRemoved(source);
     if (event.complete !== undefined) this.removeMissing(source, new Set(event.complete), causes);
-    if (firstSight && this.book.sources.every((s) => this.seen.has(s))) {
+    if (!sourcesReady(this.book) && this.isReady()) {
       this.killRemoved();
-      this.out.push({ to: 'housekeep', why: 'every source has delivered' });
+      this.out.push({ to: 'housekeep', why: 'every source has delivered, and what it named was judged' });
     }
     return this.finish();
   }
@@ -223,7 +235,7 @@ class Edit {
     }
     const gone: Rec = { ...rec, removed: true, next: null, nextRefusal: null, causes: joinCauses(rec.causes, causes) };
     this.put(uid, gone);
-    if (sourcesReady({ ...this.book, seen: this.seen })) this.kill(gone);
+    if (this.isReady()) this.kill(gone);
   }
 
   private kill(rec: Rec): void {
@@ -233,7 +245,7 @@ class Edit {
 
   /** Of one that was removed: whether its worker knows. */
   private isTold(rec: Rec): boolean {
-    return rec.listed !== null || rec.eviction !== null || rec.refusal !== null || sourcesReady({ ...this.book, seen: this.seen });
+    return rec.listed !== null || rec.eviction !== null || rec.refusal !== null || this.isReady();
   }
 
   /** Removals seen before every source had delivered were only noted (pod lifecycle 1.8). */

@@ -10,7 +10,7 @@ import type { ReplacedInstances } from '../runtimeStatus.ts';
 import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { type ActOutcome, type ContainerEnv, type ContainerIo, type ContainerKind, type containerMachine, messageOf } from './container.ts';
 import type { Settled } from './containerStop.ts';
-import type { Decision } from './decide.ts';
+import { type Decision, decide } from './decide.ts';
 import type { ResizeIo, resizeMachine } from './resize.ts';
 import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stop.ts';
 
@@ -183,6 +183,27 @@ export function isDeleting(pod: Pod): boolean {
   return t !== undefined && t !== null;
 }
 
+/** What is to be done, and said, of what was seen last, by what is known at this moment. */
+export function decisionNow(context: WorkerContext, status: NonNullable<WorkerContext['status']>): Decision {
+  const { env } = context;
+  const network = env.network();
+  return decide({
+    pod: context.pod,
+    status,
+    old: context.apiStatus ?? env.lastStatus(),
+    failures: context.failures,
+    facts: env.facts(),
+    networkReady: network.ready,
+    networkReason: network.reason,
+    nowWallMs: env.now().wallMs,
+    stoppedUnknown: context.stoppedUnknown,
+    probes: env.probes?.() ?? new Map(),
+    hookAhead: context.hookAhead,
+    newLife: context.newLife,
+    inForce: context.inForce,
+    resizeError: context.resizeError,
+  });
+}
 export function planActions(context: WorkerContext): PodActions | null {
   const plan = context.decision?.plan;
   return plan !== undefined && 'actions' in plan ? plan.actions : null;

@@ -4,6 +4,7 @@ import { joinCauses } from '../../address.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
 import { probeVerdicts } from '../../probes/book.ts';
 import type { WorkerEvent } from '../../protocol.ts';
+import { sameData } from '../../sameData.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { BACKOFF_RESET_MS } from '../crashBackoff.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
@@ -20,6 +21,7 @@ import {
   CALM_BASE_MS,
   CHASE_DELAYS_MS,
   containersOf,
+  decisionNow,
   type Io,
   isDeleting,
   planActions,
@@ -32,7 +34,7 @@ import {
   type WorkerContext,
   type WorkerInput,
 } from './context.ts';
-import { type Decision, deadlineAtMs, decide } from './decide.ts';
+import { type Decision, deadlineAtMs } from './decide.ts';
 import { type ResizeReport, resizeMachine } from './resize.ts';
 import { stopMachine } from './stop.ts';
 
@@ -161,25 +163,9 @@ export const workerSetup = setup({
       return { preStopped: new Set([...context.preStopped, event.containerId].filter((id) => there.has(id))) };
     }),
     decide: assign(({ context }) => {
-      const { status, env } = context;
+      const { status } = context;
       if (status === null) return {};
-      const network = env.network();
-      const decision = decide({
-        pod: context.pod,
-        status,
-        old: context.apiStatus ?? env.lastStatus(),
-        failures: context.failures,
-        facts: env.facts(),
-        networkReady: network.ready,
-        networkReason: network.reason,
-        nowWallMs: env.now().wallMs,
-        stoppedUnknown: context.stoppedUnknown,
-        probes: env.probes?.() ?? new Map(),
-        hookAhead: context.hookAhead,
-        newLife: context.newLife,
-        inForce: context.inForce,
-        resizeError: context.resizeError,
-      });
+      const decision = decisionNow(context, status);
       return { decision, apiStatus: decision.apiStatus, inForce: ofPresent(decision.resize.inForce, status) };
     }),
     /** What of the granted resources is not in force; nobody is asked for it before there is something. */
@@ -363,17 +349,19 @@ export const workerSetup = setup({
     /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
     alreadySeen: ({ context, event }) =>
       event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),
-    /** All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is another matter. */
+    /**
+     * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
+     * another matter, and so is what the probes found since, if its hint was lost.
+     */
     nothingNew: ({ context }) => {
+      const { status, env, failures } = context;
       const deadline = deadlineAtMs(context.pod, context.apiStatus);
-      if (deadline !== null && deadline <= context.env.now().wallMs) return false;
-      const actions = planActions(context);
-      const asWanted =
-        context.decision?.plan.kind === 'steady' &&
-        actions !== null &&
-        actions.initToStart.length + actions.containersToStart.length + actions.ephemeralToStart.length === 0 &&
-        context.failures.size === 0;
-      return asWanted && context.status !== null && context.env.listingAgrees?.(context.status) === true;
+      if (status === null || failures.size > 0 || (deadline !== null && deadline <= env.now().wallMs)) return false;
+      const { plan, apiStatus } = decisionNow(context, status);
+      if (plan.kind !== 'steady') return false;
+      const { initToStart, containersToStart, ephemeralToStart } = plan.actions;
+      if (initToStart.length + containersToStart.length + ephemeralToStart.length > 0) return false;
+      return sameData(apiStatus, context.apiStatus) && env.listingAgrees?.(status) === true;
     },
     endAwaited: ({ context }) => context.ended.size > 0,
     noProgress: ({ context }) => {
