@@ -44,6 +44,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     hostDns: await readHostDns(c.resolvConf, ports),
     hostsFile: '/etc/hosts',
     memoryCapacityBytes: memoryBytes,
+    ...memoryControlOf(config, ports),
     ...resources,
     cpuCFSQuota: c.cpuCFSQuota,
     cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod,
@@ -52,6 +53,18 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     hugePageSizes: [],
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };
+}
+
+function memoryControlOf({ config: c, gates }: NodeConfig, { host }: Pick<Ports, 'host'>): Pick<NodeFacts, 'memoryControl'> {
+  const there = host.memoryControl?.();
+  if (there === undefined) return {};
+  const memoryControl = {
+    ...there,
+    limitedSwap: c.memorySwap.swapBehavior === 'LimitedSwap',
+    throttlingFactor: gates.enabled('MemoryQoS') ? c.memoryThrottlingFactor : null,
+    groupOom: c.singleProcessOOMKill !== true,
+  };
+  return { memoryControl };
 }
 
 /** Size of the file system that the root directory lies on, or will lie on. */

@@ -4,6 +4,7 @@ import { type Libc, loadLibc } from './process/libc.ts';
 import * as configure from './steps/configure.ts';
 import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
 import * as host from './steps/hostChecks.ts';
+import { checkMemoryControl } from './steps/memoryControl.ts';
 import * as prepare from './steps/prepare.ts';
 import * as run from './steps/run.ts';
 import { runOnce } from './steps/runOnce.ts';
@@ -25,6 +26,7 @@ export const BOOT_STEPS: readonly Step[] = [
   prepare.checkRoot,
   host.checkSwap,
   host.checkCgroupVersion,
+  checkMemoryControl,
   host.checkPorts,
   prepare.makeRootDirectory,
   makeServingCertificate,

@@ -47,13 +47,10 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'cgroupRoot',
     'cgroupsPerQOS',
     'cgroupDriver',
-    'singleProcessOOMKill',
     'qosReserved',
     'systemReservedCgroup',
     'kubeReservedCgroup',
     'enforceNodeAllocatable',
-    'memorySwap.swapBehavior',
-    'memoryThrottlingFactor',
   ),
   ...lines(
     'less is left for pods to ask for, and nothing keeps them from using more: no cgroup enforces it yet',
@@ -163,6 +160,9 @@ export const HONOURED: readonly string[] = [
   'mergeDefaultEvictionSettings',
   'featureGates',
   'failSwapOn',
+  'memorySwap.swapBehavior',
+  'memoryThrottlingFactor',
+  'singleProcessOOMKill',
   'failCgroupV1',
   'logging.format',
   'logging.verbosity',
@@ -213,6 +213,7 @@ const HONOURED_GATES: readonly string[] = [
   'GracefulNodeShutdownBasedOnPodPriority',
   'ImageMaximumGCAge',
   'KubeletEnsureSecretPulledImages',
+  'MemoryQoS',
   'SystemdWatchdog',
 ];
 

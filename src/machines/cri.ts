@@ -67,6 +67,8 @@ export interface LinuxContainerResources {
   cpusetMems?: string;
   hugepageLimits?: { pageSize: string; limit: string | number }[];
   unified?: StringMap;
+  /** Memory and swap together, of cgroup v1 alone. */
+  memorySwapLimitInBytes?: string | number;
 }
 export interface LinuxPodSandboxConfig {
   cgroupParent?: string;

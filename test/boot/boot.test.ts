@@ -107,13 +107,15 @@ describe('a running node', () => {
   it('says which gates do nothing yet', async () => {
     const run = fakeBoot(
       quiet(
-        '--feature-gates=MemoryQoS=true,SystemdWatchdog=false,HPAScaleToZero=true,NodeLogQuery=false,KubeletEnsureSecretPulledImages=true',
+        '--feature-gates=KubeletInUserNamespace=true,SystemdWatchdog=false,HPAScaleToZero=true,NodeLogQuery=false,KubeletEnsureSecretPulledImages=true',
       ),
     );
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
-    expect(run.stderr().match(/featureGates.*has no effect/g)).toEqual(['featureGates.MemoryQoS (--feature-gates) has no effect']);
+    expect(run.stderr().match(/featureGates.*has no effect/g)).toEqual([
+      'featureGates.KubeletInUserNamespace (--feature-gates) has no effect',
+    ]);
   });
 
   it('asks for nothing of the HTTPS server once that is switched off', async () => {

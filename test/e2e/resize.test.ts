@@ -8,20 +8,25 @@ import type { Cri } from '../../src/actors/kernel/ports.ts';
 import { memoryUsage, updateResources } from '../../src/actors/pods/workers/resize.ts';
 import type { CriClient } from '../../src/actors/runtime/client.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
+import { hostMemoryControl } from '../../src/boot/dependencies/memoryControl.ts';
 import { CRI_LABELS } from '../../src/machines/cri.ts';
 import type { Pod, ResourceRequirements } from '../../src/machines/k8s.ts';
+import { memoryControls } from '../../src/machines/pods/config/memoryControl.ts';
 import { containerResources } from '../../src/machines/pods/config/resources.ts';
 import { containerAnnotations } from '../../src/machines/pods/containerConfig.ts';
 import { type InForce, planResize, withStep } from '../../src/machines/pods/resize/actuation.ts';
 import { composeStatus, toContainer, toSandbox } from '../../src/machines/pods/runtimeStatus.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pods/types.ts';
-import { FACTS } from '../machines/pods/fixtures.ts';
+import { FACTS as SOME_FACTS } from '../machines/pods/fixtures.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { call, containerConfig, sandboxConfig } from './lab/pods.ts';
 import { quietLog, realClock } from './lab/ports.ts';
 
 const UID = 'uid-resized';
 const MI = 1024 * 1024;
+/** Of this machine: swap is kept from containers by what its cgroups have for that. */
+const HOST = hostMemoryControl();
+const FACTS = { ...SOME_FACTS, memoryControl: { ...HOST, limitedSwap: false, throttlingFactor: null, groupOom: true } };
 let lab: Containerd;
 let cri: Cri;
 let containerId = '';
@@ -50,7 +55,10 @@ beforeAll(async () => {
       ...plain,
       annotations: containerAnnotations(pod, main, 0),
       // The score is not this test's matter, and may not be lowered everywhere.
-      linux: { ...plain.linux, resources: { ...containerResources(pod, main, FACTS), oomScoreAdj: 1000 } },
+      linux: {
+        ...plain.linux,
+        resources: { ...containerResources(pod, main, FACTS), ...memoryControls(pod, main, FACTS), oomScoreAdj: 1000 },
+      },
     },
     sandboxConfig: config,
   });
@@ -69,6 +77,13 @@ async function cgroup(...files: string[]): Promise<string> {
   return new TextDecoder().decode(stdout).trim();
 }
 const memoryMax = async () => Number(await cgroup('memory/memory.limit_in_bytes', 'memory.max'));
+/** Bytes that it may swap out; undefined where the kernel does not count that. */
+async function swapMax(): Promise<number | undefined> {
+  if (!HOST.swapController) return undefined;
+  if (HOST.cgroupVersion === 2) return Number(await cgroup('memory.swap.max'));
+  return Number(await cgroup('memory/memory.memsw.limit_in_bytes')) - (await memoryMax());
+}
+const NO_SWAP = HOST.swapController ? 0 : undefined;
 /** Thousandths of a cpu. */
 async function cpuMax(): Promise<number> {
   const both = await cgroup('cpu.max');
@@ -126,7 +141,7 @@ async function change(resources: ResourceRequirements, before: InForce): Promise
 
 describe('a running container of a real containerd', () => {
   it('has what it was made with, and says so by its annotation', async () => {
-    expect([await memoryMax(), await cpuMax()]).toEqual([64 * MI, 500]);
+    expect([await memoryMax(), await cpuMax(), await swapMax()]).toEqual([64 * MI, 500, NO_SWAP]);
     const { restart, steps } = planResize({ pod: asking(WAS), status: await observed(), inForce: new Map(), facts: FACTS });
     expect([restart.size, steps]).toEqual([0, []]);
     expect(await memoryUsage(link(), containerId, new AbortController().signal)).toBeGreaterThan(0);
@@ -136,15 +151,15 @@ describe('a running container of a real containerd', () => {
     const startedAt = (await observed()).containers[0]?.startedAtMs;
     const more = await change({ requests: { cpu: '200m', memory: '64Mi' }, limits: { cpu: '1500m', memory: '128Mi' } }, new Map());
     expect(more.trouble).toEqual([]);
-    expect([await memoryMax(), await cpuMax()]).toEqual([128 * MI, 1500]);
+    expect([await memoryMax(), await cpuMax(), await swapMax()]).toEqual([128 * MI, 1500, NO_SWAP]);
     const less = await change({ requests: { cpu: '50m', memory: '16Mi' }, limits: { cpu: '250m', memory: '32Mi' } }, more.inForce);
     expect(less.trouble).toEqual([]);
-    expect([await memoryMax(), await cpuMax()]).toEqual([32 * MI, 250]);
+    expect([await memoryMax(), await cpuMax(), await swapMax()]).toEqual([32 * MI, 250, NO_SWAP]);
     expect((await observed()).containers[0]).toMatchObject({ id: containerId, state: 'running', startedAtMs: startedAt });
     // Who does not remember says it again: nothing changes by that.
     const again = await change({ requests: { cpu: '50m', memory: '16Mi' }, limits: { cpu: '250m', memory: '32Mi' } }, new Map());
     expect(again.trouble).toEqual([]);
-    expect([await memoryMax(), await cpuMax()]).toEqual([32 * MI, 250]);
+    expect([await memoryMax(), await cpuMax(), await swapMax()]).toEqual([32 * MI, 250, NO_SWAP]);
   });
 
   it('that is gone cannot be changed, with the words of the runtime', async () => {

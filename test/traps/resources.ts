@@ -6,7 +6,6 @@ export const RESOURCES_TRAPS = 75;
 const CGROUPS = 'cgroups of our own for pods, classes and the node: limits go to the runtime alone';
 const CPUS = 'CPU, memory and topology managers';
 const DEVICES = 'device plugins';
-const SWAP = 'swap and memory throttling of containers';
 
 export const resources: Traps = {
   1: {
@@ -384,8 +383,21 @@ export const resources: Traps = {
       ['integration/csi.test.ts', 'waits until the use was posted and the volume attached, and hands on what the attacher left (trap 44)'],
     ],
   },
-  72: { says: 'only burstable containers may swap', later: SWAP },
-  73: { says: 'throttling is left out where it would be of no use', later: SWAP },
+  72: {
+    says: 'only burstable containers may swap',
+    tests: [
+      ['machines/golden/memoryControls.test.ts', '1.12 LimitedSwap: Guaranteed gets none (trap 72)'],
+      ['machines/golden/memoryControls.test.ts', '1.12 LimitedSwap: BestEffort gets none (trap 72)'],
+      ['e2e/resize.test.ts', 'is given more and less while it runs, and is not started anew'],
+    ],
+  },
+  73: {
+    says: 'throttling is left out where it would be of no use',
+    tests: [
+      ['machines/golden/memoryControls.test.ts', '1.11 memory.high: not where it may use what it asks for (trap 73)'],
+      ['machines/golden/memoryControls.test.ts', '1.11 memory.high: not where it asks for more than pods may use (trap 73)'],
+    ],
+  },
   74: { says: 'an empty group costs a shutdown no time', later: 'graceful shutdown of the node' },
   75: {
     says: 'one of two forms ends a record about memory that ran out',

@@ -172,6 +172,14 @@ export interface HostIdentity {
   arch: string;
 }
 
+export interface MemoryControlOfHost {
+  cgroupVersion: 1 | 2;
+  /** The kernel counts swap by cgroup. */
+  swapController: boolean;
+  /** All swap there is, in bytes. */
+  swapBytes: number;
+}
+
 export interface Host {
   hostname(): string;
   bootId(): string;
@@ -181,6 +189,8 @@ export interface Host {
   capacity(): { memoryBytes: number; cpus: number };
   /** Memory as the kernel counts it just now; file pages that are easily given back count as available. Throws; absent in worlds that do not tell. */
   memory?(): { capacityBytes: number; availableBytes: number };
+  /** By what a container's memory can be held. Absent in worlds that do not tell: containers are told their limits alone. */
+  memoryControl?(): MemoryControlOfHost;
   /** Processes and threads there are, and may be. Throws; absent in worlds that do not tell. */
   tasks?(): { current: number; max: number };
   /** First address that is not loopback, by family; IPv4 first. */

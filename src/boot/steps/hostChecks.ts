@@ -8,6 +8,14 @@ const SWAPS = '/proc/swaps';
 /** Exists at the root of a cgroup v2 hierarchy only. */
 const CGROUP_V2 = '/sys/fs/cgroup/cgroup.controllers';
 
+/** @param text Of `/proc/swaps`: one line of titles, and one for each area that is in use. Null: there is none. */
+export function swapProblem(text: string): Problem | null {
+  const areas = text.trim().split('\n').slice(1);
+  if (areas.length === 0) return null;
+  const names = areas.map((line) => line.split(/\s+/)[0] ?? line).join(', ');
+  return { where: 'failSwapOn (--fail-swap-on)', what: `swap is on (${names}); turn it off, or set the field to false` };
+}
+
 export const checkSwap: Step = {
   name: 'check swap',
   async run(ctx) {
@@ -19,12 +27,9 @@ export const checkSwap: Step = {
       need(ctx, 'log').warn({ err: messageOf(error) }, `${SWAPS} cannot be read; assuming that swap is off`);
       return undefined;
     }
-    const areas = text.trim().split('\n').slice(1);
-    if (areas.length === 0) return undefined;
-    const names = areas.map((line) => line.split(/\s+/)[0] ?? line).join(', ');
-    throw new StartError('this host is not accepted', [
-      { where: 'failSwapOn (--fail-swap-on)', what: `swap is on (${names}); turn it off, or set the field to false` },
-    ]);
+    const problem = swapProblem(text);
+    if (problem !== null) throw new StartError('this host is not accepted', [problem]);
+    return undefined;
   },
 };
 

@@ -4,6 +4,7 @@ import type { Container, Pod } from '../k8s.ts';
 import { containerEnv, type EnvSources, expand } from './config/env.ts';
 import type { EnvFiles } from './config/envFile.ts';
 import { encodeHandler, encodePorts } from './config/goJson.ts';
+import { memoryControls } from './config/memoryControl.ts';
 import { containerResources } from './config/resources.ts';
 import { containerSecurity, type ImageUser } from './config/security.ts';
 import { hashNameAndImage } from './containerHash.ts';
@@ -107,7 +108,10 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       stdin: container.stdin ?? false,
       stdinOnce: container.stdinOnce ?? false,
       tty: container.tty ?? false,
-      linux: { resources: containerResources(pod, container, facts), securityContext: security.value },
+      linux: {
+        resources: { ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) },
+        securityContext: security.value,
+      },
       ...(stopSignal === undefined ? {} : { stopSignal: criSignal(stopSignal) }),
     },
   };

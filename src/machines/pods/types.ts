@@ -1,5 +1,6 @@
 /** Shared shapes of pod decisions: what the runtime was seen to hold, and what a worker decides to do about it. */
 import type { Container, Pod, PodStatus } from '../k8s.ts';
+import type { MemoryControl } from './config/memoryControl.ts';
 
 export type SourceName = 'file' | 'http' | 'api';
 
@@ -120,6 +121,8 @@ export interface NodeFacts {
   hostDns: { servers: string[]; searches: string[]; options: string[] } | null;
   hostsFile: string;
   memoryCapacityBytes: number;
+  /** Absent in worlds that do not tell: containers are told their limits alone. */
+  memoryControl?: MemoryControl;
   capacity: Record<string, string>;
   /** What pods may use of the capacity. */
   allocatable: Record<string, string>;

@@ -388,7 +388,8 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
       if (c.state === 'CONTAINER_EXITED') throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.id} has exited`);
       // Zero and empty mean unchanged.
       const told = Object.entries(linux ?? {}).filter(([, value]) => Number(value) !== 0 || (typeof value === 'string' && value !== ''));
-      c.resources = { ...c.resources, ...Object.fromEntries(told) };
+      const unified = { ...c.resources.unified, ...linux?.unified };
+      c.resources = { ...c.resources, ...Object.fromEntries(told), ...(Object.keys(unified).length === 0 ? {} : { unified }) };
       return {};
     },
     CheckpointContainer: ({ containerId }) => {

@@ -7,6 +7,13 @@ import type { HollowDump } from '../../sandbox/hollow/index.ts';
 
 /** More than any node has: never granted. */
 const NEVER_MILLI = 64_000;
+const PAGE_BYTES = 4096;
+
+/** By the default factor. A throttle that is of no use is none, or was taken back. */
+function throttledBytes(request: number, limit: number): string {
+  const at = Math.floor((request + 0.9 * (limit - request)) / PAGE_BYTES) * PAGE_BYTES;
+  return at > request ? String(at) : 'max';
+}
 
 /** Every running container of a pod of the API has the cpu that was granted, its status says so, and nothing impossible was granted. */
 export function resourcesUnsettled(records: PodsView['records'], statuses: StatusView | undefined, dump: HollowDump): string[] {
@@ -27,6 +34,10 @@ export function resourcesUnsettled(records: PodsView['records'], statuses: Statu
       const bytes = quantityToInteger(limits.memory);
       if (bytes !== Number(running.resources.memoryLimitInBytes ?? 0))
         found.push(`${who} may use ${running.resources.memoryLimitInBytes} bytes of memory, and was granted ${bytes}`);
+      const high = running.resources.unified?.['memory.high'];
+      const throttled = throttledBytes(quantityToInteger(requests.memory), bytes);
+      if (high !== undefined && bytes > 0 && high !== throttled)
+        found.push(`${who} is slowed down from ${high} bytes of memory on, and was granted ${bytes}: that is ${throttled}`);
       const shown = status?.containerStatuses?.find((s) => s.name === container.name);
       if (shown?.state.running !== undefined && quantityToMilli(shown.resources?.requests?.cpu) !== milli)
         found.push(`${who} is said to have ${shown.resources?.requests?.cpu}, and was granted ${requests.cpu}`);

@@ -209,6 +209,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     oneManifest: rng.fork('one-manifest').chance(0.06),
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
     kernelLog: rng.fork('kernel-log').chance(0.2),
+    throttles: rng.fork('throttles').chance(0.25),
   };
 }
 

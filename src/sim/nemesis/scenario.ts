@@ -93,6 +93,7 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     certificates: null,
     edge: null,
     kernelLog: false,
+    throttles: false,
     driver: null,
   };
 }

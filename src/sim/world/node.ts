@@ -17,6 +17,7 @@ import { countingMetrics, simLogger } from './instruments.ts';
 import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type DriverTuning, driverFs, driversOf } from './machineDrivers.ts';
+import { memoryConfig, memoryOfHost } from './memory.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import { type SimNet, simNet } from './net.ts';
 import type { SimRng } from './rng.ts';
@@ -99,6 +100,8 @@ export interface NodeTuning {
   edge: EdgeTuning | null;
   /** It hears its kernel. */
   kernelLog: boolean;
+  /** Its containers are throttled before they reach their limits of memory, and may swap. */
+  throttles: boolean;
   /** A storage driver is beside it; null: it cannot speak to any. */
   driver: DriverTuning | null;
 }
@@ -207,6 +210,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         bootId: () => `boot-${name}`,
         capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: self.memoryAvailable() }),
+        ...memoryOfHost(tuning.throttles),
         tasks: () => ({ current: 500, max: 32_768 }),
         addresses: () => [{ ip: addressOf({ index, rng: own, certificates: tuning.certificates }), family: 4 }],
         cpuUsageMs: () => 0,
@@ -259,6 +263,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         httpCheckFrequency: tuning.httpCheckMs,
         ...(tuning.eviction ?? { evictionHard: {} }),
         ...tuning.images,
+        ...memoryConfig(tuning.throttles),
         ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
         ...shown.config,
       },

@@ -2,6 +2,7 @@
 import type { LinuxContainerResources } from '../../cri.ts';
 import { CRI_ANNOTATIONS } from '../../cri.ts';
 import type { Container, Pod, Quantity, ResourceRequirements } from '../../k8s.ts';
+import { type MemoryControlFacts, memoryControls } from '../config/memoryControl.ts';
 import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from '../config/resources.ts';
 import { quantityToInteger, quantityToMilli } from '../quantity.ts';
 import { firstStatus } from '../runtimeStatus.ts';
@@ -38,7 +39,7 @@ export interface ResizePlan {
   /** Memory first, then cpu; of each what shrinks before what grows. */
   steps: readonly ResizeStep[];
   /**
-   * With what there is nothing to tell the runtime about: a request of memory, of which no runtime knows, and what the
+   * With what there is nothing to tell the runtime about: a request of memory that nothing follows from, and what the
    * runtime says itself to be in force, since an earlier node agent had it set.
    */
   inForce: InForce;
@@ -62,7 +63,7 @@ export interface ResizePlanInput {
   pod: Pod;
   status: PodRuntimeStatus;
   inForce: InForce;
-  facts: ResourceFacts;
+  facts: ResourceFacts & MemoryControlFacts;
 }
 
 /** Pods of the API only: a static pod that changes is another pod, or keeps what it runs with until it starts anew. */
@@ -87,7 +88,9 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
     const wanted = containerResources(pod, container, facts);
     for (const resource of changed) {
       const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
-      if (sameAmounts(was, to, resource) || (resource === 'memory' && before === after) || isReported(from, wanted, resource)) {
+      const controls = resource === 'memory' ? changedControls(pod, container, was, facts) : null;
+      const isThere = (resource === 'memory' && before === after) || isReported(from, wanted, resource);
+      if (sameAmounts(was, to, resource) || (isThere && controls === null)) {
         noted.set(from.id, taking(noted.get(from.id) ?? was, to, resource));
         continue;
       }
@@ -96,7 +99,8 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
         name: container.name,
         resource,
         to,
-        linux: resource === 'cpu' ? cpuOf(wanted) : { memoryLimitInBytes: after },
+        // None is not a number that a runtime can be told.
+        linux: resource === 'cpu' ? cpuOf(wanted) : { ...(isThere && after === NONE ? {} : { memoryLimitInBytes: after }), ...controls },
         lowersTo: resource === 'memory' && after < before ? after : null,
         grows: before === after ? amount(to.requests[resource], resource) > amount(was.requests[resource], resource) : after > before,
       });
@@ -121,6 +125,10 @@ export function ofPresent(inForce: InForce, status: PodRuntimeStatus): InForce {
   return new Map([...inForce].filter(([id]) => there.has(id)));
 }
 
+const NONE = Number.POSITIVE_INFINITY;
+/** Files of a cgroup that a container may have lost with a change, and what frees it. */
+const FREE: Readonly<Record<string, string>> = { 'memory.high': 'max', 'memory.min': '0' };
+
 function rank({ resource, grows }: { resource: Resizable; grows: boolean }): number {
   return (resource === 'memory' ? 0 : 2) + Number(grows);
 }
@@ -129,7 +137,18 @@ function amount(quantity: Quantity | undefined, resource: Resizable): number {
 }
 /** None is more than any. */
 function limitOf({ limits }: Amounts, resource: Resizable): number {
-  return amount(limits[resource], resource) || Number.POSITIVE_INFINITY;
+  return amount(limits[resource], resource) || NONE;
+}
+/** Of swap, floor and throttle, where these differ from what was; null: all of them are as they were. */
+function changedControls(pod: Pod, container: Container, was: Amounts, facts: MemoryControlFacts): LinuxContainerResources | null {
+  const before = memoryControls(pod, withAmounts(container, was), facts);
+  const after = memoryControls(pod, container, facts);
+  const unified = { ...after.unified };
+  // What is not named stays as it is, so what holds no more has to be taken back by name.
+  for (const [file, free] of Object.entries(FREE)) if (before.unified?.[file] !== undefined) unified[file] ??= free;
+  const files = Object.keys({ ...before.unified, ...unified });
+  const same = before.memorySwapLimitInBytes === after.memorySwapLimitInBytes && files.every((f) => before.unified?.[f] === unified[f]);
+  return same ? null : { ...after, ...(files.length === 0 ? {} : { unified }) };
 }
 function cpuOf({ cpuShares: shares, cpuPeriod, cpuQuota }: LinuxContainerResources): LinuxContainerResources {
   return {
