@@ -81,8 +81,11 @@ class Sweep {
     const book = this.ctx.registry.read(view.pods)?.value;
     const sourcesReady = book?.sourcesReady === true;
     // Wanted by nobody, or wound down to the end and gone from its source: the record goes in that very moment. Asked
-    // again before each removal: a pod may have come back during the sweep.
-    const isRemovable = (uid: string): boolean => this.ctx.registry.read(view.pods)?.value.records.has(uid) === false;
+    // again before each removal: a pod may have come back during the sweep, and a book that was begun anew knows nobody yet.
+    const isRemovable = (uid: string): boolean => {
+      const now = this.ctx.registry.read(view.pods)?.value;
+      return now?.sourcesReady === true && !now.records.has(uid);
+    };
     const removable = new Set([...pods.keys()].filter(isRemovable));
     const cameBack = (uid: string): boolean => removable.has(uid) && !isRemovable(uid);
 
@@ -98,7 +101,9 @@ class Sweep {
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
     for (const s of sandboxes) if (!cameBack(s.uid) && (await this.removeSandbox(s))) removed += 1;
-    const logs = await this.removeLogs({ sourcesReady, isRemovable, containers });
+    // One that nobody wants may still run: a book that was begun anew hears of it with the next listing.
+    const runs = (uid: string): boolean => pods.get(uid)?.containers.some((c) => c.state === 'running') === true;
+    const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isRemovable(uid) && !runs(uid), containers });
     return gone.size + removed + logs === 0
       ? ''
       : `${gone.size} containers, ${removed} sandboxes and ${logs} log directories or links removed`;
@@ -153,8 +158,7 @@ class Sweep {
       if (uid === undefined || !o.isRemovable(uid)) continue;
       const dir = `${podLogsDir}/${name}`;
       try {
-        await removeTree(fs, { dir, dev: (await fs.lstat(dir)).dev });
-        removed += 1;
+        if (await removeTree(fs, { dir, dev: (await fs.lstat(dir)).dev }, () => o.isRemovable(uid))) removed += 1;
       } catch (error) {
         this.ctx.log.warn(
           { err: String(error), uid, dir },
