@@ -18,12 +18,14 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'asking.waiting.looking -> asking.waiting.pausing on error(look)': THROWS,
     'asking.waiting.watching -> asking.waiting.pausing on done(follow) #3': RARE,
     'backingOff -> judging on certificate.template #1': RARE,
+    'resting -> judging on certificate.template': RARE,
   },
   checkpoint: {
     'flushing -> ended on error(flush)': THROWS,
   },
   container: {
     'exited -> running on container.observed #1': RARE,
+    'observing -> hooking on container.observed #2': RARE,
     'pulling -> failed on error(ensureImage)': THROWS,
     'starting -> failed on error(startContainer)': THROWS,
   },
@@ -44,8 +46,14 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   },
   hook: {
     'asking.running -> ended on error(runHook)': THROWS,
+    'sleeping -> ended on after sleep #1': RARE,
   },
   podWorker: {
+    // The link is lost as a worker begins, and nothing comes to its pod before it asks again.
+    'fencingAgain -> fencing on after wait': RARE,
+    'fencingAgain -> fencing on pod.dirty': RARE,
+    'syncing.awaitingEnd -> terminating on pod.update #1': RARE,
+    'syncing.calming -> terminating on pod.update #1': RARE,
     'syncing.creatingSandbox -> syncing.actFailed on error(runSandbox)': THROWS,
     'syncing.killing.fencing -> syncing.inspecting on error(fence)': RARE,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,
@@ -74,6 +82,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'held -> gone on after 60000 #1': RARE,
   },
   volume: {
+    'refreshing -> unmounting on error(setUp) #1': RARE,
     'unmountFailed -> mounting on volume.want': RARE,
     'unmounting -> mounting on done(tearDown) #1': RARE,
     'unmounting -> mounting on error(tearDown) #1': RARE,
