@@ -379,4 +379,22 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'this.#ctx.publish(oomView, book);',
     replace: 'void book;',
   },
+  {
+    id: 'a volume is published before its driver has staged it',
+    file: 'src/actors/services/volumes/csi/setUp.ts',
+    find: 'const mustStage = stages && !o.book',
+    replace: 'const mustStage = stages && o.book',
+  },
+  {
+    id: 'a container is given a volume that its driver was never asked to publish',
+    file: 'src/actors/services/volumes/csi/setUp.ts',
+    find: "() => driver.call('NodePublishVolume', request, signal), {",
+    replace: 'async () => void request, {',
+  },
+  {
+    id: 'a device is unstaged while another pod has it',
+    file: 'src/actors/services/volumes/csi/takeDown.ts',
+    find: 'if (others.length === 0) await unstage',
+    replace: 'if (others.length >= 0) await unstage',
+  },
 ];
