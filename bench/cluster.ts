@@ -6,7 +6,8 @@
  *   one       create accepted -> Ready on the watch, one pod at a time; also its parts before and after the binding, and
  *             the node's own reads and writes of pods and their status until then, from the server's audit log
  *   many      so many pods at once -> all Ready; deleted at once (grace 1 s, the process obeys TERM) -> all gone; besides
- *             the same pods made by bare CRI calls with no daemon there; our own CPU time of both
+ *             the same pods made, stopped and removed by bare CRI calls with no daemon there; of each burst the CPU seconds of all
+ *             who took part, the floor that follows for this machine (bench/lib/cpuGroups.ts), and the calls it took
  *   few       20 deleted at once -> each gone
  *   steady    CPU and resident memory (RSS) of all own processes with so many pods running, nothing happening
  *   killed    `kill -9` of the daemon with 20 ready pods that have readiness probes: Ready flips, new process -> lease
@@ -25,11 +26,13 @@ import { startContainerd } from '../test/e2e/lab/containerd.ts';
 import { type ControlPlane, startControlPlane } from '../test/e2e/lab/controlPlane.ts';
 import { createReferenceKubelet, type ReferenceKubelet, whyNoReferenceKubelet } from '../test/e2e/lab/referenceKubelet.ts';
 import { createAudit } from './lib/audit.ts';
-import { bareBurst } from './lib/bare.ts';
+import { bareBurst, bareRemoval, bareStop } from './lib/bare.ts';
+import { countBurst, OWN_GROUP } from './lib/burst.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView, type PodHistory } from './lib/cluster.ts';
 import { killed, runtimeLost } from './lib/clusterFaults.ts';
-import { FEW, LONG_MS, Member, RUN, since, withSamples } from './lib/member.ts';
+import { CpuGroups } from './lib/cpuGroups.ts';
+import { FEW, GRACE_SECONDS, LONG_MS, Member, RUN, since, withSamples } from './lib/member.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
 
@@ -40,6 +43,8 @@ const rounds = numberOption('rounds', 3);
 const minutes = numberOption('minutes', 5);
 const settleSeconds = numberOption('settle-seconds', 60);
 const STEADY_EVERY_MS = 10_000;
+/** Where containerd puts containers of a sandbox that names no parent. Only of this benchmark while nobody else uses containerd. */
+const RUNTIME_CGROUP = '/k8s.io';
 class Bench extends Member {
   async one(): Promise<object> {
     const made: PodHistory[] = [];
@@ -85,34 +90,43 @@ class Bench extends Member {
     return { unit: 'ms', pods: FEW, deletedToGone: withSamples(each), allGone: withSamples(all) };
   }
 
-  async many(bareMs: readonly number[]): Promise<Record<string, object>> {
+  /** `bare`: what was found about the same pods without a daemon. */
+  async many(bare: object, groups: CpuGroups | null): Promise<Record<string, object>> {
     const ready: number[] = [];
     const bound: number[] = [];
     const gone: number[] = [];
     const calls: number[] = [];
     const cpuMs: number[] = [];
     const goneCpuMs: number[] = [];
+    const costs: { ready: object[]; gone: object[] } = { ready: [], gone: [] };
+    const count = (): Promise<() => Promise<object>> | undefined =>
+      groups === null ? undefined : countBurst({ groups, daemon: this.daemon, audit: this.audit });
     const steady: Record<string, object> = {};
     const last = only.has('many') ? rounds : 1;
     for (let round = 0; round < last; round++) {
       say(`many ${round + 1} of ${last}`);
+      groups?.place(OWN_GROUP, this.pid);
       const before = usageOf(this.pid).cpuMs;
+      const counted = await count();
       const from = performance.now();
       const made = await this.create(`many${round}`, podCount);
       await this.view.ready(made, LONG_MS);
       ready.push(Math.max(...made.map((p) => since(p.readyMs, from))));
       bound.push(Math.max(...made.map((p) => since(p.boundMs, from))));
       cpuMs.push(usageOf(this.pid).cpuMs - before);
+      if (counted !== undefined) costs.ready.push(await counted());
       await sleep(3_000);
       const heard = this.audit.statusCalls();
       calls.push(...made.map((p) => heard.filter((c) => c.name === p.name).length));
       if (round === last - 1 && only.has('steady')) steady.steady = await this.steady();
-      const deletedAt = performance.now();
+      const countedGone = await count();
       const beforeGone = usageOf(this.pid).cpuMs;
+      const deletedAt = performance.now();
       await this.remove(made);
       await this.view.gone(made, LONG_MS);
       gone.push(performance.now() - deletedAt);
       goneCpuMs.push(usageOf(this.pid).cpuMs - beforeGone);
+      if (countedGone !== undefined) costs.gone.push(await countedGone());
       await this.rest();
     }
     const many = {
@@ -120,11 +134,12 @@ class Bench extends Member {
       pods: podCount,
       allReady: withSamples(ready),
       allBound: withSamples(bound),
-      ...(bareMs.length === 0 ? {} : { bareAllStarted: withSamples(bareMs) }),
+      ...bare,
       allGone: withSamples(gone),
       ownCpu: withSamples(cpuMs),
       goneOwnCpu: withSamples(goneCpuMs),
       podGetsAndStatusPatches: withSamples(calls),
+      ...(groups === null ? {} : { costs }),
     };
     return only.has('many') ? { many, ...steady } : steady;
   }
@@ -174,6 +189,7 @@ function shares(ours: Record<string, unknown>, its: Record<string, unknown>): Re
 
 const audit = createAudit(NODE_NAME);
 const lab = await startContainerd();
+const groups = new CpuGroups([lab.cgroupParent, RUNTIME_CGROUP]);
 let plane: ControlPlane | undefined;
 let daemon: Daemon | undefined;
 let reference: ReferenceKubelet | undefined;
@@ -190,17 +206,35 @@ const cleanUp = cleanUpOnce(async () => {
   const left = await lab.stop();
   await reference?.dispose();
   audit.remove();
-  return left;
+  return [...left, ...groups.remove()];
 });
 try {
   const bareMs: number[] = [];
+  const bareStoppedMs: number[] = [];
+  const bareGoneMs: number[] = [];
+  const bareCosts: { started: object[]; stopped: object[] } = { started: [], stopped: [] };
   const logs = mkdtempSync(join(tmpdir(), 'actorlet-bench-bare-'));
+  groups.place('runtime', lab.pid);
   for (let round = 0; only.has('many') && round < rounds; round++) {
     say(`bare calls ${round + 1} of ${rounds}`);
-    bareMs.push(Math.max(...(await bareBurst(lab, { count: podCount, round, logs, script: RUN }))));
+    const counted = await countBurst({ groups, daemon: null, audit: null });
+    const pods = await bareBurst(lab, { count: podCount, round, logs, script: RUN });
+    bareMs.push(Math.max(...pods.map((p) => p.startedMs)));
+    bareCosts.started.push(await counted());
+    await sleep(3_000);
+    const countedStop = await countBurst({ groups, daemon: null, audit: null });
+    const stoppedMs = Math.max(...(await bareStop(lab, pods, GRACE_SECONDS)));
+    bareCosts.stopped.push(await countedStop());
+    bareStoppedMs.push(stoppedMs);
+    bareGoneMs.push(stoppedMs + Math.max(...(await bareRemoval(lab, pods))));
   }
   const bareOne: number[] = [];
-  for (let i = 0; only.has('one') && i < 10; i++) bareOne.push(...(await bareBurst(lab, { count: 1, round: 1000 + i, logs, script: RUN })));
+  for (let i = 0; only.has('one') && i < 10; i++) {
+    const pods = await bareBurst(lab, { count: 1, round: 1000 + i, logs, script: RUN });
+    bareOne.push(...pods.map((p) => p.startedMs));
+    await bareStop(lab, pods, GRACE_SECONDS);
+    await bareRemoval(lab, pods);
+  }
   rmSync(logs, { recursive: true });
   plane = await startControlPlane({ controllerManager: true, scheduler: true, flags: { 'kube-apiserver': audit.flags } });
   daemon = await createDaemon(
@@ -215,6 +249,9 @@ try {
     },
     ['--kubeconfig', plane.nodeKubeconfig(NODE_NAME)],
   );
+  for (const name of ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler'] as const) {
+    groups.place(name, plane.pid(name));
+  }
   await daemon.start();
   view = await ClusterView.open(plane);
   const { kubectl } = { kubectl: plane.kubectl.bind(plane) };
@@ -249,7 +286,16 @@ try {
     say('few');
     results.few = await bench.few();
   }
-  if (only.has('many') || only.has('steady')) Object.assign(results, await bench.many(bareMs));
+  const bare =
+    bareMs.length === 0
+      ? {}
+      : {
+          bareAllStarted: withSamples(bareMs),
+          bareAllStopped: withSamples(bareStoppedMs),
+          bareAllGone: withSamples(bareGoneMs),
+          bareCosts,
+        };
+  if (only.has('many') || only.has('steady')) Object.assign(results, await bench.many(bare, groups));
   if (only.has('killed')) {
     say('killed');
     results.killed = await killed(bench, rounds);
@@ -268,7 +314,7 @@ try {
     const its: Record<string, unknown> = {};
     if (only.has('one')) its.one = await there.one();
     if (only.has('few')) its.few = await there.few();
-    if (only.has('many')) Object.assign(its, await there.many([]));
+    if (only.has('many')) Object.assign(its, await there.many({}, null));
     results.reference = its;
     results.shareOfReference = shares(results, its);
   }

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { CRI_LABELS, type CriContainer, type CriContainerStatus } from '../src/machines/cri.ts';
 import { type Containerd, startContainerd } from '../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../test/e2e/lab/images.ts';
-import { bareBurst } from './lib/bare.ts';
+import { bareBurst, bareRemoval, bareStop } from './lib/bare.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { type Daemon, startDaemon } from './lib/daemon.ts';
 import { usageOf } from './lib/procs.ts';
@@ -27,6 +27,7 @@ const bursts = numberOption('bursts', 3);
 const minutes = numberOption('minutes', 5);
 const settleSeconds = numberOption('settle-seconds', 60);
 const STEADY_EVERY_MS = 10_000;
+const GRACE_SECONDS = 2;
 
 const RUN = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done';
 
@@ -37,7 +38,7 @@ function pod(name: string, script: string): object {
     metadata: { name, namespace: 'default', labels: { app: 'bench' } },
     spec: {
       restartPolicy: 'Always',
-      terminationGracePeriodSeconds: 2,
+      terminationGracePeriodSeconds: GRACE_SECONDS,
       containers: [{ name: 'main', image: BUSYBOX_IMAGES[1], imagePullPolicy: 'IfNotPresent', command: ['sh', '-c', script] }],
     },
   };
@@ -56,7 +57,10 @@ async function statusOf(lab: Containerd, id: string): Promise<CriContainerStatus
 async function bare(lab: Containerd, round: number): Promise<number> {
   const logs = mkdtempSync(join(tmpdir(), 'actorlet-bench-bare-'));
   try {
-    return Math.max(...(await bareBurst(lab, { count: podCount, round, logs, script: RUN })));
+    const pods = await bareBurst(lab, { count: podCount, round, logs, script: RUN });
+    await bareStop(lab, pods, GRACE_SECONDS);
+    await bareRemoval(lab, pods);
+    return Math.max(...pods.map((p) => p.startedMs));
   } finally {
     rmSync(logs, { recursive: true });
   }

@@ -1,16 +1,24 @@
-/** Pods made by bare CRI calls, with no node agent there: what the runtime itself needs on this machine at this hour. */
+/** Pods made and removed by bare CRI calls, with no node agent there: what the runtime itself needs on this machine at this hour. */
 
 import type { Containerd } from '../../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../../test/e2e/lab/images.ts';
 
 const ms = (nanos: string): number => Number(BigInt(nanos) / 1000n) / 1000;
 
-/** `count` pods at the same moment; gives of each the milliseconds until the runtime says that it started. Leaves nothing. */
-export async function bareBurst(lab: Containerd, o: { count: number; round: number; logs: string; script: string }): Promise<number[]> {
+export interface BarePod {
+  podSandboxId: string;
+  containerId: string;
+  /** From the start of the burst until the moment that the runtime names as the container's start. */
+  startedMs: number;
+}
+
+const long = () => ({ timeoutMs: 120_000, signal: new AbortController().signal });
+
+/** `count` pods at the same moment. Leaves them running: {@link bareRemoval}. */
+export async function bareBurst(lab: Containerd, o: { count: number; round: number; logs: string; script: string }): Promise<BarePod[]> {
   const from = Date.now();
   const { cri } = lab;
-  const long = { timeoutMs: 120_000, signal: new AbortController().signal };
-  const one = async (i: number): Promise<{ podSandboxId: string; startedMs: number }> => {
+  const one = async (i: number): Promise<BarePod> => {
     const name = `bare${o.round}x${i}`;
     const config = {
       metadata: { name, namespace: 'default', uid: name, attempt: 0 },
@@ -21,23 +29,44 @@ export async function bareBurst(lab: Containerd, o: { count: number; round: numb
         securityContext: { namespaceOptions: { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } },
       },
     } as const;
-    const { podSandboxId } = await cri.call('RunPodSandbox', { config }, long);
+    const { podSandboxId } = await cri.call('RunPodSandbox', { config }, long());
     const main = {
       metadata: { name: 'main', attempt: 0 },
       image: { image: BUSYBOX_IMAGES[1] },
       command: ['sh', '-c', o.script],
       logPath: 'main.log',
     };
-    const { containerId } = await cri.call('CreateContainer', { podSandboxId, config: main, sandboxConfig: config }, long);
-    await cri.call('StartContainer', { containerId }, long);
-    const { status } = await cri.call('ContainerStatus', { containerId }, long);
+    const { containerId } = await cri.call('CreateContainer', { podSandboxId, config: main, sandboxConfig: config }, long());
+    await cri.call('StartContainer', { containerId }, long());
+    const { status } = await cri.call('ContainerStatus', { containerId }, long());
     if (status === null) throw new Error(`container ${containerId} has no status`);
-    return { podSandboxId, startedMs: ms(status.startedAt) - from };
+    return { podSandboxId, containerId, startedMs: ms(status.startedAt) - from };
   };
-  const made = await Promise.all(Array.from({ length: o.count }, (_, i) => one(i)));
-  for (const { podSandboxId } of made) {
-    await cri.call('StopPodSandbox', { podSandboxId }, long);
-    await cri.call('RemovePodSandbox', { podSandboxId }, long);
-  }
-  return made.map((m) => m.startedMs);
+  return Promise.all(Array.from({ length: o.count }, (_, i) => one(i)));
+}
+
+/** Stops them at the same moment; gives of each the milliseconds until container and sandbox are stopped, as long as a pod is in the API. */
+export function bareStop(lab: Containerd, pods: readonly BarePod[], graceSeconds: number): Promise<number[]> {
+  return each(pods, async ({ podSandboxId, containerId }) => {
+    await lab.cri.call('StopContainer', { containerId, timeout: graceSeconds }, long());
+    await lab.cri.call('StopPodSandbox', { podSandboxId }, long());
+  });
+}
+
+/** Removes what {@link bareStop} stopped; gives of each the milliseconds until nothing of it is left in the runtime. */
+export function bareRemoval(lab: Containerd, pods: readonly BarePod[]): Promise<number[]> {
+  return each(pods, async ({ podSandboxId, containerId }) => {
+    await lab.cri.call('RemoveContainer', { containerId }, long());
+    await lab.cri.call('RemovePodSandbox', { podSandboxId }, long());
+  });
+}
+
+function each(pods: readonly BarePod[], calls: (pod: BarePod) => Promise<void>): Promise<number[]> {
+  const from = performance.now();
+  return Promise.all(
+    pods.map(async (pod) => {
+      await calls(pod);
+      return performance.now() - from;
+    }),
+  );
 }

@@ -12,7 +12,7 @@ export const FEW = 20;
 export const LONG_MS = 180_000;
 /** A busybox shell that obeys TERM. */
 export const RUN = 'trap "exit 0" TERM; while :; do sleep 3600 & wait $!; done';
-const GRACE_SECONDS = 1;
+export const GRACE_SECONDS = 1;
 const call = { timeoutMs: 10_000, signal: new AbortController().signal };
 const READINESS = { exec: { command: ['true'] }, periodSeconds: 5 };
 

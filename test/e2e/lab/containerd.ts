@@ -26,6 +26,8 @@ export interface Containerd {
   readonly pauseFrom: 'gcc' | 'busybox';
   /** A client of its own for the test's questions. Closed by `stop()`. */
   readonly cri: Cri;
+  /** Of the daemon, while it runs. */
+  readonly pid: number | undefined;
   /** `ctr` on this instance, namespace `k8s.io` unless the arguments say otherwise. */
   ctr(...args: string[]): string;
   /** SIGKILL to the daemon; containers and shims go on. */
@@ -74,6 +76,10 @@ class Instance implements Containerd {
     this.endpoint = `unix://${names.socket}`;
     this.cgroupParent = cgroupParent;
     this.cri = createGrpcCri({ endpoint: this.endpoint, log: quietLog, clock: realClock });
+  }
+
+  get pid(): number | undefined {
+    return this.#daemon?.exitCode === null && this.#daemon.signalCode === null ? this.#daemon.pid : undefined;
   }
 
   ctr(...args: string[]): string {
