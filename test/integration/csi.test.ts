@@ -528,6 +528,10 @@ describe('a device', () => {
     const link = `${ROOT}/pods/${pod.metadata.uid}/volumeDevices/kubernetes.io~csi/disk`;
     expect(created(h, 'web')[0]?.devices).toEqual([{ containerPath: '/dev/xvda', hostPath: link, permissions: 'mrw' }]);
     expect(publishes(h)[0]).toMatchObject({ volumeCapability: { block: {} }, targetPath: await h.fs.readlink(link) });
+    await h.until('it is said that the device is there', () => events(h, 'SuccessfulMountVolume').length > 0);
+    expect(events(h, 'SuccessfulMountVolume')).toEqual([
+      expect.stringMatching(/^MapVolume\.MapPodDevice succeeded for volume "disk" volumeMapPath ".+"$/),
+    ]);
     drop(h, 'pods/web');
     await gone(h, pod);
     clean(h);

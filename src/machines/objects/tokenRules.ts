@@ -1,5 +1,5 @@
 /** Tokens of service accounts: what is asked for, and when one is asked for again (resources and volumes 8.15). Pure. */
-import { isKubeRecord } from '../api/kube.ts';
+import { failureText, isKubeRecord, type KubeFailure } from '../api/kube.ts';
 import type { WireTokenRequest } from '../api/wire.ts';
 import type { TokenRequest } from '../volumes/objects.ts';
 
@@ -31,6 +31,13 @@ export function tokenRequestBody(r: TokenRequest): WireTokenRequest {
       boundObjectRef: { kind: 'Pod', apiVersion: 'v1', name: r.pod.name, uid: r.pod.uid },
     },
   };
+}
+
+/** An API server that knows the account and not the request says so in other words than one that lacks the account. */
+export function tokenFailure(path: string, failure: KubeFailure): string {
+  if (failure.code === 404 && !/serviceaccounts? "/.test(failure.message))
+    return 'the API server does not have TokenRequest endpoints enabled';
+  return failure.code === 0 ? failureText({ verb: 'POST', path }, failure) : failure.message;
 }
 
 /** Null: the answer holds no token. `random` in [0, 1). */

@@ -1,5 +1,5 @@
 /**
- * Conditions of a pod, a row for each line of the specification's table (pod lifecycle 6.5), with the very reasons and
+ * Conditions of a pod, also those about its end and its changes (6.6), a row for each line of the specification's table (pod lifecycle 6.5), with the very reasons and
  * messages. The line of statuses that are null (`UnknownContainerStatuses`) has no row: this node gives every container
  * of a definition a status before it looks at conditions.
  */

@@ -1,4 +1,5 @@
-/** Probes (pod lifecycle 8.1 to 8.4): what is asked, how an answer counts, when a probe is due. A row for each line. */
+/** Probes (pod lifecycle 8.1 to 8.6): what is asked, how an answer counts, when a probe is due, what is said and counted. A row for each line. */
+import { probeMetrics } from '../../../src/actors/services/probes/metrics.ts';
 import type { Container, Pod, PodStatus, Probe } from '../../../src/machines/k8s.ts';
 import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from '../../../src/machines/probes/book.ts';
 import {
@@ -12,6 +13,7 @@ import {
   tcpProbe,
   timeoutSeconds,
 } from '../../../src/machines/probes/requests.ts';
+import { probeEvent } from '../../../src/machines/probes/said.ts';
 import { firstDelayMs, nextTickMs, periodMs } from '../../../src/machines/probes/schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run } from '../../../src/machines/probes/threshold.ts';
 import { PROBE_TYPES, type ProbeBook, type ProbeOutcome, type ProbeTarget, type ProbeType } from '../../../src/machines/probes/types.ts';
@@ -87,6 +89,28 @@ const due = (o: { initial?: number; started?: number; now: number; phase?: numbe
     phase: o.phase ?? null,
     known: o.known ?? true,
   });
+
+/** What the attempts of one probe add to the metrics, and what of them is taken away with it. */
+const counted = (...outcomes: ProbeOutcome['kind'][]) => {
+  const lines: string[] = [];
+  const labels = (of: Record<string, string> = {}) =>
+    Object.entries(of)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([k, v]) => `${k}=${v}`)
+      .join();
+  const remove = (name: string) => (of: Record<string, string>) => void lines.push(`- ${name}{${labels(of)}}`);
+  const metrics = probeMetrics({
+    counter: (name) => ({ inc: (of, by = 1) => void lines.push(`+${by} ${name}{${labels(of)}}`), remove: remove(name) }),
+    histogram: (name) => ({ observe: (value, of) => void lines.push(`${value} ${name}{${labels(of)}}`), remove: remove(name) }),
+    gauge: () => ({ set: () => {}, remove: () => {} }),
+    onCollect: () => {},
+    render: async () => '',
+  });
+  const of = target(exec, { type: 'liveness' });
+  for (const kind of outcomes) metrics.attempted(of, { kind, output: '' }, 250);
+  if (outcomes.length === 0) metrics.ended(of);
+  return lines;
+};
 
 goldenTable('probes are as recorded', 'probes', {
   '8.1 who is probed': () =>
@@ -164,4 +188,21 @@ goldenTable('probes are as recorded', 'probes', {
       { env: [{ name: 'A', value: 'a' }, { name: 'B', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }, { name: 'C' }] },
       ['$(A)', '$(B)', '$(C)', '$(D)', '$$(A)', '$('],
     ),
+
+  '8.4 failure: of each type': () =>
+    PROBE_TYPES.map((type) => probeEvent(type, { kind: 'failure', output: 'HTTP probe failed with statuscode: 500' })),
+  '8.4 error': () => probeEvent('readiness', { kind: 'error', output: 'rpc error: no such container' }),
+  '8.4 warning': () => probeEvent('liveness', { kind: 'warning', output: 'Probe terminated redirects' }),
+  '8.4 success: nothing is said': () => probeEvent('liveness', { kind: 'success', output: 'ok' }),
+  '8.4 failure: without words': () => probeEvent('startup', { kind: 'failure', output: '' }),
+  '8.4 failure: of many words': () => {
+    const said = probeEvent('startup', { kind: 'failure', output: 'x'.repeat(5_000) });
+    return [said?.message.length, said?.message.slice(0, 25), said?.message.slice(-4)];
+  },
+
+  '8.6 metrics: a success': () => counted('success'),
+  '8.6 metrics: a warning': () => counted('warning'),
+  '8.6 metrics: a failure': () => counted('failure'),
+  '8.6 metrics: an error': () => counted('error'),
+  '8.6 metrics: the probe is gone': () => counted(),
 });

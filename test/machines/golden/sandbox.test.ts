@@ -1,4 +1,6 @@
-/** What the sandbox of a pod is told (pod lifecycle 5.4), its names and hosts (5.5) and its resolver (5.6): a row for each line. */
+/** What the sandbox of a pod is told (pod lifecycle 5.4, resources and volumes 12.5), its names and hosts (5.5) and its resolver (5.6): a row for each line. */
+import { runtimeHandler } from '../../../src/actors/pods/workers/runtimeClass.ts';
+import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
 import { parseResolvConf, podDns } from '../../../src/machines/pods/dns.ts';
 import { etcHosts, podHostname } from '../../../src/machines/pods/hosts.ts';
@@ -19,6 +21,26 @@ const privileged = (list: 'containers' | 'initContainers' | 'ephemeralContainers
   security({ [list]: [container('c', { securityContext: { privileged: true } })] })?.privileged;
 const ports = (...list: object[]) => portMappings(pod({ containers: [container('c', { ports: list as { containerPort: number }[] })] }));
 const asks = (cpu: string, memory: string) => ({ resources: { requests: { cpu, memory }, limits: { cpu, memory } } });
+
+/** @param answer Of the API server; null: there is none. */
+const handler = async (runtimeClassName: string | undefined, answer: KubeResult | null = null) => {
+  const asked: string[] = [];
+  const request = async ({ verb, path }: KubeRequest): Promise<KubeResult> => {
+    asked.push(`${verb} ${path}`);
+    return answer ?? { ok: false, failure: { code: 0, reason: 'NetworkError', message: 'away', outcome: 'failed' } };
+  };
+  const ctx = {
+    ports: answer === null ? {} : { kube: { request } },
+    registry: { read: () => undefined, send: () => 'delivered' },
+    signal: new AbortController().signal,
+  } as unknown as Parameters<typeof runtimeHandler>[0];
+  const result = await runtimeHandler(ctx, pod(runtimeClassName === undefined ? {} : { runtimeClassName }), ctx.signal);
+  return { asked, ...result };
+};
+const away = (code: number, message: string): KubeResult => ({
+  ok: false,
+  failure: { code, reason: code === 404 ? 'NotFound' : 'Forbidden', message, outcome: 'failed' },
+});
 
 const hostname = (spec: Partial<Pod['spec']>, name = 'web') => podHostname(pod(spec, { metadata: { name } }), 'cluster.local');
 const hosts = (spec: Partial<Pod['spec']>, podIPs = ['10.0.0.5']) =>
@@ -99,6 +121,13 @@ goldenTable('what a sandbox is told is as recorded', 'sandbox', {
     return made.ok ? made.config.linux?.securityContext?.namespaceOptions?.usernsOptions : made.message;
   },
 
+  '5.4 runtime class: none': () => handler(undefined),
+  '5.4 runtime class: an empty name': () => handler(''),
+  '5.4 runtime class: its handler': () => handler('fast', { ok: true, code: 200, body: { handler: 'kata' } }),
+  '5.4 runtime class: not there': () => handler('fast', away(404, 'runtimeclasses.node.k8s.io "fast" not found')),
+  '5.4 runtime class: not for this node to read': () => handler('fast', away(403, 'forbidden')),
+  '5.4 runtime class: without a handler': () => handler('fast', { ok: true, code: 200, body: {} }),
+  '5.4 runtime class: no API server': () => handler('fast'),
   '5.5 hostname: of the pod': () => hostname({}),
   '5.5 hostname: of the definition': () => hostname({ hostname: 'own' }),
   '5.5 hostname: no DNS label': () => hostname({ hostname: 'Own' }),

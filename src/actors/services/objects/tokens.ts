@@ -3,9 +3,9 @@
  * Lost on restart: all of it; pods are given new tokens, and the old ones stay good for their time.
  * Rebuilt from: the volume manager's next questions.
  */
-import { failureText, type KubeFailure, kubePath } from '../../../machines/api/kube.ts';
+import { kubePath } from '../../../machines/api/kube.ts';
 import type { TokensEvent } from '../../../machines/objects/messages.ts';
-import { toHeldToken, tokenRequestBody } from '../../../machines/objects/tokenRules.ts';
+import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/objects/tokenRules.ts';
 import { type TokensIo, tokensMachine } from '../../../machines/objects/tokensMachine.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
@@ -36,7 +36,7 @@ function tokensIo(ctx: ActorCtx<TokensEvent>): TokensIo {
     async request(request, signal) {
       const path = kubePath.token(request.namespace, request.serviceAccount);
       const result = await client.request({ verb: 'POST', path, body: tokenRequestBody(request) }, { signal, timeoutMs: TOKEN_TIMEOUT_MS });
-      if (!result.ok) return { ok: false, message: wordsFor(path, result.failure) };
+      if (!result.ok) return { ok: false, message: tokenFailure(path, result.failure) };
       const held = toHeldToken(result.body, ports.rng.next());
       return held === null ? { ok: false, message: `POST ${path} was answered without a token` } : { ok: true, held };
     },
@@ -45,11 +45,4 @@ function tokensIo(ctx: ActorCtx<TokensEvent>): TokensIo {
       log.warn({ uid: pod.uid, namespace, serviceAccount, err: message }, 'no new token could be had; the pod keeps the one it has');
     },
   };
-}
-
-/** An API server that knows the account and not the request says so in other words than one that lacks the account. */
-function wordsFor(path: string, failure: KubeFailure): string {
-  if (failure.code === 404 && !/serviceaccounts? "/.test(failure.message))
-    return 'the API server does not have TokenRequest endpoints enabled';
-  return failure.code === 0 ? failureText({ verb: 'POST', path }, failure) : failure.message;
 }

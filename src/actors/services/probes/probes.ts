@@ -10,8 +10,9 @@ import { because } from '../../../machines/address.ts';
 import type { PodFacts } from '../../../machines/probes/book.ts';
 import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/probes/carried.ts';
 import { type ProbeManagerIo, probeManagerMachine } from '../../../machines/probes/manager.ts';
+import { probeEvent } from '../../../machines/probes/said.ts';
 import { phaseOf } from '../../../machines/probes/schedule.ts';
-import { PROBE_NAMES, type ProbeBook, type ProbeOutcome, type ProbeResult, type ProbeTarget } from '../../../machines/probes/types.ts';
+import type { ProbeBook, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/probes/types.ts';
 import { addr, type CheckpointFound, type ProbesEvent, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { Attempts } from './attempt.ts';
@@ -26,8 +27,6 @@ export interface ProbesOptions {
 const LOAD_TIMEOUT_MS = 5_000;
 /** Loading, and some air. */
 const READY_TIMEOUT_MS = 15_000;
-/** Events carry at most this much of what a probe said. */
-const EVENT_CHARS_MAX = 1_024;
 
 /** The actor behind `addr.probes`. The pods layer starts after it, so that the first status of a pod knows the results. */
 export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
@@ -113,20 +112,13 @@ class Io implements ProbeManagerIo {
 
   attempted(target: ProbeTarget, outcome: ProbeOutcome, durationMs: number): void {
     this.metrics.attempted(target, outcome, durationMs);
-    if (outcome.kind === 'success') return;
-    const name = PROBE_NAMES[target.type];
-    const [reason, what] = {
-      failure: ['Unhealthy', `${name} probe failed: `] as const,
-      error: ['Unhealthy', `${name} probe errored and resulted in unknown state: `] as const,
-      warning: ['ProbeWarning', `${name} probe warning: `] as const,
-    }[outcome.kind];
-    const message = `${what}${outcome.output}`;
+    const said = probeEvent(target.type, outcome);
+    if (said === null) return;
     this.ctx.registry.send(addr.events, {
       type: 'event.record',
       event: {
         type: 'Warning',
-        reason,
-        message: message.length > EVENT_CHARS_MAX ? `${message.slice(0, EVENT_CHARS_MAX - 3)}...` : message,
+        ...said,
         pod: target.pod,
         ...(target.fieldPath === '' ? {} : { fieldPath: target.fieldPath }),
       },

@@ -187,8 +187,8 @@ export class Plugins {
     const { fs } = this.#o.ports;
     const found: VolumeRef[] = [];
     const volumes = `${podDir(this.#o.facts().rootDir, uid)}/volumes`;
-    if ((await lstatIfThere(fs, volumes))?.kind !== 'dir') return found;
-    for (const plugin of await listIfThere(fs, volumes)) {
+    const plugins = (await lstatIfThere(fs, volumes))?.kind === 'dir' ? await listIfThere(fs, volumes) : [];
+    for (const plugin of plugins) {
       if (!OWN_PLUGINS.includes(plugin)) {
         this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
         continue;

@@ -11,10 +11,10 @@ import { driversView } from '../../../machines/plugins/messages.ts';
 import { type Built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { addr, type VolumesEvent, view } from '../../../machines/protocol.ts';
-import { isWait } from '../../../machines/volumes/csi/volume.ts';
 import type { ObjectSource } from '../../../machines/volumes/objects.ts';
 import { volumeKey } from '../../../machines/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/volumes/reconcile.ts';
+import { mountFailure, setUpSuccess } from '../../../machines/volumes/said.ts';
 import type { SetUpDone } from '../../../machines/volumes/volumeMachine.ts';
 import { type VolumesIo, volumesMachine } from '../../../machines/volumes/volumesMachine.ts';
 import { joinSignals } from '../../kernel/signals.ts';
@@ -60,10 +60,11 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
-  const warn = (pod: Pod, reason: string, message: string): void => {
+  const say = (pod: Pod, said: { type: 'Normal' | 'Warning'; reason: string; message: string }): void => {
     const { name, namespace, uid } = pod.metadata;
-    registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason, message, pod: { name, namespace, uid } } });
+    registry.send(addr.events, { type: 'event.record', event: { ...said, pod: { name, namespace, uid } } });
   };
+  const warn = (pod: Pod, reason: string, message: string): void => say(pod, { type: 'Warning', reason, message });
   // The cluster attaches what this node says that it uses, and what is attached shows in the node's status.
   const publishInUse = (): void => {
     ctx.publish(view.volumesInUse, book.inUse());
@@ -96,6 +97,8 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
       await operations.run(job.volume, signal, async () => {
         done = await plugins(fsUntil(ports.fs, signal)).setUp(job, signal);
       });
+      const said = job.first ? setUpSuccess(job.volume, done) : null;
+      if (said !== null) say(job.pod, said);
       return done;
     },
     tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
@@ -109,11 +112,9 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
       return result;
     },
     mountFailed(pod, volume, message) {
-      const said = `MountVolume.SetUp failed for volume "${volume.name}" : ${message}`;
-      if (isWait(message)) log.debug({ uid: pod.metadata.uid, volume: volume.name, err: message }, 'a volume is not attached yet');
-      else if (volume.source.kind === 'claim' && volume.source.block) {
-        warn(pod, 'FailedMapVolume', `MapVolume.SetUpDevice failed for volume "${volume.name}" : ${message}`);
-      } else warn(pod, 'FailedMount', said);
+      const said = mountFailure(volume, message);
+      if (said === null) log.debug({ uid: pod.metadata.uid, volume: volume.name, err: message }, 'a volume is not attached yet');
+      else say(pod, said);
     },
     tearDownFailed(ref, message) {
       log.warn({ uid: ref.uid, plugin: ref.plugin, volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
