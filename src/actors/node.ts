@@ -6,6 +6,7 @@ import type { NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { view } from '../machines/protocol.ts';
+import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import { FaultDoor } from './foundation/injector/door.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
@@ -43,7 +44,7 @@ function logTransition(ports: Ports): (e: KernelEvent) => void {
   };
 }
 
-/** @throws when the host has no name; everything else is an actor's failure, handled in the tree. */
+/** @throws when the host has no name, or its CPUs cannot be handed out as configured; everything else is an actor's failure, handled in the tree. */
 export async function createNode(
   config: NodeConfig,
   outside: Ports,
@@ -99,6 +100,7 @@ export async function createNode(
     injector,
     plugins: ports.csi !== undefined,
     kernelLog: ports.kernelLog !== undefined,
+    cpuPlace: cpuPlaceOf(config, outside.host),
   });
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));

@@ -4,6 +4,7 @@
  * foundation, edge, runtime, allocation, api, services, pods, reclaim.
  */
 import type { SourceName } from '../machines/pods/types.ts';
+import { cpusSpec } from './allocation/cpus/cpus.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
 import { csiNodeSpec } from './api/csiNode.ts';
 import { eventWriterSpec } from './api/events.ts';
@@ -113,8 +114,8 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
  * its options are not null (`treeOptions.ts`), and is ready when it has read what it handed out before: the layers after
  * it, admission and workers above all, ask it from their first moment on.
  */
-function allocation(_o: TreeOptions): AnySpec[] {
-  return [];
+function allocation(o: TreeOptions): AnySpec[] {
+  return [...(o.cpus === null ? [] : [cpusSpec(o.cpus)])];
 }
 
 /** A cluster that misbehaves never brings the node down: over its limit the layer is parked and tried again. */

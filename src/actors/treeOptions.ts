@@ -1,10 +1,14 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
+import type { CpuPlace } from '../machines/allocation/cpus/book.ts';
+import { wantsExclusive } from '../machines/allocation/cpus/policy.ts';
+import { allocationAddr } from '../machines/allocation/messages.ts';
 import type { KubeletConfiguration, NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import { quantityToInteger } from '../machines/pods/quantity.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
+import type { CpusOptions } from './allocation/cpus/cpus.ts';
 import type { CertificateOptions } from './api/certificates/certificate.ts';
 import type { LeaseOptions } from './api/lease.ts';
 import type { NodeStatusOptions } from './api/nodeStatus.ts';
@@ -67,6 +71,8 @@ export interface TreeOptions {
   pleg: PlegOptions;
   /** False where there is no kernel to listen to. */
   oomWatcher: boolean;
+  /** Null under policy none. */
+  cpus: CpusOptions | null;
   probes: ProbesOptions;
   /** Null in standalone mode, and where plugins beside this node cannot be spoken to. */
   plugins: PluginsOptions | null;
@@ -99,7 +105,15 @@ const BACKOFF_BASE_MS = 10_000;
 
 export function treeOptions(
   config: NodeConfig,
-  o: { facts(): NodeFacts; inspect: Inspect; build: BuildInfo; injector: InjectorOptions | null; plugins?: boolean; kernelLog?: boolean },
+  o: {
+    facts(): NodeFacts;
+    inspect: Inspect;
+    build: BuildInfo;
+    injector: InjectorOptions | null;
+    plugins?: boolean;
+    kernelLog?: boolean;
+    cpuPlace?: CpuPlace | null;
+  },
 ): TreeOptions {
   const { config: c, flags, gates } = config;
   const facts = o.facts();
@@ -153,6 +167,7 @@ export function treeOptions(
     },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     oomWatcher: o.kernelLog === true,
+    cpus: cpusOptions(config, o.cpuPlace ?? null),
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
     plugins: o.plugins === true && api !== null ? { rootDir: flags.rootDir } : null,
     volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },
@@ -171,6 +186,8 @@ export function treeOptions(
       identity: nodeIdentity(config, nodeName),
       allowedUnsafeSysctls: c.allowedUnsafeSysctls,
       cluster: api !== null,
+      allocators: o.cpuPlace ? [{ address: allocationAddr.cpus, concerns: wantsExclusive }] : [],
+      fixedCpus: Boolean(o.cpuPlace),
     },
     fileSource,
     httpSource,
@@ -197,6 +214,12 @@ export function treeOptions(
     housekeeping: { rootDir: flags.rootDir },
     eviction: evictionOptions(config, api !== null),
   };
+}
+
+function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | null): CpusOptions | null {
+  if (place === null) return null;
+  const quotaLifted = gates.enabled('DisableCPUQuotaWithExclusiveCPUs');
+  return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
 }
 
 /** A negative size is no rotation. */

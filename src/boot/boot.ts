@@ -3,6 +3,7 @@ import { EXIT, messageOf, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';
 import * as configure from './steps/configure.ts';
 import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
+import { checkCpuState } from './steps/cpuState.ts';
 import * as host from './steps/hostChecks.ts';
 import { checkMemoryControl } from './steps/memoryControl.ts';
 import * as prepare from './steps/prepare.ts';
@@ -35,6 +36,7 @@ export const BOOT_STEPS: readonly Step[] = [
   prepare.connectNotify,
 
   run.createDependencies,
+  checkCpuState,
   run.createTheNode,
   run.startTheNode,
   runOnce,

@@ -21,7 +21,7 @@ interface Entry {
 }
 
 const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
-const MANAGERS = 'the CPU, memory and topology managers are not there yet';
+const MANAGERS = 'the memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
 const SHUTDOWN = 'graceful node shutdown is not there yet';
 
@@ -56,13 +56,9 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'less is left for pods to ask for, and nothing keeps them from using more: no cgroup enforces it yet',
     'systemReserved',
     'kubeReserved',
-    'reservedSystemCPUs',
   ),
   ...lines(
     MANAGERS,
-    'cpuManagerPolicy',
-    'cpuManagerPolicyOptions',
-    'cpuManagerReconcilePeriod',
     'memoryManagerPolicy',
     'reservedMemory',
     'topologyManagerPolicy',
@@ -140,6 +136,10 @@ export const HONOURED: readonly string[] = [
   'userNamespaces.idsPerPod',
   'cpuCFSQuota',
   'cpuCFSQuotaPeriod',
+  'cpuManagerPolicy',
+  'cpuManagerPolicyOptions',
+  'cpuManagerReconcilePeriod',
+  'reservedSystemCPUs',
   'maxOpenFiles',
   'serializeImagePulls',
   'maxParallelImagePulls',
@@ -197,10 +197,13 @@ const HONOURED_GATES: readonly string[] = [
   'ContainerRestartRules',
   'ContainerStopSignals',
   'AllowDNSOnlyNodeCSR',
+  'CPUManagerPolicyAlphaOptions',
+  'CPUManagerPolicyBetaOptions',
   'CSIVolumeHealth',
   'ComponentFlagz',
   'ComponentStatusz',
   'CustomCPUCFSQuotaPeriod',
+  'DisableCPUQuotaWithExclusiveCPUs',
   'KubeletCrashLoopBackOffMax',
   'KubeletFineGrainedAuthz',
   'KubeletServiceAccountTokenForCredentialProviders',

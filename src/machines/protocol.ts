@@ -199,6 +199,9 @@ export type PodOpEvent = Message & {
   undecided?: readonly string[];
 };
 
+/** To admission: something that a pod waited for may be there, look again at those that wait. */
+export type AdmissionEvent = PodOpEvent | (Message & { type: 'admission.look' });
+
 export type PodManagerEvent =
   | PodOpEvent
   | (Message &
@@ -399,7 +402,7 @@ export const addr = {
   status: address<StatusEvent>('node/pods/status'),
   podManager: address<PodManagerEvent>('node/pods/podManager'),
   workers: address<WorkerEvent>('node/pods/workers'),
-  admission: address<PodOpEvent>('node/pods/admission'),
+  admission: address<AdmissionEvent>('node/pods/admission'),
   config: address<ConfigEvent>('node/pods/config'),
   containerGc: address<ContainerGcEvent>('node/reclaim/containerGc'),
   imageGc: address<ImageGcEvent>('node/reclaim/imageGc'),

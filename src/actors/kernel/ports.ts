@@ -3,6 +3,7 @@
  * (`src/boot/dependencies`), simulation and tests give fakes; no actor imports `node:` I/O, reads a clock or rolls
  * a die by itself. Every port method that can wait takes an `AbortSignal`, and every method may be slow or fail.
  */
+import type { CpuInfo } from '../../machines/allocation/cpus/topology.ts';
 import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
 import type { CredentialProvider } from '../../machines/runtime/credentialProviders.ts';
@@ -193,6 +194,8 @@ export interface Host {
   memoryControl?(): MemoryControlOfHost;
   /** Processes and threads there are, and may be. Throws; absent in worlds that do not tell. */
   tasks?(): { current: number; max: number };
+  /** Online CPUs and how they lie. Throws; absent in worlds that do not tell. */
+  cpus?(): CpuInfo[];
   /** First address that is not loopback, by family; IPv4 first. */
   addresses(): { ip: string; family: 4 | 6 }[];
   cpuUsageMs(): number;

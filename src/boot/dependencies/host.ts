@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem } from 'node:os';
 import type { Host, HostIdentity } from '../../actors/kernel/ports.ts';
 import { nodeMemory, taskCount } from '../../machines/kubeletApi/procStats.ts';
+import { readCpus } from './cpuTopology.ts';
 import { hostMemoryControl } from './memoryControl.ts';
 
 /** `/proc` answers at once, so these few reads are synchronous. Empty where there is no such file. */
@@ -66,6 +67,7 @@ export function createHost(): Host {
     memory,
     memoryControl: () => hostMemoryControl(),
     tasks,
+    cpus: () => readCpus(),
     hostname: () => hostname(),
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),

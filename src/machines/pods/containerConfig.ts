@@ -1,5 +1,13 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
-import { type ContainerConfig, CRI_ANNOTATIONS, CRI_LABELS, type Device, type Mount, type UserNamespace } from '../cri.ts';
+import {
+  type ContainerConfig,
+  CRI_ANNOTATIONS,
+  CRI_LABELS,
+  type Device,
+  type LinuxContainerResources,
+  type Mount,
+  type UserNamespace,
+} from '../cri.ts';
 import type { Container, Pod } from '../k8s.ts';
 import { containerEnv, type EnvSources, expand } from './config/env.ts';
 import type { EnvFiles } from './config/envFile.ts';
@@ -34,6 +42,8 @@ export interface ContainerConfigInput {
   targetContainerId?: string;
   /** That of the sandbox; absent: the users of the host. */
   userNamespace?: UserNamespace | undefined;
+  /** Absent: it runs on all CPUs. `quotaLifted`: as long as it wants, since they are its own. */
+  cpus?: { cpuset: string; quotaLifted: boolean } | undefined;
   /** Of a node that belongs to a cluster. */
   cluster?: EnvSources;
   /** Those that variables come from. */
@@ -68,6 +78,13 @@ export function containerAnnotations(pod: Pod, container: Container, restartCoun
 /** Files belong on the disk to whom they belong in the container: the mount maps the ids, not the files. */
 function mapped(mount: Mount, users: UserNamespace | undefined): Mount {
   return users === undefined ? mount : { ...mount, uidMappings: users.uids, gidMappings: users.gids };
+}
+
+/** No quota is -1: 0 would leave it to the runtime. */
+function onCpus(resources: LinuxContainerResources, cpus: ContainerConfigInput['cpus']): LinuxContainerResources {
+  if (cpus === undefined) return resources;
+  const quota = cpus.quotaLifted && resources.cpuQuota !== undefined ? { cpuQuota: -1 } : {};
+  return { ...resources, ...quota, cpusetCpus: cpus.cpuset };
 }
 
 export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
@@ -109,7 +126,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       stdinOnce: container.stdinOnce ?? false,
       tty: container.tty ?? false,
       linux: {
-        resources: { ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) },
+        resources: onCpus({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, input.cpus),
         securityContext: security.value,
       },
       ...(stopSignal === undefined ? {} : { stopSignal: criSignal(stopSignal) }),

@@ -1,6 +1,6 @@
 /**
  * State held: pods admitted but not yet in the pod manager's view, refusals on account of the node that wait for a fresher
- * word about it, critical pods that others make room for; what each pod was granted, and whose change of it waits.
+ * word about it, critical pods that others make room for, pods that are being handed out something; what each pod was granted, and whose change of it waits.
  * Lost on restart: all of it but what was granted; sources restart after it and say everything again.
  * Rebuilt from: the checkpoint `allocations` (what was granted), the pod manager's view (what holds room), the runtime's listing (what already runs here), the node as
  * the API server shows it.
@@ -25,9 +25,10 @@ import { type Room, rememberedRequests, shortages } from '../../../machines/pods
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { addr, type PodOpEvent, type PodRecord, type PodsView, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type PodOpEvent, type PodRecord, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type Allocator, Allocators } from './allocators.ts';
 import { type AdmissionContext, admissionMachine, type Deferred, undecided } from './chart.ts';
 import { type ResizeRoom, Resizes } from './resizes.ts';
 
@@ -39,6 +40,10 @@ export interface AdmissionOptions {
   allowedUnsafeSysctls: readonly string[];
   /** There is an API server, where labels and taints may have changed. */
   cluster: boolean;
+  /** Who hands something out to a pod before it is let in, in this order. */
+  allocators: readonly Allocator[];
+  /** The CPU manager hands out whole CPUs: what Guaranteed pods have of them does not change. */
+  fixedCpus: boolean;
 }
 
 /** The checkpoint is read before the first pod is judged; its own limit is shorter. */
@@ -55,7 +60,7 @@ interface Known {
   sinceMonoMs: number;
 }
 
-export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
+export function admissionSpec(opts: AdmissionOptions): ActorSpec<AdmissionEvent> {
   return {
     type: 'actor',
     id: 'admission',
@@ -82,9 +87,10 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<PodOpEvent> {
 }
 
 class Judge {
-  readonly ctx: ActorCtx<PodOpEvent>;
+  readonly ctx: ActorCtx<AdmissionEvent>;
   readonly opts: AdmissionOptions;
   readonly resizes: Resizes;
+  readonly allocators: Allocators;
   /** Versions of the views, together, when the waiting changes of resources were last looked at. */
   private retriedAt = -1;
   private readonly requests = rememberedRequests();
@@ -95,10 +101,11 @@ class Judge {
   private readonly asked = new Map<string, number>();
   /** Since when pods that a critical one waits for are on their way. */
   private readonly leaving = new Leaving();
-  constructor(ctx: ActorCtx<PodOpEvent>, opts: AdmissionOptions) {
+  constructor(ctx: ActorCtx<AdmissionEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
-    this.resizes = new Resizes(ctx);
+    this.resizes = new Resizes(ctx, { fixedCpus: opts.fixedCpus });
+    this.allocators = new Allocators(ctx, opts.allocators);
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
     this.preemptions = ctx.ports.metrics.counter(
@@ -116,6 +123,7 @@ class Judge {
         for (const p of event.pods) {
           recent.delete(p.metadata.uid);
           this.resizes.forget(p.metadata.uid);
+          this.allocators.forget(p.metadata.uid);
         }
       const named = new Map(event.pods.map((p) => [p.metadata.uid, p]));
       const deferred = context.deferred.filter((d) => event.op !== 'REMOVE' || !named.has(d.pod.metadata.uid));
@@ -169,8 +177,8 @@ class Judge {
   retry(context: AdmissionContext): Partial<AdmissionContext> {
     const recent = new Map(context.recent);
     const deferred: Deferred[] = [];
-    // Those that room is made for come first: the others get what they leave.
-    for (const d of [...context.deferred].sort((a, b) => Number(b.verdict === 'room') - Number(a.verdict === 'room'))) {
+    // Those whose room is kept come first: the others get what they leave.
+    for (const d of [...context.deferred].sort((a, b) => Number(keepsRoom(b)) - Number(keepsRoom(a)))) {
       const verdict = this.judge(d.pod, { recent, deferred, sinceMonoMs: d.sinceMonoMs });
       if (verdict !== null && isWait(verdict)) deferred.push({ ...d, verdict });
       else if (verdict === null) {
@@ -228,20 +236,47 @@ class Judge {
       others.set(uid, this.resizes.counted(rec.pod));
     }
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
-    for (const d of deferred) if (d.verdict === 'room') others.set(d.pod.metadata.uid, d.pod);
+    for (const d of deferred) if (keepsRoom(d)) others.set(d.pod.metadata.uid, d.pod);
     others.delete(pod.metadata.uid);
     return [...others.values()];
   }
 
   private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
-    const { registry } = this.ctx;
-    const { recent, sinceMonoMs } = known;
-    const records = registry.read(view.pods)?.value.records;
+    const records = this.ctx.registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
+    const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
+    const verdict = this.weigh(pod, { ...known, isKnown, records });
+    if (verdict === null && !isKnown) return this.allocate(pod);
+    if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
+    return verdict;
+  }
+
+  /** It fits: what its containers are to have alone is handed out. A pod that ends, or has ended, needs nothing. */
+  private allocate(pod: Pod): Refusal | Deferred['verdict'] | null {
+    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) return null;
+    const form = this.resizes.form(pod);
+    if (!this.allocators.concern(form)) return null;
+    const listing = this.ctx.registry.read(view.runtimePods)?.value;
+    if (listing === undefined) return 'later';
+    const runs = (listing.pods.get(pod.metadata.uid)?.sandboxes.length ?? 0) > 0;
+    const answer = this.allocators.of(pod, form);
+    if (answer === null || !runs) return answer === 'short' ? 'allocating' : answer;
+    if (answer === 'allocating') return 'readmitting';
+    // What runs here already is not ended for it.
+    const why = answer === 'short' ? 'others have what it is to have alone' : answer.message;
+    this.ctx.log.warn({ ...podRef(pod) }, `a pod that runs here already goes on as it is: ${why}`);
+    return null;
+  }
+
+  private weigh(
+    pod: Pod,
+    known: Known & { isKnown: boolean; records: PodsView['records'] | undefined },
+  ): Refusal | Deferred['verdict'] | null {
+    const { registry } = this.ctx;
+    const { isKnown, records, sinceMonoMs } = known;
     // Running here already (an update, or the mux was restarted): refused only for what it asks, as a new definition
     // of a pod with a pinned UID may bring in what this node cannot honour.
-    if (recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed))
-      return refusedForItself(pod, this.ability(true));
+    if (isKnown) return refusedForItself(pod, this.ability(true));
     // What the runtime can do is not known before it was asked for the first time.
     if (asksForStrictGroups(pod) && (registry.read(view.cri)?.value.lastGoodMonoMs ?? null) === null) return 'later';
     const { podsMax, allocatable } = this.opts;
@@ -381,7 +416,10 @@ class Judge {
 }
 
 function isWait(verdict: Refusal | Deferred['verdict']): verdict is Deferred['verdict'] {
-  return verdict === 'later' || verdict === 'room';
+  return typeof verdict === 'string';
+}
+function keepsRoom({ verdict }: Deferred): boolean {
+  return verdict !== 'later';
 }
 
 /** What it holds is given back before long, whatever this actor does. Absent: it was only just let in. */

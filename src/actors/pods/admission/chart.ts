@@ -1,7 +1,7 @@
 /** How admission goes about it: who was not admitted at first sight is looked at again. */
 import { assign, fromPromise, setup } from 'xstate';
 import type { Pod } from '../../../machines/k8s.ts';
-import type { PodOpEvent } from '../../../machines/protocol.ts';
+import type { AdmissionEvent, PodOpEvent } from '../../../machines/protocol.ts';
 
 /** How often a pod that was not admitted at first sight is looked at again. */
 const LOOK_AGAIN_MS = 500;
@@ -12,12 +12,16 @@ export interface Deferred {
   pod: Pod;
   event: PodOpEvent;
   sinceMonoMs: number;
-  /** `later`: something has to be looked at first. `room`: others make room for it, which nobody else gets. */
-  verdict: 'later' | 'room';
+  /**
+   * `later`: something has to be looked at first. `room`: others make room for it, which nobody else gets. `allocating`: it
+   * fits, and is being handed out what its containers are to have alone; nobody else gets its room. `readmitting`: the same,
+   * of a pod that runs here already.
+   */
+  verdict: 'later' | 'room' | 'allocating' | 'readmitting';
 }
-/** What nobody has judged yet. One that room is made for was: nothing of it is here. */
+/** What nobody has judged yet. One that room is made for was, and one that is being handed out something: nothing of it is here. */
 export function undecided(deferred: readonly Deferred[]): string[] {
-  return deferred.filter((d) => d.verdict === 'later').map((d) => d.pod.metadata.uid);
+  return deferred.filter((d) => d.verdict === 'later' || d.verdict === 'readmitting').map((d) => d.pod.metadata.uid);
 }
 export interface AdmissionContext {
   /** Admitted here, perhaps not in the view yet. */
@@ -30,7 +34,7 @@ export interface AdmissionContext {
 }
 
 export const admissionMachine = setup({
-  types: { context: {} as AdmissionContext, events: {} as PodOpEvent },
+  types: { context: {} as AdmissionContext, events: {} as AdmissionEvent },
   actors: { load: fromPromise<void>(() => Promise.resolve()) },
   actions: {
     take: assign((_, _p: { event: PodOpEvent }): Partial<AdmissionContext> => ({})),
@@ -72,8 +76,9 @@ export const admissionMachine = setup({
       meta: {
         reason: 'LookingAgain',
         message:
-          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; waiting for the first listing of the runtime, the next look at the node, or the end of those others',
+          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or it is being handed out CPUs. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
       },
+      on: { 'admission.look': { target: 'ready', actions: ['retry'] } },
       after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
     },
   },

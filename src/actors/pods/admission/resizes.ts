@@ -22,7 +22,7 @@ import {
 import { amountsOf, sameAmounts } from '../../../machines/pods/resize/amounts.ts';
 import { ANNOTATION_SOURCE } from '../../../machines/pods/sources/decode.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { addr, type CheckpointFound, type PodOpEvent, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type CheckpointFound, view } from '../../../machines/protocol.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 
 const LOAD_TIMEOUT_MS = 10_000;
@@ -41,15 +41,17 @@ export interface ResizeRoom {
 }
 
 export class Resizes {
-  private readonly ctx: ActorCtx<PodOpEvent>;
+  private readonly ctx: ActorCtx<AdmissionEvent>;
   private allocations = new Map<string, Allocation>();
   private readonly waiting = new Map<string, Waiting>();
   /** What a pod holds until what it was granted is in force: the larger of both. */
   private readonly held = new Map<string, Pod>();
+  private readonly fixedCpus: boolean;
   private changed = false;
 
-  constructor(ctx: ActorCtx<PodOpEvent>) {
+  constructor(ctx: ActorCtx<AdmissionEvent>, o: { fixedCpus: boolean }) {
     this.ctx = ctx;
+    this.fixedCpus = o.fixedCpus;
   }
 
   async load(signal: AbortSignal): Promise<void> {
@@ -163,6 +165,7 @@ export class Resizes {
       others: room.others(pod),
       allocatable: room.allocatable,
       requests: room.requests,
+      fixedCpus: this.fixedCpus,
     });
     if (verdict.kind === 'granted') {
       this.held.set(uid, largerOf(pod, before));

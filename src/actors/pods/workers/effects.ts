@@ -26,6 +26,7 @@ import {
   type WorkerSummary,
 } from '../../../machines/protocol.ts';
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
+import { containerCpus } from '../../allocation/client.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
@@ -155,6 +156,7 @@ export class Effects implements WorkerIo {
     const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }) : cluster);
     const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
     const devices = await volumeDevices(this.ctx.registry, job, signal);
+    const cpus = containerCpus(this.ctx.registry, pod, container);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
       ? mounts
@@ -162,21 +164,28 @@ export class Effects implements WorkerIo {
         ? devices
         : !cluster.ok
           ? cluster
-          : generateContainerConfig({
-              ...envFrom,
-              pod,
-              container,
-              kind: job.kind,
-              restartCount,
-              imageRef: input.imageRef,
-              imageUser: input.imageUser,
-              podIPs: job.podIPs,
-              facts,
-              userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
-              ...(await debugTarget(this.cri, job, signal)),
-              devices: devices.value,
-              mounts: [...mounts.value, ...(await hostsMount(this.ctx, facts, job)), ...(await terminationLogMount(this.ctx, facts, job))],
-            });
+          : !cpus.ok
+            ? cpus
+            : generateContainerConfig({
+                ...envFrom,
+                pod,
+                container,
+                kind: job.kind,
+                restartCount,
+                imageRef: input.imageRef,
+                imageUser: input.imageUser,
+                podIPs: job.podIPs,
+                facts,
+                userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
+                ...(await debugTarget(this.cri, job, signal)),
+                devices: devices.value,
+                cpus: cpus.value,
+                mounts: [
+                  ...mounts.value,
+                  ...(await hostsMount(this.ctx, facts, job)),
+                  ...(await terminationLogMount(this.ctx, facts, job)),
+                ],
+              });
     if (!sandbox.ok || !config.ok) {
       const message = sandbox.ok ? (config.ok ? '' : config.message) : sandbox.message;
       this.event(pod, 'Warning', 'Failed', `Error: ${message}`, container);

@@ -1,4 +1,5 @@
 /** Rules about cgroups, reservations and the CPU, memory and topology managers. */
+import { readPolicyOptions, reservedMilli } from '../../../machines/allocation/cpus/policy.ts';
 import { parseQuantity } from '../../../machines/pods/quantity.ts';
 import { oneOf, type Rule } from './rule.ts';
 
@@ -82,6 +83,11 @@ const managers: Rule = ({ config, gates, bad }) => {
   ] as const) {
     if (Object.keys(config[field]).length > 0 && !gates.enabled(gate)) bad(field, `needs feature gate ${gate}`);
   }
+  for (const { option, what } of readPolicyOptions(config.cpuManagerPolicyOptions, (gate) => gates.enabled(gate)).mistakes)
+    bad(option === '' ? 'cpuManagerPolicyOptions' : `cpuManagerPolicyOptions.${option}`, what);
+  if (config.cpuManagerPolicy === 'static' && config.reservedSystemCPUs === '' && reservedMilli(config) <= 0)
+    bad('cpuManagerPolicy', "static needs cpu in systemReserved or kubeReserved, or reservedSystemCPUs: some CPUs stay the system's");
+  if (config.cpuManagerReconcilePeriod <= 0) bad('cpuManagerReconcilePeriod', 'must be greater than zero');
   const reserved = Object.entries(config.qosReserved);
   if (reserved.length > 0 && !gates.enabled('QOSReserved')) bad('qosReserved', 'needs feature gate QOSReserved');
   for (const [resource, share] of reserved) {

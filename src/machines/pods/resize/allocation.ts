@@ -85,6 +85,8 @@ export interface ResizeInput {
   allocatable: Readonly<Record<string, string>>;
   /** Default: worked out anew. */
   requests?: RequestOf | undefined;
+  /** The CPU manager hands out whole CPUs: Guaranteed pods keep what they have. */
+  fixedCpus?: boolean;
 }
 
 /** In the order of the reference: what can never be, then what does not fit now. */
@@ -104,7 +106,7 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
   return { kind: 'refused', pending: { reason: 'Deferred', message } };
 }
 
-function impossible({ pod, allocation, allocatable }: ResizeInput): string | null {
+function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): string | null {
   const resizable = new Set(resizableContainers(pod).map((c) => c.name));
   for (const container of lasting(pod)) {
     const [was, now] = [allocation[container.name], amountsOf(container)];
@@ -117,6 +119,9 @@ function impossible({ pod, allocation, allocatable }: ResizeInput): string | nul
     }
   }
   if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
+  const cpuChanges = lasting(pod).some((c) => !sameAmounts(allocation[c.name] ?? amountsOf(c), amountsOf(c), 'cpu'));
+  if (fixedCpus === true && cpuChanges && qosClass(pod) === 'Guaranteed')
+    return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy';
   for (const resource of RESIZABLE) {
     const requested = requestOf(pod, resource);
     const capacity = resource === 'cpu' ? quantityToMilli(allocatable.cpu) : quantityToInteger(allocatable.memory);

@@ -1,0 +1,272 @@
+/**
+ * State held: which container has which CPUs alone, and what is left to all others; which set each running container was
+ * last given; whose pod was granted CPUs and is not in the pod manager's book yet.
+ * Lost on restart: the last two; whoever waits for an answer asks again.
+ * Rebuilt from: `<root-dir>/cpu_manager_state`; running containers are told their sets again.
+ */
+import { assign, fromPromise } from 'xstate';
+import { type CpuBook, type CpuPlace, cpusOf, grant, sameBook } from '../../../machines/allocation/cpus/book.ts';
+import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/chart.ts';
+import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
+import { going, isSeen, type Known, tidied, withoutLeaving } from '../../../machines/allocation/cpus/holders.ts';
+import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
+import { type AllocationAnswer, type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
+import { podRef } from '../../../machines/pods/manager/records.ts';
+import { type ListedPod, view } from '../../../machines/protocol.ts';
+import { LastingFolder } from '../../kernel/lastingFolder.ts';
+import type { Ports } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
+
+export interface CpusOptions {
+  /** The node's root directory. */
+  rootDir: string;
+  place: CpuPlace;
+  /** cpuManagerReconcilePeriod. */
+  everyMs: number;
+  /** Gate DisableCPUQuotaWithExclusiveCPUs. */
+  quotaLifted: boolean;
+}
+
+const READY_TIMEOUT_MS = 15_000;
+/** From an answer until the pod manager has the pod in its book; far longer than that takes. */
+const UNSEEN_MAX_MS = 30_000;
+/** A change of cpuset is a write or two. */
+const UPDATE_TIMEOUT_MS = 10_000;
+const FILE_MODE = 0o600;
+const DIR_MODE = 0o750;
+
+export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
+  return {
+    type: 'actor',
+    id: 'cpus',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    mailbox: { capacity: 1024 },
+    ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
+    start: (ctx) => {
+      const manager = new Manager(ctx, opts);
+      return {
+        logic: cpusMachine.provide({
+          actors: {
+            load: fromPromise(() => manager.load()),
+            save: fromPromise(({ input }: { input: CpuBook }) => manager.save(input)),
+            share: fromPromise(({ input, signal }: { input: CpuBook | null; signal: AbortSignal }) => manager.share(input, signal)),
+          },
+          actions: {
+            begin: ({ context }) => manager.begin(context),
+            decide: assign(({ context }) => manager.decide(context)),
+            tidy: assign(({ context }) => manager.tidy(context)),
+            forget: ({ event }) => {
+              if (event.type === 'allocation.forget') manager.forget(event.uid);
+            },
+            tell: ({ context }) => manager.tell(context),
+          },
+        }),
+        input: { everyMs: opts.everyMs },
+      };
+    },
+  };
+}
+
+class Manager {
+  readonly #ctx: ActorCtx<AllocationEvent>;
+  readonly #o: CpusOptions;
+  readonly #cri: CriClient;
+  readonly #folder: LastingFolder;
+  /** Monotonic ms of the grant. */
+  readonly #unseen = new Map<string, number>();
+  /** Answers that wait for the disk. */
+  #answers: (() => void)[] = [];
+  /** What a running container was last given, by its id. */
+  readonly #given = new Map<string, string>();
+  /** What was last said of a container that could not be given its set, by its id. */
+  readonly #said = new Map<string, string>();
+  readonly #metrics: ReturnType<typeof cpuMetrics>;
+
+  constructor(ctx: ActorCtx<AllocationEvent>, o: CpusOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+    this.#cri = criClient(ctx.registry);
+    this.#folder = new LastingFolder(ctx.ports.fs, o.rootDir, { mode: DIR_MODE, root: o.rootDir });
+    this.#metrics = cpuMetrics(ctx.ports.metrics);
+  }
+
+  get #file(): string {
+    return `${this.#o.rootDir}/${CPU_STATE_FILE}`;
+  }
+
+  /** @throws where it cannot be read, or must not be gone on with: this actor ends with the reason, and in the end the node. */
+  async load(): Promise<{ book: CpuBook; isNew: boolean }> {
+    const opened = openCpuState(await readCpuState(this.#ctx.ports.fs, this.#file), { place: this.#o.place, file: this.#file });
+    if (!opened.ok) throw new Error(opened.message);
+    if (opened.book === null) throw new Error(`${this.#file}: it holds no CPUs`);
+    const nowMs = this.#ctx.ports.clock.monoMs();
+    for (const uid of opened.book.entries.keys()) this.#unseen.set(uid, nowMs);
+    return { book: opened.book, isNew: opened.isNew };
+  }
+
+  async save(book: CpuBook): Promise<void> {
+    const { fs } = this.#ctx.ports;
+    const aside = `${this.#o.rootDir}/.${CPU_STATE_FILE}.tmp`;
+    try {
+      await this.#folder.make();
+      await fs.writeFile(aside, encodeCpuState(book), { mode: FILE_MODE, fsync: true });
+      await fs.rename(aside, this.#file);
+      await fs.fsyncDir(this.#o.rootDir);
+    } catch (error) {
+      const err = error instanceof Error ? error.message : String(error);
+      this.#ctx.log.error({ file: this.#file, err }, 'which CPUs were handed out cannot be written; nobody gets any until it can');
+      throw error;
+    }
+  }
+
+  begin({ book }: CpusContext): void {
+    if (book !== null) this.#publish(book);
+  }
+
+  /** Whoever asked is answered when it is on disk (`tell`). */
+  decide(context: CpusContext): Partial<CpusContext> {
+    if (context.book === null) return {};
+    let book = this.#tidied(context.book);
+    for (const { pod, replyTo } of context.asks) {
+      const { uid } = pod.metadata;
+      const granted = grant(book, pod, this.#o.place);
+      this.#metrics.requests.inc();
+      if (granted.ok) {
+        book = granted.book;
+        if (book.entries.has(uid)) this.#unseen.set(uid, this.#ctx.ports.clock.monoMs());
+      } else this.#metrics.errors.inc();
+      const answer: AllocationAnswer = granted.ok
+        ? { kind: 'granted' }
+        : grant(withoutLeaving(book, uid, this.#known()), pod, this.#o.place).ok
+          ? { kind: 'later', why: `${granted.refusal.message}; pods that are on their way out still have some` }
+          : { kind: 'refused', ...granted.refusal };
+      this.#answers.push(() => replyTo(answer));
+    }
+    return { asks: [], book: sameBook(book, context.book) ? context.book : book };
+  }
+
+  /** From time to time: what is over comes back, and a pod that is defined anew gets what it is to have now. */
+  tidy(context: CpusContext): Partial<CpusContext> {
+    if (context.book === null) return {};
+    let book = this.#tidied(context.book);
+    for (const pod of going(this.#known())) {
+      if (!wantsExclusive(pod) && !book.entries.has(pod.metadata.uid)) continue;
+      const granted = grant(book, pod, this.#o.place);
+      if (granted.ok) book = granted.book;
+    }
+    return { book: sameBook(book, context.book) ? context.book : book };
+  }
+
+  forget(uid: string): void {
+    this.#unseen.delete(uid);
+  }
+
+  tell({ book, onDisk }: CpusContext): void {
+    if (book === null || book !== onDisk) return;
+    this.#publish(book);
+    const answers = this.#answers;
+    this.#answers = [];
+    for (const answer of answers) answer();
+  }
+
+  /** Each running container that is to have another set than it was last given. A stop of its pod that is under way goes first. */
+  async share(book: CpuBook | null, signal: AbortSignal): Promise<string> {
+    const { registry } = this.#ctx;
+    const listing = registry.read(view.runtimePods)?.value;
+    if (book === null || listing === undefined || registry.read(view.cri)?.value.state !== 'ready') return '';
+    const running = [...listing.pods.values()].map((pod) => ({ pod, containers: pod.containers.filter((c) => c.state === 'running') }));
+    const ids = new Set(running.flatMap(({ containers }) => containers.map((c) => c.id)));
+    for (const known of [this.#given, this.#said]) for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    const failed = await Promise.all(running.map(({ pod, containers }) => this.#confine(book, { pod, containers }, signal)));
+    return failed.flat().join('; ');
+  }
+
+  async #confine(
+    book: CpuBook,
+    { pod, containers }: { pod: ListedPod; containers: ListedPod['containers'] },
+    signal: AbortSignal,
+  ): Promise<string[]> {
+    const wanted = containers.flatMap(({ id, name }) => {
+      const cpus = formatCpuSet(cpusOf(book, pod.uid, name).cpus);
+      // No set at all would be no limit at all.
+      return cpus === '' || this.#given.get(id) === cpus ? [] : [{ id, name, cpus }];
+    });
+    if (wanted.length === 0) return [];
+    const calls = wanted.map(({ id, cpus }) =>
+      criCall('UpdateContainerResources', { containerId: id, linux: { cpusetCpus: cpus } }, UPDATE_TIMEOUT_MS),
+    );
+    // Unknown until it is answered.
+    for (const { id } of wanted) this.#given.delete(id);
+    const results = await this.#cri.act(pod.uid, null, calls, { signal });
+    return wanted.flatMap(({ id, name, cpus }, i) => {
+      const result = results[i];
+      if (result?.ok === true) {
+        this.#given.set(id, cpus);
+        this.#said.delete(id);
+        return [];
+      }
+      const why = `container ${name} of pod ${pod.namespace}/${pod.name} is not on CPUs ${cpus} yet: ${result?.error.details ?? 'no answer'}`;
+      if (!signal.aborted && this.#said.get(id) !== why) {
+        this.#said.set(id, why);
+        this.#ctx.log.warn({ uid: pod.uid, container: name, cpus }, `${why}; tried again at the next look`);
+      }
+      return [why];
+    });
+  }
+
+  #known(): Known {
+    const { registry } = this.#ctx;
+    const pods = registry.read(view.pods)?.value;
+    return { pods, listing: registry.read(view.runtimePods)?.value, unseen: new Set(this.#unseen.keys()) };
+  }
+
+  #tidied(book: CpuBook): CpuBook {
+    const pods = this.#ctx.registry.read(view.pods)?.value;
+    const nowMs = this.#ctx.ports.clock.monoMs();
+    for (const [uid, sinceMs] of this.#unseen)
+      if (isSeen(uid, { pods }) || nowMs - sinceMs >= UNSEEN_MAX_MS || !book.entries.has(uid)) this.#unseen.delete(uid);
+    const now = tidied(book, this.#known());
+    for (const uid of book.entries.keys())
+      if (!now.entries.has(uid))
+        this.#ctx.log.info({ ...refOf(pods?.records.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are given back');
+    return now;
+  }
+
+  #publish(book: CpuBook): void {
+    this.#ctx.publish(allocationView.cpus, { book, quotaLifted: this.#o.quotaLifted });
+    const taken = this.#o.place.topology.cpus.length - book.shared.length;
+    this.#metrics.sharedMilli.set(book.shared.length * 1000);
+    this.#metrics.exclusive.set(Math.max(0, taken - (this.#o.place.policy.strictReservation ? this.#o.place.reserved.length : 0)));
+  }
+}
+
+function refOf(pod: Parameters<typeof podRef>[0] | undefined, uid: string): object {
+  return pod === undefined ? { uid } : podRef(pod);
+}
+
+/** Null: there is none. @throws where it cannot be read. */
+export async function readCpuState(fs: Ports['fs'], file: string): Promise<string | null> {
+  try {
+    return new TextDecoder().decode(await fs.readFile(file, { bytesMax: CPU_STATE_BYTES_MAX }));
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    throw error;
+  }
+}
+
+function cpuMetrics(metrics: Ports['metrics']) {
+  return {
+    requests: metrics.counter('kubelet_cpu_manager_pinning_requests_total', 'Pods that asked for CPUs of their own.'),
+    errors: metrics.counter(
+      'kubelet_cpu_manager_pinning_errors_total',
+      'Pods that asked for CPUs of their own and did not get them at once.',
+    ),
+    sharedMilli: metrics.gauge('kubelet_cpu_manager_shared_pool_size_millicores', 'What is left to containers without CPUs of their own.'),
+    exclusive: metrics.gauge('kubelet_cpu_manager_exclusive_cpu_allocation_count', 'CPUs that were handed out.'),
+  };
+}

@@ -1,0 +1,18 @@
+/** What the CPU manager has to hand out on this machine, by the configuration; null under policy none. */
+import type { CpuPlace } from '../machines/allocation/cpus/book.ts';
+import { readPolicyOptions, reservedCpus } from '../machines/allocation/cpus/policy.ts';
+import { topologyOf } from '../machines/allocation/cpus/topology.ts';
+import type { NodeConfig } from '../machines/config.ts';
+import type { Host } from './kernel/ports.ts';
+
+/** @throws with the field and what is wrong where the policy cannot be on this machine. */
+export function cpuPlaceOf({ config: c, gates }: NodeConfig, host: Pick<Host, 'cpus'>): CpuPlace | null {
+  if (c.cpuManagerPolicy !== 'static') return null;
+  const infos = host.cpus?.() ?? [];
+  if (infos.length === 0) throw new Error('cpuManagerPolicy: this machine does not tell which CPUs it has');
+  const topology = topologyOf(infos);
+  const reserved = reservedCpus(topology, c);
+  if (!reserved.ok) throw new Error(reserved.message);
+  const { policy } = readPolicyOptions(c.cpuManagerPolicyOptions, (gate) => gates.enabled(gate));
+  return { topology, policy, reserved: reserved.cpus };
+}

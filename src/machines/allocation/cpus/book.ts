@@ -1,0 +1,172 @@
+/**
+ * Who has which CPUs alone, and what is left for all others: how CPUs are handed out and come back (resources and volumes
+ * 2.2). Pure.
+ */
+import type { Pod } from '../../k8s.ts';
+import { isRestartableInit } from '../../pods/shouldRestart.ts';
+import { type CpuSet, formatCpuSet, NO_CPUS, sameSet, shared, union, without } from './cpuSet.ts';
+import { type CpuPolicy, exclusiveCpus, lastingOf } from './policy.ts';
+import { takeCpus } from './take.ts';
+import { allCpus, type Topology, threadsPerCore } from './topology.ts';
+
+/** By UID of the pod, then by name of the container. */
+export type CpuEntries = ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
+export interface CpuBook {
+  /** What all containers run on that have none of their own. */
+  readonly shared: CpuSet;
+  readonly entries: CpuEntries;
+}
+export interface CpuPlace {
+  topology: Topology;
+  policy: CpuPolicy;
+  /** Nobody gets these alone. */
+  reserved: CpuSet;
+}
+
+export function firstBook({ topology, policy, reserved }: CpuPlace): CpuBook {
+  const all = allCpus(topology);
+  return { shared: policy.strictReservation ? without(all, reserved) : all, entries: new Map() };
+}
+
+/** What is wrong with a book that was kept; null: nothing. CPUs may have come or gone, or others are reserved now. */
+export function mistakeIn({ shared: left, entries }: CpuBook, { topology, policy, reserved }: CpuPlace): string | null {
+  const strict = policy.strictReservation;
+  if (left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were handed out';
+  if (strict && shared(left, reserved).length > 0)
+    return `some of the strictly reserved CPUs ${formatCpuSet(reserved)} are in the default CPU set ${formatCpuSet(left)}`;
+  if (!strict && without(reserved, left).length > 0)
+    return `not all reserved CPUs ${formatCpuSet(reserved)} are in the default CPU set ${formatCpuSet(left)}`;
+  let known = strict ? union(left, reserved) : left;
+  for (const [uid, containers] of entries) {
+    for (const [name, cpus] of containers) {
+      const both = shared(cpus, left);
+      if (both.length > 0)
+        return `CPUs ${formatCpuSet(both)} of container ${name} of pod ${uid} are in the default CPU set ${formatCpuSet(left)}, too`;
+      known = union(known, cpus);
+    }
+  }
+  const online = allCpus(topology);
+  if (sameSet(known, online)) return null;
+  return `the CPUs that are online, ${formatCpuSet(online)}, are not those of the state, ${formatCpuSet(known)}`;
+}
+
+export interface CpuRefusal {
+  reason: 'UnexpectedAdmissionError' | 'SMTAlignmentError';
+  message: string;
+}
+export type CpuGrant = { ok: true; book: CpuBook } | { ok: false; refusal: CpuRefusal };
+
+/**
+ * CPUs for every container of the pod that is to have some of its own; all or none. What is there is left as it is, so it
+ * can be asked for again; one that is to have another number now gets others. What init containers held, which have ended
+ * by then, is used again by those after them; sidecars keep theirs.
+ */
+export function grant(book: CpuBook, pod: Pod, place: CpuPlace): CpuGrant {
+  const { uid } = pod.metadata;
+  const wanted = lastingOf(pod).map((c) => ({ ...c, n: exclusiveCpus(pod, c.container) }));
+  const kept = new Map<string, CpuSet>();
+  for (const [name, cpus] of book.entries.get(uid) ?? [])
+    if (wanted.some(({ container, n }) => container.name === name && n === cpus.length)) kept.set(name, cpus);
+  let now = withEntries(book, uid, kept);
+  let reusable: CpuSet = NO_CPUS;
+  for (const { container, init, n } of wanted) {
+    if (n === 0) continue;
+    let cpus = kept.get(container.name);
+    if (cpus === undefined) {
+      const got = takeFor(now, { n, reusable, place });
+      if (!got.ok) return got;
+      cpus = got.cpus;
+      kept.set(container.name, cpus);
+      now = withEntries({ ...now, shared: without(now.shared, cpus) }, uid, kept);
+    }
+    reusable = init && !isRestartableInit(container) ? union(reusable, cpus) : without(reusable, cpus);
+  }
+  return { ok: true, book: sameBook(now, book) ? book : now };
+}
+
+function takeFor(
+  book: CpuBook,
+  { n, reusable, place: { topology, policy, reserved } }: { n: number; reusable: CpuSet; place: CpuPlace },
+): { ok: true; cpus: CpuSet } | { ok: false; refusal: CpuRefusal } {
+  const free = union(without(book.shared, reserved), reusable);
+  const threads = threadsPerCore(topology);
+  if (policy.fullCoresOnly && n % threads !== 0) {
+    const message = `SMT Alignment Error: requested ${n} cpus not multiple cpus per core = ${threads}`;
+    return { ok: false, refusal: { reason: 'SMTAlignmentError', message } };
+  }
+  if (policy.fullCoresOnly) {
+    const whole = wholeCores(topology, free);
+    if (n > whole.length) {
+      const message = `SMT Alignment Error: not enough free physical CPUs: available physical CPUs = ${whole.length}, requested CPUs = ${n}, CPUs per core = ${threads}`;
+      return { ok: false, refusal: { reason: 'SMTAlignmentError', message } };
+    }
+  }
+  const cpus = reusing(topology, { free, n, reusable, acrossCores: policy.acrossCores });
+  if (cpus !== null) return { ok: true, cpus };
+  const why = `not enough cpus available to satisfy request: requested=${n}, available=${free.length}`;
+  return {
+    ok: false,
+    refusal: { reason: 'UnexpectedAdmissionError', message: `Allocate failed due to ${why}, which is unexpected` },
+  };
+}
+
+/** What is the pod's own already comes first: less is taken from the others. */
+function reusing(
+  topology: Topology,
+  { free, n, reusable, acrossCores }: { free: CpuSet; n: number; reusable: CpuSet; acrossCores: boolean },
+): CpuSet | null {
+  const own = takeCpus(topology, { free: reusable, n: Math.min(n, reusable.length), acrossCores }) ?? NO_CPUS;
+  const rest = takeCpus(topology, { free: without(free, own), n: n - own.length, acrossCores });
+  return rest === null ? null : union(own, rest);
+}
+
+/** Those of `free` whose whole core is free. */
+function wholeCores({ cpus }: Topology, free: CpuSet): CpuSet {
+  const set = new Set(free);
+  const broken = new Set(cpus.filter((c) => !set.has(c.id)).map((c) => c.core));
+  return cpus.filter((c) => !broken.has(c.core)).map((c) => c.id);
+}
+
+/** CPUs of these pods come back to all. The same book where they had none. */
+export function release(book: CpuBook, uids: Iterable<string>): CpuBook {
+  let now = book;
+  for (const uid of uids) if (now.entries.has(uid)) now = withEntries(now, uid, new Map());
+  return now;
+}
+
+/** Containers that the pod's definition no longer names, or that are to have none of their own any more, give theirs back. */
+export function releaseUnnamed(book: CpuBook, pod: Pod): CpuBook {
+  const entries = book.entries.get(pod.metadata.uid);
+  if (entries === undefined) return book;
+  const named = new Set(
+    lastingOf(pod)
+      .filter(({ container }) => exclusiveCpus(pod, container) > 0)
+      .map(({ container }) => container.name),
+  );
+  if ([...entries.keys()].every((name) => named.has(name))) return book;
+  return withEntries(book, pod.metadata.uid, new Map([...entries].filter(([name]) => named.has(name))));
+}
+
+/** What the container runs on. */
+export function cpusOf({ shared: left, entries }: CpuBook, uid: string, container: string): { cpus: CpuSet; exclusive: boolean } {
+  const own = entries.get(uid)?.get(container);
+  return own === undefined ? { cpus: left, exclusive: false } : { cpus: own, exclusive: true };
+}
+
+/** These entries in place of the pod's: what it gives up is everybody's again. */
+function withEntries(book: CpuBook, uid: string, containers: ReadonlyMap<string, CpuSet>): CpuBook {
+  const had = union(...(book.entries.get(uid)?.values() ?? []));
+  const keeps = union(...containers.values());
+  const entries = new Map(book.entries);
+  if (containers.size === 0) entries.delete(uid);
+  else entries.set(uid, new Map(containers));
+  return { shared: union(book.shared, without(had, keeps)), entries };
+}
+
+export function sameBook(a: CpuBook, b: CpuBook): boolean {
+  if (!sameSet(a.shared, b.shared) || a.entries.size !== b.entries.size) return false;
+  return [...a.entries].every(([uid, containers]) => {
+    const other = b.entries.get(uid);
+    return other?.size === containers.size && [...containers].every(([name, cpus]) => sameSet(cpus, other.get(name) ?? NO_CPUS));
+  });
+}

@@ -1,0 +1,131 @@
+/** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
+import { fnv1a32, goMap } from '../checksum.ts';
+import { type CpuBook, type CpuPlace, firstBook, mistakeIn } from './book.ts';
+import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
+
+export const CPU_STATE_FILE = 'cpu_manager_state';
+/** Some hundred bytes for each container with CPUs of its own. */
+export const CPU_STATE_BYTES_MAX = 4 * 1024 * 1024;
+export type CpuPolicyName = 'none' | 'static';
+
+type Entries = Readonly<Record<string, Readonly<Record<string, string>>>>;
+interface Texts {
+  policyName: string;
+  defaultCpuSet: string;
+  entries: Entries;
+}
+
+/** Over the text in which the reference's program prints what it keeps. */
+export function cpuStateChecksum({ policyName, defaultCpuSet, entries }: Texts): number {
+  const pods = goMap(Object.entries(entries).map(([uid, containers]) => [uid, goMap(Object.entries(containers))]));
+  return fnv1a32(
+    `(*state.CPUManagerCheckpoint){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} Entries:(map[string]map[string]string)${pods} Checksum:(checksum.Checksum)0}`,
+  );
+}
+/** Of the file that kubelets before 1.16 wrote: containers by their ids. */
+export function olderCpuStateChecksum({
+  policyName,
+  defaultCpuSet,
+  entries,
+}: Omit<Texts, 'entries'> & { entries: Readonly<Record<string, string>> }): number {
+  const containers = goMap(Object.entries(entries));
+  return fnv1a32(
+    `(*state.CPUManagerCheckpoint){PolicyName:(string)${policyName} DefaultCPUSet:(string)${defaultCpuSet} Entries:(map[string]string)${containers} Checksum:(checksum.Checksum)0}`,
+  );
+}
+
+/** `book` null: policy none, which hands out nothing. */
+export function encodeCpuState(book: CpuBook | null): string {
+  const entries: Entries = Object.fromEntries(
+    sorted(book?.entries ?? []).map(([uid, containers]) => [
+      uid,
+      Object.fromEntries(sorted(containers).map(([name, cpus]) => [name, formatCpuSet(cpus)])),
+    ]),
+  );
+  const texts = { policyName: book === null ? 'none' : 'static', defaultCpuSet: formatCpuSet(book?.shared ?? NO_CPUS), entries };
+  const { policyName, defaultCpuSet } = texts;
+  return JSON.stringify({
+    policyName,
+    defaultCpuSet,
+    ...(Object.keys(entries).length === 0 ? {} : { entries }),
+    checksum: cpuStateChecksum(texts),
+  });
+}
+
+function sorted<V>(entries: Iterable<readonly [string, V]>): (readonly [string, V])[] {
+  return [...entries].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+}
+
+export type CpuStateRead = { ok: true; policyName: string; book: CpuBook } | { ok: false; why: string };
+
+/** Keys count in any case. */
+export function decodeCpuState(text: string): CpuStateRead {
+  const bad = (why: string): CpuStateRead => ({ ok: false, why });
+  let file: unknown;
+  try {
+    file = JSON.parse(text);
+  } catch (error) {
+    return bad(`not JSON (${error instanceof Error ? error.message : String(error)})`);
+  }
+  if (!isRecord(file)) return bad('not a JSON object');
+  const fields = new Map(Object.entries(file).map(([key, value]) => [key.toLowerCase(), value]));
+  const policyName = fields.get('policyname') ?? '';
+  const defaultCpuSet = fields.get('defaultcpuset') ?? '';
+  const entries = fields.get('entries') ?? {};
+  const checksum = fields.get('checksum') ?? 0;
+  if (typeof policyName !== 'string' || typeof defaultCpuSet !== 'string' || !isRecord(entries) || typeof checksum !== 'number')
+    return bad('a field is of another type');
+  // 0: written before there were checksums.
+  const sums = [0, ...(isNested(entries) ? [cpuStateChecksum({ policyName, defaultCpuSet, entries })] : [])];
+  if (isFlat(entries)) sums.push(olderCpuStateChecksum({ policyName, defaultCpuSet, entries }));
+  if (!sums.includes(checksum)) return bad('checkpoint is corrupted: the checksum does not match');
+  if (!isNested(entries)) return bad('it holds containers by their ids, as kubelets before 1.16 wrote it');
+  const left = parseCpuSet(defaultCpuSet);
+  if (left === null) return bad(`the default CPU set ${JSON.stringify(defaultCpuSet)} is no list of CPUs`);
+  const book = new Map<string, ReadonlyMap<string, CpuSet>>();
+  for (const [uid, containers] of Object.entries(entries)) {
+    const read = new Map<string, CpuSet>();
+    for (const [name, cpus] of Object.entries(containers)) {
+      const set = parseCpuSet(cpus);
+      if (set === null) return bad(`${JSON.stringify(cpus)} of container ${name} of pod ${uid} is no list of CPUs`);
+      read.set(name, set);
+    }
+    if (read.size > 0) book.set(uid, read);
+  }
+  return { ok: true, policyName, book: { shared: left, entries: book } };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+function isFlat(entries: Record<string, unknown>): entries is Record<string, string> {
+  return Object.values(entries).every((value) => typeof value === 'string');
+}
+function isNested(entries: Record<string, unknown>): entries is Record<string, Record<string, string>> {
+  return Object.values(entries).every((value) => isRecord(value) && isFlat(value));
+}
+
+/** What a start finds: a book to go on with, `isNew` where there was none; or why it must not go on. */
+export type CpuStateOpened = { ok: true; book: CpuBook | null; isNew: boolean } | { ok: false; message: string };
+
+/**
+ * `text` null: there is no file. `place` null: policy none. Another policy's file, one that cannot be believed and one that
+ * is about other CPUs end the start: what was handed out is in the way of what would be handed out anew.
+ */
+export function openCpuState(text: string | null, { place, file }: { place: CpuPlace | null; file: string }): CpuStateOpened {
+  const policy: CpuPolicyName = place === null ? 'none' : 'static';
+  const first = place === null ? null : firstBook(place);
+  if (text === null || text.trim() === '') return { ok: true, book: first, isNew: true };
+  const refuse = (why: string): CpuStateOpened => ({
+    ok: false,
+    message: `could not restore state from checkpoint: ${why}, please drain this node and delete the CPU manager checkpoint file "${file}" before restarting Kubelet`,
+  });
+  const read = decodeCpuState(text);
+  if (!read.ok) return refuse(read.why);
+  if (read.policyName !== policy) return refuse(`configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
+  if (place === null) return { ok: true, book: null, isNew: false };
+  // Handed out nothing, and nothing known: it was never begun.
+  if (read.book.shared.length === 0 && read.book.entries.size === 0) return { ok: true, book: first, isNew: true };
+  const wrong = mistakeIn(read.book, place);
+  return wrong === null ? { ok: true, book: read.book, isNew: false } : refuse(wrong);
+}

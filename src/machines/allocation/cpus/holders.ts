@@ -1,0 +1,82 @@
+/** Who still has CPUs, and who is to give them back: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
+import type { Pod } from '../../k8s.ts';
+import { isTerminal } from '../../pods/status/generate.ts';
+import type { ListedPod, PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
+import { type CpuBook, release, releaseUnnamed } from './book.ts';
+
+export interface Known {
+  /** Undefined: nobody keeps the book of pods yet. */
+  pods: PodsView | undefined;
+  /** Undefined: the runtime was not listed yet. */
+  listing: RuntimePodsView | undefined;
+  /** Pods that were granted CPUs and have not been seen in the pod manager's book since. */
+  unseen: ReadonlySet<string>;
+}
+
+/**
+ * The book without what is over. Only once every source was heard: until then nobody can say of a pod that it is gone.
+ * Containers that may run keep theirs, whatever became of their pod: nobody else may have them alone meanwhile.
+ */
+export function tidied(book: CpuBook, known: Known): CpuBook {
+  const { pods, listing, unseen } = known;
+  if (pods?.sourcesReady !== true) return book;
+  let now = book;
+  for (const uid of book.entries.keys()) {
+    const record = pods.records.get(uid);
+    if (unseen.has(uid)) continue;
+    const holds = holding(record);
+    if (holds === 'over') now = release(now, [uid]);
+    else if (holds === 'unknown' && listing !== undefined && !mayRun(listing.pods.get(uid))) now = release(now, [uid]);
+    else if (holds === 'active' && record !== undefined && listing !== undefined) {
+      const less = releaseUnnamed(now, record.pod);
+      const gone = [...(now.entries.get(uid)?.keys() ?? [])].filter((name) => less.entries.get(uid)?.has(name) !== true);
+      if (!gone.some((name) => mayRun(listing.pods.get(uid), name))) now = less;
+    }
+  }
+  return now;
+}
+
+/** `over`: it was verified that nothing of it runs. `unknown`: ask the runtime. */
+function holding(record: PodRecord | undefined): 'active' | 'over' | 'unknown' {
+  if (record === undefined) return 'unknown';
+  const phase = record.worker?.phase;
+  if (phase === 'terminated' || phase === 'finished') return 'over';
+  if (phase === undefined && (record.rejected || isTerminal(record.pod.status.phase))) return 'unknown';
+  return 'active';
+}
+
+function mayRun(pod: ListedPod | undefined, name?: string): boolean {
+  return pod?.containers.some((c) => (name === undefined || c.name === name) && c.state !== 'exited') === true;
+}
+
+/** The book without what is on its way out, or not known for certain to be wanted: what there would be then. */
+export function withoutLeaving(book: CpuBook, uid: string, { pods }: Pick<Known, 'pods'>): CpuBook {
+  const leaving = [...book.entries.keys()].filter((other) => {
+    if (other === uid) return false;
+    const record = pods?.records.get(other);
+    if (pods?.sourcesReady !== true || record === undefined) return true;
+    const phase = record.worker?.phase;
+    return record.removed || record.rejected || phase === 'terminating' || Boolean(record.pod.metadata.deletionTimestamp);
+  });
+  return release(book, leaving);
+}
+
+/** Pods that go on, and may be without CPUs of their own that they are to have: their definition is another one now. */
+export function going({ pods }: Known): Pod[] {
+  if (pods?.sourcesReady !== true) return [];
+  return [...pods.records.values()].flatMap((record) =>
+    holding(record) === 'active' &&
+    !record.removed &&
+    !record.rejected &&
+    record.worker?.phase !== 'terminating' &&
+    record.source !== 'runtime'
+      ? [record.pod]
+      : [],
+  );
+}
+
+/** Seen now, and not as what is left of an earlier life. */
+export function isSeen(uid: string, { pods }: Pick<Known, 'pods'>): boolean {
+  const record = pods?.records.get(uid);
+  return record !== undefined && !record.removed && !record.rejected;
+}

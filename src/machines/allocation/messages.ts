@@ -1,0 +1,34 @@
+/** What the layer `allocation` is asked and what it publishes; each of its actors is there where it is configured. */
+import { address, type Message, type ReplyTo, viewKey } from '../address.ts';
+import type { Pod } from '../k8s.ts';
+import type { CpuBook } from './cpus/book.ts';
+
+/** What a pod that is about to be let in gets. `later`: others still hold what it needs and are on their way out; ask again. */
+export type AllocationAnswer = { kind: 'granted' } | { kind: 'refused'; reason: string; message: string } | { kind: 'later'; why: string };
+
+/**
+ * To whoever hands something out: all that this pod's containers need of it, or nothing. May be asked again at any time,
+ * and is told the same then. Answered when it is on disk.
+ */
+export type AllocationEvent = Message &
+  (
+    | { type: 'allocation.admit'; pod: Pod; replyTo: ReplyTo<AllocationAnswer> }
+    /** It was not let in after all. */
+    | { type: 'allocation.forget'; uid: string }
+  );
+
+export interface CpusView {
+  book: CpuBook;
+  /** Containers with CPUs of their own have no quota of time on them (gate DisableCPUQuotaWithExclusiveCPUs). */
+  quotaLifted: boolean;
+}
+
+export const allocationAddr = {
+  /** With cpuManagerPolicy static only. */
+  cpus: address<AllocationEvent>('node/allocation/cpus'),
+} as const;
+
+export const allocationView = {
+  /** Who has which CPUs alone; never published under policy none. */
+  cpus: viewKey<CpusView>('cpus'),
+} as const;
