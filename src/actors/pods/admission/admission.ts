@@ -246,26 +246,9 @@ class Judge {
     const own = records?.get(pod.metadata.uid);
     const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
     const verdict = this.weigh(pod, { ...known, isKnown, records });
-    if (verdict === null && !isKnown) return this.allocate(pod);
+    if (verdict === null && !isKnown) return this.allocators.judge(pod, this.resizes.form(pod));
     if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
     return verdict;
-  }
-
-  /** It fits: what its containers are to have alone is handed out. A pod that ends, or has ended, needs nothing. */
-  private allocate(pod: Pod): Refusal | Deferred['verdict'] | null {
-    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) return null;
-    const form = this.resizes.form(pod);
-    if (!this.allocators.concern(form)) return null;
-    const listing = this.ctx.registry.read(view.runtimePods)?.value;
-    if (listing === undefined) return 'later';
-    const runs = (listing.pods.get(pod.metadata.uid)?.sandboxes.length ?? 0) > 0;
-    const answer = this.allocators.of(pod, form);
-    if (answer === null || !runs) return answer === 'short' ? 'allocating' : answer;
-    if (answer === 'allocating') return 'readmitting';
-    // What runs here already is not ended for it.
-    const why = answer === 'short' ? 'others have what it is to have alone' : answer.message;
-    this.ctx.log.warn({ ...podRef(pod) }, `a pod that runs here already goes on as it is: ${why}`);
-    return null;
   }
 
   private weigh(

@@ -7,8 +7,10 @@ import type { AllocationAnswer, AllocationEvent } from '../../../machines/alloca
 import type { Pod } from '../../../machines/k8s.ts';
 import type { Refusal } from '../../../machines/pods/admission.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
-import { type AdmissionEvent, addr } from '../../../machines/protocol.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
+import { type AdmissionEvent, addr, view } from '../../../machines/protocol.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
+import type { Deferred } from './chart.ts';
 
 export interface Allocator {
   readonly address: Address<AllocationEvent>;
@@ -19,10 +21,15 @@ export interface Allocator {
 /** It writes to a disk: far longer than that takes. Then it is asked again. */
 const ANSWER_TIMEOUT_MS = 30_000;
 
+/** After the answer that others have it. */
+const ASK_AGAIN_MS = 400;
+
 /** `pod`: the definition that was asked about. */
 interface Asked {
   pod: Pod;
   answer: AllocationAnswer | null;
+  /** Monotonic ms of the answer. */
+  atMonoMs: number;
 }
 
 export class Allocators {
@@ -37,35 +44,46 @@ export class Allocators {
     this.allocators = allocators;
   }
 
-  /** Whether anything is to be handed out to this pod. */
-  concern(pod: Pod): boolean {
-    return this.allocators.some((a) => a.concerns(pod));
+  /**
+   * Of a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
+   * runs here already, which is not ended for it. `form`: with what it was granted of cpu and memory.
+   */
+  judge(pod: Pod, form: Pod): Refusal | Deferred['verdict'] | null {
+    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp || !this.allocators.some((a) => a.concerns(form))) return null;
+    const listing = this.ctx.registry.read(view.runtimePods)?.value;
+    if (listing === undefined) return 'later';
+    const runs = (listing.pods.get(pod.metadata.uid)?.sandboxes.length ?? 0) > 0;
+    const answer = this.answer(pod, form);
+    if (answer === null || !runs) return answer === 'short' ? 'allocating' : answer;
+    if (answer === 'allocating') return 'readmitting';
+    const why = answer === 'short' ? 'others have what it is to have alone' : answer.message;
+    this.ctx.log.warn({ ...podRef(pod) }, `a pod that runs here already goes on as it is: ${why}`);
+    return null;
   }
 
-  /**
-   * Null: the pod has all that it needs. `allocating`: not known yet. `short`: others have it, who are on their way out; asked
-   * again at the next look. `form`: the pod with what it was granted of cpu and memory.
-   */
-  of(pod: Pod, form: Pod): Refusal | 'allocating' | 'short' | null {
+  /** `allocating`: not known yet. `short`: others have it, who are on their way out; asked again at the next look. */
+  private answer(pod: Pod, form: Pod): Refusal | 'allocating' | 'short' | null {
     const concerned = this.allocators.filter((a) => a.concerns(form));
     const { uid } = pod.metadata;
     const known = this.asked.get(uid);
     if (known?.pod !== pod) {
-      const asked: Asked = { pod, answer: null };
+      const asked: Asked = { pod, answer: null, atMonoMs: 0 };
       this.asked.set(uid, asked);
       void this.ask(concerned, form).then((answer) => {
         if (this.asked.get(uid) !== asked) return;
         asked.answer = answer;
+        asked.atMonoMs = this.ctx.ports.clock.monoMs();
         this.ctx.registry.send(addr.admission, { type: 'admission.look' });
       });
       return 'allocating';
     }
     if (known.answer === null) return 'allocating';
-    this.asked.delete(uid);
     if (known.answer.kind === 'later') {
       this.say(pod, known.answer.why);
+      if (this.ctx.ports.clock.monoMs() - known.atMonoMs >= ASK_AGAIN_MS) this.asked.delete(uid);
       return 'short';
     }
+    this.asked.delete(uid);
     this.said.delete(uid);
     return known.answer.kind === 'granted' ? null : { ...refusalOf(known.answer), about: 'room' };
   }
@@ -83,10 +101,7 @@ export class Allocators {
       const answer = await registry.ask(
         address,
         (replyTo: ReplyTo<AllocationAnswer>) => ({ type: 'allocation.admit' as const, pod, replyTo }),
-        {
-          timeoutMs: ANSWER_TIMEOUT_MS,
-          signal,
-        },
+        { timeoutMs: ANSWER_TIMEOUT_MS, signal },
       );
       const said: AllocationAnswer = answer.kind === 'reply' ? answer.value : { kind: 'later', why: answer.reason };
       if (said.kind === 'granted') continue;
