@@ -14,6 +14,7 @@ import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { findActor } from '../../src/machines/actorState.ts';
+import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.ts';
@@ -130,6 +131,8 @@ export interface VirtualNodeOptions {
   drivers?: boolean;
   /** The node reads the log of its kernel. Default false. */
   kernelLog?: boolean;
+  /** Of the machine. Default: four cores of a thread each. */
+  cpus?: CpuInfo[];
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
   before?(h: VirtualNode): void;
@@ -231,6 +234,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         hostname: () => 'n1',
         bootId: () => 'boot-1',
         capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
+        cpus: () => o.cpus ?? [0, 1, 2, 3].map((id) => ({ id, socket: 0, siblings: [id], node: 0 })),
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: memory.availableBytes }),
         tasks: () => ({ current: 500, max: 32_768 }),
         addresses: () => [{ ip: '192.0.2.1', family: 4 }],
