@@ -10,6 +10,7 @@ import { StateMachine } from 'xstate';
 import { API_CASES } from './killApi.ts';
 import { CERTIFICATE_CASES } from './killCertificates.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
+import { CPU_CASES } from './killCpus.ts';
 import { DRIVER_CASES } from './killDrivers.ts';
 import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
@@ -30,6 +31,7 @@ const TABLES: Record<string, KillCase[]> = {
   runtime: RUNTIME_CASES,
   probes: PROBE_CASES,
   'with an act in flight': LINK_CASES,
+  'CPUs of their own': CPU_CASES,
   volumes: VOLUME_CASES,
   'plugins and drivers': DRIVER_CASES,
   'the cluster side': CLUSTER_CASES,

@@ -4,7 +4,6 @@ import type { Traps } from './table.ts';
 export const RESOURCES_TRAPS = 75;
 
 const CGROUPS = 'cgroups of our own for pods, classes and the node: limits go to the runtime alone';
-const CPUS = 'CPU, memory and topology managers';
 const DEVICES = 'device plugins';
 
 export const resources: Traps = {
@@ -93,12 +92,46 @@ export const resources: Traps = {
     says: 'burstable scores stay between 3 and 999',
     tests: [['machines/pods/config.test.ts', 'scores by class, request and priority; a sidecar no higher than those it serves']],
   },
-  21: { says: 'only whole CPUs are exclusive', later: CPUS },
-  22: { says: 'a smaller shared set reaches running containers at the next look', later: CPUS },
-  23: { says: 'what init containers held is used again', later: CPUS },
-  24: { says: 'a restart keeps exclusive CPUs', later: CPUS },
-  25: { says: 'another policy over an old state ends the node', later: CPUS },
-  26: { says: 'checksums are over texts with names of types', later: CPUS },
+  21: {
+    says: 'only whole CPUs are exclusive',
+    tests: [
+      ['machines/golden/cpus.test.ts', 'alone: 1500m share (trap 21)'],
+      ['integration/cpus.test.ts', 'has the whole CPUs that it asks for alone, and no quota of time on them; 1500m share (trap 21)'],
+    ],
+  },
+  22: {
+    says: 'a smaller shared set reaches running containers at the next look',
+    tests: [['integration/cpus.test.ts', 'is where a container that ran before is confined to at the next look, and not sooner (trap 22)']],
+  },
+  23: {
+    says: 'what init containers held is used again',
+    tests: [
+      ['machines/golden/cpus.test.ts', 'grant: what init containers held is used again (trap 23)'],
+      ['integration/cpus.test.ts', 'uses again what init containers held, and a sidecar keeps its own (trap 23)'],
+    ],
+  },
+  24: {
+    says: 'a restart keeps exclusive CPUs',
+    tests: [
+      ['integration/cpus.test.ts', 'keeps its CPUs when it starts again, and they come back when its pod is gone (trap 24)'],
+      ['integration/cpus.test.ts', 'keeps its CPUs over a restart of the daemon, and of the CPU manager'],
+    ],
+  },
+  25: {
+    says: 'another policy over an old state ends the node',
+    tests: [
+      ['machines/golden/cpus.test.ts', 'open: of policy none, under static (trap 25)'],
+      ['boot/cpuState.test.ts', 'of another policy ends the start, with what to do (trap 25)'],
+      ['integration/cpus.test.ts', 'ends the CPU manager and in the end the node, with what to do'],
+    ],
+  },
+  26: {
+    says: 'checksums are over texts with names of types',
+    tests: [
+      ['machines/golden/cpus.test.ts', 'checksum: two containers of a pod (trap 26)'],
+      ['machines/golden/cpus.test.ts', 'checksum: the older file, by ids of containers (trap 26)'],
+    ],
+  },
   27: { says: 'a dead plugin leaves its capacity for a while, then 0', later: DEVICES },
   28: { says: 'the socket is made anew at each start', later: DEVICES },
   29: { says: 'a second registration replaces the first', later: DEVICES },

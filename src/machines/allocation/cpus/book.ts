@@ -31,7 +31,8 @@ export function firstBook({ topology, policy, reserved }: CpuPlace): CpuBook {
 /** What is wrong with a book that was kept; null: nothing. CPUs may have come or gone, or others are reserved now. */
 export function mistakeIn({ shared: left, entries }: CpuBook, { topology, policy, reserved }: CpuPlace): string | null {
   const strict = policy.strictReservation;
-  if (left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were handed out';
+  // Under a strict reservation all that is not the system's may be handed out.
+  if (!strict && left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were handed out';
   if (strict && shared(left, reserved).length > 0)
     return `some of the strictly reserved CPUs ${formatCpuSet(reserved)} are in the default CPU set ${formatCpuSet(left)}`;
   if (!strict && without(reserved, left).length > 0)

@@ -1,0 +1,107 @@
+/** The file of the CPU manager at the start (resources and volumes 2.2), and what the kernel says of the CPUs. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { readCpus } from '../../src/boot/dependencies/cpuTopology.ts';
+import { allCpus, countOf, threadsPerCore, topologyOf } from '../../src/machines/allocation/cpus/topology.ts';
+import { fakeBoot, problemsOf, tempDir, until } from './helpers.ts';
+
+/** This process keeps the OOM score and the limit it has. */
+const OOM_SCORE = readFileSync('/proc/self/oom_score_adj', 'utf8').trim();
+const OPEN_FILES = /Max open files\s+\d+\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '1024';
+const quiet = (dir: string, ...more: string[]) => [
+  '--fail-swap-on=false',
+  '--enable-server=false',
+  '--read-only-port=0',
+  '--healthz-port=0',
+  `--oom-score-adj=${OOM_SCORE}`,
+  `--max-open-files=${OPEN_FILES}`,
+  `--root-dir=${dir}/root`,
+  ...more,
+];
+const NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}';
+const STATIC = ['--cpu-manager-policy=static', '--reserved-cpus=0'];
+
+describe('the state file', () => {
+  it('says that nothing is handed out where nothing is, and does so once', async () => {
+    using dir = tempDir();
+    for (let i = 0; i < 2; i++) {
+      const run = fakeBoot(quiet(dir.path));
+      await until('it runs', () => run.nodeConfig() !== undefined);
+      run.emit('SIGTERM');
+      expect(await run.code).toBe(0);
+      expect(readFileSync(`${dir.path}/root/cpu_manager_state`, 'utf8')).toBe(NONE);
+    }
+  });
+
+  it('of another policy ends the start, with what to do (trap 25)', async () => {
+    using dir = tempDir();
+    const file = dir.write('root/cpu_manager_state', NONE);
+    const run = fakeBoot(quiet(dir.path, ...STATIC));
+    expect(await run.code).toBe(1);
+    expect(run.stderr()).toContain('configured policy "static" differs from state checkpoint policy "none"');
+    expect(run.stderr()).toContain(`please drain this node and delete the CPU manager checkpoint file "${file}" before restarting Kubelet`);
+    expect(run.nodeConfig()).toBeUndefined();
+    expect(readFileSync(file, 'utf8')).toBe(NONE);
+  });
+
+  it('is not made by policy static before the CPU manager runs', async () => {
+    using dir = tempDir();
+    const run = fakeBoot(quiet(dir.path, ...STATIC));
+    await until('it runs', () => run.nodeConfig() !== undefined);
+    run.emit('SIGTERM');
+    expect(await run.code).toBe(0);
+    expect(() => readFileSync(`${dir.path}/root/cpu_manager_state`)).toThrow('ENOENT');
+  });
+
+  it('is not got to where CPUs are reserved that are not there', async () => {
+    using dir = tempDir();
+    const run = fakeBoot(quiet(dir.path, '--cpu-manager-policy=static', '--reserved-cpus=0,9999'));
+    expect(await run.code).toBe(1);
+    expect(run.stderr()).toContain('reservedSystemCPUs: 9999 of 0,9999 are not there');
+  });
+});
+
+describe('the policy', () => {
+  it("static needs CPUs that stay the system's", async () => {
+    const problems = await problemsOf([], 'cpuManagerPolicy: static\n');
+    expect(problems).toEqual([expect.stringContaining('cpuManagerPolicy (--cpu-manager-policy): static needs cpu in systemReserved')]);
+    expect(await problemsOf([], 'cpuManagerPolicy: static\nsystemReserved: {cpu: 500m}\n')).toEqual([]);
+  });
+  it('has only options that are there', async () => {
+    const body = 'cpuManagerPolicyOptions: {full-pcpus-only: "true", align: "true", align-by-socket: "true"}\n';
+    expect(await problemsOf([], body)).toEqual([
+      expect.stringContaining('cpuManagerPolicyOptions.align: is no option of the CPU manager'),
+      expect.stringContaining('cpuManagerPolicyOptions.align-by-socket: needs feature gate CPUManagerPolicyAlphaOptions'),
+    ]);
+  });
+});
+
+describe('the CPUs of this machine', () => {
+  it('are told by the kernel', () => {
+    const cpus = readCpus();
+    expect(cpus.length).toBeGreaterThan(0);
+    for (const cpu of cpus) expect(cpu.siblings).toContain(cpu.id);
+    expect(countOf(topologyOf(cpus), 'socket')).toBeGreaterThan(0);
+  });
+  it('are read as they lie: two sockets of a core of two threads, one of them offline', () => {
+    using dir = tempDir();
+    dir.write('cpu/online', '0-1,3\n');
+    for (const [id, socket, siblings] of [
+      [0, 0, '0,2'],
+      [1, 1, '1,3'],
+      [3, 1, '1,3'],
+    ] as const) {
+      dir.write(`cpu/cpu${id}/topology/physical_package_id`, `${socket}\n`);
+      dir.write(`cpu/cpu${id}/topology/thread_siblings_list`, `${siblings}\n`);
+    }
+    dir.write('node/node0/cpulist', '0,2\n');
+    dir.write('node/node1/cpulist', '1,3\n');
+    const topology = topologyOf(readCpus(dir.path));
+    expect(topology.cpus).toEqual([
+      { id: 0, core: 0, socket: 0, node: 0 },
+      { id: 1, core: 1, socket: 1, node: 1 },
+      { id: 3, core: 1, socket: 1, node: 1 },
+    ]);
+    expect([allCpus(topology), threadsPerCore(topology)]).toEqual([[0, 1, 3], 1]);
+  });
+});
