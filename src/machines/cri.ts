@@ -266,6 +266,8 @@ export interface CriContainerStats {
     majorPageFaults: UInt64Value | null;
   } | null;
   writableLayer: FilesystemUsage | null;
+  /** Of runtimes that count it. */
+  swap?: { timestamp: Nanos; swapAvailableBytes: UInt64Value | null; swapUsageBytes: UInt64Value | null } | null;
 }
 
 type Empty = Record<never, never>;

@@ -84,7 +84,10 @@ export interface HostFs {
   chmod(path: string, mode: number): Promise<void>;
   unlink(path: string): Promise<void>;
   rmdir(path: string): Promise<void>;
-  statfs(path: string): Promise<{ bytesTotal: number; bytesAvailable: number; inodesTotal: number; inodesFree: number }>;
+  /** `bytesFree` is with what is set aside for root; absent: as much as is available. */
+  statfs(
+    path: string,
+  ): Promise<{ bytesTotal: number; bytesAvailable: number; bytesFree?: number; inodesTotal: number; inodesFree: number }>;
 }
 
 export interface FsEvent {

@@ -171,7 +171,13 @@ export function createHostFs(): HostFs {
     rmdir: (path) => rmdir(path),
     statfs: async (path) => {
       const s = await statfs(path);
-      return { bytesTotal: s.blocks * s.bsize, bytesAvailable: s.bavail * s.bsize, inodesTotal: s.files, inodesFree: s.ffree };
+      return {
+        bytesTotal: s.blocks * s.bsize,
+        bytesAvailable: s.bavail * s.bsize,
+        bytesFree: s.bfree * s.bsize,
+        inodesTotal: s.files,
+        inodesFree: s.ffree,
+      };
     },
   };
 }

@@ -1,5 +1,5 @@
 /** A node's own figures from the text of /proc. Pure. */
-import { type CpuStats, type InterfaceStats, known, type MemoryStats, type NetworkStats } from './stats.ts';
+import { type CpuStats, type InterfaceStats, known, type MemoryStats, type NetworkStats, type SwapStats } from './stats.ts';
 
 /** Clock ticks are a hundredth of a second on every Linux of today (USER_HZ). */
 const TICK_NS = 10_000_000n;
@@ -55,6 +55,20 @@ export function nodeMemory(t: Pick<ProcTexts, 'meminfo' | 'vmstat'>, time: strin
     pageFaults: field(t.vmstat, 'pgfault'),
     majorPageFaults: field(t.vmstat, 'pgmajfault'),
   });
+}
+
+/** Undefined where the kernel knows no swap. */
+export function nodeSwap(meminfo: string, time: string): SwapStats | undefined {
+  const total = field(meminfo, 'SwapTotal');
+  const free = field(meminfo, 'SwapFree');
+  if (total === undefined || free === undefined) return undefined;
+  return { time, swapAvailableBytes: free * KIB, swapUsageBytes: Math.max(0, total - free) * KIB };
+}
+
+/** How many processes and threads there may be: the lesser of the two limits of the kernel. */
+export function taskLimit(...texts: readonly string[]): number | undefined {
+  const limits = texts.map((t) => Number.parseInt(t, 10)).filter((n) => n > 0);
+  return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
 /** Every interface but the loopback; the top fields are those of `eth0`, where there is one. */

@@ -1,5 +1,5 @@
 /** /metrics/resource: what metrics-server scrapes, as Prometheus text with the time of each sample (boot-and-node 8.5). Pure. */
-import type { CpuStats, MemoryStats, Summary } from './stats.ts';
+import type { CpuStats, MemoryStats, Summary, SwapStats } from './stats.ts';
 
 const NS_PER_S = 1e9;
 
@@ -12,9 +12,9 @@ interface Sample {
 /** `summary` null: it could not be made; then only the error is told, as the reference does. */
 export function resourceMetrics(summary: Summary | null): string {
   const out: string[] = [];
-  const family = (o: { name: string; help: string; type: 'counter' | 'gauge' }, samples: readonly Sample[]) => {
+  const family = (o: { name: string; help: string; type: 'counter' | 'gauge'; level?: 'ALPHA' }, samples: readonly Sample[]) => {
     const lines = samples.flatMap((s) => (s.value === undefined ? [] : [line(o.name, { ...s, value: s.value })]));
-    if (lines.length > 0) out.push(`# HELP ${o.name} [STABLE] ${o.help}\n# TYPE ${o.name} ${o.type}\n${lines.join('')}`);
+    if (lines.length > 0) out.push(`# HELP ${o.name} [${o.level ?? 'STABLE'}] ${o.help}\n# TYPE ${o.name} ${o.type}\n${lines.join('')}`);
   };
   if (summary !== null) {
     const containers = summary.pods.flatMap((p) =>
@@ -30,6 +30,10 @@ export function resourceMetrics(summary: Summary | null): string {
       containers.map(({ c, labels }) => memory(c.memory, labels)),
     );
     family(
+      { name: 'container_swap_usage_bytes', help: 'Current amount of the container swap usage in bytes', type: 'gauge', level: 'ALPHA' },
+      containers.map(({ c, labels }) => swap(c.swap, labels)),
+    );
+    family(
       { name: 'container_start_time_seconds', help: 'Start time of the container since unix epoch in seconds', type: 'gauge' },
       containers.map(({ c, labels }) => ({
         labels,
@@ -43,6 +47,9 @@ export function resourceMetrics(summary: Summary | null): string {
     family({ name: 'node_memory_working_set_bytes', help: 'Current working set of the node in bytes', type: 'gauge' }, [
       memory(summary.node.memory, {}),
     ]);
+    family({ name: 'node_swap_usage_bytes', help: 'Current swap usage of the node in bytes', type: 'gauge', level: 'ALPHA' }, [
+      swap(summary.node.swap, {}),
+    ]);
     family(
       { name: 'pod_cpu_usage_seconds_total', help: 'Cumulative cpu time consumed by the pod in core-seconds', type: 'counter' },
       pods.map(({ p, labels }) => cpu(p.cpu, labels)),
@@ -50,6 +57,10 @@ export function resourceMetrics(summary: Summary | null): string {
     family(
       { name: 'pod_memory_working_set_bytes', help: 'Current working set of the pod in bytes', type: 'gauge' },
       pods.map(({ p, labels }) => memory(p.memory, labels)),
+    );
+    family(
+      { name: 'pod_swap_usage_bytes', help: 'Current amount of the pod swap usage in bytes', type: 'gauge', level: 'ALPHA' },
+      pods.map(({ p, labels }) => swap(p.swap, labels)),
     );
   }
   const error = [{ labels: {}, value: summary === null ? 1 : 0, time: undefined }];
@@ -67,6 +78,9 @@ function cpu(stats: CpuStats | undefined, labels: Sample['labels']): Sample {
 }
 function memory(stats: MemoryStats | undefined, labels: Sample['labels']): Sample {
   return { labels, value: stats?.workingSetBytes, time: stats?.time };
+}
+function swap(stats: SwapStats | undefined, labels: Sample['labels']): Sample {
+  return { labels, value: stats?.swapUsageBytes, time: stats?.time };
 }
 
 function line(name: string, s: { labels: Sample['labels']; value: number; time: string | undefined }): string {

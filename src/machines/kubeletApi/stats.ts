@@ -17,6 +17,11 @@ export interface MemoryStats {
   pageFaults?: number;
   majorPageFaults?: number;
 }
+export interface SwapStats {
+  time: string;
+  swapAvailableBytes?: number;
+  swapUsageBytes?: number;
+}
 export interface FsStats {
   time: string;
   availableBytes?: number;
@@ -45,6 +50,7 @@ export interface ContainerStats {
   memory?: MemoryStats;
   rootfs?: FsStats;
   logs?: FsStats;
+  swap?: SwapStats;
 }
 export interface PodStats {
   podRef: PodRef;
@@ -54,6 +60,7 @@ export interface PodStats {
   memory?: MemoryStats;
   volume?: readonly VolumeStats[];
   'ephemeral-storage'?: FsStats;
+  swap?: SwapStats;
 }
 export interface NodeStats {
   nodeName: string;
@@ -64,6 +71,7 @@ export interface NodeStats {
   fs?: FsStats;
   runtime?: { imageFs?: FsStats };
   rlimit?: { time: string; maxpid?: number; curproc?: number };
+  swap?: SwapStats;
 }
 export interface Summary {
   node: NodeStats;
@@ -101,7 +109,10 @@ export function known<T extends object>(fields: { [K in keyof T]: T[K] | undefin
 /** Size and room of one file system, as statfs has them. */
 export interface FsRoom {
   bytesTotal: number;
+  /** To everybody. */
   bytesAvailable: number;
+  /** With what is set aside for root; absent: as much as is available. */
+  bytesFree?: number;
   inodesTotal: number;
   inodesFree: number;
 }
@@ -162,6 +173,7 @@ export function podStats(f: RuntimeFigures): PodStats[] {
       containers: mine,
       ...sums(mine),
       ...(f.brief ? {} : storage(f, mine, f.volumes.get(ref.uid))),
+      ...swapOf(mine),
     };
   });
 }
@@ -198,6 +210,7 @@ function containerStats(
     memory,
     rootfs: undefined,
     logs: undefined,
+    swap: swapStats(s),
   });
   if (f.brief) return brief;
   const layer: FilesystemUsage | null = s.writableLayer;
@@ -213,6 +226,26 @@ function containerStats(
         : fsStats(isoOfNanos(BigInt(layer.timestamp)), f.imageFs, { bytes: figure(layer.usedBytes), inodes: figure(layer.inodesUsed) }),
     logs: logs === undefined ? undefined : fsStats(time, f.nodeFs, { bytes: logs.bytes, inodes: logs.files }),
   });
+}
+
+function swapStats({ swap }: CriContainerStats): SwapStats | undefined {
+  if (swap === undefined || swap === null) return undefined;
+  return known<SwapStats>({
+    time: isoOfNanos(BigInt(swap.timestamp)),
+    swapAvailableBytes: figure(swap.swapAvailableBytes),
+    swapUsageBytes: figure(swap.swapUsageBytes),
+  });
+}
+
+function swapOf(containers: readonly ContainerStats[]): Pick<PodStats, 'swap'> {
+  const all = containers.flatMap((c) => c.swap ?? []);
+  if (all.length === 0) return {};
+  const swap = known<SwapStats>({
+    time: latest(all),
+    swapAvailableBytes: total(all.map((s) => s.swapAvailableBytes)),
+    swapUsageBytes: total(all.map((s) => s.swapUsageBytes)),
+  });
+  return { swap };
 }
 
 function sums(containers: readonly ContainerStats[]): { cpu?: CpuStats; memory?: MemoryStats } {

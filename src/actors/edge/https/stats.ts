@@ -1,6 +1,15 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 import { CRI_LABELS, type CriContainerStats } from '../../../machines/cri.ts';
-import { bootTimeMs, nodeCpu, nodeMemory, nodeNetwork, taskCount, usedCpuNs } from '../../../machines/kubeletApi/procStats.ts';
+import {
+  bootTimeMs,
+  nodeCpu,
+  nodeMemory,
+  nodeNetwork,
+  nodeSwap,
+  taskCount,
+  taskLimit,
+  usedCpuNs,
+} from '../../../machines/kubeletApi/procStats.ts';
 import {
   type CpuSample,
   cpuRate,
@@ -84,7 +93,8 @@ export function createStats(o: StatsOptions): StatsSource {
         network: brief ? undefined : nodeNetwork(proc.netDev, time),
         fs: brief ? undefined : fsStats(time, rooms.nodeFs, usedOf(rooms.nodeFs)),
         runtime: rooms.image === undefined ? undefined : { imageFs: fsStats(rooms.image.time, rooms.imageFs, rooms.image) },
-        rlimit: brief ? undefined : known({ time, maxpid: Number(proc.pidMax) || undefined, curproc: taskCount(proc.loadavg) }),
+        rlimit: brief ? undefined : known({ time, maxpid: taskLimit(proc.pidMax, proc.threadsMax), curproc: taskCount(proc.loadavg) }),
+        swap: nodeSwap(proc.meminfo, time),
       });
       const logs = brief ? new Map<string, { bytes: number; files: number }>() : await logSizes(o, running);
       return {
@@ -139,6 +149,7 @@ async function readProc(fs: Ports['fs']) {
     netDev: netDev ?? '',
     loadavg: loadavg ?? '',
     pidMax: pidMax ?? '',
+    threadsMax: await read('/proc/sys/kernel/threads-max').catch(() => ''),
   };
 }
 
@@ -155,7 +166,7 @@ async function fileSystems(o: StatsOptions, signal: AbortSignal) {
 
 function usedOf(room: FsRoom | undefined): { bytes?: number; inodes?: number } {
   if (room === undefined) return {};
-  return { bytes: room.bytesTotal - room.bytesAvailable, inodes: room.inodesTotal - room.inodesFree };
+  return { bytes: room.bytesTotal - (room.bytesFree ?? room.bytesAvailable), inodes: room.inodesTotal - room.inodesFree };
 }
 
 async function logSizes(o: StatsOptions, running: readonly { labels: Record<string, string> }[]) {
