@@ -115,6 +115,7 @@ export const resources: Traps = {
     tests: [
       ['integration/cpus.test.ts', 'keeps its CPUs when it starts again, and they come back when its pod is gone (trap 24)'],
       ['integration/cpus.test.ts', 'keeps its CPUs over a restart of the daemon, and of the CPU manager'],
+      ['e2e/cpus.test.ts', 'keeps it over a restart of the daemon, and nothing starts anew'],
     ],
   },
   25: {

@@ -30,8 +30,8 @@ export interface CpusOptions {
 }
 
 const READY_TIMEOUT_MS = 15_000;
-/** From an answer until the pod manager has the pod in its book; far longer than that takes. */
-const UNSEEN_MAX_MS = 30_000;
+/** From an answer until the pod manager has the pod in its book: longer than that takes. Who is later gets CPUs anew. */
+const UNSEEN_MAX_MS = 10_000;
 /** A change of cpuset is a write or two. */
 const UPDATE_TIMEOUT_MS = 10_000;
 const FILE_MODE = 0o600;
