@@ -1,4 +1,5 @@
 /** Facts of this node that pod decisions need, from configuration and host: read once at start, immutable after. */
+import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
 import { nodeResources } from '../machines/api/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import { parseResolvConf } from '../machines/pods/dns.ts';
@@ -51,6 +52,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     seccompDefault: c.seccompDefault,
     userNamespaceIds: c.userNamespaces.idsPerPod,
     hugePageSizes: [],
+    ...(config.podGroups === true ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };
 }

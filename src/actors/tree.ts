@@ -4,6 +4,8 @@
  * foundation, edge, runtime, allocation, api, services, pods, reclaim.
  */
 import type { SourceName } from '../machines/pods/types.ts';
+import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
+import { cgroupReaperSpec } from './allocation/cgroups/reaper.ts';
 import { cpusSpec } from './allocation/cpus/cpus.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
 import { csiNodeSpec } from './api/csiNode.ts';
@@ -115,7 +117,10 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
  * it, admission and workers above all, ask it from their first moment on.
  */
 function allocation(o: TreeOptions): AnySpec[] {
-  return [...(o.cpus === null ? [] : [cpusSpec(o.cpus)])];
+  return [
+    ...(o.cgroups === null ? [] : [cgroupsSpec(o.cgroups), cgroupReaperSpec(o.cgroups)]),
+    ...(o.cpus === null ? [] : [cpusSpec(o.cpus)]),
+  ];
 }
 
 /** A cluster that misbehaves never brings the node down: over its limit the layer is parked and tried again. */

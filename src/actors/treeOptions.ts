@@ -2,12 +2,14 @@
 import type { CpuPlace } from '../machines/allocation/cpus/book.ts';
 import { wantsExclusive } from '../machines/allocation/cpus/policy.ts';
 import { allocationAddr } from '../machines/allocation/messages.ts';
+import { cpuListSize, HUGE_PAGES_PREFIX } from '../machines/api/nodeCapacity.ts';
 import type { KubeletConfiguration, NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import { quantityToInteger } from '../machines/pods/quantity.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
+import type { CgroupsOptions } from './allocation/cgroups/cgroups.ts';
 import type { CpusOptions } from './allocation/cpus/cpus.ts';
 import type { CertificateOptions } from './api/certificates/certificate.ts';
 import type { LeaseOptions } from './api/lease.ts';
@@ -68,6 +70,8 @@ export interface TreeOptions {
   https: HttpsOptions | null;
   cri: CriLinkOptions;
   images: ImagePullerOptions;
+  /** Null unless control groups of the node's own were asked for. */
+  cgroups: CgroupsOptions | null;
   pleg: PlegOptions;
   /** False where there is no kernel to listen to. */
   oomWatcher: boolean;
@@ -165,6 +169,7 @@ export function treeOptions(
       registryBurst: c.registryBurst,
       verification: verificationOptions(config),
     },
+    cgroups: cgroupsOptions(config, facts),
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     oomWatcher: o.kernelLog === true,
     cpus: cpusOptions(config, o.cpuPlace ?? null),
@@ -185,6 +190,7 @@ export function treeOptions(
       allocatable: facts.allocatable,
       identity: nodeIdentity(config, nodeName),
       allowedUnsafeSysctls: c.allowedUnsafeSysctls,
+      podGroups: config.podGroups === true,
       cluster: api !== null,
       allocators: o.cpuPlace ? [{ address: allocationAddr.cpus, concerns: wantsExclusive }] : [],
       fixedCpus: Boolean(o.cpuPlace),
@@ -220,6 +226,36 @@ function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | 
   if (place === null) return null;
   const quotaLifted = gates.enabled('DisableCPUQuotaWithExclusiveCPUs');
   return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
+}
+
+function cgroupsOptions({ config: c, podGroups }: NodeConfig, { capacity }: NodeFacts): CgroupsOptions | null {
+  if (podGroups !== true) return null;
+  const { cpuCFSQuota, podPidsLimit, systemReservedCgroup, kubeReservedCgroup } = c;
+  const pages = Object.entries(capacity).filter(([name]) => name.startsWith(HUGE_PAGES_PREFIX));
+  return {
+    root: c.cgroupRoot,
+    rules: { cpuCFSQuota, cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod, podPidsLimit },
+    reservations: {
+      enforceNodeAllocatable: c.enforceNodeAllocatable,
+      kubeReserved: c.kubeReserved,
+      // A list of CPUs is what is reserved of them, whatever else was said.
+      systemReserved: reservedCpus(c.reservedSystemCPUs, c.systemReserved),
+      ...(c.reservedSystemCPUs === ''
+        ? {}
+        : { kubeReserved: Object.fromEntries(Object.entries(c.kubeReserved).filter(([k]) => k !== 'cpu')) }),
+    },
+    machine: {
+      cpus: quantityToInteger(capacity.cpu),
+      memoryBytes: quantityToInteger(capacity.memory),
+      hugePages: Object.fromEntries(pages.map(([name, bytes]) => [name.slice(HUGE_PAGES_PREFIX.length), quantityToInteger(bytes)])),
+    },
+    systemReservedCgroup,
+    kubeReservedCgroup,
+  };
+}
+
+function reservedCpus(list: string, reserved: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return list === '' ? reserved : { ...reserved, cpu: String(cpuListSize(list)) };
 }
 
 /** A negative size is no rotation. */

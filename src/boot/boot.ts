@@ -28,6 +28,7 @@ export const BOOT_STEPS: readonly Step[] = [
   host.checkSwap,
   host.checkCgroupVersion,
   checkMemoryControl,
+  host.checkPodGroups,
   host.checkPorts,
   prepare.makeRootDirectory,
   checkCpuState,

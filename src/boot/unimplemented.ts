@@ -16,17 +16,23 @@ interface Entry {
   readonly why: string;
   /** A start error instead of a line. */
   readonly refuse?: boolean;
+  /** Honoured with control groups of the node's own, which `cgroupsPerQOS: true` asks for. */
+  readonly groups?: boolean;
   /** Concerns the HTTPS server: with `enableServer: false` it asks for nothing. */
   readonly server?: boolean;
 }
 
-const CGROUPS = 'the node makes no cgroups of its own yet; pod limits go to the runtime';
+const CGROUPS = 'the cgroups that the node makes of its own do not know it yet';
+const NO_CGROUPS = 'the node makes no cgroups of its own unless cgroupsPerQOS is set to true; pod limits go to the runtime';
 const MANAGERS = 'the memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
 const SHUTDOWN = 'graceful node shutdown is not there yet';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
 const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why, refuse: true }));
+function withGroups(entry: Entry): Entry {
+  return { ...entry, groups: true };
+}
 
 export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines('a cloud is known through its own controllers only', '--cloud-config'),
@@ -38,25 +44,19 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
     ...lines('the API has no such page yet', 'enableContentionProfiling'),
   ].map((e) => ({ ...e, server: true })),
-  ...refused('the limit of processes per pod is not enforced yet', 'podPidsLimit'),
+  ...refused('the limit of processes per pod is enforced by cgroups of the node alone: set cgroupsPerQOS to true', 'podPidsLimit').map(
+    withGroups,
+  ),
   ...lines('the API is spoken in JSON', 'contentType'),
-  ...lines(
-    CGROUPS,
-    'kubeletCgroups',
-    'systemCgroups',
-    'cgroupRoot',
-    'cgroupsPerQOS',
-    'cgroupDriver',
-    'qosReserved',
-    'systemReservedCgroup',
-    'kubeReservedCgroup',
-    'enforceNodeAllocatable',
+  ...lines(CGROUPS, 'kubeletCgroups', 'systemCgroups', 'qosReserved'),
+  ...lines(NO_CGROUPS, 'cgroupRoot', 'cgroupDriver', 'systemReservedCgroup', 'kubeReservedCgroup', 'enforceNodeAllocatable').map(
+    withGroups,
   ),
   ...lines(
-    'less is left for pods to ask for, and nothing keeps them from using more: no cgroup enforces it yet',
+    'less is left for pods to ask for, and nothing keeps them from using more: no cgroup enforces it unless cgroupsPerQOS is set to true',
     'systemReserved',
     'kubeReserved',
-  ),
+  ).map(withGroups),
   ...lines(
     MANAGERS,
     'memoryManagerPolicy',
@@ -109,6 +109,7 @@ export const HONOURED: readonly string[] = [
   'enableDebugFlagsHandler',
   'staticPodPath',
   'podLogsDir',
+  'cgroupsPerQOS',
   'syncFrequency',
   'volumeStatsAggPeriod',
   'fileCheckFrequency',
@@ -221,13 +222,17 @@ const HONOURED_GATES: readonly string[] = [
 ];
 
 /** Lines to log and reasons to refuse the start. */
-export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): { refusals: Problem[]; lines: Problem[] } {
+export function checkUnimplemented(
+  flags: KubeletFlags,
+  config: KubeletConfiguration,
+  o: { /** The node keeps control groups of its own. */ podGroups: boolean },
+): { refusals: Problem[]; lines: Problem[] } {
   const defaults = defaultKubeletConfiguration();
   const flagDefaults = defaultKubeletFlags();
   const refusals: Problem[] = [];
   const out: Problem[] = [];
   for (const entry of UNIMPLEMENTED) {
-    if (entry.server && !config.enableServer) continue;
+    if ((entry.server && !config.enableServer) || (entry.groups && o.podGroups)) continue;
     const field = FLAG_FIELDS[entry.path];
     const [value, initial] =
       field === undefined ? [getPath(config, entry.path), getPath(defaults, entry.path)] : [flags[field], flagDefaults[field]];

@@ -99,7 +99,9 @@ describe('a running node', () => {
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
     expect(run.stderr().match(/has no effect:/g)).toHaveLength(1);
-    expect(run.stderr()).toContain('cgroupRoot (--cgroup-root) has no effect: the node makes no cgroups of its own yet');
+    expect(run.stderr()).toContain(
+      'cgroupRoot (--cgroup-root) has no effect: the node makes no cgroups of its own unless cgroupsPerQOS is set to true',
+    );
     expect(run.stderr()).toContain('Flag --event-qps is deprecated');
     expect(run.stderr()).toContain('--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone');
   });

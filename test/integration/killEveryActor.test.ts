@@ -9,6 +9,7 @@ import { describe, expect, it } from 'vitest';
 import { StateMachine } from 'xstate';
 import { API_CASES } from './killApi.ts';
 import { CERTIFICATE_CASES } from './killCertificates.ts';
+import { CGROUP_CASES } from './killCgroups.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
 import { CPU_CASES } from './killCpus.ts';
 import { DRIVER_CASES } from './killDrivers.ts';
@@ -37,6 +38,7 @@ const TABLES: Record<string, KillCase[]> = {
   'the cluster side': CLUSTER_CASES,
   'objects of the API': OBJECT_CASES,
   certificates: CERTIFICATE_CASES,
+  'control groups': CGROUP_CASES,
   eviction: EVICTION_CASES,
   "the kernel's log": OOM_CASES,
   "the kubelet's API": API_CASES,

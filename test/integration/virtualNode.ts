@@ -21,10 +21,12 @@ import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.
 import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
+import { type SimCgroups, simCgroups } from '../../src/sim/world/cgroups.ts';
 import { type SimDrivers, simDrivers } from '../../src/sim/world/drivers.ts';
 import { type SimKernelLog, simKernelLog } from '../../src/sim/world/kernelLog.ts';
 import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
+import { processesIn } from '../../src/sim/world/processes.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../kernel/fakePorts.ts';
 import { type MemFs, memFs } from './memFs.ts';
@@ -82,6 +84,8 @@ export interface VirtualNode extends AsyncDisposable {
   drivers: SimDrivers;
   /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
   kernelLog: SimKernelLog;
+  /** The machine's control groups; the node keeps some of its own with option `cgroups` only. */
+  cgroups: SimCgroups;
   /** Paths that are sockets or devices. */
   special: Map<string, PathKind>;
   violations: string[];
@@ -133,6 +137,8 @@ export interface VirtualNodeOptions {
   kernelLog?: boolean;
   /** Of the machine. Default: four cores of a thread each. */
   cpus?: CpuInfo[];
+  /** `cgroupsPerQOS: true` was said. Default false. */
+  cgroups?: boolean;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
   before?(h: VirtualNode): void;
@@ -175,6 +181,8 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const special: VirtualNode['special'] = new Map();
   const drivers = simDrivers();
   const kernelLog = simKernelLog(time.clock);
+  const cgroups = simCgroups();
+  cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
 
   let power: { on: boolean } = { on: false };
   let metrics = memoryMetrics();
@@ -252,12 +260,14 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
             }),
           }
         : {}),
+      ...(o.cgroups === true ? { cgroups: cgroups.connect({ clock: time.clock, power: mine }) } : {}),
       ...(o.certificates === undefined ? {} : { certificates: o.certificates(connect) }),
       log: collectingLogger(lines),
       metrics: memoryMetrics(),
     };
     metrics = ports.metrics;
     const config = defaultNodeConfig({
+      podGroups: o.cgroups === true,
       flags: {
         rootDir: ROOT,
         hostnameOverride: 'n1',
@@ -338,6 +348,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     mounts,
     drivers,
     kernelLog,
+    cgroups,
     special,
     violations,
     memory,

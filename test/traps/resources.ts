@@ -3,7 +3,6 @@ import type { Traps } from './table.ts';
 
 export const RESOURCES_TRAPS = 75;
 
-const CGROUPS = 'cgroups of our own for pods, classes and the node: limits go to the runtime alone';
 const DEVICES = 'device plugins';
 
 export const resources: Traps = {
@@ -81,13 +80,55 @@ export const resources: Traps = {
       ],
     ],
   },
-  13: { says: 'a pod is limited as a whole only where all of its containers are', later: CGROUPS },
-  14: { says: 'the class Guaranteed has no group of its own', later: CGROUPS },
-  15: { says: 'names of systemd slices nest', later: CGROUPS },
-  16: { says: 'pages that nobody asked for are limited to none, but not for the classes', later: CGROUPS },
-  17: { says: 'hard eviction is kept back from what is told, not from what is enforced', later: CGROUPS },
-  18: { says: 'a limit below what is used is tried again', later: CGROUPS },
-  19: { says: 'the group of a pod stays while its volumes do', later: CGROUPS },
+  13: {
+    says: 'a pod is limited as a whole only where all of its containers are',
+    tests: [
+      ['machines/golden/cgroups.test.ts', 'Burstable with a limit of memory on one of two (trap 13)'],
+      ['integration/cgroups.test.ts', 'trap 13: limits a pod as a whole only where all of its containers are limited'],
+      ['e2e/cgroups.test.ts', 'traps 13 and 14: runs a pod of each class in a group of its own with its values, and leaves none behind'],
+    ],
+  },
+  14: {
+    says: 'the class Guaranteed has no group of its own',
+    tests: [
+      ['machines/golden/cgroups.test.ts', 'a Guaranteed pod stands right below kubepods (trap 14)'],
+      [
+        'integration/cgroups.test.ts',
+        'traps 14 and 16: puts each pod into its group before its sandbox is made, one that is Guaranteed right below kubepods',
+      ],
+      ['e2e/cgroups.test.ts', 'traps 13 and 14: runs a pod of each class in a group of its own with its values, and leaves none behind'],
+    ],
+  },
+  15: {
+    says: 'names of systemd slices nest',
+    tests: [['machines/golden/cgroups.test.ts', 'a Burstable pod: dashes of its UID are escaped, and slices nest (trap 15)']],
+  },
+  16: {
+    says: 'pages that nobody asked for are limited to none, but not for the classes',
+    tests: [
+      ['machines/golden/cgroups.test.ts', 'huge pages: what is asked for, and nothing of the other size (trap 16)'],
+      ['machines/golden/cgroups.test.ts', 'the classes weigh what their pods ask for; pages are not limited there (trap 16)'],
+      [
+        'integration/cgroups.test.ts',
+        'traps 14 and 16: puts each pod into its group before its sandbox is made, one that is Guaranteed right below kubepods',
+      ],
+    ],
+  },
+  17: {
+    says: 'hard eviction is kept back from what is told, not from what is enforced',
+    tests: [
+      ['machines/golden/cgroups.test.ts', 'kubepods: the machine without what is reserved, eviction thresholds not taken off (trap 17)'],
+      ['integration/cgroups.test.ts', 'trap 17: what hard eviction defends is kept back from what is told, not from what is enforced'],
+    ],
+  },
+  18: {
+    says: 'a limit below what is used is tried again',
+    tests: [['integration/cgroups.test.ts', 'trap 18: a limit below what is used is tried again each minute, and both is said']],
+  },
+  19: {
+    says: 'the group of a pod stays while its volumes do',
+    tests: [['integration/cgroups.test.ts', 'trap 19: the group of a pod stays while its volumes do, with hardly any weight']],
+  },
   20: {
     says: 'burstable scores stay between 3 and 999',
     tests: [['machines/pods/config.test.ts', 'scores by class, request and priority; a sidecar no higher than those it serves']],

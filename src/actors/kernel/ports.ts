@@ -8,6 +8,7 @@ import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../mach
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
 import type { CredentialProvider } from '../../machines/runtime/credentialProviders.ts';
 import type { Certificates } from './certificates.ts';
+import type { Cgroups } from './cgroups.ts';
 import type { Csi } from './csi.ts';
 import type { DiskUsage } from './diskUsage.ts';
 import type { Gzip } from './gzip.ts';
@@ -340,6 +341,8 @@ export interface Ports {
   readonly gzip?: Gzip;
   /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
   readonly csi?: Csi;
+  /** Absent where the node makes no control groups. */
+  readonly cgroups?: Cgroups;
   /** Absent where there is no kernel to listen to. */
   readonly kernelLog?: KernelLog;
   /** Absent in standalone mode. */

@@ -5,6 +5,7 @@ import type { NodeConfig } from '../../machines/config.ts';
 import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
 import { GIT_VERSION, versionInfo } from '../version.ts';
+import { createCgroups } from './cgroups/cgroups.ts';
 import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { loadCredentialPrograms } from './credentialPrograms.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
@@ -41,6 +42,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     gzip: createGzipPort(),
     csi: createGrpcCsi({ clock: createClock() }),
     kernelLog: createKernelLog(),
+    ...(config.podGroups === true ? { cgroups: createCgroups() } : {}),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

@@ -1,6 +1,8 @@
 /** Steps that look at the host and refuse it where the configuration says so: swap, cgroup version, taken ports. */
 import { access, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
+import { createCgroups } from '../dependencies/cgroups/cgroups.ts';
 import { codeOf, messageOf, type Problem, StartError } from '../errors.ts';
 import { need, type Step } from './context.ts';
 
@@ -45,6 +47,41 @@ export const checkCgroupVersion: Step = {
         { where: 'failCgroupV1', what: 'this host does not use cgroup v2; set the field to false to run on it' },
       ]);
     }
+  },
+};
+
+/** Only where control groups of the node's own were asked for: a start without them would take a protection away. */
+export const checkPodGroups: Step = {
+  name: 'check for what control groups of its own need',
+  async run(ctx) {
+    const { config, podGroups } = need(ctx, 'nodeConfig');
+    if (podGroups !== true) return undefined;
+    const problems: Problem[] = [];
+    const hint = 'or set cgroupsPerQOS (--cgroups-per-qos) to false';
+    if (config.cgroupDriver === 'systemd')
+      problems.push({
+        where: 'cgroupDriver (--cgroup-driver)',
+        what: `this node makes no groups through systemd; set it to cgroupfs, ${hint}`,
+      });
+    const cgroups = createCgroups();
+    try {
+      await cgroups.detect();
+      const needed: [where: string, path: string][] = [['cgroupRoot (--cgroup-root)', config.cgroupRoot]];
+      for (const [prefix, field] of [
+        ['system-reserved', 'systemReservedCgroup'],
+        ['kube-reserved', 'kubeReservedCgroup'],
+      ] as const) {
+        if (config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) needed.push([field, config[field]]);
+      }
+      for (const [where, path] of needed) {
+        const at = groupPath(rootName(path), 'cgroupfs');
+        if (!(await cgroups.exists(at))) problems.push({ where, what: `${at} does not exist in every hierarchy of control groups` });
+      }
+    } catch (error) {
+      problems.push({ where: 'cgroupsPerQOS (--cgroups-per-qos)', what: `${messageOf(error)}; ${hint.slice(3)}` });
+    }
+    if (problems.length > 0) throw new StartError('this host is not accepted', problems);
+    return undefined;
   },
 };
 

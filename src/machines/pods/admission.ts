@@ -48,6 +48,8 @@ export interface NodeAbility {
   readonly sysctls: SysctlPatterns;
   /** The runtime gives a container exactly the groups that the pod lists, where it is asked to. */
   readonly strictGroups: boolean;
+  /** A control group of the node's own holds each pod as a whole. Default false. */
+  readonly podGroups?: boolean;
 }
 
 /** All that this node runs on. */
@@ -74,7 +76,7 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
     const message = 'SupplementalGroupsPolicy=Strict is not supported in this node';
     return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
   }
-  const fields = unsupportedFields(pod, { api: !isStatic(pod) });
+  const fields = unsupportedFields(pod, { api: !isStatic(pod), podGroups: ability.podGroups === true });
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
   return { reason: 'UnsupportedField', message, about };

@@ -32,11 +32,12 @@ export function lastingContainers(pod: Pod): Container[] {
 
 /**
  * Limits of the pod that its containers together could go beyond, each within the limit that it is held to: `spec.resources`
- * fields. No control group of this node's own holds a pod, so these could not be kept.
+ * fields. Without a control group that holds the pod as a whole these could not be kept; of huge pages it holds them only
+ * where the kernel has that controller, which nobody has asked here.
  */
-export function limitsNotKept(pod: Pod): string[] {
+export function limitsNotKept(pod: Pod, o: { podGroups?: boolean } = {}): string[] {
   return Object.entries(pod.spec.resources?.limits ?? {}).flatMap(([resource, limit]) => {
-    if (!isPodLevel(resource)) return [];
+    if (!isPodLevel(resource) || (o.podGroups === true && (resource === 'cpu' || resource === 'memory'))) return [];
     const together = lastingContainers(pod).flatMap((c) => effectiveLimit(pod, c, resource) ?? []);
     return compareQuantity(addQuantities(together), limit) > 0 ? [`spec.resources.limits.${resource}`] : [];
   });

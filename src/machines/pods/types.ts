@@ -132,6 +132,8 @@ export interface NodeFacts {
   /** Ids that a pod with a user namespace of its own gets; default 65536. */
   userNamespaceIds?: number;
   hugePageSizes: string[];
+  /** Name of the control group that holds all pods; absent: this node makes none of its own. */
+  kubepods?: readonly string[];
   runtimeName: string;
   maxRestartBackoffMs: number;
 }

@@ -492,6 +492,7 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
         ready: s.ready,
         ip: s.ip,
         createdAtMs: s.createdAtMs,
+        ...(s.config.linux?.cgroupParent ? { cgroupParent: s.config.linux.cgroupParent } : {}),
       })),
       containers: [...containers.values()].map((c) => ({
         id: c.id,

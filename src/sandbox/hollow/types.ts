@@ -52,6 +52,8 @@ export interface HollowSandboxDump {
   ready: boolean;
   ip: string;
   createdAtMs: number;
+  /** Absent: none was asked for. */
+  cgroupParent?: string;
 }
 export interface HollowContainerDump {
   id: string;

@@ -38,6 +38,8 @@ export interface AdmissionOptions {
   /** What the node registers with: its labels until the API server has shown others, or for good where there is none. */
   identity: Omit<NodeIdentity, 'os' | 'arch'>;
   allowedUnsafeSysctls: readonly string[];
+  /** A control group of the node's own holds each pod as a whole. */
+  podGroups: boolean;
   /** There is an API server, where labels and taints may have changed. */
   cluster: boolean;
   /** Who hands something out to a pod before it is let in, in this order. */
@@ -345,7 +347,7 @@ class Judge {
   private ability(unasked: boolean): NodeAbility {
     const cri = this.ctx.registry.read(view.cri)?.value;
     const asked = (cri?.lastGoodMonoMs ?? null) !== null;
-    return { sysctls: this.sysctls, strictGroups: asked ? cri?.strictGroups === true : unasked };
+    return { sysctls: this.sysctls, podGroups: this.opts.podGroups, strictGroups: asked ? cri?.strictGroups === true : unasked };
   }
 
   /** The node as the API server last showed it; before that, and without one, as it registers. */

@@ -13,13 +13,13 @@ import {
   allocationOf,
   fromDocument,
   isGranted,
+  isInForce,
   isWorthKeeping,
   judgeResize,
   largerOf,
   resizeOrder,
   toDocument,
 } from '../../../machines/pods/resize/allocation.ts';
-import { amountsOf, sameAmounts } from '../../../machines/pods/resize/amounts.ts';
 import { ANNOTATION_SOURCE } from '../../../machines/pods/sources/decode.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type CheckpointFound, view } from '../../../machines/protocol.ts';
@@ -214,14 +214,6 @@ export class Resizes {
   private registryPods() {
     return this.ctx.registry.read(view.pods)?.value;
   }
-}
-
-/** Every container that runs has what was granted. */
-function isInForce(status: PodStatus, allocation: Allocation): boolean {
-  return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].every(({ name, resources }) => {
-    const granted = allocation[name];
-    return resources === undefined || granted === undefined || sameAmounts(amountsOf({ resources }), granted);
-  });
 }
 
 function saidBefore({ conditions = [] }: PodStatus): ResizePending {

@@ -36,6 +36,7 @@ import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } 
 import { runHook } from './hooks.ts';
 import { ensureImages } from './images.ts';
 import { Inspector } from './inspect.ts';
+import { ensurePodGroup, resizePodGroup } from './podGroup.ts';
 import { memoryUsage, updateResources } from './resize.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
 import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './volumes.ts';
@@ -111,6 +112,12 @@ export class Effects implements WorkerIo {
     for (const r of await this.stopSandboxesOf(pod, fresh, signal)) if (!r.ok) return unknownOr(r.error, 'KillPodSandboxError');
     const [purge] = (await this.removeInits(pod, input.status, signal)).filter((r) => !r.ok);
     if (purge?.ok === false) return unknownOr(purge.error, 'CreatePodSandboxError');
+    const group = await ensurePodGroup(this.ctx, this.facts(), pod);
+    if (group !== null) {
+      const message = `unable to ensure pod container exists: ${group}`;
+      this.event(pod, 'Warning', 'FailedCreatePodContainer', message);
+      return { kind: 'failed', failure: { reason: 'FailedCreatePodContainer', message } };
+    }
     const config = await newSandbox(this.ctx, { pod, attempt: actions.attempt, facts: this.facts() }, signal);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the sandbox was asked for' };
     if (!config.ok) {
@@ -146,6 +153,10 @@ export class Effects implements WorkerIo {
     const facts = this.facts();
     const logDir = containerLogDir(facts.podLogsDir, podRef(pod), container.name);
     await fs.mkdirp(logDir, LOG_DIR_MODE);
+    // It may start with more than its predecessor had.
+    const group = await resizePodGroup(this.ctx, { facts, pod, how: 'raise' }, signal);
+    if (group !== null)
+      return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's control group: ${group}` } };
     const left = await this.removeUnstarted(job, signal);
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, logDir);
@@ -263,8 +274,16 @@ export class Effects implements WorkerIo {
     return memoryUsage(this.cri, containerId, signal);
   }
 
-  updateResources(input: { pod: Pod; step: ResizeStep }, signal: AbortSignal): Promise<string | null> {
-    return updateResources({ cri: this.cri, inspector: this.inspector, incarnation: this.ctx.incarnation }, input, signal);
+  /** What grows finds room in the pod's group first; the group shrinks when the last of its containers has. */
+  async updateResources(input: { pod: Pod; step: ResizeStep; last: boolean }, signal: AbortSignal): Promise<string | null> {
+    const group = (how: 'raise' | 'exact') => resizePodGroup(this.ctx, { facts: this.facts(), pod: input.pod, how }, signal);
+    const raised = await group('raise');
+    if (raised !== null) return `the control group of the pod could not be raised: ${raised}`;
+    const by = { cri: this.cri, inspector: this.inspector, incarnation: this.ctx.incarnation };
+    const trouble = await updateResources(by, input, signal);
+    if (trouble !== null || !input.last) return trouble;
+    const set = await group('exact');
+    return set === null ? null : `the control group of the pod could not be set: ${set}`;
   }
 
   async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<Settled> {

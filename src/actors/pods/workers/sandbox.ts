@@ -3,6 +3,7 @@ import type { Pod } from '../../../machines/k8s.ts';
 import { generateSandboxConfig, type SandboxConfigResult } from '../../../machines/pods/sandboxConfig.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
+import { podGroupOf } from './podGroup.ts';
 import { runtimeHandler } from './runtimeClass.ts';
 import { claimUserNamespace, heldUserNamespace } from './userNamespace.ts';
 
@@ -22,12 +23,27 @@ export async function newSandbox(
   const { handler } = runtime;
   const ids = await claimUserNamespace(ctx, { pod, facts, handler, signal });
   if (!ids.ok) return ids;
-  const config = generateSandboxConfig(pod, { attempt, facts, ...(ids.value === undefined ? {} : { userNamespace: ids.value }) });
+  const config = generateSandboxConfig(pod, {
+    attempt,
+    facts,
+    ...groupOf(facts, pod),
+    ...(ids.value === undefined ? {} : { userNamespace: ids.value }),
+  });
   return config.ok ? { ...config, handler } : config;
 }
 
 export async function presentSandbox(ctx: Pick<ActorCtx, 'ports'>, { pod, attempt, facts }: Wanted): Promise<SandboxConfigResult> {
   const ids = await heldUserNamespace(ctx, { pod, facts });
   if (!ids.ok) return ids;
-  return generateSandboxConfig(pod, { attempt, facts, ...(ids.value === undefined ? {} : { userNamespace: ids.value }) });
+  return generateSandboxConfig(pod, {
+    attempt,
+    facts,
+    ...groupOf(facts, pod),
+    ...(ids.value === undefined ? {} : { userNamespace: ids.value }),
+  });
+}
+
+function groupOf(facts: NodeFacts, pod: Pod): { cgroupParent?: string } {
+  const cgroupParent = podGroupOf(facts, pod);
+  return cgroupParent === undefined ? {} : { cgroupParent };
 }

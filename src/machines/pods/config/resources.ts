@@ -7,7 +7,7 @@ import { addQuantities, compareQuantity, quantityToInteger, quantityToMilli } fr
 import { isRestartableInit } from '../shouldRestart.ts';
 import type { NodeFacts } from '../types.ts';
 
-export type ResourceFacts = Pick<NodeFacts, 'cpuCFSQuota' | 'cpuCFSQuotaPeriodMs' | 'memoryCapacityBytes' | 'hugePageSizes'>;
+export type ResourceFacts = Pick<NodeFacts, 'cpuCFSQuota' | 'cpuCFSQuotaPeriodMs' | 'memoryCapacityBytes' | 'hugePageSizes' | 'kubepods'>;
 
 const SHARES_MIN = 2;
 const SHARES_MAX = 262_144;
@@ -76,8 +76,8 @@ function linuxResources(
 export function containerResources(pod: Pod, container: Container, facts: ResourceFacts): LinuxContainerResources {
   const limitOf = (resource: string) => effectiveLimit(pod, container, resource);
   const cpu = container.resources?.requests?.cpu;
-  // No group of the pod's own has the weight of what it asks for: its containers share that.
-  const share = shareOf(pod, 'cpu', quantityToMilli);
+  // Without a group of the pod's own that has the weight of what it asks for, its containers share that.
+  const share = facts.kubepods === undefined ? shareOf(pod, 'cpu', quantityToMilli) : 0;
   const amounts = {
     cpuRequest: share === 0 ? cpu : `${quantityToMilli(cpu) + share}m`,
     cpuLimit: limitOf('cpu'),

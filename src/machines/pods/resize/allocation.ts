@@ -2,7 +2,7 @@
  * What was granted to a pod, and whether a change of it can be (pod lifecycle 6.6). Three views of a container's resources:
  * what is asked for, what was granted (the allocation, which is kept over restarts), what is in force. Pure.
  */
-import type { Container, Pod, ResizePending } from '../../k8s.ts';
+import type { Container, Pod, PodStatus, ResizePending } from '../../k8s.ts';
 import { type RequestOf, requestOf, shortages } from '../fit/resources.ts';
 import { qosClass } from '../qos.ts';
 import { quantityToInteger, quantityToMilli } from '../quantity.ts';
@@ -52,6 +52,14 @@ export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
 
 export function isGranted(pod: Pod, allocation: Allocation): boolean {
   return lasting(pod).every((c) => sameAmounts(amountsOf(c), allocation[c.name] ?? amountsOf(c)));
+}
+
+/** Every container that runs has what was granted, by what its status says. */
+export function isInForce(status: PodStatus, allocation: Allocation): boolean {
+  return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].every(({ name, resources }) => {
+    const granted = allocation[name];
+    return resources === undefined || granted === undefined || sameAmounts(amountsOf({ resources }), granted);
+  });
 }
 
 /** Each container's larger request: what the pod holds until a granted change is in force. */

@@ -128,13 +128,16 @@ const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
  */
 export function unsupportedFields(
   pod: Pod,
-  o: { /** Objects of an API server can be asked for. Default false. */ api?: boolean } = {},
+  o: {
+    /** Objects of an API server can be asked for. Default false. */ api?: boolean /** A control group holds each pod as a whole. Default false. */;
+    podGroups?: boolean;
+  } = {},
 ): string[] {
   const found = Object.keys(pod)
     .filter((k) => !TOP.includes(k))
     .map((k) => `${k} (unknown field)`);
   const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
   walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
-  found.push(...limitsNotKept(pod).map((path) => `${path} (${LIMITS_NOT_KEPT})`));
+  found.push(...limitsNotKept(pod, o).map((path) => `${path} (${LIMITS_NOT_KEPT})`));
   return found;
 }

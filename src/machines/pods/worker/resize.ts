@@ -11,7 +11,10 @@ export interface ResizeIo {
   /** Bytes of memory that the container uses now; null: the runtime does not say. */
   memoryUsage(containerId: string, signal: AbortSignal): Promise<number | null>;
   /** Null: it is set; else why it is not, or perhaps not. May be repeated. */
-  updateResources(input: { pod: Pod; step: ResizeStep }, signal: AbortSignal): Promise<string | null>;
+  updateResources(
+    input: { pod: Pod; step: ResizeStep /** No other is to follow. */; last: boolean },
+    signal: AbortSignal,
+  ): Promise<string | null>;
 }
 export type ResizeReport =
   | { type: 'resize.set'; step: ResizeStep }
@@ -51,8 +54,8 @@ export const resizeMachine = setup({
   types: { context: {} as Context, events: {} as ResizeEvent, input: {} as Input },
   actors: {
     memoryUsage: fromPromise(({ input, signal }: Io<{ containerId: string }>) => input.io.memoryUsage(input.containerId, signal)),
-    updateResources: fromPromise(({ input, signal }: Io<{ pod: Pod; step: ResizeStep }>) =>
-      input.io.updateResources({ pod: input.pod, step: input.step }, signal),
+    updateResources: fromPromise(({ input, signal }: Io<{ pod: Pod; step: ResizeStep; last: boolean }>) =>
+      input.io.updateResources({ pod: input.pod, step: input.step, last: input.last }, signal),
     ),
   },
   actions: {
@@ -113,7 +116,7 @@ export const resizeMachine = setup({
       meta: { reason: 'UpdatingResources', message: 'the runtime is setting what was granted' },
       invoke: {
         src: 'updateResources',
-        input: ({ context }) => ({ io: context.io, pod: context.pod, step: firstOf(context) }),
+        input: ({ context }) => ({ io: context.io, pod: context.pod, step: firstOf(context), last: context.steps.length === 1 }),
         onDone: [
           {
             guard: ({ event }) => event.output !== null,

@@ -1,0 +1,267 @@
+/**
+ * The control groups of this node: `kubepods`, one per class, one per pod (resources 1.4 to 1.8).
+ *
+ * State held: which driver the runtime has, once it has said so.
+ * Lost on restart: nothing that counts: every value is written again from what is wanted.
+ * Rebuilt from: the configuration, the pod manager's view, the kernel.
+ */
+import { fromPromise } from 'xstate';
+import { type GroupLayout, groupWrites, presentValues, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
+import { cgroupsMachine } from '../../../machines/allocation/cgroups/machine.ts';
+import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
+import {
+  type GroupName,
+  groupPath,
+  kubepodsName,
+  podGroupName,
+  rootName,
+  TIERS,
+  tierName,
+} from '../../../machines/allocation/cgroups/names.ts';
+import {
+  atLeast,
+  inFull,
+  kubepodsValues,
+  type MachineCapacity,
+  type PodGroupRules,
+  podValues,
+  type Reservations,
+  reservedValues,
+  tierValues,
+} from '../../../machines/allocation/cgroups/values.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
+import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
+import type { Cgroups } from '../../kernel/cgroups.ts';
+import { CriError } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { criClient } from '../../runtime/client.ts';
+
+export interface CgroupsOptions {
+  /** cgroupRoot; '/' or '' is the root of the hierarchies. */
+  root: string;
+  rules: Omit<PodGroupRules, 'pageSizes'>;
+  reservations: Reservations;
+  machine: Omit<MachineCapacity, 'pids'>;
+  /** Paths of groups that are not ours and may be limited to what is reserved for them; '' = none. */
+  systemReservedCgroup: string;
+  kubeReservedCgroup: string;
+}
+
+/** The groups are there within moments; until then workers would only fail and try again. */
+const READY_MS = 30_000;
+const BEGINNING: readonly unknown[] = ['preparing', 'enforcing'];
+const UNIMPLEMENTED = 12;
+const EVENT_FAILED = 'FailedNodeAllocatableEnforcement';
+const EVENT_ENFORCED = 'NodeAllocatableEnforced';
+
+export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
+  return {
+    type: 'actor',
+    id: cgroupsAddress.path.split('/').at(-1) ?? 'cgroups',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 1024, key: (e) => (e.type === 'cgroups.look' ? 'look' : undefined) },
+    ready: { when: (s) => !BEGINNING.includes((s as { value: unknown }).value), timeoutMs: READY_MS },
+    start: (ctx) => {
+      const { cgroups } = ctx.ports;
+      if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
+      const groups = new Groups(ctx, { ...o, port: cgroups });
+      return {
+        logic: cgroupsMachine.provide({
+          actors: {
+            prepare: fromPromise(() => groups.prepare()),
+            enforce: fromPromise(() => groups.enforce()),
+            renew: fromPromise(() => groups.renewAll()),
+          },
+          actions: {
+            serve: ({ event }) => groups.serve(event),
+            sayEnforced: () => groups.say('Normal', EVENT_ENFORCED, 'Updated Node Allocatable limit across pods'),
+            sayNotEnforced: (_, { message }) => groups.say('Warning', EVENT_FAILED, message),
+          },
+        }),
+      };
+    },
+  };
+}
+
+class Groups {
+  readonly #ctx: ActorCtx<CgroupsEvent>;
+  readonly #o: CgroupsOptions & { port: Cgroups };
+  readonly #kubepods: GroupName;
+  #layout: GroupLayout | null = null;
+  #driver: 'cgroupfs' | null = null;
+
+  constructor(ctx: ActorCtx<CgroupsEvent>, o: CgroupsOptions & { port: Cgroups }) {
+    this.#ctx = ctx;
+    this.#o = o;
+    this.#kubepods = kubepodsName(o.root);
+  }
+
+  /** @throws Error that says what is missing. */
+  async prepare(): Promise<void> {
+    const { port, root } = this.#o;
+    this.#layout = null;
+    const layout = await port.detect();
+    const rootPath = groupPath(rootName(root), 'cgroupfs');
+    if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${rootPath} does not exist in every hierarchy of control groups`);
+    for (const name of [this.#kubepods, ...TIERS.map((tier) => tierName(this.#kubepods, tier))]) await port.create(path(name));
+    this.#layout = layout;
+  }
+
+  /** @throws Error that says what could not be set, and to what. */
+  async enforce(): Promise<void> {
+    await this.renew();
+    const { port, reservations, machine, systemReservedCgroup, kubeReservedCgroup } = this.#o;
+    const layout = this.#known();
+    const { tasks } = this.#ctx.ports.host;
+    const whole = { ...machine, pids: tasks === undefined ? null : tasks().max };
+    const to = path(this.#kubepods);
+    try {
+      await port.apply(to, groupWrites(kubepodsValues(whole, reservations, layout.pageSizes), layout));
+    } catch (error) {
+      throw new Error(`Failed to update Node Allocatable Limits ${JSON.stringify(to)}: ${text(error)}`);
+    }
+    const { enforceNodeAllocatable: enforce, systemReserved, kubeReserved } = reservations;
+    for (const [key, group, reserved] of [
+      ['system-reserved', systemReservedCgroup, systemReserved],
+      ['kube-reserved', kubeReservedCgroup, kubeReserved],
+    ] as const) {
+      const values = reservedValues(reserved, enforce, key);
+      if (values === null || group === '') continue;
+      const at = path(rootName(group));
+      const what = key === 'system-reserved' ? 'System Reserved' : 'Kube Reserved';
+      try {
+        if (!(await port.exists(at))) throw new Error('it does not exist');
+        await port.apply(at, groupWrites(values, layout));
+      } catch (error) {
+        throw new Error(`Failed to enforce ${what} Cgroup Limits on ${JSON.stringify(at)}: ${text(error)}`);
+      }
+    }
+  }
+
+  /** The classes, by the pods that are at work. */
+  async renew(and?: Pod): Promise<void> {
+    const layout = this.#known();
+    const pods = [...(this.#ctx.registry.read(view.pods)?.value.records.values() ?? [])].filter(atWork).map((r) => r.pod);
+    const all = and === undefined ? pods : [...pods.filter((p) => p.metadata.uid !== and.metadata.uid), and];
+    const values = tierValues(all, layout.pageSizes);
+    for (const tier of TIERS) await this.#o.port.apply(path(tierName(this.#kubepods, tier)), groupWrites(values[tier], layout));
+  }
+
+  /** Also what a change of resources left: a group stays raised where a container shrank by starting anew. */
+  async renewAll(): Promise<void> {
+    await this.renew();
+    const { registry } = this.#ctx;
+    const layout = this.#known();
+    const rules = this.#rules(layout);
+    for (const uid of registry.read(view.pods)?.value.records.keys() ?? []) {
+      const record = registry.read(view.pods)?.value.records.get(uid);
+      const status = registry.read(view.statuses)?.value.get(uid)?.status;
+      if (record === undefined || status === undefined || !atWork(record) || !isInForce(status, allocationOf(record.pod))) continue;
+      const at = this.#podPath(record.pod);
+      // Nothing is waited for between the judgement and the call, which overtakes no other.
+      await this.#o.port.apply(at, groupWrites(inFull(podValues(record.pod, rules), rules), layout)).catch((error: unknown) => {
+        // A pod whose sandbox is older than its group has none.
+        if (codeOf(error) === 'ENOENT') return;
+        this.#ctx.log.warn(
+          { err: text(error), uid, cgroup: at },
+          "a pod's control group cannot be set to what the pod was granted; tried again in a minute",
+        );
+      });
+    }
+  }
+
+  serve(event: CgroupsEvent): void {
+    if (event.type === 'cgroups.look') return;
+    const { pod, replyTo } = event;
+    const work = event.type === 'cgroups.ensure' ? this.#ensure(pod) : this.#resize(pod, event.how);
+    work.then(
+      () => replyTo({ ok: true }),
+      (error: unknown) => replyTo({ ok: false, message: text(error) } satisfies GroupAnswer),
+    );
+  }
+
+  say(type: 'Normal' | 'Warning', reason: string, message: string): void {
+    if (type === 'Warning')
+      this.#ctx.log.warn({ err: message }, 'what pods may use of the node is not limited as configured; tried again each minute');
+    this.#ctx.registry.send(addr.events, { type: 'event.record', event: { type, reason, message } });
+  }
+
+  /** Values are written also where it is there already: it may be left of an earlier life of this UID, with hardly any weight. */
+  async #ensure(pod: Pod): Promise<void> {
+    await this.#driverKnown();
+    const layout = this.#known();
+    const at = this.#podPath(pod);
+    const { port } = this.#o;
+    if (!(await port.exists(at))) {
+      try {
+        await this.renew(pod);
+      } catch (error) {
+        this.#ctx.log.warn({ err: text(error), uid: pod.metadata.uid }, 'the classes could not be weighed anew before a pod came');
+      }
+      await port.create(at);
+    }
+    await port.apply(at, groupWrites(podValues(pod, this.#rules(layout)), layout));
+  }
+
+  async #resize(pod: Pod, how: 'raise' | 'exact'): Promise<void> {
+    const layout = this.#known();
+    const at = this.#podPath(pod);
+    const { port } = this.#o;
+    if (!(await port.exists(at))) return;
+    const rules = this.#rules(layout);
+    const wanted = inFull(podValues(pod, rules), rules);
+    const present = presentValues(layout.version, await port.read(at, valueFiles(layout.version)));
+    await port.apply(at, groupWrites(how === 'raise' ? atLeast(wanted, present) : wanted, layout));
+  }
+
+  #podPath(pod: Pod): string {
+    return path(podGroupName(this.#kubepods, pod));
+  }
+
+  #rules(layout: GroupLayout): PodGroupRules {
+    return { ...this.#o.rules, pageSizes: layout.pageSizes };
+  }
+
+  #known(): GroupLayout {
+    if (this.#layout === null) throw new Error('the control groups of this node are not prepared yet');
+    return this.#layout;
+  }
+
+  /** The runtime must take a group for what it is: a driver of its own would put its containers elsewhere. */
+  async #driverKnown(): Promise<void> {
+    if (this.#driver !== null) return;
+    const { signal } = this.#ctx;
+    const said = await criClient(this.#ctx.registry)
+      .read('RuntimeConfig', {}, { signal })
+      .catch((error: unknown) => {
+        // An older runtime does not say: the configuration does.
+        if (error instanceof CriError && error.code === UNIMPLEMENTED) return null;
+        throw error;
+      });
+    if (said?.linux?.cgroupDriver === 'SYSTEMD')
+      throw new Error('the runtime has the cgroup driver systemd, with which this node makes no groups; set cgroupsPerQOS to false');
+    this.#driver = 'cgroupfs';
+  }
+}
+
+/** What weighs: not what has ended, is refused, or only waits for its volumes to go. */
+export function atWork({ rejected, worker }: Pick<PodRecord, 'rejected' | 'worker'>): boolean {
+  if (worker === null) return !rejected;
+  return worker.phase !== 'terminated' && worker.phase !== 'finished';
+}
+
+function codeOf(error: unknown): unknown {
+  return error instanceof Error && 'code' in error ? error.code : undefined;
+}
+
+function path(name: GroupName): string {
+  return groupPath(name, 'cgroupfs');
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,164 @@
+/**
+ * Control groups of pods that have ended: removed, or while their volumes remain, given hardly any weight (resources 1.8).
+ *
+ * State held: which versions of the views the last sweep saw, what was last said of a group that cannot go.
+ * Lost on restart: that; one sweep too many follows.
+ * Rebuilt from: the pod manager's view, the runtime's listing, the volume manager's view, the kernel.
+ */
+import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
+import { cgroupsAddress } from '../../../machines/allocation/cgroups/messages.ts';
+import { groupPath, kubepodsName, TIERS, tierName, uidOf } from '../../../machines/allocation/cgroups/names.ts';
+import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
+import { CRI_LABELS } from '../../../machines/cri.ts';
+import { type HousekeepingEvent, view } from '../../../machines/protocol.ts';
+import { sweeperMachine } from '../../../machines/reclaim/sweeper.ts';
+import type { Cgroups } from '../../kernel/cgroups.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { criClient } from '../../runtime/client.ts';
+import { atWork } from './cgroups.ts';
+
+/** As housekeeping. A sweep that finds the views unchanged costs nothing. */
+const PERIOD_MS = 2_000;
+const FULL_PERIOD_MS = 60_000;
+const REST_MS = 100;
+
+export function cgroupReaperSpec(o: { root: string }): ActorSpec<HousekeepingEvent> {
+  return {
+    type: 'actor',
+    id: 'cgroupReaper',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    mailbox: { capacity: 64, key: () => 'run' },
+    start: (ctx) => {
+      const { cgroups } = ctx.ports;
+      if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
+      const reaper = new Reaper(ctx, cgroups, o.root);
+      return {
+        logic: sweeperMachine,
+        input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => reaper.sweep(signal) },
+      };
+    },
+  };
+}
+
+interface Found {
+  uid: string;
+  path: string;
+}
+
+class Reaper {
+  readonly #ctx: ActorCtx<HousekeepingEvent>;
+  readonly #port: Cgroups;
+  readonly #parents: readonly string[];
+  readonly #stuck = new Map<string, string>();
+  /** Paths that have hardly any weight. */
+  #light = new Set<string>();
+  #seen = '';
+  #fullAtMonoMs = Number.NEGATIVE_INFINITY;
+
+  constructor(ctx: ActorCtx<HousekeepingEvent>, port: Cgroups, root: string) {
+    this.#ctx = ctx;
+    this.#port = port;
+    const kubepods = kubepodsName(root);
+    this.#parents = [kubepods, ...TIERS.map((tier) => tierName(kubepods, tier))].map((name) => groupPath(name, 'cgroupfs'));
+  }
+
+  async sweep(signal: AbortSignal): Promise<string> {
+    const { registry, ports } = this.#ctx;
+    const [pods, listed, volumes] = [registry.read(view.pods), registry.read(view.runtimePods), registry.read(view.volumes)];
+    // Before every source has delivered, an unknown pod may only be one we have not been told of yet.
+    if (pods === undefined || listed === undefined || volumes === undefined || !pods.value.sourcesReady) return '';
+    const versions = `${pods.version}/${listed.version}/${volumes.version}`;
+    const now = ports.clock.monoMs();
+    if (versions === this.#seen && now - this.#fullAtMonoMs < FULL_PERIOD_MS) return '';
+    const found = await this.#podGroups();
+    const here = new Set(found.map((f) => f.path));
+    this.#light = new Set([...this.#light].filter((p) => here.has(p)));
+    for (const p of this.#stuck.keys()) if (!here.has(p)) this.#stuck.delete(p);
+    let removed = 0;
+    let left = 0;
+    for (const group of found) {
+      signal.throwIfAborted();
+      const done = await this.#look(group, signal);
+      if (done === 'removed') removed += 1;
+      if (done === 'stuck') left += 1;
+    }
+    if (removed > 0) registry.send(cgroupsAddress, { type: 'cgroups.look' });
+    if (left > 0)
+      throw new Error(`${left} control groups of ended pods cannot be removed yet: ${[...this.#stuck.values()].slice(0, 3).join('; ')}`);
+    this.#seen = versions;
+    this.#fullAtMonoMs = now;
+    return removed === 0 ? '' : `${removed} control groups of ended pods removed`;
+  }
+
+  async #podGroups(): Promise<Found[]> {
+    const found: Found[] = [];
+    for (const parent of this.#parents) {
+      for (const name of await this.#port.list(parent)) {
+        const uid = uidOf(name);
+        if (uid !== null) found.push({ uid, path: `${parent}/${name}` });
+      }
+    }
+    return found;
+  }
+
+  async #look({ uid, path }: Found, signal: AbortSignal): Promise<'kept' | 'removed' | 'stuck'> {
+    if (this.#isWanted(uid)) {
+      this.#light.delete(path);
+      return 'kept';
+    }
+    try {
+      if (this.#ctx.registry.read(view.volumes)?.value.has(uid) !== false) {
+        await this.#weighLess(path);
+        return 'kept';
+      }
+      if ((await this.#port.pids(path)).length > 0) {
+        // What is listed may be older than a sandbox that an earlier act has just made; whoever minds it is to end it.
+        if (await this.#runs(uid, signal)) return 'kept';
+        if (this.#isWanted(uid)) return 'kept';
+        await this.#port.kill(path);
+      }
+      // A life that has just begun asks for its group: after this call it finds it gone, or makes it anew.
+      if (this.#isWanted(uid)) return 'kept';
+      await this.#port.remove(path);
+      this.#stuck.delete(path);
+      return 'removed';
+    } catch (error) {
+      if (signal.aborted) throw error;
+      const err = `${path}: ${error instanceof Error ? error.message : String(error)}`;
+      if (this.#stuck.get(path) !== err)
+        this.#ctx.log.warn({ uid, cgroup: path, err }, 'the control group of an ended pod is left; tried again soon');
+      this.#stuck.set(path, err);
+      return 'stuck';
+    }
+  }
+
+  /** By a pod that is at work, or by what the runtime was seen to run of it. */
+  #isWanted(uid: string): boolean {
+    const { registry } = this.#ctx;
+    const record = registry.read(view.pods)?.value.records.get(uid);
+    if (record !== undefined && atWork(record)) return true;
+    const listed = registry.read(view.runtimePods)?.value.pods.get(uid);
+    return listed !== undefined && (listed.sandboxes.some((s) => s.ready) || listed.containers.some((c) => c.state === 'running'));
+  }
+
+  /** @throws CriError */
+  async #runs(uid: string, signal: AbortSignal): Promise<boolean> {
+    const filter = { labelSelector: { [CRI_LABELS.podUid]: uid } };
+    const cri = criClient(this.#ctx.registry);
+    const [{ items }, { containers }] = await Promise.all([
+      cri.read('ListPodSandbox', { filter }, { signal }),
+      cri.read('ListContainers', { filter }, { signal }),
+    ]);
+    return items.some((s) => s.state === 'SANDBOX_READY') || containers.some((c) => c.state === 'CONTAINER_RUNNING');
+  }
+
+  async #weighLess(path: string): Promise<void> {
+    if (this.#light.has(path)) return;
+    const layout = await this.#port.detect();
+    await this.#port.apply(path, groupWrites({ cpuShares: LEAST_SHARES }, layout));
+    this.#light.add(path);
+  }
+}

@@ -1,0 +1,43 @@
+/** What a worker asks about the control group of its pod. On a node without any it asks nobody. */
+import type { ReplyTo } from '../../../machines/address.ts';
+import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
+import { groupPath, podGroupName } from '../../../machines/allocation/cgroups/names.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+/** A few files are written; the runtime is asked once for its driver. */
+const ANSWER_MS = 30_000;
+
+type Facts = Pick<NodeFacts, 'kubepods'>;
+
+/** What the runtime puts the pod below; undefined: it chooses. */
+export function podGroupOf({ kubepods }: Facts, pod: Pod): string | undefined {
+  return kubepods === undefined ? undefined : groupPath(podGroupName(kubepods, pod), 'cgroupfs');
+}
+
+/** Null: it is there; else why not. */
+export async function ensurePodGroup(ctx: Pick<ActorCtx, 'registry' | 'signal'>, facts: Facts, pod: Pod): Promise<string | null> {
+  if (facts.kubepods === undefined) return null;
+  return asked(ctx, (replyTo) => ({ type: 'cgroups.ensure' as const, pod, replyTo }), ctx.signal);
+}
+
+/** Null: it is so; else why not, or perhaps not. */
+export async function resizePodGroup(
+  ctx: Pick<ActorCtx, 'registry'>,
+  { facts, pod, how }: { facts: Facts; pod: Pod; how: 'raise' | 'exact' },
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (facts.kubepods === undefined) return null;
+  return asked(ctx, (replyTo) => ({ type: 'cgroups.resize' as const, pod, how, replyTo }), signal);
+}
+
+async function asked(
+  { registry }: Pick<ActorCtx, 'registry'>,
+  question: (replyTo: ReplyTo<GroupAnswer>) => CgroupsEvent,
+  signal: AbortSignal,
+): Promise<string | null> {
+  const answer = await registry.ask(cgroupsAddress, question, { timeoutMs: ANSWER_MS, signal });
+  if (answer.kind !== 'reply') return answer.reason;
+  return answer.value.ok ? null : answer.value.message;
+}

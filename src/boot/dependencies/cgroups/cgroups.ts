@@ -1,0 +1,257 @@
+/** The real control groups of this machine, through the kernel's files. */
+import { mkdir, readdir, readFile, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Cgroups } from '../../../actors/kernel/cgroups.ts';
+import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
+import {
+  type Hierarchy,
+  hierarchiesOf,
+  missingControllers,
+  OPTIONAL_V2,
+  pageSizeOf,
+  WANTED_V2,
+} from '../../../machines/allocation/cgroups/hierarchies.ts';
+import { codeOf, messageOf } from '../../errors.ts';
+
+/** statfs type of the second version, at the root of the hierarchies. */
+const CGROUP2_MAGIC = 0x63677270;
+const DIR_MODE = 0o755;
+/** A new group of processors may run nowhere until it was told where. */
+const CPUSET_FILES = ['cpuset.cpus', 'cpuset.mems'] as const;
+
+export interface CgroupsOptions {
+  /** Where hierarchies are mounted. Default `/sys/fs/cgroup`. */
+  root?: string;
+  mountinfo?: () => Promise<string>;
+  /** Default: asks the kernel. */
+  version?: () => Promise<1 | 2>;
+  pageFolders?: () => Promise<string[]>;
+  /** Takes a group's directory away; the kernel does so although there are files in it. */
+  removeDir?: (path: string) => Promise<void>;
+  kill?: (pid: number) => void;
+}
+
+export function createCgroups(o: CgroupsOptions = {}): Cgroups {
+  return new RealCgroups({
+    root: '/sys/fs/cgroup',
+    mountinfo: () => readFile('/proc/self/mountinfo', 'utf8'),
+    version: async () => ((await statfs('/sys/fs/cgroup')).type === CGROUP2_MAGIC ? 2 : 1),
+    pageFolders: () => readdir('/sys/kernel/mm/hugepages').catch(() => []),
+    removeDir: rmdir,
+    kill: (pid) => process.kill(pid, 'SIGKILL'),
+    ...o,
+  });
+}
+
+interface Found {
+  layout: GroupLayout;
+  /** One, of all controllers, in the second version. */
+  hierarchies: readonly Hierarchy[];
+}
+
+class RealCgroups implements Cgroups {
+  readonly #o: Required<CgroupsOptions>;
+  #found: Promise<Found> | null = null;
+  /** The end of what changes groups, so far. */
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(o: Required<CgroupsOptions>) {
+    this.#o = o;
+  }
+
+  async detect(): Promise<GroupLayout> {
+    return (await this.#machine()).layout;
+  }
+
+  async exists(path: string): Promise<boolean> {
+    const { layout, hierarchies } = await this.#machine();
+    for (const h of hierarchies) {
+      if (!(await isDirectory(join(h.path, path)))) return false;
+    }
+    if (layout.version === 1 || path === '/') return true;
+    const given = words(await readIfThere(join(this.#o.root, path, 'cgroup.controllers')));
+    return layout.controllers.every((c) => given.includes(c) || OPTIONAL_V2.includes(c));
+  }
+
+  create(path: string): Promise<void> {
+    return this.#inTurn(async () => {
+      const { layout, hierarchies } = await this.#machine();
+      for (const h of hierarchies) {
+        let at = h.path;
+        for (const part of path.split('/').filter((p) => p !== '')) {
+          if (layout.version === 2) await this.#giveOn(at, layout.controllers);
+          const parent = at;
+          at = join(at, part);
+          await mkdir(at, { recursive: true, mode: DIR_MODE });
+          if (h.controllers.includes('cpuset')) await inheritCpus(parent, at);
+        }
+      }
+    });
+  }
+
+  apply(path: string, writes: Parameters<Cgroups['apply']>[1]): Promise<void> {
+    return this.#inTurn(async () => {
+      for (const { controller, file, value } of writes) {
+        const at = await this.#file(path, controller, file);
+        try {
+          // Not created: a file that the kernel does not have must not come to be in its place.
+          await writeFile(at, value, { flag: 'r+' });
+        } catch (error) {
+          throw Object.assign(new Error(`${value} could not be written to ${at}: ${messageOf(error)}`), { code: codeOf(error) });
+        }
+      }
+    });
+  }
+
+  async read(path: string, files: Parameters<Cgroups['read']>[1]): Promise<string[]> {
+    const texts: string[] = [];
+    for (const { controller, file } of files) texts.push(await readIfThere(await this.#file(path, controller, file)));
+    return texts;
+  }
+
+  async list(path: string): Promise<string[]> {
+    const { hierarchies } = await this.#machine();
+    const names = new Set<string>();
+    for (const h of hierarchies) for (const name of await directories(join(h.path, path))) names.add(name);
+    return [...names].sort();
+  }
+
+  async pids(path: string): Promise<number[]> {
+    const { hierarchies } = await this.#machine();
+    const pids = new Set<number>();
+    for (const h of hierarchies) for (const dir of await tree(join(h.path, path))) for (const pid of await processes(dir)) pids.add(pid);
+    return [...pids].sort((a, b) => a - b);
+  }
+
+  async kill(path: string): Promise<void> {
+    for (const pid of await this.pids(path)) {
+      // 0 stands for a process of another namespace, which cannot be named from here.
+      if (pid <= 1) continue;
+      try {
+        this.#o.kill(pid);
+      } catch (error) {
+        // It has ended meanwhile.
+        if (codeOf(error) !== 'ESRCH') throw error;
+      }
+    }
+  }
+
+  remove(path: string): Promise<void> {
+    return this.#inTurn(async () => {
+      if (path.split('/').every((part) => part === '')) throw new Error('the root of the control groups is not removed');
+      const { hierarchies } = await this.#machine();
+      for (const h of hierarchies) {
+        for (const dir of (await tree(join(h.path, path))).reverse()) {
+          try {
+            await this.#o.removeDir(dir);
+          } catch (error) {
+            if (codeOf(error) !== 'ENOENT') throw error;
+          }
+        }
+      }
+    });
+  }
+
+  #machine(): Promise<Found> {
+    this.#found ??= this.#look().catch((error: unknown) => {
+      this.#found = null;
+      throw error;
+    });
+    return this.#found;
+  }
+
+  async #look(): Promise<Found> {
+    const { root } = this.#o;
+    const version = await this.#o.version();
+    const all = version === 2 ? words(await readIfThere(join(root, 'cgroup.controllers'))) : null;
+    const hierarchies = all === null ? hierarchiesOf(await this.#o.mountinfo(), root) : [{ path: root, controllers: all }];
+    const there = hierarchies.flatMap((h) => h.controllers);
+    const missing = missingControllers(there);
+    if (missing.length > 0) throw new Error(`this machine has no cgroup controller ${missing.join(', ')}`);
+    const controllers = version === 1 ? [...new Set(there)] : WANTED_V2.filter((c) => there.includes(c));
+    const sizes = controllers.includes('hugetlb') ? (await this.#o.pageFolders()).flatMap((name) => pageSizeOf(name) ?? []) : [];
+    return { layout: { version, controllers, pageSizes: sizes.sort() }, hierarchies };
+  }
+
+  async #file(path: string, controller: string, file: string): Promise<string> {
+    const { layout, hierarchies } = await this.#machine();
+    const h = layout.version === 2 ? hierarchies[0] : hierarchies.find((one) => one.controllers.includes(controller));
+    if (h === undefined) throw new Error(`this machine has no cgroup controller ${controller}`);
+    return join(h.path, path, file);
+  }
+
+  /** What is below may have these controllers. */
+  async #giveOn(dir: string, controllers: readonly string[]): Promise<void> {
+    const file = join(dir, 'cgroup.subtree_control');
+    const given = words(await readIfThere(file));
+    for (const c of controllers.filter((name) => !given.includes(name))) {
+      try {
+        await writeFile(file, `+${c}`, { flag: 'r+' });
+      } catch (error) {
+        if (!OPTIONAL_V2.includes(c)) throw new Error(`the controller ${c} could not be enabled in ${file}: ${messageOf(error)}`);
+      }
+    }
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const mine = this.#turn.then(work);
+    this.#turn = mine.catch(() => {});
+    return mine;
+  }
+}
+
+async function inheritCpus(parent: string, dir: string): Promise<void> {
+  for (const name of CPUSET_FILES) {
+    const own = (await readIfThere(join(dir, name))).trim();
+    const above = (await readIfThere(join(parent, name))).trim();
+    if (own === '' && above !== '') await writeFile(join(dir, name), above, { flag: 'r+' });
+  }
+}
+
+function words(text: string): string[] {
+  return text.split(/\s+/).filter((w) => w !== '');
+}
+
+async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch (error) {
+    if (isGone(error)) return false;
+    throw error;
+  }
+}
+
+/** Parents first; none where it is not there. */
+async function tree(dir: string): Promise<string[]> {
+  if (!(await isDirectory(dir))) return [];
+  const all = [dir];
+  for (const name of await directories(dir)) all.push(...(await tree(join(dir, name))));
+  return all;
+}
+
+async function directories(dir: string): Promise<string[]> {
+  try {
+    return (await readdir(dir, { withFileTypes: true })).filter((e) => e.isDirectory()).map((e) => e.name);
+  } catch (error) {
+    if (isGone(error)) return [];
+    throw error;
+  }
+}
+
+async function processes(dir: string): Promise<number[]> {
+  return words(await readIfThere(join(dir, 'cgroup.procs'))).map(Number);
+}
+
+async function readIfThere(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if (isGone(error)) return '';
+    throw error;
+  }
+}
+
+/** The kernel answers so for a file of a group that is just going. */
+function isGone(error: unknown): boolean {
+  return codeOf(error) === 'ENOENT' || codeOf(error) === 'ENODEV';
+}

@@ -1,0 +1,108 @@
+/**
+ * Statechart of the node's own control groups: made, given what pods may use of the node, and looked at again each minute.
+ * What fails is a state that is tried again. Pure; what it invokes is given by the actor.
+ */
+import { assign, fromPromise, setup } from 'xstate';
+import type { CgroupsEvent } from './messages.ts';
+
+/** Limits and classes are set anew this often (resources 1.6, 1.7). */
+export const RENEW_MS = 60_000;
+/** What could not even be made is tried again after this. */
+export const PREPARE_RETRY_MS = 5_000;
+export const RENEW_RETRY_MS = 10_000;
+
+interface Context {
+  message: string;
+  /** What was last said as an event. */
+  said: 'nothing' | 'enforced' | 'failed';
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export const cgroupsMachine = setup({
+  types: { context: {} as Context, events: {} as CgroupsEvent },
+  actors: {
+    prepare: fromPromise<void>(() => Promise.resolve()),
+    enforce: fromPromise<void>(() => Promise.resolve()),
+    renew: fromPromise<void>(() => Promise.resolve()),
+  },
+  actions: {
+    serve: () => {},
+    sayEnforced: () => {},
+    sayNotEnforced: (_, _params: { message: string }) => {},
+    fail: assign((_, { error }: { error: unknown }) => ({ message: messageOf(error) })),
+    noteEnforced: assign({ said: 'enforced', message: '' }),
+    noteFailed: assign({ said: 'failed' }),
+  },
+  guards: { isNews: ({ context }) => context.said !== 'enforced' },
+  delays: { renew: RENEW_MS, prepareAgain: PREPARE_RETRY_MS, renewAgain: RENEW_RETRY_MS },
+}).createMachine({
+  id: 'cgroups',
+  context: { message: '', said: 'nothing' },
+  initial: 'preparing',
+  on: { 'cgroups.ensure': { actions: 'serve' }, 'cgroups.resize': { actions: 'serve' } },
+  states: {
+    preparing: {
+      meta: { reason: 'Preparing', message: 'making the groups of the node and of the classes' },
+      invoke: {
+        src: 'prepare',
+        onDone: { target: 'enforcing' },
+        onError: { target: 'unprepared', actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    unprepared: {
+      meta: {
+        reason: 'NotPrepared',
+        message: ({ message }: Context): string =>
+          `the groups of the node cannot be made, so no pod gets a sandbox; tried again: ${message}`,
+      },
+      after: { prepareAgain: { target: 'preparing' } },
+    },
+    enforcing: {
+      meta: { reason: 'Enforcing', message: 'limiting what pods may use of the node' },
+      invoke: {
+        src: 'enforce',
+        onDone: [
+          { guard: 'isNews', target: 'enforced', actions: ['sayEnforced', 'noteEnforced'] },
+          { target: 'enforced', actions: ['noteEnforced'] },
+        ],
+        onError: {
+          target: 'notEnforced',
+          actions: [
+            { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+            'noteFailed',
+            { type: 'sayNotEnforced', params: ({ event }) => ({ message: messageOf(event.error) }) },
+          ],
+        },
+      },
+    },
+    notEnforced: {
+      meta: {
+        reason: 'NotEnforced',
+        message: ({ message }: Context): string =>
+          `what pods may use of the node could not be limited; tried again each minute: ${message}`,
+      },
+      after: { renew: { target: 'enforcing' } },
+    },
+    enforced: {
+      meta: { reason: 'Enforced', message: 'pods are held to what they may use of the node' },
+      after: { renew: { target: 'renewing' } },
+      on: { 'cgroups.look': { target: 'renewing' } },
+    },
+    renewing: {
+      meta: { reason: 'Renewing', message: 'weighing the classes by the pods they have' },
+      invoke: {
+        src: 'renew',
+        onDone: { target: 'enforced' },
+        onError: { target: 'renewFailed', actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
+      },
+    },
+    renewFailed: {
+      meta: {
+        reason: 'RenewFailed',
+        message: ({ message }: Context): string => `the classes could not be weighed anew; all is made again soon: ${message}`,
+      },
+      after: { renewAgain: { target: 'preparing' } },
+    },
+  },
+});

@@ -1,0 +1,23 @@
+/** What is said to the actor that keeps the control groups of this node. */
+import { type Address, address, type Message, type ReplyTo } from '../../address.ts';
+import type { Pod } from '../../k8s.ts';
+
+export type GroupAnswer = { ok: true } | { ok: false; message: string };
+export type CgroupsEvent = Message &
+  (
+    | {
+        type: 'cgroups.ensure';
+        pod: Pod;
+        replyTo: ReplyTo<GroupAnswer>;
+      }
+    /**
+     * The pod's resources are being changed. `raise`: its group may have what it has and what it shall have, until `exact`.
+     * A pod whose sandbox is older than its group has none: nothing is done.
+     */
+    | { type: 'cgroups.resize'; pod: Pod; how: 'raise' | 'exact'; replyTo: ReplyTo<GroupAnswer> }
+    /** Pods came or went. */
+    | { type: 'cgroups.look' }
+  );
+
+/** Only where `cgroupsPerQOS` was asked for. */
+export const cgroupsAddress: Address<CgroupsEvent> = address('node/allocation/cgroups');

@@ -1,0 +1,70 @@
+/**
+ * Names of control groups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it.
+ * Pure.
+ */
+import type { Pod } from '../../k8s.ts';
+import { type QosClass, qosClass } from '../../pods/qos.ts';
+
+export type GroupName = readonly string[];
+export type GroupDriver = 'cgroupfs' | 'systemd';
+
+/** Below `cgroupRoot`; holds everything that belongs to pods. */
+export const KUBEPODS = 'kubepods';
+/** Classes with a group of their own. A Guaranteed pod stands right below `kubepods` (trap 14). */
+export const TIERS = ['burstable', 'besteffort'] as const;
+export type Tier = (typeof TIERS)[number];
+
+const POD_PREFIX = 'pod';
+const SLICE = '.slice';
+
+/** Of a path such as `/` or `/nodes/a`, which is not escaped. */
+export function rootName(cgroupRoot: string): GroupName {
+  return cgroupRoot.split('/').filter((part) => part !== '');
+}
+
+export function kubepodsName(cgroupRoot: string): GroupName {
+  return [...rootName(cgroupRoot), KUBEPODS];
+}
+
+export function tierName(kubepods: GroupName, tier: Tier): GroupName {
+  return [...kubepods, tier];
+}
+
+export function podGroupName(kubepods: GroupName, pod: Pod): GroupName {
+  const tier = tierOf(qosClass(pod));
+  return [...(tier === null ? kubepods : tierName(kubepods, tier)), `${POD_PREFIX}${pod.metadata.uid}`];
+}
+
+/** Null: right below `kubepods`. */
+export function tierOf(qos: QosClass): Tier | null {
+  return qos === 'Burstable' ? 'burstable' : qos === 'BestEffort' ? 'besteffort' : null;
+}
+
+/** Of the last component of a name; null: it is no pod's. */
+export function uidOf(component: string): string | null {
+  const uid = component.startsWith(POD_PREFIX) ? component.slice(POD_PREFIX.length) : '';
+  return uid === '' ? null : uid;
+}
+
+/** Where a group is below each hierarchy, and what the runtime is told as `cgroup_parent`. */
+export function groupPath(name: GroupName, driver: GroupDriver): string {
+  return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
+}
+
+/**
+ * A slice is named after all that it is below, so every prefix of the name is a directory of its own (trap 15). A dash
+ * parts components, therefore it may not be in one.
+ */
+function systemdPath(name: GroupName): string {
+  const escaped = name.map((part) => part.replaceAll('-', '_'));
+  return `/${escaped.map((_, i) => `${escaped.slice(0, i + 1).join('-')}${SLICE}`).join('/')}`;
+}
+
+/**
+ * The component that a directory stands for: of a slice the last one, its dashes given back. One with an underscore of its
+ * own comes back with a dash: names of components have none.
+ */
+export function componentOf(directory: string, driver: GroupDriver): string {
+  if (driver === 'cgroupfs' || !directory.endsWith(SLICE)) return directory;
+  return (directory.slice(0, -SLICE.length).split('-').at(-1) ?? '').replaceAll('_', '-');
+}

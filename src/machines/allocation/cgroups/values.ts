@@ -1,0 +1,160 @@
+/** What is written into control groups of the node's own (resources 1.5 to 1.7). Pure. */
+import type { KubeletConfiguration } from '../../config.ts';
+import type { Pod, Quantity } from '../../k8s.ts';
+import { containersTotal, cpuQuotaUs, cpuShares, podTotal } from '../../pods/config/resources.ts';
+import { podLevel } from '../../pods/podLevel.ts';
+import { qosClass } from '../../pods/qos.ts';
+import { addQuantities, isZeroQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../pods/quantity.ts';
+
+/** What is absent is left as it is. */
+export interface GroupValues {
+  cpuShares?: number;
+  /** Microseconds per {@link cpuPeriodUs}; -1: no limit. */
+  cpuQuotaUs?: number;
+  cpuPeriodUs?: number;
+  /** -1: no limit. */
+  memoryBytes?: number;
+  /** Processes and threads; -1: no limit. */
+  pids?: number;
+  /** Bytes by page size, as the kernel writes it (`2MB`). */
+  hugePages?: Readonly<Record<string, bigint>>;
+}
+
+export const NO_LIMIT = -1;
+/** The least weight: what asks for nothing gets hardly more than nothing beside what does. */
+export const LEAST_SHARES = 2;
+/** More pages than there are: the kernel takes no word for "no limit" here in its first version. */
+export const EVERY_PAGE = 1n << 62n;
+
+export interface PodGroupRules {
+  cpuCFSQuota: boolean;
+  cpuCFSQuotaPeriodMs: number;
+  /** podPidsLimit; 0 or less: none. */
+  podPidsLimit: number;
+  /** Page sizes that the kernel limits, as it writes them. */
+  pageSizes: readonly string[];
+}
+
+/**
+ * Of a pod as a whole: what it asks for and may have, its overhead in it. A limit is there only where every container has
+ * one, or the pod itself (trap 13): one without would otherwise be held to what the others may have. Page sizes that nobody
+ * asked for are limited to none (trap 16).
+ */
+export function podValues(pod: Pod, rules: PodGroupRules): GroupValues {
+  const least = qosClass(pod) === 'BestEffort';
+  const milli = quantityToMilli(limitOf(pod, 'cpu'));
+  const bytes = quantityToInteger(limitOf(pod, 'memory'));
+  const periodUs = rules.cpuCFSQuotaPeriodMs * 1000;
+  return {
+    cpuShares: least ? LEAST_SHARES : cpuShares(quantityToMilli(requestOf(pod, 'cpu'))),
+    ...(milli > 0 ? { cpuQuotaUs: rules.cpuCFSQuota ? cpuQuotaUs(milli, periodUs) : NO_LIMIT, cpuPeriodUs: periodUs } : {}),
+    ...(bytes > 0 ? { memoryBytes: bytes } : {}),
+    ...(rules.podPidsLimit > 0 ? { pids: rules.podPidsLimit } : {}),
+    hugePages: Object.fromEntries(rules.pageSizes.map((size) => [size, pagesOf(pod, size)])),
+  };
+}
+
+/** With everything that a resize may have taken away said to be without limit. */
+export function inFull(values: GroupValues, rules: PodGroupRules): GroupValues {
+  return { cpuQuotaUs: NO_LIMIT, cpuPeriodUs: rules.cpuCFSQuotaPeriodMs * 1000, memoryBytes: NO_LIMIT, ...values };
+}
+
+/** What a group may have while its containers are changed one after the other: the larger of both, so that none is in the way. */
+export function atLeast(wanted: GroupValues, present: GroupValues): GroupValues {
+  const more = (a: number | undefined, b: number | undefined): number =>
+    a === undefined || b === undefined || a < 0 || b < 0 ? NO_LIMIT : Math.max(a, b);
+  return {
+    ...wanted,
+    cpuShares: Math.max(wanted.cpuShares ?? LEAST_SHARES, present.cpuShares ?? LEAST_SHARES),
+    cpuQuotaUs: more(wanted.cpuQuotaUs, present.cpuQuotaUs),
+    memoryBytes: more(wanted.memoryBytes, present.memoryBytes),
+  };
+}
+
+/** Of the pods that are at work now. */
+export function tierValues(pods: readonly Pod[], pageSizes: readonly string[]): Record<'burstable' | 'besteffort', GroupValues> {
+  const burstable = pods.filter((pod) => qosClass(pod) === 'Burstable');
+  const milli = burstable.reduce((sum, pod) => sum + quantityToMilli(requestOf(pod, 'cpu')), 0);
+  // Not for the classes (trap 16): a pod with pages of its own must find them below.
+  const hugePages = Object.fromEntries(pageSizes.map((size) => [size, EVERY_PAGE]));
+  return { burstable: { cpuShares: cpuShares(milli), hugePages }, besteffort: { cpuShares: LEAST_SHARES, hugePages } };
+}
+
+/** What the machine has. */
+export interface MachineCapacity {
+  cpus: number;
+  memoryBytes: number;
+  /** Processes and threads that there may be; null: the machine does not say. */
+  pids: number | null;
+  /** Bytes, by page size as Kubernetes writes it (`2Mi`). */
+  hugePages: Readonly<Record<string, number>>;
+}
+export type Reservations = Pick<KubeletConfiguration, 'kubeReserved' | 'systemReserved' | 'enforceNodeAllocatable'>;
+
+/**
+ * Of `kubepods`: the machine without what is reserved, or all of it where pods are not held to that. What hard eviction
+ * defends is not taken off (trap 17): pods must be able to get there, or nothing would ever be evicted.
+ */
+export function kubepodsValues(machine: MachineCapacity, c: Reservations, pageSizes: readonly string[]): GroupValues {
+  const held = c.enforceNodeAllocatable.includes('pods');
+  const kept = (resource: string, amount: (q: Quantity | undefined) => number): number =>
+    held ? amount(c.kubeReserved[resource]) + amount(c.systemReserved[resource]) : 0;
+  const rest = (whole: number, reserved: number): number => Math.max(0, whole - reserved);
+  const memory = rest(machine.memoryBytes, kept('memory', quantityToInteger));
+  const pids = machine.pids === null ? 0 : rest(machine.pids, kept('pid', quantityToInteger));
+  const sizes = Object.entries(machine.hugePages).map(([size, bytes]) => [bytesOf(size), bytes] as const);
+  const pages = (size: string): bigint => BigInt(sizes.find(([bytes]) => bytes === bytesOf(size))?.[1] ?? 0);
+  return {
+    cpuShares: cpuShares(rest(machine.cpus * 1000, kept('cpu', quantityToMilli))),
+    ...(memory > 0 ? { memoryBytes: memory } : {}),
+    ...(pids > 0 ? { pids } : {}),
+    hugePages: Object.fromEntries(pageSizes.map((size) => [size, pages(size)])),
+  };
+}
+
+/** Of a group that is not ours and is held to what is reserved for it; null: it is not. `enforce`: as in enforceNodeAllocatable. */
+export function reservedValues(reserved: Readonly<Record<string, string>>, enforce: readonly string[], key: string): GroupValues | null {
+  const milli = quantityToMilli(reserved.cpu);
+  const cpu = milli > 0 ? { cpuShares: cpuShares(milli) } : {};
+  if (enforce.includes(key)) {
+    const [bytes, pids] = [quantityToInteger(reserved.memory), quantityToInteger(reserved.pid)];
+    return { ...cpu, ...(bytes > 0 ? { memoryBytes: bytes } : {}), ...(pids > 0 ? { pids } : {}) };
+  }
+  return enforce.includes(`${key}-compressible`) ? cpu : null;
+}
+
+function requestOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
+  return withOverhead(pod, resource, podTotal(pod, 'requests', resource));
+}
+
+/** None where a container without one could go beyond it. */
+function limitOf(pod: Pod, resource: 'cpu' | 'memory'): Quantity | undefined {
+  const whole = podLevel(pod, 'limits', resource);
+  const containers = [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
+  const every = containers.every((c) => !isZeroQuantity(c.resources?.limits?.[resource] ?? 0));
+  const limit = whole ?? (every ? containersTotal(pod, 'limits', resource) : undefined);
+  return limit === undefined || isZeroQuantity(limit) ? undefined : withOverhead(pod, resource, limit);
+}
+
+function withOverhead(pod: Pod, resource: 'cpu' | 'memory', amount: Quantity | undefined): Quantity | undefined {
+  const parts = [amount, pod.spec.overhead?.[resource]].filter((q) => q !== undefined);
+  return parts.length === 0 ? undefined : addQuantities(parts);
+}
+
+const PAGES = 'hugepages-';
+
+/** Requests and limits of pages are the same. */
+function pagesOf(pod: Pod, size: string): bigint {
+  const wanted = bytesOf(size);
+  const named = (of: Readonly<Record<string, Quantity>> | undefined) =>
+    Object.entries(of ?? {}).flatMap(([name, q]) => (name.startsWith(PAGES) && bytesOf(name.slice(PAGES.length)) === wanted ? [q] : []));
+  const whole = named(pod.spec.resources?.limits);
+  const own = whole.length > 0 ? whole : pod.spec.containers.flatMap((c) => named(c.resources?.limits ?? c.resources?.requests));
+  return BigInt(own.reduce<number>((sum, q) => sum + quantityToInteger(q), 0));
+}
+
+/** `2MB` of the kernel is `2Mi` of Kubernetes. */
+function bytesOf(size: string): number {
+  const text = size.replace(/B$/, 'i');
+  return parseQuantity(text) === undefined ? 0 : quantityToInteger(text);
+}

@@ -1,0 +1,128 @@
+/**
+ * The control groups of a simulated machine: they outlive daemons, and go with its power. One hierarchy, of either version;
+ * what stands in a group's files is kept as it was written.
+ */
+import type { Cgroups } from '../../actors/kernel/cgroups.ts';
+import type { Clock } from '../../actors/kernel/ports.ts';
+import type { GroupLayout } from '../../machines/allocation/cgroups/files.ts';
+
+export type CgroupOperation = 'detect' | 'exists' | 'create' | 'apply' | 'read' | 'list' | 'pids' | 'kill' | 'remove';
+
+export interface SimCgroups {
+  /** What was written into each group, by path and file. */
+  readonly groups: ReadonlyMap<string, ReadonlyMap<string, string>>;
+  layout: GroupLayout;
+  /** Processes right in a group; those below it are found by asking there. */
+  pidsIn(path: string): readonly number[];
+  /** Groups that a runtime has made for what it was asked to run, as runtimes do. */
+  madeByRuntime(): readonly string[];
+  /** Somebody killed them. */
+  killed(pids: readonly number[], path: string): void;
+  /** Null: it goes well; else the code that it fails with, without effect. `file`: of what is written. */
+  failing(operation: CgroupOperation, path: string, file?: string): string | null;
+  delayMs(operation: CgroupOperation): number;
+  /** Somebody at the machine makes a group, or takes one away. */
+  put(path: string): void;
+  take(path: string): void;
+  /** Nothing of it outlives the power. */
+  powerLoss(): void;
+  connect(o: { clock: Clock; power: { on: boolean } }): Cgroups;
+}
+
+const LAYOUT: GroupLayout = { version: 2, controllers: ['cpu', 'memory', 'pids', 'hugetlb'], pageSizes: ['2MB'] };
+
+function failure(code: string, what: string): Error {
+  return Object.assign(new Error(`${code}: ${what}`), { code });
+}
+
+/** Of a path without its last slash; the root is ''. */
+function key(path: string): string {
+  return path
+    .split('/')
+    .filter((part) => part !== '')
+    .map((part) => `/${part}`)
+    .join('');
+}
+
+export function simCgroups(): SimCgroups {
+  const groups = new Map<string, Map<string, string>>([['', new Map()]]);
+  const below = (path: string) => [...groups.keys()].filter((p) => p === path || p.startsWith(`${path}/`));
+  const pidsBelow = (path: string) => [...new Set(below(path).flatMap((p) => self.pidsIn(p)))].sort((a, b) => a - b);
+  const make = (path: string): void => {
+    const parts = path.split('/').slice(1);
+    parts.forEach((_, i) => {
+      const at = `/${parts.slice(0, i + 1).join('/')}`;
+      if (!groups.has(at)) groups.set(at, new Map());
+    });
+  };
+  const self: SimCgroups = {
+    groups,
+    layout: LAYOUT,
+    pidsIn: () => [],
+    madeByRuntime: () => [],
+    killed: () => {},
+    failing: () => null,
+    delayMs: () => 0,
+    put: (path) => make(key(path)),
+    take(path) {
+      for (const p of below(key(path))) groups.delete(p);
+    },
+    powerLoss() {
+      groups.clear();
+      groups.set('', new Map());
+    },
+    connect({ clock, power }) {
+      let turn: Promise<unknown> = Promise.resolve();
+      /** A dead daemon's call has no effect and is never answered. */
+      const done = async <T>(operation: CgroupOperation, at: string, effect: () => T): Promise<T> => {
+        const ms = self.delayMs(operation);
+        if (ms > 0) await new Promise<void>((wake) => void clock.setTimeout(wake, ms));
+        if (!power.on) return new Promise<never>(() => {});
+        const code = self.failing(operation, at);
+        if (code !== null) throw failure(code, `${operation} ${at}`);
+        for (const path of self.madeByRuntime()) make(key(path));
+        return effect();
+      };
+      const inTurn = <T>(operation: CgroupOperation, at: string, effect: () => T): Promise<T> => {
+        const mine = turn.then(() => done(operation, at, effect));
+        turn = mine.catch(() => {});
+        return mine;
+      };
+      const present = (path: string): Map<string, string> => {
+        const group = groups.get(path);
+        if (group === undefined) throw failure('ENOENT', `no such group, ${path}`);
+        return group;
+      };
+      return {
+        detect: () => done('detect', '', () => self.layout),
+        exists: (path) => done('exists', key(path), () => groups.has(key(path))),
+        create: (path) => inTurn('create', key(path), () => make(key(path))),
+        apply: (path, writes) =>
+          inTurn('apply', key(path), () => {
+            const group = present(key(path));
+            for (const { file, value } of writes) {
+              const code = self.failing('apply', key(path), file);
+              if (code !== null) throw failure(code, `${value} could not be written to ${path}/${file}`);
+              group.set(file, value);
+            }
+          }),
+        read: (path, files) => done('read', key(path), () => files.map(({ file }) => groups.get(key(path))?.get(file) ?? '')),
+        list: (path) =>
+          done('list', key(path), () =>
+            below(key(path))
+              .filter((p) => p !== key(path) && !p.slice(key(path).length + 1).includes('/'))
+              .map((p) => p.slice(key(path).length + 1))
+              .sort(),
+          ),
+        pids: (path) => done('pids', key(path), () => pidsBelow(key(path))),
+        kill: (path) => done('kill', key(path), () => self.killed(pidsBelow(key(path)), key(path))),
+        remove: (path) =>
+          inTurn('remove', key(path), () => {
+            if (pidsBelow(key(path)).length > 0) throw failure('EBUSY', `device or resource busy, rmdir ${path}`);
+            for (const p of below(key(path))) groups.delete(p);
+          }),
+      };
+    },
+  };
+  return self;
+}
