@@ -4,6 +4,7 @@ import { CriError } from '../../src/actors/kernel/ports.ts';
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
 import type { ReplyTo } from '../../src/machines/address.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../src/machines/protocol.ts';
+import { runtimeBusy } from '../../src/machines/runtime/startGate.ts';
 import { type FakeCri, fail, fakeCri, healthy } from './fakeCri.ts';
 import { type World, world } from './world.ts';
 
@@ -109,6 +110,8 @@ describe('the CRI link', () => {
     await w.ports.settle();
     const ids = () => w.cri.of('StartContainer').map((c) => (c.request as { containerId: string }).containerId);
     expect(ids()).toEqual(['a', 'b', 'c', 'd']);
+    const busy = () => w.tree.registry.read(runtimeBusy)?.value;
+    expect(busy()).toBe(true);
     w.cri.of('StartContainer')[2]?.resolve({});
     await w.ports.settle();
     expect(ids()).toEqual(['a', 'b', 'c', 'd', 'e']);
@@ -121,6 +124,7 @@ describe('the CRI link', () => {
     expect(w.cri.of('StopContainer')).toHaveLength(1);
     await w.ports.advance(2_000);
     expect(ids()).toEqual(['a', 'b', 'c', 'd', 'e', 'f']);
+    expect(busy()).toBe(false);
     for (const call of [...w.cri.of('StartContainer'), ...w.cri.of('StopContainer')]) call.resolve({});
     await w.ports.settle();
     expect((await Promise.all(acts)).every(([result]) => result?.ok)).toBe(true);

@@ -6,12 +6,16 @@
  * Rebuilt from: nothing.
  */
 import { fromPromise } from 'xstate';
-import { EventBook, eventObject, eventPatch } from '../../machines/api/eventBook.ts';
+import { EVENTS_WAITING_MAX, EventBook, eventObject, eventPatch } from '../../machines/api/eventBook.ts';
 import { type EventOutcome, eventWriterMachine } from '../../machines/api/eventWriter.ts';
 import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import type { EventWriterEvent } from '../../machines/api/messages.ts';
+import { runtimeBusy } from '../../machines/runtime/startGate.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { kubeClient } from './client.ts';
+
+/** With more than so many none waits for anybody: beyond the book's room events are lost. */
+const EVENTS_KEPT_BACK_MAX = EVENTS_WAITING_MAX / 2;
 
 export interface EventWriterOptions {
   nodeName: string;
@@ -74,5 +78,6 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
       },
     },
   });
-  return { logic, input: { waiting: () => book.size > 0, random: () => rng.next() } };
+  const busy = () => book.size < EVENTS_KEPT_BACK_MAX && ctx.registry.read(runtimeBusy)?.value === true;
+  return { logic, input: { waiting: () => book.size > 0, busy, monoMs: () => clock.monoMs(), random: () => rng.next() } };
 }

@@ -5,12 +5,23 @@ import type { EventWriterEvent } from './messages.ts';
 /** Between tries of one event, lengthened by up to half. */
 export const EVENT_RETRY_MS = 10_000;
 export const EVENT_TRIES_MAX = 12;
+/** Events wait so long at most while many pods start or stop; how often it is looked whether they still do. */
+export const EVENT_YIELD_MS_MAX = 30_000;
+export const EVENT_YIELD_LOOK_MS = 250;
 
 /** `again`: it did not arrive; `settled`: sent, or not to be sent. */
 export type EventOutcome = 'settled' | 'again';
 export interface EventWriterInput {
   waiting(): boolean;
+  /** Others need the machine more: an event tells what has been, and nobody acts on it. */
+  busy(): boolean;
+  monoMs(): number;
   random(): number;
+}
+interface EventWriterContext extends EventWriterInput {
+  tries: number;
+  /** Since when it has been busy without a pause, as far as events waited for it; monotonic ms. */
+  yieldingSinceMs: number | null;
 }
 
 const send: PromiseActorLogic<EventOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
@@ -18,7 +29,7 @@ type Done = { event: { output: EventOutcome } };
 const again = { type: 'again', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 
 export const eventWriterMachine = setup({
-  types: { context: {} as EventWriterInput & { tries: number }, input: {} as EventWriterInput, events: {} as EventWriterEvent },
+  types: { context: {} as EventWriterContext, input: {} as EventWriterInput, events: {} as EventWriterEvent },
   actors: { send },
   actions: {
     /** Takes the event into the book. */
@@ -28,20 +39,31 @@ export const eventWriterMachine = setup({
   },
   guards: {
     waiting: ({ context }) => context.waiting(),
+    yields: ({ context: { waiting, busy, monoMs, yieldingSinceMs } }) =>
+      waiting() && busy() && (yieldingSinceMs === null || monoMs() - yieldingSinceMs < EVENT_YIELD_MS_MAX),
     again: (_, p: { outcome: EventOutcome }) => p.outcome === 'again',
     triesLeft: ({ context }) => context.tries + 1 < EVENT_TRIES_MAX,
   },
   delays: { retry: ({ context }) => EVENT_RETRY_MS * (1 + 0.5 * context.random()) },
 }).createMachine({
   id: 'eventWriter',
-  context: ({ input }) => ({ ...input, tries: 0 }),
+  context: ({ input }) => ({ ...input, tries: 0, yieldingSinceMs: null }),
   on: { 'event.write': { actions: ['keep'] } },
   initial: 'idle',
   states: {
     idle: {
       meta: { reason: 'UpToDate', message: 'no event waits' },
-      always: { guard: 'waiting', target: 'sending' },
+      entry: [assign(({ context }) => (context.busy() ? {} : { yieldingSinceMs: null }))],
+      always: [
+        { guard: 'yields', target: 'yielding' },
+        { guard: 'waiting', target: 'sending' },
+      ],
       on: { 'event.write': { target: 'idle', reenter: true, actions: ['keep'] } },
+    },
+    yielding: {
+      meta: { reason: 'Yielding', message: 'many pods are starting or stopping: events wait for them' },
+      entry: [assign(({ context }) => ({ yieldingSinceMs: context.yieldingSinceMs ?? context.monoMs() }))],
+      after: { [EVENT_YIELD_LOOK_MS]: { target: 'idle' } },
     },
     sending: {
       meta: { reason: 'Sending', message: 'an event is on its way' },

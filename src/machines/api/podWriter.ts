@@ -1,5 +1,5 @@
 /** Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. The request is given with `provide`. */
-import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { assign, fromPromise, not, type PromiseActorLogic, setup } from 'xstate';
 import type { Pod } from '../k8s.ts';
 import { isRefusal, type KubeFailure } from './kube.ts';
 import { isOlder } from './listWatch.ts';
@@ -12,8 +12,10 @@ export const WRITE_RETRY_MAX_MS = 10_000;
 /** The server will not have it: asked again rarely, and when there is something new to say. */
 export const REFUSED_RETRY_MS = 60_000;
 export const WAIT_MS = 1_000;
+/** For what will be overtaken: longer than a container's start or the removal of a sandbox takes while many want one. */
+export const HOLD_MS = 5_000;
 
-type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' }>;
+type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' | 'hold' }>;
 export type WriteOutcome =
   /** `object`: as the server has it now; null: it is gone. */
   | { ok: true; object: Pod | null }
@@ -23,7 +25,7 @@ export type WriteOutcome =
 export interface PodWriterInput {
   uid: string;
   /** What is known now, without what this writer remembers. */
-  facts(): Omit<WriterFacts, 'uid' | 'written' | 'latest' | 'gone' | 'last'>;
+  facts(): Omit<WriterFacts, 'uid' | 'written' | 'latest' | 'gone' | 'last' | 'held'>;
   random(): number;
 }
 export interface PodWriterContext extends PodWriterInput {
@@ -34,6 +36,8 @@ export interface PodWriterContext extends PodWriterInput {
   gone: ReadonlySet<string>;
   /** UID of `latest` once the watch has shown it: if it shows it no more, it is gone. */
   shown: string;
+  /** What would be overtaken has waited its time: it is said now. */
+  held: boolean;
   failures: number;
   failure: KubeFailure | null;
 }
@@ -44,7 +48,7 @@ function decided(context: PodWriterContext): Partial<PodWriterContext> {
   const facts = context.facts();
   const { record } = facts;
   const last = record !== undefined && (record.source === 'file' || record.source === 'http') ? record.pod : context.last;
-  const { uid, written, gone } = context;
+  const { uid, written, gone, held } = context;
   const newest = context.latest?.metadata.uid ?? '';
   const isShown = facts.api?.byUid.has(newest) === true;
   // What came and went again while the watch was silent is never shown: what is shown is newer than our own write, and without it.
@@ -56,11 +60,14 @@ function decided(context: PodWriterContext): Partial<PodWriterContext> {
   const latest = overtaken || (!isShown && newest !== '' && (newest === context.shown || passed)) ? null : context.latest;
   // What the watch has taken away need not be remembered as gone.
   const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
+  const plan = decideWrite({ ...facts, uid, written, latest, gone: still, last, held });
   return {
-    plan: decideWrite({ ...facts, uid, written, latest, gone: still, last }),
+    plan,
     last,
     latest,
     gone: still,
+    // Until it was said.
+    held: held && plan.kind !== 'rest',
     shown: isShown ? newest : context.shown,
   };
 }
@@ -94,6 +101,7 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
       return {
         ...calm,
         latest: object,
+        held: false,
         written: { apiUid, version, finished, own: ownPart(object.status), sent: plan.body.status, tries },
       };
     }
@@ -120,12 +128,14 @@ export const podWriterMachine = setup({
     ends: ({ context }) => context.plan.kind === 'end',
     rests: ({ context }) => context.plan.kind === 'rest',
     waits: ({ context }) => context.plan.kind === 'wait',
+    holds: ({ context }) => context.plan.kind === 'hold',
     failed: ({ context }) => context.failures > 0,
     urgent: ({ event }) => event.urgent === true,
     refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
   },
   delays: {
     wait: WAIT_MS,
+    hold: HOLD_MS,
     retry: ({ context }) => {
       const { failure, failures } = context;
       const base =
@@ -146,6 +156,7 @@ export const podWriterMachine = setup({
     last: null,
     gone: new Set(),
     shown: '',
+    held: false,
     failures: 0,
     failure: null,
   }),
@@ -157,6 +168,7 @@ export const podWriterMachine = setup({
         { guard: 'ends', target: 'ended' },
         { guard: 'rests', target: 'resting' },
         { guard: 'waits', target: 'waiting' },
+        { guard: 'holds', target: 'holding' },
         { target: 'acting' },
       ],
     },
@@ -168,6 +180,13 @@ export const podWriterMachine = setup({
       meta: { reason: 'Waiting', message: ({ plan }: PodWriterContext) => (plan.kind === 'wait' ? plan.why : '') },
       after: { wait: { target: 'deciding' } },
       on: { 'pod.write': { target: 'deciding' } },
+    },
+    /** Looked at anew with every word about the pod; the time is that of the first. */
+    holding: {
+      meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
+      always: { guard: not('holds'), target: 'deciding' },
+      after: { hold: { target: 'deciding', actions: [assign({ held: true })] } },
+      on: { 'pod.write': { actions: ['decide'] } },
     },
     acting: {
       meta: { reason: 'Writing', message: ({ plan }: PodWriterContext) => `request under way: ${plan.kind}` },

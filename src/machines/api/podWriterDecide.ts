@@ -6,6 +6,7 @@ import { mergeStatus } from '../pods/status/manager.ts';
 import type { PodRecord, StatusEntry } from '../protocol.ts';
 import { isOlder } from './listWatch.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
+import { isPassing } from './passing.ts';
 import { ownPart, saysNothingNew, statusPatch } from './statusPatch.ts';
 
 /** What this writer remembers of its own writes. */
@@ -40,6 +41,8 @@ export interface WriterFacts {
   /** UIDs of objects that are known to be gone, though the watch may still show them. */
   gone: ReadonlySet<string>;
   nowWallMs: number;
+  /** What would be overtaken soon has waited its time. */
+  held?: boolean;
 }
 
 export type WriterPlan =
@@ -48,6 +51,8 @@ export type WriterPlan =
   | { kind: 'rest' }
   /** Something that this waits for does not wake it. */
   | { kind: 'wait'; why: string }
+  /** There is something to say that the next change will say again. */
+  | { kind: 'hold'; why: string }
   | { kind: 'patch'; target: Pod; body: { metadata: { uid: string }; status: Record<string, unknown> }; version: number; finished: boolean }
   | { kind: 'delete'; target: Pod; why: string }
   | { kind: 'createMirror'; body: Record<string, unknown>; namespace: string }
@@ -146,6 +151,12 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
   // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was
   // known, and an earlier one, late, may have changed that.
   if (status === null || (stands && saysNothingNew(status, written.sent))) return null;
+  if (f.held !== true && isPassing({ target, next, patch: status, finished: entry.finished })) {
+    return {
+      kind: 'hold',
+      why: target.metadata.deletionTimestamp ? 'its last status is about to follow' : 'its containers are about to start',
+    };
+  }
   const body = { metadata: { uid: target.metadata.uid }, status };
   return { kind: 'patch', target, body, version: entry.version, finished: entry.finished };
 }

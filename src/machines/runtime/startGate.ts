@@ -5,7 +5,11 @@
  * is nearest to a running container goes first, and of what goes what is nearest to its end. Bookkeeping only; whoever
  * holds it makes the calls.
  */
+import { viewKey } from '../address.ts';
 import type { CriMethod } from '../cri.ts';
+
+/** Whether starts or stops wait for a place: the runtime has as much to do as it is given, and whatever can wait should. */
+export const runtimeBusy = viewKey<boolean>('runtimeBusy');
 
 /** Order of those that wait: lower goes first. Other methods pass at any time. */
 export type Ranks = Partial<Record<CriMethod, number>>;

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { isPassing } from '../../../src/machines/api/passing.ts';
 import { decideWrite, type WriterFacts } from '../../../src/machines/api/podWriterDecide.ts';
-import type { Pod } from '../../../src/machines/k8s.ts';
+import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
+import type { Pod, PodStatus } from '../../../src/machines/k8s.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pods/sources/decode.ts';
 
 const NAME = 'web-n1';
@@ -55,5 +57,61 @@ describe('the mirror of a static pod', () => {
     expect(decideWrite(facts({ uid: 'pinned', hash: 'own', mirror: 'pinned', mirrorImage: 'busybox:2' }))).toMatchObject({
       kind: 'deleteMirror',
     });
+  });
+});
+
+describe('a status that the next one will say again', () => {
+  const starting: PodStatus = {
+    phase: 'Pending',
+    startTime: '2026-01-01T00:00:00Z',
+    conditions: [{ type: 'PodReadyToStartContainers', status: 'False' }],
+    containerStatuses: [
+      {
+        name: 'main',
+        ready: false,
+        restartCount: 0,
+        image: 'i',
+        imageID: '',
+        lastState: {},
+        state: { waiting: { reason: 'ContainerCreating' } },
+      },
+    ],
+  };
+  const target = (status: PodStatus, deleted = false): Pod => {
+    const p = pod('u', {});
+    return { ...p, status, metadata: { ...p.metadata, ...(deleted ? { deletionTimestamp: '2026-01-01T00:00:01Z' } : {}) } };
+  };
+  const passes = (before: PodStatus, next: PodStatus, o: { deleted?: boolean; finished?: boolean } = {}) =>
+    isPassing({ target: target(before, o.deleted), next, patch: statusPatch(before, next) ?? {}, finished: o.finished === true });
+  const withSandbox: PodStatus = {
+    ...starting,
+    podIP: '10.0.0.1',
+    podIPs: [{ ip: '10.0.0.1' }],
+    conditions: [{ type: 'PodReadyToStartContainers', status: 'True' }],
+  };
+  const waits = (reason: string) =>
+    [{ ...withSandbox.containerStatuses?.[0], name: 'main', state: { waiting: { reason } } }] as PodStatus['containerStatuses'];
+
+  it('is that of a new sandbox, and of a container that was created', () => {
+    expect(passes(starting, withSandbox)).toBe(true);
+    const created = withSandbox.containerStatuses?.map((c) => ({ ...c, containerID: 'containerd://c', imageID: 'sha256:1' })) ?? [];
+    expect(passes(starting, { ...withSandbox, containerStatuses: created })).toBe(true);
+  });
+  it('is none that somebody may wait for: the first word, a start, a failure, a message, a sandbox that went away', () => {
+    expect(passes({}, starting)).toBe(false);
+    expect(passes(starting, { ...withSandbox, phase: 'Running' })).toBe(false);
+    const waiting = waits('ErrImagePull');
+    expect(passes(starting, { ...withSandbox, ...(waiting === undefined ? {} : { containerStatuses: waiting }) })).toBe(false);
+    expect(passes(starting, { ...withSandbox, message: 'm' })).toBe(false);
+    expect(passes(starting, { ...withSandbox, conditions: [{ type: 'Initialized', status: 'True' }] })).toBe(false);
+    expect(passes(withSandbox, starting)).toBe(false);
+  });
+  it('is that of a deleted pod until its worker has finished or its phase is the last', () => {
+    const running: PodStatus = { ...withSandbox, phase: 'Running' };
+    const ended: PodStatus = { ...running, containerStatuses: [] };
+    expect(passes(running, ended)).toBe(false);
+    expect(passes(running, ended, { deleted: true })).toBe(true);
+    expect(passes(running, ended, { deleted: true, finished: true })).toBe(false);
+    expect(passes(running, { ...ended, phase: 'Succeeded' }, { deleted: true })).toBe(false);
   });
 });

@@ -8,7 +8,7 @@ import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.t
 import { addr, type CriEvent, type CriView, view } from '../../../machines/protocol.ts';
 import { criLinkMachine, linkView, readStatus } from '../../../machines/runtime/criLink.ts';
 import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/deadlines.ts';
-import { placesFor } from '../../../machines/runtime/startGate.ts';
+import { placesFor, runtimeBusy } from '../../../machines/runtime/startGate.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
 import { CriServer } from './server.ts';
@@ -52,12 +52,15 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
       metrics,
       startsAtOnce: placesFor(ctx.ports.host.capacity().cpus),
       signal: ctx.signal,
+      onBusy: (busy) => ctx.publish(runtimeBusy, busy),
       onUnavailable: () => send({ type: 'cri.check' }),
       onBroken: (error) => send({ type: 'server.broken', error }),
     });
     return server;
   };
   let announced: CriView | undefined;
+  // Calls of an earlier incarnation are over.
+  ctx.publish(runtimeBusy, false);
 
   return criLinkMachine.provide({
     actors: {

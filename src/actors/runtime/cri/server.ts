@@ -32,6 +32,8 @@ export interface ServerOptions {
   startsAtOnce: number;
   /** Ends every call in flight. */
   signal: AbortSignal;
+  /** Whether starts or stops wait for a place, each time that this changes; none do at first. */
+  onBusy(busy: boolean): void;
   /** A call found the connection gone: the link should look. */
   onUnavailable(): void;
   /** An error of our own, not of the runtime's: the actor must crash with it. */
@@ -46,6 +48,7 @@ export class CriServer {
   readonly #live = new Set<AbortController>();
   readonly #gates: readonly StartGate[];
   #nextCall = 0;
+  #busy = false;
 
   constructor(o: ServerOptions) {
     this.#o = o;
@@ -155,7 +158,9 @@ export class CriServer {
     const { clock } = this.#o;
     return new Promise((resolve) => {
       const givenUp = () => {
-        if (gate.withdraw(waiting)) resolve(undefined);
+        if (!gate.withdraw(waiting)) return;
+        resolve(undefined);
+        this.#tellBusy();
       };
       const waiting: Waiting = {
         method,
@@ -167,6 +172,7 @@ export class CriServer {
             held = false;
             clock.clearTimeout(timer);
             gate.leave();
+            this.#tellBusy();
           };
           const timer = clock.setTimeout(leave, heldMsMax(method));
           resolve(leave);
@@ -175,7 +181,15 @@ export class CriServer {
       signal.addEventListener('abort', givenUp, { once: true });
       if (signal.aborted) resolve(undefined);
       else gate.enter(waiting);
+      this.#tellBusy();
     });
+  }
+
+  #tellBusy(): void {
+    const busy = this.#gates.some((g) => g.waiting() > 0);
+    if (busy === this.#busy) return;
+    this.#busy = busy;
+    this.#o.onBusy(busy);
   }
 
   async #call(method: CriMethod, request: unknown, timeoutMs: number | null, signal: AbortSignal): Promise<CriResult> {
