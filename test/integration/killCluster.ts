@@ -1,4 +1,5 @@
 /** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
+import { criCall, criClient } from '../../src/actors/runtime/client.ts';
 import { addr } from '../../src/machines/protocol.ts';
 import type { KubeVerdict } from '../../src/sim/world/kubeApi.ts';
 import type { KillCase } from './killing.ts';
@@ -104,6 +105,21 @@ export const CLUSTER_CASES: KillCase[] = [
       await begin(h);
       treat(h, LATE, /events/);
       tell(h);
+    },
+  },
+  {
+    ...rest,
+    covers: 'eventWriter yielding',
+    path: EVENTS,
+    options: { ...options, before: ({ faults }: VirtualNode) => Object.assign(faults.latencyMs, { StopContainer: 3_000 }) },
+    arrange: async (h) => {
+      await begin(h);
+      // More than have a place; of pods that nobody knows.
+      for (let i = 0; i < 20; i++) {
+        void criClient(h.tree.registry).act(`nobody${i}`, null, [criCall('StopContainer', { containerId: `none${i}`, timeout: 1 })]);
+      }
+      tell(h);
+      await h.until('it waits', () => h.state(EVENTS) === 'yielding');
     },
   },
   {

@@ -94,6 +94,7 @@ const NOT_KILLED: Record<string, string> = {
   'httpsServer closed': 'final: the actor has ended',
   'review asking': OF_A_REQUEST,
   'review weighing': NO_TIME,
+  'podWriter holding': 'it keeps nothing that resting does not: what it held back is in the view of statuses, and is decided about anew',
   'review waiting': OF_A_REQUEST,
   'review answered': 'final: the chart has ended',
 };
