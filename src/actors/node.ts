@@ -99,6 +99,7 @@ export async function createNode(
     build: o.build ?? UNKNOWN_BUILD,
     injector,
     plugins: ports.csi !== undefined,
+    devicePlugins: ports.devicePlugins !== undefined,
     kernelLog: ports.kernelLog !== undefined,
     cpuPlace: cpuPlaceOf(config, outside.host),
   });

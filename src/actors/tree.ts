@@ -7,6 +7,7 @@ import type { SourceName } from '../machines/pods/types.ts';
 import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
 import { cgroupReaperSpec } from './allocation/cgroups/reaper.ts';
 import { cpusSpec } from './allocation/cpus/cpus.ts';
+import { devicesSpec } from './allocation/devices/devices.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
 import { csiNodeSpec } from './api/csiNode.ts';
 import { eventWriterSpec } from './api/events.ts';
@@ -120,6 +121,7 @@ function allocation(o: TreeOptions): AnySpec[] {
   return [
     ...(o.cgroups === null ? [] : [cgroupsSpec(o.cgroups), cgroupReaperSpec(o.cgroups)]),
     ...(o.cpus === null ? [] : [cpusSpec(o.cpus)]),
+    ...(o.devices === null ? [] : [devicesSpec(o.devices)]),
   ];
 }
 

@@ -11,6 +11,7 @@ import type { NodeFacts } from '../machines/pods/types.ts';
 import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
 import type { CgroupsOptions } from './allocation/cgroups/cgroups.ts';
 import type { CpusOptions } from './allocation/cpus/cpus.ts';
+import type { DevicesOptions } from './allocation/devices/devices.ts';
 import type { CertificateOptions } from './api/certificates/certificate.ts';
 import type { LeaseOptions } from './api/lease.ts';
 import type { NodeStatusOptions } from './api/nodeStatus.ts';
@@ -77,6 +78,8 @@ export interface TreeOptions {
   oomWatcher: boolean;
   /** Null under policy none. */
   cpus: CpusOptions | null;
+  /** Null where device plugins cannot be spoken to. */
+  devices: DevicesOptions | null;
   probes: ProbesOptions;
   /** Null in standalone mode, and where plugins beside this node cannot be spoken to. */
   plugins: PluginsOptions | null;
@@ -115,6 +118,7 @@ export function treeOptions(
     build: BuildInfo;
     injector: InjectorOptions | null;
     plugins?: boolean;
+    devicePlugins?: boolean;
     kernelLog?: boolean;
     cpuPlace?: CpuPlace | null;
   },
@@ -173,6 +177,7 @@ export function treeOptions(
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     oomWatcher: o.kernelLog === true,
     cpus: cpusOptions(config, o.cpuPlace ?? null),
+    devices: o.devicePlugins === true ? { rootDir: flags.rootDir, cluster: api !== null } : null,
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
     plugins: o.plugins === true && api !== null ? { rootDir: flags.rootDir } : null,
     volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },

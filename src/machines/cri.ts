@@ -176,6 +176,7 @@ export interface ContainerConfig {
   envs?: KeyValue[];
   mounts?: Mount[];
   devices?: Device[];
+  CDIDevices?: { name: string }[];
   labels?: StringMap;
   annotations?: StringMap;
   logPath?: string;

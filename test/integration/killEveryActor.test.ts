@@ -12,6 +12,7 @@ import { CERTIFICATE_CASES } from './killCertificates.ts';
 import { CGROUP_CASES } from './killCgroups.ts';
 import { CLUSTER_CASES } from './killCluster.ts';
 import { CPU_CASES } from './killCpus.ts';
+import { DEVICE_CASES } from './killDevices.ts';
 import { DRIVER_CASES } from './killDrivers.ts';
 import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
@@ -35,6 +36,7 @@ const TABLES: Record<string, KillCase[]> = {
   'CPUs of their own': CPU_CASES,
   volumes: VOLUME_CASES,
   'plugins and drivers': DRIVER_CASES,
+  devices: DEVICE_CASES,
   'the cluster side': CLUSTER_CASES,
   'objects of the API': OBJECT_CASES,
   certificates: CERTIFICATE_CASES,
@@ -68,6 +70,9 @@ const NOT_KILLED: Record<string, string> = {
   'hook choosing': NO_TIME,
   'hook ended': 'final: the chart has ended',
   'stop done': 'final: the chart has ended',
+  'devicePlugin new': NO_TIME,
+  'devicePlugin failed': 'final: the chart has ended',
+  'devicePlugin expired': 'final: the chart has ended',
   'volume starting': NO_TIME,
   'volume gone': 'final: the chart has ended',
   'prober judging': NO_TIME,

@@ -22,6 +22,7 @@ import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { type SimCgroups, simCgroups } from '../../src/sim/world/cgroups.ts';
+import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/devicePlugins.ts';
 import { type SimDrivers, simDrivers } from '../../src/sim/world/drivers.ts';
 import { type SimKernelLog, simKernelLog } from '../../src/sim/world/kernelLog.ts';
 import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
@@ -82,6 +83,8 @@ export interface VirtualNode extends AsyncDisposable {
   mounts: SimMounts;
   /** The machine's CSI drivers; the node can speak to them with option `drivers` only. */
   drivers: SimDrivers;
+  /** The machine's device plugins; the node can speak to them with option `devices` only. */
+  devices: SimDevicePlugins;
   /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
   kernelLog: SimKernelLog;
   /** The machine's control groups; the node keeps some of its own with option `cgroups` only. */
@@ -133,6 +136,8 @@ export interface VirtualNodeOptions {
   servers?: boolean;
   /** The node can speak to plugins. Default false. */
   drivers?: boolean;
+  /** The node can speak to device plugins. Default false. */
+  devices?: boolean;
   /** The node reads the log of its kernel. Default false. */
   kernelLog?: boolean;
   /** Of the machine. Default: four cores of a thread each. */
@@ -180,6 +185,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const mounts = simMounts();
   const special: VirtualNode['special'] = new Map();
   const drivers = simDrivers();
+  const devices = simDevicePlugins();
   const kernelLog = simKernelLog(time.clock);
   const cgroups = simCgroups();
   cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
@@ -252,6 +258,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       cri,
       ...(o.cluster === true ? { kube: connect() } : {}),
       ...(o.drivers === true ? { csi: drivers.connect({ fs, mounts, clock: time.clock, power: mine }) } : {}),
+      ...(o.devices === true ? { devicePlugins: devices.connect({ clock: time.clock, power: mine, makeSocket: fs.makeSocket }) } : {}),
       ...(o.kernelLog === true
         ? {
             kernelLog: kernelLog.connect({
@@ -347,6 +354,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     },
     mounts,
     drivers,
+    devices,
     kernelLog,
     cgroups,
     special,

@@ -201,7 +201,10 @@ export const bootAndNode: Traps = {
     [clusterNode, 'are its start and the first word on each pressure, and none on Ready (trap 50)'],
     [goldenNode, 'status: written for the first time (trap 50)'],
   ),
-  51: { says: 'resources of a plugin that is gone stay at 0', later: 'device plugins' },
+  51: held('resources of a plugin that is gone stay at 0', [
+    'integration/devices.test.ts',
+    'resources trap 27, boot trap 51: a dead plugin leaves its capacity for 5 minutes and nothing to give, then 0',
+  ]),
   52: held(
     'huge pages are no memory for pods',
     ['machines/api/nodeCapacity.test.ts', 'take huge pages out of the memory that pods may use (trap 52)'],

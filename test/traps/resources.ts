@@ -3,8 +3,6 @@ import type { Traps } from './table.ts';
 
 export const RESOURCES_TRAPS = 75;
 
-const DEVICES = 'device plugins';
-
 export const resources: Traps = {
   1: {
     says: 'a threshold of 0% or 100% is switched off, and is no mistake',
@@ -174,10 +172,41 @@ export const resources: Traps = {
       ['machines/golden/cpus.test.ts', 'checksum: the older file, by ids of containers (trap 26)'],
     ],
   },
-  27: { says: 'a dead plugin leaves its capacity for a while, then 0', later: DEVICES },
-  28: { says: 'the socket is made anew at each start', later: DEVICES },
-  29: { says: 'a second registration replaces the first', later: DEVICES },
-  30: { says: 'pods with devices are let in before their plugin is back', later: DEVICES },
+  27: {
+    says: 'a dead plugin leaves its capacity for a while, then 0',
+    tests: [
+      [
+        'integration/devices.test.ts',
+        'resources trap 27, boot trap 51: a dead plugin leaves its capacity for 5 minutes and nothing to give, then 0',
+      ],
+      ['machines/golden/devices.test.ts', 'inventory: its plugin is gone (trap 27)'],
+    ],
+  },
+  28: {
+    says: 'the socket is made anew at each start',
+    tests: [
+      [
+        'integration/devices.test.ts',
+        'resources trap 28: makes its socket anew at each start, removes what else is there, and plugins register again',
+      ],
+    ],
+  },
+  29: {
+    says: 'a second registration replaces the first',
+    tests: [
+      ['integration/devices.test.ts', 'resources trap 29: a second registration takes the place of the first, whose end is about nothing'],
+    ],
+  },
+  30: {
+    says: 'pods with devices are let in before their plugin is back',
+    tests: [
+      [
+        'integration/devices.test.ts',
+        'resources trap 30: after a restart a pod with a device runs on before its plugin is back, and keeps it',
+      ],
+      ['machines/golden/devices.test.ts', 'plan: it has them, and runs, whatever became of the plugin (trap 30)'],
+    ],
+  },
   31: {
     says: 'images found at the start count as old',
     tests: [

@@ -6,6 +6,7 @@
  * Rebuilt from: the node object in the API server, the runtime, the host.
  */
 import { fromPromise } from 'xstate';
+import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { failureText, isKubeObject, isKubeRecord, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
@@ -135,7 +136,9 @@ class Reporter {
     }
     const existing = toNode(found.body);
     if (existing === null) return this.#malformed(found.request);
-    const change = reconcileNode(existing, initial);
+    // Once in the life of the daemon, not of this actor: what others count from then on is theirs.
+    const fresh = this.#ctx.registry.read(apiView.node) === undefined && this.#ctx.registry.read(devicesView)?.value.recreated === true;
+    const change = reconcileNode(existing, initial, { resetExtended: fresh });
     if (change === null) return this.#took(found.body, { written: 'no' });
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
@@ -243,13 +246,14 @@ class Reporter {
   async #readings(signal: AbortSignal): Promise<NodeReadings> {
     const { registry, ports } = this.#ctx;
     const cri = registry.read(view.cri)?.value;
+    const devices = registry.read(devicesView)?.value;
     const machine = ports.host.identity?.();
     const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${cri.runtimeVersion}`;
     return {
       addresses: this.#o.addresses,
       hostname: this.#o.identity.hostname,
-      capacity: this.#o.capacity,
-      allocatable: this.#o.allocatable,
+      capacity: { ...this.#o.capacity, ...devices?.capacity },
+      allocatable: { ...this.#o.allocatable, ...devices?.allocatable },
       needed: this.#o.needed,
       nodeInfo: {
         bootID: ports.host.bootId(),

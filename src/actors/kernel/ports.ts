@@ -10,6 +10,7 @@ import type { CredentialProvider } from '../../machines/runtime/credentialProvid
 import type { Certificates } from './certificates.ts';
 import type { Cgroups } from './cgroups.ts';
 import type { Csi } from './csi.ts';
+import type { DevicePlugins } from './devicePlugins.ts';
 import type { DiskUsage } from './diskUsage.ts';
 import type { Gzip } from './gzip.ts';
 import type { Journal } from './journal.ts';
@@ -343,6 +344,8 @@ export interface Ports {
   readonly csi?: Csi;
   /** Absent where the node makes no control groups. */
   readonly cgroups?: Cgroups;
+  /** Absent where device plugins beside this node cannot be spoken to: there is no device manager. */
+  readonly devicePlugins?: DevicePlugins;
   /** Absent where there is no kernel to listen to. */
   readonly kernelLog?: KernelLog;
   /** Absent in standalone mode. */

@@ -10,6 +10,7 @@ import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { loadCredentialPrograms } from './credentialPrograms.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 import { createGrpcCsi } from './csi/grpcCsi.ts';
+import { createGrpcDevicePlugins } from './devicePlugins/grpcDevicePlugins.ts';
 import { createDiskUsage } from './diskUsage.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
@@ -41,6 +42,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     diskUsage: createDiskUsage({ clock: createClock() }),
     gzip: createGzipPort(),
     csi: createGrpcCsi({ clock: createClock() }),
+    devicePlugins: createGrpcDevicePlugins({ clock: createClock() }),
     kernelLog: createKernelLog(),
     ...(config.podGroups === true ? { cgroups: createCgroups() } : {}),
     profiler: createProfiler(),

@@ -1,4 +1,5 @@
 /** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
+import { isExtendedResource } from '../allocation/devices/rules.ts';
 import { NODE_PRESSURES, type NodePressure } from '../eviction/thresholds.ts';
 import { canonicalJson } from '../pods/sources/decode.ts';
 import type { CriView, RuntimePodsView } from '../protocol.ts';
@@ -160,7 +161,11 @@ export function initialNode(id: NodeIdentity, status: NodeStatus): NodeObject {
 }
 
 /** What has to change about a node that was registered before; null when nothing has. Taints and the rest are never touched. */
-export function reconcileNode(existing: NodeObject, initial: NodeObject): Record<string, unknown> | null {
+export function reconcileNode(
+  existing: NodeObject,
+  initial: NodeObject,
+  o: { resetExtended?: boolean } = {},
+): Record<string, unknown> | null {
   const labels: Record<string, string | null> = {};
   for (const name of DEFAULT_LABELS) {
     const [held, wanted] = [existing.metadata.labels?.[name], initial.metadata.labels?.[name]];
@@ -171,13 +176,23 @@ export function reconcileNode(existing: NodeObject, initial: NodeObject): Record
   const held = existing.metadata.annotations?.[ATTACH_DETACH];
   const wanted = initial.metadata.annotations?.[ATTACH_DETACH];
   const annotations = held === wanted ? {} : { [ATTACH_DETACH]: wanted ?? null };
-  if (Object.keys(labels).length + Object.keys(annotations).length === 0) return null;
+  const reset = o.resetExtended === true ? resetExtended(existing.status) : null;
+  if (Object.keys(labels).length + Object.keys(annotations).length === 0 && reset === null) return null;
   return {
+    ...(reset === null ? {} : { status: reset }),
     metadata: {
       ...(Object.keys(labels).length === 0 ? {} : { labels }),
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
     },
   };
+}
+
+/** What an earlier node of this name counted may not be there any more. Null where there is nothing of it. */
+function resetExtended({ capacity = {}, allocatable = {} }: NodeStatus): Pick<NodeStatus, 'capacity' | 'allocatable'> | null {
+  const names = Object.keys({ ...capacity, ...allocatable }).filter(isExtendedResource);
+  if (names.every((name) => capacity[name] === '0' && allocatable[name] === '0')) return null;
+  const nothing = Object.fromEntries(names.map((name) => [name, '0']));
+  return { capacity: nothing, allocatable: nothing };
 }
 
 /** Everything that keeps the node from being Ready. */

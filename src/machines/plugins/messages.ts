@@ -1,5 +1,6 @@
 /** What is published of plugins that registered themselves beside this node. */
 import { viewKey } from '../address.ts';
+import type { WatchedPlugin } from '../allocation/devices/messages.ts';
 
 export interface CsiDriver {
   name: string;
@@ -16,5 +17,8 @@ export interface CsiDriver {
   /** Where this node is, as the driver sees it. */
   topology: Readonly<Record<string, string>>;
 }
+/** What came of a plugin's registration: one of these, by its type. */
+export type Registered = { name: string } & ({ driver: CsiDriver } | { device: WatchedPlugin });
+
 export type DriversView = ReadonlyMap<string, CsiDriver>;
 export const driversView = viewKey<DriversView>('csiDrivers');

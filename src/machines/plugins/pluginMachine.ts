@@ -1,13 +1,13 @@
 /** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
-import type { CsiDriver } from './messages.ts';
+import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
 export const PLUGIN_BACKOFF = { minMs: 500, maxMs: 122_000 } as const;
 
 export interface PluginIo {
   /** Rejects with what is wrong; the plugin was told, where it listens. */
-  register(socket: string, signal: AbortSignal): Promise<CsiDriver>;
+  register(socket: string, signal: AbortSignal): Promise<Registered>;
   failed(socket: string, message: string): void;
   random(): number;
 }
@@ -21,7 +21,7 @@ interface PluginContext extends PluginInput {
   waitMs: number;
   name: string;
 }
-export type PluginSaid = { type: 'plugin.registered'; socket: string; driver: CsiDriver };
+export type PluginSaid = { type: 'plugin.registered'; socket: string; plugin: Registered };
 
 export const pluginMachine = setup({
   types: { context: {} as PluginContext, input: {} as PluginInput },
@@ -30,10 +30,10 @@ export const pluginMachine = setup({
   },
   actions: {
     tell: sendParent(
-      ({ context }, params: { driver: CsiDriver }): PluginSaid => ({
+      ({ context }, params: { plugin: Registered }): PluginSaid => ({
         type: 'plugin.registered',
         socket: context.socket,
-        driver: params.driver,
+        plugin: params.plugin,
       }),
     ),
     noteFailure: assign(({ context }, params: { error: unknown }) => ({
@@ -58,7 +58,7 @@ export const pluginMachine = setup({
           target: 'registered',
           actions: [
             assign(({ event }) => ({ name: event.output.name, attempts: 0, error: '' })),
-            { type: 'tell', params: ({ event }) => ({ driver: event.output }) },
+            { type: 'tell', params: ({ event }) => ({ plugin: event.output }) },
           ],
         },
         onError: { target: 'failed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }, 'sayFailed'] },

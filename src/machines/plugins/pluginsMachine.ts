@@ -3,7 +3,7 @@
  * truth. A socket that was made anew is another one: the old one's driver goes before the new one may register.
  */
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
-import type { CsiDriver } from './messages.ts';
+import type { Registered } from './messages.ts';
 import { type PluginIo, type PluginSaid, pluginMachine } from './pluginMachine.ts';
 
 /** Between looks at the folder, where no hint came. */
@@ -22,7 +22,7 @@ export interface PluginsIo extends PluginIo {
   watch(hint: () => void): () => void;
   /** That socket has gone, and whoever registered through it. */
   gone(socket: string): void;
-  registered(socket: string, driver: CsiDriver): void;
+  registered(socket: string, plugin: Registered): void;
 }
 export interface PluginsContext {
   io: PluginsIo;
@@ -66,7 +66,7 @@ export const pluginsMachine = setup({
       error: params.error instanceof Error ? params.error.message : String(params.error),
     })),
     tell: ({ context, event }) => {
-      if (event.type === 'plugin.registered') context.io.registered(event.socket, event.driver);
+      if (event.type === 'plugin.registered') context.io.registered(event.socket, event.plugin);
     },
   },
   guards: { again: ({ context }) => context.again },

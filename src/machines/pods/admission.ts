@@ -50,6 +50,8 @@ export interface NodeAbility {
   readonly strictGroups: boolean;
   /** A control group of the node's own holds each pod as a whole. Default false. */
   readonly podGroups?: boolean;
+  /** Device plugins can be spoken to: whether there are devices is found out when they are given. Default false. */
+  readonly devices?: boolean;
 }
 
 /** All that this node runs on. */
@@ -76,10 +78,16 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
     const message = 'SupplementalGroupsPolicy=Strict is not supported in this node';
     return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
   }
-  const fields = unsupportedFields(pod, { api: !isStatic(pod), podGroups: ability.podGroups === true });
+  const { podGroups = false, devices = false } = ability;
+  return unsupported(pod, { podGroups, devices });
+}
+
+/** What it sets that this node does not have. `devices`: except for what plugins may have. */
+export function unsupported(pod: Pod, o: { podGroups: boolean; devices: boolean }): Refusal | null {
+  const fields = unsupportedFields(pod, { api: !isStatic(pod), ...o });
   if (fields.length === 0) return null;
   const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
-  return { reason: 'UnsupportedField', message, about };
+  return { reason: 'UnsupportedField', message, about: 'pod' };
 }
 
 /** Whether the runtime can keep this is to be asked before the pod is judged. */

@@ -1,4 +1,5 @@
 /** What CRI is told of one container (pod lifecycle 5.10). */
+import { NO_SHARE, type PluginShare } from '../allocation/devices/responses.ts';
 import {
   type ContainerConfig,
   CRI_ANNOTATIONS,
@@ -38,6 +39,8 @@ export interface ContainerConfigInput {
   facts: NodeFacts;
   mounts: readonly Mount[];
   devices?: readonly Device[];
+  /** What comes with devices of plugins, besides the devices; their mounts are among `mounts`. */
+  plugin?: Pick<PluginShare, 'envs' | 'annotations' | 'cdiDevices'>;
   /** Newest instance of an ephemeral container's target. */
   targetContainerId?: string;
   /** That of the sandbox; absent: the users of the host. */
@@ -107,6 +110,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
   const variables = new Map(env.value.map(({ key, value }) => [key, value]));
   const expanded = (list: readonly string[] | undefined): string[] =>
     (list ?? []).map((text) => expand(text, (name) => variables.get(name)));
+  const { envs: given, annotations: told, cdiDevices } = input.plugin ?? NO_SHARE;
   const stopSignal = container.lifecycle?.stopSignal;
   return {
     ok: true,
@@ -116,11 +120,12 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
       command: expanded(container.command),
       args: expanded(container.args),
       workingDir: container.workingDir ?? '',
-      envs: env.value,
+      // Those of the pod come later, and win.
+      envs: [...given, ...env.value],
       mounts: input.mounts.map((m) => mapped(m, input.userNamespace)),
       devices: [...(input.devices ?? [])],
       labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
-      annotations: containerAnnotations(pod, container, input.restartCount),
+      annotations: { ...told, ...containerAnnotations(pod, container, input.restartCount) },
       logPath: containerLogPath(container.name, input.restartCount),
       stdin: container.stdin ?? false,
       stdinOnce: container.stdinOnce ?? false,
@@ -129,6 +134,7 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
         resources: onCpus({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, input.cpus),
         securityContext: security.value,
       },
+      ...(cdiDevices.length === 0 ? {} : { CDIDevices: cdiDevices.map((name) => ({ name })) }),
       ...(stopSignal === undefined ? {} : { stopSignal: criSignal(stopSignal) }),
     },
   };

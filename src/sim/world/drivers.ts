@@ -9,6 +9,8 @@ import type { SimMounts } from './mounts.ts';
 
 export interface SimDriver {
   name: string;
+  /** As it says of itself; absent: a driver of volumes. */
+  type?: string;
   versions: string[];
   nodeId: string;
   volumesMax: number;
@@ -147,8 +149,8 @@ export function simDrivers(): SimDrivers {
       return {
         getInfo: (socket, call) =>
           answered('GetInfo', call, async () => {
-            const { name, versions } = at(socket, 'GetInfo');
-            return { type: 'CSIPlugin', name, endpoint: '', supportedVersions: [...versions] };
+            const { name, versions, type = 'CSIPlugin' } = at(socket, 'GetInfo');
+            return { type, name, endpoint: '', supportedVersions: [...versions] };
           }),
         notify: (socket, { error }, call) =>
           answered('NotifyRegistrationStatus', call, async () => {

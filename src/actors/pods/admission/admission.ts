@@ -25,11 +25,13 @@ import { type Room, rememberedRequests, shortages } from '../../../machines/pods
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type AdmissionEvent, addr, type PodOpEvent, type PodRecord, type PodsView, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type Allocator, Allocators } from './allocators.ts';
 import { type AdmissionContext, admissionMachine, type Deferred, undecided } from './chart.ts';
+import { DeviceClaims } from './devices.ts';
+import { byCreation, isLeaving, isWait, keepsRoom } from './order.ts';
 import { type ResizeRoom, Resizes } from './resizes.ts';
 
 export interface AdmissionOptions {
@@ -93,6 +95,7 @@ class Judge {
   readonly opts: AdmissionOptions;
   readonly resizes: Resizes;
   readonly allocators: Allocators;
+  readonly devices: DeviceClaims;
   /** Versions of the views, together, when the waiting changes of resources were last looked at. */
   private retriedAt = -1;
   private readonly requests = rememberedRequests();
@@ -108,6 +111,7 @@ class Judge {
     this.opts = opts;
     this.resizes = new Resizes(ctx, { fixedCpus: opts.fixedCpus });
     this.allocators = new Allocators(ctx, opts.allocators);
+    this.devices = new DeviceClaims(ctx);
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
     this.preemptions = ctx.ports.metrics.counter(
@@ -126,6 +130,7 @@ class Judge {
           recent.delete(p.metadata.uid);
           this.resizes.forget(p.metadata.uid);
           this.allocators.forget(p.metadata.uid);
+          this.devices.forget(p.metadata.uid);
         }
       const named = new Map(event.pods.map((p) => [p.metadata.uid, p]));
       const deferred = context.deferred.filter((d) => event.op !== 'REMOVE' || !named.has(d.pod.metadata.uid));
@@ -247,10 +252,16 @@ class Judge {
     const records = this.ctx.registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
     const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
-    const verdict = this.weigh(pod, { ...known, isKnown, records });
-    if (verdict === null && !isKnown) return this.allocators.judge(pod, this.resizes.form(pod));
+    const weighed = this.weigh(pod, { ...known, isKnown, records });
+    const verdict = weighed === null && !isKnown ? this.handOut(pod, known) : weighed;
     if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
     return verdict;
+  }
+
+  /** Of a pod that fits: devices, then CPUs, as in the reference. */
+  private handOut(pod: Pod, { recent, deferred }: Known): Refusal | Deferred['verdict'] | null {
+    const active = () => new Set([...recent.keys(), ...deferred.map((d) => d.pod.metadata.uid)]);
+    return this.devices.judge(pod, active) ?? this.allocators.judge(pod, this.resizes.form(pod));
   }
 
   private weigh(
@@ -347,7 +358,9 @@ class Judge {
   private ability(unasked: boolean): NodeAbility {
     const cri = this.ctx.registry.read(view.cri)?.value;
     const asked = (cri?.lastGoodMonoMs ?? null) !== null;
-    return { sysctls: this.sysctls, podGroups: this.opts.podGroups, strictGroups: asked ? cri?.strictGroups === true : unasked };
+    const devices = this.ctx.ports.devicePlugins !== undefined;
+    const { podGroups } = this.opts;
+    return { sysctls: this.sysctls, podGroups, strictGroups: asked ? cri?.strictGroups === true : unasked, devices };
   }
 
   /** The node as the API server last showed it; before that, and without one, as it registers. */
@@ -398,23 +411,4 @@ class Judge {
     if (records !== undefined) for (const uid of [...recent.keys()]) if (records.has(uid)) recent.delete(uid);
     return recent;
   }
-}
-
-function isWait(verdict: Refusal | Deferred['verdict']): verdict is Deferred['verdict'] {
-  return typeof verdict === 'string';
-}
-function keepsRoom({ verdict }: Deferred): boolean {
-  return verdict !== 'later';
-}
-
-/** What it holds is given back before long, whatever this actor does. Absent: it was only just let in. */
-function isLeaving(record: PodRecord | undefined): boolean {
-  if (record === undefined) return false;
-  return record.removed || Boolean(record.refusal) || Boolean(record.eviction) || record.worker?.phase === 'terminating';
-}
-
-function byCreation(a: Pod, b: Pod): number {
-  const at = a.metadata.creationTimestamp ?? '';
-  const bt = b.metadata.creationTimestamp ?? '';
-  return at < bt ? -1 : at > bt ? 1 : 0;
 }

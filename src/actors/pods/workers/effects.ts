@@ -31,6 +31,7 @@ import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
 import { debugTarget } from './debugTarget.ts';
+import { containerDevices } from './devices.ts';
 import { readEnvFiles } from './envFiles.ts';
 import { hostsMount, LOG_DIR_MODE, linkLog, POD_DIR_MODE, terminationLogMount } from './files.ts';
 import { runHook } from './hooks.ts';
@@ -39,7 +40,7 @@ import { Inspector } from './inspect.ts';
 import { ensurePodGroup, resizePodGroup } from './podGroup.ts';
 import { memoryUsage, updateResources } from './resize.ts';
 import { newSandbox, presentSandbox } from './sandbox.ts';
-import { askForVolumes, giveBackVolumes, mountedVolumes, volumeDevices, volumeMounts } from './volumes.ts';
+import { askForVolumes, giveBackVolumes, mountedVolumes, volumeMounts } from './volumes.ts';
 
 /** What containerd answers to a removal in the middle of a start. */
 const START_UNDER_WAY = /in starting state/;
@@ -166,7 +167,7 @@ export class Effects implements WorkerIo {
     const envFrom = { files, ...(cluster.ok && cluster.value !== undefined ? { cluster: cluster.value } : {}) };
     const variables = () => (cluster.ok ? envVariables({ pod, container, podIPs: job.podIPs, facts, ...envFrom }) : cluster);
     const mounts = await volumeMounts(this.ctx, { pod, container, variables, images: this.imageVolumes }, signal);
-    const devices = await volumeDevices(this.ctx.registry, job, signal);
+    const devices = await containerDevices(this.ctx, job, signal);
     const cpus = containerCpus(this.ctx.registry, pod, container);
     if (signal.aborted) return { kind: 'unknown', details: 'cancelled before the container was asked for' };
     const config = !mounts.ok
@@ -189,9 +190,11 @@ export class Effects implements WorkerIo {
                 facts,
                 userNamespace: sandbox.ok ? sandbox.config.linux?.securityContext?.namespaceOptions?.usernsOptions : undefined,
                 ...(await debugTarget(this.cri, job, signal)),
-                devices: devices.value,
+                devices: devices.value.devices,
+                plugin: devices.value,
                 cpus: cpus.value,
                 mounts: [
+                  ...devices.value.mounts,
                   ...mounts.value,
                   ...(await hostsMount(this.ctx, facts, job)),
                   ...(await terminationLogMount(this.ctx, facts, job)),

@@ -1,16 +1,19 @@
 /**
  * Plugins that register themselves through sockets below `plugins_registry`.
  *
- * State held: which sockets there are, and the drivers behind them.
- * Lost on restart: all of it. Drivers stay published meanwhile, so volumes do not lose them.
+ * State held: which sockets there are, and the drivers and device plugins behind them.
+ * Lost on restart: all of it. Both stay published meanwhile, so nobody loses them.
  * Rebuilt from: the folder; each plugin is asked again who it is.
  */
+
+import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
 import { type CsiDriver, driversView } from '../../../machines/plugins/messages.ts';
 import { type FoundSocket, type PluginsIo, pluginsMachine } from '../../../machines/plugins/pluginsMachine.ts';
 import { type Admitted, admitDriver, describeDriver } from '../../../machines/plugins/rules.ts';
 import { addr } from '../../../machines/protocol.ts';
 import type { Csi } from '../../kernel/csi.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { WatchedDevices } from './devices.ts';
 
 export interface PluginsOptions {
   rootDir: string;
@@ -45,6 +48,7 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
   const drivers = new Map<string, CsiDriver>(registry.read(driversView)?.value);
   /** Names taken, also of those that are still about to be registered. */
   const names = new Map([...drivers].map(([name, { socket, version }]) => [name, { socket, version }]));
+  const deviceWatch = new WatchedDevices(ctx);
   let looked = false;
   const said = new Map<string, string>();
   const known = ports.metrics.gauge('plugin_manager_total_plugins', 'Plugins by the socket they registered through.', [
@@ -60,6 +64,7 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
   const forget = (socket: string): void => {
     said.delete(socket);
     known.remove({ socket_path: socket, state: 'actual_state_of_world' });
+    deviceWatch.gone(socket);
     const left = release(socket).filter((name) => drivers.delete(name));
     for (const name of left) log.info({ driver: name, socket }, 'CSI driver is gone: its socket was taken away');
     if (left.length > 0) publish();
@@ -69,7 +74,9 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
       await fs.mkdirp(folder, FOLDER_MODE);
       const found = await socketsBelow(ctx, folder, 0);
       // Drivers that an earlier incarnation knew are known until a look shows that their socket has gone.
-      if (!looked) for (const { socket } of [...drivers.values()]) if (!found.some((s) => s.path === socket)) forget(socket);
+      if (!looked)
+        for (const socket of [...[...drivers.values()].map((d) => d.socket), ...deviceWatch.sockets()])
+          if (!found.some((s) => s.path === socket)) forget(socket);
       looked = true;
       return found.slice(0, SOCKETS_MAX);
     },
@@ -80,12 +87,17 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
       const notify = (pluginRegistered: boolean, error: string) =>
         csi.notify(socket, { pluginRegistered, error }, { timeoutMs: NOTIFY_TIMEOUT_MS, signal });
       try {
+        if (info.type === DEVICE_PLUGIN) {
+          const plugin = await deviceWatch.reach(info, socket, signal);
+          await notify(true, '');
+          return plugin;
+        }
         const admitted = admitDriver(info, socket, names);
         if (!admitted.ok) throw new Error(admitted.message);
         names.set(admitted.value.name, { socket, version: admitted.value.version });
         const driver = await nodeInfo(csi, admitted.value, signal);
         await notify(true, '');
-        return driver;
+        return { name: driver.name, driver };
       } catch (error) {
         if (signal.aborted) throw error;
         release(socket);
@@ -94,7 +106,14 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
         throw error;
       }
     },
-    registered(socket, driver) {
+    registered(socket, plugin) {
+      if ('device' in plugin) {
+        said.delete(socket);
+        known.set(1, { socket_path: socket, state: 'actual_state_of_world' });
+        deviceWatch.registered(socket, plugin.device);
+        return;
+      }
+      const { driver } = plugin;
       // Somebody with a higher version took the name while this one was being told.
       if (names.get(driver.name)?.socket !== socket) return;
       said.delete(socket);

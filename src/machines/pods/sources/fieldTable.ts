@@ -6,6 +6,8 @@
 import { HOST_PATH_TYPES } from '../../volumes/spec.ts';
 
 /** `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key. A rule covers all below its path. */
+export const NO_SUCH_RESOURCE = 'this node has no such resource';
+
 export interface FieldRule {
   readonly path: string;
   /** Only these values can be honoured. */
@@ -86,7 +88,8 @@ const CONTAINER: readonly FieldRule[] = [
   // The requests of a pod, ephemeral storage included, are weighed against what the node has, at admission.
   // Who writes more than its limits allow is evicted, which static pods never are, here as in the reference.
   ...['limits', 'requests'].flatMap((kind) => honoured(...[...EVERY_RESOURCE, 'ephemeral-storage'].map((r) => `resources.${kind}.${r}`))),
-  ...refused('this node has no such resource', 'resources.limits.*', 'resources.requests.*'),
+  // Those that device plugins may have are left to who knows the plugins (`supported.ts`).
+  ...refused(NO_SUCH_RESOURCE, 'resources.limits.*', 'resources.requests.*'),
   ...refused('there is no dynamic resource allocation', 'resources.claims'),
   ...honoured('resizePolicy[*].resourceName', 'resizePolicy[*].restartPolicy'),
   ...honoured('restartPolicyRules[*].action', 'restartPolicyRules[*].exitCodes.operator', 'restartPolicyRules[*].exitCodes.values[*]'),

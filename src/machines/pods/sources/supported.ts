@@ -2,9 +2,10 @@
  * What a pod sets that this node cannot honour, by the table of fields (`fieldTable.ts`): it refuses the pod at
  * admission, with the path in the message.
  */
+import { isExtendedResource } from '../../allocation/devices/rules.ts';
 import type { Pod } from '../../k8s.ts';
 import { limitsNotKept } from '../podLevel.ts';
-import { FIELD_TABLE, type FieldRule } from './fieldTable.ts';
+import { FIELD_TABLE, type FieldRule, NO_SUCH_RESOURCE } from './fieldTable.ts';
 import { isRecord, podSchema, type Schema } from './schema.ts';
 
 /** Why what only the API can tell is refused of a manifest. */
@@ -119,6 +120,12 @@ function walk(step: Step, found: string[]): void {
   } else found.push(path);
 }
 
+/** An extended resource of a container, as it was found not to be one of this node's own. */
+function mayBePlugins(found: string): boolean {
+  const match = /^spec\.(?:initC|c)ontainers\[\d+\]\.resources\.(?:limits|requests)\.(.+) \((.+)\)$/.exec(found);
+  return match !== null && match[2] === NO_SUCH_RESOURCE && isExtendedResource(match[1] ?? '');
+}
+
 /** Top-level keys of a Pod. */
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
@@ -129,7 +136,11 @@ const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 export function unsupportedFields(
   pod: Pod,
   o: {
-    /** Objects of an API server can be asked for. Default false. */ api?: boolean /** A control group holds each pod as a whole. Default false. */;
+    /** Objects of an API server can be asked for. Default false. */
+    api?: boolean;
+    /** Somebody else knows which extended resources there are. Default false: there are none. */
+    devices?: boolean;
+    /** A control group holds each pod as a whole. Default false. */
     podGroups?: boolean;
   } = {},
 ): string[] {
@@ -139,5 +150,5 @@ export function unsupportedFields(
   const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
   walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
   found.push(...limitsNotKept(pod, o).map((path) => `${path} (${LIMITS_NOT_KEPT})`));
-  return found;
+  return o.devices === true ? found.filter((path) => !mayBePlugins(path)) : found;
 }

@@ -1,0 +1,247 @@
+/** Gives devices to containers: decisions are `machines/allocation/devices`, what plugins are asked is here. */
+import {
+  type AllocationPlan,
+  allocationOf,
+  allocationOrder,
+  byNode,
+  chooseDevices,
+  type DeviceRequest,
+  deviceRequests,
+  planAllocation,
+} from '../../../machines/allocation/devices/allocate.ts';
+import type { AdmitAnswer } from '../../../machines/allocation/devices/messages.ts';
+import { mergeResponses, NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/responses.ts';
+import { type DeviceBook, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
+import type { Container, Pod } from '../../../machines/k8s.ts';
+import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
+import { podRef } from '../../../machines/pods/manager/records.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
+import { view } from '../../../machines/protocol.ts';
+import type { PluginConnection } from '../../kernel/devicePlugins.ts';
+import type { Ports } from '../../kernel/ports.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+/** PreStartContainer's, of the reference; Allocate has none there. */
+const PRE_START_TIMEOUT_MS = 30_000;
+const ALLOCATE_TIMEOUT_MS = null;
+const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
+
+type Outcome =
+  | { kind: 'held' }
+  | { kind: 'none' }
+  | { kind: 'wait'; message: string }
+  | { kind: 'refused'; message: string; reason?: string };
+interface Turn extends DeviceRequest {
+  pod: Pod;
+  container: Container;
+}
+
+export class DeviceAllocator {
+  private readonly ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
+  private readonly persist: (book: DeviceBook) => Promise<void>;
+  private readonly duration: ReturnType<Ports['metrics']['histogram']>;
+  /** Plugins that can be asked, by resource. */
+  readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
+  book: DeviceBook = NO_DEVICES;
+  /** Devices that are being given just now, by resource. */
+  private readonly reserved = new Map<string, Set<string>>();
+  /** What is done for one pod is done one after the other. */
+  private readonly turns = new Map<string, Promise<unknown>>();
+  /** The record on disk is older than the book. */
+  private unsaved = false;
+
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, persist: (book: DeviceBook) => Promise<void>) {
+    this.ctx = ctx;
+    this.persist = persist;
+    this.duration = ctx.ports.metrics.histogram(
+      'kubelet_device_plugin_alloc_duration_seconds',
+      'Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.',
+      SECONDS,
+      ['resource_name'],
+    );
+  }
+
+  admit(pod: Pod, active: ReadonlySet<string>): Promise<AdmitAnswer> {
+    return this.inTurn(pod, async () => {
+      this.free(active);
+      for (const { container } of allocationOrder(pod)) {
+        for (const request of deviceRequests(container)) {
+          const outcome = await this.give({ pod, container, ...request });
+          if (outcome.kind === 'none') return { kind: 'none' };
+          if (outcome.kind === 'wait') return { kind: 'wait', message: outcome.message };
+          if (outcome.kind === 'refused') {
+            const { reason = 'UnexpectedAdmissionError', message } = outcome;
+            return {
+              kind: 'refused',
+              reason,
+              message: outcome.reason === undefined ? `Allocate failed due to ${message}, which is unexpected` : message,
+            };
+          }
+        }
+      }
+      const unsaved = await this.save();
+      return unsaved === null ? { kind: 'given' } : { kind: 'wait', message: unsaved };
+    });
+  }
+
+  start(pod: Pod, container: Container): Promise<Built<PluginShare>> {
+    return this.inTurn(pod, async () => {
+      const answers = [];
+      for (const request of deviceRequests(container)) {
+        const { resource } = request;
+        const of = { container: container.name, resource };
+        const before = allocationOf(this.book, pod.metadata.uid, of);
+        if (before === undefined || this.book.resources.get(resource)?.returning === true) {
+          const outcome = await this.give({ pod, container, ...request });
+          if (outcome.kind === 'none') return refused(`no plugin of ${resource} has registered at this node`);
+          if (outcome.kind !== 'held') return refused(outcome.message);
+        }
+        const held = allocationOf(this.book, pod.metadata.uid, of);
+        if (held === undefined) return refused(`the devices of ${resource} were taken back meanwhile; they are asked for again`);
+        const unready = await this.preStart(resource, deviceIds(held));
+        if (unready !== null) return refused(unready);
+        answers.push({ resource, response: held.response });
+      }
+      const unsaved = await this.save();
+      if (unsaved !== null) return refused(unsaved);
+      if (answers.length === 0) return built(NO_SHARE);
+      const { share, conflicts } = mergeResponses(answers);
+      if (conflicts.length > 0) {
+        const where = { ...podRef(pod), container: container.name, conflicts };
+        this.ctx.log.warn(where, 'device plugins say different things about the same: the first word counts');
+      }
+      return built(share);
+    });
+  }
+
+  /** Writes what has changed. Null, or why it is not on disk. */
+  async save(): Promise<string | null> {
+    if (!this.unsaved) return null;
+    this.unsaved = false;
+    try {
+      await this.persist(this.book);
+      return null;
+    } catch (error) {
+      this.unsaved = true;
+      return `the record of devices cannot be written: ${text(error)}`;
+    }
+  }
+
+  change(book: DeviceBook): void {
+    this.book = book;
+    this.unsaved = true;
+  }
+
+  private inTurn<T>({ metadata: { uid } }: Pod, work: () => Promise<T>): Promise<T> {
+    const turn = (this.turns.get(uid) ?? Promise.resolve()).then(work);
+    const settled = turn.then(
+      () => {},
+      () => {},
+    );
+    this.turns.set(uid, settled);
+    void settled.then(() => {
+      if (this.turns.get(uid) === settled) this.turns.delete(uid);
+    });
+    return turn;
+  }
+
+  /** What pods hold that are over. Nothing before every source was heard, and never what a container may be using. */
+  private free(active: ReadonlySet<string>): void {
+    const { registry } = this.ctx;
+    const pods = registry.read(view.pods)?.value;
+    const listing = registry.read(view.runtimePods)?.value;
+    if (pods?.sourcesReady !== true || listing === undefined) return;
+    const isOver = (uid: string): boolean => {
+      if (active.has(uid) || this.turns.has(uid)) return false;
+      if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
+      const record = pods.records.get(uid);
+      if (record === undefined || record.rejected) return true;
+      const phase = record.worker?.phase ?? (isTerminal(record.pod.status.phase) ? 'finished' : 'waiting');
+      return phase === 'finished' || phase === 'terminated';
+    };
+    const over = new Set(this.book.allocations.map((a) => a.uid).filter(isOver));
+    if (over.size > 0) this.change({ ...this.book, allocations: this.book.allocations.filter((a) => !over.has(a.uid)) });
+  }
+
+  private async give(turn: Turn): Promise<Outcome> {
+    const { pod, container, resource } = turn;
+    const plan = this.plan(turn);
+    if (plan.kind !== 'choose') return plan;
+    const plugin = this.plugins.get(resource);
+    if (plugin === undefined) return { kind: 'refused', message: `can't allocate unregistered device ${resource}` };
+    try {
+      const preferred = await this.preferred(plugin, plan);
+      // Others may have been given some of them meanwhile.
+      const now = this.plan(turn);
+      if (now.kind !== 'choose') return now;
+      const ids = chooseDevices(now, preferred);
+      const response = await this.reserving(resource, ids, () => this.timed(resource, () => plugin.connection.allocate(ids, this.call())));
+      const state = this.book.resources.get(resource);
+      const given = { uid: pod.metadata.uid, container: container.name, resource, devices: byNode(state, ids), response };
+      this.change({ ...this.book, allocations: [...this.book.allocations, given] });
+      this.ctx.log.info({ ...podRef(pod), container: container.name, resource, devices: ids }, 'devices were given to a container');
+      return { kind: 'held' };
+    } catch (error) {
+      // It has gone, or another took its place: what that one can give is another question.
+      const kind = this.plugins.get(resource) === plugin ? 'refused' : 'wait';
+      return { kind, message: text(error) };
+    }
+  }
+
+  private plan({ pod, container, ...request }: Turn): AllocationPlan {
+    const listed = this.ctx.registry.read(view.runtimePods)?.value.pods.get(pod.metadata.uid)?.containers ?? [];
+    const running = listed.some((c) => c.name === container.name && c.state === 'running');
+    const reserved = this.reserved.get(request.resource) ?? new Set<string>();
+    return planAllocation(this.book, { ...request, pod, container: container.name, running, reserved });
+  }
+
+  /** None where the plugin has no say, or there is no choice. */
+  private async preferred(
+    { connection, options }: { connection: PluginConnection; options: PluginOptions },
+    { must, available, count }: Extract<AllocationPlan, { kind: 'choose' }>,
+  ): Promise<readonly string[]> {
+    if (!options.getPreferredAllocationAvailable || must.length >= count) return [];
+    return connection.preferred({ available: [...new Set([...available, ...must])].sort(), mustInclude: must, size: count }, this.call());
+  }
+
+  private async reserving<T>(resource: string, ids: readonly string[], work: () => Promise<T>): Promise<T> {
+    const held = this.reserved.get(resource) ?? new Set<string>();
+    this.reserved.set(resource, held);
+    for (const id of ids) held.add(id);
+    try {
+      return await work();
+    } finally {
+      for (const id of ids) held.delete(id);
+    }
+  }
+
+  private async timed<T>(resource: string, work: () => Promise<T>): Promise<T> {
+    const { clock } = this.ctx.ports;
+    const startedMs = clock.monoMs();
+    try {
+      return await work();
+    } finally {
+      this.duration.observe((clock.monoMs() - startedMs) / 1000, { resource_name: resource });
+    }
+  }
+
+  /** Null where it is ready, or nobody wants to make it so. */
+  private async preStart(resource: string, ids: readonly string[]): Promise<string | null> {
+    const plugin = this.plugins.get(resource);
+    if (plugin?.options.preStartRequired !== true) return null;
+    try {
+      await plugin.connection.preStart(ids, { timeoutMs: PRE_START_TIMEOUT_MS, signal: this.ctx.signal });
+      return null;
+    } catch (error) {
+      return `PreStartContainer of ${resource} failed: ${text(error)}`;
+    }
+  }
+
+  private call() {
+    return { timeoutMs: ALLOCATE_TIMEOUT_MS, signal: this.ctx.signal };
+  }
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,223 @@
+/**
+ * State held: which devices there are, who holds which, connections to plugins.
+ * Lost on restart: connections and how devices are; plugins register again when the socket is made anew, those that came
+ * through the folder of plugins are reached again.
+ * Rebuilt from: `<root-dir>/device-plugins/kubelet_internal_checkpoint`, the plugins.
+ */
+
+import { type DevicesIo, devicesMachine, type Registering } from '../../../machines/allocation/devices/devicesMachine.ts';
+import type { EndpointKey } from '../../../machines/allocation/devices/endpointMachine.ts';
+import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
+import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
+import { admitPlugin } from '../../../machines/allocation/devices/rules.ts';
+import type { DeviceBook, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
+import { apiAddr } from '../../../machines/api/messages.ts';
+import type { DevicePlugins, PluginConnection } from '../../kernel/devicePlugins.ts';
+import type { Ports } from '../../kernel/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { DeviceAllocator } from './allocator.ts';
+import { DeviceRecords } from './records.ts';
+
+export interface DevicesOptions {
+  rootDir: string;
+  /** There is an API server, whose node shows what there is. */
+  cluster: boolean;
+}
+
+/** Below the root directory. */
+const FOLDER = 'device-plugins';
+const SOCKET = 'kubelet.sock';
+/** Of the reference: how long a plugin may take to be reached. */
+const DIAL_TIMEOUT_MS = 10_000;
+const OPTIONS_TIMEOUT_MS = 10_000;
+/** The record is read before pods are judged; a disk that takes longer holds up nobody else. */
+const READY_TIMEOUT_MS = 60_000;
+
+export function devicesSpec(o: DevicesOptions): ActorSpec<DevicesEvent> {
+  return {
+    type: 'actor',
+    id: devicesAddr.path.split('/').at(-1) ?? 'devices',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 4096 },
+    ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
+    start: (ctx) => {
+      const { devicePlugins } = ctx.ports;
+      if (devicePlugins === undefined) throw new Error('this node cannot speak to device plugins');
+      return { logic: devicesMachine, input: { io: new DeviceManager(ctx, o, devicePlugins) } };
+    },
+  };
+}
+
+class DeviceManager implements DevicesIo {
+  private readonly ctx: ActorCtx<DevicesEvent>;
+  private readonly port: DevicePlugins;
+  private readonly folder: string;
+  private readonly cluster: boolean;
+  private readonly records: DeviceRecords;
+  private readonly allocator: DeviceAllocator;
+  private readonly registrations: ReturnType<Ports['metrics']['counter']>;
+  /** By the number of the plugin's chart. */
+  private readonly connections = new Map<number, { connection: PluginConnection; options: PluginOptions }>();
+  private recreated = false;
+
+  constructor(ctx: ActorCtx<DevicesEvent>, { rootDir, cluster }: DevicesOptions, port: DevicePlugins) {
+    this.ctx = ctx;
+    this.port = port;
+    this.cluster = cluster;
+    this.folder = `${rootDir}/${FOLDER}`;
+    this.records = new DeviceRecords(ctx, this.folder);
+    this.allocator = new DeviceAllocator(ctx, (book) => this.records.save(book));
+    this.registrations = ctx.ports.metrics.counter(
+      'kubelet_device_plugin_registration_total',
+      'Cumulative number of device plugin registrations. Broken down by resource name.',
+      ['resource_name'],
+    );
+    ctx.signal.addEventListener('abort', () => this.closeAll(), { once: true });
+  }
+
+  async load(): Promise<readonly string[]> {
+    const found = await this.records.read();
+    // Also of a manager before this one in the same daemon.
+    const before = this.ctx.registry.read(devicesView)?.value;
+    this.recreated = found === null || before?.recreated === true;
+    const { allocations = [], resources = [] } = found ?? {};
+    const gone = new Set(
+      Object.entries(before?.capacity ?? {}).flatMap(([name, n]) => (n === '0' && !resources.includes(name) ? [name] : [])),
+    );
+    this.allocator.book = { allocations, gone, resources: remembered(resources) };
+    // From now on there is a record, so that others' resources on this node are not taken for stale ones again.
+    if (found === null) this.take(this.allocator.book);
+    else this.publish();
+    return resources;
+  }
+
+  serve(on: { open(): void; failed(error: string): void; register(who: Registering): void }): () => void {
+    let over = false;
+    let server: { close(): void } | null = null;
+    const begin = async () => {
+      await this.records.clear();
+      if (over) return;
+      server = await this.port.serve(`${this.folder}/${SOCKET}`, (request) => this.register(request, on.register));
+      if (over) server.close();
+      else on.open();
+    };
+    begin().catch((error: unknown) => {
+      if (!over) on.failed(text(error));
+    });
+    return () => {
+      over = true;
+      server?.close();
+    };
+  }
+
+  private register(request: RegisterRequest, to: (who: Registering) => void): Promise<void> {
+    const admitted = admitPlugin(request, this.folder);
+    if (!admitted.ok) {
+      this.ctx.log.warn({ resource: request.resourceName, err: admitted.message }, 'a device plugin may not register');
+      return Promise.reject(new Error(admitted.message));
+    }
+    this.registrations.inc({ resource_name: admitted.value.resource });
+    const options = request.options ?? { preStartRequired: false, getPreferredAllocationAvailable: false };
+    return new Promise((resolve, reject) => {
+      to({ ...admitted.value, options, done: (error) => (error === null ? resolve() : reject(new Error(error))) });
+    });
+  }
+
+  watched() {
+    return this.ctx.registry.read(watchedPluginsView)?.value ?? new Map();
+  }
+
+  async dial(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void> {
+    const connection = await this.port.connect(o.endpoint, { timeoutMs: DIAL_TIMEOUT_MS, signal });
+    try {
+      const options = o.options ?? (await connection.options({ timeoutMs: OPTIONS_TIMEOUT_MS, signal }));
+      signal.throwIfAborted();
+      this.connections.set(key.id, { connection, options });
+    } catch (error) {
+      connection.close();
+      throw error;
+    }
+  }
+
+  watch({ id }: EndpointKey, on: Parameters<PluginConnection['listAndWatch']>[0]): () => void {
+    const held = this.connections.get(id);
+    if (held === undefined) throw new Error('a device plugin is watched that was not reached');
+    return held.connection.listAndWatch(on);
+  }
+
+  closed({ id, resource }: EndpointKey): void {
+    const held = this.connections.get(id);
+    if (held === undefined) return;
+    this.connections.delete(id);
+    if (this.allocator.plugins.get(resource) === held) this.allocator.plugins.delete(resource);
+    held.connection.close();
+  }
+
+  connected({ id, resource }: EndpointKey): void {
+    const held = this.connections.get(id);
+    if (held !== undefined) this.allocator.plugins.set(resource, held);
+    this.ctx.log.info({ resource, ...held?.options }, 'device plugin registered');
+    this.take(connected(this.allocator.book, resource));
+  }
+
+  listed({ resource }: EndpointKey, devices: Parameters<typeof listed>[2]): void {
+    this.take(listed(this.allocator.book, resource, devices));
+  }
+
+  stopped({ resource }: EndpointKey, error: string): void {
+    this.ctx.log.warn({ resource, err: error }, 'device plugin is gone: its devices count as unhealthy until it registers again');
+    this.take(stopped(this.allocator.book, resource));
+  }
+
+  expired({ resource }: EndpointKey): void {
+    this.ctx.log.warn({ resource }, 'device plugin did not come back: there is nothing of its resource on this node');
+    this.take(expired(this.allocator.book, resource));
+  }
+
+  ask(event: Parameters<DevicesIo['ask']>[0]): void {
+    if (event.type === 'devices.admit') {
+      const { pod, active, replyTo } = event;
+      this.allocator.admit(pod, active).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
+    } else {
+      const { pod, container, replyTo } = event;
+      this.allocator.start(pod, container).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
+    }
+  }
+
+  refuse({ replyTo }: Parameters<DevicesIo['refuse']>[0], why: string): void {
+    replyTo.refuse(why);
+  }
+
+  failed(what: string, error: string): void {
+    this.ctx.log.warn({ folder: this.folder, err: error }, what);
+  }
+
+  private take(book: DeviceBook): void {
+    this.allocator.change(book);
+    this.publish();
+    void this.allocator.save().then((unsaved) => {
+      if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ folder: this.folder }, unsaved);
+    });
+  }
+
+  private publish(): void {
+    const before = this.ctx.registry.read(devicesView)?.value;
+    const now = { ...nodeDevices(this.allocator.book), recreated: this.recreated };
+    if (JSON.stringify(before) === JSON.stringify(now)) return;
+    this.ctx.publish(devicesView, now);
+    if (this.cluster) this.ctx.registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'devices of plugins changed' });
+  }
+
+  private closeAll(): void {
+    for (const { connection } of this.connections.values()) connection.close();
+    this.connections.clear();
+    this.allocator.plugins.clear();
+  }
+}
+
+function text(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

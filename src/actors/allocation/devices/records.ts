@@ -1,0 +1,91 @@
+/** The folder of device plugins: the record of who holds which devices, and what else is in it. */
+import { CHECKPOINT_FILE, decodeCheckpoint, encodeCheckpoint } from '../../../machines/allocation/devices/checkpoint.ts';
+import type { Allocation, DeviceBook } from '../../../machines/allocation/devices/types.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+
+/** Of the reference, as are the names of the files. */
+const FOLDER_MODE = 0o750;
+const RECORD_MODE = 0o600;
+const MARKER = 'DEPRECATION';
+/** Who reads it is a person who wonders where sockets are to be. */
+const MARKER_TEXT = 'Plugins that register through the folder plugins_registry need no socket here.\n';
+const RECORD_BYTES_MAX = 16 * 1024 * 1024;
+
+export class DeviceRecords {
+  private readonly ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>;
+  private readonly folder: string;
+  private wanted: string | null = null;
+  private writing: Promise<void> = Promise.resolve();
+
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>, folder: string) {
+    this.ctx = ctx;
+    this.folder = folder;
+  }
+
+  /** Null: there is none. Rejects where the disk cannot be read; what cannot be believed is said, and holds nothing. */
+  async read(): Promise<{ allocations: Allocation[]; resources: string[] } | null> {
+    const path = `${this.folder}/${CHECKPOINT_FILE}`;
+    let bytes: Uint8Array;
+    try {
+      bytes = await this.ctx.ports.fs.readFile(path, { bytesMax: RECORD_BYTES_MAX });
+    } catch (error) {
+      if (isMissing(error)) return null;
+      throw error;
+    }
+    try {
+      return decodeCheckpoint(new TextDecoder().decode(bytes));
+    } catch (error) {
+      const err = error instanceof Error ? error.message : String(error);
+      this.ctx.log.warn({ file: path, err }, 'the record of devices cannot be believed: who holds which of them is not known');
+      return { allocations: [], resources: [] };
+    }
+  }
+
+  /** Sockets of an earlier daemon and of its plugins: that theirs goes is what tells them to register again (trap 28). */
+  async clear(): Promise<void> {
+    const { fs } = this.ctx.ports;
+    await fs.mkdirp(this.folder, FOLDER_MODE);
+    for (const name of await fs.readdir(this.folder)) {
+      if (name === CHECKPOINT_FILE) continue;
+      const path = `${this.folder}/${name}`;
+      try {
+        if ((await fs.lstat(path)).kind !== 'dir') await fs.unlink(path);
+      } catch (error) {
+        if (!isMissing(error)) throw error;
+      }
+    }
+    await fs.writeFile(`${this.folder}/${MARKER}`, MARKER_TEXT, { mode: RECORD_MODE });
+  }
+
+  /** Until it is on disk, or something newer is. Rejects where it cannot be written: the next call tries again. */
+  save(book: Pick<DeviceBook, 'allocations' | 'resources'>): Promise<void> {
+    this.wanted = encodeCheckpoint(book);
+    const turn = this.writing.then(() => this.write());
+    this.writing = turn.catch(() => {});
+    return turn;
+  }
+
+  private async write(): Promise<void> {
+    const { ports, signal, incarnation } = this.ctx;
+    const { fs } = ports;
+    const text = this.wanted;
+    if (text === null || signal.aborted) return;
+    this.wanted = null;
+    const tmp = `${this.folder}/.${CHECKPOINT_FILE}.${incarnation}`;
+    try {
+      await fs.mkdirp(this.folder, FOLDER_MODE);
+      await fs.writeFile(tmp, text, { mode: RECORD_MODE, fsync: true });
+      // The next manager writes what it knows.
+      if (signal.aborted) return;
+      await fs.rename(tmp, `${this.folder}/${CHECKPOINT_FILE}`);
+      await fs.fsyncDir(this.folder);
+    } catch (error) {
+      this.wanted ??= text;
+      throw error;
+    }
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+}

@@ -1,0 +1,187 @@
+/** The real {@link DevicePlugins} port: gRPC over unix sockets, both ways. */
+import { join } from 'node:path';
+import {
+  type ChannelOptions,
+  Client,
+  credentials,
+  Metadata,
+  Server,
+  ServerCredentials,
+  type ServerUnaryCall,
+  type ServiceError,
+  type sendUnaryData,
+  status,
+} from '@grpc/grpc-js';
+import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
+import { CODE_NAMES } from '../../../actors/kernel/csi.ts';
+import type { DevicePlugins, PluginCall, PluginConnection } from '../../../actors/kernel/devicePlugins.ts';
+import type { Clock } from '../../../actors/kernel/ports.ts';
+import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
+import { LOAD_OPTIONS } from '../cri/load.ts';
+import { protoRoot } from '../cri/protoPath.ts';
+import { unixTarget } from '../csi/grpcCsi.ts';
+
+/** Of thousands of devices; gRPC's own default is a quarter of it. */
+const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
+const CHANNEL: ChannelOptions = {
+  'grpc.default_authority': 'localhost',
+  'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
+  'grpc.use_local_subchannel_pool': 1,
+  'grpc.service_config_disable_resolution': 1,
+  'grpc.enable_retries': 0,
+  'grpc.enable_channelz': 0,
+  'grpc.enable_http_proxy': 0,
+};
+/** Of the kernel, without the final zero. */
+const PATH_BYTES_MAX = 107;
+/** What plugins that are well say. */
+const HEALTHY = 'Healthy';
+
+/** As the loader gives them (LOAD_OPTIONS, proto/deviceplugin). */
+interface WireDevice {
+  ID: string;
+  health: string;
+  topology: { nodes: { ID: string }[] } | null;
+}
+interface WireResponse extends Omit<ContainerResponse, 'cdiDevices'> {
+  cdiDevices: { name: string }[];
+}
+
+export interface DevicePluginProto {
+  registration: ServiceDefinition;
+  plugin: ServiceDefinition;
+}
+/** Serves clients and servers, in tests both sides of each. */
+export function loadDevicePluginProto(root: string = protoRoot()): DevicePluginProto {
+  const loaded = loadSync(join(root, 'deviceplugin/api.proto'), LOAD_OPTIONS);
+  const serviceOf = (name: string): ServiceDefinition => {
+    const found = loaded[`v1beta1.${name}`];
+    if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from the .proto files`);
+    return found as ServiceDefinition;
+  };
+  return { registration: serviceOf('Registration'), plugin: serviceOf('DevicePlugin') };
+}
+
+function rpcError({ code, details, message }: ServiceError): Error {
+  return new Error(`rpc error: code = ${CODE_NAMES[code] ?? code} desc = ${details || message}`);
+}
+
+export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlugins {
+  let loaded: DevicePluginProto | undefined;
+  const proto = (): DevicePluginProto => {
+    loaded ??= loadDevicePluginProto();
+    return loaded;
+  };
+  return {
+    async serve(socketPath, register) {
+      const length = Buffer.byteLength(socketPath);
+      if (length > PATH_BYTES_MAX)
+        throw new Error(`bind ${socketPath}: the path is of ${length} bytes, a socket's may have ${PATH_BYTES_MAX}`);
+      const server = new Server({ 'grpc.max_receive_message_length': MESSAGE_BYTES_MAX });
+      server.addService(proto().registration, {
+        Register: (call: ServerUnaryCall<RegisterRequest, object>, done: sendUnaryData<object>) => {
+          register(call.request).then(
+            () => done(null, {}),
+            (error: unknown) => done({ code: status.UNKNOWN, details: error instanceof Error ? error.message : String(error) }),
+          );
+        },
+      });
+      await new Promise<void>((resolve, reject) => {
+        server.bindAsync(`unix://${socketPath}`, ServerCredentials.createInsecure(), (error) =>
+          error === null ? resolve() : reject(error),
+        );
+      });
+      return { close: () => server.forceShutdown() };
+    },
+    async connect(endpoint, { timeoutMs, signal }) {
+      signal.throwIfAborted();
+      const client = new Client(unixTarget(endpoint), credentials.createInsecure(), CHANNEL);
+      const abort = () => client.close();
+      signal.addEventListener('abort', abort, { once: true });
+      try {
+        await new Promise<void>((resolve, reject) => {
+          client.waitForReady(clock.wallMs() + timeoutMs, (error) => {
+            if (error === undefined) resolve();
+            else reject(new Error(`failed to dial device plugin at ${endpoint}: nobody answered within ${timeoutMs / 1000} s`));
+          });
+        });
+        signal.throwIfAborted();
+        return connectionOf(client, proto().plugin, clock);
+      } catch (error) {
+        client.close();
+        throw error;
+      } finally {
+        signal.removeEventListener('abort', abort);
+      }
+    },
+  };
+}
+
+function rpcOf(service: ServiceDefinition, rpc: string): MethodDefinition<object, object> {
+  const found = service[rpc];
+  if (found === undefined) throw new Error(`rpc ${rpc} is missing from the .proto files`);
+  return found;
+}
+
+function connectionOf(client: Client, service: ServiceDefinition, clock: Clock): PluginConnection {
+  const send = (rpc: string, request: object, { timeoutMs, signal }: PluginCall): Promise<object> =>
+    new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(new Error(`${rpc}: given up before it was sent`));
+      const definition = rpcOf(service, rpc);
+      const abort = () => call.cancel();
+      const call = client.makeUnaryRequest(
+        definition.path,
+        definition.requestSerialize,
+        definition.responseDeserialize,
+        request,
+        new Metadata(),
+        timeoutMs === null ? {} : { deadline: clock.wallMs() + timeoutMs },
+        (error: ServiceError | null, value?: object) => {
+          signal.removeEventListener('abort', abort);
+          if (error === null) resolve(value ?? {});
+          else reject(rpcError(error));
+        },
+      );
+      signal.addEventListener('abort', abort, { once: true });
+    });
+  // The loader's output is the response's shape by contract (LOAD_OPTIONS and proto/deviceplugin).
+  return {
+    options: async (call) => (await send('GetDevicePluginOptions', {}, call)) as PluginOptions,
+    listAndWatch(on) {
+      let over = false;
+      const end = (why: string) => {
+        if (over) return;
+        over = true;
+        on.end(why);
+      };
+      const { path, requestSerialize, responseDeserialize } = rpcOf(service, 'ListAndWatch');
+      const stream = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, {});
+      stream.on('data', (list: { devices: WireDevice[] }) => {
+        if (!over) on.devices(list.devices.map(deviceOf));
+      });
+      stream.on('error', (error: ServiceError) => end(rpcError(error).message));
+      stream.on('end', () => end('it ended its list of devices'));
+      return () => {
+        over = true;
+        stream.cancel();
+      };
+    },
+    async preferred({ available, mustInclude, size }, call) {
+      const request = { availableDeviceIDs: available, mustIncludeDeviceIDs: mustInclude, allocationSize: size };
+      const answer = await send('GetPreferredAllocation', { containerRequests: [request] }, call);
+      return (answer as { containerResponses: { deviceIDs: string[] }[] }).containerResponses[0]?.deviceIDs ?? [];
+    },
+    async allocate(ids, call) {
+      const answer = (await send('Allocate', { containerRequests: [{ devicesIds: ids }] }, call)) as { containerResponses: WireResponse[] };
+      const [response] = answer.containerResponses;
+      if (response === undefined) throw new Error('no containers return in allocation response');
+      return { ...response, cdiDevices: response.cdiDevices.map((d) => d.name) };
+    },
+    preStart: async (ids, call) => void (await send('PreStartContainer', { devicesIds: ids }, call)),
+    close: () => client.close(),
+  };
+}
+
+function deviceOf({ ID, health, topology }: WireDevice): PluginDevice {
+  return { id: ID, healthy: health === HEALTHY, numaNodes: (topology?.nodes ?? []).map((n) => Number(n.ID)) };
+}

@@ -1,0 +1,112 @@
+/**
+ * One plugin: reached, then listened to for as long as it tells of its devices, then kept in mind for a while. `C` is the
+ * connection, which this chart only hands on.
+ */
+import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
+import { STOPPED_GRACE_MS } from './inventory.ts';
+import type { PluginDevice, PluginOptions } from './types.ts';
+
+/** Whom a chart is about: numbers are never given twice. */
+export interface EndpointKey {
+  resource: string;
+  id: number;
+}
+export interface EndpointIo {
+  /** Rejects with what is wrong. From then on the connection is this key's, until `closed`. */
+  dial(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void>;
+  watch(key: EndpointKey, on: { devices(devices: readonly PluginDevice[]): void; end(why: string): void }): () => void;
+  closed(key: EndpointKey): void;
+}
+export interface EndpointInput extends EndpointKey {
+  endpoint: string;
+  /** Null: it is asked. */
+  options: PluginOptions | null;
+  /** Known from an earlier daemon alone: there is nobody to reach before it registers. */
+  remembered: boolean;
+  io: EndpointIo;
+}
+interface EndpointContext extends EndpointInput {
+  error: string;
+}
+export type EndpointSaid =
+  | { type: 'endpoint.connected'; key: EndpointKey }
+  | { type: 'endpoint.failed'; key: EndpointKey; error: string }
+  | { type: 'endpoint.listed'; key: EndpointKey; devices: readonly PluginDevice[] }
+  | { type: 'endpoint.stopped'; key: EndpointKey; error: string }
+  | { type: 'endpoint.expired'; key: EndpointKey };
+
+type Event = { type: 'plugin.listed'; devices: readonly PluginDevice[] } | { type: 'plugin.ended'; why: string };
+
+const keyOf = ({ resource, id }: EndpointKey): EndpointKey => ({ resource, id });
+const text = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export const endpointMachine = setup({
+  types: { context: {} as EndpointContext, input: {} as EndpointInput, events: {} as Event },
+  actors: {
+    dial: fromPromise(({ input: { io, ...o }, signal }: { input: EndpointInput; signal: AbortSignal }) => io.dial(keyOf(o), o, signal)),
+    watch: fromCallback<Event, EndpointInput>(({ input, sendBack }) =>
+      input.io.watch(keyOf(input), {
+        devices: (devices) => sendBack({ type: 'plugin.listed', devices }),
+        end: (why) => sendBack({ type: 'plugin.ended', why }),
+      }),
+    ),
+  },
+  actions: {
+    note: assign((_, params: { error: string }) => params),
+    tellConnected: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.connected', key: keyOf(context) })),
+    tellFailed: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.failed', key: keyOf(context), error: context.error })),
+    tellListed: sendParent(
+      ({ context }, params: { devices: readonly PluginDevice[] }): EndpointSaid => ({
+        type: 'endpoint.listed',
+        key: keyOf(context),
+        devices: params.devices,
+      }),
+    ),
+    tellStopped: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.stopped', key: keyOf(context), error: context.error })),
+    tellExpired: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.expired', key: keyOf(context) })),
+    close: ({ context }) => context.io.closed(keyOf(context)),
+  },
+  guards: { remembered: ({ context }) => context.remembered },
+}).createMachine({
+  id: 'devicePlugin',
+  context: ({ input }) => ({ ...input, error: '' }),
+  initial: 'new',
+  states: {
+    new: { always: [{ guard: 'remembered', target: 'stopped' }, { target: 'dialing' }] },
+    dialing: {
+      meta: { reason: 'Dialing', message: ({ resource, endpoint }: EndpointContext) => `the plugin of ${resource} at ${endpoint}` },
+      invoke: {
+        src: 'dial',
+        input: ({ context }) => context,
+        onDone: { target: 'watching', actions: ['tellConnected'] },
+        onError: { target: 'failed', actions: [{ type: 'note', params: ({ event }) => ({ error: text(event.error) }) }, 'tellFailed'] },
+      },
+    },
+    watching: {
+      meta: {
+        reason: 'Watching',
+        message: ({ resource, endpoint }: EndpointContext) => `devices of ${resource}, as the plugin at ${endpoint} tells of them`,
+      },
+      invoke: { src: 'watch', input: ({ context }) => context },
+      on: {
+        'plugin.listed': { actions: [{ type: 'tellListed', params: ({ event }) => ({ devices: event.devices }) }] },
+        'plugin.ended': {
+          target: 'stopped',
+          actions: [{ type: 'note', params: ({ event }) => ({ error: event.why }) }, 'tellStopped', 'close'],
+        },
+      },
+    },
+    stopped: {
+      meta: {
+        reason: 'PluginGone',
+        message: ({ resource, error }: EndpointContext) =>
+          error === ''
+            ? `the plugin of ${resource} has not registered since this node started`
+            : `the plugin of ${resource} is gone (${error}): its devices count as unhealthy until it registers again`,
+      },
+      after: { [STOPPED_GRACE_MS]: { target: 'expired', actions: ['tellExpired'] } },
+    },
+    failed: { type: 'final' },
+    expired: { type: 'final' },
+  },
+});

@@ -1,0 +1,49 @@
+/** What is said to and published by the device manager. */
+import { type Address, address, type Message, type ReplyTo, viewKey } from '../../address.ts';
+import type { Container, Pod } from '../../k8s.ts';
+import type { Built } from '../../pods/config/result.ts';
+import type { NodeDevices } from './inventory.ts';
+import type { PluginShare } from './responses.ts';
+import type { PluginOptions } from './types.ts';
+
+/** `none`: no plugin has such a resource. `wait`: ask again, nothing is decided. */
+export type AdmitAnswer =
+  | { kind: 'given' }
+  | { kind: 'none' }
+  | { kind: 'wait'; message: string }
+  | { kind: 'refused'; reason: string; message: string };
+
+export type DevicesEvent = Message &
+  /** Give this pod's containers their devices, those that it has already included; asked before it is admitted. */
+  (
+    | {
+        type: 'devices.admit';
+        pod: Pod;
+        /** Pods that may hold devices although they are not in the view of pods yet: theirs are not given away. */
+        active: ReadonlySet<string>;
+        replyTo: ReplyTo<AdmitAnswer>;
+      }
+    /** A container of it is about to be created: what comes with its devices. */
+    | { type: 'devices.start'; pod: Pod; container: Container; replyTo: ReplyTo<Built<PluginShare>> }
+    /** The view of watched plugins has changed. */
+    | { type: 'devices.watched' }
+  );
+
+export const devicesAddr: Address<DevicesEvent> = address<DevicesEvent>('node/allocation/devices');
+
+export interface DevicesView extends NodeDevices {
+  /** No record of an earlier daemon was found: what an earlier node of this name said of such resources is not true. */
+  recreated: boolean;
+}
+/** Absent where there are no device plugins, and before the records were read. */
+export const devicesView = viewKey<DevicesView>('devices');
+
+/** Device plugins that registered through the folder of plugins, by their socket there. */
+export interface WatchedPlugin {
+  resource: string;
+  endpoint: string;
+  options: PluginOptions;
+  /** Another one each time that it registered. */
+  stamp: string;
+}
+export const watchedPluginsView = viewKey<ReadonlyMap<string, WatchedPlugin>>('devicePlugins');
