@@ -153,7 +153,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a removal is acted on before every source has delivered',
     file: 'src/machines/pods/manager/step.ts',
-    find: 'if (sourcesReady({ ...this.book, seen: this.seen })) this.kill(gone);',
+    find: 'if (this.isReady()) this.kill(gone);',
     replace: 'this.kill(gone);',
   },
   {
