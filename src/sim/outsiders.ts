@@ -3,6 +3,7 @@ import type { Clock } from '../actors/kernel/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
 import { type DriverTrouble, driverTrouble } from './nemesis/driverTrouble.ts';
+import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
 import { makeDriverObject } from './nemesis/objectBodies.ts';
 import type { SimCertificate } from './world/certificates.ts';
@@ -70,7 +71,8 @@ export function outsiders(o: OutsidersOptions): Outsiders {
         o.on(`${node.name} caller`, `${method} ${path} ${way} ${account?.name ?? '-'}: ${outcome}`);
         o.answered(node, asked);
       };
-      return [[node, caller({ node, everyMs: edge.everyMs, rng: o.rng.fork(`caller-${node.name}`), clock, on })] as const];
+      const queries = node.tuning.beside.journal ? o.rng.fork(`queries-${node.name}`) : null;
+      return [[node, caller({ node, everyMs: edge.everyMs, rng: o.rng.fork(`caller-${node.name}`), queries, clock, on })] as const];
     }),
   );
   const kernels = new Map(
@@ -86,6 +88,12 @@ export function outsiders(o: OutsidersOptions): Outsiders {
     const on = (what: string): void => o.on(`${node.name} driver`, what);
     return driverTrouble({ node, rng: o.rng.fork(`driver-${node.name}`), clock, on });
   });
+  const helpers = nodes
+    .filter((node) => helpersOf(node).length > 0)
+    .map((node) => {
+      const on = (what: string): void => o.on(`${node.name} helper`, what);
+      return helperTrouble({ node, rng: o.rng.fork(`helpers-${node.name}`), clock, on });
+    });
   return {
     begin() {
       for (const c of callers.values()) c.begin();
@@ -94,13 +102,13 @@ export function outsiders(o: OutsidersOptions): Outsiders {
       fairSinceMs = Number.POSITIVE_INFINITY;
       signs?.begin();
       for (const k of kernels.values()) k.begin();
-      for (const d of drivers) d.begin();
+      for (const d of [...drivers, ...helpers]) d.begin();
     },
     heal() {
       fairSinceMs = clock.monoMs();
       signs?.heal();
       for (const k of kernels.values()) k.heal();
-      for (const d of drivers) d.heal();
+      for (const d of [...drivers, ...helpers]) d.heal();
     },
     end() {
       for (const c of callers.values()) c.end();

@@ -1,6 +1,7 @@
 /** Every claim that is checked while a world runs, in the order in which they are asked. */
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorClaims.ts';
 import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
+import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideClaims.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import type { Checker } from './checker.ts';
 import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
@@ -8,6 +9,7 @@ import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
 import { imagesStay } from './imageClaims.ts';
 import { nodeKillsAreToldOnce } from './kernelClaims.ts';
+import { logsAreKept } from './logClaims.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './namedClaims.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
 import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
@@ -68,5 +70,9 @@ export function allCheckers(): Checker[] {
     nodeKillsAreToldOnce(),
     driversAreHeldToTheirOrder(),
     publishedFirst(),
+    programsAreAskedOfTheirs(),
+    onlyVolumesAreCounted(),
+    journalIsReadInBounds(),
+    logsAreKept(),
   ];
 }

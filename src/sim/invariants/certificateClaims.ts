@@ -119,7 +119,8 @@ export function pairProblem(node: SimNode, use: PairUse): string | null {
 export function secretsAreKept(): Checker {
   const leak = (s: Scene, where: string, text: string): string | undefined =>
     text.includes(SECRET) ? `${s.node.name}: a secret shows in ${where}: ${text.slice(0, 300)}` : undefined;
-  const concerns = (s: Scene): boolean => s.node.tuning.certificates !== null || s.node.tuning.edge !== null;
+  const concerns = ({ node: { tuning } }: Scene): boolean =>
+    tuning.certificates !== null || tuning.edge !== null || tuning.beside.programs !== null;
   const recorded = (s: Scene): string | undefined =>
     concerns(s)
       ? leak(s, 'the flight recorder', s.node.tail(RECORDER_LINES).recorder.find((line) => line.includes(SECRET)) ?? '')

@@ -1,6 +1,7 @@
 /** Claims about the node's own API: who is told what. */
 import type { Asked } from '../nemesis/caller.ts';
 import { PAGES } from '../nemesis/caller.ts';
+import { OUTSIDE } from '../nemesis/logQueries.ts';
 import type { SimNode } from '../world/node.ts';
 import type { Checker } from './checker.ts';
 
@@ -23,7 +24,7 @@ export function nothingWithoutRights(): Checker {
       const allows = s.node.tuning.edge?.authorization === 'AlwaysAllow';
       const { known, anonymous } = knownAs(asked, s.node);
       const may = known && (asked.allowed || allows) ? true : anonymous && allows;
-      if (may) return status === 403 ? `${told}, although it is allowed` : undefined;
+      if (may) return status === 403 && asked.query?.query !== OUTSIDE ? `${told}, although it is allowed` : undefined;
       if (status === NO_PAGE && asked.path === '/nonsense') return undefined;
       // 401: not known, or nobody could say; 403: not allowed; 500: nobody could say.
       const refusals = known || anonymous ? [401, 403, 500] : [401];

@@ -12,6 +12,7 @@ import { isEvicted, manifestName, type Scene } from './checker.ts';
 import { driversUnsettled } from './driverClaims.ts';
 import { apiUnanswered } from './edgeClaims.ts';
 import { killsUntold } from './kernelClaims.ts';
+import { logsUnsettled } from './logClaims.ts';
 import { outdatedFiles } from './objectFiles.ts';
 import { resourcesUnsettled } from './resizeClaims.ts';
 
@@ -110,6 +111,7 @@ export async function unsettled(
     found.push(...certificatesUnsettled(node, { wallMs: node.kube.wallMs() }));
   }
   found.push(...driversUnsettled(node, { tree: daemon.tree, kube: node.kube, uids: currentUids }));
+  found.push(...logsUnsettled(node));
   const kernel = scene.outsiders.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.outsiders.callerOf(node);

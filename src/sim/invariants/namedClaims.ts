@@ -1,6 +1,8 @@
 /** Claims about what containers are given of claims and images, and with whose credentials images are pulled. */
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import { view } from '../../machines/protocol.ts';
+import { repositoryOf } from '../../machines/runtime/credentialProviders.ts';
+import { locationMatches } from '../../machines/runtime/keyring.ts';
 import { CLAIM_VOLUME } from '../nemesis/draws/named.ts';
 import { IMAGE_VOLUME } from '../nemesis/draws/volumes.ts';
 import { claimedPath } from '../nemesis/objectBodies.ts';
@@ -50,7 +52,7 @@ export function claimsComeFirst(): Checker {
 /** Fair for this long, whatever was known of a secret is known anew. */
 const FAIR_MS = 90_000;
 
-/** An image is pulled with credentials only of a secret that its pod names, and in fair weather with those. */
+/** An image is pulled with credentials only of a secret that its pod names, or of a program that gave them for it, and in fair weather with those. */
 export function pullsHaveTheirKeys(): Checker {
   const versions = new Map<string, Set<string>>();
   const sinceMs = new Map<string, number>();
@@ -74,6 +76,11 @@ export function pullsHaveTheirKeys(): Checker {
       const names = (pod.spec.imagePullSecrets ?? []).map((one) => one.name ?? '');
       const what = `${s.node.name}: ${image?.image ?? ''} for pod ${uid} is pulled`;
       const { password = '' } = auth ?? {};
+      const ofProgram = s.node.beside.programs?.given.get(password);
+      if (ofProgram !== undefined)
+        return locationMatches(ofProgram.key, repositoryOf(image?.image ?? '')?.repository ?? '')
+          ? undefined
+          : `${what} with what program ${ofProgram.provider} gave for ${ofProgram.key}`;
       if (password !== '')
         return names.some((name) => versions.get(name)?.has(password) === true)
           ? undefined

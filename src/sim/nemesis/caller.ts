@@ -12,12 +12,14 @@ import type { Answer } from '../world/net.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { WALL_START_MS } from '../world/time.ts';
+import { drawLogQuery, LOGS_PATH } from './logQueries.ts';
 
 /** How the caller shows who it is. */
 export type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'strange-certificate' | 'ended-certificate';
 export interface Asked {
   method: string;
   path: string;
+  query?: Readonly<Record<string, string>>;
   way: Way;
   /** Who it truly is; null: nobody that the cluster knows. */
   account: Account | null;
@@ -43,8 +45,16 @@ export const PAGES = ['/healthz', '/pods', '/metrics'] as const;
 const MORE_PAGES = ['/runningpods', '/configz', '/stats/summary', '/metrics/resource', '/metrics/probes', '/nonsense', '/healthz/ping'];
 const ACCOUNTS = [OPERATOR, OPERATOR, OPERATOR, VIEWER, VIEWER, NOBODY];
 
-export function caller(o: { node: SimNode; everyMs: number; rng: SimRng; clock: Clock; on(asked: Asked): void }): Caller {
-  const { node, rng, clock } = o;
+/** `queries`: chances of who asks for logs of the machine; null: nobody does. */
+export function caller(o: {
+  node: SimNode;
+  everyMs: number;
+  rng: SimRng;
+  queries: SimRng | null;
+  clock: Clock;
+  on(asked: Asked): void;
+}): Caller {
+  const { node, rng, queries, clock } = o;
   const given = new Map<string, number>();
   let on = false;
 
@@ -59,7 +69,7 @@ export function caller(o: { node: SimNode; everyMs: number; rng: SimRng; clock: 
     return { method, path, way, account, allowed: account !== null && isAllowed(account.name, asked) };
   };
   const ask = (what: Omit<Asked, 'answer' | 'tookMs'>, patienceMs: number): void => {
-    const { method, path, way, account } = what;
+    const { method, path, query = {}, way, account } = what;
     const beganMs = clock.monoMs();
     const giveUp = new AbortController();
     let open = true;
@@ -75,7 +85,7 @@ export function caller(o: { node: SimNode; everyMs: number; rng: SimRng; clock: 
       done({ kind: 'gave-up' });
     }, patienceMs);
     const token = way === 'token' && account !== null ? tokenOf(account, SECRET) : way === 'unknown-token' ? `${SECRET}stranger` : null;
-    const request = { method, path, token, certificate: certificateOf(way, account), signal: giveUp.signal };
+    const request = { method, path, query, token, certificate: certificateOf(way, account), signal: giveUp.signal };
     void node.net.ask(API_PORT, request, clock.wallMs()).then(done);
   };
   const again = (): void => {
@@ -96,11 +106,25 @@ export function caller(o: { node: SimNode; everyMs: number; rng: SimRng; clock: 
       steadily(turn + 1);
     }, STEADY_MS);
   };
+  const query = (mine: SimRng): void => {
+    clock.setTimeout(
+      () => {
+        if (!on) return;
+        const account = mine.pick(ACCOUNTS) ?? NOBODY;
+        const allowed = isAllowed(account.name, ['log']);
+        const what = { method: 'GET', path: LOGS_PATH, query: drawLogQuery(mine), way: 'certificate' as const, account, allowed };
+        ask(what, mine.chance(0.2) ? mine.int(2_000) : PATIENCE_MS);
+        query(mine);
+      },
+      mine.int(2 * QUERY_MS),
+    );
+  };
   return {
     begin() {
       on = true;
       again();
       steadily(0);
+      if (queries !== null) query(queries);
     },
     end() {
       on = false;
@@ -109,6 +133,7 @@ export function caller(o: { node: SimNode; everyMs: number; rng: SimRng; clock: 
   };
 }
 const STEADY_MS = 3_000;
+const QUERY_MS = 4_000;
 const WAYS: readonly Way[] = [
   'none',
   'certificate',

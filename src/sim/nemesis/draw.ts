@@ -8,6 +8,7 @@ import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
+import { drawBeside } from './draws/beside.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { meetings } from './draws/meetings.ts';
@@ -213,11 +214,13 @@ export function drawTuning(rng: SimRng): NodeTuning {
   };
 }
 
-function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver'> {
+function drawCluster(rng: SimRng): Pick<NodeTuning, 'api' | 'registers' | 'eviction' | 'certificates' | 'edge' | 'driver' | 'beside'> {
   const api = rng.chance(0.4);
   const registers = rng.chance(0.8);
   const eviction = drawEviction(rng.fork('eviction'), api);
-  return { api, registers, eviction, ...drawIdentity(rng, api), driver: drawDriver(rng.fork('driver'), api) };
+  const identity = drawIdentity(rng, api);
+  const beside = drawBeside(rng.fork('beside'), { served: identity.edge !== null });
+  return { api, registers, eviction, ...identity, driver: drawDriver(rng.fork('driver'), api), beside };
 }
 
 /** How often a node has eviction thresholds: only pods of the API are ever evicted. */

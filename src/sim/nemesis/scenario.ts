@@ -3,6 +3,7 @@ import { DEFAULT_EVICTION_HARD } from '../../machines/config/defaults.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultSpec, Scenario, WorkloadStep } from '../../machines/faults/types.ts';
 import { windowsOf } from '../../machines/faults/windows.ts';
+import { NOTHING_BESIDE } from '../world/beside.ts';
 import type { NodeTuning } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
@@ -95,5 +96,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     kernelLog: false,
     throttles: false,
     driver: null,
+    beside: NOTHING_BESIDE,
   };
 }

@@ -4,20 +4,9 @@
  */
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../actors/kernel/ports.ts';
 import type { FsCall } from '../../machines/faults/subjects.ts';
+import { type Entry, failure, type Kind, NOTHING, nameOf, type OpenFile, openFile, parentOf, sizeBelow } from './diskEntry.ts';
 import type { SimRng } from './rng.ts';
 import type { Power, SimTime } from './time.ts';
-
-type Kind = 'file' | 'dir' | 'symlink' | 'other';
-interface Entry {
-  kind: Kind;
-  data: Uint8Array;
-  /** Data is on the platter; true for directories and links. */
-  synced: boolean;
-  target: string;
-  mode: number;
-  mtimeMs: number;
-  ino: number;
-}
 
 /** What the nemesis does to this disk; read at every operation. */
 export interface DiskTrouble {
@@ -58,6 +47,10 @@ export interface SimDisk {
   linkAt(path: string): string | undefined;
   /** Names in the directory; none where there is no such directory. */
   namesIn(path: string): string[];
+  /** What a process that is none of this node's writes on into, whatever becomes of its name; made where it is not there. Undefined: it cannot be. */
+  opened(path: string): OpenFile | undefined;
+  /** What lies below, and itself, as far as it is no other file system. */
+  sizeBelow(path: string): { bytes: number; inodes: number };
   /** What was mounted there is gone, with everything on it. */
   emptyDir(path: string): void;
   /** Ends open watches with an error, of all directories or of those that `which` takes; says how many. */
@@ -75,22 +68,11 @@ interface Watch {
   onEnd(error: Error): void;
 }
 
-const NOTHING = new Uint8Array(0);
 const LINKS_MAX = 16;
 /** Where a watch is whose directory was replaced. */
 const NOWHERE = '(replaced)';
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
-
-function failure(code: string, what: string): Error {
-  return Object.assign(new Error(`${code}: ${what}`), { code });
-}
-function parentOf(path: string): string {
-  return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '/';
-}
-function nameOf(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1);
-}
 
 export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
   const live = new Map<string, Entry>();
@@ -132,12 +114,14 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     if (e === undefined) throw failure('ENOENT', path);
     return e;
   };
-  const follow = (path: string, depth = 0): Entry => {
+  /** Where the links at this very place lead. */
+  const realPath = (path: string, depth = 0): string => {
     const e = found(path);
-    if (e.kind !== 'symlink') return e;
+    if (e.kind !== 'symlink') return path;
     if (depth >= LINKS_MAX) throw failure('ELOOP', path);
-    return follow(e.target.startsWith('/') ? e.target : `${parentOf(path)}/${e.target}`, depth + 1);
+    return realPath(e.target.startsWith('/') ? e.target : `${parentOf(path)}/${e.target}`, depth + 1);
   };
+  const follow = (path: string): Entry => found(realPath(path));
   const info = (e: Entry): FileInfo => ({ kind: e.kind, size: e.data.length, mode: e.mode, mtimeMs: e.mtimeMs, dev: 1, ino: e.ino });
   const makeDir = (path: string, lasting: boolean): void => {
     if (live.has(path)) {
@@ -200,12 +184,13 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
           return e.data;
         }),
       readTail: (path, bytesMax) => op('readTail', path, () => follow(path).data.slice(-bytesMax)),
-      openRead: (path) =>
+      openRead: (path, { within } = {}) =>
         op('openRead', path, () => {
           const e = follow(path);
+          if (within?.some((dir) => realPath(path).startsWith(`${dir}/`)) === false) throw failure('EACCES', path);
           if (e.kind !== 'file') throw failure('EINVAL', path);
           const read = (offset: number, bytesMax: number) => op('read', path, () => e.data.slice(offset, offset + bytesMax));
-          return { read, stat: () => fs.stat(path), close: async () => {} };
+          return { read, stat: () => op('stat', path, () => info(e)), close: async () => {} };
         }),
       writeFile: (path, data, opts) =>
         op('writeFile', path, async () => {
@@ -378,6 +363,14 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
       return e?.kind === 'symlink' ? e.target : undefined;
     },
     namesIn: (path) => [...(names.get(path) ?? [])].sort(),
+    opened(path) {
+      if (live.get(parentOf(path))?.kind !== 'dir') return undefined;
+      const file = live.get(path) ?? entry('file', { synced: false });
+      if (file.kind !== 'file') return undefined;
+      set(path, file);
+      return openFile(file, { isAt: (other) => live.get(other) === file, wallMs: () => o.clock.wallMs() });
+    },
+    sizeBelow: (path) => sizeBelow(live, path, self.isMountPoint),
     emptyDir(path) {
       for (const p of [...live.keys()]) if (p.startsWith(`${path}/`)) unset(p);
       forgetBelow(path);

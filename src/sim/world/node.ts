@@ -1,7 +1,6 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
 import type { InspectionEvent } from 'xstate';
-import type { Clock, HostFs, Ports } from '../../actors/kernel/ports.ts';
-import type { Prober } from '../../actors/kernel/prober.ts';
+import type { HostFs, Ports } from '../../actors/kernel/ports.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
 import { createNode, type Node } from '../../actors/node.ts';
@@ -10,6 +9,7 @@ import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
+import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
 import { type SimDisk, simDisk } from './disk.ts';
 import type { SimDrivers } from './drivers.ts';
 import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
@@ -20,6 +20,7 @@ import { type DriverTuning, driverFs, driversOf } from './machineDrivers.ts';
 import { memoryConfig, memoryOfHost } from './memory.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import { type SimNet, simNet } from './net.ts';
+import { type Probed, simProber } from './prober.ts';
 import type { SimRng } from './rng.ts';
 import { type SimRuntime, simRuntime } from './runtime.ts';
 import type { Power, SimTime } from './time.ts';
@@ -104,6 +105,8 @@ export interface NodeTuning {
   throttles: boolean;
   /** A storage driver is beside it; null: it cannot speak to any. */
   driver: DriverTuning | null;
+  /** What else is beside it. */
+  beside: BesideTuning;
 }
 
 /** Who is told what this node does. */
@@ -129,6 +132,7 @@ export interface SimNode {
   readonly net: SimNet;
   readonly kernelLog: SimKernelLog;
   readonly drivers: SimDrivers;
+  readonly beside: SimBeside;
   readonly tuning: NodeTuning;
   /** The API server of its cluster; undefined: it stands alone. */
   readonly kube: SimKube | undefined;
@@ -141,7 +145,7 @@ export interface SimNode {
   /** What the HTTP pod source answers. */
   http: () => { status: number; body: string } | 'unreachable';
   /** What network probes of any pod find, after how many ms. */
-  probed: () => { kind: 'healthy' | 'unhealthy' | 'refused'; afterMs: number };
+  probed: Probed;
   /** Bytes of memory that seem to be left. */
   memoryAvailable: () => number;
   wallOffsetMs: number;
@@ -184,6 +188,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const net = simNet();
   const kernelLog = simKernelLog(machineClock);
   const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
+  const beside = besideNode(tuning.beside, { disk, runtime, clock: machineClock, rng: rng.fork('beside') });
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
@@ -224,6 +229,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
       ...(tuning.driver === null ? {} : { csi: drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power: mine }) }),
+      ...beside.connect({ power: mine, clock, fs }),
       log: simLogger((level, text) => {
         if (!mine.on) return;
         logLines.push(`${time.monoMs.toFixed(0)} ${level} ${text}`);
@@ -265,6 +271,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         ...tuning.images,
         ...memoryConfig(tuning.throttles),
         ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
+        ...beside.config,
         ...shown.config,
       },
     });
@@ -309,6 +316,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     net,
     kernelLog,
     drivers,
+    beside,
     tuning,
     kube,
     get boots() {
@@ -360,38 +368,4 @@ export function simNode(o: SimNodeOptions): SimNode {
   runtime.trouble.anonymousHints = tuning.anonymousHints;
   runtime.trouble.lagMs = tuning.lagMs;
   return self;
-}
-
-/** Every address answers the same; a dead daemon hears nothing, and an aborted question ends. */
-function simProber(power: Power, clock: Clock, probed: SimNode['probed']): Prober {
-  const ask = (signal: AbortSignal) =>
-    new Promise<'healthy' | 'unhealthy'>((resolve, reject) => {
-      const { kind, afterMs } = probed();
-      const fail = (message: string) => reject(new Error(message));
-      const timer = clock.setTimeout(() => {
-        if (!power.on) return;
-        if (kind === 'refused') fail('connect ECONNREFUSED');
-        else resolve(kind);
-      }, afterMs);
-      signal.addEventListener('abort', () => {
-        clock.clearTimeout(timer);
-        fail('aborted');
-      });
-    });
-  const grpc: Prober['grpcHealth'] = async (_at, { signal }) => {
-    try {
-      return { ok: true, status: (await ask(signal)) === 'healthy' ? 1 : 2 };
-    } catch (error) {
-      return { ok: false, code: 14, details: String(error) };
-    }
-  };
-  return {
-    async httpGet(_url, { signal }) {
-      return { status: (await ask(signal)) === 'healthy' ? 200 : 503, location: null, body: new Uint8Array(), bodyError: null };
-    },
-    async tcpDial(_at, { signal }) {
-      await ask(signal);
-    },
-    grpcHealth: grpc,
-  };
 }

@@ -72,6 +72,10 @@ export interface SimRuntime {
   watcher: RuntimeWatcher;
   /** Every command of a hook so far. */
   readonly hooks: readonly HookSeen[];
+  /** Why a registry gives nothing to who comes with this password; undefined: it does. */
+  refusesPull: (password: string) => string | undefined;
+  /** A container has opened its log there, at its start or since it was asked to. Null: nobody writes logs. */
+  onLog: ((containerId: string, path: string) => void) | null;
   /** Something in the runtime changed since this was last set to false. */
   changed: boolean;
   connect(daemon: { power: Power; clock: Clock; boot: number }): Cri;
@@ -96,6 +100,7 @@ const UNAVAILABLE = 14;
 const CANCELLED = 1;
 const DEADLINE = 4;
 const UNIMPLEMENTED = 12;
+const UNKNOWN = 2;
 
 export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimRuntime {
   const hollow = createHollowRuntime({
@@ -133,6 +138,10 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     const answer = value as CriResponse<'ContainerStatus'>;
     return answer.status === null ? answer : { ...answer, status: stillShown(answer.status) };
   };
+  const opensLog = async (containerId: string, opened: NonNullable<SimRuntime['onLog']>): Promise<void> => {
+    const { status } = await hollow.call('ContainerStatus', { containerId }, { timeoutMs: null, signal: forever });
+    if (status !== null && status.state === 'CONTAINER_RUNNING' && status.logPath !== '') opened(containerId, status.logPath);
+  };
   const wait = (ms: number) => (ms <= 0 ? undefined : new Promise<void>((wake) => void o.clock.setTimeout(wake, ms)));
 
   const self: SimRuntime = {
@@ -140,6 +149,8 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false, anonymousHints: false, lagMs: 0, noFigures: 0 },
     watcher: { arrived: () => {}, settled: () => {} },
     hooks,
+    refusesPull: () => undefined,
+    onLog: null,
     changed: true,
     down() {
       isDown = true;
@@ -211,11 +222,18 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
               return;
             }
             if (verdict.lost === 'without-effect') return;
+            const refusal = method === 'PullImage' ? self.refusesPull((req as CriRequest<'PullImage'>).auth?.password ?? '') : undefined;
+            if (refusal !== undefined) {
+              cut(failed(method, UNKNOWN, `failed to pull: ${refusal}`));
+              return;
+            }
             // Nobody waits any more: a runtime may have noticed in time, or not.
             if ((!open || !power.on) && verdict.lost === undefined && chance.chance(0.5)) return;
             try {
               const value = await client.call(method, req, { timeoutMs: null, signal: forever });
               if (mutating) self.changed = true;
+              if (self.onLog !== null && (method === 'StartContainer' || method === 'ReopenContainerLog'))
+                await opensLog((req as CriRequest<'StartContainer'>).containerId, self.onLog);
               if (hook !== null && verdict.lost === undefined) hook.ok = (value as CriResponse<'ExecSync'>).exitCode === 0;
               if (verdict.lost === undefined) end('done', () => resolve(lagging(method, value) as CriResponse<M>));
             } catch (error) {

@@ -397,4 +397,28 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'if (others.length === 0) await unstage',
     replace: 'if (others.length >= 0) await unstage',
   },
+  {
+    id: 'logs of pods that run are collected',
+    file: 'src/actors/reclaim/containerGc.ts',
+    find: 'isRemovable(uid) && !runs(uid)',
+    replace: "uid !== ''",
+  },
+  {
+    id: 'one log more is kept than may be',
+    file: 'src/machines/reclaim/logRotation.ts',
+    find: 'o.filesMax - PLAIN_FILES',
+    replace: 'o.filesMax',
+  },
+  {
+    id: 'the runtime is not asked to open a log that was rotated',
+    file: 'src/actors/reclaim/logRotation.ts',
+    find: "await criClient(this.#ctx.registry).read('ReopenContainerLog'",
+    replace: "if (id === '') await criClient(this.#ctx.registry).read('ReopenContainerLog'",
+  },
+  {
+    id: 'what a program for credentials answers is told to the log',
+    file: 'src/actors/runtime/imagePuller/providers.ts',
+    find: 'const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;',
+    replace: "const cacheMs = answer.cacheMs ?? provider.defaultCacheMs; this.#log.warn({ provider: name, text }, 'it answered');",
+  },
 ];

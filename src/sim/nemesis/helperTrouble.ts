@@ -1,0 +1,51 @@
+/** What becomes of the programs and processes that a node runs beside itself while faults rain: one of them at a time is slow, fails, hangs or answers garbage. */
+import type { Clock } from '../../actors/kernel/ports.ts';
+import { MOODS, type Mood } from '../world/mood.ts';
+import type { SimNode } from '../world/node.ts';
+import type { SimRng } from '../world/rng.ts';
+
+export interface HelperTrouble {
+  begin(): void;
+  heal(): void;
+}
+
+const EVERY_MS = { min: 500, max: 8_000 } as const;
+const FOR_MS = { min: 500, max: 20_000 } as const;
+
+export function helpersOf({ beside }: Pick<SimNode, 'beside'>): { mood: Mood }[] {
+  return [beside.programs, beside.usage, beside.journal].filter((h) => h !== undefined);
+}
+
+export function helperTrouble(o: {
+  node: SimNode;
+  rng: SimRng;
+  clock: Pick<Clock, 'setTimeout'>;
+  /** For the trace. */
+  on(what: string): void;
+}): HelperTrouble {
+  const { rng, clock } = o;
+  const helpers = helpersOf(o.node);
+  let healed = false;
+  const act = (): void => {
+    if (healed) return;
+    const at = rng.int(helpers.length);
+    const helper = helpers[at];
+    if (helper === undefined) return;
+    helper.mood = rng.pick(MOODS) ?? 'well';
+    o.on(`${at} ${helper.mood}`);
+    clock.setTimeout(
+      () => {
+        helper.mood = 'well';
+        clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max));
+      },
+      rng.between(FOR_MS.min, FOR_MS.max),
+    );
+  };
+  return {
+    begin: () => void clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max)),
+    heal() {
+      healed = true;
+      for (const helper of helpers) helper.mood = 'well';
+    },
+  };
+}

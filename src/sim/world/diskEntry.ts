@@ -1,0 +1,58 @@
+/** What a simulated disk holds at a path. */
+
+export type Kind = 'file' | 'dir' | 'symlink' | 'other';
+export interface Entry {
+  kind: Kind;
+  data: Uint8Array;
+  /** Data is on the platter; true for directories and links. */
+  synced: boolean;
+  target: string;
+  mode: number;
+  mtimeMs: number;
+  ino: number;
+}
+
+/** A file that somebody has open, whatever becomes of its name. */
+export interface OpenFile {
+  append(bytes: Uint8Array): void;
+  /** That name leads to this very file. */
+  isAt(path: string): boolean;
+  size(): number;
+}
+
+export const NOTHING = new Uint8Array(0);
+
+export function failure(code: string, what: string): Error {
+  return Object.assign(new Error(`${code}: ${what}`), { code });
+}
+export function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('/'))) || '/';
+}
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+export function openFile(file: Entry, o: { isAt: OpenFile['isAt']; wallMs(): number }): OpenFile {
+  return {
+    append(bytes) {
+      const data = new Uint8Array(file.data.length + bytes.length);
+      data.set(file.data);
+      data.set(bytes, file.data.length);
+      Object.assign(file, { data, synced: false, mtimeMs: o.wallMs() });
+    },
+    isAt: o.isAt,
+    size: () => file.data.length,
+  };
+}
+
+/** What lies at this path and below it, as far as nothing else is mounted there. */
+export function sizeBelow(
+  live: ReadonlyMap<string, Entry>,
+  path: string,
+  isMountPoint: (path: string) => boolean,
+): { bytes: number; inodes: number } {
+  const own = [...live].filter(([p]) => p === path || p.startsWith(`${path}/`));
+  const mounted = own.map(([p]) => p).filter((p) => p !== path && isMountPoint(p));
+  const counted = own.filter(([p]) => !mounted.some((m) => p === m || p.startsWith(`${m}/`)));
+  return { bytes: counted.reduce((sum, [, e]) => sum + e.data.length, 0), inodes: counted.length };
+}

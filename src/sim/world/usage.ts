@@ -1,0 +1,62 @@
+/** What volumes hold, counted on a simulated disk. */
+import type { DiskFigures, DiskUsage } from '../../actors/kernel/diskUsage.ts';
+import type { Clock } from '../../actors/kernel/ports.ts';
+import type { SimDisk } from './disk.ts';
+import { type Mood, working } from './mood.ts';
+import type { SimRng } from './rng.ts';
+
+export interface Measuring {
+  path: string;
+  tree: boolean;
+  timeoutMs: number;
+  /** How many of the same daemon were counting then, this one among them. */
+  atOnce: number;
+  /** Null: not answered, or not with figures. */
+  bytesUsed: number | null;
+  over: boolean;
+}
+
+export interface SimUsage {
+  mood: Mood;
+  readonly measured: readonly Measuring[];
+  connect(o: { clock: Clock; power: { on: boolean } }): DiskUsage;
+}
+
+const LATENCY_MS = 40;
+const SLOW_MS = 9_000;
+const ROOM = { bytesTotal: 1e12, bytesAvailable: 5e11, inodesTotal: 1e6, inodesFree: 5e5 } as const;
+
+export function simUsage({ disk, rng }: { disk: Pick<SimDisk, 'has' | 'sizeBelow'>; rng: SimRng }): SimUsage {
+  const measured: Measuring[] = [];
+  const self: SimUsage = {
+    mood: 'well',
+    measured,
+    connect: ({ clock, power }) => {
+      const mine: Measuring[] = [];
+      const measure: DiskUsage['measure'] = async (path, { tree, timeoutMs, signal }): Promise<DiskFigures> => {
+        const atOnce = 1 + mine.filter((m) => !m.over).length;
+        const m: Measuring = { path, tree, timeoutMs, atOnce, bytesUsed: null, over: false };
+        mine.push(m);
+        measured.push(m);
+        const { mood } = self;
+        try {
+          await working(mood === 'hangs' ? null : rng.between(0, mood === 'slow' ? SLOW_MS : LATENCY_MS), {
+            clock,
+            power,
+            timeoutMs,
+            signal,
+          });
+        } finally {
+          m.over = true;
+        }
+        if (mood === 'fails' || !disk.has(path)) throw new Error(`stat: cannot read file system information for '${path}'`);
+        if (mood === 'garbage') throw new Error(`what ${path} uses could not be made out of ""`);
+        const { bytes, inodes } = disk.sizeBelow(path);
+        m.bytesUsed = tree ? bytes : ROOM.bytesTotal - ROOM.bytesAvailable;
+        return { ...ROOM, bytesUsed: m.bytesUsed, inodesUsed: tree ? inodes : ROOM.inodesTotal - ROOM.inodesFree };
+      };
+      return { measure };
+    },
+  };
+  return self;
+}
