@@ -120,6 +120,7 @@ export function simPrograms(tuning: ProgramTuning, rng: SimRng): SimPrograms {
       const mine: ProgramRun[] = [];
       return { providers, run };
       async function run(...[provider, input, { timeoutMs, signal }]: Parameters<CredentialPrograms['run']>): Promise<string> {
+        signal.throwIfAborted();
         const { image } = JSON.parse(input) as { image: string };
         const twice = mine.some((r) => !r.over && r.provider === provider.name && r.input === input);
         const asked: ProgramRun = { provider: provider.name, image, input, timeoutMs, twice, over: false };
