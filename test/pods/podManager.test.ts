@@ -148,7 +148,15 @@ describe('the pod manager', () => {
 
   it('takes nobody for a stranger while admission has not judged all that the sources name', () => {
     const b = new Bench();
-    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], first: true, complete: ['u1', 'u2'], undecided: ['u2'] });
+    b.send({
+      type: 'pods.op',
+      op: 'ADD',
+      source: 'file',
+      pods: [pod('web', 'u1')],
+      first: true,
+      complete: ['u1', 'u2'],
+      undecided: ['u2'],
+    });
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual([]);
     expect(sourcesReady(b.book)).toBe(false);
