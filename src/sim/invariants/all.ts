@@ -3,6 +3,7 @@ import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDo
 import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
 import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideClaims.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
+import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupClaims.ts';
 import type { Checker } from './checker.ts';
 import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
@@ -74,5 +75,7 @@ export function allCheckers(): Checker[] {
     onlyVolumesAreCounted(),
     journalIsReadInBounds(),
     logsAreKept(),
+    groupsComeFirst(),
+    nothingAtWorkIsKilled(),
   ];
 }

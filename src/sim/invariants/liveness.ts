@@ -8,6 +8,7 @@ import type { Wanted } from '../nemesis/operator.ts';
 import { ONE_MANIFEST, ROOT_DIR, type SimNode } from '../world/node.ts';
 import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateClaims.ts';
+import { groupsUnsettled } from './cgroupClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
 import { driversUnsettled } from './driverClaims.ts';
 import { apiUnanswered } from './edgeClaims.ts';
@@ -112,6 +113,7 @@ export async function unsettled(
   }
   found.push(...driversUnsettled(node, { tree: daemon.tree, kube: node.kube, uids: currentUids }));
   found.push(...logsUnsettled(node));
+  found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   const kernel = scene.outsiders.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.outsiders.callerOf(node);

@@ -2,6 +2,7 @@
  * Draws a run from its seed: which kinds of fault are on at all (a swarm of different weathers finds more than one
  * average weather), how many, when, and what the operator does meanwhile.
  */
+
 import type { CriMethod } from '../../machines/cri.ts';
 import { LIMITS_EVERY_MS } from '../../machines/eviction/machine.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
@@ -9,6 +10,7 @@ import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { drawBeside } from './draws/beside.ts';
+import { drawCgroups } from './draws/cgroups.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { meetings } from './draws/meetings.ts';
@@ -210,6 +212,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     oneManifest: rng.fork('one-manifest').chance(0.06),
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
     kernelLog: rng.fork('kernel-log').chance(0.2),
+    cgroups: drawCgroups(rng.fork('cgroup')),
     throttles: rng.fork('throttles').chance(0.25),
   };
 }

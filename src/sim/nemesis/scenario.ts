@@ -97,5 +97,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     throttles: false,
     driver: null,
     beside: NOTHING_BESIDE,
+    cgroups: null,
   };
 }

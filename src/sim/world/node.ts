@@ -10,6 +10,7 @@ import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
+import { type CgroupTuning, type SimCgroups, tunedCgroups } from './cgroupTrouble.ts';
 import { type SimDisk, simDisk } from './disk.ts';
 import type { SimDrivers } from './drivers.ts';
 import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
@@ -107,6 +108,8 @@ export interface NodeTuning {
   driver: DriverTuning | null;
   /** What else is beside it. */
   beside: BesideTuning;
+  /** It keeps control groups of its own; null: it does not. */
+  cgroups: CgroupTuning | null;
 }
 
 /** Who is told what this node does. */
@@ -131,6 +134,7 @@ export interface SimNode {
   readonly mounts: SimMounts;
   readonly net: SimNet;
   readonly kernelLog: SimKernelLog;
+  readonly cgroups: SimCgroups;
   readonly drivers: SimDrivers;
   readonly beside: SimBeside;
   readonly tuning: NodeTuning;
@@ -189,6 +193,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const kernelLog = simKernelLog(machineClock);
   const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const beside = besideNode(tuning.beside, { disk, runtime, clock: machineClock, rng: rng.fork('beside') });
+  const cgroups = tunedCgroups({ tuning: tuning.cgroups, runtime: runtime.hollow, clock: machineClock, rng: rng.fork('cgroups') });
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
@@ -228,6 +233,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
+      ...(tuning.cgroups === null ? {} : { cgroups: cgroups.connect({ clock, power: mine }) }),
       ...(tuning.driver === null ? {} : { csi: drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power: mine }) }),
       ...beside.connect({ power: mine, clock, fs }),
       log: simLogger((level, text) => {
@@ -250,6 +256,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const run = async (mine: Power): Promise<void> => {
     const shown = identityConfig(tuning);
     const config = defaultNodeConfig({
+      podGroups: tuning.cgroups !== null,
       flags: {
         rootDir: ROOT_DIR,
         hostnameOverride: name,
@@ -269,6 +276,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         httpCheckFrequency: tuning.httpCheckMs,
         ...(tuning.eviction ?? { evictionHard: {} }),
         ...tuning.images,
+        ...(tuning.cgroups === null ? {} : { podPidsLimit: tuning.cgroups.podPidsLimit, kubeReserved: { memory: '256Mi' } }),
         ...memoryConfig(tuning.throttles),
         ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
         ...beside.config,
@@ -315,6 +323,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     mounts,
     net,
     kernelLog,
+    cgroups,
     drivers,
     beside,
     tuning,
@@ -351,6 +360,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       lostPower = true;
       mounts.powerLoss(disk);
       drivers.powerLoss();
+      cgroups.powerLoss();
       disk.powerLoss(rng.fork(`power-${boots}`));
     },
     async stop() {

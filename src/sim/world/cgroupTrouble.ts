@@ -1,0 +1,50 @@
+/** A machine whose control groups fail now and then while a world is young: writes, makings, removals. Of its own chance. */
+import type { Clock } from '../../actors/kernel/ports.ts';
+import type { HollowRuntime } from '../../sandbox/hollow/index.ts';
+import { type CgroupOperation, type SimCgroups, simCgroups } from './cgroups.ts';
+import { processesIn } from './processes.ts';
+import type { SimRng } from './rng.ts';
+
+export type { SimCgroups };
+
+export interface CgroupTuning {
+  /** Longest time that a change takes. */
+  latencyMs: number;
+  /** Of each change, until {@link CgroupTuning.healsAtMs}. */
+  failing: number;
+  /** Monotonic ms of the world from which on nothing fails. */
+  healsAtMs: number;
+  /** Once in that time somebody takes a class away with all that is in it, as far as nothing runs there. */
+  takenAtMs: number | null;
+  podPidsLimit: number;
+}
+
+const CHANGES: readonly CgroupOperation[] = ['create', 'apply', 'remove', 'list', 'pids'];
+const CODES = ['EBUSY', 'EIO', 'EINVAL'] as const;
+
+export function tunedCgroups(o: {
+  tuning: CgroupTuning | null;
+  runtime: Pick<HollowRuntime, 'dump'>;
+  clock: Clock;
+  rng: SimRng;
+}): SimCgroups {
+  const { tuning, runtime, clock, rng } = o;
+  const cgroups = simCgroups();
+  if (tuning === null) return cgroups;
+  const latency = rng.fork('latency');
+  const chance = rng.fork('trouble');
+  cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
+  cgroups.madeByRuntime = () => runtime.dump().sandboxes.flatMap((s) => (s.ready && s.cgroupParent !== undefined ? [s.cgroupParent] : []));
+  cgroups.delayMs = () => latency.between(0, tuning.latencyMs);
+  cgroups.failing = (operation) => {
+    if (clock.monoMs() >= tuning.healsAtMs || !CHANGES.includes(operation) || !chance.chance(tuning.failing)) return null;
+    return chance.pick(CODES) ?? 'EIO';
+  };
+  if (tuning.takenAtMs !== null) {
+    clock.setTimeout(() => {
+      if (cgroups.groups.has('/kubepods/besteffort')) cgroups.take('/kubepods/besteffort');
+      for (const path of cgroups.madeByRuntime()) cgroups.put(path);
+    }, tuning.takenAtMs);
+  }
+  return cgroups;
+}
