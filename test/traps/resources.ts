@@ -502,7 +502,10 @@ export const resources: Traps = {
       ['machines/golden/memoryControls.test.ts', '1.11 memory.high: not where it asks for more than pods may use (trap 73)'],
     ],
   },
-  74: { says: 'an empty group costs a shutdown no time', later: 'graceful shutdown of the node' },
+  74: {
+    says: 'an empty group costs a shutdown no time',
+    later: 'graceful shutdown of the node: systemd-logind announces it over D-Bus, and no machine of these tests has either',
+  },
   75: {
     says: 'one of two forms ends a record about memory that ran out',
     tests: [
