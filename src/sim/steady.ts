@@ -51,6 +51,8 @@ export function lastingActors(n: SimNode): number {
 /** Each of these states has one act of its own under way. */
 const CERTIFICATE_BUSY = /loading|storing|keying|requesting|looking|watching/;
 const BUSY: ReadonlyMap<string, RegExp> = new Map([
+  ['node/allocation/cgroups', /preparing|enforcing|renewing/],
+  ['node/allocation/cgroupReaper', /sweeping/],
   ['node/api/clientCertificate', CERTIFICATE_BUSY],
   ['node/api/servingCertificate', CERTIFICATE_BUSY],
   ['node/edge/https', /opening|refreshing/],

@@ -1,5 +1,6 @@
 /** Claims about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
+import type { Pod } from '../../machines/k8s.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
 import type { MuxState } from '../../machines/pods/sources/merge.ts';
@@ -32,11 +33,20 @@ function everySourceIsHeard(s: Scene): boolean {
   return snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot && snapshot.value === 'complete';
 }
 
+/** All that the sources have named, as far as they were heard. */
+function namedPods(s: Scene): Pod[] {
+  const snapshot = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot() as { context?: { mux?: MuxState } } | undefined;
+  return [...(snapshot?.context?.mux?.pods.values() ?? [])].flatMap((pods) => [...pods.values()].map(({ pod }) => pod));
+}
+
 /** Whether a source has named another pod of that name, which may still wait to be admitted. */
 function hasSuccessor(s: Scene, uid: string, name: string): boolean {
-  const snapshot = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot() as { context?: { mux?: MuxState } } | undefined;
-  const named = [...(snapshot?.context?.mux?.pods.values() ?? [])].flatMap((pods) => [...pods.values()]);
-  return named.some(({ pod }) => pod.metadata.uid !== uid && fullName(pod) === name);
+  return namedPods(s).some((pod) => pod.metadata.uid !== uid && fullName(pod) === name);
+}
+
+/** A source names the very pod. */
+function isNamed(s: Scene, uid: string): boolean {
+  return namedPods(s).some((pod) => pod.metadata.uid === uid);
 }
 
 /** Before every source has delivered, nothing is stopped for want of an owner (pod lifecycle 1.8, trap 6). */
@@ -74,7 +84,8 @@ export function nobodyIsStoppedUnheard(): Checker {
       const life = lifeOf(s, uid);
       for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
       if (hasSuccessor(s, uid, name)) gaveWay.add(life);
-      if (gaveWay.has(life)) return undefined;
+      // It has an owner: it gave way to a definition that was named for no longer than a moment, and comes back when it has ended.
+      if (gaveWay.has(life) || (record?.removed === true && isNamed(s, uid))) return undefined;
       return `${s.node.name}: ${call.method} for pod ${uid}, which ${record === undefined ? 'no source has named yet' : 'is to go'}, before every source has delivered`;
     },
   };
