@@ -144,6 +144,8 @@ export interface VirtualNodeOptions {
   cpus?: CpuInfo[];
   /** `cgroupsPerQOS: true` was said. Default false. */
   cgroups?: boolean;
+  /** Where a daemon counts. Default: in memory, with no word of types and labels. */
+  metrics?: () => Metrics;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
   before?(h: VirtualNode): void;
@@ -270,7 +272,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       ...(o.cgroups === true ? { cgroups: cgroups.connect({ clock: time.clock, power: mine }) } : {}),
       ...(o.certificates === undefined ? {} : { certificates: o.certificates(connect) }),
       log: collectingLogger(lines),
-      metrics: memoryMetrics(),
+      metrics: o.metrics?.() ?? memoryMetrics(),
     };
     metrics = ports.metrics;
     const config = defaultNodeConfig({
