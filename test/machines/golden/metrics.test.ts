@@ -4,9 +4,9 @@
  */
 import type { Metrics } from '../../../src/actors/kernel/ports.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
-import { driversView } from '../../../src/machines/plugins/messages.ts';
-import { cluster, create, drop, inApi, isReady, NS } from '../../integration/clusterPods.ts';
-import { ROOT, pod as staticPod, type VirtualNode } from '../../integration/virtualNode.ts';
+import { cluster, create, drop, inApi, isReady } from '../../integration/clusterPods.ts';
+import { pod as staticPod } from '../../integration/virtualNode.ts';
+import { CLAIMING, provideClaim } from './driver.ts';
 import { goldenTable } from './table.ts';
 
 interface Family {
@@ -37,27 +37,6 @@ function remembering(families: Families): Metrics {
   };
 }
 
-const DRIVER = 'csi.example.com';
-function put(h: VirtualNode, path: string, body: object): void {
-  const made = h.kube.handle({ verb: 'POST', path, body });
-  if (!made.ok) throw new Error(made.failure.message);
-}
-/** A claim that is bound to a volume of the driver. */
-function provide(h: VirtualNode): void {
-  const driver = h.drivers.add(`${ROOT}/plugins_registry/${DRIVER}-reg.sock`, { name: DRIVER });
-  h.fs.makeSocket(`${ROOT}/plugins_registry/${driver.name}-reg.sock`);
-  put(h, '/apis/storage.k8s.io/v1/csidrivers', { metadata: { name: DRIVER }, spec: { attachRequired: false } });
-  put(h, `${NS}/persistentvolumeclaims`, { metadata: { name: 'data' }, spec: { volumeName: 'pv-1' }, status: { phase: 'Bound' } });
-  const claim = h.kube.handle({ verb: 'GET', path: `${NS}/persistentvolumeclaims/data` });
-  if (!claim.ok) throw new Error(claim.failure.message);
-  const { uid } = (claim.body as { metadata: { uid: string } }).metadata;
-  const csi = { driver: DRIVER, volumeHandle: 'vol-1' };
-  put(h, '/api/v1/persistentvolumes', {
-    metadata: { name: 'pv-1' },
-    spec: { accessModes: ['ReadWriteOnce'], claimRef: { uid }, csi },
-  });
-}
-
 /** All that a node can have switched on, a static pod, and pods of the API that come and go. */
 async function lived(): Promise<{ families: Families; text: string }> {
   const families: Families = new Map();
@@ -71,13 +50,9 @@ async function lived(): Promise<{ families: Families; text: string }> {
     manifests: { fixed: staticPod('fixed') },
     metrics: () => remembering(families),
   });
-  provide(h);
-  await h.until('the driver is registered', () => h.tree.registry.read(driversView)?.value.has(DRIVER) === true, 120_000);
+  await provideClaim(h);
   create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s' } });
-  create(h, 'disk', {
-    container: { volumeMounts: [{ name: 'disk', mountPath: '/data' }] },
-    spec: { volumes: [{ name: 'disk', persistentVolumeClaim: { claimName: 'data' } }] },
-  });
+  create(h, 'disk', CLAIMING);
   create(h, 'refused', { spec: { volumes: [{ name: 'v', nfs: { server: 's', path: '/' } }] } });
   await h.until('both are ready', () => isReady(h, 'web') && isReady(h, 'disk'), 300_000);
   await h.until('one is refused', () => inApi(h, 'refused')?.status.phase === 'Failed');

@@ -9,7 +9,9 @@ import { FIELD_TABLE } from '../../../src/machines/pods/sources/fieldTable.ts';
 import { VOLUME_SOURCES } from '../../../src/machines/pods/sources/schema.ts';
 import { claimedVolume } from '../../../src/machines/volumes/claims.ts';
 import { podVolumes } from '../../../src/machines/volumes/spec.ts';
+import { cluster, create, events, isReady } from '../../integration/clusterPods.ts';
 import { container, pod } from '../pods/fixtures.ts';
+import { CLAIMING, provideClaim } from './driver.ts';
 import { goldenTable } from './table.ts';
 
 /** A plain one of each kind that this node can set up; of all others what is in them is not looked at. */
@@ -70,6 +72,16 @@ const persistent = Object.fromEntries(
     },
   ]),
 );
+/** What a second pod of the node comes to that names the same claim. */
+const second = (accessMode: string) => async () => {
+  await using h = await cluster({ drivers: true });
+  await provideClaim(h, accessMode);
+  create(h, 'one', CLAIMING);
+  await h.until('the first is ready', () => isReady(h, 'one'), 120_000);
+  create(h, 'two', CLAIMING);
+  await h.until('the second is ready, or is told why not', () => isReady(h, 'two') || events(h, 'FailedMount').length > 0, 120_000);
+  return { ready: isReady(h, 'two'), said: [...new Set(events(h, 'FailedMount'))] };
+};
 const rules = (which: 'refused' | 'ignored') =>
   Object.fromEntries(
     FIELD_TABLE.flatMap((rule) => {
@@ -88,6 +100,8 @@ goldenTable('what is said of other kinds of volumes, and of fields that are refu
   '8.22 volume of a pod: ephemeral, as the claim that it stands for': () =>
     podVolumes(mounted({ ephemeral: sourceOf('ephemeral') }, 'api')).volumes.map((v) => v.source),
   ...persistent,
+  '8.22 ReadWriteOncePod: a second pod': second('ReadWriteOncePod'),
+  '8.22 ReadWriteOnce: a second pod of the same node': second('ReadWriteOnce'),
   '8.22 fields that are refused': () => rules('refused'),
   '8.22 fields that have no effect': () => rules('ignored'),
   '8.22 fields of which some values are refused': () =>
