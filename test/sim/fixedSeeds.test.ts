@@ -171,5 +171,7 @@ describe('fixed seeds', () => {
   it('seed 950591: what waits for admission is no stranger', () => passes({ seed: 950591, minutes: 1, pods: 6 }));
   // Found at 27ae7f6: the hint of a failed probe was lost, and no resync looked at results again before the next restart.
   it('seed 951514: a resync sees what a probe found', () => passes({ seed: 951514, minutes: 1, pods: 6 }));
+  // Found at b721098: a container that was created in a sandbox before and never started passed for one that was let begin.
+  it('seed 1701129: containers of a new sandbox wait for its sidecars', () => passes({ seed: 1701129, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -152,10 +152,12 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
   const { pod, status } = input;
   const inits = pod.spec.initContainers ?? [];
   if (inits.length === 0) return true;
-  // Exited does not count: after a reboot every container is exited, and the new sandbox is not initialised.
+  // Exited does not count: after a reboot every container is exited, and the new sandbox is not initialised. Nor does one
+  // that was created in a sandbox before it and never started.
+  const sandboxAtNs = status.sandboxes[0]?.createdAtNs ?? 0n;
   let initialized = pod.spec.containers.some((c) => {
-    const state = firstStatus(status, c.name)?.state;
-    return state === 'created' || state === 'running';
+    const newest = firstStatus(status, c.name);
+    return newest?.state === 'running' || (newest?.state === 'created' && newest.createdAtNs >= sandboxAtNs);
   });
   let passedBefore = initialized;
   const starts = new Set<number>();

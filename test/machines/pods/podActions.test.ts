@@ -107,6 +107,13 @@ describe('pod actions', () => {
     expect([failed.initToStart, failed.containersToKill.map((k) => k.reason)]).toEqual([['s1'], ['StartupProbe']]);
   });
 
+  it('a container that was created in an earlier sandbox and never started does not pass for one that was let begin', () => {
+    const p = pod({ initContainers: [sidecar('s1')] });
+    const act = (n: number) => computePodActions({ pod: p, status: observed([rc('web', 'created', { n })], [box({ attempt: 1, n: 5 })]) });
+    expect(act(4)).toMatchObject({ initToStart: ['s1'], containersToStart: [], initializing: true });
+    expect(act(6)).toMatchObject({ initToStart: ['s1'], containersToStart: ['web'] });
+  });
+
   it('trap 39: sidecars do not keep a finished pod alive, a crashed one restarts beside the others', () => {
     const p = pod({ restartPolicy: 'Never', initContainers: [sidecar('s1')] });
     expect(computePodActions({ pod: p, status: observed([rc('s1', 'exited'), rc('web', 'exited', { n: 2 })]) })).toMatchObject({
