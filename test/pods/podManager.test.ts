@@ -236,6 +236,20 @@ describe('the pod manager', () => {
     expect(b.book.records.has('u1')).toBe(false);
   });
 
+  it('winds down what came late of a pod that has ended, which stays ended; not of one that is at work', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    const late = { uid: 'u1', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
+    b.phase('u1', 'terminating');
+    b.send({ type: 'pods.orphan', listed: late, epoch: 1 });
+    expect(b.out).toEqual([]);
+    b.phase('u1', 'finished');
+    b.send({ type: 'pods.orphan', listed: late, epoch: 1 });
+    expect(b.out).toMatchObject([{ to: 'worker', event: { type: 'pod.update', kind: 'create', uid: 'u1', fromRuntime: late } }]);
+    b.phase('u1', 'finished');
+    expect(b.book.records.get('u1')).toMatchObject({ removed: false, pod: pod('web', 'u1') });
+  });
+
   it('winds down a pod that only the runtime knows, and forgets it when done', () => {
     const b = new Bench();
     b.op('ADD', []);

@@ -173,5 +173,7 @@ describe('fixed seeds', () => {
   it('seed 951514: a resync sees what a probe found', () => passes({ seed: 951514, minutes: 1, pods: 6 }));
   // Found at b721098: a container that was created in a sandbox before and never started passed for one that was let begin.
   it('seed 1701129: containers of a new sandbox wait for its sidecars', () => passes({ seed: 1701129, minutes: 1, pods: 6 }));
+  // Found at 5700b95: a sandbox that was asked for before its pod was evicted came after the pod had ended, and stayed.
+  it('seed 1710169: nothing stays of a pod that has ended', () => passes({ seed: 1710169, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -96,12 +96,15 @@ async function sweep(
   return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;
 }
 
-/** Pods that run and have nobody who minds them. A refused pod has no worker: what runs of it ran before it was refused. */
+/**
+ * Pods that run and have nobody who minds them. A refused pod has no worker: what runs of it ran before it was refused. One
+ * that has ended has none any more: what runs of it was asked for before, and came late.
+ */
 function strangers(records: PodsView['records'], listed: ReadonlyMap<string, ListedPod>): ListedPod[] {
   return [...listed.values()].filter((pod) => {
     const record = records.get(pod.uid);
-    const idle = record?.worker === null || record?.worker.phase === 'finished';
-    if (record !== undefined && !(record.rejected && idle)) return false;
+    const over = record?.worker?.phase === 'finished' || (record?.rejected === true && record.worker === null);
+    if (record !== undefined && !over) return false;
     return pod.containers.some((c) => c.state === 'running') || pod.sandboxes.some((s) => s.ready);
   });
 }

@@ -353,11 +353,13 @@ class Edit {
 
   orphan(listed: ListedPod, causes: readonly Cause[] | undefined): Step {
     const known = this.records.get(listed.uid);
-    if (known !== undefined && (!known.rejected || live(known))) return this.finish();
+    if (known !== undefined && (live(known) || !(known.rejected || known.worker?.phase === 'finished'))) return this.finish();
     const pod = podFromListed(listed);
     if (known !== undefined) {
-      // Refused at the start of the node, but it ran here before: what is left of it is stopped, the refusal stands.
-      const causes = this.why(known.causes, `the runtime still holds ${fullName(pod)}, which this node refused`);
+      // Refused at the start of the node, but it ran here before; or a sandbox that was asked for came after its pod had
+      // ended: what is left of it is stopped, and what was said of it stands.
+      const what = known.rejected ? 'which this node refused' : 'which has ended';
+      const causes = this.why(known.causes, `the runtime still holds ${fullName(pod)}, ${what}`);
       this.put(listed.uid, { ...known, started: true, worker: null, quarantine: null, listed, causes });
       this.create({ ...known, pod, listed, causes });
       return this.finish();
