@@ -5,9 +5,8 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { stat } from './procs.ts';
 
-/** Linux reports times to user space in hundredths of a second whatever the kernel's own tick is. */
-const TICK_MS = 10;
 const KTHREADD = 2;
 
 /** Milliseconds of CPU time since some moment, by group. */
@@ -33,23 +32,9 @@ function hierarchy(): { dir: string; usageMs(dir: string): number } {
   };
 }
 
-/** Fields 14 to 17 of stat(5): its own user and system time, and that of ended children it waited for. */
-function times(pid: number): { parent: number; ownMs: number; childrenMs: number } | undefined {
-  let text: string;
-  try {
-    text = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  } catch {
-    return undefined;
-  }
-  // The name may hold blanks and brackets: count from its last bracket.
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  const field = (n: number): number => Number(fields[n - 3] ?? 0);
-  return { parent: field(4), ownMs: (field(14) + field(15)) * TICK_MS, childrenMs: (field(16) + field(17)) * TICK_MS };
-}
-
 function kernelThreadsMs(): number {
   const all = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
-  const stats = all.map((name) => times(Number(name))).filter((s) => s !== undefined && s.parent === KTHREADD);
+  const stats = all.map((name) => stat(Number(name))).filter((s) => s !== undefined && s.parent === KTHREADD);
   return stats.reduce((sum, s) => sum + (s?.ownMs ?? 0), 0);
 }
 
@@ -85,7 +70,7 @@ export class CpuGroups {
         spent[group] = whole;
         continue;
       }
-      const { ownMs, childrenMs } = times(pid) ?? { ownMs: 0, childrenMs: 0 };
+      const { ownMs, childrenMs } = stat(pid) ?? { ownMs: 0, childrenMs: 0 };
       spent['runtime: daemon'] = ownMs;
       spent['runtime: CNI plugins, starts of shims'] = childrenMs;
       spent['runtime: shims, runc'] = whole - ownMs - childrenMs;

@@ -12,14 +12,17 @@ export interface Usage {
   rssBytes: number;
 }
 
-interface Stat {
+export interface Stat {
   pid: number;
   parent: number;
-  cpuMs: number;
+  /** Its own user and system time, and that of ended children it waited for. */
+  ownMs: number;
+  childrenMs: number;
   rssBytes: number;
 }
 
-function stat(pid: number): Stat | undefined {
+/** Undefined once the process is gone. */
+export function stat(pid: number): Stat | undefined {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -29,7 +32,13 @@ function stat(pid: number): Stat | undefined {
   // The name may hold blanks and brackets: count from its last bracket. Field 4 of stat(5) is index 1 here.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const field = (n: number): number => Number(fields[n - 3] ?? 0);
-  return { pid, parent: field(4), cpuMs: (field(14) + field(15) + field(16) + field(17)) * TICK_MS, rssBytes: field(24) * PAGE_BYTES };
+  return {
+    pid,
+    parent: field(4),
+    ownMs: (field(14) + field(15)) * TICK_MS,
+    childrenMs: (field(16) + field(17)) * TICK_MS,
+    rssBytes: field(24) * PAGE_BYTES,
+  };
 }
 
 /** Sums `root` and its descendants. Zero pids when it is gone. */
@@ -46,7 +55,7 @@ export function usageOf(root: number): Usage {
   const mine = all.filter((s) => own.has(s.pid));
   return {
     pids: mine.map((s) => s.pid),
-    cpuMs: mine.reduce((sum, s) => sum + s.cpuMs, 0),
+    cpuMs: mine.reduce((sum, s) => sum + s.ownMs + s.childrenMs, 0),
     rssBytes: mine.reduce((sum, s) => sum + s.rssBytes, 0),
   };
 }

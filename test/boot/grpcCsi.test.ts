@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CsiError } from '../../src/actors/kernel/csi.ts';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
-import { createGrpcCsi, unixTarget } from '../../src/boot/dependencies/csi/grpcCsi.ts';
+import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
+import { unixTarget } from '../../src/boot/dependencies/unixGrpc.ts';
 import { type DriverOptions, startDriver, type TestDriver } from '../volumes/csiDriver.ts';
 
 const csi = createGrpcCsi({ clock: createClock() });

@@ -41,12 +41,14 @@ export interface TasksProto {
 /** The namespace of containerd in which its CRI service keeps everything. */
 export const CRI_NAMESPACE = 'k8s.io';
 
-function service(pkg: PackageDefinition, name: string): ServiceDefinition {
+/** @throws Error where the .proto files have no such service */
+export function serviceOf(pkg: PackageDefinition, name: string): ServiceDefinition {
   const found = pkg[name];
   if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from the .proto files`);
   return found as ServiceDefinition;
 }
-function rpcOf(svc: ServiceDefinition, rpc: string): Method {
+/** @throws Error where the service has no such rpc */
+export function rpcOf(svc: ServiceDefinition, rpc: string): Method {
   const found = svc[rpc];
   if (found === undefined) throw new Error(`rpc ${rpc} is missing from the .proto files`);
   return found;
@@ -60,8 +62,8 @@ function messageOf(pkg: PackageDefinition, name: string): MessageTypeDefinition<
 /** `runtime.v1`, both services. Serves clients and, in the embedded runtime, servers. */
 export function loadCriProto(root: string = protoRoot()): CriProto {
   const pkg = loadSync(join(root, 'runtime/v1/api.proto'), LOAD_OPTIONS);
-  const runtime = service(pkg, 'runtime.v1.RuntimeService');
-  const image = service(pkg, 'runtime.v1.ImageService');
+  const runtime = serviceOf(pkg, 'runtime.v1.RuntimeService');
+  const image = serviceOf(pkg, 'runtime.v1.ImageService');
   return {
     runtime,
     image,
@@ -78,12 +80,12 @@ export function loadEventsProto(root: string = protoRoot()): EventsProto {
   const prefix = 'containerd.services.events.v1';
   const pkg = loadSync(join(root, 'containerd/events.proto'), LOAD_OPTIONS);
   return {
-    subscribe: rpcOf(service(pkg, `${prefix}.Events`), 'Subscribe'),
+    subscribe: rpcOf(serviceOf(pkg, `${prefix}.Events`), 'Subscribe'),
     decode: (shortName, bytes) => messageOf(pkg, `${prefix}.${shortName}`)?.deserialize(bytes),
   };
 }
 
 export function loadTasksProto(root: string = protoRoot()): TasksProto {
-  const tasks = service(loadSync(join(root, 'containerd/tasks.proto'), LOAD_OPTIONS), 'containerd.services.tasks.v1.Tasks');
+  const tasks = serviceOf(loadSync(join(root, 'containerd/tasks.proto'), LOAD_OPTIONS), 'containerd.services.tasks.v1.Tasks');
   return { kill: rpcOf(tasks, 'Kill'), wait: rpcOf(tasks, 'Wait'), delete: rpcOf(tasks, 'Delete') };
 }

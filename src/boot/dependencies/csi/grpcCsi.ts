@@ -1,24 +1,17 @@
 /** The real {@link Csi} port: gRPC over unix sockets, a connection for each call. */
 import { join } from 'node:path';
-import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
 import { type Csi, type CsiCall, CsiError } from '../../../actors/kernel/csi.ts';
 import type { Clock } from '../../../actors/kernel/ports.ts';
 import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/csi.ts';
-import { LOAD_OPTIONS } from '../cri/load.ts';
+import { LOAD_OPTIONS, rpcOf, serviceOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
+import { unixChannel, unixTarget } from '../unixGrpc.ts';
 
 /** gRPC's own default: no answer of a driver comes near it. */
 const MESSAGE_BYTES_MAX = 4 * 1024 * 1024;
-const CHANNEL: ChannelOptions = {
-  'grpc.default_authority': 'localhost',
-  'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
-  'grpc.use_local_subchannel_pool': 1,
-  'grpc.service_config_disable_resolution': 1,
-  'grpc.enable_retries': 0,
-  'grpc.enable_channelz': 0,
-  'grpc.enable_http_proxy': 0,
-};
+const CHANNEL = unixChannel(MESSAGE_BYTES_MAX);
 
 export interface CsiProto {
   registration: ServiceDefinition;
@@ -27,26 +20,9 @@ export interface CsiProto {
 /** Serves clients and, in tests, servers. */
 export function loadCsiProto(root: string = protoRoot()): CsiProto {
   return {
-    registration: serviceOf(root, 'pluginregistration/api.proto', 'pluginregistration.Registration'),
-    node: serviceOf(root, 'csi/csi.proto', 'csi.v1.Node'),
+    registration: serviceOf(loadSync(join(root, 'pluginregistration/api.proto'), LOAD_OPTIONS), 'pluginregistration.Registration'),
+    node: serviceOf(loadSync(join(root, 'csi/csi.proto'), LOAD_OPTIONS), 'csi.v1.Node'),
   };
-}
-function serviceOf(root: string, file: string, name: string): ServiceDefinition {
-  const found = loadSync(join(root, file), LOAD_OPTIONS)[name];
-  if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from the .proto files`);
-  return found as ServiceDefinition;
-}
-function rpcOf(service: ServiceDefinition, rpc: string): MethodDefinition<object, object> {
-  const found = service[rpc];
-  if (found === undefined) throw new Error(`rpc ${rpc} is missing from the .proto files`);
-  return found;
-}
-
-/** Drivers name their endpoint as a path or as a unix URL. */
-export function unixTarget(endpoint: string): string {
-  const path = endpoint.replace(/^unix:(\/\/)?/, '');
-  if (!path.startsWith('/')) throw new Error(`endpoint "${endpoint}" is not a unix socket`);
-  return `unix://${path}`;
 }
 
 /** What grpc-js adds for its own debugging is left out; the driver's words stay as they are. */

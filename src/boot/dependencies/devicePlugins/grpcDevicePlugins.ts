@@ -1,7 +1,6 @@
 /** The real {@link DevicePlugins} port: gRPC over unix sockets, both ways. */
 import { join } from 'node:path';
 import {
-  type ChannelOptions,
   Client,
   credentials,
   Metadata,
@@ -12,26 +11,18 @@ import {
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
+import { loadSync, type ServiceDefinition } from '@grpc/proto-loader';
 import { CODE_NAMES } from '../../../actors/kernel/csi.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../actors/kernel/devicePlugins.ts';
 import type { Clock } from '../../../actors/kernel/ports.ts';
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
-import { LOAD_OPTIONS } from '../cri/load.ts';
+import { LOAD_OPTIONS, rpcOf, serviceOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { unixTarget } from '../csi/grpcCsi.ts';
+import { unixChannel, unixTarget } from '../unixGrpc.ts';
 
 /** Of thousands of devices; gRPC's own default is a quarter of it. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
-const CHANNEL: ChannelOptions = {
-  'grpc.default_authority': 'localhost',
-  'grpc.max_receive_message_length': MESSAGE_BYTES_MAX,
-  'grpc.use_local_subchannel_pool': 1,
-  'grpc.service_config_disable_resolution': 1,
-  'grpc.enable_retries': 0,
-  'grpc.enable_channelz': 0,
-  'grpc.enable_http_proxy': 0,
-};
+const CHANNEL = unixChannel(MESSAGE_BYTES_MAX);
 /** Of the kernel, without the final zero. */
 const PATH_BYTES_MAX = 107;
 /** What plugins that are well say. */
@@ -54,12 +45,7 @@ export interface DevicePluginProto {
 /** Serves clients and servers, in tests both sides of each. */
 export function loadDevicePluginProto(root: string = protoRoot()): DevicePluginProto {
   const loaded = loadSync(join(root, 'deviceplugin/api.proto'), LOAD_OPTIONS);
-  const serviceOf = (name: string): ServiceDefinition => {
-    const found = loaded[`v1beta1.${name}`];
-    if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from the .proto files`);
-    return found as ServiceDefinition;
-  };
-  return { registration: serviceOf('Registration'), plugin: serviceOf('DevicePlugin') };
+  return { registration: serviceOf(loaded, 'v1beta1.Registration'), plugin: serviceOf(loaded, 'v1beta1.DevicePlugin') };
 }
 
 function rpcError({ code, details, message }: ServiceError): Error {
@@ -115,12 +101,6 @@ export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlug
       }
     },
   };
-}
-
-function rpcOf(service: ServiceDefinition, rpc: string): MethodDefinition<object, object> {
-  const found = service[rpc];
-  if (found === undefined) throw new Error(`rpc ${rpc} is missing from the .proto files`);
-  return found;
 }
 
 function connectionOf(client: Client, service: ServiceDefinition, clock: Clock): PluginConnection {
