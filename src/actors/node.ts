@@ -25,7 +25,7 @@ export interface Node {
   /** Stops the tree, right to left. Containers are left alone. */
   stop(): Promise<void>;
   /** Lines of the flight recorder, oldest first. */
-  recorder(): string[];
+  recorder(limit?: number): string[];
 }
 
 const UNKNOWN_BUILD: BuildInfo = { major: '1', minor: '34', gitVersion: '', gitCommit: '', buildDate: '', platform: '' };
@@ -112,6 +112,6 @@ export async function createNode(
     facts,
     start: () => built.start(),
     stop: () => built.stop(),
-    recorder: () => recorder.dump(),
+    recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
   };
 }

@@ -6,6 +6,7 @@
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../machines/config/defaults.ts';
 import { KUBELET_GATES } from '../machines/config/gateTable.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../machines/config.ts';
+import { sameData } from '../machines/sameData.ts';
 import { getPath } from './config/paths.ts';
 import type { Problem } from './errors.ts';
 import { flagHint } from './flags/table.ts';
@@ -236,7 +237,7 @@ export function checkUnimplemented(
     const field = FLAG_FIELDS[entry.path];
     const [value, initial] =
       field === undefined ? [getPath(config, entry.path), getPath(defaults, entry.path)] : [flags[field], flagDefaults[field]];
-    if (sameJson(value, initial)) continue;
+    if (sameData(value, initial)) continue;
     const problem = { where: `${entry.path}${flagHint(entry.path)}`, what: entry.why };
     (entry.refuse ? refusals : out).push(problem);
   }
@@ -247,8 +248,4 @@ export function checkUnimplemented(
     out.push(problem);
   }
   return { refusals, lines: out };
-}
-
-function sameJson(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a ?? null) === JSON.stringify(b ?? null);
 }

@@ -104,8 +104,10 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
     },
     dump(filter = {}) {
       const kept = Math.min(count, capacity);
+      // Without a path every entry is a line: those before the limit need not be written.
+      const wanted = filter.path === undefined ? Math.min(kept, filter.limit ?? kept) : kept;
       const lines: string[] = [];
-      for (let n = count - kept; n < count; n++) {
+      for (let n = count - wanted; n < count; n++) {
         const i = n % capacity;
         const at = path[i] ?? '';
         if (filter.path !== undefined && at !== filter.path && !at.startsWith(`${filter.path}/`)) continue;

@@ -43,6 +43,9 @@ function kindOf(path: string): string {
   return path.startsWith('node/pods/workers/') ? 'worker' : path;
 }
 
+type Question = Exclude<keyof Checker, 'name' | 'settled' | 'exited'>;
+type About<K extends Question> = Required<Checker>[K] extends (s: Scene, ...about: infer A) => unknown ? A : never;
+
 class Run implements NodeWatcher {
   readonly #o: SimResult['options'];
   readonly #coverage: CoverageMeter | undefined;
@@ -92,8 +95,8 @@ class Run implements NodeWatcher {
       clock: this.#clock,
       rng: this.#rng.fork('outsiders'),
       on: (who, what) => this.#trace.add(this.#time.monoMs, who, what),
-      answered: (node, asked) => this.#ask((c, s) => c.answered?.(s, asked), node),
-      shown: (node, certificate) => this.#ask((c, s) => c.shown?.(s, certificate), node),
+      answered: (node, asked) => this.#ask('answered', node, asked),
+      shown: (node, certificate) => this.#ask('shown', node, certificate),
     });
     for (const n of this.#nodes) if (n.kube !== undefined && !n.tuning.registers) registerNode(n, n.kube);
     this.#operators = this.#nodes.map((n) => operator(n, this.#time, n.kube === undefined ? undefined : apiUser(n, n.kube)));
@@ -113,14 +116,14 @@ class Run implements NodeWatcher {
     for (const node of this.#nodes) {
       node.runtime.watcher = {
         arrived: (call) => this.#arrived(node, call),
-        pulls: (call) => this.#ask((c, s) => c.pulls?.(s, call), node),
-        removesImage: (call) => this.#ask((c, s) => c.removesImage?.(s, call), node),
+        pulls: (call) => this.#ask('pulls', node, call),
+        removesImage: (call) => this.#ask('removesImage', node, call),
         settled: (call, outcome) => {
           for (const c of this.#checkers) c.settled?.(this.#scene(node), call, outcome);
         },
       };
-      node.drivers.onCall = (call) => this.#ask((c, s) => c.served?.(s, call), node);
-      node.disk.onRemove = (path) => this.#ask((c, s) => c.removing?.(s, path), node);
+      node.drivers.onCall = (call) => this.#ask('served', node, call);
+      node.disk.onRemove = (path) => this.#ask('removing', node, path);
     }
   }
 
@@ -129,11 +132,11 @@ class Run implements NodeWatcher {
     const ofPod = (path: string) => this.#nodes.find((n) => path.split('/').some((part) => part.endsWith(`-${n.name}`)));
     kube.onRequest = (request, name) => {
       const node = this.#nodes.find((n) => n.name === name) ?? ofPod(request.path);
-      if (node !== undefined) this.#ask((c, s) => c.request?.(s, request), node);
+      if (node !== undefined) this.#ask('request', node, request);
     };
     kube.store.onEvent((e) => {
       const node = ofPod(e.object.metadata.name);
-      if (node !== undefined) this.#ask((c, s) => c.object?.(s, e), node);
+      if (node !== undefined) this.#ask('object', node, e);
     });
   }
 
@@ -166,18 +169,18 @@ class Run implements NodeWatcher {
       const edge = `${kindOf(e.path)}: ${e.from} -> ${e.to}`;
       this.#edges.set(edge, (this.#edges.get(edge) ?? 0) + 1);
     }
-    this.#ask((c, s) => c.kernel?.(s, e), node);
+    this.#ask('kernel', node, e);
   }
   statuses(node: SimNode, statuses: Parameters<NodeWatcher['statuses']>[1]): void {
-    this.#ask((c, s) => c.statuses?.(s, statuses), node);
+    this.#ask('statuses', node, statuses);
   }
   log(node: SimNode, level: string, text: string): void {
-    this.#ask((c, s) => c.logged?.(s, text), node);
+    this.#ask('logged', node, text);
     if (level === 'error' && text.startsWith('fault in the kernel')) this.fail('nothing-escapes', `${node.name}: ${text}`);
   }
   booted(node: SimNode): void {
     this.#trace.add(this.#time.monoMs, node.name, `boot ${node.boots}`);
-    this.#ask((c, s) => c.booted?.(s), node);
+    this.#ask('booted', node);
   }
   exited(node: SimNode, why: string): void {
     this.#trace.add(this.#time.monoMs, node.name, why);
@@ -193,7 +196,7 @@ class Run implements NodeWatcher {
       `${call.method} ${Object.values(targetOf(call, node.runtime.hollow.dump())).join(' ')}`,
     );
     if (call.method === 'RunPodSandbox') this.#uidsOf(node).add(targetOf(call, node.runtime.hollow.dump()).uid);
-    this.#ask((c, s) => c.arrived?.(s, call), node);
+    this.#ask('arrived', node, call);
   }
 
   /** Every pod that ever got a sandbox. */
@@ -211,14 +214,20 @@ class Run implements NodeWatcher {
     if (op === undefined) throw new Error(`node ${node.name} has no operator`);
     return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs, kube: node.kube, outsiders: this.#outsiders };
   }
-  #ask(question: (c: Checker, s: Scene) => string | undefined, node: SimNode): void {
+  #ask<K extends Question>(question: K, node: SimNode, ...about: About<K>): void {
     if (this.#violation !== null) return;
+    const asked = this.#asked.get(question) ?? this.#checkers.filter((c) => c[question] !== undefined);
+    this.#asked.set(question, asked);
     const scene = this.#scene(node);
-    for (const c of this.#checkers) {
-      const what = question(c, scene);
+    for (const c of asked) {
+      // The compiler does not see that the method of this name takes what this name is about.
+      const method = c[question] as ((s: Scene, ...about: About<K>) => string | undefined) | undefined;
+      const what = method?.call(c, scene, ...about);
       if (what !== undefined) this.fail(c.name, what);
     }
   }
+  /** Those that have something to say to it: most checkers answer few questions, and a run asks some hundred thousand. */
+  readonly #asked = new Map<Question, Checker[]>();
 
   /** Steps until `done` says so or the time is over; true when it did. Ends at once when a claim is broken. */
   async #until(endMs: number, done: () => boolean): Promise<boolean> {
@@ -246,13 +255,13 @@ class Run implements NodeWatcher {
       if (!node.runtime.changed) continue;
       node.runtime.changed = false;
       const dump: HollowDump = node.runtime.hollow.dump();
-      this.#ask((c, s) => c.changed?.(s, dump), node);
+      this.#ask('changed', node, dump);
     }
     if (now - this.#beatAtMs < 1_000) return;
     this.#beatAtMs = now;
     for (const node of this.#nodes) {
       const state: ActorState | undefined = node.daemon?.tree.state();
-      if (state !== undefined) this.#ask((c, s) => c.beat?.(s, state), node);
+      if (state !== undefined) this.#ask('beat', node, state);
     }
   }
 

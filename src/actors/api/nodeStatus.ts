@@ -25,6 +25,7 @@ import {
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatus.ts';
 import { objectTtlView } from '../../machines/objects/messages.ts';
 import { addr, view } from '../../machines/protocol.ts';
+import { sameData } from '../../machines/sameData.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
@@ -218,7 +219,7 @@ class Reporter {
       registered: true,
       addresses: node.status.addresses ?? [],
     };
-    const same = before?.uid === now.uid && before.deleting === now.deleting && sameJson(before.addresses, now.addresses);
+    const same = before?.uid === now.uid && before.deleting === now.deleting && sameData(before.addresses, now.addresses);
     if (!same) this.#ctx.publish(apiView.node, now);
     this.#ctx.publish(apiView.placement, {
       labels: node.metadata.labels ?? {},
@@ -226,7 +227,7 @@ class Reporter {
       readAtMonoMs: this.#askedAtMonoMs,
     });
     const volumes = nodeVolumes(node);
-    if (!sameJson(this.#ctx.registry.read(apiView.volumes)?.value ?? NO_VOLUMES, volumes)) this.#ctx.publish(apiView.volumes, volumes);
+    if (!sameData(this.#ctx.registry.read(apiView.volumes)?.value ?? NO_VOLUMES, volumes)) this.#ctx.publish(apiView.volumes, volumes);
     const ttlMs = Number(node.metadata.annotations?.[TTL_ANNOTATION] ?? Number.NaN) * 1000;
     if (ttlMs >= 0 && this.#ctx.registry.read(objectTtlView)?.value !== ttlMs) this.#ctx.publish(objectTtlView, ttlMs);
     return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };
@@ -311,8 +312,4 @@ function nodeVolumes({ status }: NodeObject): NodeVolumesView {
     inUse: Array.isArray(volumesInUse) ? volumesInUse.filter((name) => typeof name === 'string') : [],
     attached: attached.flatMap((v) => (isKubeRecord(v) && typeof v.name === 'string' ? [v.name] : [])),
   };
-}
-
-function sameJson(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }

@@ -1,7 +1,7 @@
 /** What the cluster is told of drivers on this node: an object of kind CSINode, an annotation and labels of the node (resources and volumes 8.17). */
 import { assign, fromPromise, setup } from 'xstate';
 import type { CsiDriver } from '../plugins/messages.ts';
-import { canonicalJson } from '../pods/sources/decode.ts';
+import { sameData } from '../sameData.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
 import type { WireCsiNode } from './wire.ts';
 
@@ -47,9 +47,11 @@ export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput
   const spec = isRecord(existing.spec) ? existing.spec : {};
   const held = Array.isArray(spec.drivers) ? spec.drivers.filter(isRecord) : [];
   const wanted = new Map(o.drivers.map((d) => [d.name, entryOf(d)]));
-  const plain = (entry: Record<string, unknown> | DriverEntry) =>
-    canonicalJson({ ...entry, topologyKeys: Array.isArray(entry.topologyKeys) ? [...entry.topologyKeys].sort() : [] });
-  const same = (entry: Record<string, unknown>, want: DriverEntry) => plain(entry) === plain(want);
+  const plain = (entry: Record<string, unknown> | DriverEntry) => ({
+    ...entry,
+    topologyKeys: Array.isArray(entry.topologyKeys) ? [...entry.topologyKeys].sort() : [],
+  });
+  const same = (entry: Record<string, unknown>, want: DriverEntry) => sameData(plain(entry), plain(want));
   const kept = held.filter((entry) => {
     const want = wanted.get(String(entry.name));
     return want === undefined ? !o.gone.has(String(entry.name)) : same(entry, want);
@@ -76,7 +78,7 @@ export function nodeMetadataPatch(
       else if (held !== value) conflicts.push(`label ${key} of the node is ${held}, and CSI driver ${name} says ${value}`);
     }
   }
-  const annotated = canonicalJson(before) !== canonicalJson(ids);
+  const annotated = !sameData(before, ids);
   if (!annotated && Object.keys(labels).length === 0) return { patch: null, conflicts };
   const text = Object.keys(ids).length === 0 ? null : JSON.stringify(ids);
   return {

@@ -1,8 +1,8 @@
 /** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
 import { isExtendedResource } from '../allocation/devices/rules.ts';
 import { NODE_PRESSURES, type NodePressure } from '../eviction/thresholds.ts';
-import { canonicalJson } from '../pods/sources/decode.ts';
 import type { CriView, RuntimePodsView } from '../protocol.ts';
+import { sameData } from '../sameData.ts';
 import { shortDuration } from '../text/duration.ts';
 import { HUGE_PAGES_PREFIX } from './nodeCapacity.ts';
 
@@ -284,22 +284,25 @@ export function sameNodeStatus(a: NodeStatus, b: NodeStatus): boolean {
     ...s,
     conditions: [...(s.conditions ?? [])].map(({ lastHeartbeatTime: _h, ...c }) => c).sort((x, y) => (x.type < y.type ? -1 : 1)),
   });
-  return canonicalJson(quiet(a)) === canonicalJson(quiet(b));
+  return sameData(quiet(a), quiet(b));
 }
 
 /** The strategic patch from one status to another; the addresses are told as a whole. */
 export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<string, unknown> {
   const patch: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(next)) {
-    if (field === 'conditions' || canonicalJson(old[field] ?? null) === canonicalJson(value ?? null)) continue;
+    if (field === 'conditions' || sameData(old[field], value)) continue;
     if (field === 'addresses' && (old.addresses?.length ?? 0) > 0) patch[field] = [...(next.addresses ?? []), { $patch: 'replace' }];
     else if (field === 'capacity' || field === 'allocatable') patch[field] = { ...gone(old[field], next[field]), ...next[field] };
     else patch[field] = value;
   }
-  const conditions = (next.conditions ?? []).filter((c) => {
-    const before = old.conditions?.find((o) => o.type === c.type);
-    return canonicalJson(before ?? null) !== canonicalJson(c);
-  });
+  const conditions = (next.conditions ?? []).filter(
+    (c) =>
+      !sameData(
+        old.conditions?.find((o) => o.type === c.type),
+        c,
+      ),
+  );
   if (conditions.length > 0) patch.conditions = conditions;
   return patch;
 }

@@ -22,14 +22,17 @@ export function countingMetrics(): Metrics {
   const values = new Map<string, number>();
   const collect = new Map<string, () => void>();
   let unnamed = 0;
-  const series = (name: string, labels: Record<string, string> = {}): string =>
-    `${name}{${Object.entries(labels)
-      .map(([k, v]) => `${k}="${v}"`)
-      .sort()
-      .join(',')}}`;
+  const series = (name: string, labels?: Record<string, string>): string =>
+    labels === undefined
+      ? `${name}{}`
+      : `${name}{${Object.entries(labels)
+          .map(([k, v]) => `${k}="${v}"`)
+          .sort()
+          .join(',')}}`;
+  const add = (key: string, by: number): void => void values.set(key, (values.get(key) ?? 0) + by);
   return {
     counter: (name) => ({
-      inc: (labels, by = 1) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + by),
+      inc: (labels, by = 1) => add(series(name, labels), by),
       remove: (labels) => void values.delete(series(name, labels)),
     }),
     gauge: (name) => ({
@@ -37,7 +40,7 @@ export function countingMetrics(): Metrics {
       remove: (labels) => void values.delete(series(name, labels)),
     }),
     histogram: (name) => ({
-      observe: (_, labels) => void values.set(series(name, labels), (values.get(series(name, labels)) ?? 0) + 1),
+      observe: (_, labels) => add(series(name, labels), 1),
       remove: (labels) => void values.delete(series(name, labels)),
     }),
     onCollect(fn, key) {

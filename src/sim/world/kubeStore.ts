@@ -4,8 +4,8 @@
  */
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import type { Pod } from '../../machines/k8s.ts';
-import { canonicalJson } from '../../machines/pods/sources/decode.ts';
 import { applyApiDefaults } from '../../machines/pods/sources/defaults.ts';
+import { sameData } from '../../machines/sameData.ts';
 
 export interface Resource {
   name: string;
@@ -139,9 +139,8 @@ export class KubeStore {
       if (value === undefined) delete next[field];
       else next[field] = value;
     }
-    if (canonicalJson(next) === canonicalJson(before)) return before;
-    if (r.name === 'pods' && canonicalJson(next.spec) !== canonicalJson(before.spec))
-      next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
+    if (sameData(next, before)) return before;
+    if (r.name === 'pods' && !sameData(next.spec, before.spec)) next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
     // The last finalizer of an object that was asked to go.
     if (next.metadata.deletionTimestamp && r.name !== 'pods' && finalizersOf(next).length === 0) return this.#remove(r, next);
     return this.#put(r, next, before);

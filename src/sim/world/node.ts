@@ -371,7 +371,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       await running.node.stop();
       if (mine.on) off('stopped');
     },
-    tail: (lines) => ({ log: logLines.slice(-lines), recorder: last?.recorder().slice(-lines) ?? [] }),
+    tail: (lines) => ({ log: logLines.slice(-lines), recorder: last?.recorder(lines) ?? [] }),
   };
   disk.trouble.delayMs = () => latency.between(0, tuning.diskLatencyMs);
   runtime.trouble.noHints = !tuning.hints;

@@ -1,5 +1,6 @@
 /** The form in which statuses are stored, compared and sent (pod lifecycle 7.3). */
 import type { ContainerState, ContainerStatus, PodCondition, PodStatus } from '../../k8s.ts';
+import { sameData } from '../../sameData.ts';
 import { headBytes, messageBytesMax } from '../terminationMessage.ts';
 import { isOwnedCondition } from './conditions.ts';
 import { rfc3339 } from './containers.ts';
@@ -62,16 +63,7 @@ function comparable(status: PodStatus): unknown {
   return { ...status, conditions: own };
 }
 
-/** JSON with sorted keys: equal values give equal texts. */
-function stable(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === 'object' && inner !== null && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  );
-}
-
 /** Equal as far as writing goes (trap 57). Both normalised. */
 export function sameStatus(a: PodStatus, b: PodStatus): boolean {
-  return stable(comparable(a)) === stable(comparable(b));
+  return sameData(comparable(a), comparable(b));
 }
