@@ -121,6 +121,18 @@ describe('a client certificate', () => {
     await h.until('it rests', () => h.state(CLIENT) === 'resting', 120_000);
   });
 
+  it('that ended while the clock was wrong is renewed within a minute of its being set right', async () => {
+    // The clock is behind by an hour as the daemon starts, as on a machine without one of its own.
+    const life = { notBeforeMs: WALL_START_MS, notAfterMs: WALL_START_MS + HOUR_MS };
+    await using h = await rotating(life, { before: (h) => h.time.jumpWall(-HOUR_MS) });
+    await h.until('it rests', () => h.state(CLIENT) === 'resting');
+    await h.advance(30_000);
+    h.time.jumpWall(2 * HOUR_MS);
+    await h.until('it asks', () => pending(h).length === 1, 61_000);
+    approve(h, only(h));
+    await h.until('it rests', () => h.state(CLIENT) === 'resting');
+  });
+
   it('is taken when somebody else puts a newer one there', async () => {
     const life = { notBeforeMs: WALL_START_MS, notAfterMs: WALL_START_MS + HOUR_MS };
     await using h = await rotating(life);

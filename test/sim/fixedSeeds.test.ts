@@ -175,5 +175,6 @@ describe('fixed seeds', () => {
   it('seed 1701129: containers of a new sandbox wait for its sidecars', () => passes({ seed: 1701129, minutes: 1, pods: 6 }));
   // Found at 5700b95: a sandbox that was asked for before its pod was evicted came after the pod had ended, and stayed.
   it('seed 1710169: nothing stays of a pod that has ended', () => passes({ seed: 1710169, minutes: 1, pods: 6 }));
+  it('seed 2001340: a certificate that ended while the clock was wrong is renewed', () => passes({ seed: 2001340, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

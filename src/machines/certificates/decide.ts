@@ -12,8 +12,11 @@ export const REFUSED_RETRY_MAX_MS = 1_800_000;
 export const LOOK_AGAIN_MS = 2_000;
 /** A request is looked at this often although its watch is open: a stream can be dead without an end, and bookmarks come every minute only. */
 export const WATCH_TRUST_MS = 90_000;
-/** What is on disk is looked at this often: somebody else may have put a certificate there, and the wall clock may jump. */
-export const RELOAD_MS = 600_000;
+/**
+ * What is on disk, and the wall clock, are looked at this often: somebody else may have put a certificate there, and a clock
+ * that was set right may show that this one has ended. Until then the API server refuses all that this node says.
+ */
+export const RELOAD_MS = 60_000;
 /**
  * A certificate that was just signed is kept at least this long, or for half of what it has left: a signer that dates back
  * can give one whose time to be renewed is over already.

@@ -10,7 +10,7 @@ import type { Checker, Scene } from './checker.ts';
 /** Waits of the node, written down a second time on purpose: the longest after a failure, and for what a dead stream keeps back. */
 const CARRY_MS = 100_000;
 /** Its certificates are looked at this often, whatever its clock said. */
-const RELOAD_MS = 600_000;
+const RELOAD_MS = 60_000;
 /** Files of a server's certificate are looked at this often. */
 const LOOK_MS = 10_000;
 /** A tenth of the shortest life is left when the last moment of its renewal has come; so much of that must be left when it is done. */
