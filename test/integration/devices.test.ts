@@ -211,6 +211,28 @@ describe('device plugins', () => {
     expect(allocations(h)).toEqual(['a']);
   });
 
+  // Found by the simulation: it was created with a device that nobody had prepared.
+  it('holds a container that starts while the plugin is gone which has to prepare its device', async () => {
+    const options = { preStartRequired: true, getPreferredAllocationAvailable: false };
+    await using h = await node({
+      ids: [],
+      before: (w) => void w.devices.add(SOCKET, { resource: RESOURCE, devices: healthy('a'), options }),
+    });
+    await h.until('the plugin is known', () => count(h)?.allocatable === '1');
+    create(h, 'one', asking(1));
+    await h.until('it is ready', () => isReady(h, 'one'));
+    h.devices.die(SOCKET);
+    await h.until('its plugin is missed', () => count(h)?.allocatable === '0');
+    const [container] = h.running();
+    if (container === undefined) throw new Error('nothing runs');
+    h.runtime.exit(container.id, { exitCode: 1 });
+    await h.until('it is said', () => events(h, 'Failed').some((m) => m.includes(`the plugin of ${RESOURCE} is gone`)));
+    expect(created(h, 'one').length).toBe(1);
+    h.devices.back(SOCKET);
+    await h.until('it runs again', () => h.running().length === 1, 120_000);
+    expect(h.devices.calls.map((c) => c.method)).toEqual(['Allocate', 'PreStart', 'PreStart']);
+  });
+
   it('never gives away what a running container holds, whatever the plugin says', async () => {
     await using h = await node();
     create(h, 'one', asking(1));

@@ -42,6 +42,8 @@ export class DeviceAllocator {
   private readonly duration: ReturnType<Ports['metrics']['histogram']>;
   /** Plugins that can be asked, by resource. */
   readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
+  /** What the plugin of a resource said of itself, also when it is gone by now. */
+  readonly options = new Map<string, PluginOptions>();
   book: DeviceBook = NO_DEVICES;
   /** Devices that are being given just now, by resource. */
   private readonly reserved = new Map<string, Set<string>>();
@@ -225,10 +227,12 @@ export class DeviceAllocator {
     }
   }
 
-  /** Null where it is ready, or nobody wants to make it so. */
+  /** Null where they are ready, or nobody wants to make them so. A plugin that is gone may want to, and cannot. */
   private async preStart(resource: string, ids: readonly string[]): Promise<string | null> {
+    if (this.options.get(resource)?.preStartRequired !== true) return null;
     const plugin = this.plugins.get(resource);
-    if (plugin?.options.preStartRequired !== true) return null;
+    if (plugin === undefined)
+      return `the plugin of ${resource} is gone, and nobody else can prepare its devices before a start; it is tried again`;
     try {
       await plugin.connection.preStart(ids, { timeoutMs: PRE_START_TIMEOUT_MS, signal: this.ctx.signal });
       return null;

@@ -158,7 +158,10 @@ class DeviceManager implements DevicesIo {
 
   connected({ id, resource }: EndpointKey): void {
     const held = this.connections.get(id);
-    if (held !== undefined) this.allocator.plugins.set(resource, held);
+    if (held !== undefined) {
+      this.allocator.plugins.set(resource, held);
+      this.allocator.options.set(resource, held.options);
+    }
     this.ctx.log.info({ resource, ...held?.options }, 'device plugin registered');
     this.take(connected(this.allocator.book, resource));
   }
