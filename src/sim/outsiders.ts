@@ -2,6 +2,7 @@
 import type { Clock } from '../actors/kernel/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
+import { type DeviceTrouble, deviceTrouble } from './nemesis/deviceTrouble.ts';
 import { type DriverTrouble, driverTrouble } from './nemesis/driverTrouble.ts';
 import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
@@ -88,6 +89,11 @@ export function outsiders(o: OutsidersOptions): Outsiders {
     const on = (what: string): void => o.on(`${node.name} driver`, what);
     return driverTrouble({ node, rng: o.rng.fork(`driver-${node.name}`), clock, on });
   });
+  const devices = nodes.flatMap((node): DeviceTrouble[] => {
+    const { plugins = [] } = node.tuning.devices ?? {};
+    const on = (what: string): void => o.on(`${node.name} devices`, what);
+    return plugins.length === 0 ? [] : [deviceTrouble({ node, plugins, rng: o.rng.fork(`devices-${node.name}`), clock, on })];
+  });
   const helpers = nodes
     .filter((node) => helpersOf(node).length > 0)
     .map((node) => {
@@ -102,13 +108,13 @@ export function outsiders(o: OutsidersOptions): Outsiders {
       fairSinceMs = Number.POSITIVE_INFINITY;
       signs?.begin();
       for (const k of kernels.values()) k.begin();
-      for (const d of [...drivers, ...helpers]) d.begin();
+      for (const d of [...drivers, ...devices, ...helpers]) d.begin();
     },
     heal() {
       fairSinceMs = clock.monoMs();
       signs?.heal();
       for (const k of kernels.values()) k.heal();
-      for (const d of [...drivers, ...helpers]) d.heal();
+      for (const d of [...drivers, ...devices, ...helpers]) d.heal();
     },
     end() {
       for (const c of callers.values()) c.end();

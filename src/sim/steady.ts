@@ -46,7 +46,14 @@ export function lastingActors(n: SimNode): number {
   const busy = [...BUSY].filter(([path, states]) => states.test(stateAt(n, path))).length;
   const { value } = (n.daemon?.tree.actorAt('node/pods/sources/file')?.getSnapshot() ?? {}) as { value?: { watch?: unknown } };
   const watches = n.tuning.oneManifest && value?.watch !== 'broken';
-  return (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy;
+  return (
+    (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy - below(n.daemon?.tree.actorAt('node/allocation/devices')?.getSnapshot())
+  );
+}
+/** Charts of plugins, which come and go with these, and the acts of all of them. */
+function below(snapshot: unknown): number {
+  const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): unknown } | undefined> };
+  return Object.values(children).reduce((sum, child) => sum + (child === undefined ? 0 : 1 + below(child.getSnapshot())), 0);
 }
 /** Each of these states has one act of its own under way. */
 const CERTIFICATE_BUSY = /loading|storing|keying|requesting|looking|watching/;

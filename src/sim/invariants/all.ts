@@ -5,6 +5,7 @@ import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs 
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupClaims.ts';
 import type { Checker } from './checker.ts';
+import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './deviceClaims.ts';
 import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
 import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
@@ -77,5 +78,9 @@ export function allCheckers(): Checker[] {
     logsAreKept(),
     groupsComeFirst(),
     nothingAtWorkIsKilled(),
+    devicesAreNotShared(),
+    devicesComeOfTheirPlugin(),
+    devicesAreForWhoFits(),
+    devicesAreRefusedForReason(),
   ];
 }

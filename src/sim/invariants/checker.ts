@@ -13,6 +13,7 @@ import type { SimCertificate } from '../world/certificates.ts';
 import type { DriverCall } from '../world/drivers.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import type { StoreEvent } from '../world/kubeStore.ts';
+import { DEVICE_DOMAIN } from '../world/machineDevices.ts';
 import type { SimNode } from '../world/node.ts';
 import type { CallSeen } from '../world/runtime.ts';
 
@@ -71,12 +72,23 @@ export function manifestName(podName: string, node: SimNode): string {
 /** What a pod comes to that had to go, or was not let in, for something that is no fault of its own. */
 const TURNED_AWAY: readonly string[] = [EVICTED, PREEMPTING, 'OutOfcpu', 'UnexpectedAdmissionError'];
 
+/** It was not let in for want of devices of plugins, or of a plugin that has such. */
+export function isForDevices({ reason = '', message = '' }: { reason?: string; message?: string }): boolean {
+  if (reason.startsWith(`OutOf${DEVICE_DOMAIN}`)) return true;
+  return (
+    (reason === 'UnexpectedAdmissionError' && message.includes('Allocate failed')) ||
+    (reason === 'UnsupportedField' && message.includes(DEVICE_DOMAIN))
+  );
+}
+
 /** By the book of pods, or, where a restart took that away, by what was said of it. */
 export function isEvicted(node: SimNode, uid: string): boolean {
   const registry = node.daemon?.tree.registry;
+  const status = registry?.read(view.statuses)?.value.get(uid)?.status;
   return (
     Boolean(registry?.read(view.pods)?.value.records.get(uid)?.eviction) ||
-    TURNED_AWAY.includes(registry?.read(view.statuses)?.value.get(uid)?.status.reason ?? '')
+    TURNED_AWAY.includes(status?.reason ?? '') ||
+    isForDevices(status ?? {})
   );
 }
 

@@ -10,6 +10,7 @@ import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateClaims.ts';
 import { groupsUnsettled } from './cgroupClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
+import { devicesUnsettled, waitsForGone } from './deviceClaims.ts';
 import { driversUnsettled } from './driverClaims.ts';
 import { apiUnanswered } from './edgeClaims.ts';
 import { killsUntold } from './kernelClaims.ts';
@@ -87,6 +88,7 @@ export async function unsettled(
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
       found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
+    if (waitsForGone(node, w.pod.manifest, scene.monoMs)) continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
   }
   for (const b of dump.sandboxes) if (!currentUids.has(b.uid)) found.push(`sandbox ${b.id} of pod ${b.name} (${b.uid}) is still there`);
@@ -114,6 +116,7 @@ export async function unsettled(
   found.push(...driversUnsettled(node, { tree: daemon.tree, kube: node.kube, uids: currentUids }));
   found.push(...logsUnsettled(node));
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
+  found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
   const kernel = scene.outsiders.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.outsiders.callerOf(node);

@@ -11,6 +11,7 @@ import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { drawBeside } from './draws/beside.ts';
 import { drawCgroups } from './draws/cgroups.ts';
+import { drawDeviceFaults, drawDevices } from './draws/devices.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { meetings } from './draws/meetings.ts';
@@ -214,6 +215,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     kernelLog: rng.fork('kernel-log').chance(0.2),
     cgroups: drawCgroups(rng.fork('cgroup')),
     throttles: rng.fork('throttles').chance(0.25),
+    devices: drawDevices(rng.fork('peripherals')),
   };
 }
 
@@ -292,6 +294,8 @@ export interface DrawOptions {
   oneManifest?: readonly boolean[];
   /** Per node: a storage driver is beside it. */
   drivers?: readonly boolean[];
+  /** Per node: resources of its device plugins. */
+  devices?: readonly (readonly string[])[];
 }
 
 /** The whole schedule, oldest first. */
@@ -325,7 +329,9 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
     const kinds = { http: o.http[node] === true, api: o.api[node] === true, driver: o.drivers?.[node] === true };
-    workload(mine.fork('workload'), { spanMs, pods: o.pods, ...kinds, node }, add);
+    const devices = o.devices?.[node] ?? [];
+    workload(mine.fork('workload'), { spanMs, pods: o.pods, ...kinds, devices, node }, add);
+    if (devices.length > 0) drawDeviceFaults(mine.fork('devices'), { spanMs }, promptAdder(met, node));
     const has = { api: o.api[node] === true, evicts: o.evicts?.[node] === true, oneManifest: o.oneManifest?.[node] === true };
     meetings(mine.fork('meetings'), { spanMs, node, pods: o.pods, edge, serving, ...has }, promptAdder(met, node));
   }

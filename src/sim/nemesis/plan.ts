@@ -26,6 +26,7 @@ export function planned(
     })),
     oneManifest: nodes.map((n) => n.tuning.oneManifest),
     drivers: nodes.map((n) => n.tuning.driver !== null),
+    devices: nodes.map((n) => n.tuning.devices?.plugins.map((p) => p.resource) ?? []),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
   };
   return o.scenario === undefined

@@ -98,5 +98,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     driver: null,
     beside: NOTHING_BESIDE,
     cgroups: null,
+    devices: null,
   };
 }

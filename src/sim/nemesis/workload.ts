@@ -3,6 +3,7 @@ import { nodeName } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
 import { drawCrowd } from './draws/crowd.ts';
+import { drawDeviceRequests } from './draws/devices.ts';
 import { drawDriverVolume } from './draws/drivers.ts';
 import { drawClaim, drawPullSecret } from './draws/named.ts';
 import { withDraw } from './draws/podDraw.ts';
@@ -46,11 +47,14 @@ interface WorkloadOptions {
   api: boolean;
   /** Absent: no storage driver is beside the node. */
   driver?: boolean;
+  /** Resources of the node's device plugins. Absent: there are none. */
+  devices?: readonly string[];
   node: number;
 }
 
 export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
   if (o.api) clusterLife(rng.fork('cluster'), o, add);
+  const { devices = [] } = o;
   const edits = rng.pick([0, 0.3, 1, 3] as const) ?? 1;
   for (let i = 0; i < o.pods; i++) {
     const mine = rng.fork(`pod-${i}`);
@@ -60,7 +64,7 @@ export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
     const uid = mine.chance(0.25) ? `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(i).padStart(8, '0')}` : undefined;
     let rev = 0;
     // What has ended stays so under its UID, whatever its manifest says then: such a pod is never edited.
-    const draw = (): SimPod => {
+    const ordinary = (): SimPod => {
       const drawn = drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
       if (source !== 'api') return drawn;
       const crowded = withDraw(drawCrowd, mine.fork(`crowd-${drawn.rev}`), drawn);
@@ -68,6 +72,10 @@ export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
       const claiming = withDraw(drawClaim(nodeName(o.node)), mine.fork(`claim-${drawn.rev}`), named);
       const pulling = withDraw(drawPullSecret(nodeName(o.node)), mine.fork(`pull-${drawn.rev}`), claiming);
       return o.driver === true ? withDraw(drawDriverVolume(nodeName(o.node)), mine.fork(`disk-${drawn.rev}`), pulling) : pulling;
+    };
+    const draw = (): SimPod => {
+      const drawn = ordinary();
+      return devices.length === 0 ? drawn : withDraw(drawDeviceRequests(devices), mine.fork(`devices-${drawn.rev}`), drawn);
     };
     const first = draw();
     const edited = (): SimPod => {

@@ -29,8 +29,12 @@ export interface SimDevicePlugins {
   /** By the path of the socket. */
   readonly sockets: Map<string, SimDevicePlugin>;
   readonly calls: DevicePluginCall[];
+  /** Of these, those that were answered and not refused. */
+  readonly answered: DevicePluginCall[];
   /** What plugins were told of their registration, in order; '' = registered. */
   readonly told: { resource: string; error: string }[];
+  /** A plugin hears what became of its registration. */
+  onTold: (told: { resource: string; error: string }) => void;
   /** Until a call is answered; Infinity: never. */
   latencyMs: (method: DevicePluginMethod | 'Register' | 'Connect') => number;
   /** What a call fails with. */
@@ -67,7 +71,9 @@ export function simDevicePlugins(): SimDevicePlugins {
   const self: SimDevicePlugins = {
     sockets: new Map(),
     calls: [],
+    answered: [],
     told: [],
+    onTold: () => {},
     latencyMs: () => 1,
     fault: () => undefined,
     bindError: undefined,
@@ -120,7 +126,12 @@ export function simDevicePlugins(): SimDevicePlugins {
           folder: socketPath.slice(0, socketPath.lastIndexOf('/')),
           register(request: RegisterRequest) {
             if (!power.on) return;
-            const tell = (error: string) => void self.told.push({ resource: request.resourceName, error });
+            const tell = (error: string): void => {
+              if (!power.on) return;
+              const told = { resource: request.resourceName, error };
+              self.told.push(told);
+              self.onTold(told);
+            };
             clock.setTimeout(() => {
               if (!power.on || server !== mine) return;
               register(request).then(
@@ -196,6 +207,7 @@ function connectionTo(
       self.calls.push(seen);
       const fault = self.fault(seen);
       if (fault !== undefined) throw new Error(fault);
+      self.answered.push(seen);
       return work();
     });
   };
@@ -223,7 +235,8 @@ function connectionTo(
   };
 }
 
-function responseFor(resource: string, ids: readonly string[]): ContainerResponse {
+/** What a plugin answers about these devices, always. */
+export function responseFor(resource: string, ids: readonly string[]): ContainerResponse {
   const name = resource.slice(resource.indexOf('/') + 1);
   return {
     envs: { [`${name.toUpperCase()}_IDS`]: ids.join(',') },

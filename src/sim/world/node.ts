@@ -11,12 +11,14 @@ import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
 import { type CgroupTuning, type SimCgroups, tunedCgroups } from './cgroupTrouble.ts';
+import type { SimDevicePlugins } from './devicePlugins.ts';
 import { type SimDisk, simDisk } from './disk.ts';
 import type { SimDrivers } from './drivers.ts';
 import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
 import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
 import type { SimKube } from './kubeApi.ts';
+import { type DeviceTuning, devicesOf } from './machineDevices.ts';
 import { type DriverTuning, driverFs, driversOf } from './machineDrivers.ts';
 import { memoryConfig, memoryOfHost } from './memory.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
@@ -39,6 +41,8 @@ export const CLAIMED = '/srv/claimed';
 const CLAIMED_DIRS = ['data0', 'data1'].map((name) => `${CLAIMED}/${name}`);
 /** Through it the storage driver of a node registers itself, where it has one. */
 export const DRIVER_SOCKET = `${ROOT_DIR}/plugins_registry/driver-reg.sock`;
+/** Device plugins register at a socket in it, where the node can speak to any. */
+export const DEVICE_FOLDER = `${ROOT_DIR}/device-plugins`;
 /** 2 MiB each. */
 const HUGE_PAGES = { path: '/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages', count: 128 };
 /** Of the node at this place of a world. */
@@ -110,6 +114,8 @@ export interface NodeTuning {
   beside: BesideTuning;
   /** It keeps control groups of its own; null: it does not. */
   cgroups: CgroupTuning | null;
+  /** Device plugins are beside it; null: it cannot speak to any. */
+  devices: DeviceTuning | null;
 }
 
 /** Who is told what this node does. */
@@ -135,6 +141,7 @@ export interface SimNode {
   readonly net: SimNet;
   readonly kernelLog: SimKernelLog;
   readonly cgroups: SimCgroups;
+  readonly devices: SimDevicePlugins;
   readonly drivers: SimDrivers;
   readonly beside: SimBeside;
   readonly tuning: NodeTuning;
@@ -194,12 +201,19 @@ export function simNode(o: SimNodeOptions): SimNode {
   const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const beside = besideNode(tuning.beside, { disk, runtime, clock: machineClock, rng: rng.fork('beside') });
   const cgroups = tunedCgroups({ tuning: tuning.cgroups, runtime: runtime.hollow, clock: machineClock, rng: rng.fork('cgroups') });
+  const devices = devicesOf(tuning.devices, { folder: DEVICE_FOLDER, clock: machineClock, rng: rng.fork('device-latency') });
   const logLines: string[] = [];
   let power: Power = { on: false };
   let boots = 0;
   let lostPower = false;
   let daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
   let last: Node | undefined;
+
+  /** As binding does it: where a file is already, nobody can listen. */
+  const makeSocket = (path: string): void => {
+    if (disk.has(path)) throw new Error(`bind ${path}: address already in use`);
+    disk.putSocket(path);
+  };
 
   const portsFor = (mine: Power): Ports => {
     const clock = time.clockFor(mine, () => wallOffset.ms);
@@ -234,6 +248,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
       ...(tuning.cgroups === null ? {} : { cgroups: cgroups.connect({ clock, power: mine }) }),
+      ...(tuning.devices === null ? {} : { devicePlugins: devices.connect({ clock, power: mine, makeSocket }) }),
       ...(tuning.driver === null ? {} : { csi: drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power: mine }) }),
       ...beside.connect({ power: mine, clock, fs }),
       log: simLogger((level, text) => {
@@ -324,6 +339,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     net,
     kernelLog,
     cgroups,
+    devices,
     drivers,
     beside,
     tuning,

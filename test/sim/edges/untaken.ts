@@ -10,8 +10,6 @@ export const RARE = 'two things that seldom meet: some hundreds of seeds take it
 export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   admission: {
     'holdingResizes -> lookingAgain on always #1': RARE,
-    'lookingAgain -> ready on admission.look':
-      'only where CPUs are handed out, which no simulated node does: `cpus.test.ts` drives whole nodes there',
     'loading -> ready on error(load)': THROWS,
   },
   certificate: {
