@@ -1,6 +1,6 @@
 /** Claims about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
-import type { Pod } from '../../machines/k8s.ts';
+import type { Pod, PodStatus } from '../../machines/k8s.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
 import type { MuxState } from '../../machines/pods/sources/merge.ts';
@@ -25,6 +25,17 @@ function isSyncing(s: Scene, uid: string): boolean {
   if (snapshot === null || typeof snapshot !== 'object' || !('value' in snapshot)) return false;
   const { value } = snapshot;
   return value !== null && typeof value === 'object' && 'syncing' in value;
+}
+
+/** The status that the pod's worker gave last. */
+function wordOf(s: Scene, uid: string): PodStatus | undefined {
+  const snapshot = s.node.daemon?.tree.actorAt(`node/pods/workers/${uid}`)?.getSnapshot() as
+    | { context?: { apiStatus?: PodStatus } }
+    | undefined;
+  return snapshot?.context?.apiStatus;
+}
+function hasEnded(status: PodStatus | undefined): boolean {
+  return status?.phase === 'Failed' || status?.phase === 'Succeeded';
 }
 
 /** The mux has heard every source; the pod manager may still wait for the admission of what they named. */
@@ -73,8 +84,9 @@ export function nobodyIsStoppedUnheard(): Checker {
       const record = book.records.get(uid);
       if (record !== undefined && !record.removed) return undefined;
       // It is over for a reason of its own: its deadline, an eviction, an end that the API server showed.
-      const phase = s.node.daemon?.tree.registry.read(view.statuses)?.value.get(uid)?.status.phase;
-      if (phase === 'Failed' || phase === 'Succeeded') return undefined;
+      const shown = s.node.daemon?.tree.registry.read(view.statuses)?.value.get(uid)?.status;
+      // What its worker has to say is not shown while an init container that had ended runs again, in another sandbox.
+      if (hasEnded(shown) || hasEnded(wordOf(s, uid))) return undefined;
       // Its source had asked for its end before it named it no more.
       if (record?.pod.metadata.deletionTimestamp) return undefined;
       // Its worker winds nothing down: it brings the pod to the definition that was named last, whatever was noted since.
