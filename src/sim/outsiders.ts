@@ -33,6 +33,9 @@ export interface Outsiders {
   readonly signed: ReadonlyMap<string, number>;
 }
 
+/** How many of the nodes whose API is served are profiled now and then. */
+const PROFILED = 0.4;
+
 export interface OutsidersOptions {
   nodes: readonly SimNode[];
   kube: SimKube | undefined;
@@ -73,7 +76,10 @@ export function outsiders(o: OutsidersOptions): Outsiders {
         o.answered(node, asked);
       };
       const queries = node.tuning.beside.journal ? o.rng.fork(`queries-${node.name}`) : null;
-      return [[node, caller({ node, everyMs: edge.everyMs, rng: o.rng.fork(`caller-${node.name}`), queries, clock, on })] as const];
+      const chances = o.rng.fork(`profiles-${node.name}`);
+      const profiles = chances.chance(PROFILED) ? chances : null;
+      const rng = o.rng.fork(`caller-${node.name}`);
+      return [[node, caller({ node, everyMs: edge.everyMs, rng, queries, profiles, clock, on })] as const];
     }),
   );
   const kernels = new Map(

@@ -7,7 +7,7 @@ import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupClaims.ts';
 import type { Checker } from './checker.ts';
 import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './deviceClaims.ts';
 import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
-import { apiHoldsTogether, nothingWithoutRights } from './edgeClaims.ts';
+import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './edgeClaims.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
 import { imagesStay } from './imageClaims.ts';
 import { nodeKillsAreToldOnce } from './kernelClaims.ts';
@@ -69,6 +69,7 @@ export function allCheckers(): Checker[] {
     requestsAreFew(),
     nothingWithoutRights(),
     apiHoldsTogether(),
+    profilesAreTakenAlone(),
     nodeKillsAreToldOnce(),
     driversAreHeldToTheirOrder(),
     publishedFirst(),

@@ -1,6 +1,6 @@
 /** Claims about the node's own API: who is told what. */
 import type { Asked } from '../nemesis/caller.ts';
-import { PAGES } from '../nemesis/caller.ts';
+import { PAGES, PROFILES } from '../nemesis/caller.ts';
 import { OUTSIDE } from '../nemesis/logQueries.ts';
 import type { SimNode } from '../world/node.ts';
 import type { Checker } from './checker.ts';
@@ -49,6 +49,34 @@ export function apiHoldsTogether(): Checker {
       if (answer.kind === 'unfit') return `${s.node.name}: the API is served with what is no pair: ${answer.why}`;
       if (answer.kind === 'broken') return `${s.node.name}: ${method} ${path} ended in an exception: ${answer.why}`;
       return undefined;
+    },
+  };
+}
+
+/** Longest profile, and what is taken when nothing is said (Go's own default). */
+const PROFILE_SECONDS_MAX = 300;
+const PROFILE_SECONDS = 30;
+
+/** Profiles are of the time that was asked for, one after the other, whoever gave up on one before. */
+export function profilesAreTakenAlone(): Checker {
+  const overMs = new Map<string, number>();
+  return {
+    name: 'profiles-are-taken-alone',
+    answered(s, { answer, path, query = {}, tookMs }) {
+      if (answer.kind !== 'reply' || !PROFILES.some((p) => p === path)) return undefined;
+      const given = query.seconds ?? '';
+      const seconds = given === '' ? PROFILE_SECONDS : Number(given);
+      const told = `${s.node.name}: ${path} of ${given === '' ? 'no number of' : given} seconds was answered ${answer.status}`;
+      const sound = seconds >= 1 && seconds <= PROFILE_SECONDS_MAX;
+      if (answer.status === 400) return sound ? told : undefined;
+      if (answer.status !== 200) return undefined;
+      const { what, ms } = JSON.parse(answer.body) as { what: string; ms: number };
+      if (!sound || ms !== seconds * 1_000 || !path.endsWith(what === 'cpu' ? 'profile' : what)) return `${told} with ${ms} ms of ${what}`;
+      if (tookMs < ms) return `${told} within ${tookMs} ms`;
+      const who = `${s.node.name} ${s.node.boots}`;
+      const before = overMs.get(who) ?? Number.NEGATIVE_INFINITY;
+      overMs.set(who, s.monoMs);
+      return s.monoMs - ms < before ? `${told} while another was taken` : undefined;
     },
   };
 }

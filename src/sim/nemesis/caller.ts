@@ -45,16 +45,21 @@ export const PAGES = ['/healthz', '/pods', '/metrics'] as const;
 const MORE_PAGES = ['/runningpods', '/configz', '/stats/summary', '/metrics/resource', '/metrics/probes', '/nonsense', '/healthz/ping'];
 const ACCOUNTS = [OPERATOR, OPERATOR, OPERATOR, VIEWER, VIEWER, NOBODY];
 
-/** `queries`: chances of who asks for logs of the machine; null: nobody does. */
+/** Profiles of the daemon, and what seconds are asked for: some of them are none. */
+export const PROFILES = ['/debug/pprof/profile', '/debug/pprof/heap'] as const;
+const PROFILE_SECONDS = ['1', '3', '8', '12', '', '0', 'x', '301'];
+
+/** `queries`, `profiles`: chances of who asks for logs of the machine, and for profiles; null: nobody does. */
 export function caller(o: {
   node: SimNode;
   everyMs: number;
   rng: SimRng;
   queries: SimRng | null;
+  profiles: SimRng | null;
   clock: Clock;
   on(asked: Asked): void;
 }): Caller {
-  const { node, rng, queries, clock } = o;
+  const { node, rng, queries, profiles, clock } = o;
   const given = new Map<string, number>();
   let on = false;
 
@@ -119,12 +124,28 @@ export function caller(o: {
       mine.int(2 * QUERY_MS),
     );
   };
+  const profile = (mine: SimRng): void => {
+    clock.setTimeout(
+      () => {
+        if (!on) return;
+        const account = mine.pick(ACCOUNTS) ?? NOBODY;
+        const path = mine.pick(PROFILES) ?? '/debug/pprof/profile';
+        const asked = accessAttributes('GET', path, { fineGrained: true }).map((a) => a.subresource);
+        const allowed = isAllowed(account.name, asked);
+        const what = { method: 'GET', path, query: { seconds: mine.pick(PROFILE_SECONDS) ?? '1' }, way: 'certificate' as const };
+        ask({ ...what, account, allowed }, mine.chance(0.3) ? mine.int(3_000) : PATIENCE_MS);
+        profile(mine);
+      },
+      mine.int(2 * PROFILE_MS),
+    );
+  };
   return {
     begin() {
       on = true;
       again();
       steadily(0);
       if (queries !== null) query(queries);
+      if (profiles !== null) profile(profiles);
     },
     end() {
       on = false;
@@ -134,6 +155,7 @@ export function caller(o: {
 }
 const STEADY_MS = 3_000;
 const QUERY_MS = 4_000;
+const PROFILE_MS = 5_000;
 const WAYS: readonly Way[] = [
   'none',
   'certificate',

@@ -24,6 +24,7 @@ import { memoryConfig, memoryOfHost } from './memory.ts';
 import { type SimMounts, simMounts } from './mounts.ts';
 import { type SimNet, simNet } from './net.ts';
 import { type Probed, simProber } from './prober.ts';
+import { simProfiler } from './profiler.ts';
 import type { SimRng } from './rng.ts';
 import { type SimRuntime, simRuntime } from './runtime.ts';
 import type { Power, SimTime } from './time.ts';
@@ -258,6 +259,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         watcher.log(self, level, text);
       }),
       metrics: countingMetrics(),
+      profiler: simProfiler({ power: mine, clock }),
     };
   };
 
