@@ -90,6 +90,13 @@ export async function unsettled(
       found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
     if (waitsForGone(node, w.pod.manifest, scene.monoMs)) continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
+    // Its worker may have lost the hint, and looks at the next resync.
+    const probed = daemon.tree.registry.read(view.probes)?.value;
+    for (const c of containers) {
+      const { liveness, startup } = probed?.get(c.id) ?? {};
+      if (c.state === 'CONTAINER_RUNNING' && (liveness === 'failure' || startup === 'failure'))
+        found.push(`${c.name} of pod ${name} failed its probe, and runs on`);
+    }
   }
   for (const b of dump.sandboxes) if (!currentUids.has(b.uid)) found.push(`sandbox ${b.id} of pod ${b.name} (${b.uid}) is still there`);
   for (const c of dump.containers)
