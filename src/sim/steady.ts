@@ -59,6 +59,7 @@ function below(snapshot: unknown): number {
 const CERTIFICATE_BUSY = /loading|storing|keying|requesting|looking|watching/;
 const BUSY: ReadonlyMap<string, RegExp> = new Map([
   ['node/allocation/cgroups', /preparing|enforcing|renewing/],
+  ['node/allocation/cpus', /loading|saving|confining/],
   ['node/allocation/cgroupReaper', /sweeping/],
   ['node/api/clientCertificate', CERTIFICATE_BUSY],
   ['node/api/servingCertificate', CERTIFICATE_BUSY],

@@ -5,6 +5,7 @@ import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs 
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
 import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupClaims.ts';
 import type { Checker } from './checker.ts';
+import { cpusAreGivenOnce } from './cpuClaims.ts';
 import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './deviceClaims.ts';
 import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
 import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './edgeClaims.ts';
@@ -83,5 +84,6 @@ export function allCheckers(): Checker[] {
     devicesComeOfTheirPlugin(),
     devicesAreForWhoFits(),
     devicesAreRefusedForReason(),
+    cpusAreGivenOnce(),
   ];
 }

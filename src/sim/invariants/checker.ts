@@ -70,7 +70,7 @@ export function manifestName(podName: string, node: SimNode): string {
 }
 
 /** What a pod comes to that had to go, or was not let in, for something that is no fault of its own. */
-const TURNED_AWAY: readonly string[] = [EVICTED, PREEMPTING, 'OutOfcpu', 'UnexpectedAdmissionError'];
+const TURNED_AWAY: readonly string[] = [EVICTED, PREEMPTING, 'OutOfcpu', 'UnexpectedAdmissionError', 'SMTAlignmentError'];
 
 /** It was not let in for want of devices of plugins, or of a plugin that has such. */
 export function isForDevices({ reason = '', message = '' }: { reason?: string; message?: string }): boolean {

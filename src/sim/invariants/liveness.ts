@@ -10,6 +10,7 @@ import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateClaims.ts';
 import { groupsUnsettled } from './cgroupClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
+import { cpusUnsettled } from './cpuClaims.ts';
 import { devicesUnsettled, waitsForGone } from './deviceClaims.ts';
 import { driversUnsettled } from './driverClaims.ts';
 import { apiUnanswered } from './edgeClaims.ts';
@@ -124,6 +125,7 @@ export async function unsettled(
   found.push(...logsUnsettled(node));
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
+  found.push(...cpusUnsettled(node, { tree: daemon.tree, dump }));
   const kernel = scene.outsiders.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.outsiders.callerOf(node);

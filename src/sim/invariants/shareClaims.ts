@@ -54,7 +54,7 @@ const FITS_NOWHERE = /requested: 6\d{4}, /;
 /** Refusals for want of room, and the ends of those that made some. */
 const FOR_ROOM = [PREEMPTING, 'OutOfcpu'];
 
-/** A pod goes, or is not let in, for want of room only where a critical pod wants or takes it, and no critical pod has to go. */
+/** A pod goes, or is not let in, for want of room only where a critical pod wants or takes it, or pods ask for whole CPUs, and no critical pod has to go. */
 export function nobodyGoesForNothing(): Checker {
   /** Nodes that critical pods of the API came to. */
   const crowded = new Set<string>();
@@ -68,7 +68,7 @@ export function nobodyGoesForNothing(): Checker {
       const known = records(s);
       for (const [uid, { status }] of statuses) {
         if (!FOR_ROOM.includes(status.reason ?? '') || FITS_NOWHERE.test(status.message ?? '')) continue;
-        if (!crowded.has(s.node.name))
+        if (!crowded.has(s.node.name) && s.node.tuning.cpus === null)
           return `${s.node.name}: pod ${uid} is ${status.phase ?? '-'}, ${status.reason ?? ''}, and no critical pod was ever here`;
         const record = known?.get(uid);
         if (status.reason !== PREEMPTING || record === undefined || record.source === 'runtime') continue;

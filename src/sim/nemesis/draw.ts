@@ -7,10 +7,12 @@ import type { CriMethod } from '../../machines/cri.ts';
 import { LIMITS_EVERY_MS } from '../../machines/eviction/machine.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
+import type { CpuTuning } from '../world/cpus.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { drawBeside } from './draws/beside.ts';
 import { drawCgroups } from './draws/cgroups.ts';
+import { cpuTrouble, drawCpus } from './draws/cpus.ts';
 import { drawDeviceFaults, drawDevices } from './draws/devices.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
@@ -214,6 +216,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
     kernelLog: rng.fork('kernel-log').chance(0.2),
     cgroups: drawCgroups(rng.fork('cgroup')),
+    cpus: drawCpus(rng.fork('cpus-alone')),
     throttles: rng.fork('throttles').chance(0.25),
     devices: drawDevices(rng.fork('peripherals')),
   };
@@ -296,6 +299,8 @@ export interface DrawOptions {
   drivers?: readonly boolean[];
   /** Per node: resources of its device plugins. */
   devices?: readonly (readonly string[])[];
+  /** Per node: what CPUs it hands out; null: none. */
+  cpus?: readonly (CpuTuning | null)[];
 }
 
 /** The whole schedule, oldest first. */
@@ -326,9 +331,11 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     if (o.api[node] === true) untold(mine.fork('untold'), { spanMs }, adder(drawn, mine.fork('untold-steps'), node));
     imageTrouble(mine.fork('image-trouble'), { spanMs, evicts: o.evicts?.[node] === true }, adder(drawn, mine.fork('image-steps'), node));
     bursts(mine.fork('bursts'), { spanMs }, add);
+    const cpus = o.cpus?.[node] ?? null;
+    if (cpus !== null) cpuTrouble(mine.fork('cpu-trouble'), { spanMs, cpus }, adder(drawn, mine.fork('cpu-steps'), node));
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
     fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
-    const kinds = { http: o.http[node] === true, api: o.api[node] === true, driver: o.drivers?.[node] === true };
+    const kinds = { http: o.http[node] === true, api: o.api[node] === true, driver: o.drivers?.[node] === true, cpus };
     const devices = o.devices?.[node] ?? [];
     workload(mine.fork('workload'), { spanMs, pods: o.pods, ...kinds, devices, node }, add);
     if (devices.length > 0) drawDeviceFaults(mine.fork('devices'), { spanMs }, promptAdder(met, node));

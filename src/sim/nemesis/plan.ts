@@ -27,6 +27,7 @@ export function planned(
     oneManifest: nodes.map((n) => n.tuning.oneManifest),
     drivers: nodes.map((n) => n.tuning.driver !== null),
     devices: nodes.map((n) => n.tuning.devices?.plugins.map((p) => p.resource) ?? []),
+    cpus: nodes.map((n) => n.tuning.cpus),
     evicts: nodes.map((n) => n.tuning.eviction !== null),
   };
   return o.scenario === undefined

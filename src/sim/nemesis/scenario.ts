@@ -99,5 +99,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     beside: NOTHING_BESIDE,
     cgroups: null,
     devices: null,
+    cpus: null,
   };
 }

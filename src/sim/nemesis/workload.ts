@@ -1,7 +1,9 @@
 /** What the operator of each node does, and others in its cluster: pods come, change and go. */
+import type { CpuTuning } from '../world/cpus.ts';
 import { nodeName } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
+import { drawWholeCpus } from './draws/cpus.ts';
 import { drawCrowd } from './draws/crowd.ts';
 import { drawDeviceRequests } from './draws/devices.ts';
 import { drawDriverVolume } from './draws/drivers.ts';
@@ -19,7 +21,14 @@ export function drawWorkload(rng: SimRng, o: DrawOptions): Drawn[] {
     const mine = rng.fork(`node-${node}`);
     workload(
       mine.fork('workload'),
-      { spanMs: o.minutes * 60_000, pods: o.pods, http: o.http[node] === true, api: o.api[node] === true, node },
+      {
+        spanMs: o.minutes * 60_000,
+        pods: o.pods,
+        http: o.http[node] === true,
+        api: o.api[node] === true,
+        cpus: o.cpus?.[node] ?? null,
+        node,
+      },
       adder(drawn, mine, node),
     );
   }
@@ -49,6 +58,8 @@ interface WorkloadOptions {
   driver?: boolean;
   /** Resources of the node's device plugins. Absent: there are none. */
   devices?: readonly string[];
+  /** Absent or null: it hands out no CPUs. */
+  cpus?: CpuTuning | null;
   node: number;
 }
 
@@ -64,10 +75,11 @@ export function workload(rng: SimRng, o: WorkloadOptions, add: Add): void {
     const uid = mine.chance(0.25) ? `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(i).padStart(8, '0')}` : undefined;
     let rev = 0;
     // What has ended stays so under its UID, whatever its manifest says then: such a pod is never edited.
+    const whole = (pod: SimPod): SimPod => (o.cpus ? withDraw(drawWholeCpus(o.cpus, source), mine.fork(`cpus-${pod.rev}`), pod) : pod);
     const ordinary = (): SimPod => {
       const drawn = drawPod(mine.fork(`rev-${rev}`), { name, rev: rev++, ...(uid === undefined ? {} : { uid }) });
-      if (source !== 'api') return drawn;
-      const crowded = withDraw(drawCrowd, mine.fork(`crowd-${drawn.rev}`), drawn);
+      if (source !== 'api') return whole(drawn);
+      const crowded = whole(withDraw(drawCrowd, mine.fork(`crowd-${drawn.rev}`), drawn));
       const named = nameObjects(mine.fork(`objects-${drawn.rev}`), crowded, { node: o.node });
       const claiming = withDraw(drawClaim(nodeName(o.node)), mine.fork(`claim-${drawn.rev}`), named);
       const pulling = withDraw(drawPullSecret(nodeName(o.node)), mine.fork(`pull-${drawn.rev}`), claiming);

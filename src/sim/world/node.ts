@@ -11,6 +11,7 @@ import { type StatusView, view } from '../../machines/protocol.ts';
 import { md5Hex, sha256Hex } from '../realm.ts';
 import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
 import { type CgroupTuning, type SimCgroups, tunedCgroups } from './cgroupTrouble.ts';
+import { CPUS, type CpuTuning, cpusConfig, cpusOfHost, kubeReservedOf } from './cpus.ts';
 import type { SimDevicePlugins } from './devicePlugins.ts';
 import { type SimDisk, simDisk } from './disk.ts';
 import type { SimDrivers } from './drivers.ts';
@@ -117,6 +118,8 @@ export interface NodeTuning {
   cgroups: CgroupTuning | null;
   /** Device plugins are beside it; null: it cannot speak to any. */
   devices: DeviceTuning | null;
+  /** It hands out CPUs; null: all containers run on all. */
+  cpus: CpuTuning | null;
 }
 
 /** Who is told what this node does. */
@@ -233,7 +236,8 @@ export function simNode(o: SimNodeOptions): SimNode {
       host: {
         hostname: () => name,
         bootId: () => `boot-${name}`,
-        capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: 4 }),
+        capacity: () => ({ memoryBytes: MEMORY_BYTES, cpus: tuning.cpus?.count ?? CPUS }),
+        ...cpusOfHost(tuning.cpus),
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: self.memoryAvailable() }),
         ...memoryOfHost(tuning.throttles),
         tasks: () => ({ current: 500, max: 32_768 }),
@@ -293,11 +297,12 @@ export function simNode(o: SimNodeOptions): SimNode {
         httpCheckFrequency: tuning.httpCheckMs,
         ...(tuning.eviction ?? { evictionHard: {} }),
         ...tuning.images,
-        ...(tuning.cgroups === null ? {} : { podPidsLimit: tuning.cgroups.podPidsLimit, kubeReserved: { memory: '256Mi' } }),
+        ...(tuning.cgroups === null ? {} : { podPidsLimit: tuning.cgroups.podPidsLimit, kubeReserved: kubeReservedOf(tuning) }),
         ...memoryConfig(tuning.throttles),
         ...(kube === undefined ? {} : { registerNode: tuning.registers, configMapAndSecretChangeDetectionStrategy: tuning.objects }),
         ...beside.config,
         ...shown.config,
+        ...cpusConfig(tuning, beside.config),
       },
     });
     const { inspect } = watcher;

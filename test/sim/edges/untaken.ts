@@ -32,6 +32,9 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   containerStop: {
     'stopping -> ended on error(stopContainer)': THROWS,
   },
+  cpus: {
+    'serving.sharing.confining -> serving.sharing.resting on error(share)': THROWS,
+  },
   // A driver, and five minutes in which nothing of it changes.
   csiNode: {
     'settled -> converging on after 300000': RARE,

@@ -59,7 +59,8 @@ export function drawDeviceRequests(resources: readonly string[]): PodDraw {
     if (chosen === undefined) return {};
     ask(chosen);
     for (const c of [...(spec.initContainers ?? []), ...spec.containers]) if (c !== chosen && rng.chance(OTHERS)) ask(c);
-    if (pod.fate === 'ends' && rng.chance(UNFIT.chance))
+    // Nobody asks for more than he may have.
+    if (pod.fate === 'ends' && rng.chance(UNFIT.chance) && chosen.resources?.limits?.cpu === undefined)
       chosen.resources = { ...chosen.resources, requests: { ...chosen.resources?.requests, cpu: UNFIT.cpu } };
     return {};
   };

@@ -49,6 +49,11 @@ export function resized(pod: KubeObject, what: Resizing): object | null {
   if ((ASKED[what] === never || first.resources.requests.cpu === never) && phase !== 'Running') return null;
   first.resources.requests.cpu = ASKED[what];
   const { limits } = first.resources;
+  // A Guaranteed pod stays one.
+  if (limits?.cpu !== undefined) {
+    limits.cpu = ASKED[what];
+    return { spec: { containers } };
+  }
   if (what !== 'resize.less' || limits?.memory !== undefined) first.resources.limits = { ...limits, memory: LIMITED[what] };
   return { spec: { containers } };
 }
