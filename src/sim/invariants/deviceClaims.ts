@@ -3,6 +3,7 @@ import type { KernelTree } from '../../actors/kernel/tree.ts';
 import { allocationOrder, deviceRequests } from '../../machines/allocation/devices/allocate.ts';
 import { CHECKPOINT_FILE, decodeCheckpoint } from '../../machines/allocation/devices/checkpoint.ts';
 import { devicesAddr, devicesView } from '../../machines/allocation/devices/messages.ts';
+import { type Allocation, deviceIds } from '../../machines/allocation/devices/types.ts';
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import type { Container, Pod } from '../../machines/k8s.ts';
 import { view } from '../../machines/protocol.ts';
@@ -137,7 +138,7 @@ export function devicesAreForWhoFits(): Checker {
 }
 
 /** Who holds what, as it is on disk; nothing where that is not whole, which is a fault of the disk's. */
-function recorded(node: SimNode): { uid: string; resource: string }[] {
+function recorded(node: SimNode): Allocation[] {
   const text = node.disk.textOf(`${DEVICE_FOLDER}/${CHECKPOINT_FILE}`);
   if (text === undefined) return [];
   try {
@@ -196,12 +197,24 @@ export function devicesAreRefusedForReason(): Checker {
   };
 }
 
-/** Its plugin is never there again: a container of it that has to start may wait for good. */
-export function waitsForGone(node: SimNode, manifest: object, monoMs: number): boolean {
-  const gone = new Set((node.tuning.devices?.plugins ?? []).filter((p) => hasGone(p, monoMs)).map((p) => p.resource));
-  return (
-    gone.size > 0 && allocationOrder(manifest as Pod).some(({ container }) => deviceRequests(container).some((r) => gone.has(r.resource)))
-  );
+/**
+ * A container of it that has to start may wait for good: its plugin is never there again, or it came back over what was
+ * left of its earlier life, which keeps its place at admission, after others were given what it had.
+ */
+export function waitsForDevices(node: SimNode, o: { uid: string; manifest: object; monoMs: number }): boolean {
+  const { plugins = [] } = node.tuning.devices ?? {};
+  if (plugins.length === 0) return false;
+  const held = recorded(node);
+  const lacks = (container: Container): boolean =>
+    deviceRequests(container).some(({ resource, count }) => {
+      const plugin = plugins.find((p) => p.resource === resource);
+      if (plugin === undefined || hasGone(plugin, o.monoMs)) return true;
+      if (held.some((a) => a.uid === o.uid && a.container === container.name && a.resource === resource)) return false;
+      const taken = new Set(held.filter((a) => a.resource === resource).flatMap(deviceIds));
+      return plugin.devices.length - taken.size < count;
+    });
+  // Of the manifest only what every pod has is read.
+  return allocationOrder(o.manifest as Pod).some(({ container }) => lacks(container));
 }
 
 /** In fair weather plugins are heard, the node counts what they list, and what is gone counts as nothing. */

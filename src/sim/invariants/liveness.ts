@@ -11,7 +11,7 @@ import { certificatesUnsettled } from './certificateClaims.ts';
 import { groupsUnsettled } from './cgroupClaims.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
 import { cpusUnsettled } from './cpuClaims.ts';
-import { devicesUnsettled, waitsForGone } from './deviceClaims.ts';
+import { devicesUnsettled, waitsForDevices } from './deviceClaims.ts';
 import { driversUnsettled } from './driverClaims.ts';
 import { apiUnanswered } from './edgeClaims.ts';
 import { killsUntold } from './kernelClaims.ts';
@@ -89,7 +89,7 @@ export async function unsettled(
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
       found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
-    if (waitsForGone(node, w.pod.manifest, scene.monoMs)) continue;
+    if (waitsForDevices(node, { uid, manifest: w.pod.manifest, monoMs: scene.monoMs })) continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
     // Its worker may have lost the hint, and looks at the next resync.
     const probed = daemon.tree.registry.read(view.probes)?.value;
