@@ -421,4 +421,22 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;',
     replace: "const cacheMs = answer.cacheMs ?? provider.defaultCacheMs; this.#log.warn({ provider: name, text }, 'it answered');",
   },
+  {
+    id: 'a device that somebody has is given to another',
+    file: 'src/machines/allocation/devices/allocate.ts',
+    find: '!taken.has(id) && !q.reserved.has(id)',
+    replace: '!q.reserved.has(id)',
+  },
+  {
+    id: 'devices of pods that are over are not taken back',
+    file: 'src/actors/allocation/devices/allocator.ts',
+    find: 'if (over.size > 0) this.change(',
+    replace: 'if (over.size < 0) this.change(',
+  },
+  {
+    id: 'devices are not prepared before a start',
+    file: 'src/actors/allocation/devices/allocator.ts',
+    find: 'const unready = await this.preStart(resource, deviceIds(held));',
+    replace: 'const unready = null;',
+  },
 ];
