@@ -439,4 +439,16 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'const unready = await this.preStart(resource, deviceIds(held));',
     replace: 'const unready = null;',
   },
+  {
+    id: 'CPUs of a pod that is on its way out are handed out',
+    file: 'src/machines/allocation/cpus/holders.ts',
+    find: "if (phase === 'terminated' || phase === 'finished') return 'over';",
+    replace: "if (phase !== 'syncing' && phase !== undefined) return 'over';",
+  },
+  {
+    id: 'containers that run stay on CPUs that others have alone',
+    file: 'src/actors/allocation/cpus/cpus.ts',
+    find: "cpus === '' || this.#given.get(id) === cpus ?",
+    replace: "cpus !== '' || this.#given.get(id) === cpus ?",
+  },
 ];
