@@ -79,9 +79,10 @@ export function certificatesAreRenewed(): Checker {
       return undefined;
     },
     shown: (s, certificate) => judge(s, certificate, { what: 'the certificate that it shows to the API server', graceMs: 0 }),
-    answered(s, { answer }) {
+    answered(s, { answer, tookMs }) {
       if (answer.kind !== 'reply' || s.node.tuning.certificates?.serving !== true) return undefined;
-      return judge(s, answer.shown, { what: 'the certificate that it serves with', graceMs: LOOK_MS });
+      // It was shown when the caller came, who may have waited for long.
+      return judge(s, answer.shown, { what: 'the certificate that it serves with', graceMs: LOOK_MS + tookMs });
     },
   };
 }
