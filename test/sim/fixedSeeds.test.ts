@@ -176,5 +176,7 @@ describe('fixed seeds', () => {
   // Found at 5700b95: a sandbox that was asked for before its pod was evicted came after the pod had ended, and stayed.
   it('seed 1710169: nothing stays of a pod that has ended', () => passes({ seed: 1710169, minutes: 1, pods: 6 }));
   it('seed 2001340: a certificate that ended while the clock was wrong is renewed', () => passes({ seed: 2001340, minutes: 1, pods: 6 }));
+  // Found at 0ece64a: a plugin that was gone could not prepare its devices, and nobody minded.
+  it('seed 3100069: no container is made with devices that nobody prepared', () => passes({ seed: 3100069, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });
