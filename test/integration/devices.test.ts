@@ -90,6 +90,23 @@ describe('device plugins', () => {
     expect(allocations(h)).toEqual(['a', 'a']);
   });
 
+  // Found by seed 3101906 at eb0e9f2: each answer about devices made admission ask about the other pod's again, without a pause.
+  it('asks once for devices of pods that wait for CPUs, however long these take', async () => {
+    await using h = await node({ config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' } });
+    h.fs.failing = (op, path) => (op === 'writeFile' && path.includes('cpu_manager_state') ? 'EIO' : undefined);
+    const asked: string[] = [];
+    using _ = h.tree.observe((e) => {
+      if (e.kind === 'message' && e.type === 'devices.admit') asked.push(e.to);
+    });
+    const amounts = { cpu: '1', memory: '64Mi', [RESOURCE]: '1' };
+    for (const name of ['one', 'two']) create(h, name, { container: { resources: { limits: amounts, requests: amounts } } });
+    await h.advance(20_000);
+    expect(asked).toHaveLength(2);
+    h.fs.failing = () => undefined;
+    await h.until('both are ready', () => isReady(h, 'one') && isReady(h, 'two'), 60_000);
+    expect(allocations(h).sort()).toEqual(['a', 'b']);
+  });
+
   it('uses what init containers held again', async () => {
     await using h = await node({ ids: ['a', 'b'] });
     const limits = { resources: { limits: { [RESOURCE]: '2' } } };

@@ -178,5 +178,7 @@ describe('fixed seeds', () => {
   it('seed 2001340: a certificate that ended while the clock was wrong is renewed', () => passes({ seed: 2001340, minutes: 1, pods: 6 }));
   // Found at 0ece64a: a plugin that was gone could not prepare its devices, and nobody minded.
   it('seed 3100069: no container is made with devices that nobody prepared', () => passes({ seed: 3100069, minutes: 1, pods: 6 }));
+  // Found at aa6415c: a look that had begun before a container was created started it again, after its failure had been waited for.
+  it('seed 2020237: an old look does not start what failed', () => passes({ seed: 2020237, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

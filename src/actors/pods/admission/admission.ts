@@ -254,6 +254,7 @@ class Judge {
     const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
     const weighed = this.weigh(pod, { ...known, isKnown, records });
     const verdict = weighed === null && !isKnown ? this.handOut(pod, known) : weighed;
+    if (verdict === null || !isWait(verdict)) this.devices.forget(pod.metadata.uid);
     if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
     return verdict;
   }

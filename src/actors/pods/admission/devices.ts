@@ -19,6 +19,8 @@ export class DeviceClaims {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
   private readonly asked = new Set<string>();
   private readonly answers = new Map<string, AdmitAnswer>();
+  /** Pods that have their devices and wait for something else: each answer makes admission look again, so they are not asked about anew. */
+  private readonly given = new Set<string>();
   /** What waiting pods were said to wait for. */
   private readonly said = new Map<string, string>();
 
@@ -35,7 +37,7 @@ export class DeviceClaims {
     const listing = this.ctx.registry.read(view.runtimePods)?.value;
     if (listing === undefined) return 'later';
     // What runs here already keeps its place, and what it holds is in the records (trap 30); a container that starts asks.
-    if (listing.pods.get(uid)?.sandboxes.length) return null;
+    if (listing.pods.get(uid)?.sandboxes.length || this.given.has(uid)) return null;
     const answer = this.answers.get(uid);
     this.answers.delete(uid);
     if (answer === undefined || answer.kind === 'wait') {
@@ -44,13 +46,18 @@ export class DeviceClaims {
       return 'allocating';
     }
     this.said.delete(uid);
-    if (answer.kind === 'given') return null;
+    if (answer.kind === 'given') {
+      this.given.add(uid);
+      return null;
+    }
     if (answer.kind === 'none') return unsupported(pod, { podGroups: true, devices: false });
     return { reason: answer.reason, message: answer.message, about: 'room' };
   }
 
+  /** It is let in, or will not be. */
   forget(uid: string): void {
     this.answers.delete(uid);
+    this.given.delete(uid);
     this.said.delete(uid);
   }
 

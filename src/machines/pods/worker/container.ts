@@ -477,7 +477,8 @@ export const containerMachine = setup({
     failed: {
       meta: { reason: 'StartFailed', message: 'the last attempt to start it failed; it is tried again after a wait' },
       entry: [assign({ hookAhead: false }), 'report'],
-      after: { wait: { target: 'waiting', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
+      // Not at once `waiting`: a look that began before the act would start it as if it had never been.
+      after: { wait: { target: 'observing', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
       on: {
         'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob'] }, {}],
         'container.observed': [
