@@ -20,6 +20,9 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'backingOff -> judging on certificate.template #1': RARE,
     'resting -> judging on certificate.template': RARE,
   },
+  cgroups: {
+    'enforcing -> enforced on done(enforce) #2': RARE,
+  },
   checkpoint: {
     'flushing -> ended on error(flush)': THROWS,
   },
@@ -28,6 +31,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'observing -> hooking on container.observed #2': RARE,
     'pulling -> failed on error(ensureImage)': THROWS,
     'starting -> failed on error(startContainer)': THROWS,
+    'stoppingAgain -> exited on container.observed #1': RARE,
   },
   containerStop: {
     'stopping -> ended on error(stopContainer)': THROWS,
