@@ -22,6 +22,8 @@ export interface SimOptions {
   coverage?: boolean;
   /** Virtual minutes in which a healed node must come to rest. Default 20. */
   restMinutesMax?: number;
+  /** Hears of each phase as it begins; must not throw, and cannot change the run. */
+  onPhase?: (phase: Phase) => void;
 }
 
 export interface Violation {
@@ -35,7 +37,7 @@ export interface Violation {
 export type Phase = 'booting' | 'faults' | 'healing' | 'restarts' | 'emptying' | 'stopping';
 
 export interface SimResult {
-  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults'>>;
+  options: Required<Omit<SimOptions, 'schedule' | 'scenario' | 'coverage' | 'faults' | 'onPhase'>>;
   violation: Violation | null;
   hash: string;
   steps: number;

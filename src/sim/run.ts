@@ -49,6 +49,7 @@ type About<K extends Question> = Required<Checker>[K] extends (s: Scene, ...abou
 class Run implements NodeWatcher {
   readonly #o: SimResult['options'];
   readonly #coverage: CoverageMeter | undefined;
+  readonly #onPhase: SimOptions['onPhase'];
   readonly inspect: NodeWatcher['inspect'];
   readonly #rng;
   readonly #time;
@@ -73,6 +74,7 @@ class Run implements NodeWatcher {
   constructor(o: SimOptions) {
     this.#coverage = o.coverage === true ? coverageMeter() : undefined;
     this.inspect = this.#coverage?.see;
+    this.#onPhase = o.onPhase;
     this.#rng = simRng(`seed ${o.seed}`);
     this.#o = drawSize(this.#rng.fork('size'), o);
     const { minutes, pods, nodes } = this.#o;
@@ -270,6 +272,7 @@ class Run implements NodeWatcher {
   async #phaseOf(phase: Phase, fn: () => Promise<void>): Promise<void> {
     if (this.#violation !== null) return;
     this.#phase = phase;
+    this.#onPhase?.(phase);
     this.#trace.add(this.#time.monoMs, 'world', phase);
     await fn();
   }
