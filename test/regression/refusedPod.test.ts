@@ -15,6 +15,25 @@ it('runs when its manifest with a pinned UID is put right', async () => {
   expect(h.status('web')?.status.reason).toBeUndefined();
 });
 
+// Found by seed 2100185 at 6f00f92: a source that began anew named it again, and there was room by then.
+it('stays refused when its source says the same again, whatever room there is by then', async () => {
+  await using h = await virtualNode();
+  const half = { requests: { cpu: '2500m' } };
+  h.write('first', pod('first', { container: { resources: half } }));
+  await h.until('the first runs', () => h.phase('first') === 'Running');
+  h.write('second', pod('second', { container: { resources: half } }));
+  await h.until('the second was refused', () => h.phase('second') === 'Failed');
+  const refused = h.status('second')?.status;
+  h.remove('first');
+  await h.until('there is room', () => h.record('first') === undefined, 60_000);
+  h.kill('node/pods/config');
+  await h.advance(60_000);
+  expect(h.status('second')?.status).toEqual(refused);
+  expect(h.running('second')).toEqual([]);
+  h.write('second', pod('second', { container: { resources: { requests: { cpu: '2' } } } }));
+  await h.until('it runs once it is defined otherwise', () => h.phase('second') === 'Running', 60_000);
+});
+
 it('runs again when an update was refused, stopped it, and is put right', async () => {
   await using h = await virtualNode();
   h.write('web', pod('web', good));

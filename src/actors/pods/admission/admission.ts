@@ -23,7 +23,7 @@ import {
 import { choosePreempted, DEFAULT_GRACE_SECONDS, Leaving, PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/fit/preemption.ts';
 import { type Room, rememberedRequests, shortages } from '../../../machines/pods/fit/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
-import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
+import { fullName, podRef, stands } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
@@ -251,6 +251,8 @@ class Judge {
   private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
     const records = this.ctx.registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
+    // The mux was restarted and says everything again: who refused it once does not think better of it.
+    if (own !== undefined && stands(own, pod)) return null;
     const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
     const weighed = this.weigh(pod, { ...known, isKnown, records });
     const verdict = weighed === null && !isKnown ? this.handOut(pod, known) : weighed;

@@ -2,6 +2,7 @@
 import { type Cause, joinCauses } from '../../address.ts';
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodRecord, PodRef, WorkerEvent } from '../../protocol.ts';
+import { sameDesired } from '../sources/merge.ts';
 import type { SourceName } from '../types.ts';
 import { livesBefore } from './lives.ts';
 
@@ -144,4 +145,12 @@ export function predecessor(records: ReadonlyMap<string, Rec>, rec: Rec): string
     if (otherUid !== uid && fullName(other.pod) === name && live(other)) return otherUid;
   }
   return undefined;
+}
+
+/**
+ * Whether a pod was refused as it is defined now. It stays so while it is defined like that, whatever room or devices there
+ * are by then: a phase that is final is not left. The node's pressure is a verdict of its own.
+ */
+export function stands(rec: PodRecord, pod: Pod): boolean {
+  return rec.rejected && !rec.removed && (rec.eviction ?? null) === null && sameDesired(rec.pod, pod);
 }

@@ -24,6 +24,7 @@ import {
   type Refused,
   type Step,
   sourcesReady,
+  stands,
 } from './records.ts';
 
 export function step(book: Book, event: PodManagerEvent, now: Now): Step {
@@ -164,6 +165,10 @@ class Edit {
     if (rec === undefined) {
       this.put(uid, newRecord({ pod, source, seenAtMs: this.now.atMs, life: this.newLife(), causes: why }));
       this.startIfFree(uid);
+      return;
+    }
+    if (stands(rec, pod)) {
+      this.put(uid, { ...rec, pod, next: null, nextRefusal: null });
       return;
     }
     if (rec.eviction === null && (rec.rejected || rec.refusal !== null)) {

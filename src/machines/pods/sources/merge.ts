@@ -56,7 +56,7 @@ function foreignAnnotations(pod: Pod): Record<string, string> {
 }
 
 /** What of a pod makes an update when it changes. */
-function sameDesired(a: Pod, b: Pod): boolean {
+export function sameDesired(a: Pod, b: Pod): boolean {
   const [m, n] = [a.metadata, b.metadata];
   return (
     sameData(a.spec, b.spec) &&
