@@ -3,6 +3,7 @@ import { type Cause, joinCauses } from '../../address.ts';
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodRecord, PodRef, WorkerEvent } from '../../protocol.ts';
 import { sameDesired } from '../sources/merge.ts';
+import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
 import { livesBefore } from './lives.ts';
 
@@ -149,8 +150,9 @@ export function predecessor(records: ReadonlyMap<string, Rec>, rec: Rec): string
 
 /**
  * Whether a pod was refused as it is defined now. It stays so while it is defined like that, whatever room or devices there
- * are by then: a phase that is final is not left. The node's pressure is a verdict of its own.
+ * are by then: a phase that is final is not left. The node's pressure is a verdict of its own, and a pod that the API server
+ * shows to have failed needs none.
  */
 export function stands(rec: PodRecord, pod: Pod): boolean {
-  return rec.rejected && !rec.removed && (rec.eviction ?? null) === null && sameDesired(rec.pod, pod);
+  return rec.rejected && !rec.removed && (rec.eviction ?? null) === null && !isTerminal(pod.status.phase) && sameDesired(rec.pod, pod);
 }
