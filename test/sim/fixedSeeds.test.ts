@@ -182,5 +182,7 @@ describe('fixed seeds', () => {
   it('seed 2020237: an old look does not start what failed', () => passes({ seed: 2020237, minutes: 1, pods: 6 }));
   // Found at 6f00f92: a source began anew while something was left of a pod that was refused, and it was let in.
   it('seed 2100185: what was refused stays refused', () => passes({ seed: 2100185, minutes: 1, pods: 6 }));
+  // Found at 2f1a8d5: who had begun anew did not know that the devices of a container that starts have to be prepared.
+  it('seed 2300442: no container is made with devices that nobody prepared', () => passes({ seed: 2300442, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

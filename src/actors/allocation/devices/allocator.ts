@@ -229,7 +229,11 @@ export class DeviceAllocator {
 
   /** Null where they are ready, or nobody wants to make them so. A plugin that is gone may want to, and cannot. */
   private async preStart(resource: string, ids: readonly string[]): Promise<string | null> {
-    if (this.options.get(resource)?.preStartRequired !== true) return null;
+    const options = this.options.get(resource);
+    // After a restart nobody has said yet what these devices need; the reference fails such a start, too.
+    if (options === undefined)
+      return `no plugin of ${resource} has registered yet, which may have to prepare its devices; it is tried again`;
+    if (!options.preStartRequired) return null;
     const plugin = this.plugins.get(resource);
     if (plugin === undefined)
       return `the plugin of ${resource} is gone, and nobody else can prepare its devices before a start; it is tried again`;
