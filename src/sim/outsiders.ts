@@ -2,11 +2,12 @@
 import type { Clock } from '../actors/kernel/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
-import { type DeviceTrouble, deviceTrouble } from './nemesis/deviceTrouble.ts';
-import { type DriverTrouble, driverTrouble } from './nemesis/driverTrouble.ts';
+import { deviceTrouble } from './nemesis/deviceTrouble.ts';
+import { driverTrouble } from './nemesis/driverTrouble.ts';
 import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
 import { makeDriverObject } from './nemesis/objectBodies.ts';
+import type { Trouble } from './nemesis/spells.ts';
 import type { SimCertificate } from './world/certificates.ts';
 import { keptPairs } from './world/identity.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
@@ -91,11 +92,11 @@ export function outsiders(o: OutsidersOptions): Outsiders {
   );
   const withDriver = nodes.filter((node) => node.tuning.driver !== null);
   if (kube !== undefined && withDriver.length > 0) makeDriverObject(kube);
-  const drivers = withDriver.map((node): DriverTrouble => {
+  const drivers = withDriver.map((node): Trouble => {
     const on = (what: string): void => o.on(`${node.name} driver`, what);
     return driverTrouble({ node, rng: o.rng.fork(`driver-${node.name}`), clock, on });
   });
-  const devices = nodes.flatMap((node): DeviceTrouble[] => {
+  const devices = nodes.flatMap((node): Trouble[] => {
     const { plugins = [] } = node.tuning.devices ?? {};
     const on = (what: string): void => o.on(`${node.name} devices`, what);
     return plugins.length === 0 ? [] : [deviceTrouble({ node, plugins, rng: o.rng.fork(`devices-${node.name}`), clock, on })];

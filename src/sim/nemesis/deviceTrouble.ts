@@ -4,16 +4,12 @@
  */
 import type { Clock } from '../../actors/kernel/ports.ts';
 import { VERSION } from '../../machines/allocation/devices/rules.ts';
+import { sameData } from '../../machines/sameData.ts';
 import { type DevicePluginMethod, healthy } from '../world/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
 import { DEVICE_FOLDER, type SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-
-export interface DeviceTrouble {
-  begin(): void;
-  /** Ends what is wrong with them; those that are not gone for good are there. */
-  heal(): void;
-}
+import { spells, type Trouble } from './spells.ts';
 
 const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'stranger', 'deaf'] as const;
 type Kind = (typeof KINDS)[number];
@@ -35,13 +31,12 @@ export function deviceTrouble(o: {
   clock: Pick<Clock, 'setTimeout' | 'monoMs'>;
   /** For the trace. */
   on(what: string): void;
-}): DeviceTrouble {
+}): Trouble {
   const { node, rng, clock } = o;
   const { devices } = node;
   const ordinary = { latencyMs: devices.latencyMs, fault: devices.fault, bindError: devices.bindError };
   /** Sockets of plugins that have left a call unanswered for good. */
   const hung = new Set<string>();
-  let healed = false;
   let kills = 0;
 
   const isThere = (p: PluginTuning): boolean => hasCome(p, clock.monoMs()) && !hasGone(p, clock.monoMs());
@@ -60,7 +55,7 @@ export function deviceTrouble(o: {
     }
     if (plugin.down) devices.back(socketOf(p));
     const all = healthy(...p.devices);
-    if (JSON.stringify(plugin.devices) !== JSON.stringify(all)) devices.list(socketOf(p), all);
+    if (!sameData(plugin.devices, all)) devices.list(socketOf(p), all);
   };
   devices.onTold = ({ resource, error }) => {
     const p = o.plugins.find((one) => one.resource === resource);
@@ -107,32 +102,29 @@ export function deviceTrouble(o: {
       if (kills < KILLS_MAX && node.daemon?.tree.kill(MANAGER, 'nemesis') === true) kills += 1;
     },
   };
-  const act = (): void => {
-    if (healed) return;
-    const p = rng.pick(o.plugins);
-    const kind = rng.pick(KINDS) ?? 'away';
-    if (p !== undefined && isThere(p)) {
-      o.on(`${p.resource} ${kind}`);
-      wrong[kind](p);
-    }
-    clock.setTimeout(
-      () => {
-        if (healed) return;
+  return spells({
+    rng,
+    clock,
+    everyMs: EVERY_MS,
+    forMs: FOR_MS,
+    strike() {
+      const p = rng.pick(o.plugins);
+      const kind = rng.pick(KINDS) ?? 'away';
+      if (p !== undefined && isThere(p)) {
+        o.on(`${p.resource} ${kind}`);
+        wrong[kind](p);
+      }
+      return () => {
         if (p !== undefined) restore(p);
-        clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max));
-      },
-      rng.between(FOR_MS.min, FOR_MS.max),
-    );
-  };
-  return {
-    begin: () => void clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max)),
+      };
+    },
+    // Those that are not gone for good are there afterwards.
     heal() {
-      healed = true;
       for (const p of o.plugins) {
         restore(p);
         // Nobody gives up a call that has no deadline: whoever waits for it is helped by its plugin's end alone.
         if (hung.has(socketOf(p)) && isThere(p)) restart(p);
       }
     },
-  };
+  });
 }

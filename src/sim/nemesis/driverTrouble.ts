@@ -6,12 +6,7 @@ import type { Clock } from '../../actors/kernel/ports.ts';
 import type { CsiMethod } from '../../machines/csi.ts';
 import { DRIVER_SOCKET, type SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-
-export interface DriverTrouble {
-  begin(): void;
-  /** Ends what is wrong with it, and lets it be there. */
-  heal(): void;
-}
+import { spells, type Trouble } from './spells.ts';
 
 const KINDS = ['slow', 'slow-answer', 'fails', 'fails', 'lost', 'lost', 'deaf', 'away', 'anew'] as const;
 type Kind = (typeof KINDS)[number];
@@ -37,11 +32,10 @@ export function driverTrouble(o: {
   clock: Pick<Clock, 'setTimeout'>;
   /** For the trace. */
   on(what: string): void;
-}): DriverTrouble {
+}): Trouble {
   const { node, rng, clock } = o;
   const { drivers, disk } = node;
   const ordinary = { latencyMs: drivers.latencyMs, answerMs: drivers.answerMs, fault: drivers.fault };
-  let healed = false;
 
   const listens = (down: boolean): void => {
     for (const driver of drivers.sockets.values()) driver.down = down;
@@ -78,26 +72,18 @@ export function driverTrouble(o: {
     },
     anew: () => disk.putSocket(DRIVER_SOCKET),
   };
-  const act = (): void => {
-    if (healed) return;
-    const kind = rng.pick(KINDS) ?? 'fails';
-    o.on(kind);
-    restore();
-    wrong[kind]();
-    clock.setTimeout(
-      () => {
-        if (healed) return;
-        restore();
-        clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max));
-      },
-      rng.between(FOR_MS.min, FOR_MS.max),
-    );
-  };
-  return {
-    begin: () => void clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max)),
-    heal() {
-      healed = true;
+  return spells({
+    rng,
+    clock,
+    everyMs: EVERY_MS,
+    forMs: FOR_MS,
+    strike() {
+      const kind = rng.pick(KINDS) ?? 'fails';
+      o.on(kind);
       restore();
+      wrong[kind]();
+      return restore;
     },
-  };
+    heal: restore,
+  });
 }

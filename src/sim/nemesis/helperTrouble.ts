@@ -3,11 +3,7 @@ import type { Clock } from '../../actors/kernel/ports.ts';
 import { MOODS, type Mood } from '../world/mood.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-
-export interface HelperTrouble {
-  begin(): void;
-  heal(): void;
-}
+import { spells, type Trouble } from './spells.ts';
 
 const EVERY_MS = { min: 500, max: 8_000 } as const;
 const FOR_MS = { min: 500, max: 20_000 } as const;
@@ -22,30 +18,26 @@ export function helperTrouble(o: {
   clock: Pick<Clock, 'setTimeout'>;
   /** For the trace. */
   on(what: string): void;
-}): HelperTrouble {
+}): Trouble {
   const { rng, clock } = o;
   const helpers = helpersOf(o.node);
-  let healed = false;
-  const act = (): void => {
-    if (healed) return;
-    const at = rng.int(helpers.length);
-    const helper = helpers[at];
-    if (helper === undefined) return;
-    helper.mood = rng.pick(MOODS) ?? 'well';
-    o.on(`${at} ${helper.mood}`);
-    clock.setTimeout(
-      () => {
+  return spells({
+    rng,
+    clock,
+    everyMs: EVERY_MS,
+    forMs: FOR_MS,
+    strike() {
+      const at = rng.int(helpers.length);
+      const helper = helpers[at];
+      if (helper === undefined) throw new Error('a node that runs nothing beside itself has no such trouble');
+      helper.mood = rng.pick(MOODS) ?? 'well';
+      o.on(`${at} ${helper.mood}`);
+      return () => {
         helper.mood = 'well';
-        clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max));
-      },
-      rng.between(FOR_MS.min, FOR_MS.max),
-    );
-  };
-  return {
-    begin: () => void clock.setTimeout(act, rng.between(EVERY_MS.min, EVERY_MS.max)),
+      };
+    },
     heal() {
-      healed = true;
       for (const helper of helpers) helper.mood = 'well';
     },
-  };
+  });
 }

@@ -1,0 +1,50 @@
+/** Trouble that comes in spells: some time of peace, then one thing is wrong for a while, over and over until the world heals. */
+import type { Clock } from '../../actors/kernel/ports.ts';
+import type { SimRng } from '../world/rng.ts';
+
+/** What is wrong with somebody beside a node while faults rain. */
+export interface Trouble {
+  begin(): void;
+  /** Ends what is wrong, for good. */
+  heal(): void;
+}
+
+interface Span {
+  min: number;
+  max: number;
+}
+
+export function spells(o: {
+  rng: SimRng;
+  clock: Pick<Clock, 'setTimeout'>;
+  /** Between two of them. */
+  everyMs: Span;
+  /** How long each lasts. */
+  forMs: Span;
+  /** Begins one; what it gives back ends it. */
+  strike(): () => void;
+  /** Puts right whatever is wrong at healing. */
+  heal(): void;
+}): Trouble {
+  const { rng, clock, everyMs, forMs } = o;
+  let healed = false;
+  const act = (): void => {
+    if (healed) return;
+    const end = o.strike();
+    clock.setTimeout(
+      () => {
+        if (healed) return;
+        end();
+        clock.setTimeout(act, rng.between(everyMs.min, everyMs.max));
+      },
+      rng.between(forMs.min, forMs.max),
+    );
+  };
+  return {
+    begin: () => void clock.setTimeout(act, rng.between(everyMs.min, everyMs.max)),
+    heal() {
+      healed = true;
+      o.heal();
+    },
+  };
+}
