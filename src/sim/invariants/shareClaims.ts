@@ -49,8 +49,9 @@ export function usersAreNotShared(): Checker {
   };
 }
 
-/** What a pod that no node has room for is told; some are drawn. */
-const FITS_NOWHERE = /requested: 6\d{4}, /;
+/** A pod that no node has room for asks for this or more: some are drawn, also with several such containers. */
+const NOWHERE_MILLI = 64_000;
+const fitsNowhere = (message: string): boolean => Number(/requested: (\d+), /.exec(message)?.[1] ?? 0) >= NOWHERE_MILLI;
 /** Refusals for want of room, and the ends of those that made some. */
 const FOR_ROOM = [PREEMPTING, 'OutOfcpu'];
 
@@ -67,7 +68,7 @@ export function nobodyGoesForNothing(): Checker {
     statuses(s, statuses) {
       const known = records(s);
       for (const [uid, { status }] of statuses) {
-        if (!FOR_ROOM.includes(status.reason ?? '') || FITS_NOWHERE.test(status.message ?? '')) continue;
+        if (!FOR_ROOM.includes(status.reason ?? '') || fitsNowhere(status.message ?? '')) continue;
         if (!crowded.has(s.node.name) && s.node.tuning.cpus === null)
           return `${s.node.name}: pod ${uid} is ${status.phase ?? '-'}, ${status.reason ?? ''}, and no critical pod was ever here`;
         const record = known?.get(uid);
