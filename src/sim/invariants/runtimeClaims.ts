@@ -139,7 +139,7 @@ function hookFailed(s: Scene, containerId: string): boolean {
 
 /** A container is stopped for a reason: its pod goes, its definition or its sandbox changed, or its start was in doubt. */
 export function healthyIsLeftAlone(): Checker {
-  const runsSince = new Map<string, number>();
+  const madeAt = new Map<string, number>();
   const doubtful = new Set<string>();
   /** Starts under way, by node. */
   const starting = new Map<string, Set<string>>();
@@ -153,13 +153,14 @@ export function healthyIsLeftAlone(): Checker {
     const wanted = s.operator.wanted.get(manifestName(box.name, s.node));
     if (wanted === undefined || wanted.broken || wanted.pod.restartPolicy !== 'Always') return true;
     const current = wanted.pod.uid === undefined ? podOf.get(box.uid)?.rev === String(wanted.pod.rev) : box.uid === wanted.pod.uid;
-    const since = runsSince.get(`${s.node.name} ${c.id}`);
+    const madeMs = madeAt.get(`${s.node.name} ${c.id}`);
     if (mayBeSick(s, wanted.pod.manifest, c.name) || hookFailed(s, c.id)) return true;
-    if (!current || since === undefined || since < wanted.sinceMs) return true;
-    // A container that began soon after a change may belong to what was there before it.
+    // It may start long after it was made, under another definition.
+    if (!current || madeMs === undefined || madeMs < wanted.sinceMs) return true;
+    // A container that was made soon after a change may belong to what was there before it.
     const slackMs =
       SLACK_MS + (wanted.source === 'api' ? DEAD_WATCH_MS : 0) + 4 * Math.max(0, s.nemesis.slowUntilMs(s.node.index) - wanted.sinceMs);
-    return wanted.quietMs < slackMs && since < wanted.sinceMs + slackMs;
+    return wanted.quietMs < slackMs && madeMs < wanted.sinceMs + slackMs;
   };
   return {
     name: 'healthy-is-left-alone',
@@ -188,9 +189,9 @@ export function healthyIsLeftAlone(): Checker {
       starting.delete(s.node.name);
     },
     changed(s, dump) {
-      for (const c of running(dump)) {
+      for (const c of dump.containers) {
         const key = `${s.node.name} ${c.id}`;
-        if (!runsSince.has(key)) runsSince.set(key, s.monoMs);
+        if (!madeAt.has(key)) madeAt.set(key, s.monoMs);
       }
       return undefined;
     },
