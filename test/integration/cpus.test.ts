@@ -127,6 +127,25 @@ describe('what is left', () => {
     h.faults.fault = () => undefined;
     await h.until('confined', () => runsOn(h, 'old-n1') === '0,2-3', 3 * PERIOD_MS);
   });
+
+  it('is told again when what was given up has had its effect after all', async () => {
+    await using h = await node();
+    h.write('old', manifest('old'));
+    await h.until('old runs', () => runsOn(h, 'old-n1'));
+    await h.until('looked', () => updates(h).length > 0, 2 * PERIOD_MS);
+    h.faults.latencyMs.UpdateContainerResources = 60_000;
+    h.write('alone', manifest('alone', guaranteed('1')));
+    await h.until('alone runs', () => runsOn(h, 'alone-n1'));
+    await h.advance(2 * PERIOD_MS);
+    h.faults.latencyMs.UpdateContainerResources = 0;
+    h.remove('alone');
+    await h.advance(4 * 60_000);
+    expect(updates(h).filter((linux) => linux?.cpusetCpus === '0,2-3')).toHaveLength(2);
+    expect(runsOn(h, 'old-n1')).toBe('0-3');
+    const told = updates(h).length;
+    await h.advance(5 * PERIOD_MS);
+    expect(updates(h)).toHaveLength(told);
+  });
 });
 
 describe('a pod that asks for CPUs of its own', () => {

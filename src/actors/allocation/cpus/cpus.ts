@@ -34,6 +34,11 @@ const READY_TIMEOUT_MS = 15_000;
 const UNSEEN_MAX_MS = 10_000;
 /** A change of cpuset is a write or two. */
 const UPDATE_TIMEOUT_MS = 10_000;
+/**
+ * What was given up may still have its effect, after what is told later. The reference gives its runtime this long for a
+ * call (--runtime-request-timeout); until then a container is told again at each look.
+ */
+const LATE_MAX_MS = 120_000;
 const FILE_MODE = 0o600;
 const DIR_MODE = 0o750;
 
@@ -83,6 +88,8 @@ class Manager {
   #answers: (() => void)[] = [];
   /** What a running container was last given, by its id. */
   readonly #given = new Map<string, string>();
+  /** Until when something given up may still change a container's set, in monotonic ms, by its id. */
+  readonly #doubted = new Map<string, number>();
   /** What was last said of a container that could not be given its set, by its id. */
   readonly #said = new Map<string, string>();
   readonly #metrics: ReturnType<typeof cpuMetrics>;
@@ -181,7 +188,7 @@ class Manager {
     if (book === null || listing === undefined || registry.read(view.cri)?.value.state !== 'ready') return '';
     const running = [...listing.pods.values()].map((pod) => ({ pod, containers: pod.containers.filter((c) => c.state === 'running') }));
     const ids = new Set(running.flatMap(({ containers }) => containers.map((c) => c.id)));
-    for (const known of [this.#given, this.#said]) for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    for (const known of [this.#given, this.#doubted, this.#said]) for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
     const failed = await Promise.all(running.map(({ pod, containers }) => this.#confine(book, { pod, containers }, signal)));
     return failed.flat().join('; ');
   }
@@ -200,16 +207,18 @@ class Manager {
     const calls = wanted.map(({ id, cpus }) =>
       criCall('UpdateContainerResources', { containerId: id, linux: { cpusetCpus: cpus } }, UPDATE_TIMEOUT_MS),
     );
+    const { clock } = this.#ctx.ports;
     // Unknown until it is answered.
     for (const { id } of wanted) this.#given.delete(id);
     const results = await this.#cri.act(pod.uid, null, calls, { signal });
     return wanted.flatMap(({ id, name, cpus }, i) => {
       const result = results[i];
       if (result?.ok === true) {
-        this.#given.set(id, cpus);
+        if (clock.monoMs() >= (this.#doubted.get(id) ?? 0)) this.#given.set(id, cpus);
         this.#said.delete(id);
         return [];
       }
+      this.#doubted.set(id, clock.monoMs() + LATE_MAX_MS);
       const why = `container ${name} of pod ${pod.namespace}/${pod.name} is not on CPUs ${cpus} yet: ${result?.error.details ?? 'no answer'}`;
       if (!signal.aborted && this.#said.get(id) !== why) {
         this.#said.set(id, why);
