@@ -1,9 +1,9 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
 import { describe, expect, it } from 'vitest';
-import { devicesView } from '../../src/machines/allocation/devices/messages.ts';
+import { devicesAddr, devicesView } from '../../src/machines/allocation/devices/messages.ts';
 import { healthy } from '../../src/sim/world/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from './clusterPods.ts';
-import { ROOT, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
+import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
 
 const RESOURCE = 'example.com/gpu';
 const FOLDER = `${ROOT}/device-plugins`;
@@ -90,13 +90,36 @@ describe('device plugins', () => {
     expect(allocations(h)).toEqual(['a', 'a']);
   });
 
+  it('lets a pod wait for what another has that is on its way out', async () => {
+    await using h = await node({ ids: ['a'] });
+    create(h, 'first', { ...asking(1), life: 'term=ignore' });
+    await h.until('it is ready', () => isReady(h, 'first'));
+    drop(h, 'pods/first', 20);
+    create(h, 'second', asking(1));
+    await h.advance(10_000);
+    expect([inApi(h, 'first')?.status.phase, inApi(h, 'second')?.status.phase]).toEqual(['Running', 'Pending']);
+    await h.until('the next is ready', () => isReady(h, 'second'), 60_000);
+    expect(allocations(h)).toEqual(['a', 'a']);
+    expect(h.lines.some((l) => JSON.stringify(l).includes('pods that are on their way out still have some'))).toBe(true);
+  });
+
+  it('gives the devices of a static pod that changes to what comes after it', async () => {
+    await using h = await node({ ids: ['a'] });
+    h.write('web', manifest('web', asking(1)));
+    await h.until('it runs', () => h.running('web').length === 1);
+    const [before] = h.running('web');
+    h.write('web', manifest('web', asking(1, { env: [{ name: 'NEW', value: 'yes' }] })));
+    await h.until('the new one runs', () => h.running('web').length === 1 && h.running('web')[0]?.id !== before?.id, 60_000);
+    expect(held(h, 'web-n1')).toBe('a');
+  });
+
   // Found by seed 3101906 at eb0e9f2: each answer about devices made admission ask about the other pod's again, without a pause.
   it('asks once for devices of pods that wait for CPUs, however long these take', async () => {
     await using h = await node({ config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' } });
     h.fs.failing = (op, path) => (op === 'writeFile' && path.includes('cpu_manager_state') ? 'EIO' : undefined);
     const asked: string[] = [];
     using _ = h.tree.observe((e) => {
-      if (e.kind === 'message' && e.type === 'devices.admit') asked.push(e.to);
+      if (e.kind === 'message' && e.type === 'allocation.admit' && e.to === devicesAddr.path) asked.push(e.to);
     });
     const amounts = { cpu: '1', memory: '64Mi', [RESOURCE]: '1' };
     for (const name of ['one', 'two']) create(h, name, { container: { resources: { limits: amounts, requests: amounts } } });
@@ -105,6 +128,34 @@ describe('device plugins', () => {
     h.fs.failing = () => undefined;
     await h.until('both are ready', () => isReady(h, 'one') && isReady(h, 'two'), 60_000);
     expect(allocations(h).sort()).toEqual(['a', 'b']);
+  });
+
+  // Found by seed 2501456 at 3a86da9: what a pod was given that went before it was let in stayed its own, and the next was refused.
+  it('gives to the next what a pod was given that goes before it is let in', async () => {
+    const NIC = 'example.com/nic';
+    await using h = await node({
+      ids: ['a'],
+      before: (w) => void w.devices.add(`${FOLDER}/nic.sock`, { resource: NIC, devices: healthy('n') }),
+    });
+    let asked = 0;
+    h.devices.latencyMs = (method) => (method === 'Allocate' && ++asked === 2 ? 300_000 : 1);
+    create(h, 'hasty', asking(1, { resources: { limits: { [RESOURCE]: '1', [NIC]: '1' } } }));
+    await h.until('it has the first and waits for the other', () => asked === 2);
+    await gone(h, 'hasty');
+    create(h, 'next', asking(1));
+    await h.until('the next is ready', () => isReady(h, 'next'));
+    expect(allocations(h)).toEqual(['a', 'a']);
+  });
+
+  // Found by seed 2501521 at 3a86da9: what had just started was in no listing yet, so that it passed for a stranger.
+  it('leaves alone what had just started when devices and pods begin anew', async () => {
+    await using h = await node();
+    create(h, 'one', asking(1));
+    await h.until('it is ready', () => isReady(h, 'one'));
+    h.kill('node/allocation');
+    await h.advance(30_000);
+    expect([isReady(h, 'one'), created(h, 'one').length]).toEqual([true, 1]);
+    expect(h.calls.filter((c) => c.method === 'StopContainer')).toEqual([]);
   });
 
   it('uses what init containers held again', async () => {

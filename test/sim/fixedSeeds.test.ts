@@ -184,5 +184,9 @@ describe('fixed seeds', () => {
   it('seed 2100185: what was refused stays refused', () => passes({ seed: 2100185, minutes: 1, pods: 6 }));
   // Found at 2f1a8d5: who had begun anew did not know that the devices of a container that starts have to be prepared.
   it('seed 2300442: no container is made with devices that nobody prepared', () => passes({ seed: 2300442, minutes: 1, pods: 6 }));
+  // Found at 3a86da9: what a pod was given that went before it was let in stayed its own.
+  it('seed 2501456: nobody is refused for devices of a pod that was never let in', () => passes({ seed: 2501456, minutes: 1, pods: 6 }));
+  // Found at 3a86da9: admission began anew and went by a listing from before a pod had started.
+  it('seed 2501521: what had just started is no stranger', () => passes({ seed: 2501521, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

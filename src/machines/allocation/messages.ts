@@ -3,7 +3,7 @@ import { address, type Message, type ReplyTo, viewKey } from '../address.ts';
 import type { Pod } from '../k8s.ts';
 import type { CpuBook } from './cpus/book.ts';
 
-/** What a pod that is about to be let in gets. `later`: others still hold what it needs and are on their way out; ask again. */
+/** What a pod that is about to be let in gets. `later`: nothing is decided, mostly since others still hold what it needs and are on their way out; ask again. */
 export type AllocationAnswer = { kind: 'granted' } | { kind: 'refused'; reason: string; message: string } | { kind: 'later'; why: string };
 
 /**
@@ -12,7 +12,13 @@ export type AllocationAnswer = { kind: 'granted' } | { kind: 'refused'; reason: 
  */
 export type AllocationEvent = Message &
   (
-    | { type: 'allocation.admit'; pod: Pod; replyTo: ReplyTo<AllocationAnswer> }
+    | {
+        type: 'allocation.admit';
+        pod: Pod;
+        /** Pods that may have something although the view of pods does not show them yet: theirs is not given away. */
+        active: ReadonlySet<string>;
+        replyTo: ReplyTo<AllocationAnswer>;
+      }
     /** It was not let in after all. */
     | { type: 'allocation.forget'; uid: string }
   );

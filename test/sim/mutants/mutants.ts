@@ -430,13 +430,13 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'devices of pods that are over are not taken back',
     file: 'src/actors/allocation/devices/allocator.ts',
-    find: 'if (over.size > 0) this.change(',
-    replace: 'if (over.size < 0) this.change(',
+    find: 'if (allocations.length < this.book.allocations.length) this.change(',
+    replace: 'if (allocations.length > this.book.allocations.length) this.change(',
   },
   {
     id: 'devices are not prepared before a start',
     file: 'src/actors/allocation/devices/allocator.ts',
-    find: 'const unready = await this.preStart(resource, deviceIds(held));',
+    find: 'const unready = await this.preStart(resource, { ids: deviceIds(held), signal });',
     replace: 'const unready = null;',
   },
   {

@@ -9,10 +9,12 @@ import {
   deviceRequests,
   planAllocation,
 } from '../../../machines/allocation/devices/allocate.ts';
-import type { AdmitAnswer } from '../../../machines/allocation/devices/messages.ts';
 import { mergeResponses, NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/responses.ts';
 import { type DeviceBook, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
+import { mayLeave } from '../../../machines/allocation/leaving.ts';
+import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
+import { unsupported } from '../../../machines/pods/admission.ts';
 import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
@@ -34,6 +36,7 @@ type Outcome =
 interface Turn extends DeviceRequest {
   pod: Pod;
   container: Container;
+  signal: AbortSignal;
 }
 
 export class DeviceAllocator {
@@ -63,14 +66,20 @@ export class DeviceAllocator {
     );
   }
 
-  admit(pod: Pod, active: ReadonlySet<string>): Promise<AdmitAnswer> {
-    return this.inTurn(pod, async () => {
-      this.free(active);
+  /** `active`: pods that may have devices although no view shows them yet. Aborted with `signal` it is as not asked, but for what was given by then. */
+  admit(pod: Pod, o: { active: ReadonlySet<string>; signal: AbortSignal }): Promise<AllocationAnswer> {
+    const { uid } = pod.metadata;
+    const signal = AbortSignal.any([o.signal, this.ctx.signal]);
+    return this.inTurn(uid, async () => {
+      this.free((holder) => holder === uid || o.active.has(holder));
       for (const { container } of allocationOrder(pod)) {
         for (const request of deviceRequests(container)) {
-          const outcome = await this.give({ pod, container, ...request });
-          if (outcome.kind === 'none') return { kind: 'none' };
-          if (outcome.kind === 'wait') return { kind: 'wait', message: outcome.message };
+          const outcome = await this.give({ pod, container, signal, ...request });
+          if (outcome.kind === 'none') {
+            const refusal = unsupported(pod, { podGroups: true, devices: false });
+            if (refusal !== null) return { kind: 'refused', reason: refusal.reason, message: refusal.message };
+          }
+          if (outcome.kind === 'wait') return { kind: 'later', why: outcome.message };
           if (outcome.kind === 'refused') {
             const { reason = 'UnexpectedAdmissionError', message } = outcome;
             return {
@@ -82,25 +91,36 @@ export class DeviceAllocator {
         }
       }
       const unsaved = await this.save();
-      return unsaved === null ? { kind: 'given' } : { kind: 'wait', message: unsaved };
+      return unsaved === null ? { kind: 'granted' } : { kind: 'later', why: unsaved };
     });
   }
 
-  start(pod: Pod, container: Container): Promise<Built<PluginShare>> {
-    return this.inTurn(pod, async () => {
+  /** It was not let in after all: what it was given is free. Whoever asked for it has given that up. */
+  forget(uid: string): void {
+    void this.inTurn(uid, async () => {
+      if (this.isOver(uid)) this.release(new Set([uid]));
+      const unsaved = await this.save();
+      if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ uid }, unsaved);
+    });
+  }
+
+  start(pod: Pod, o: { container: Container; signal: AbortSignal }): Promise<Built<PluginShare>> {
+    const { container } = o;
+    const signal = AbortSignal.any([o.signal, this.ctx.signal]);
+    return this.inTurn(pod.metadata.uid, async () => {
       const answers = [];
       for (const request of deviceRequests(container)) {
         const { resource } = request;
         const of = { container: container.name, resource };
         const before = allocationOf(this.book, pod.metadata.uid, of);
         if (before === undefined || this.book.resources.get(resource)?.returning === true) {
-          const outcome = await this.give({ pod, container, ...request });
+          const outcome = await this.give({ pod, container, signal, ...request });
           if (outcome.kind === 'none') return refused(`no plugin of ${resource} has registered at this node`);
           if (outcome.kind !== 'held') return refused(outcome.message);
         }
         const held = allocationOf(this.book, pod.metadata.uid, of);
         if (held === undefined) return refused(`the devices of ${resource} were taken back meanwhile; they are asked for again`);
-        const unready = await this.preStart(resource, deviceIds(held));
+        const unready = await this.preStart(resource, { ids: deviceIds(held), signal });
         if (unready !== null) return refused(unready);
         answers.push({ resource, response: held.response });
       }
@@ -134,7 +154,7 @@ export class DeviceAllocator {
     this.unsaved = true;
   }
 
-  private inTurn<T>({ metadata: { uid } }: Pod, work: () => Promise<T>): Promise<T> {
+  private inTurn<T>(uid: string, work: () => Promise<T>): Promise<T> {
     const turn = (this.turns.get(uid) ?? Promise.resolve()).then(work);
     const settled = turn.then(
       () => {},
@@ -147,37 +167,43 @@ export class DeviceAllocator {
     return turn;
   }
 
-  /** What pods hold that are over. Nothing before every source was heard, and never what a container may be using. */
-  private free(active: ReadonlySet<string>): void {
+  /** What pods hold that are over. */
+  private free(isActive: (uid: string) => boolean): void {
+    const holders = this.book.allocations.map((a) => a.uid);
+    this.release(new Set(holders.filter((uid) => !isActive(uid) && this.isOver(uid))));
+  }
+
+  private release(uids: ReadonlySet<string>): void {
+    const allocations = this.book.allocations.filter((a) => !uids.has(a.uid));
+    if (allocations.length < this.book.allocations.length) this.change({ ...this.book, allocations });
+  }
+
+  /** Nobody before every source was heard, and never whose container may be using what it has. */
+  private isOver(uid: string): boolean {
     const { registry } = this.ctx;
     const pods = registry.read(view.pods)?.value;
     const listing = registry.read(view.runtimePods)?.value;
-    if (pods?.sourcesReady !== true || listing === undefined) return;
-    const isOver = (uid: string): boolean => {
-      if (active.has(uid) || this.turns.has(uid)) return false;
-      if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
-      const record = pods.records.get(uid);
-      if (record === undefined || record.rejected) return true;
-      const phase = record.worker?.phase ?? (isTerminal(record.pod.status.phase) ? 'finished' : 'waiting');
-      return phase === 'finished' || phase === 'terminated';
-    };
-    const over = new Set(this.book.allocations.map((a) => a.uid).filter(isOver));
-    if (over.size > 0) this.change({ ...this.book, allocations: this.book.allocations.filter((a) => !over.has(a.uid)) });
+    if (pods?.sourcesReady !== true || listing === undefined) return false;
+    if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
+    const record = pods.records.get(uid);
+    if (record === undefined || record.rejected) return true;
+    const phase = record.worker?.phase ?? (isTerminal(record.pod.status.phase) ? 'finished' : 'waiting');
+    return phase === 'finished' || phase === 'terminated';
   }
 
   private async give(turn: Turn): Promise<Outcome> {
-    const { pod, container, resource } = turn;
+    const { pod, container, resource, signal } = turn;
     const plan = this.plan(turn);
-    if (plan.kind !== 'choose') return plan;
+    if (plan.kind !== 'choose') return this.soon(turn, plan);
     const plugin = this.plugins.get(resource);
     if (plugin === undefined) return { kind: 'refused', message: `can't allocate unregistered device ${resource}` };
     try {
-      const preferred = await this.preferred(plugin, plan);
+      const preferred = await this.preferred(plugin, { plan, signal });
       // Others may have been given some of them meanwhile.
       const now = this.plan(turn);
-      if (now.kind !== 'choose') return now;
+      if (now.kind !== 'choose') return this.soon(turn, now);
       const ids = chooseDevices(now, preferred);
-      const response = await this.reserving(resource, ids, () => this.timed(resource, () => plugin.connection.allocate(ids, this.call())));
+      const response = await this.reserving(resource, ids, () => this.timed(resource, () => plugin.connection.allocate(ids, call(signal))));
       const state = this.book.resources.get(resource);
       const given = { uid: pod.metadata.uid, container: container.name, resource, devices: byNode(state, ids), response };
       this.change({ ...this.book, allocations: [...this.book.allocations, given] });
@@ -190,20 +216,31 @@ export class DeviceAllocator {
     }
   }
 
-  private plan({ pod, container, ...request }: Turn): AllocationPlan {
+  private plan({ pod, container, resource, count }: Turn, book = this.book): AllocationPlan {
     const listed = this.ctx.registry.read(view.runtimePods)?.value.pods.get(pod.metadata.uid)?.containers ?? [];
     const running = listed.some((c) => c.name === container.name && c.state === 'running');
-    const reserved = this.reserved.get(request.resource) ?? new Set<string>();
-    return planAllocation(this.book, { ...request, pod, container: container.name, running, reserved });
+    const reserved = this.reserved.get(resource) ?? new Set<string>();
+    return planAllocation(book, { resource, count, pod, container: container.name, running, reserved });
+  }
+
+  /** Nobody is refused for what others give back soon. */
+  private soon(turn: Turn, plan: Exclude<AllocationPlan, { kind: 'choose' }>): Outcome {
+    if (plan.kind !== 'refused') return plan;
+    const pods = this.ctx.registry.read(view.pods)?.value;
+    const { uid } = turn.pod.metadata;
+    const allocations = this.book.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
+    if (this.plan(turn, { ...this.book, allocations }).kind !== 'choose') return plan;
+    return { kind: 'wait', message: `${plan.message}; pods that are on their way out still have some` };
   }
 
   /** None where the plugin has no say, or there is no choice. */
   private async preferred(
     { connection, options }: { connection: PluginConnection; options: PluginOptions },
-    { must, available, count }: Extract<AllocationPlan, { kind: 'choose' }>,
+    { plan, signal }: { plan: Extract<AllocationPlan, { kind: 'choose' }>; signal: AbortSignal },
   ): Promise<readonly string[]> {
+    const { must, available, count } = plan;
     if (!options.getPreferredAllocationAvailable || must.length >= count) return [];
-    return connection.preferred({ available: [...new Set([...available, ...must])].sort(), mustInclude: must, size: count }, this.call());
+    return connection.preferred({ available: [...new Set([...available, ...must])].sort(), mustInclude: must, size: count }, call(signal));
   }
 
   private async reserving<T>(resource: string, ids: readonly string[], work: () => Promise<T>): Promise<T> {
@@ -228,7 +265,7 @@ export class DeviceAllocator {
   }
 
   /** Null where they are ready, or nobody wants to make them so. A plugin that is gone may want to, and cannot. */
-  private async preStart(resource: string, ids: readonly string[]): Promise<string | null> {
+  private async preStart(resource: string, { ids, signal }: { ids: readonly string[]; signal: AbortSignal }): Promise<string | null> {
     const options = this.options.get(resource);
     // After a restart nobody has said yet what these devices need; the reference fails such a start, too.
     if (options === undefined)
@@ -238,16 +275,16 @@ export class DeviceAllocator {
     if (plugin === undefined)
       return `the plugin of ${resource} is gone, and nobody else can prepare its devices before a start; it is tried again`;
     try {
-      await plugin.connection.preStart(ids, { timeoutMs: PRE_START_TIMEOUT_MS, signal: this.ctx.signal });
+      await plugin.connection.preStart(ids, { timeoutMs: PRE_START_TIMEOUT_MS, signal });
       return null;
     } catch (error) {
       return `PreStartContainer of ${resource} failed: ${text(error)}`;
     }
   }
+}
 
-  private call() {
-    return { timeoutMs: ALLOCATE_TIMEOUT_MS, signal: this.ctx.signal };
-  }
+function call(signal: AbortSignal) {
+  return { timeoutMs: ALLOCATE_TIMEOUT_MS, signal };
 }
 
 function text(error: unknown): string {

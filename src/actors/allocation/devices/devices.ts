@@ -180,13 +180,17 @@ class DeviceManager implements DevicesIo {
     this.take(expired(this.allocator.book, resource));
   }
 
+  forget(uid: string): void {
+    this.allocator.forget(uid);
+  }
+
   ask(event: Parameters<DevicesIo['ask']>[0]): void {
-    if (event.type === 'devices.admit') {
+    if (event.type === 'allocation.admit') {
       const { pod, active, replyTo } = event;
-      this.allocator.admit(pod, active).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
+      this.allocator.admit(pod, { active, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
     } else {
       const { pod, container, replyTo } = event;
-      this.allocator.start(pod, container).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
+      this.allocator.start(pod, { container, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
     }
   }
 

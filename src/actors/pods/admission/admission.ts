@@ -25,12 +25,11 @@ import { type Room, rememberedRequests, shortages } from '../../../machines/pods
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef, stands } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, type RuntimePodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type Allocator, Allocators } from './allocators.ts';
 import { type AdmissionContext, admissionMachine, type Deferred, undecided } from './chart.ts';
-import { DeviceClaims } from './devices.ts';
 import { byCreation, isLeaving, isWait, keepsRoom } from './order.ts';
 import { type ResizeRoom, Resizes } from './resizes.ts';
 
@@ -94,8 +93,8 @@ class Judge {
   readonly ctx: ActorCtx<AdmissionEvent>;
   readonly opts: AdmissionOptions;
   readonly resizes: Resizes;
+  private readonly beganMonoMs: number;
   readonly allocators: Allocators;
-  readonly devices: DeviceClaims;
   /** Versions of the views, together, when the waiting changes of resources were last looked at. */
   private retriedAt = -1;
   private readonly requests = rememberedRequests();
@@ -109,9 +108,9 @@ class Judge {
   constructor(ctx: ActorCtx<AdmissionEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
+    this.beganMonoMs = ctx.ports.clock.monoMs();
     this.resizes = new Resizes(ctx, { fixedCpus: opts.fixedCpus });
     this.allocators = new Allocators(ctx, opts.allocators);
-    this.devices = new DeviceClaims(ctx);
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
     this.refusals = ctx.ports.metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']);
     this.preemptions = ctx.ports.metrics.counter(
@@ -130,7 +129,6 @@ class Judge {
           recent.delete(p.metadata.uid);
           this.resizes.forget(p.metadata.uid);
           this.allocators.forget(p.metadata.uid);
-          this.devices.forget(p.metadata.uid);
         }
       const named = new Map(event.pods.map((p) => [p.metadata.uid, p]));
       const deferred = context.deferred.filter((d) => event.op !== 'REMOVE' || !named.has(d.pod.metadata.uid));
@@ -256,15 +254,14 @@ class Judge {
     const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
     const weighed = this.weigh(pod, { ...known, isKnown, records });
     const verdict = weighed === null && !isKnown ? this.handOut(pod, known) : weighed;
-    if (verdict === null || !isWait(verdict)) this.devices.forget(pod.metadata.uid);
     if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
     return verdict;
   }
 
-  /** Of a pod that fits: devices, then CPUs, as in the reference. */
+  /** Of a pod that fits. */
   private handOut(pod: Pod, { recent, deferred }: Known): Refusal | Deferred['verdict'] | null {
     const active = () => new Set([...recent.keys(), ...deferred.map((d) => d.pod.metadata.uid)]);
-    return this.devices.judge(pod, active) ?? this.allocators.judge(pod, this.resizes.form(pod));
+    return this.allocators.judge(pod, { form: this.resizes.form(pod), active, listing: () => this.listing() });
   }
 
   private weigh(
@@ -292,12 +289,21 @@ class Judge {
     // It has ended, and takes nothing.
     if (isTerminal(pod.status.phase)) return null;
     // What runs here already keeps its place, whatever became of the node.
-    const listing = registry.read(view.runtimePods)?.value;
+    const listing = this.listing();
     if (listing === undefined) return 'later';
     if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
     const going = Boolean(pod.metadata.deletionTimestamp);
     if (refusal.short !== undefined && isCritical(pod) && !going) return this.makeRoom(pod, room, records);
     return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
+  }
+
+  /** What the runtime was seen to hold since this actor began: an earlier look may lack what the workers before it had just started. */
+  private listing(): RuntimePodsView | undefined {
+    const { registry } = this.ctx;
+    const listing = registry.read(view.runtimePods)?.value;
+    if (listing === undefined || listing.atMonoMs > this.beganMonoMs) return listing;
+    registry.send(addr.pleg, { type: 'pleg.relist', why: 'admission has to know what runs here' });
+    return undefined;
   }
 
   /** Others give way to a critical pod: those that are on their way already are waited for, and as few as can be are asked to go. */

@@ -8,7 +8,7 @@ import type { Pod } from '../../../machines/k8s.ts';
 import type { Refusal } from '../../../machines/pods/admission.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type AdmissionEvent, addr, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type RuntimePodsView } from '../../../machines/protocol.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import type { Deferred } from './chart.ts';
 
@@ -16,20 +16,32 @@ export interface Allocator {
   readonly address: Address<AllocationEvent>;
   /** Whether this pod needs anything of it; the others are not asked about. */
   concerns(pod: Pod): boolean;
+  /** For one answer. Then it is asked again. */
+  timeoutMs: number;
 }
-
-/** It writes to a disk: far longer than that takes. Then it is asked again. */
-const ANSWER_TIMEOUT_MS = 30_000;
 
 /** After the answer that others have it. */
 const ASK_AGAIN_MS = 400;
+/** Before pods that run here are let in again nothing is cleaned up: a plugin that never answers must not stop that. */
+const READMIT_MAX_MS = 30_000;
 
 /** `pod`: the definition that was asked about. */
 interface Asked {
   pod: Pod;
   answer: AllocationAnswer | null;
-  /** Monotonic ms of the answer. */
+  /** Monotonic ms of the question, then of the answer. */
   atMonoMs: number;
+  /** Gives the question up. */
+  stop: AbortController;
+}
+/**
+ * `form`: with what it was granted of cpu and memory. `active`: pods that were let in, or are about to be. `listing`: of the
+ * runtime, undefined as long as none can be gone by.
+ */
+interface Question {
+  form: Pod;
+  active(): ReadonlySet<string>;
+  listing(): RuntimePodsView | undefined;
 }
 
 export class Allocators {
@@ -46,67 +58,75 @@ export class Allocators {
 
   /**
    * Of a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
-   * runs here already, which is not ended for it. `form`: with what it was granted of cpu and memory.
+   * runs here already, which is not ended for it.
    */
-  judge(pod: Pod, form: Pod): Refusal | Deferred['verdict'] | null {
-    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp || !this.allocators.some((a) => a.concerns(form))) return null;
-    const listing = this.ctx.registry.read(view.runtimePods)?.value;
+  judge(pod: Pod, question: Question): Refusal | Deferred['verdict'] | null {
+    const { uid, deletionTimestamp } = pod.metadata;
+    const concerned = this.allocators.filter((a) => a.concerns(question.form));
+    if (isTerminal(pod.status.phase) || deletionTimestamp || concerned.length === 0) return null;
+    const listing = question.listing();
     if (listing === undefined) return 'later';
-    const runs = (listing.pods.get(pod.metadata.uid)?.sandboxes.length ?? 0) > 0;
-    const answer = this.answer(pod, form);
-    if (answer === null || !runs) return answer === 'short' ? 'allocating' : answer;
-    if (answer === 'allocating') return 'readmitting';
-    const why = answer === 'short' ? 'others have what it is to have alone' : answer.message;
-    this.ctx.log.warn({ ...podRef(pod) }, `a pod that runs here already goes on as it is: ${why}`);
-    return null;
-  }
-
-  /** `allocating`: not known yet. `short`: others have it, who are on their way out; asked again at the next look. */
-  private answer(pod: Pod, form: Pod): Refusal | 'allocating' | 'short' | null {
-    const concerned = this.allocators.filter((a) => a.concerns(form));
-    const { uid } = pod.metadata;
-    const known = this.asked.get(uid);
-    if (known?.pod !== pod) {
-      const asked: Asked = { pod, answer: null, atMonoMs: 0 };
-      this.asked.set(uid, asked);
-      void this.ask(concerned, form).then((answer) => {
-        if (this.asked.get(uid) !== asked) return;
-        asked.answer = answer;
-        asked.atMonoMs = this.ctx.ports.clock.monoMs();
-        this.ctx.registry.send(addr.admission, { type: 'admission.look' });
-      });
-      return 'allocating';
-    }
-    if (known.answer === null) return 'allocating';
-    if (known.answer.kind === 'later') {
-      this.say(pod, known.answer.why);
-      if (this.ctx.ports.clock.monoMs() - known.atMonoMs >= ASK_AGAIN_MS) this.asked.delete(uid);
-      return 'short';
+    const runs = (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
+    const answer = this.answer(pod, { ...question, concerned }) ?? (runs ? this.overdue(uid) : null);
+    if (answer === null) return runs ? 'readmitting' : 'allocating';
+    if (answer.kind !== 'granted' && !runs) return answer.kind === 'later' ? 'allocating' : refusalOf(answer);
+    if (answer.kind !== 'granted') {
+      const why = answer.kind === 'later' ? answer.why : answer.message;
+      this.ctx.log.warn({ ...podRef(pod) }, `a pod that runs here already goes on as it is: ${why}`);
     }
     this.asked.delete(uid);
     this.said.delete(uid);
-    return known.answer.kind === 'granted' ? null : { ...refusalOf(known.answer), about: 'room' };
+    return null;
   }
 
   /** It is not let in, or not wanted any more. */
   forget(uid: string): void {
     this.said.delete(uid);
-    if (!this.asked.delete(uid)) return;
+    const asked = this.asked.get(uid);
+    if (asked === undefined) return;
+    this.asked.delete(uid);
+    asked.stop.abort(new Error('the pod is not let in'));
     for (const { address } of this.allocators) this.ctx.registry.send(address, { type: 'allocation.forget', uid });
   }
 
-  private async ask(concerned: readonly Allocator[], pod: Pod): Promise<AllocationAnswer> {
-    const { registry, signal } = this.ctx;
-    for (const [i, { address }] of concerned.entries()) {
-      const answer = await registry.ask(
-        address,
-        (replyTo: ReplyTo<AllocationAnswer>) => ({ type: 'allocation.admit' as const, pod, replyTo }),
-        { timeoutMs: ANSWER_TIMEOUT_MS, signal },
-      );
-      const said: AllocationAnswer = answer.kind === 'reply' ? answer.value : { kind: 'later', why: answer.reason };
-      if (said.kind === 'granted') continue;
-      for (const before of concerned.slice(0, i)) registry.send(before.address, { type: 'allocation.forget', uid: pod.metadata.uid });
-      return said;
+  /** Null: not known yet. `later` is asked again at a look after some time. */
+  private answer(pod: Pod, question: Question & { concerned: readonly Allocator[] }): AllocationAnswer | null {
+    const { uid } = pod.metadata;
+    const { clock } = this.ctx.ports;
+    const known = this.asked.get(uid);
+    const isOld = known?.answer?.kind === 'later' && clock.monoMs() - known.atMonoMs >= ASK_AGAIN_MS;
+    if (known?.pod === pod && !isOld) return known.answer;
+    known?.stop.abort(new Error('it is asked about anew'));
+    const asked: Asked = { pod, answer: null, atMonoMs: clock.monoMs(), stop: new AbortController() };
+    this.asked.set(uid, asked);
+    void this.ask(question, asked.stop.signal).then((answer) => {
+      if (this.asked.get(uid) !== asked) return;
+      asked.answer = answer;
+      asked.atMonoMs = clock.monoMs();
+      if (answer.kind === 'later') this.say(pod, answer.why);
+      this.ctx.registry.send(addr.admission, { type: 'admission.look' });
+    });
+    return null;
+  }
+
+  private overdue(uid: string): AllocationAnswer | null {
+    const sinceMs = this.asked.get(uid)?.atMonoMs ?? Number.POSITIVE_INFINITY;
+    return this.ctx.ports.clock.monoMs() - sinceMs < READMIT_MAX_MS ? null : { kind: 'later', why: 'there is no answer yet' };
+  }
+
+  /** Who has given keeps it for this pod while others are asked. */
+  private async ask(
+    { form, active: of, concerned }: Question & { concerned: readonly Allocator[] },
+    stop: AbortSignal,
+  ): Promise<AllocationAnswer> {
+    const { registry } = this.ctx;
+    const signal = AbortSignal.any([stop, this.ctx.signal]);
+    const active = of();
+    for (const { address, timeoutMs } of concerned) {
+      const question = (replyTo: ReplyTo<AllocationAnswer>) => ({ type: 'allocation.admit', pod: form, active, replyTo }) as const;
+      const answer = await registry.ask(address, question, { timeoutMs, signal });
+      if (answer.kind !== 'reply') return { kind: 'later', why: answer.reason };
+      if (answer.value.kind !== 'granted') return answer.value;
     }
     return { kind: 'granted' };
   }
@@ -119,6 +139,6 @@ export class Allocators {
   }
 }
 
-function refusalOf({ reason, message }: Extract<AllocationAnswer, { kind: 'refused' }>): Pick<Refusal, 'reason' | 'message'> {
-  return { reason, message };
+function refusalOf({ reason, message }: Extract<AllocationAnswer, { kind: 'refused' }>): Refusal {
+  return { reason, message, about: 'room' };
 }

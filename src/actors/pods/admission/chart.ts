@@ -76,7 +76,7 @@ export const admissionMachine = setup({
       meta: {
         reason: 'LookingAgain',
         message:
-          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or it is being handed out CPUs. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
+          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or it is being handed out CPUs or devices. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
       },
       on: { 'admission.look': { target: 'ready', actions: ['retry'] } },
       after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },

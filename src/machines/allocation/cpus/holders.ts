@@ -2,6 +2,7 @@
 import type { Pod } from '../../k8s.ts';
 import { isTerminal } from '../../pods/status/generate.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
+import { mayLeave } from '../leaving.ts';
 import { type CpuBook, release, releaseUnnamed } from './book.ts';
 
 export interface Known {
@@ -49,16 +50,12 @@ function mayRun(pod: ListedPod | undefined, name?: string): boolean {
   return pod?.containers.some((c) => (name === undefined || c.name === name) && c.state !== 'exited') === true;
 }
 
-/** The book without what is on its way out, or not known for certain to be wanted: what there would be then. */
+/** The book without what others give back soon: what there would be then. */
 export function withoutLeaving(book: CpuBook, uid: string, { pods }: Pick<Known, 'pods'>): CpuBook {
-  const leaving = [...book.entries.keys()].filter((other) => {
-    if (other === uid) return false;
-    const record = pods?.records.get(other);
-    if (pods?.sourcesReady !== true || record === undefined) return true;
-    const phase = record.worker?.phase;
-    return record.removed || record.rejected || phase === 'terminating' || Boolean(record.pod.metadata.deletionTimestamp);
-  });
-  return release(book, leaving);
+  return release(
+    book,
+    [...book.entries.keys()].filter((other) => other !== uid && mayLeave(other, pods)),
+  );
 }
 
 /** Pods that go on, and may be without CPUs of their own that they are to have: their definition is another one now. */

@@ -59,7 +59,7 @@ export interface AllocationQuestion extends DeviceRequest {
 export type AllocationPlan =
   /** Not a plugin's. */
   | { kind: 'none' }
-  /** It has them. */
+  /** It has them, or runs without. */
   | { kind: 'held' }
   /** Its plugin is not back after a restart of this node. */
   | { kind: 'wait'; message: string }
@@ -73,6 +73,7 @@ export function planAllocation(book: DeviceBook, q: AllocationQuestion): Allocat
   const state = book.resources.get(resource);
   const held = allocationOf(book, uid, { container, resource });
   if (held !== undefined) return judgeHeld(held, state, q);
+  if (q.running) return { kind: 'held' };
   if (state === undefined) {
     if (book.gone.has(resource)) {
       const message = `Node didn't have enough resource: ${resource}, requested: ${count}, used: 0, capacity: 0`;

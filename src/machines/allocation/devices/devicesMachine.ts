@@ -17,7 +17,7 @@ export interface Registering {
   options: PluginOptions | null;
   done(error: string | null): void;
 }
-type AskEvent = Extract<DevicesEvent, { type: 'devices.admit' | 'devices.start' }>;
+type AskEvent = Extract<DevicesEvent, { type: 'allocation.admit' | 'devices.start' }>;
 
 export interface DevicesIo extends EndpointIo {
   /** Reads the records; the resources that they name. */
@@ -32,6 +32,8 @@ export interface DevicesIo extends EndpointIo {
   /** Answers in its own time. */
   ask(event: AskEvent): void;
   refuse(event: AskEvent, why: string): void;
+  /** It is not let in after all. */
+  forget(uid: string): void;
   failed(what: string, error: string): void;
 }
 interface Dialing {
@@ -151,11 +153,14 @@ export const devicesMachine = setup({
       }
     }),
     ask: ({ context, event }) => {
-      if (event.type === 'devices.admit' || event.type === 'devices.start') context.io.ask(event);
+      if (event.type === 'allocation.admit' || event.type === 'devices.start') context.io.ask(event);
     },
     refuse: ({ context, event }) => {
-      if (event.type !== 'devices.admit' && event.type !== 'devices.start') return;
+      if (event.type !== 'allocation.admit' && event.type !== 'devices.start') return;
       context.io.refuse(event, context.error === '' ? 'the records of devices are being read' : context.error);
+    },
+    forget: ({ context, event }) => {
+      if (event.type === 'allocation.forget') context.io.forget(event.uid);
     },
     noteFailure: enqueueActions(({ context, enqueue }, params: { what: string; error: string }) => {
       enqueue.assign({ error: `${params.what}: ${params.error}`, attempts: context.attempts + 1 });
@@ -177,7 +182,8 @@ export const devicesMachine = setup({
   }),
   initial: 'loading',
   on: {
-    'devices.admit': { actions: ['ask'] },
+    'allocation.admit': { actions: ['ask'] },
+    'allocation.forget': { actions: ['forget'] },
     'devices.start': { actions: ['ask'] },
     'devices.watched': { actions: ['compareWatched'] },
     'plugin.register': { actions: [{ type: 'dial', params: ({ event }) => ({ who: event.who, socket: '' }) }] },
@@ -188,7 +194,12 @@ export const devicesMachine = setup({
   states: {
     loading: {
       meta: { reason: 'Loading', message: 'reading which devices pods were given before the daemon started' },
-      on: { 'devices.admit': { actions: ['refuse'] }, 'devices.start': { actions: ['refuse'] }, 'devices.watched': {} },
+      on: {
+        'allocation.admit': { actions: ['refuse'] },
+        'allocation.forget': {},
+        'devices.start': { actions: ['refuse'] },
+        'devices.watched': {},
+      },
       invoke: {
         src: 'load',
         input: ({ context }) => ({ io: context.io }),
@@ -206,7 +217,12 @@ export const devicesMachine = setup({
     },
     unread: {
       meta: { reason: 'RecordsUnreadable', message: ({ error }: DevicesContext) => `${error}; pods with devices wait` },
-      on: { 'devices.admit': { actions: ['refuse'] }, 'devices.start': { actions: ['refuse'] }, 'devices.watched': {} },
+      on: {
+        'allocation.admit': { actions: ['refuse'] },
+        'allocation.forget': {},
+        'devices.start': { actions: ['refuse'] },
+        'devices.watched': {},
+      },
       after: { wait: { target: 'loading' } },
     },
     open: {

@@ -2,32 +2,20 @@
 import { type Address, address, type Message, type ReplyTo, viewKey } from '../../address.ts';
 import type { Container, Pod } from '../../k8s.ts';
 import type { Built } from '../../pods/config/result.ts';
+import type { AllocationEvent } from '../messages.ts';
 import type { NodeDevices } from './inventory.ts';
 import type { PluginShare } from './responses.ts';
 import type { PluginOptions } from './types.ts';
 
-/** `none`: no plugin has such a resource. `wait`: ask again, nothing is decided. */
-export type AdmitAnswer =
-  | { kind: 'given' }
-  | { kind: 'none' }
-  | { kind: 'wait'; message: string }
-  | { kind: 'refused'; reason: string; message: string };
-
-export type DevicesEvent = Message &
-  /** Give this pod's containers their devices, those that it has already included; asked before it is admitted. */
-  (
-    | {
-        type: 'devices.admit';
-        pod: Pod;
-        /** Pods that may hold devices although they are not in the view of pods yet: theirs are not given away. */
-        active: ReadonlySet<string>;
-        replyTo: ReplyTo<AdmitAnswer>;
-      }
-    /** A container of it is about to be created: what comes with its devices. */
-    | { type: 'devices.start'; pod: Pod; container: Container; replyTo: ReplyTo<Built<PluginShare>> }
-    /** The view of watched plugins has changed. */
-    | { type: 'devices.watched' }
-  );
+export type DevicesEvent =
+  | AllocationEvent
+  | (Message &
+      /** A container of it is about to be created: what comes with its devices. */
+      (
+        | { type: 'devices.start'; pod: Pod; container: Container; replyTo: ReplyTo<Built<PluginShare>> }
+        /** The view of watched plugins has changed. */
+        | { type: 'devices.watched' }
+      ));
 
 export const devicesAddr: Address<DevicesEvent> = address<DevicesEvent>('node/allocation/devices');
 

@@ -1,0 +1,10 @@
+/** Whose share of what is handed out may be there for others soon. Pure. */
+import type { PodsView } from '../protocol.ts';
+
+/** On its way out, or over, or not known for certain to be wanted: nobody is refused for what it has. */
+export function mayLeave(uid: string, pods: PodsView | undefined): boolean {
+  const record = pods?.records.get(uid);
+  if (pods?.sourcesReady !== true || record === undefined) return true;
+  const phase = record.worker?.phase ?? 'syncing';
+  return record.removed || record.rejected || phase !== 'syncing' || Boolean(record.pod.metadata.deletionTimestamp);
+}
