@@ -196,7 +196,6 @@ function drawMailbox(rng: SimRng, probability: number): FaultSpec {
 
 /** Settings of one node: quick and slow hardware, short and long configured periods. */
 export function drawTuning(rng: SimRng): NodeTuning {
-  const devices = drawDevices(rng.fork('peripherals'));
   return {
     callLatencyMs: rng.pick([0, 2, 30, 300] as const) ?? 0,
     diskLatencyMs: rng.pick([0, 0, 1, 10] as const) ?? 0,
@@ -217,10 +216,9 @@ export function drawTuning(rng: SimRng): NodeTuning {
     objects: rng.fork('objects').pick(['Watch', 'Watch', 'Cache', 'Get'] as const) ?? 'Watch',
     kernelLog: rng.fork('kernel-log').chance(0.2),
     cgroups: drawCgroups(rng.fork('cgroup')),
-    // No node hands out both.
-    cpus: devices === null ? drawCpus(rng.fork('cpus-alone')) : null,
+    cpus: drawCpus(rng.fork('cpus-alone')),
     throttles: rng.fork('throttles').chance(0.25),
-    devices,
+    devices: drawDevices(rng.fork('peripherals')),
   };
 }
 
