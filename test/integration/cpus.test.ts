@@ -146,6 +146,24 @@ describe('what is left', () => {
     await h.advance(5 * PERIOD_MS);
     expect(updates(h)).toHaveLength(told);
   });
+
+  // Found by seed 2701166: a call that was under way when the daemon died came after what the next one told.
+  it('is told once more when what an earlier daemon asked for has had its effect', async () => {
+    await using h = await node();
+    h.write('old', manifest('old'));
+    await h.until('old runs', () => runsOn(h, 'old-n1'));
+    h.write('alone', manifest('alone', guaranteed('1')));
+    await h.until('alone runs', () => runsOn(h, 'alone-n1'));
+    h.faults.latencyMs.UpdateContainerResources = 60_000;
+    await h.advance(PERIOD_MS);
+    h.faults.latencyMs.UpdateContainerResources = 0;
+    await h.crash();
+    h.remove('alone');
+    await h.boot();
+    await h.until('told the rest', () => runsOn(h, 'alone-n1') === undefined && runsOn(h, 'old-n1') === '0-3', 6 * PERIOD_MS);
+    await h.until('the late one came', () => runsOn(h, 'old-n1') === '0,2-3', 60_000);
+    await h.until('corrected', () => runsOn(h, 'old-n1') === '0-3', 150_000);
+  });
 });
 
 describe('a pod that asks for CPUs of its own', () => {

@@ -188,5 +188,8 @@ describe('fixed seeds', () => {
   it('seed 2501456: nobody is refused for devices of a pod that was never let in', () => passes({ seed: 2501456, minutes: 1, pods: 6 }));
   // Found at 3a86da9: admission began anew and went by a listing from before a pod had started.
   it('seed 2501521: what had just started is no stranger', () => passes({ seed: 2501521, minutes: 1, pods: 6 }));
+  // Found at 0b0150e: a call that was under way when the daemon died came after what the next one told.
+  it('seed 2701166: containers are on their CPUs whatever an earlier daemon had asked for', () =>
+    passes({ seed: 2701166, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -146,10 +146,7 @@ export function cpusUnsettled(node: SimNode, o: { tree: KernelTree; dump: Hollow
     const who = `${c.name} of pod ${pod.metadata.name} (${c.podUid})`;
     if (exclusive !== n > 0 || (exclusive && cpus.length !== n))
       found.push(`${who} asked for ${n} CPUs alone, and ${exclusive ? formatCpuSet(cpus) : 'none'} are its own`);
-    // What was given up may have had its effect after what was told since.
-    const inDoubt = (node.runtime.unanswered.get(c.id) ?? 0) > 0;
-    if (!inDoubt && !sameSet(toldOf(c), cpus))
-      found.push(`${who} runs on CPUs ${formatCpuSet(toldOf(c))}, and is to run on ${formatCpuSet(cpus)}`);
+    if (!sameSet(toldOf(c), cpus)) found.push(`${who} runs on CPUs ${formatCpuSet(toldOf(c))}, and is to run on ${formatCpuSet(cpus)}`);
   }
   return found;
 }

@@ -76,8 +76,6 @@ export interface SimRuntime {
   refusesPull: (password: string) => string | undefined;
   /** A container has opened its log there, at its start or since it was asked to. Null: nobody writes logs. */
   onLog: ((containerId: string, path: string) => void) | null;
-  /** By container: changes of its resources that were asked for and never answered. They may have come after later ones. */
-  readonly unanswered: ReadonlyMap<string, number>;
   /** Something in the runtime changed since this was last set to false. */
   changed: boolean;
   connect(daemon: { power: Power; clock: Clock; boot: number }): Cri;
@@ -115,12 +113,6 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
       name === HOOK_COMMAND ? { delayMs: Number(delayMs), exitCode: fails === 'first' && attempt === 0 ? 1 : 0 } : undefined,
   });
   const hooks: HookSeen[] = [];
-  const unanswered = new Map<string, number>();
-  const updates = ({ method, req }: CallSeen, by: number): void => {
-    if (method !== 'UpdateContainerResources') return;
-    const { containerId } = req as CriRequest<'UpdateContainerResources'>;
-    unanswered.set(containerId, (unanswered.get(containerId) ?? 0) + by);
-  };
   const chance = o.rng.fork('abandoned');
   const inFlight = new Set<(error: CriError) => void>();
   const forever = new AbortController().signal;
@@ -157,7 +149,6 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     trouble: { verdict: () => ({ delayMs: 0 }), hint: () => 'pass', noHints: false, anonymousHints: false, lagMs: 0, noFigures: 0 },
     watcher: { arrived: () => {}, settled: () => {} },
     hooks,
-    unanswered,
     refusesPull: () => undefined,
     onLog: null,
     changed: true,
@@ -186,7 +177,6 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
           const { mutating } = CRI_METHODS[method];
           const seen: CallSeen = { method, req, boot: daemon.boot };
           if (mutating) self.watcher.arrived(seen);
-          updates(seen, 1);
           if (method === 'PullImage') self.watcher.pulls?.(seen);
           if (method === 'RemoveImage') self.watcher.removesImage?.(seen);
           const hook = hookOf(seen, o.clock.monoMs());
@@ -199,7 +189,6 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
             opts.signal.removeEventListener('abort', cancel);
             inFlight.delete(cut);
             if (mutating) self.watcher.settled(seen, outcome);
-            if (outcome !== 'unknown') updates(seen, -1);
             if (hook !== null) hook.endedMs = o.clock.monoMs();
             if (power.on) fn();
           };

@@ -448,7 +448,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'containers that run stay on CPUs that others have alone',
     file: 'src/actors/allocation/cpus/cpus.ts',
-    find: "cpus === '' || this.#given.get(id) === cpus ?",
-    replace: "cpus !== '' || this.#given.get(id) === cpus ?",
+    find: "cpus === '' || this.#has(id, cpus) ?",
+    replace: "cpus !== '' || this.#has(id, cpus) ?",
   },
 ];

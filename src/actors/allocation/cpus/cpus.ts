@@ -35,8 +35,8 @@ const UNSEEN_MAX_MS = 10_000;
 /** A change of cpuset is a write or two. */
 const UPDATE_TIMEOUT_MS = 10_000;
 /**
- * What was given up may still have its effect, after what is told later. The reference gives its runtime this long for a
- * call (--runtime-request-timeout); until then a container is told again at each look.
+ * What was given up, or asked before this manager began, may still have its effect, after what is told later. The reference
+ * gives its runtime this long for a call (--runtime-request-timeout); then a container is told once more.
  */
 const LATE_MAX_MS = 120_000;
 const FILE_MODE = 0o600;
@@ -86,10 +86,12 @@ class Manager {
   readonly #unseen = new Map<string, number>();
   /** Answers that wait for the disk. */
   #answers: (() => void)[] = [];
-  /** What a running container was last given, by its id. */
-  readonly #given = new Map<string, string>();
-  /** Until when something given up may still change a container's set, in monotonic ms, by its id. */
+  /** What a running container was last given, by its id. `sure`: nothing that came before can still change it. */
+  readonly #given = new Map<string, { cpus: string; sure: boolean }>();
+  /** Until when something else may still change a container's set, in monotonic ms, by its id. */
   readonly #doubted = new Map<string, number>();
+  /** Containers that run were looked at once. */
+  #looked = false;
   /** What was last said of a container that could not be given its set, by its id. */
   readonly #said = new Map<string, string>();
   readonly #metrics: ReturnType<typeof cpuMetrics>;
@@ -189,6 +191,8 @@ class Manager {
     const running = [...listing.pods.values()].map((pod) => ({ pod, containers: pod.containers.filter((c) => c.state === 'running') }));
     const ids = new Set(running.flatMap(({ containers }) => containers.map((c) => c.id)));
     for (const known of [this.#given, this.#doubted, this.#said]) for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
+    if (!this.#looked) for (const id of ids) this.#doubt(id);
+    this.#looked = true;
     const failed = await Promise.all(running.map(({ pod, containers }) => this.#confine(book, { pod, containers }, signal)));
     return failed.flat().join('; ');
   }
@@ -201,24 +205,23 @@ class Manager {
     const wanted = containers.flatMap(({ id, name }) => {
       const cpus = formatCpuSet(cpusOf(book, pod.uid, name).cpus);
       // No set at all would be no limit at all.
-      return cpus === '' || this.#given.get(id) === cpus ? [] : [{ id, name, cpus }];
+      return cpus === '' || this.#has(id, cpus) ? [] : [{ id, name, cpus }];
     });
     if (wanted.length === 0) return [];
     const calls = wanted.map(({ id, cpus }) =>
       criCall('UpdateContainerResources', { containerId: id, linux: { cpusetCpus: cpus } }, UPDATE_TIMEOUT_MS),
     );
-    const { clock } = this.#ctx.ports;
     // Unknown until it is answered.
     for (const { id } of wanted) this.#given.delete(id);
     const results = await this.#cri.act(pod.uid, null, calls, { signal });
     return wanted.flatMap(({ id, name, cpus }, i) => {
       const result = results[i];
       if (result?.ok === true) {
-        if (clock.monoMs() >= (this.#doubted.get(id) ?? 0)) this.#given.set(id, cpus);
+        this.#given.set(id, { cpus, sure: !this.#isDoubted(id) });
         this.#said.delete(id);
         return [];
       }
-      this.#doubted.set(id, clock.monoMs() + LATE_MAX_MS);
+      this.#doubt(id);
       const why = `container ${name} of pod ${pod.namespace}/${pod.name} is not on CPUs ${cpus} yet: ${result?.error.details ?? 'no answer'}`;
       if (!signal.aborted && this.#said.get(id) !== why) {
         this.#said.set(id, why);
@@ -226,6 +229,19 @@ class Manager {
       }
       return [why];
     });
+  }
+
+  #has(id: string, cpus: string): boolean {
+    const given = this.#given.get(id);
+    return given?.cpus === cpus && (given.sure || this.#isDoubted(id));
+  }
+
+  #doubt(id: string): void {
+    this.#doubted.set(id, this.#ctx.ports.clock.monoMs() + LATE_MAX_MS);
+  }
+
+  #isDoubted(id: string): boolean {
+    return this.#ctx.ports.clock.monoMs() < (this.#doubted.get(id) ?? 0);
   }
 
   #known(): Known {
