@@ -195,8 +195,11 @@ export type PodOpEvent = Message & {
   complete?: readonly string[];
   /** Of the first ADD of this source since the mux (re)started: every pod it names may have been named before. */
   first?: boolean;
-  /** From admission: UIDs, of any source, that are named and cannot be judged yet. Complete. Absent: as before. */
-  undecided?: readonly string[];
+  /**
+   * From admission: UIDs, of any source, that are named and cannot be judged yet. Complete. Absent: as before. `by`: its
+   * incarnation; each has to hear every source.
+   */
+  undecided?: { by: number; uids: readonly string[] };
 };
 
 /** To admission: something that a pod waited for may be there, look again at those that wait. */

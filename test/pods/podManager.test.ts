@@ -155,19 +155,43 @@ describe('the pod manager', () => {
       pods: [pod('web', 'u1')],
       first: true,
       complete: ['u1', 'u2'],
-      undecided: ['u2'],
+      undecided: { by: 1, uids: ['u2'] },
     });
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual([]);
     expect(sourcesReady(b.book)).toBe(false);
     b.op('ADD', [pod('db', 'u2')]);
     expect(sourcesReady(b.book)).toBe(false);
-    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: [] });
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: { by: 1, uids: [] } });
     expect(sourcesReady(b.book)).toBe(true);
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
     // For good: one that comes later was not here before.
-    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: ['u3'] });
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: { by: 1, uids: ['u3'] } });
+    expect(sourcesReady(b.book)).toBe(true);
+  });
+
+  // Found by seed 2801757 at e6df48e: what another source's pods had to wait for was forgotten with the admission that knew it.
+  it('hears every source anew from an admission that begins before all was judged', () => {
+    const b = new Bench(['file', 'http']);
+    const op = (source: 'file' | 'http', o: { first?: boolean; pods?: Pod[]; complete: string[]; by: number; uids: string[] }) =>
+      b.send({
+        type: 'pods.op',
+        op: 'ADD',
+        source,
+        pods: o.pods ?? [],
+        ...(o.first === true ? { first: true } : {}),
+        complete: o.complete,
+        undecided: { by: o.by, uids: o.uids },
+      });
+    op('file', { first: true, complete: [], by: 1, uids: [] });
+    op('http', { first: true, complete: ['u1'], by: 1, uids: ['u1'] });
+    expect(sourcesReady(b.book)).toBe(false);
+    op('file', { first: true, complete: [], by: 2, uids: [] });
+    expect(sourcesReady(b.book)).toBe(false);
+    op('http', { first: true, complete: ['u1'], by: 2, uids: ['u1'] });
+    expect(sourcesReady(b.book)).toBe(false);
+    op('http', { pods: [pod('web', 'u1')], complete: ['u1'], by: 2, uids: [] });
     expect(sourcesReady(b.book)).toBe(true);
   });
 

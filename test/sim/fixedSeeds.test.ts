@@ -191,5 +191,7 @@ describe('fixed seeds', () => {
   // Found at 0b0150e: a call that was under way when the daemon died came after what the next one told.
   it('seed 2701166: containers are on their CPUs whatever an earlier daemon had asked for', () =>
     passes({ seed: 2701166, minutes: 1, pods: 6 }));
+  // Found at e6df48e: admission began anew before all was judged, and what waited passed for a stranger.
+  it('seed 2801757: what nobody has judged yet is no stranger', () => passes({ seed: 2801757, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -147,7 +147,7 @@ class Judge {
           else this.refuse(pod, verdict, event);
         }
       }
-      this.ctx.registry.send(addr.podManager, { ...event, pods: passed, undecided: undecided(deferred) });
+      this.ctx.registry.send(addr.podManager, { ...event, pods: passed, undecided: this.undecided(deferred) });
       return this.result(recent, deferred);
     }
     const admitted: Pod[] = [];
@@ -169,8 +169,12 @@ class Judge {
       else this.refuse(pod, verdict, event);
     }
     // Sent even when empty: it also says that this source has delivered.
-    this.ctx.registry.send(addr.podManager, { ...event, pods: admitted, undecided: undecided(deferred) });
+    this.ctx.registry.send(addr.podManager, { ...event, pods: admitted, undecided: this.undecided(deferred) });
     return this.result(this.prune(recent), deferred);
+  }
+
+  private undecided(deferred: readonly Deferred[]): NonNullable<PodOpEvent['undecided']> {
+    return { by: this.ctx.incarnation, uids: undecided(deferred) };
   }
 
   takeEarly(context: AdmissionContext): Partial<AdmissionContext> {
@@ -196,7 +200,7 @@ class Judge {
     const before = context.deferred[0]?.event;
     if (before !== undefined && undecided(deferred).length < undecided(context.deferred).length) {
       const { complete: _, first: _f, ...event } = before;
-      this.ctx.registry.send(addr.podManager, { ...event, op: 'ADD', pods: [], undecided: undecided(deferred) });
+      this.ctx.registry.send(addr.podManager, { ...event, op: 'ADD', pods: [], undecided: this.undecided(deferred) });
     }
     this.retryResizes({ recent, deferred });
     return this.result(this.prune(recent), deferred);

@@ -39,6 +39,8 @@ export interface Book {
   seen: ReadonlySet<SourceName>;
   /** Named by a source, and not judged yet by admission: no record says that they are wanted. */
   undecided: ReadonlySet<string>;
+  /** The incarnation of admission that was last heard. */
+  judge: number;
   /** Once every source has delivered and all of that is judged: for good. */
   ready: boolean;
   sources: readonly SourceName[];
@@ -84,6 +86,7 @@ export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
     lives: livesBefore(epoch),
     seen: new Set(),
     undecided: new Set(),
+    judge: 0,
     ready: sources.length === 0,
     sources,
   };

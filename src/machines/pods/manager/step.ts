@@ -77,6 +77,7 @@ class Edit {
   lives: number;
   seen: ReadonlySet<SourceName>;
   undecided: ReadonlySet<string>;
+  judge: number;
   changed = false;
   readonly out: Out[] = [];
 
@@ -87,11 +88,12 @@ class Edit {
     this.lives = book.lives;
     this.seen = book.seen;
     this.undecided = book.undecided;
+    this.judge = book.judge;
   }
 
   finish(): Step {
-    const { records, lives, seen, undecided } = this;
-    const book = this.changed ? { ...this.book, records, lives, seen, undecided, ready: this.isReady() } : this.book;
+    const { records, lives, seen, undecided, judge } = this;
+    const book = this.changed ? { ...this.book, records, lives, seen, undecided, judge, ready: this.isReady() } : this.book;
     return { book, out: this.out, changed: this.changed };
   }
   private isReady(): boolean {
@@ -116,7 +118,13 @@ class Edit {
   }
 
   op(event: Extract<PodManagerEvent, { type: 'pods.op' }>): Step {
-    const { op, source, pods, causes } = event;
+    const { op, source, pods, causes, undecided } = event;
+    // What an earlier one had not judged by then nobody speaks of until its source is heard anew.
+    if (undecided !== undefined && undecided.by !== this.judge) {
+      this.judge = undecided.by;
+      this.seen = new Set();
+      this.changed = true;
+    }
     // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
     // only, and would pass for all that the source has. The mux that follows begins with its first word.
     if (!this.seen.has(source) && event.first !== true) return this.finish();
@@ -133,8 +141,8 @@ class Edit {
       this.seen = new Set([...this.seen, source]);
       this.changed = true;
     }
-    if (event.undecided !== undefined && !sameMembers(this.undecided, event.undecided)) {
-      this.undecided = new Set(event.undecided);
+    if (undecided !== undefined && !sameMembers(this.undecided, undecided.uids)) {
+      this.undecided = new Set(undecided.uids);
       this.changed = true;
     }
     if (event.first === true) this.resumeRemoved(source);
