@@ -193,5 +193,7 @@ describe('fixed seeds', () => {
     passes({ seed: 2701166, minutes: 1, pods: 6 }));
   // Found at e6df48e: admission began anew before all was judged, and what waited passed for a stranger.
   it('seed 2801757: what nobody has judged yet is no stranger', () => passes({ seed: 2801757, minutes: 1, pods: 6 }));
+  // Found at ff66651: a container that was created late kept the devices of its pod, which had ended, for good.
+  it('seed 2900775: who has ended keeps no devices', () => passes({ seed: 2900775, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

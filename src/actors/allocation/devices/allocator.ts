@@ -178,17 +178,20 @@ export class DeviceAllocator {
     if (allocations.length < this.book.allocations.length) this.change({ ...this.book, allocations });
   }
 
-  /** Nobody before every source was heard, and never whose container may be using what it has. */
+  /**
+   * Nobody before every source was heard. Of whom no worker has verified that nothing runs: never as long as a container may
+   * be using what it has. One that was created late, and will not be started, uses nothing.
+   */
   private isOver(uid: string): boolean {
     const { registry } = this.ctx;
     const pods = registry.read(view.pods)?.value;
     const listing = registry.read(view.runtimePods)?.value;
     if (pods?.sourcesReady !== true || listing === undefined) return false;
-    if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
     const record = pods.records.get(uid);
-    if (record === undefined || record.rejected) return true;
-    const phase = record.worker?.phase ?? (isTerminal(record.pod.status.phase) ? 'finished' : 'waiting');
-    return phase === 'finished' || phase === 'terminated';
+    const phase = record?.worker?.phase;
+    if (phase === 'finished' || phase === 'terminated') return true;
+    if (listing.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true) return false;
+    return record === undefined || record.rejected || (phase === undefined && isTerminal(record.pod.status.phase));
   }
 
   private async give(turn: Turn): Promise<Outcome> {
