@@ -122,8 +122,8 @@ class Edit {
     // What an earlier one had not judged by then nobody speaks of until its source is heard anew.
     if (undecided !== undefined && undecided.by !== this.judge) {
       this.judge = undecided.by;
-      this.seen = new Set();
       this.changed = true;
+      if (!sourcesReady(this.book)) this.seen = new Set();
     }
     // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
     // only, and would pass for all that the source has. The mux that follows begins with its first word.
