@@ -5,6 +5,7 @@ import type { PodsView } from '../protocol.ts';
 export function mayLeave(uid: string, pods: PodsView | undefined): boolean {
   const record = pods?.records.get(uid);
   if (pods?.sourcesReady !== true || record === undefined) return true;
-  const phase = record.worker?.phase ?? 'syncing';
-  return record.removed || record.rejected || phase !== 'syncing' || Boolean(record.pod.metadata.deletionTimestamp);
+  const phase = record.worker?.phase ?? 'waiting';
+  const stays = phase === 'waiting' || phase === 'syncing';
+  return !stays || record.removed || record.rejected || Boolean(record.pod.metadata.deletionTimestamp);
 }

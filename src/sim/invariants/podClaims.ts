@@ -133,11 +133,14 @@ export function graceIsKept(): Checker {
 
 /** A new pod waits until the one that had its name before is over (trap 2). */
 export function onePodPerName(): Checker {
+  /** Pods that ever began: one that goes before it did has nothing to wait for. */
+  const begun = new Set<string>();
   return {
     name: 'one-pod-per-name',
     arrived(s, call) {
       if (call.method !== 'RunPodSandbox') return undefined;
       const { uid } = targetOf(call, s.node.runtime.hollow.dump());
+      begun.add(`${s.node.name} ${uid}`);
       const book = records(s);
       const mine = book?.records.get(uid);
       if (book === undefined || mine === undefined) return undefined;
@@ -146,7 +149,7 @@ export function onePodPerName(): Checker {
         if (other === uid || r.pod.metadata.name !== name || r.pod.metadata.namespace !== namespace) continue;
         if (r.worker === null || r.worker.phase === 'finished' || r.worker.phase === 'waiting') continue;
         // Only what this node let run under the name before: of strangers it may learn too late.
-        if (r.source === 'runtime') continue;
+        if (r.source === 'runtime' || !begun.has(`${s.node.name} ${other}`)) continue;
         return `${s.node.name}: pod ${uid} begins while pod ${other} of the same name ${namespace}/${name} is ${r.worker.phase}`;
       }
       return undefined;
