@@ -195,6 +195,22 @@ describe('the pod manager', () => {
     expect(sourcesReady(b.book)).toBe(true);
   });
 
+  // Found by seed 3200053 at 5a56719: sources counted as unheard again, and what they removed stayed.
+  it('takes a removal from an admission that begins after all was judged, also before its first word', () => {
+    const b = new Bench();
+    b.send({
+      type: 'pods.op',
+      op: 'ADD',
+      source: 'file',
+      pods: [pod('web', 'u1')],
+      first: true,
+      complete: ['u1'],
+      undecided: { by: 1, uids: [] },
+    });
+    b.send({ type: 'pods.op', op: 'REMOVE', source: 'file', pods: [pod('web', 'u1')], complete: [], undecided: { by: 2, uids: [] } });
+    expect(b.workerEvents()).toEqual(['pod.kill u1']);
+  });
+
   it('trap 5: an empty first SET makes the source ready', () => {
     const b = new Bench();
     expect(sourcesReady(b.book)).toBe(false);
