@@ -195,5 +195,7 @@ describe('fixed seeds', () => {
   it('seed 2801757: what nobody has judged yet is no stranger', () => passes({ seed: 2801757, minutes: 1, pods: 6 }));
   // Found at ff66651: a container that was created late kept the devices of its pod, which had ended, for good.
   it('seed 2900775: who has ended keeps no devices', () => passes({ seed: 2900775, minutes: 1, pods: 6 }));
+  // Found at 3a84fb4: what a pod had had was given back while it was being let in after a restart, and it got others.
+  it('seed 3300173: a pod keeps its CPUs over a restart', () => passes({ seed: 3300173, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -30,7 +30,10 @@ export interface CpusOptions {
 }
 
 const READY_TIMEOUT_MS = 15_000;
-/** From an answer until the pod manager has the pod in its book: longer than that takes. Who is later gets CPUs anew. */
+/**
+ * From an answer, or from when every source was heard, until the pod manager has the pod in its book: longer than that takes.
+ * Who is later gets CPUs anew.
+ */
 const UNSEEN_MAX_MS = 10_000;
 /** A change of cpuset is a write or two. */
 const UPDATE_TIMEOUT_MS = 10_000;
@@ -82,8 +85,10 @@ class Manager {
   readonly #o: CpusOptions;
   readonly #cri: CriClient;
   readonly #folder: LastingFolder;
-  /** Monotonic ms of the grant. */
+  /** Monotonic ms of the grant, of the last word of admission, or of the look by which every source had been heard. */
   readonly #unseen = new Map<string, number>();
+  /** Every source had been heard at the last look. */
+  #heard = false;
   /** Answers that wait for the disk. */
   #answers: (() => void)[] = [];
   /** What a running container was last given, by its id. `sure`: nothing that came before can still change it. */
@@ -140,6 +145,9 @@ class Manager {
   /** Whoever asked is answered when it is on disk (`tell`). */
   decide(context: CpusContext): Partial<CpusContext> {
     if (context.book === null) return {};
+    const nowMs = this.#ctx.ports.clock.monoMs();
+    for (const { pod, active } of context.asks)
+      for (const uid of [pod.metadata.uid, ...active]) if (context.book.entries.has(uid)) this.#unseen.set(uid, nowMs);
     let book = this.#tidied(context.book);
     for (const { pod, replyTo } of context.asks) {
       const { uid } = pod.metadata;
@@ -147,7 +155,7 @@ class Manager {
       this.#metrics.requests.inc();
       if (granted.ok) {
         book = granted.book;
-        if (book.entries.has(uid)) this.#unseen.set(uid, this.#ctx.ports.clock.monoMs());
+        if (book.entries.has(uid)) this.#unseen.set(uid, nowMs);
       } else this.#metrics.errors.inc();
       const answer: AllocationAnswer = granted.ok
         ? { kind: 'granted' }
@@ -253,6 +261,9 @@ class Manager {
   #tidied(book: CpuBook): CpuBook {
     const pods = this.#ctx.registry.read(view.pods)?.value;
     const nowMs = this.#ctx.ports.clock.monoMs();
+    // Until every source was heard, nobody is late.
+    if (!this.#heard) for (const uid of this.#unseen.keys()) this.#unseen.set(uid, nowMs);
+    this.#heard = pods?.sourcesReady === true;
     for (const [uid, sinceMs] of this.#unseen)
       if (isSeen(uid, { pods }) || nowMs - sinceMs >= UNSEEN_MAX_MS || !book.entries.has(uid)) this.#unseen.delete(uid);
     const now = tidied(book, this.#known());
