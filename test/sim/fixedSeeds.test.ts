@@ -197,5 +197,7 @@ describe('fixed seeds', () => {
   it('seed 2900775: who has ended keeps no devices', () => passes({ seed: 2900775, minutes: 1, pods: 6 }));
   // Found at 3a84fb4: what a pod had had was given back while it was being let in after a restart, and it got others.
   it('seed 3300173: a pod keeps its CPUs over a restart', () => passes({ seed: 3300173, minutes: 1, pods: 6 }));
+  // Found at c0e53e3: who was asked about devices after a restart held room for all that it had ever asked for in place.
+  it('seed 3400204: who is let in again holds what it was granted', () => passes({ seed: 3400204, minutes: 1, pods: 6 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

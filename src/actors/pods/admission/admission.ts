@@ -245,7 +245,7 @@ class Judge {
       others.set(uid, this.resizes.counted(rec.pod));
     }
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
-    for (const d of deferred) if (keepsRoom(d)) others.set(d.pod.metadata.uid, d.pod);
+    for (const d of deferred) if (keepsRoom(d)) others.set(d.pod.metadata.uid, this.resizes.form(d.pod));
     others.delete(pod.metadata.uid);
     return [...others.values()];
   }
@@ -293,7 +293,7 @@ class Judge {
     // It has ended, and takes nothing.
     if (isTerminal(pod.status.phase)) return null;
     // What runs here already keeps its place, whatever became of the node.
-    const listing = this.listing();
+    const listing = registry.read(view.runtimePods)?.value;
     if (listing === undefined) return 'later';
     if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
     const going = Boolean(pod.metadata.deletionTimestamp);
