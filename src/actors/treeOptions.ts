@@ -1,9 +1,5 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
 import type { CpuPlace } from '../machines/allocation/cpus/book.ts';
-import { wantsExclusive } from '../machines/allocation/cpus/policy.ts';
-import { asksForDevices } from '../machines/allocation/devices/allocate.ts';
-import { devicesAddr } from '../machines/allocation/devices/messages.ts';
-import { allocationAddr } from '../machines/allocation/messages.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../machines/api/nodeCapacity.ts';
 import type { KubeletConfiguration, NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
@@ -27,7 +23,7 @@ import type { Inspect } from './edge/server.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
 import type { AdmissionOptions } from './pods/admission/admission.ts';
-import type { Allocator } from './pods/admission/allocators.ts';
+import { allocatorsOf } from './pods/admission/allocators.ts';
 import type { ConfigOptions } from './pods/config/config.ts';
 import type { PodManagerOptions } from './pods/manager/podManager.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
@@ -200,7 +196,7 @@ export function treeOptions(
       allowedUnsafeSysctls: c.allowedUnsafeSysctls,
       podGroups: config.podGroups === true,
       cluster: api !== null,
-      allocators: allocatorsOf(o),
+      allocators: allocatorsOf({ devices: o.devicePlugins === true, cpus: Boolean(o.cpuPlace) }),
       fixedCpus: Boolean(o.cpuPlace),
     },
     fileSource,
@@ -228,16 +224,6 @@ export function treeOptions(
     housekeeping: { rootDir: flags.rootDir },
     eviction: evictionOptions(config, api !== null),
   };
-}
-
-/** Plugins may take their time to allocate, as in the reference; CPUs are written to a disk. */
-const DEVICES_ANSWER_MS = 600_000;
-const CPUS_ANSWER_MS = 30_000;
-/** Devices, then CPUs, as in the reference. */
-function allocatorsOf(o: { devicePlugins?: boolean; cpuPlace?: CpuPlace | null }): Allocator[] {
-  const devices = { address: devicesAddr, concerns: asksForDevices, timeoutMs: DEVICES_ANSWER_MS };
-  const cpus = { address: allocationAddr.cpus, concerns: wantsExclusive, timeoutMs: CPUS_ANSWER_MS };
-  return [...(o.devicePlugins === true ? [devices] : []), ...(o.cpuPlace ? [cpus] : [])];
 }
 
 function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | null): CpusOptions | null {

@@ -27,11 +27,23 @@ class Bench {
     this.out = next.out;
     return next.out;
   }
-  op(op: 'ADD' | 'UPDATE' | 'REMOVE' | 'RECONCILE', pods: Pod[], more: { source?: 'file' | 'http'; complete?: string[] } = {}): Out[] {
-    const source = more.source ?? 'file';
+  op(
+    op: 'ADD' | 'UPDATE' | 'REMOVE' | 'RECONCILE',
+    pods: Pod[],
+    more: { source?: 'file' | 'http'; complete?: string[]; first?: boolean; undecided?: { by: number; uids: string[] } } = {},
+  ): Out[] {
+    const { source = 'file', complete, undecided } = more;
     // As the mux has it: its first word of a source says so.
-    const first = this.book.seen.has(source) ? {} : { first: true };
-    return this.send({ type: 'pods.op', op, source, pods, ...first, ...(more.complete ? { complete: more.complete } : {}) });
+    const first = more.first ?? !this.book.seen.has(source);
+    return this.send({
+      type: 'pods.op',
+      op,
+      source,
+      pods,
+      ...(first ? { first } : {}),
+      ...(complete ? { complete } : {}),
+      ...(undecided ? { undecided } : {}),
+    });
   }
   phase(uid: string, phase: WorkerPhase): Out[] {
     const life = this.book.records.get(uid)?.life ?? 0;
@@ -148,66 +160,40 @@ describe('the pod manager', () => {
 
   it('takes nobody for a stranger while admission has not judged all that the sources name', () => {
     const b = new Bench();
-    b.send({
-      type: 'pods.op',
-      op: 'ADD',
-      source: 'file',
-      pods: [pod('web', 'u1')],
-      first: true,
-      complete: ['u1', 'u2'],
-      undecided: { by: 1, uids: ['u2'] },
-    });
+    b.op('ADD', [pod('web', 'u1')], { complete: ['u1', 'u2'], undecided: { by: 1, uids: ['u2'] } });
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual([]);
     expect(sourcesReady(b.book)).toBe(false);
     b.op('ADD', [pod('db', 'u2')]);
     expect(sourcesReady(b.book)).toBe(false);
-    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: { by: 1, uids: [] } });
+    b.op('ADD', [], { undecided: { by: 1, uids: [] } });
     expect(sourcesReady(b.book)).toBe(true);
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
     // For good: one that comes later was not here before.
-    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [], undecided: { by: 1, uids: ['u3'] } });
+    b.op('ADD', [], { undecided: { by: 1, uids: ['u3'] } });
     expect(sourcesReady(b.book)).toBe(true);
   });
 
   // Found by seed 2801757 at e6df48e: what another source's pods had to wait for was forgotten with the admission that knew it.
   it('hears every source anew from an admission that begins before all was judged', () => {
     const b = new Bench(['file', 'http']);
-    const op = (source: 'file' | 'http', o: { first?: boolean; pods?: Pod[]; complete: string[]; by: number; uids: string[] }) =>
-      b.send({
-        type: 'pods.op',
-        op: 'ADD',
-        source,
-        pods: o.pods ?? [],
-        ...(o.first === true ? { first: true } : {}),
-        complete: o.complete,
-        undecided: { by: o.by, uids: o.uids },
-      });
-    op('file', { first: true, complete: [], by: 1, uids: [] });
-    op('http', { first: true, complete: ['u1'], by: 1, uids: ['u1'] });
+    b.op('ADD', [], { source: 'file', first: true, complete: [], undecided: { by: 1, uids: [] } });
+    b.op('ADD', [], { source: 'http', first: true, complete: ['u1'], undecided: { by: 1, uids: ['u1'] } });
     expect(sourcesReady(b.book)).toBe(false);
-    op('file', { first: true, complete: [], by: 2, uids: [] });
+    b.op('ADD', [], { source: 'file', first: true, complete: [], undecided: { by: 2, uids: [] } });
     expect(sourcesReady(b.book)).toBe(false);
-    op('http', { first: true, complete: ['u1'], by: 2, uids: ['u1'] });
+    b.op('ADD', [], { source: 'http', first: true, complete: ['u1'], undecided: { by: 2, uids: ['u1'] } });
     expect(sourcesReady(b.book)).toBe(false);
-    op('http', { pods: [pod('web', 'u1')], complete: ['u1'], by: 2, uids: [] });
+    b.op('ADD', [pod('web', 'u1')], { source: 'http', complete: ['u1'], undecided: { by: 2, uids: [] } });
     expect(sourcesReady(b.book)).toBe(true);
   });
 
   // Found by seed 3200053 at 5a56719: sources counted as unheard again, and what they removed stayed.
   it('takes a removal from an admission that begins after all was judged, also before its first word', () => {
     const b = new Bench();
-    b.send({
-      type: 'pods.op',
-      op: 'ADD',
-      source: 'file',
-      pods: [pod('web', 'u1')],
-      first: true,
-      complete: ['u1'],
-      undecided: { by: 1, uids: [] },
-    });
-    b.send({ type: 'pods.op', op: 'REMOVE', source: 'file', pods: [pod('web', 'u1')], complete: [], undecided: { by: 2, uids: [] } });
+    b.op('ADD', [pod('web', 'u1')], { complete: ['u1'], undecided: { by: 1, uids: [] } });
+    b.op('REMOVE', [pod('web', 'u1')], { first: false, complete: [], undecided: { by: 2, uids: [] } });
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
   });
 

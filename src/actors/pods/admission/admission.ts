@@ -25,7 +25,7 @@ import { type Room, rememberedRequests, shortages } from '../../../machines/pods
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef, stands } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, type RuntimePodsView, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type Allocator, Allocators } from './allocators.ts';
@@ -93,7 +93,6 @@ class Judge {
   readonly ctx: ActorCtx<AdmissionEvent>;
   readonly opts: AdmissionOptions;
   readonly resizes: Resizes;
-  private readonly beganMonoMs: number;
   readonly allocators: Allocators;
   /** Versions of the views, together, when the waiting changes of resources were last looked at. */
   private retriedAt = -1;
@@ -108,7 +107,6 @@ class Judge {
   constructor(ctx: ActorCtx<AdmissionEvent>, opts: AdmissionOptions) {
     this.ctx = ctx;
     this.opts = opts;
-    this.beganMonoMs = ctx.ports.clock.monoMs();
     this.resizes = new Resizes(ctx, { fixedCpus: opts.fixedCpus });
     this.allocators = new Allocators(ctx, opts.allocators);
     this.sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
@@ -265,7 +263,7 @@ class Judge {
   /** Of a pod that fits. */
   private handOut(pod: Pod, { recent, deferred }: Known): Refusal | Deferred['verdict'] | null {
     const active = () => new Set([...recent.keys(), ...deferred.map((d) => d.pod.metadata.uid)]);
-    return this.allocators.judge(pod, { form: this.resizes.form(pod), active, listing: () => this.listing() });
+    return this.allocators.judge(pod, { form: this.resizes.form(pod), active });
   }
 
   private weigh(
@@ -299,15 +297,6 @@ class Judge {
     const going = Boolean(pod.metadata.deletionTimestamp);
     if (refusal.short !== undefined && isCritical(pod) && !going) return this.makeRoom(pod, room, records);
     return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
-  }
-
-  /** What the runtime was seen to hold since this actor began: an earlier look may lack what the workers before it had just started. */
-  private listing(): RuntimePodsView | undefined {
-    const { registry } = this.ctx;
-    const listing = registry.read(view.runtimePods)?.value;
-    if (listing === undefined || listing.atMonoMs > this.beganMonoMs) return listing;
-    registry.send(addr.pleg, { type: 'pleg.relist', why: 'admission has to know what runs here' });
-    return undefined;
   }
 
   /** Others give way to a critical pod: those that are on their way already are waited for, and as few as can be are asked to go. */

@@ -3,12 +3,15 @@
  * answer takes a moment, since it is on disk by then: until it is there the pod waits, and keeps its room.
  */
 import type { Address, ReplyTo } from '../../../machines/address.ts';
-import type { AllocationAnswer, AllocationEvent } from '../../../machines/allocation/messages.ts';
+import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
+import { asksForDevices } from '../../../machines/allocation/devices/allocate.ts';
+import { devicesAddr } from '../../../machines/allocation/devices/messages.ts';
+import { type AllocationAnswer, type AllocationEvent, allocationAddr } from '../../../machines/allocation/messages.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { Refusal } from '../../../machines/pods/admission.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type AdmissionEvent, addr, type RuntimePodsView } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type RuntimePodsView, view } from '../../../machines/protocol.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import type { Deferred } from './chart.ts';
 
@@ -18,6 +21,16 @@ export interface Allocator {
   concerns(pod: Pod): boolean;
   /** For one answer. Then it is asked again. */
   timeoutMs: number;
+}
+
+/** Plugins may take their time to allocate, as in the reference; CPUs are written to a disk. */
+const DEVICES_ANSWER_MS = 600_000;
+const CPUS_ANSWER_MS = 30_000;
+/** Who is there to hand something out: devices, then CPUs, as in the reference. */
+export function allocatorsOf(there: { devices: boolean; cpus: boolean }): Allocator[] {
+  const devices = { address: devicesAddr, concerns: asksForDevices, timeoutMs: DEVICES_ANSWER_MS };
+  const cpus = { address: allocationAddr.cpus, concerns: wantsExclusive, timeoutMs: CPUS_ANSWER_MS };
+  return [...(there.devices ? [devices] : []), ...(there.cpus ? [cpus] : [])];
 }
 
 /** After the answer that others have it. */
@@ -34,19 +47,16 @@ interface Asked {
   /** Gives the question up. */
   stop: AbortController;
 }
-/**
- * `form`: with what it was granted of cpu and memory. `active`: pods that were let in, or are about to be. `listing`: of the
- * runtime, undefined as long as none can be gone by.
- */
+/** `form`: with what it was granted of cpu and memory. `active`: pods that were let in, or are about to be. */
 interface Question {
   form: Pod;
   active(): ReadonlySet<string>;
-  listing(): RuntimePodsView | undefined;
 }
 
 export class Allocators {
   private readonly ctx: ActorCtx<AdmissionEvent>;
   private readonly allocators: readonly Allocator[];
+  private readonly beganMonoMs: number;
   private readonly asked = new Map<string, Asked>();
   /** Why a pod was last told to wait. */
   private readonly said = new Map<string, string>();
@@ -54,6 +64,7 @@ export class Allocators {
   constructor(ctx: ActorCtx<AdmissionEvent>, allocators: readonly Allocator[]) {
     this.ctx = ctx;
     this.allocators = allocators;
+    this.beganMonoMs = ctx.ports.clock.monoMs();
   }
 
   /**
@@ -64,7 +75,7 @@ export class Allocators {
     const { uid, deletionTimestamp } = pod.metadata;
     const concerned = this.allocators.filter((a) => a.concerns(question.form));
     if (isTerminal(pod.status.phase) || deletionTimestamp || concerned.length === 0) return null;
-    const listing = question.listing();
+    const listing = this.listing();
     if (listing === undefined) return 'later';
     const runs = (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
     const answer = this.answer(pod, { ...question, concerned }) ?? (runs ? this.overdue(uid) : null);
@@ -87,6 +98,15 @@ export class Allocators {
     this.asked.delete(uid);
     asked.stop.abort(new Error('the pod is not let in'));
     for (const { address } of this.allocators) this.ctx.registry.send(address, { type: 'allocation.forget', uid });
+  }
+
+  /** What the runtime was seen to hold since admission began: an earlier look may lack what the workers before it had just started. */
+  private listing(): RuntimePodsView | undefined {
+    const { registry } = this.ctx;
+    const listing = registry.read(view.runtimePods)?.value;
+    if (listing === undefined || listing.atMonoMs > this.beganMonoMs) return listing;
+    registry.send(addr.pleg, { type: 'pleg.relist', why: 'admission has to know what runs here' });
+    return undefined;
   }
 
   /** Null: not known yet. `later` is asked again at a look after some time. */
