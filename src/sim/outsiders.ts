@@ -149,6 +149,9 @@ const CARRIED_MS = 100_000;
 /** How often an API server gives tokens that are over before a node looks after what it gave its pods. */
 const SHORT_TOKENS = 0.12;
 const SHORT_TOKEN_SECONDS = 50;
+/** How many API servers are older than their nodes, and what of a pod's status one of 1.20 drops. */
+const OLD_SERVERS = 0.12;
+const UNKNOWN_TO_OLD: ReadonlySet<string> = new Set(['hostIPs', 'resources', 'allocatedResources', 'volumeMounts', 'user', 'stopSignal']);
 
 /** The API server of a world: it outlives everything else, and its clock is right. Names of pods end in the name of their node. */
 export function apiServer(o: { rng: SimRng; clock: Clock }): SimKube {
@@ -157,6 +160,7 @@ export function apiServer(o: { rng: SimRng; clock: Clock }): SimKube {
   const short = o.rng.fork('tokens').chance(SHORT_TOKENS);
   const tokenSecondsMax = short ? SHORT_TOKEN_SECONDS : undefined;
   const kube = simKube({ clock: o.clock, rng: o.rng, latencyMs: () => latency.between(0, slowestMs), tokenSecondsMax });
+  if (o.rng.fork('age').chance(OLD_SERVERS)) kube.store.leavesOut = UNKNOWN_TO_OLD;
   makeServiceAccount(kube);
   return kube;
 }

@@ -70,6 +70,16 @@ const DAYS: readonly (readonly [name: string, fault: (call: DoorCall) => DoorFau
 ];
 
 describe('a node whose API server', () => {
+  it('answers well tells it of a start in two patches', async () => {
+    door.passed.length = 0;
+    await cluster.create('quiet', { containers: [steady()] });
+    await cluster.ready('quiet');
+    const told = door.passed.filter((c) => c.method === 'PATCH' && c.path.endsWith('/pods/quiet/status'));
+    expect(told.map((c) => (c.sent as Pick<Pod, 'status'>).status.phase)).toEqual([undefined, 'Running']);
+    await cluster.kubectl('delete', 'pod', 'quiet', '--wait=false');
+    await cluster.gone('quiet');
+  });
+
   it.each(DAYS)('%s carries its pods through', async (name, fault) => {
     const bystander = lifeOf((await cluster.pod('bystander')) as Pod);
     const { size } = new Set([...witness.containers.values()].filter((c) => c.pod === 'bystander').map((c) => c.id));

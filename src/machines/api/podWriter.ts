@@ -5,7 +5,7 @@ import { isRefusal, type KubeFailure } from './kube.ts';
 import { isOlder } from './listWatch.ts';
 import type { PodWriterEvent } from './messages.ts';
 import { decideWrite, type WriterFacts, type WriterPlan, type Written } from './podWriterDecide.ts';
-import { ownPart } from './statusPatch.ts';
+import { leftOutOf, ownPart } from './statusPatch.ts';
 
 export const WRITE_RETRY_MS = 500;
 export const WRITE_RETRY_MAX_MS = 10_000;
@@ -96,13 +96,15 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
       const { version, finished } = plan;
       const before = context.written;
       const apiUid = object.metadata.uid;
-      const again = before?.apiUid === apiUid && before.version === version && before.finished === finished;
-      const tries = again ? before.tries + 1 : 1;
+      const sent = plan.body.status;
+      const same = before?.apiUid === apiUid;
+      const tries = same && before.version === version && before.finished === finished ? before.tries + 1 : 1;
+      const leftOut = leftOutOf(object.status, sent, same ? before.leftOut : {});
       return {
         ...calm,
         latest: object,
         held: false,
-        written: { apiUid, version, finished, own: ownPart(object.status), sent: plan.body.status, tries },
+        written: { apiUid, version, finished, own: ownPart(object.status), sent, leftOut, tries },
       };
     }
     case 'createMirror':

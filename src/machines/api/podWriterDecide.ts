@@ -7,7 +7,7 @@ import type { PodRecord, StatusEntry } from '../protocol.ts';
 import { isOlder } from './listWatch.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
 import { isPassing } from './passing.ts';
-import { ownPart, saysNothingNew, statusPatch } from './statusPatch.ts';
+import { ownPart, saysNothingNew, statusPatch, withoutUnknown } from './statusPatch.ts';
 
 /** What this writer remembers of its own writes. */
 export interface Written {
@@ -19,6 +19,8 @@ export interface Written {
   own: string;
   /** The patch's status: what of it the answer does not show, the server will not have. */
   sent: Readonly<Record<string, unknown>>;
+  /** What this object was ever sent that the server does not know, as it was sent last. */
+  leftOut: Readonly<Record<string, unknown>>;
   finished: boolean;
   /** Patches of this version in a row, up to this one. */
   tries: number;
@@ -147,7 +149,8 @@ function patchOf(f: WriterFacts, target: Pod): WriterPlan | null {
     nowWallMs: f.nowWallMs,
     mayBeginAnew: isMirror(target),
   });
-  const status = statusPatch(target.status, next);
+  const leftOut = written?.apiUid === target.metadata.uid ? written.leftOut : {};
+  const status = withoutUnknown(statusPatch(target.status, next), target.status, leftOut);
   // What the server left out of it is not sent again. The rest is, once: a patch says only what differs from the object as it was
   // known, and an earlier one, late, may have changed that.
   if (status === null || (stands && saysNothingNew(status, written.sent))) return null;

@@ -49,6 +49,29 @@ export function saysNothingNew(patch: Readonly<Record<string, unknown>>, sent: R
   });
 }
 
+/** `patch` without the fields that the server was given with this value before, and does not have: it does not know them. */
+export function withoutUnknown(
+  patch: Readonly<Record<string, unknown>> | null,
+  api: PodStatus,
+  leftOut: Readonly<Record<string, unknown>>,
+): Record<string, unknown> | null {
+  const known = Object.entries(patch ?? {}).filter(([field, value]) => !(isLeftOut(api, field) && sameData(value, leftOut[field])));
+  return known.length === 0 ? null : Object.fromEntries(known);
+}
+
+/** What of `sent` the server's answer does not have, and what it still does not have of what it left out before. */
+export function leftOutOf(
+  answer: PodStatus,
+  sent: Readonly<Record<string, unknown>>,
+  before: Readonly<Record<string, unknown>>,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(Object.entries({ ...before, ...sent }).filter(([field, value]) => value !== null && isLeftOut(answer, field)));
+}
+
+function isLeftOut(api: PodStatus, field: string): boolean {
+  return api[field as keyof PodStatus] === undefined;
+}
+
 function withoutNulls(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? Object.fromEntries(Object.entries(value).filter(([, v]) => v !== null)) : value;
 }
@@ -57,7 +80,8 @@ function conditionPatch(api: readonly PodCondition[], next: readonly PodConditio
   const out: Record<string, unknown>[] = [];
   for (const condition of next) {
     const before = api.find((c) => c.type === condition.type);
-    if (sameData(before, condition)) continue;
+    // A server says `lastProbeTime: null` of a condition that has none.
+    if (sameData(withoutNulls(before), withoutNulls(condition))) continue;
     const gone = Object.keys(before ?? {}).filter((k) => !Object.hasOwn(condition, k) && before?.[k as keyof PodCondition] !== null);
     out.push({ ...condition, ...Object.fromEntries(gone.map((k) => [k, null])) });
   }

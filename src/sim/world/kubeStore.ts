@@ -47,6 +47,8 @@ export class KubeStore {
   #rv = RV_START;
   #compacted = RV_START;
   readonly #listeners = new Set<(e: StoreEvent) => void>();
+  /** Fields of a pod's status, its conditions and containers that this server is too old to know: it drops them without a word. */
+  leavesOut: ReadonlySet<string> = new Set();
   readonly #newUid: (resource: string) => string;
   readonly #wallMs: () => number;
 
@@ -106,7 +108,10 @@ export class KubeStore {
         creationTimestamp: this.#now(),
       },
     };
-    if (r.name === 'pods') defaultPod(made);
+    if (r.name === 'pods') {
+      defaultPod(made);
+      made.status = this.#keptOf(made.status);
+    }
     return this.#put(r, made, undefined);
   }
 
@@ -139,6 +144,7 @@ export class KubeStore {
       if (value === undefined) delete next[field];
       else next[field] = value;
     }
+    if (r.name === 'pods') next.status = this.#keptOf(next.status);
     if (sameData(next, before)) return before;
     if (r.name === 'pods' && !sameData(next.spec, before.spec)) next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
     // The last finalizer of an object that was asked to go.
@@ -176,6 +182,19 @@ export class KubeStore {
       },
       before,
     );
+  }
+
+  /** A pod's status as this server keeps it. */
+  #keptOf(status: unknown): unknown {
+    if (!isRecord(status)) return status;
+    const known = (o: Record<string, unknown>) => Object.fromEntries(Object.entries(o).filter(([field]) => !this.leavesOut.has(field)));
+    const kept = known(status);
+    for (const [field, value] of Object.entries(kept)) {
+      if (field !== 'conditions' && !field.toLowerCase().endsWith('containerstatuses')) continue;
+      const each = field === 'conditions' ? (o: Record<string, unknown>) => ({ lastProbeTime: null, ...known(o) }) : known;
+      if (Array.isArray(value)) kept[field] = value.map((o: unknown) => (isRecord(o) ? each(o) : o));
+    }
+    return kept;
   }
 
   #table(resource: string): Map<string, KubeObject> {

@@ -1,6 +1,6 @@
 /** Whether what a status patch says after the server answered was said before: a server drops what it does not know. */
 import { expect, it } from 'vitest';
-import { saysNothingNew, statusPatch } from '../../../src/machines/api/statusPatch.ts';
+import { leftOutOf, saysNothingNew, statusPatch, withoutUnknown } from '../../../src/machines/api/statusPatch.ts';
 import type { PodStatus } from '../../../src/machines/k8s.ts';
 import { applyStrategicPatch } from '../../../src/sim/world/kubePatch.ts';
 
@@ -31,4 +31,31 @@ it('says nothing new when the server left out what was sent, and something when 
   expect(saysNothingNew(late ?? {}, sent)).toBe(false);
   const other = statusPatch({ ...dropped, conditions: [{ type: 'Initialized', status: 'True' }] }, next);
   expect(saysNothingNew(other ?? {}, sent)).toBe(false);
+});
+
+it('does not repeat a condition of which the server says only that it was never probed', () => {
+  const condition = { type: 'Ready', status: 'False', reason: 'ContainersNotReady' } as const;
+  expect(statusPatch({ conditions: [{ ...condition, lastProbeTime: null }] }, { conditions: [condition] })).toBeNull();
+  const ready = { type: 'Ready', status: 'True' } as const;
+  expect(statusPatch({ conditions: [{ ...condition, lastProbeTime: null }] }, { conditions: [ready] })).toEqual({
+    conditions: [{ ...ready, reason: null }],
+  });
+});
+
+it('does not send a field again that the server does not know, but sends another value of it, and what somebody took away', () => {
+  const given: PodStatus = { ...api, hostIPs: [{ ip: '192.0.2.1' }], hostIP: '192.0.2.1' };
+  const sent = statusPatch(api, given) ?? {};
+  expect(Object.keys(sent)).toEqual(['hostIP', 'hostIPs']);
+  const answer: PodStatus = { ...api, hostIP: '192.0.2.1' };
+  const leftOut = leftOutOf(answer, sent, {});
+  expect(Object.keys(leftOut)).toEqual(['hostIPs']);
+  const next: PodStatus = { ...given, phase: 'Running' };
+  expect(withoutUnknown(statusPatch(answer, next), answer, leftOut)).toEqual({ phase: 'Running' });
+  expect(withoutUnknown(statusPatch(answer, given), answer, leftOut)).toBeNull();
+  // Still left out after a patch that did not name it.
+  expect(leftOutOf({ ...answer, phase: 'Running' }, { phase: 'Running' }, leftOut)).toEqual(leftOut);
+  const moved: PodStatus = { ...given, hostIPs: [{ ip: '192.0.2.2' }] };
+  expect(withoutUnknown(statusPatch(answer, moved), answer, leftOut)).toHaveProperty('hostIPs');
+  // A server that has the field and loses it knows it.
+  expect(withoutUnknown(statusPatch(api, given), api, leftOut)).toHaveProperty('hostIP');
 });
