@@ -1,6 +1,7 @@
 /**
  * Which edges of the node's statecharts seeds take. Prints what is taken and what is not, with the reason that `untaken.ts`
- * gives, and exits 1 when an edge is never taken without a reason, or a reason stands for one that is.
+ * gives, and each seed that broke a claim. Exits 1 when one did, when an edge is never taken without a reason, or a reason stands
+ * for one that is taken.
  * Usage: node test/sim/edges/run.ts [SEEDS (default 200)] [FIRST (default 1)] [PROCESSES (default: one per core)]
  */
 import { fork } from 'node:child_process';
@@ -29,7 +30,10 @@ if (!Number.isInteger(seeds) || seeds < 1 || !Number.isSafeInteger(first) || !Nu
   process.exit(2);
 }
 if (part >= 0) await measure();
-else judge(await gather());
+else {
+  const { sum, broken } = await gather();
+  judge(sum, broken);
+}
 
 /** One process of several: every so many seeds are its own. */
 async function measure(): Promise<void> {
@@ -41,24 +45,27 @@ async function measure(): Promise<void> {
   process.disconnect();
 }
 
-async function gather(): Promise<Coverage> {
+async function gather(): Promise<{ sum: Coverage; broken: number }> {
   const sum: Coverage = {};
+  let broken = 0;
   const one = (index: number): Promise<void> =>
     new Promise((resolve, reject) => {
       const child = fork(import.meta.filename, [seeds, first, processes, index].map(String));
       child.on('message', (said: Said) => {
         addCoverage(sum, said.coverage);
-        if (said.broken !== null) console.log(said.broken);
+        if (said.broken === null) return;
+        broken += 1;
+        console.log(said.broken);
       });
       child.on('error', reject);
       child.on('exit', (code) => (code === 0 ? resolve() : reject(new Error(`process ${index} ended with ${code}`))));
     });
   await Promise.all(Array.from({ length: processes }, (_, index) => one(index)));
-  return sum;
+  return { sum, broken };
 }
 
-function judge(sum: Coverage): void {
-  const complaints: string[] = [];
+function judge(sum: Coverage, broken: number): void {
+  const complaints = broken === 0 ? [] : [`${broken} of ${seeds} seeds broke a claim`];
   let taken = 0;
   let total = 0;
   for (const m of coverageOf(sum)) {
