@@ -55,6 +55,8 @@ export type ContainerEvent =
   | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
   | { type: 'container.start'; job: StartJob }
   | { type: 'container.cancel' }
+  /** The sandbox that it was to start in is given up. */
+  | { type: 'container.sandboxGone' }
   /** To itself: the worker is to hear that a hook is ahead, or no more. */
   | { type: 'hook.told' }
   | PreStopEnded;
@@ -136,6 +138,7 @@ export const containerMachine = setup({
       assertEvent(event, 'container.start');
       return { job: context.clearedCount === null ? event.job : { ...event.job, clearedCount: context.clearedCount } };
     }),
+    loseSandbox: assign(({ context }) => (context.job === null ? {} : { job: { ...context.job, sandboxId: '' } })),
     noteCleared: assign(({ context }) => ({ clearedCount: Math.max(context.clearedCount ?? 0, context.job?.restartCount ?? 0) })),
     observe: assign(({ event }) => {
       assertEvent(event, 'container.observed');
@@ -180,6 +183,8 @@ export const containerMachine = setup({
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
     backingOff: ({ context }) => context.failure !== null,
+    /** It was not asked to start in another sandbox yet: containers before it may have to run there first. */
+    sandboxGone: ({ context }) => context.job?.sandboxId === '',
     startedWithHook: ({ context }, { kind }: { kind: string }) => context.hookAhead && kind === 'done',
     /** Its start had an unknown outcome, or was given up, and it did start: its hook has not run to its end. */
     startedUnheard: ({ context, event }) =>
@@ -283,11 +288,15 @@ export const containerMachine = setup({
     pulling: {
       meta: { reason: 'Pulling', message: 'its image is being checked or pulled' },
       // The newest job: its sandbox may be another by the time the image is there.
-      on: { 'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }] },
+      on: {
+        'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
+        'container.sandboxGone': { actions: ['loseSandbox'] },
+      },
       invoke: {
         src: 'ensureImage',
         input: ({ context }) => ({ io: context.io, job: required(context.job) }),
         onDone: [
+          { guard: 'sandboxGone', target: 'waiting' },
           {
             guard: ({ event }) => event.output.ok,
             target: 'creating',

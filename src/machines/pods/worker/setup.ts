@@ -302,6 +302,9 @@ export const workerSetup = setup({
     cancelChildren: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
     }),
+    tellSandboxGone: enqueueActions(({ context, enqueue }) => {
+      for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.sandboxGone' });
+    }),
     /** A hook of what is stopped anyway is not waited for. */
     cancelKilled: enqueueActions(({ context, enqueue }) => {
       for (const { name } of planActions(context)?.containersToKill ?? []) {

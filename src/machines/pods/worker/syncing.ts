@@ -71,7 +71,11 @@ export const syncing = workerSetup.createStateConfig({
         { guard: { type: 'planIs', params: { kind: 'network' } }, target: 'networkAway' },
         { guard: 'noProgress', target: 'calming' },
         { guard: { type: 'planIs', params: { kind: 'killPod' } }, target: 'killing', actions: ['countAct', 'saySandboxChanged'] },
-        { guard: { type: 'planIs', params: { kind: 'createSandbox' } }, target: 'preparing', actions: ['countAct', 'saySandboxChanged'] },
+        {
+          guard: { type: 'planIs', params: { kind: 'createSandbox' } },
+          target: 'preparing',
+          actions: ['countAct', 'saySandboxChanged', 'tellSandboxGone'],
+        },
         { guard: { type: 'planIs', params: { kind: 'killContainers' } }, target: 'killingContainers', actions: ['countAct'] },
         { guard: 'dirty', target: 'inspecting' },
         { guard: 'endAwaited', target: 'awaitingEnd' },
