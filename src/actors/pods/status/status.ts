@@ -111,15 +111,20 @@ function take(ctx: ActorCtx<StatusEvent>, o: { context: Context; event: StatusEv
     const held = entries.get(event.pod.uid);
     const old = held !== undefined && goesOn(held.incarnation, event.incarnation) ? held : undefined;
     const finished = event.finished === true;
-    const verdict = storeStatus({
-      old: old?.status ?? shownStatus(ctx, event),
-      next: event.status,
-      restartPolicy: event.restartPolicy,
-      sidecars: new Set(event.sidecars ?? []),
-      cached: old !== undefined,
-      nowWallMs: ctx.ports.clock.wallMs(),
-      force: finished && old?.finished !== true,
-    });
+    const shown = old === undefined ? shownStatus(ctx, event) : undefined;
+    const after = (before: PodStatus | undefined) =>
+      storeStatus({
+        old: before,
+        next: event.status,
+        restartPolicy: event.restartPolicy,
+        sidecars: new Set(event.sidecars ?? []),
+        cached: old !== undefined,
+        nowWallMs: ctx.ports.clock.wallMs(),
+        force: finished && old?.finished !== true,
+      });
+    const going = after(old?.status ?? shown?.status);
+    // A mirror pod outlives what it tells of: what cannot follow from its word belongs to another life.
+    const verdict = going.kind === 'refused' && shown?.ofMirror === true ? after(undefined) : going;
     if (verdict.kind === 'refused') {
       ctx.log.warn(
         { pod: `${event.pod.namespace}/${event.pod.name}`, uid: event.pod.uid, why: verdict.why },
@@ -151,15 +156,19 @@ function take(ctx: ActorCtx<StatusEvent>, o: { context: Context; event: StatusEv
  * What the API server shows of a pod that has no status here yet, so that a restart changes no times and takes back no
  * end. A static pod's is that of its mirror, unless that tells of an earlier life.
  */
-function shownStatus(ctx: ActorCtx<StatusEvent>, event: Extract<StatusEvent, { type: 'status.set' }>): PodStatus | undefined {
+function shownStatus(
+  ctx: ActorCtx<StatusEvent>,
+  event: Extract<StatusEvent, { type: 'status.set' }>,
+): { status: PodStatus; ofMirror: boolean } | undefined {
   const api = ctx.registry.read(apiView.pods)?.value;
   if (api === undefined) return undefined;
   const own = api.byUid.get(event.pod.uid);
-  if (own !== undefined) return own.status;
+  if (own !== undefined) return { status: own.status, ofMirror: false };
   const record = ctx.registry.read(view.pods)?.value.records.get(event.pod.uid);
   if (record === undefined || record.renewed === true || record.life !== event.incarnation) return undefined;
   const { pod } = record;
   const mirror = mirrorOf(pod, { api, gone: new Set() });
   const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
-  return mirror?.metadata.annotations?.[ANNOTATION_MIRROR] === hash && !isTerminal(mirror.status.phase) ? mirror.status : undefined;
+  if (mirror?.metadata.annotations?.[ANNOTATION_MIRROR] !== hash || isTerminal(mirror.status.phase)) return undefined;
+  return { status: mirror.status, ofMirror: true };
 }
