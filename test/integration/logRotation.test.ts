@@ -134,6 +134,24 @@ describe('a runtime that does not open a log anew', () => {
     expect(files(h, 'web')).toHaveLength(2);
   });
 
+  it('writes into no file that loses its name, when it opens it after it was asked in vain (seed 3600794)', async () => {
+    await using h = await start();
+    let asked = 0;
+    h.faults.fault = (m) => (m === 'ReopenContainerLog' && asked++ === 0 ? { kind: 'timeout', effect: false } : undefined);
+    // It may open the log in the very moment in which its name is put back.
+    const { rename } = h.fs;
+    const overwritten: string[] = [];
+    h.fs.rename = (from, to) => {
+      if (to === logOf(h, 'web')) overwritten.push(from);
+      return rename.call(h.fs, from, to);
+    };
+    h.fs.put(logOf(h, 'web'), LARGE);
+    await h.until('it is asked again', () => asked === 2);
+    await h.until('there is a new one', () => h.fs.textOf(logOf(h, 'web')) === '');
+    expect(overwritten).toEqual([]);
+    expect(files(h, 'web')).toHaveLength(2);
+  });
+
   it('is asked again by the next daemon for a log that lost its name', async () => {
     await using h = await start();
     h.fs.drop(logOf(h, 'web'));

@@ -8,6 +8,7 @@ import { containerLogDir, containerLogPath } from '../../machines/pods/logNames.
 import { type ListedPod, view } from '../../machines/protocol.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
 import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
+import { CriError } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
 import { listOrEmpty, statIfThere, unlinkIfThere } from './files.ts';
@@ -27,6 +28,14 @@ export interface LogRotationOptions {
 const REST_MS = 1_000;
 /** A reopening that is not answered holds up the others: it is a matter of moments. */
 const REOPEN_TIMEOUT_MS = 10_000;
+
+/** Codes of calls that were cancelled, not answered in time, or cut off: they may have their effect yet. */
+const UNANSWERED: ReadonlySet<number> = new Set([1, 4, 14]);
+
+/** The runtime said no, and does nothing. */
+function refuses(error: unknown): boolean {
+  return error instanceof CriError && !UNANSWERED.has(error.code);
+}
 
 interface Log {
   id: string;
@@ -69,6 +78,8 @@ class Rotation {
 
   /** Of the containers that run; what cannot be rotated keeps no other from it. */
   async sweep(signal: AbortSignal): Promise<string> {
+    // A log that is put aside has no name until the runtime opens it anew.
+    if (this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return 'not while the runtime is away';
     const logs = this.#logs();
     const ids = new Set(logs.map((log) => log.id));
     this.#silent = new Set([...this.#silent].filter((id) => ids.has(id)));
@@ -146,8 +157,8 @@ class Rotation {
     try {
       await this.#reopen(log, signal);
     } catch (error) {
-      // Unless the runtime has opened it all the same: it writes on into that file.
-      if ((await this.#size(`${dir}/${name}`)) === null) await fs.rename(aside, `${dir}/${name}`);
+      // Not where the runtime may open it yet: it would write into a file that loses its name here. The next sweep asks again.
+      if (refuses(error) && (await this.#size(`${dir}/${name}`)) === null) await fs.rename(aside, `${dir}/${name}`);
       throw error;
     }
   }
