@@ -199,5 +199,12 @@ describe('fixed seeds', () => {
   it('seed 3300173: a pod keeps its CPUs over a restart', () => passes({ seed: 3300173, minutes: 1, pods: 6 }));
   // Found at c0e53e3: who was asked about devices after a restart held room for all that it had ever asked for in place.
   it('seed 3400204: who is let in again holds what it was granted', () => passes({ seed: 3400204, minutes: 1, pods: 6 }));
+  // Found at 637eb28, 157c67a as well: a log got its name back in the moment in which the runtime opened a new one.
+  it('seed 3600794: no name is put over a log that the runtime has just opened', () => passes({ seed: 3600794, minutes: 1, pods: 6 }));
+  // Found at 29307bd: a container was created in a sandbox that had ended while its image was pulled.
+  it('seed 3700189: an image that arrives when its sandbox is gone starts nothing there', () =>
+    passes({ seed: 3700189, minutes: 1, pods: 8 }));
+  // Found at 29307bd: a static pod that came back had no status, since its mirror told how one before it had ended.
+  it('seed 3700704: what a mirror tells of an earlier life stops no later one', () => passes({ seed: 3700704, minutes: 1, pods: 8 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

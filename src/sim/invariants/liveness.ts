@@ -83,13 +83,14 @@ export async function unsettled(
       found.push(...evictedProblems(w, { containers, phase: statuses?.get(uid)?.status.phase ?? '' }));
       continue;
     }
-    // Those that loop are not always up when somebody looks; critical ones, and those of files, may write what they will.
-    if (w.pod.writesTooMuch === true && w.pod.fate === 'steady' && !isCritical(record.pod) && holdsToLimits(node))
+    const waits = waitsForDevices(node, { uid, manifest: w.pod.manifest, monoMs: scene.monoMs });
+    // Those that loop or wait are not always up when somebody looks; critical ones, and those of files, may write what they will.
+    if (w.pod.writesTooMuch === true && w.pod.fate === 'steady' && !waits && !isCritical(record.pod) && holdsToLimits(node))
       found.push(`pod ${name} writes more than it may, and is not evicted`);
     const lasts = w.pod.fate === 'steady' || w.pod.fate === 'loops';
     if (node.kube !== undefined && w.source === 'api' && lasts)
       found.push(...outdatedFiles(node, node.kube, { uid, manifest: w.pod.manifest }).map((what) => `pod ${name}: ${what}`));
-    if (waitsForDevices(node, { uid, manifest: w.pod.manifest, monoMs: scene.monoMs })) continue;
+    if (waits) continue;
     found.push(...podProblems(w, { boxes, containers, images, phase: statuses?.get(uid)?.status.phase ?? '' }));
     // Its worker may have lost the hint, and looks at the next resync.
     const probed = daemon.tree.registry.read(view.probes)?.value;
