@@ -238,6 +238,19 @@ describe('a change that cannot be set', () => {
     await h.until('nothing is wrong any more', () => condition(h, 'web', 'PodResizeInProgress') === undefined);
   });
 
+  it('lowers no limit that was raised again while it was asked how much is in use', async () => {
+    await using h = await ofCluster();
+    await up(h, 'web', burstable('100m', '64Mi'));
+    h.faults.latencyMs.ContainerStats = 8_000;
+    resize(h, 'web', { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } });
+    await h.until('it is in progress', () => condition(h, 'web', 'PodResizeInProgress') !== undefined, 5_000);
+    resize(h, 'web', burstable('100m', '64Mi'));
+    await h.until('it says so', () => says(h, 'web', burstable('100m', '64Mi')));
+    await h.advance(60_000);
+    expect(updates(h)).toEqual([]);
+    expect(inForce(h, 'web')).toMatchObject({ memoryLimitInBytes: 512 * MI });
+  });
+
   it('is told again by a daemon that does not know whether it was', async () => {
     await using h = await ofCluster();
     await up(h, 'web', burstable('100m', '64Mi'));

@@ -206,5 +206,8 @@ describe('fixed seeds', () => {
     passes({ seed: 3700189, minutes: 1, pods: 8 }));
   // Found at 29307bd: a static pod that came back had no status, since its mirror told how one before it had ended.
   it('seed 3700704: what a mirror tells of an earlier life stops no later one', () => passes({ seed: 3700704, minutes: 1, pods: 8 }));
+  // Found at 7424baa: an inspection that had begun before a limit was set told that nothing is to be set.
+  it('seed 3800152: what is granted is in force, whatever was granted and taken back meanwhile', () =>
+    passes({ seed: 3800152, minutes: 1, pods: 8 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

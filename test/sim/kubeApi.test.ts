@@ -88,12 +88,13 @@ describe('the API server of the simulation', () => {
       ],
       podIPs: [{ $patch: 'replace' }, { ip: '10.0.0.2' }],
     });
+    const lastProbeTime = null;
     expect(next?.conditions).toEqual([
-      { type: 'A', status: 'False', reason: 'x' },
-      { type: 'B', status: 'True' },
+      { type: 'A', status: 'False', reason: 'x', lastProbeTime },
+      { type: 'B', status: 'True', lastProbeTime },
     ]);
     expect(next?.podIPs).toEqual([{ ip: '10.0.0.2' }]);
-    expect(patch({ conditions: [{ type: 'A', $patch: 'delete' }] })?.conditions).toEqual([{ type: 'B', status: 'True' }]);
+    expect(patch({ conditions: [{ type: 'A', $patch: 'delete' }] })?.conditions).toEqual([{ type: 'B', status: 'True', lastProbeTime }]);
   });
 
   it('deletes a pod of a node with its grace, which only shrinks, and one that ended at once', () => {

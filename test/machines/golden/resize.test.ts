@@ -116,6 +116,16 @@ const PLANS: Record<string, Plan> = {
       }),
     ],
   },
+  // Found by seed 3800152 with 8 pods: what an inspection said that had begun before was taken for what is in force.
+  'plan: what this worker has set counts, not what the runtime said before': {
+    pod: web(WAS),
+    held: [
+      runs('web', WAS, {
+        resources: { cpuShares: 512, cpuPeriod: 100_000, cpuQuota: 100_000, memoryLimitInBytes: 256 * 1024 ** 2 },
+      }),
+    ],
+    inForce: new Map([['web-1', amounts('250m', '64Mi', '500m', '128Mi')]]),
+  },
   'plan: what was changed before the agent began anew, and is wanted as it was made, is changed back': {
     pod: web(WAS),
     held: [

@@ -77,6 +77,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
   resize: {
     'failed -> choosing on after wait': RARE,
     'failed -> choosing on resize.wanted': RARE,
+    'measuring -> choosing on resize.wanted': RARE,
     'measuring -> failed on done(memoryUsage) #1': RARE,
     'measuring -> failed on error(memoryUsage)': RARE,
     'updating -> failed on done(updateResources) #1': RARE,

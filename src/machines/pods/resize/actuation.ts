@@ -89,7 +89,9 @@ export function planResize({ pod, status, inForce, facts }: ResizePlanInput): Re
     for (const resource of changed) {
       const [before, after] = [limitOf(was, resource), limitOf(to, resource)];
       const controls = resource === 'memory' ? changedControls(pod, container, was, facts) : null;
-      const isThere = (resource === 'memory' && before === after) || isReported(from, wanted, resource);
+      // Not for what this worker has set since: what the runtime said may be older than that.
+      const reported = !inForce.has(from.id) && isReported(from, wanted, resource);
+      const isThere = (resource === 'memory' && before === after) || reported;
       if (sameAmounts(was, to, resource) || (isThere && controls === null)) {
         noted.set(from.id, taking(noted.get(from.id) ?? was, to, resource));
         continue;

@@ -78,6 +78,7 @@ export const resizeMachine = setup({
     lowersMemory: ({ context }) => context.steps[0]?.lowersTo !== null,
     asksForSome: ({ event }) => event.steps.length > 0,
     isAnother: ({ context, event }) => keyOf(event.steps) !== context.failedKey,
+    isOutdated: ({ context, event }) => keyOf(event.steps) !== keyOf(context.steps),
   },
   delays: { wait: ({ context }) => context.waitMs },
 }).createMachine({
@@ -111,6 +112,8 @@ export const resizeMachine = setup({
         ],
         onError: { target: 'failed', actions: { type: 'fail', params: ({ event }) => ({ message: messageOf(event.error) }) } },
       },
+      // A limit is not lowered that was raised again meanwhile.
+      on: { 'resize.wanted': { guard: 'isOutdated', target: 'choosing', actions: ['take'] } },
     },
     updating: {
       meta: { reason: 'UpdatingResources', message: 'the runtime is setting what was granted' },
