@@ -76,13 +76,18 @@ function isKept(s: Scene, uid: string): boolean {
   return isRecord(told?.status) && TERMINAL.has(String(told.status.phase));
 }
 
+/** A container tells why its pod failed. None does where the sandbox was lost, and the word about that was refused. */
+function anyFailed(s: Scene, uid: string): boolean {
+  return s.node.runtime.hollow.dump().containers.some((c) => c.podUid === uid && c.state === 'CONTAINER_EXITED' && c.exitCode !== 0);
+}
+
 /**
  * A verdict of the node's own is in no container: it outlives the memory it was in only once the API server has been told,
  * and that of a pod that is not of the API does not. Nor does it that such a pod was removed and came again under its UID, and that its deadline began with that.
  */
 function verdictIsForgotten(s: Scene, uid: string, life: Life, now: { reason: string; memories: number }): boolean {
   if (now.memories <= life.memories) return false;
-  const own = OWN_VERDICTS.has(life.reason);
+  const own = OWN_VERDICTS.has(life.reason) || (life.phase === 'Failed' && life.reason === '' && !anyFailed(s, uid));
   return isOfApi(s, uid) ? own && !isKept(s, uid) : own || now.reason === DEADLINE_OVERRIDE.reason;
 }
 
