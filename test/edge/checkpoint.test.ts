@@ -18,8 +18,8 @@ function start(fs: MemoryFs = memoryFs()) {
   const get = (name = 'evictions') => actor.ask((replyTo) => ({ type: 'checkpoint.get', name, replyTo }));
   return { fs, ports, actor, put, get, errors: () => ports.lines.filter((l) => l.level === 'error') };
 }
-/** What a later process reads. */
-const reread = (fs: MemoryFs, name?: string) => start(fs).get(name);
+/** What a later process reads, which waits for nothing that one before it began. */
+const reread = (fs: MemoryFs, name?: string) => start({ ...fs }).get(name);
 
 describe('a checkpoint', () => {
   it('is written to the side, synced, renamed, and its directory synced, at first with those above it', async () => {
@@ -70,6 +70,20 @@ describe('a checkpoint', () => {
     await t.ports.settle();
     t.fs.gate = async () => undefined;
     expect(await reread(t.fs)).toMatchObject({ value: { value: 'old' } });
+  });
+  it('is not read by the next actor before what a killed one still writes is there', async () => {
+    const t = start();
+    let open = () => {};
+    t.fs.gate = (call) => (call.startsWith('rename') ? new Promise((resolve) => (open = resolve)) : Promise.resolve());
+    t.put('first');
+    await t.ports.settle();
+    t.fs.gate = async () => undefined;
+    const next = start(t.fs);
+    next.put('second', 'other');
+    const read = next.get();
+    await next.ports.settle();
+    open();
+    expect(await read).toMatchObject({ value: { value: 'first' } });
   });
   it.each([
     ['torn', (s: string) => s.slice(0, s.length / 2), 'corrupt', /not JSON/],

@@ -209,5 +209,7 @@ describe('fixed seeds', () => {
   // Found at 7424baa: an inspection that had begun before a limit was set told that nothing is to be set.
   it('seed 3800152: what is granted is in force, whatever was granted and taken back meanwhile', () =>
     passes({ seed: 3800152, minutes: 1, pods: 8 }));
+  // Found at 8c2a300: what a killed CPU manager was still writing came after what the next one wrote, and undid it.
+  it('seed 3900801: CPUs that a container has are written down', () => passes({ seed: 3900801, minutes: 1, pods: 8 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -1,6 +1,7 @@
 /** Reads and writes checkpoint files; one write per name at a time, the newest value wins, failed writes are retried. */
 import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/checkpoint.ts';
 import type { CheckpointFound } from '../../machines/protocol.ts';
+import { inTurn } from '../kernel/fileTurns.ts';
 import { LastingFolder } from '../kernel/lastingFolder.ts';
 import type { Logger, Ports } from '../kernel/ports.ts';
 
@@ -55,10 +56,12 @@ export function createCheckpointStore(
     const bytes = encode(name, value);
     if (bytes === null) return;
     const tmp = `${o.dir}/.${name}.json.tmp`;
-    await folder.make();
-    await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
-    await fs.rename(tmp, fileOf(name));
-    await fs.fsyncDir(o.dir);
+    await inTurn(fs, fileOf(name), async () => {
+      await folder.make();
+      await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
+      await fs.rename(tmp, fileOf(name));
+      await fs.fsyncDir(o.dir);
+    });
   };
 
   const save = (name: string, slot: Slot): Promise<void> => {
@@ -114,7 +117,7 @@ export function createCheckpointStore(
       if (slot !== undefined) return { found: true, value: slot.value };
       let bytes: Uint8Array;
       try {
-        bytes = await fs.readFile(fileOf(name), { bytesMax: CHECKPOINT_BYTES_MAX });
+        bytes = await inTurn(fs, fileOf(name), () => fs.readFile(fileOf(name), { bytesMax: CHECKPOINT_BYTES_MAX }));
       } catch (error) {
         if (codeOf(error) === 'ENOENT') return { found: false };
         if (codeOf(error) !== 'EFBIG') throw error;

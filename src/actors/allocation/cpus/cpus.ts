@@ -14,6 +14,7 @@ import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { type ListedPod, view } from '../../../machines/protocol.ts';
+import { inTurn } from '../../kernel/fileTurns.ts';
 import { LastingFolder } from '../../kernel/lastingFolder.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
@@ -115,7 +116,10 @@ class Manager {
 
   /** @throws where it cannot be read, or must not be gone on with: this actor ends with the reason, and in the end the node. */
   async load(): Promise<{ book: CpuBook; isNew: boolean }> {
-    const opened = openCpuState(await readCpuState(this.#ctx.ports.fs, this.#file), { place: this.#o.place, file: this.#file });
+    const opened = openCpuState(await this.#inTurn(() => readCpuState(this.#ctx.ports.fs, this.#file)), {
+      place: this.#o.place,
+      file: this.#file,
+    });
     if (!opened.ok) throw new Error(opened.message);
     if (opened.book === null) throw new Error(`${this.#file}: it holds no CPUs`);
     const nowMs = this.#ctx.ports.clock.monoMs();
@@ -123,14 +127,21 @@ class Manager {
     return { book: opened.book, isNew: opened.isNew };
   }
 
+  /** What a killed manager still writes is over first: its book is older. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    return inTurn(this.#ctx.ports.fs, this.#file, work);
+  }
+
   async save(book: CpuBook): Promise<void> {
     const { fs } = this.#ctx.ports;
     const aside = `${this.#o.rootDir}/.${CPU_STATE_FILE}.tmp`;
     try {
-      await this.#folder.make();
-      await fs.writeFile(aside, encodeCpuState(book), { mode: FILE_MODE, fsync: true });
-      await fs.rename(aside, this.#file);
-      await fs.fsyncDir(this.#o.rootDir);
+      await this.#inTurn(async () => {
+        await this.#folder.make();
+        await fs.writeFile(aside, encodeCpuState(book), { mode: FILE_MODE, fsync: true });
+        await fs.rename(aside, this.#file);
+        await fs.fsyncDir(this.#o.rootDir);
+      });
     } catch (error) {
       const err = error instanceof Error ? error.message : String(error);
       this.#ctx.log.error({ file: this.#file, err }, 'which CPUs were handed out cannot be written; nobody gets any until it can');

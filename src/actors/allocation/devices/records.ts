@@ -1,6 +1,7 @@
 /** The folder of device plugins: the record of who holds which devices, and what else is in it. */
 import { CHECKPOINT_FILE, decodeCheckpoint, encodeCheckpoint } from '../../../machines/allocation/devices/checkpoint.ts';
 import type { Allocation, DeviceBook } from '../../../machines/allocation/devices/types.ts';
+import { inTurn } from '../../kernel/fileTurns.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 
 /** Of the reference, as are the names of the files. */
@@ -15,7 +16,6 @@ export class DeviceRecords {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>;
   private readonly folder: string;
   private wanted: string | null = null;
-  private writing: Promise<void> = Promise.resolve();
 
   constructor(ctx: Pick<ActorCtx, 'ports' | 'log' | 'signal' | 'incarnation'>, folder: string) {
     this.ctx = ctx;
@@ -27,7 +27,7 @@ export class DeviceRecords {
     const path = `${this.folder}/${CHECKPOINT_FILE}`;
     let bytes: Uint8Array;
     try {
-      bytes = await this.ctx.ports.fs.readFile(path, { bytesMax: RECORD_BYTES_MAX });
+      bytes = await this.inTurn(() => this.ctx.ports.fs.readFile(path, { bytesMax: RECORD_BYTES_MAX }));
     } catch (error) {
       if (isMissing(error)) return null;
       throw error;
@@ -60,9 +60,12 @@ export class DeviceRecords {
   /** Until it is on disk, or something newer is. Rejects where it cannot be written: the next call tries again. */
   save(book: Pick<DeviceBook, 'allocations' | 'resources'>): Promise<void> {
     this.wanted = encodeCheckpoint(book);
-    const turn = this.writing.then(() => this.write());
-    this.writing = turn.catch(() => {});
-    return turn;
+    return this.inTurn(() => this.write());
+  }
+
+  /** What a killed manager still writes is over first: its record is older. */
+  private inTurn<T>(work: () => Promise<T>): Promise<T> {
+    return inTurn(this.ctx.ports.fs, `${this.folder}/${CHECKPOINT_FILE}`, work);
   }
 
   private async write(): Promise<void> {
