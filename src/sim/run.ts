@@ -26,6 +26,8 @@ import type { CallSeen } from './world/runtime.ts';
 import { simTime } from './world/time.ts';
 import { createTrace, traceText } from './world/trace.ts';
 
+/** Longer than any call of a runtime is drawn to take. */
+const UNDER_WAY_MS_MAX = 120_000;
 const TAIL_LINES = 200;
 /** From a container's end to its worker's look at the runtime. */
 const LOOK_WITHIN_MS = 500;
@@ -322,6 +324,8 @@ class Run implements NodeWatcher {
     // First lives that end on their own are over by then.
     await this.#advance(30_000);
     await this.#advance(renewalMs(this.#nodes.map((n) => n.tuning)));
+    // What a daemon that is gone asked for: it may end what runs.
+    await this.#until(this.#time.monoMs + UNDER_WAY_MS_MAX, () => this.#nodes.every((n) => n.runtime.underWay() === 0));
     await this.#rest('stays-at-rest');
     for (const n of this.#nodes) await this.#announcedEnd(n, rng);
     await this.#rest('rests-after-an-end');

@@ -40,8 +40,9 @@ export function usersAreNotShared(): Checker {
         (b) => b.ready && given.get(`${s.node.name} ${b.uid}`) === first && b.uid !== uid && isUsed(b.uid),
       );
       if (held[0] !== undefined) return `${who} gets ids from ${first} on, which pod ${held[0].uid} has`;
-      // Its directory may have gone with an earlier life of it.
-      if (before !== undefined && before !== first && dump.sandboxes.some((b) => b.uid === uid))
+      // Its directory may have gone with an earlier life of it, of which a sandbox without containers may have come later.
+      const lived = dump.sandboxes.some((b) => b.uid === uid && (b.ready || dump.containers.some((c) => c.sandboxId === b.id)));
+      if (before !== undefined && before !== first && lived)
         return `${who} gets ids from ${first} on, an earlier one had them from ${before} on`;
       given.set(`${s.node.name} ${uid}`, first);
       return undefined;

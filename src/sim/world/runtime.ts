@@ -79,6 +79,8 @@ export interface SimRuntime {
   /** Something in the runtime changed since this was last set to false. */
   changed: boolean;
   connect(daemon: { power: Power; clock: Clock; boot: number }): Cri;
+  /** Calls that may change something yet, whoever asked. */
+  underWay(): number;
   /** Calls in flight end with an unknown outcome, streams are cut, calls are refused until `up`. Containers live on. */
   down(): void;
   up(): void;
@@ -117,6 +119,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
   const inFlight = new Set<(error: CriError) => void>();
   const forever = new AbortController().signal;
   let isDown = false;
+  let underWay = 0;
   let epoch = 0;
   /** Monotonic ms of each end that was announced lately. */
   const ends = new Map<string, number>();
@@ -152,6 +155,7 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
     refusesPull: () => undefined,
     onLog: null,
     changed: true,
+    underWay: () => underWay,
     down() {
       isDown = true;
       epoch += 1;
@@ -241,7 +245,10 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
               cut(error instanceof CriError ? error : failed(method, 13, String(error)));
             }
           };
-          void work();
+          underWay += mutating ? 1 : 0;
+          void work().finally(() => {
+            underWay -= mutating ? 1 : 0;
+          });
         });
       }
 
