@@ -59,7 +59,9 @@ export function hooksComeFirst(): Checker {
       if (open !== undefined && s.monoMs - open.beganMs < graceSeconds * 1_000 - TOGETHER_MS)
         return `${who} is asked to stop ${s.monoMs - open.beganMs} ms after its preStop hook began, which still runs, of ${graceSeconds} s`;
       const last = hooks.at(-1);
-      const cutMs = last?.cancelled === true && last.endedMs !== null ? last.endedMs - last.beganMs : null;
+      // With what was spent of the grace on it before, when the runtime was away too briefly for the link to say so.
+      const sinceMs = hooks[hooks.findLastIndex((h, i) => i < hooks.length - 1 && !h.unheard) + 1]?.beganMs ?? 0;
+      const cutMs = last?.cancelled === true && last.endedMs !== null ? last.endedMs - sinceMs : null;
       const troubled = s.monoMs - (troubleAtMs.get(s.node.name) ?? Number.NEGATIVE_INFINITY) < graceSeconds * 1_000 + TROUBLE_MS;
       if (troubled) return undefined;
       // The question spent so much of the grace on its way to the link; it may have been given up there.

@@ -55,6 +55,8 @@ export interface HookSeen {
   ok: boolean;
   /** The node gave it up. */
   cancelled: boolean;
+  /** The runtime was away: what came of it nobody knows, and it may be run again within the same grace. */
+  unheard: boolean;
 }
 export interface RuntimeWatcher {
   arrived(call: CallSeen): void;
@@ -196,7 +198,10 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
             if (hook !== null) hook.endedMs = o.clock.monoMs();
             if (power.on) fn();
           };
-          const cut = (error: CriError): void => end(error.outcome, () => reject(error));
+          const cut = (error: CriError): void => {
+            if (hook !== null && open) hook.unheard = error.code === UNAVAILABLE;
+            end(error.outcome, () => reject(error));
+          };
           const unknown = (code: number, details: string): void => cut(new CriError({ method, code, outcome: 'unknown', details }));
           const cancel = (): void => {
             if (hook !== null) hook.cancelled = true;
@@ -297,7 +302,9 @@ export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }
 function hookOf({ method, req, boot }: CallSeen, beganMs: number): HookSeen | null {
   if (method !== 'ExecSync') return null;
   const { containerId, cmd } = req as CriRequest<'ExecSync'>;
-  return cmd[0] === HOOK_COMMAND ? { boot, containerId, which: cmd[1] ?? '', beganMs, endedMs: null, ok: false, cancelled: false } : null;
+  return cmd[0] === HOOK_COMMAND
+    ? { boot, containerId, which: cmd[1] ?? '', beganMs, endedMs: null, ok: false, cancelled: false, unheard: false }
+    : null;
 }
 
 /** Exits that nobody asked for are only seen here. */
