@@ -39,7 +39,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines('a cloud is known through its own controllers only', '--cloud-config'),
   ...lines(CGROUPS, '--runtime-cgroups'),
   ...lines(VOLUMES, '--experimental-mounter-path'),
-  ...lines('hard eviction thresholds are not taken off what is allocatable yet', '--experimental-allocatable-ignore-eviction'),
 
   ...[
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
@@ -190,7 +189,6 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--cloud-config': 'cloudConfig',
   '--runtime-cgroups': 'runtimeCgroups',
   '--experimental-mounter-path': 'experimentalMounterPath',
-  '--experimental-allocatable-ignore-eviction': 'experimentalAllocatableIgnoreEviction',
 };
 
 /** Gates of the kubelet that change what this node does, or what it accepts. */
@@ -198,6 +196,7 @@ const HONOURED_GATES: readonly string[] = [
   // Honoured with and without them: the API server drops the fields where they are off.
   'ContainerRestartRules',
   'ContainerStopSignals',
+  'HostnameOverride',
   'AllowDNSOnlyNodeCSR',
   'CPUManagerPolicyAlphaOptions',
   'CPUManagerPolicyBetaOptions',

@@ -104,6 +104,14 @@ describe.concurrent('a pod of a manifest', () => {
     expect(realpathSync(link)).toBe(realpathSync(file));
   });
 
+  it('has the name in its kernel and for its own address that hostnameOverride gives', async () => {
+    const named = { hostnameOverride: 'mail.example.org', hostname: 'other', subdomain: 'sub' };
+    daemon.put('named.yaml', manifest('named', [steady('main')], { spec: named }));
+    const pod = await daemon.phase('named', 'Running');
+    const said = await exec(lab, await onlyContainer('named', 'main'), 'hostname; grep example.org /etc/hosts');
+    expect(said.out).toBe(`mail.example.org\n${pod.status.podIP}\tmail.example.org`);
+  });
+
   it('is Guaranteed when only limits are given', async () => {
     const resources = { limits: { cpu: '100m', memory: '32Mi' } };
     daemon.put('guaranteed.yaml', manifest('guaranteed', [steady('main', { resources })]));

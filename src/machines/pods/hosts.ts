@@ -1,10 +1,12 @@
 /** A pod's host name and its /etc/hosts (pod lifecycle 5.5). */
 import type { Pod } from '../k8s.ts';
 import { type Built, built, refused } from './config/result.ts';
+import { dnsSubdomain } from './sources/validation/names.ts';
 import type { NodeFacts } from './types.ts';
 
 const HOSTNAME_CHARS_MAX = 63;
-const KERNEL_HOSTNAME_CHARS_MAX = 64;
+/** What Linux allows (`__NEW_UTS_LEN`). */
+export const KERNEL_HOSTNAME_CHARS_MAX = 64;
 
 function isDnsLabel(text: string): boolean {
   return text.length <= HOSTNAME_CHARS_MAX && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text);
@@ -20,6 +22,7 @@ export interface PodHostname {
 
 export function podHostname(pod: Pod, clusterDomain: string): Built<PodHostname> {
   const { spec, metadata } = pod;
+  if (spec.hostnameOverride !== undefined) return overridden(spec.hostnameOverride);
   if (spec.hostname && !isDnsLabel(spec.hostname)) return refused(`spec.hostname "${spec.hostname}" is not a DNS label`);
   if (spec.subdomain && !isDnsLabel(spec.subdomain)) return refused(`spec.subdomain "${spec.subdomain}" is not a DNS label`);
   const hostname = (spec.hostname || metadata.name).slice(0, HOSTNAME_CHARS_MAX).replace(/[-.]+$/, '');
@@ -33,6 +36,16 @@ export function podHostname(pod: Pod, clusterDomain: string): Built<PodHostname>
     );
   }
   return built({ hostname, domain, kernelHostname: fqdn });
+}
+
+/** It is the whole name, whatever `hostname`, `subdomain` and `setHostnameAsFQDN` say; records in the cluster's DNS are made of those. */
+function overridden(name: string): Built<PodHostname> {
+  if (dnsSubdomain(name) !== null) return refused(`spec.hostnameOverride "${name}" is not a DNS subdomain`);
+  if (name.length > KERNEL_HOSTNAME_CHARS_MAX)
+    return refused(
+      `spec.hostnameOverride: "${name}" is longer than the ${KERNEL_HOSTNAME_CHARS_MAX} characters a kernel host name may have`,
+    );
+  return built({ hostname: name, domain: '', kernelHostname: name });
 }
 
 /** The file on the node that is mounted at /etc/hosts of the pod's containers. */

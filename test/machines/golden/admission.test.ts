@@ -47,7 +47,9 @@ const setting = (name: string, more: Partial<Pod['spec']> = {}): Pod =>
 const ROWS: Record<string, Row> = {
   'a plain pod': { pod: pod() },
   'unsupported: one field': { pod: pod({ resourceClaims: [{ name: 'gpu' }] }) },
-  'unsupported: several fields': { pod: pod({ hostnameOverride: 'a', resourceClaims: [{ name: 'gpu' }] }) },
+  'unsupported: several fields': {
+    pod: pod({ securityContext: { seLinuxChangePolicy: 'MountOption' }, resourceClaims: [{ name: 'gpu' }] }),
+  },
   'unsupported: what only the API can tell, in a manifest': { pod: pod({ runtimeClassName: 'kata' }, { source: 'file' }) },
   'os: the label of the pod names another': { pod: pod({}, { metadata: { labels: { 'kubernetes.io/os': 'windows' } } }) },
   'os: the label of the pod names this one': { pod: pod({}, { metadata: { labels: { 'kubernetes.io/os': 'linux' } } }) },

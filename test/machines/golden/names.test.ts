@@ -96,6 +96,7 @@ goldenTable('/etc/hosts is as recorded', 'hosts', {
   'a pod': hosts({}, ['10.0.0.5']),
   'with addresses of both families': hosts({}, ['10.0.0.5', 'fd00::5']),
   'with a domain': hosts({ hostname: 'db-0', subdomain: 'db' }, ['10.0.0.5', 'fd00::5']),
+  'with a name of its own (hostnameOverride)': hosts({ hostnameOverride: 'mail.example.org', subdomain: 'db' }, ['10.0.0.5', 'fd00::5']),
   'with aliases': hosts({ hostAliases: ALIASES }, ['10.0.0.5']),
   'on the network of the host': hosts({ hostNetwork: true }, ['192.0.2.10'], '127.0.0.1 localhost\n192.0.2.10 node-a\n'),
   'on the network of the host, with aliases': hosts({ hostNetwork: true, hostAliases: ALIASES }, ['192.0.2.10'], '127.0.0.1 localhost\n'),
@@ -108,6 +109,10 @@ const hostname =
 const FQDN = { subdomain: 'sub', setHostnameAsFQDN: true };
 goldenTable('host names are as recorded', 'hostnames', {
   'the name of the pod': hostname({}),
+  'an override is all of it': hostname({ hostnameOverride: 'mail.example.org', hostname: 'db-0', subdomain: 'db' }),
+  'an override of 64 characters': hostname({ hostnameOverride: `${'d'.repeat(62)}.d` }),
+  'an override of 65 characters': hostname({ hostnameOverride: `${'d'.repeat(62)}.dd` }),
+  'an override that is no name': hostname({ hostnameOverride: 'Mail_1' }),
   'the name of the pod, cut': hostname({}, { name: 'a'.repeat(70) }),
   'the name of the pod, cut behind a dash and a dot': hostname({}, { name: `${'a'.repeat(61)}-.b` }),
   'a name that leaves none': hostname({}, { name: `${'-'.repeat(63)}a` }),

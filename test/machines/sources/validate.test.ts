@@ -317,6 +317,14 @@ describe('pod validation', () => {
     expect([on('linux'), on('windows')]).toEqual([[], []]);
   });
 
+  it('refuses a name of its own that is none, is too long, or meets other ways to be named', () => {
+    const of = (more: Part) => specErrors({ hostnameOverride: 'mail.example.org', ...more });
+    expect(of({ hostname: 'db-0', subdomain: 'db' })).toEqual([]);
+    expect(of({ hostNetwork: true, setHostnameAsFQDN: true })).toHaveLength(2);
+    for (const wrong of ['', 'Mail', `${'d'.repeat(62)}.dd`])
+      expect(of({ hostnameOverride: wrong })).toEqual([expect.stringContaining('spec.hostnameOverride: ')]);
+  });
+
   it('lists violations of several parts together', () => {
     expect(
       errorsOf(decodeManifest(manifest('web', { hostname: 'A', dnsPolicy: 'x' }, { image: '', ports: [{ containerPort: 0 }] }), inFile())),

@@ -111,7 +111,8 @@ const CONTAINER: readonly FieldRule[] = [
 
 const SECURITY: readonly FieldRule[] = [
   ...honoured(...IDS, ...SELINUX, ...PROFILES, 'supplementalGroups[*]', 'supplementalGroupsPolicy', 'fsGroup', 'fsGroupChangePolicy'),
-  ...refused('volumes are labelled by the runtime alone', 'seLinuxChangePolicy'),
+  // Volumes are labelled by the runtime, file by file; with a mount option by nobody.
+  { path: 'seLinuxChangePolicy', only: ['Recursive'] },
   // Which ones is a matter of the node: admission looks at each.
   ...honoured('sysctls[*].name', 'sysctls[*].value'),
   ...refused('this node runs Linux', 'windowsOptions'),
@@ -178,8 +179,15 @@ export const FIELD_TABLE: readonly FieldRule[] = under('spec.', [
   ...honoured('readinessGates[*].conditionType'),
   ...honoured('dnsPolicy', 'dnsConfig.nameservers[*]', 'dnsConfig.searches[*]', 'dnsConfig.options[*].name', 'dnsConfig.options[*].value'),
   ...honoured('hostNetwork', 'hostPID', 'hostIPC', 'hostUsers', 'shareProcessNamespace'),
-  ...honoured('hostname', 'subdomain', 'setHostnameAsFQDN', 'hostAliases[*].ip', 'hostAliases[*].hostnames[*]', 'enableServiceLinks'),
-  ...refused('the name in the kernel is made of hostname and subdomain', 'hostnameOverride'),
+  ...honoured(
+    'hostname',
+    'subdomain',
+    'hostnameOverride',
+    'setHostnameAsFQDN',
+    'hostAliases[*].ip',
+    'hostAliases[*].hostnames[*]',
+    'enableServiceLinks',
+  ),
   ...PLACEMENT,
   ...under('securityContext.', SECURITY),
   ...under('volumes[*].', VOLUME),

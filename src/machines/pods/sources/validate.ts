@@ -4,6 +4,7 @@
  */
 import type { Pod, PodSpec } from '../../k8s.ts';
 import { containersTotal } from '../config/resources.ts';
+import { KERNEL_HOSTNAME_CHARS_MAX } from '../hosts.ts';
 import { isPodLevel } from '../podLevel.ts';
 import { compareQuantity } from '../quantity.ts';
 import { VOLUME_SOURCES } from './schema.ts';
@@ -127,9 +128,19 @@ function validateTolerations(p: Problems, spec: PodSpec): void {
   });
 }
 
+function validateHostnameOverride(p: Problems, { hostnameOverride: name, hostNetwork, setHostnameAsFQDN }: PodSpec): void {
+  if (name === undefined) return;
+  const at = 'spec.hostnameOverride';
+  p.check(at, dnsSubdomain(name));
+  if (name.length > KERNEL_HOSTNAME_CHARS_MAX) p.add(at, `must be at most ${KERNEL_HOSTNAME_CHARS_MAX} characters`);
+  if (hostNetwork === true) p.add(at, 'must not be set with hostNetwork: true');
+  if (setHostnameAsFQDN === true) p.add(at, 'must not be set with setHostnameAsFQDN: true');
+}
+
 function validateNaming(p: Problems, spec: PodSpec): void {
   if (spec.hostname) p.check('spec.hostname', dnsLabel(spec.hostname));
   if (spec.subdomain) p.check('spec.subdomain', dnsLabel(spec.subdomain));
+  validateHostnameOverride(p, spec);
   if (spec.serviceAccountName) p.check('spec.serviceAccountName', dnsSubdomain(spec.serviceAccountName));
   if (spec.priorityClassName) p.check('spec.priorityClassName', dnsSubdomain(spec.priorityClassName));
   if (spec.runtimeClassName) p.check('spec.runtimeClassName', dnsSubdomain(spec.runtimeClassName));
