@@ -1,5 +1,6 @@
 /**
- * Every event that crosses from one actor to another, every address and every view, in one place.
+ * The events that cross from one actor to another, the addresses and the views. Those of the layers `api`, `allocation`,
+ * `objects` and `plugins` stand in their `messages.ts`, views of a single area beside its decisions.
  * Events are `noun.verb`. Senders name addresses from {@link addr}; readers name views from {@link view}.
  */
 import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './address.ts';

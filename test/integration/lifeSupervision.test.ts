@@ -1,5 +1,6 @@
 /** What supervision means for pods: quarantine, layers that give up, a root that gives up, orphans, a worker's own look. */
 import { describe, expect, it } from 'vitest';
+import { view } from '../../src/machines/protocol.ts';
 import { allActors, notRunning, workerless } from './killing.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 
@@ -22,6 +23,9 @@ describe('a worker that keeps crashing', () => {
     const before = h.running().map((c) => c.id);
     await quarantined(h, 'bad');
     await h.advance(120_000);
+    expect((h.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === 'WorkerQuarantined')).toMatchObject([
+      { type: 'Warning', pod: { name: 'bad-n1' } },
+    ]);
     expect(h.running().map((c) => c.id)).toEqual(before);
     expect(h.actor(h.workerPath('good'))?.incarnation).toBe(1);
   });

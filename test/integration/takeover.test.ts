@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { CRI_ANNOTATIONS } from '../../src/machines/cri.ts';
 import { hashNameAndImage, hashWholeSpec } from '../../src/machines/pods/containerHash.ts';
+import { view } from '../../src/machines/protocol.ts';
 import { hollowNode, manifest, until } from './hollowNode.ts';
 
 const call = { timeoutMs: 1_000, signal: new AbortController().signal };
@@ -50,6 +51,9 @@ it.each(['name and image', 'whole'] as const)('takes over a static pod of anothe
   await until('web is shown running', () => h.status('web')?.status.phase === 'Running');
   expect(running(h).map((c) => c.id)).toEqual([id]);
   expect(h.record('web')?.pod.metadata.uid).toBe('theirs');
+  expect((h.node.tree.registry.read(view.events)?.value ?? []).filter((e) => e.reason === 'TakenOver')).toMatchObject([
+    { type: 'Normal', pod: { uid: 'theirs' }, count: 1 },
+  ]);
   expect(h.status('web')?.status.containerStatuses?.[0]).toMatchObject({ restartCount: 3, containerID: expect.stringContaining(id) });
 
   // And again after a restart of this node, and still the same pod for its manifest.
