@@ -67,8 +67,9 @@ export function nobodyIsStoppedUnheard(): Checker {
   const lifeOf = (s: Scene, uid: string): string => `${s.node.name} ${s.node.boots} ${uid}`;
   return {
     name: 'nobody-is-stopped-unheard',
-    // Its hooks may take longer than its successor stays.
-    beat(s) {
+    // Its hooks, or its worker's way to the runtime, may take longer than its successor stays.
+    kernel(s, e) {
+      if (e.kind !== 'message' || e.to !== 'node/pods/podManager') return undefined;
       const book = records(s);
       if (book === undefined || book.sourcesReady) return undefined;
       for (const [uid, { removed, pod }] of book.records) if (removed && hasSuccessor(s, uid, fullName(pod))) gaveWay.add(lifeOf(s, uid));
