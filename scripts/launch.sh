@@ -52,6 +52,12 @@ launch() {
     entry=$root/$bundle
   elif [ -d "$root/node_modules" ] && [ -f "$root/$source" ]; then
     entry=$root/$source
+    # They have declarations with `using`, which the build rewrites.
+    case $("$node" --version) in v22.* | v23.*)
+      echo "$program: $node is older than Node 24, which running from sources needs. Run 'npm run build' in $root first" >&2
+      exit 1
+      ;;
+    esac
   else
     echo "$program: neither $root/$bundle nor installed sources are there. Run 'npm ci && npm run build' in $root" >&2
     exit 1

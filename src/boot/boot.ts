@@ -1,4 +1,5 @@
 /** The boot: one list of named steps, read from top to bottom, each small. */
+import { Cleanup } from './cleanup.ts';
 import { EXIT, messageOf, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';
 import * as configure from './steps/configure.ts';
@@ -56,7 +57,7 @@ export async function boot(
   env: Readonly<Record<string, string | undefined>>,
   outside: { io: BootIo; wiring: Wiring; steps?: readonly Step[] },
 ): Promise<number> {
-  using cleanup = new DisposableStack();
+  using cleanup = new Cleanup();
   let libc: Libc | undefined;
   const ctx: BootContext = {
     argv,

@@ -137,5 +137,10 @@ describe('ambient time, chance and process', () => {
       hollow: all,
     });
     expect({ boot: lines('src/boot'), process: lines('src/sandbox/process') }).toEqual({ boot: [], process: [] });
+    for (const folder of ['src/machines', 'src/boot']) {
+      await put(`${folder}/ambient.ts`, 'export const young = () => new DisposableStack();\n');
+      const young = await run(biome, ['lint', '--reporter=github', folder], root);
+      expect([young.code, young.output], folder).toEqual([1, expect.stringContaining('Do not use the global variable DisposableStack')]);
+    }
   });
 });

@@ -2,6 +2,7 @@
 import type { Logger, Ports } from '../../actors/kernel/ports.ts';
 import type { Registry } from '../../actors/kernel/types.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
+import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';
 import type { ParsedFlags } from '../flags/parse.ts';
@@ -90,7 +91,7 @@ export interface BootContext {
   /** Aborted with a reason when the process shall end: a signal or lock contention. */
   readonly ending: AbortController;
   /** Undone in reverse order when the boot ends, whatever the way. */
-  readonly cleanup: DisposableStack;
+  readonly cleanup: Cleanup;
   libc(): Libc;
 }
 
