@@ -211,5 +211,7 @@ describe('fixed seeds', () => {
     passes({ seed: 3800152, minutes: 1, pods: 8 }));
   // Found at 8c2a300: what a killed CPU manager was still writing came after what the next one wrote, and undid it.
   it('seed 3900801: CPUs that a container has are written down', () => passes({ seed: 3900801, minutes: 1, pods: 8 }));
+  // Found at 9e91f55: a sweep had begun to collect a container when its pod came back, and took what told how that had ended.
+  it('seed 4300738: what tells how a pod ended stays when the pod comes back', () => passes({ seed: 4300738, minutes: 1, pods: 8 }));
   it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -81,7 +81,7 @@ class Sweep {
     const book = this.ctx.registry.read(view.pods)?.value;
     const sourcesReady = book?.sourcesReady === true;
     // Wanted by nobody, or wound down to the end and gone from its source: the record goes in that very moment. Asked
-    // again before each removal: a pod may have come back during the sweep, and a book that was begun anew knows nobody yet.
+    // again before each step: a pod may have come back during the sweep, and a book that was begun anew knows nobody yet.
     const isRemovable = (uid: string): boolean => {
       const now = this.ctx.registry.read(view.pods)?.value;
       return now?.sourcesReady === true && !now.records.has(uid);
@@ -97,10 +97,10 @@ class Sweep {
       policy: this.opts.policy,
     });
     const gone = new Set<string>();
-    for (const c of dead) if (!cameBack(c.uid) && (await this.removeContainer(c))) gone.add(c.id);
+    for (const c of dead) if (await this.removeContainer(c, () => cameBack(c.uid))) gone.add(c.id);
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
-    for (const s of sandboxes) if (!cameBack(s.uid) && (await this.removeSandbox(s))) removed += 1;
+    for (const s of sandboxes) if (await this.removeSandbox(s, () => cameBack(s.uid))) removed += 1;
     // One that nobody wants may still run: a book that was begun anew hears of it with the next listing.
     const runs = (uid: string): boolean => pods.get(uid)?.containers.some((c) => c.state === 'running') === true;
     const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isRemovable(uid) && !runs(uid), containers });
@@ -109,15 +109,22 @@ class Sweep {
       : `${gone.size} containers, ${removed} sandboxes and ${logs} log directories or links removed`;
   }
 
-  /** Logs first: if they cannot go, the container stays, so that they are tried again. */
-  private async removeContainer(c: ReturnType<typeof containersToCollect>[number]): Promise<boolean> {
+  /**
+   * Logs first: if they cannot go, the container stays, so that they are tried again. One whose pod came back stays, too:
+   * it tells how that pod ended.
+   */
+  private async removeContainer(c: ReturnType<typeof containersToCollect>[number], cameBack: () => boolean): Promise<boolean> {
+    if (cameBack()) return false;
     const pod = { uid: c.uid, name: c.podName, namespace: c.podNamespace };
     if (c.killFirst) await this.act(c.uid, criCall('StopContainer', { containerId: c.id, timeout: UNKNOWN_GRACE_SECONDS }));
     const dir = containerLogDir(this.opts.podLogsDir, pod, c.name);
     const restartCount = Number(c.annotations[CRI_ANNOTATIONS.restartCount] ?? '0');
     const { fs } = this.ctx.ports;
     try {
-      for (const name of logFilesOf(restartCount, await listOrEmpty(fs, dir))) await unlinkIfThere(fs, `${dir}/${name}`);
+      for (const name of logFilesOf(restartCount, await listOrEmpty(fs, dir))) {
+        if (cameBack()) return false;
+        await unlinkIfThere(fs, `${dir}/${name}`);
+      }
       await unlinkIfThere(fs, containerLogLink(this.opts.containerLogsDir, pod, { container: c.name, id: c.id }));
     } catch (error) {
       this.ctx.log.warn(
@@ -126,12 +133,12 @@ class Sweep {
       );
       return false;
     }
-    return this.act(c.uid, criCall('RemoveContainer', { containerId: c.id }));
+    return !cameBack() && (await this.act(c.uid, criCall('RemoveContainer', { containerId: c.id })));
   }
 
-  private async removeSandbox(s: { id: string; uid: string }): Promise<boolean> {
-    if (!(await this.act(s.uid, criCall('StopPodSandbox', { podSandboxId: s.id })))) return false;
-    return this.act(s.uid, criCall('RemovePodSandbox', { podSandboxId: s.id }));
+  private async removeSandbox(s: { id: string; uid: string }, cameBack: () => boolean): Promise<boolean> {
+    if (cameBack() || !(await this.act(s.uid, criCall('StopPodSandbox', { podSandboxId: s.id })))) return false;
+    return !cameBack() && (await this.act(s.uid, criCall('RemovePodSandbox', { podSandboxId: s.id })));
   }
 
   /** Fenced with the pod's own acts, never refused as stale: it belongs to no worker's incarnation. */
