@@ -68,6 +68,8 @@ export function phasesOnlyGoForward(): Checker {
     name: 'phases-only-go-forward',
     object(s, { resource, before, object }) {
       if (resource !== 'pods' || before === undefined || isMirror(object) || !TERMINAL.has(phaseOf(before))) return undefined;
+      // What a killed daemon sent may be carried out after the words of the next one, which then says them again.
+      if (s.kube?.ofTheDead === true) return undefined;
       return phaseOf(object) === phaseOf(before)
         ? undefined
         : `${s.node.name}: pod ${object.metadata.name} (${object.metadata.uid ?? ''}) went from ${String(phaseOf(before))} to ${String(phaseOf(object))} in the API`;

@@ -55,6 +55,8 @@ export interface SimKube {
   readonly calls: KubeCall[];
   /** A request of a daemon is about to be carried out; `node`: of which one, where it said so. */
   onRequest: ((request: KubeRequest, node: string) => void) | undefined;
+  /** What is being carried out was sent by a daemon that has been killed since. */
+  ofTheDead: boolean;
   /** A daemon came with this certificate. */
   onShown: ((certificate: SimCertificate, node: string) => void) | undefined;
   /** As a user of the cluster: at once, without any trouble. */
@@ -136,6 +138,7 @@ export function simKube(o: {
     trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, behind: false, down: false },
     calls,
     onRequest: undefined,
+    ofTheDead: false,
     onShown: undefined,
     handle: (request) => carryOut(store, o.clock, request, o.tokenSecondsMax),
     cutWatches(how) {
@@ -345,8 +348,10 @@ export function simKube(o: {
       server: 'https://kube.sim',
       request: (request, opts) =>
         exchange(request, opts, () => {
+          self.ofTheDead = !power.on;
           self.onRequest?.(request, node);
           const answer = outdated(self.handle(request));
+          self.ofTheDead = false;
           note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
           return answer;
         }),
