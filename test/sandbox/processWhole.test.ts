@@ -247,7 +247,9 @@ describe('the daemon’s side of the process runtime', () => {
     const back = await eventually('it answers again', () => c.call('Status', { verbose: true }).catch(() => undefined));
     expect(back.info.pid).not.toBe(info.pid);
     expect((await c.status(id)).state).toBe('CONTAINER_RUNNING');
-    expect(marked(id)).toEqual(before);
+    // The command itself may have begun a moment after the first look.
+    expect(before.length).toBeGreaterThan(0);
+    expect(marked(id)).toEqual(expect.arrayContaining(before));
     cri.close();
   });
 });
