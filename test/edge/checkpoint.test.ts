@@ -79,7 +79,6 @@ describe('a checkpoint', () => {
     await t.ports.settle();
     t.fs.gate = async () => undefined;
     const next = start(t.fs);
-    next.put('second', 'other');
     const read = next.get();
     await next.ports.settle();
     open();

@@ -1,16 +1,12 @@
 /** A pod's host name and its /etc/hosts (pod lifecycle 5.5). */
 import type { Pod } from '../k8s.ts';
 import { type Built, built, refused } from './config/result.ts';
-import { dnsSubdomain } from './sources/validation/names.ts';
+import { dnsLabel, dnsSubdomain } from './sources/validation/names.ts';
 import type { NodeFacts } from './types.ts';
 
 const HOSTNAME_CHARS_MAX = 63;
 /** What Linux allows (`__NEW_UTS_LEN`). */
 export const KERNEL_HOSTNAME_CHARS_MAX = 64;
-
-function isDnsLabel(text: string): boolean {
-  return text.length <= HOSTNAME_CHARS_MAX && /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(text);
-}
 
 /** `domain` is '' for a pod without a subdomain. */
 export interface PodHostname {
@@ -23,8 +19,8 @@ export interface PodHostname {
 export function podHostname(pod: Pod, clusterDomain: string): Built<PodHostname> {
   const { spec, metadata } = pod;
   if (spec.hostnameOverride !== undefined) return overridden(spec.hostnameOverride);
-  if (spec.hostname && !isDnsLabel(spec.hostname)) return refused(`spec.hostname "${spec.hostname}" is not a DNS label`);
-  if (spec.subdomain && !isDnsLabel(spec.subdomain)) return refused(`spec.subdomain "${spec.subdomain}" is not a DNS label`);
+  if (spec.hostname && dnsLabel(spec.hostname) !== null) return refused(`spec.hostname "${spec.hostname}" is not a DNS label`);
+  if (spec.subdomain && dnsLabel(spec.subdomain) !== null) return refused(`spec.subdomain "${spec.subdomain}" is not a DNS label`);
   const hostname = (spec.hostname || metadata.name).slice(0, HOSTNAME_CHARS_MAX).replace(/[-.]+$/, '');
   if (hostname === '') return refused(`pod name "${metadata.name}" leaves no host name`);
   const domain = spec.subdomain ? `${spec.subdomain}.${metadata.namespace}.svc.${clusterDomain}` : '';

@@ -14,9 +14,9 @@ import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { type ListedPod, view } from '../../../machines/protocol.ts';
-import { inTurn } from '../../kernel/fileTurns.ts';
 import { LastingFolder } from '../../kernel/lastingFolder.ts';
 import type { Ports } from '../../kernel/ports.ts';
+import { inTurn } from '../../kernel/turns.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
 

@@ -21,6 +21,7 @@ import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { view } from '../../../machines/protocol.ts';
 import type { PluginConnection } from '../../kernel/devicePlugins.ts';
 import type { Ports } from '../../kernel/ports.ts';
+import { inTurn } from '../../kernel/turns.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 
 /** PreStartContainer's, of the reference; Allocate has none there. */
@@ -51,7 +52,6 @@ export class DeviceAllocator {
   /** Devices that are being given just now, by resource. */
   private readonly reserved = new Map<string, Set<string>>();
   /** What is done for one pod is done one after the other. */
-  private readonly turns = new Map<string, Promise<unknown>>();
   /** The record on disk is older than the book. */
   private unsaved = false;
 
@@ -70,7 +70,7 @@ export class DeviceAllocator {
   admit(pod: Pod, o: { active: ReadonlySet<string>; signal: AbortSignal }): Promise<AllocationAnswer> {
     const { uid } = pod.metadata;
     const signal = AbortSignal.any([o.signal, this.ctx.signal]);
-    return this.inTurn(uid, async () => {
+    return inTurn(this, uid, async () => {
       this.free((holder) => holder === uid || o.active.has(holder));
       for (const { container } of allocationOrder(pod)) {
         for (const request of deviceRequests(container)) {
@@ -97,7 +97,7 @@ export class DeviceAllocator {
 
   /** It was not let in after all: what it was given is free. Whoever asked for it has given that up. */
   forget(uid: string): void {
-    void this.inTurn(uid, async () => {
+    void inTurn(this, uid, async () => {
       if (this.isOver(uid)) this.release(new Set([uid]));
       const unsaved = await this.save();
       if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ uid }, unsaved);
@@ -107,7 +107,7 @@ export class DeviceAllocator {
   start(pod: Pod, o: { container: Container; signal: AbortSignal }): Promise<Built<PluginShare>> {
     const { container } = o;
     const signal = AbortSignal.any([o.signal, this.ctx.signal]);
-    return this.inTurn(pod.metadata.uid, async () => {
+    return inTurn(this, pod.metadata.uid, async () => {
       const answers = [];
       for (const request of deviceRequests(container)) {
         const { resource } = request;
@@ -152,19 +152,6 @@ export class DeviceAllocator {
   change(book: DeviceBook): void {
     this.book = book;
     this.unsaved = true;
-  }
-
-  private inTurn<T>(uid: string, work: () => Promise<T>): Promise<T> {
-    const turn = (this.turns.get(uid) ?? Promise.resolve()).then(work);
-    const settled = turn.then(
-      () => {},
-      () => {},
-    );
-    this.turns.set(uid, settled);
-    void settled.then(() => {
-      if (this.turns.get(uid) === settled) this.turns.delete(uid);
-    });
-    return turn;
   }
 
   /** What pods hold that are over. */
