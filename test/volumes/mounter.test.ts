@@ -1,4 +1,5 @@
 /** The real Mounter: helpers with a deadline, kinds of paths, and, where this process may mount, a tmpfs. */
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -222,5 +223,47 @@ describe.skipIf(process.getuid?.() !== 0)('a tree that is given to a group', () 
       [1234, '2775'],
       [1234, '660'],
     ]);
+  });
+
+  it('may hold FIFOs, names that are not UTF-8, and 200 directories in each other', async () => {
+    const deep = join(dir, 'v', ...Array.from({ length: 200 }, () => 'd'));
+    mkdirSync(deep, { recursive: true });
+    writeFileSync(Buffer.concat([Buffer.from(`${deep}/`), Buffer.from([0xff, 0x0a])]), '', { mode: 0o600 });
+    execFileSync('mkfifo', ['-m', '600', join(dir, 'v/fifo')]);
+    expect(await give(false)).toEqual({ left: '' });
+    expect(modes('fifo')).toEqual([[4321, '660']]);
+    const odd = statSync(Buffer.concat([Buffer.from(`${deep}/`), Buffer.from([0xff, 0x0a])]));
+    expect([odd.gid, odd.mode & 0o7777]).toEqual([4321, 0o660]);
+  });
+
+  it('changes nothing outside while a container swaps a directory for a link all the time', async () => {
+    for (const at of ['v/swapped', 'outside']) {
+      mkdirSync(join(dir, at), { recursive: true, mode: 0o700 });
+      for (let i = 0; i < 300; i++) writeFileSync(join(dir, at, `f${i}`), '', { mode: 0o600 });
+    }
+    symlinkSync(join(dir, 'outside'), join(dir, 'v/link'));
+    const swapper = `
+      const { renameSync } = require('node:fs');
+      process.chdir(process.argv[1]);
+      for (;;) {
+        renameSync('swapped', 'real'); renameSync('link', 'swapped');
+        renameSync('swapped', 'link'); renameSync('real', 'swapped');
+      }`;
+    const child = spawn(process.execPath, ['-e', swapper, join(dir, 'v')], { stdio: 'ignore' });
+    const outside = () =>
+      readdirSync(join(dir, 'outside')).flatMap((name) => {
+        const { gid, mode } = statSync(join(dir, 'outside', name));
+        return gid === 0 && (mode & 0o7777) === 0o600 ? [] : [name];
+      });
+    try {
+      const lateMs = Date.now() + 20_000;
+      for (let run = 0; run < 20 && Date.now() < lateMs; run++) {
+        await give(false, 4321 + run);
+        expect(outside(), `run ${run}`).toEqual([]);
+      }
+    } finally {
+      child.kill('SIGKILL');
+      await new Promise((done) => child.once('close', done));
+    }
   });
 });

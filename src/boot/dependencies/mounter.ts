@@ -76,16 +76,6 @@ const MKDIR_SCRIPT = 'umask "$2" && mkdir -p -- "$1"';
 /** `set -C`: never an existing file, whoever was quicker. */
 const MKFILE_SCRIPT = 'umask "$2" && set -C && : > "$1"';
 
-/** Links are left alone; `find` follows none. A root that has group, read and write, search and setgid stands for the whole. */
-const GROUP_SCRIPT = [
-  'cd -- "$1" || exit 1',
-  'if [ "$3" = yes ] && [ "$(stat -c %g .)" = "$2" ] && [ $((0$(stat -c %a .) & 02770)) -eq $((02770)) ]; then exit 0; fi',
-  'find . -xdev -depth -mindepth 1 ! -type l -exec chgrp -h -- "$2" {} + 2>&1',
-  'find . -xdev -depth -mindepth 1 -type d -exec chmod ug+rwx,g+s {} + 2>&1',
-  'find . -xdev -depth -mindepth 1 ! -type l ! -type d -exec chmod ug+rw {} + 2>&1',
-  'chgrp -- "$2" . 2>&1; chmod ug+rwx,g+s . 2>&1; exit 0',
-].join('\n');
-
 const umaskFor = (mode: number): string => (0o777 & ~mode).toString(8).padStart(4, '0');
 
 /** What is not there yet cannot be a link. */
@@ -141,9 +131,8 @@ export function createMounter(o: MounterOptions = {}): Mounter {
         if (!(error instanceof MountError && error.code === 'EEXIST')) throw error;
       }
     },
-    async giveToGroup(path, { gid, onRootMismatch }, call) {
-      const args = ['-c', GROUP_SCRIPT, 'sh', path, String(gid), onRootMismatch ? 'yes' : 'no'];
-      return { left: (await runHelper('/bin/sh', args, call)).trim() };
+    async giveToGroup(path, of, call) {
+      return { left: await helpers.giveToGroup({ path, ...of }, call) };
     },
     // -1 leaves that id as it is.
     chown: (path, { uid, gid }) => lchown(path, uid ?? -1, gid ?? -1),

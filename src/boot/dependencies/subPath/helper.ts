@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { MountCall, SubPathRequest, SubPathResult } from '../../../actors/kernel/mounter.ts';
+import type { GroupRequest } from './group.ts';
 
 /** Each is a process of some 45 MB for some 100 ms. */
 const HELPERS_MAX = 4;
@@ -13,7 +14,7 @@ export function helperEntry(from: string = import.meta.url): string {
   const candidates = [join(here, 'subpath.mjs'), join(here, '..', 'subpath.mjs'), join(here, 'main.ts')];
   const found = candidates.find((file) => existsSync(file));
   if (found === undefined) {
-    throw new Error(`the program that binds parts of volumes is not there: looked for ${candidates.join(', ')}; run the build`);
+    throw new Error(`the program that touches volumes is not there: looked for ${candidates.join(', ')}; run the build`);
   }
   return found;
 }
@@ -31,8 +32,8 @@ function resultOf(text: string): SubPathResult {
 
 export type RunHelper = (command: string, args: readonly string[], call: MountCall) => Promise<string>;
 
-/** At most {@link HELPERS_MAX} at once, in the order of the asking; whoever is cancelled while it waits never runs. */
-export class SubPathHelpers {
+/** Helpers of one kind: at most {@link HELPERS_MAX} at once, in the order of the asking; whoever is cancelled while it waits never runs. */
+class Helpers {
   readonly #run: RunHelper;
   #running = 0;
   readonly #waiting: (() => void)[] = [];
@@ -41,19 +42,34 @@ export class SubPathHelpers {
     this.#run = run;
   }
 
-  async bind({ volume, subPath, target }: SubPathRequest, call: MountCall): Promise<SubPathResult> {
-    await this.#turn();
+  async run(kind: 'bind' | 'group', request: object, call: MountCall): Promise<string> {
+    while (this.#running >= HELPERS_MAX) await new Promise<void>((go) => this.#waiting.push(go));
+    this.#running += 1;
     try {
-      const request = JSON.stringify({ volume, subPath, target });
-      return resultOf(await this.#run(process.execPath, [helperEntry(), request], call));
+      return await this.#run(process.execPath, [helperEntry(), kind, JSON.stringify(request)], call);
     } finally {
       this.#running -= 1;
       this.#waiting.shift()?.();
     }
   }
+}
 
-  async #turn(): Promise<void> {
-    while (this.#running >= HELPERS_MAX) await new Promise<void>((go) => this.#waiting.push(go));
-    this.#running += 1;
+/** Volumes of others. A walk through a large one holds up other walks, and no bind. */
+export class SubPathHelpers {
+  readonly #binds: Helpers;
+  readonly #groups: Helpers;
+
+  constructor(run: RunHelper) {
+    this.#binds = new Helpers(run);
+    this.#groups = new Helpers(run);
+  }
+
+  async bind({ volume, subPath, target }: SubPathRequest, call: MountCall): Promise<SubPathResult> {
+    return resultOf(await this.#binds.run('bind', { volume, subPath, target }, call));
+  }
+
+  /** What could not be changed, in lines. */
+  async giveToGroup({ path, gid, onRootMismatch }: GroupRequest, call: MountCall): Promise<string> {
+    return (await this.#groups.run('group', { path, gid, onRootMismatch }, call)).trim();
   }
 }

@@ -7,7 +7,7 @@ import { constants } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readlink } from 'node:fs/promises';
 
 /** Linux: a place in the tree, not the file there: no FIFO blocks, no device is woken. Node does not name it. */
-const O_PATH = 0o10_000_000;
+export const O_PATH = 0o10_000_000;
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 /** As the kernel has it. */
 const LINKS_MAX = 40;
