@@ -1,5 +1,6 @@
 /** A whole file system in memory with directories, links, delays in virtual time, and watches: what a virtual node lives on. */
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../src/actors/kernel/ports.ts';
+import { sizeSaid } from '../../src/sim/world/diskEntry.ts';
 
 type Entry = { kind: FileInfo['kind']; data: Uint8Array; target: string; mode: number; mtimeMs: number; ino: number };
 
@@ -73,7 +74,10 @@ export function memFs(clock: Clock): MemFs {
     const e = found(path);
     return e.kind === 'symlink' ? follow(e.target.startsWith('/') ? e.target : `${parentOf(path)}/${e.target}`) : e;
   };
-  const info = (e: Entry): FileInfo => ({ kind: e.kind, size: e.data.length, mode: e.mode, mtimeMs: e.mtimeMs, dev: 1, ino: e.ino });
+  const info = (path: string, e: Entry): FileInfo => {
+    const { kind, data, mode, mtimeMs, ino } = e;
+    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, dev: 1, ino };
+  };
   const makeDir = (path: string) => {
     if (path === '' || entries.has(path)) return;
     makeDir(parentOf(path));
@@ -176,11 +180,11 @@ export function memFs(clock: Clock): MemFs {
     },
     async stat(path) {
       await op('stat', path);
-      return info(follow(path));
+      return info(path, follow(path));
     },
     async lstat(path) {
       await op('lstat', path);
-      return info(found(path));
+      return info(path, found(path));
     },
     async readlink(path) {
       await op('readlink', path);

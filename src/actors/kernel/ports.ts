@@ -46,6 +46,7 @@ export interface Yield {
 
 export interface FileInfo {
   kind: 'file' | 'dir' | 'symlink' | 'other';
+  /** In bytes. The kernel says 4096 for every file below /sys and 0 below /proc and in cgroups, however long it is. */
   size: number;
   mode: number;
   mtimeMs: number;
@@ -63,9 +64,9 @@ export interface ReadHandle {
 
 /** File system of the host. Errors carry Node's `code` (`ENOENT`, ...). Paths are absolute. */
 export interface HostFs {
-  /** Reads at most `bytesMax` bytes; a longer file fails with code `EFBIG`. */
+  /** Reads to the end, at most `bytesMax` bytes; fails with code `EFBIG` when more comes. The size from `stat` does not count. */
   readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array>;
-  /** Reads the last `bytesMax` bytes. */
+  /** Reads the last `bytesMax` bytes of a file whose size `stat` knows: not below /proc, /sys or in a cgroup. */
   readTail(path: string, bytesMax: number): Promise<Uint8Array>;
   /**
    * Opens a regular file for reading (else code `EINVAL`). With `within`, the file that was really opened, every link

@@ -18,8 +18,10 @@ import {
 } from 'node:fs/promises';
 import type { FileInfo, HostFs, ReadHandle } from '../../actors/kernel/ports.ts';
 
-/** Read chunk for files whose size stat does not tell (procfs, sysfs, cgroups say 0 or a page). */
+/** Read chunk once the size that stat gave is used up: below /proc, /sys and in cgroups stat says 0 or one page. */
 const CHUNK_BYTES = 64 * 1024;
+/** First read where stat gives a smaller size. */
+const FIRST_READ_BYTES_MIN = 512;
 
 class FsError extends Error {
   readonly code: string;
@@ -53,19 +55,17 @@ const O_PATH = 0o10_000_000;
 async function readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array> {
   const file = await open(path, READ_FLAGS);
   try {
-    const s = await file.stat();
-    const tooBig = () => new FsError('EFBIG', `${path} is larger than ${opts.bytesMax} bytes`);
-    if (s.isFile() && s.size > opts.bytesMax) throw tooBig();
+    const { size } = await file.stat();
     const chunks: Buffer[] = [];
     let total = 0;
     for (;;) {
-      // One byte more than allowed, so that a file that grew is noticed.
-      const wanted = Math.min(total === 0 ? Math.max(s.size + 1, 512) : CHUNK_BYTES, opts.bytesMax + 1 - total);
+      // The size is a hint for the first read alone. One byte more than allowed, so that a longer file is noticed.
+      const wanted = Math.min(total === 0 ? Math.max(size + 1, FIRST_READ_BYTES_MIN) : CHUNK_BYTES, opts.bytesMax + 1 - total);
       const { bytesRead, buffer } = await file.read(Buffer.allocUnsafe(wanted), 0, wanted, null);
       if (bytesRead === 0) break;
       chunks.push(buffer.subarray(0, bytesRead));
       total += bytesRead;
-      if (total > opts.bytesMax) throw tooBig();
+      if (total > opts.bytesMax) throw new FsError('EFBIG', `${path} is larger than ${opts.bytesMax} bytes`);
     }
     return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
   } finally {

@@ -4,7 +4,7 @@
  */
 import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../actors/kernel/ports.ts';
 import type { FsCall } from '../../machines/faults/subjects.ts';
-import { type Entry, failure, type Kind, NOTHING, nameOf, type OpenFile, openFile, parentOf, sizeBelow } from './diskEntry.ts';
+import { type Entry, failure, type Kind, NOTHING, nameOf, type OpenFile, openFile, parentOf, sizeBelow, sizeSaid } from './diskEntry.ts';
 import type { SimRng } from './rng.ts';
 import type { Power, SimTime } from './time.ts';
 
@@ -122,7 +122,10 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
     return realPath(e.target.startsWith('/') ? e.target : `${parentOf(path)}/${e.target}`, depth + 1);
   };
   const follow = (path: string): Entry => found(realPath(path));
-  const info = (e: Entry): FileInfo => ({ kind: e.kind, size: e.data.length, mode: e.mode, mtimeMs: e.mtimeMs, dev: 1, ino: e.ino });
+  const info = (path: string, e: Entry): FileInfo => {
+    const { kind, data, mode, mtimeMs, ino } = e;
+    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, dev: 1, ino };
+  };
   const makeDir = (path: string, lasting: boolean): void => {
     if (live.has(path)) {
       if (follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
@@ -190,7 +193,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
           if (within?.some((dir) => realPath(path).startsWith(`${dir}/`)) === false) throw failure('EACCES', path);
           if (e.kind !== 'file') throw failure('EINVAL', path);
           const read = (offset: number, bytesMax: number) => op('read', path, () => e.data.slice(offset, offset + bytesMax));
-          return { read, stat: () => op('stat', path, () => info(e)), close: async () => {} };
+          return { read, stat: () => op('stat', path, () => info(path, e)), close: async () => {} };
         }),
       writeFile: (path, data, opts) =>
         op('writeFile', path, async () => {
@@ -236,8 +239,8 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
           if (follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
           return [...(names.get(path) ?? [])].sort();
         }),
-      stat: (path) => op('stat', path, () => info(follow(path))),
-      lstat: (path) => op('lstat', path, () => info(found(path))),
+      stat: (path) => op('stat', path, () => info(path, follow(path))),
+      lstat: (path) => op('lstat', path, () => info(path, found(path))),
       readlink: (path) =>
         op('readlink', path, () => {
           const e = found(path);

@@ -32,6 +32,11 @@ export function nameOf(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1);
 }
 
+/** What `stat` says of a file's size: below /sys one page, below /proc nothing, as the kernel has it. */
+export function sizeSaid(path: string, bytes: number): number {
+  return path.startsWith('/sys/') ? 4096 : path.startsWith('/proc/') ? 0 : bytes;
+}
+
 export function openFile(file: Entry, o: { isAt: OpenFile['isAt']; wallMs(): number }): OpenFile {
   return {
     append(bytes) {

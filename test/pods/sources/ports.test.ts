@@ -34,6 +34,12 @@ describe('HostFs', () => {
     expect((await fs.readFile('/proc/self/status', { bytesMax: 1 << 20 })).byteLength).toBeGreaterThan(100);
     await expect(fs.readFile('/proc/self/status', { bytesMax: 10 })).rejects.toMatchObject({ code: 'EFBIG' });
   });
+  it('reads a file below /sys that is shorter than the page which stat gives', async () => {
+    const path = '/sys/devices/system/cpu/online';
+    expect((await fs.stat(path)).size).toBe(4096);
+    expect(Buffer.from(await fs.readFile(path, { bytesMax: 4095 })).toString()).toMatch(/^0[-,\d]*\n$/);
+    await expect(fs.readFile(path, { bytesMax: 1 })).rejects.toMatchObject({ code: 'EFBIG' });
+  });
   it('reads the tail', async () => {
     await writeFile(t.file('a'), 'hello world');
     expect(Buffer.from(await fs.readTail(t.file('a'), 5)).toString()).toBe('world');
