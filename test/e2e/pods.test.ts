@@ -137,6 +137,13 @@ describe.concurrent('a pod of a manifest', () => {
     expect(ended?.restartCount).toBe(0);
   });
 
+  it('has no more in the message than its log says: a last line that it did not end gets no line break', async () => {
+    const main = sh('main', 'echo -n DONE; exit 1', { terminationMessagePolicy: 'FallbackToLogsOnError' });
+    daemon.put('unended.yaml', manifest('unended', [main], { spec: { restartPolicy: 'Never' } }));
+    const pod = await daemon.phase('unended', 'Failed');
+    expect(pod.status.containerStatuses?.[0]?.state.terminated).toMatchObject({ exitCode: 1, message: 'DONE' });
+  });
+
   it('is started again under OnFailure until it ends well', async () => {
     const main = sh('main', 'if [ -e /dev/shm/tried ]; then exit 0; fi; touch /dev/shm/tried; exit 1');
     daemon.put('onfailure.yaml', manifest('onfailure', [main], { spec: { restartPolicy: 'OnFailure' } }));

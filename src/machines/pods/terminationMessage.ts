@@ -35,13 +35,11 @@ export function plainLogText(criText: string): string {
   return text;
 }
 
-/** The last lines and bytes of a CRI log, as plain text. */
+/** The last lines and bytes of a CRI log, as plain text. A last line that the container did not end stays without a line break. */
 export function fallbackText(criText: string): string {
   const lines = plainLogText(criText).split('\n');
-  // A final line break ends the last line; it does not begin another.
-  if (lines.at(-1) === '') lines.pop();
-  const joined = lines.slice(-FALLBACK_LOG_LINES_MAX).join('\n');
-  return tailBytes(joined === '' ? '' : `${joined}\n`, FALLBACK_LOG_BYTES_MAX);
+  const linesMax = FALLBACK_LOG_LINES_MAX + (lines.at(-1) === '' ? 1 : 0);
+  return tailBytes(lines.slice(-linesMax).join('\n'), FALLBACK_LOG_BYTES_MAX);
 }
 
 export function joinMessages(criMessage: string, text: string): string {

@@ -87,6 +87,13 @@ goldenTable('last words and logs are as recorded', 'lastWords', {
     (await last({ policy: FALLBACK, log: `2024-05-01T10:00:00Z stdout F ${'x'.repeat(5_000)}\n` })).length,
   '5.15 log: parts of a line': () =>
     last({ policy: FALLBACK, log: '2024-05-01T10:00:00Z stdout P one \n2024-05-01T10:00:01Z stdout F line\n' }),
+  '5.15 log: a last line that was not ended': () =>
+    last({ policy: FALLBACK, log: '2024-05-01T10:00:00Z stdout F first\n2024-05-01T10:00:01Z stdout P DONE\n' }),
+  '5.15 log: 100 lines, and a last one that was not ended': async () => {
+    const text = await last({ policy: FALLBACK, log: `${lines(100)}2024-05-01T10:00:01Z stdout P DONE\n` });
+    const all = text.split('\n');
+    return [all.length, all[0], all.at(-1)];
+  },
   '5.15 still runs': () => last({ state: 'running', file: 'bye' }),
   '5.15 all of a status': () => [
     messageBytesMax({ phase: 'Running' }),
