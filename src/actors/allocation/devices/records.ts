@@ -42,7 +42,12 @@ export class DeviceRecords {
   }
 
   /** Sockets of an earlier daemon and of its plugins: that theirs goes is what tells them to register again (trap 28). */
-  async clear(): Promise<void> {
+  clear(): Promise<void> {
+    // A record that is being written lies under another name until it is renamed.
+    return this.inTurn(() => this.empty());
+  }
+
+  private async empty(): Promise<void> {
     const { fs } = this.ctx.ports;
     await fs.mkdirp(this.folder, FOLDER_MODE);
     for (const name of await fs.readdir(this.folder)) {
