@@ -1,6 +1,6 @@
 /** What the node has and what of it pods may use: capacity and allocatable (boot-and-node 9.6). Pure. */
 import type { KubeletConfiguration } from '../config.ts';
-import { ceilDiv, scaledCeil } from '../pods/quantity.ts';
+import { bytesQuantity, ceilDiv, scaledCeil } from '../pods/quantity.ts';
 
 /** What the host has. */
 export interface HostResources {
@@ -31,11 +31,11 @@ const MILLI = -3;
 export function nodeResources(host: HostResources, c: ReservationConfig): NodeResources {
   const cores = BigInt(host.cpus);
   const pods = c.podsPerCore > 0 ? Math.min(host.cpus * c.podsPerCore, c.maxPods) : c.maxPods;
-  const hugePages = Object.entries(host.hugePages).map(([size, bytes]) => [`${HUGE_PAGES_PREFIX}${size}`, String(bytes)] as const);
-  const storage = host.storageBytes === null ? {} : { 'ephemeral-storage': String(host.storageBytes) };
+  const hugePages = Object.entries(host.hugePages).map(([size, bytes]) => [`${HUGE_PAGES_PREFIX}${size}`, bytesQuantity(bytes)] as const);
+  const storage = host.storageBytes === null ? {} : { 'ephemeral-storage': bytesQuantity(host.storageBytes) };
   const capacity = {
     cpu: String(host.cpus),
-    memory: String(host.memoryBytes),
+    memory: bytesQuantity(host.memoryBytes),
     pods: String(pods),
     ...storage,
     ...Object.fromEntries(hugePages),
@@ -52,11 +52,11 @@ export function nodeResources(host: HostResources, c: ReservationConfig): NodeRe
   const allocatable: Record<string, string> = {
     ...capacity,
     cpu: cpuText(floorZero(cores * 1000n - cpuKept)),
-    memory: String(floorZero(floorZero(memory - reserved('memory', memory)) - inHugePages)),
+    memory: bytesQuantity(floorZero(floorZero(memory - reserved('memory', memory)) - inHugePages)),
   };
   if (host.storageBytes !== null) {
     const total = BigInt(host.storageBytes);
-    allocatable['ephemeral-storage'] = String(floorZero(total - reserved('ephemeral-storage', total)));
+    allocatable['ephemeral-storage'] = bytesQuantity(floorZero(total - reserved('ephemeral-storage', total)));
   }
   return { capacity, allocatable };
 }

@@ -96,6 +96,11 @@ export function canonicalQuantity(value: Quantity): string {
   return render(nano, -9, parsed.format);
 }
 
+/** Bytes as the reference writes those of a node: in the largest of Ki, Mi, ... that leaves a whole number. */
+export function bytesQuantity(bytes: number | bigint): string {
+  return render(BigInt(bytes), 0, 'binarySI');
+}
+
 function render(amount: bigint, scale: number, format: ParsedQuantity['format']): string {
   if (amount === 0n) return '0';
   const unit = 10n ** BigInt(-scale);
