@@ -1,6 +1,6 @@
 /**
  * What this node reads and checks but does not do yet. A value that differs from the default is said in one line at
- * start; where ignoring it would take a protection away from somebody who asked for it, the start is refused.
+ * start: a warning where ignoring it takes a protection away, as the reference does without a word.
  */
 
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../machines/config/defaults.ts';
@@ -15,8 +15,8 @@ interface Entry {
   /** Configuration path, or `--` and the name of a command-line flag. */
   readonly path: string;
   readonly why: string;
-  /** A start error instead of a line. */
-  readonly refuse?: boolean;
+  /** To ignore it takes a protection away. */
+  readonly warn?: boolean;
   /** Honoured with control groups of the node's own, which `cgroupsPerQOS: true` asks for. */
   readonly groups?: boolean;
   /** Concerns the HTTPS server: with `enableServer: false` it asks for nothing. */
@@ -30,7 +30,6 @@ const VOLUMES = 'flex volumes and attaching without a controller are not there y
 const SHUTDOWN = 'graceful node shutdown is not there yet';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
-const refused = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why, refuse: true }));
 function withGroups(entry: Entry): Entry {
   return { ...entry, groups: true };
 }
@@ -44,9 +43,10 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
     ...lines('the API has no such page yet', 'enableContentionProfiling'),
   ].map((e) => ({ ...e, server: true })),
-  ...refused('the limit of processes per pod is enforced by cgroups of the node alone: set cgroupsPerQOS to true', 'podPidsLimit').map(
-    withGroups,
-  ),
+  ...lines('pods may have any number of processes: the limit is enforced by the cgroups of pods alone', 'podPidsLimit').map((e) => ({
+    ...withGroups(e),
+    warn: true,
+  })),
   ...lines('the API is spoken in JSON', 'contentType'),
   ...lines(CGROUPS, 'kubeletCgroups', 'systemCgroups', 'qosReserved'),
   ...lines(NO_CGROUPS, 'cgroupRoot', 'cgroupDriver', 'systemReservedCgroup', 'kubeReservedCgroup', 'enforceNodeAllocatable').map(
@@ -221,30 +221,28 @@ const HONOURED_GATES: readonly string[] = [
   'SystemdWatchdog',
 ];
 
-/** Lines to log and reasons to refuse the start. */
+/** Lines to log. */
 export function checkUnimplemented(
   flags: KubeletFlags,
   config: KubeletConfiguration,
   o: { /** The node keeps control groups of its own. */ podGroups: boolean },
-): { refusals: Problem[]; lines: Problem[] } {
+): (Problem & { level: 'warn' | 'info' })[] {
   const defaults = defaultKubeletConfiguration();
   const flagDefaults = defaultKubeletFlags();
-  const refusals: Problem[] = [];
-  const out: Problem[] = [];
+  const out: ReturnType<typeof checkUnimplemented> = [];
   for (const entry of UNIMPLEMENTED) {
     if ((entry.server && !config.enableServer) || (entry.groups && o.podGroups)) continue;
     const field = FLAG_FIELDS[entry.path];
     const [value, initial] =
       field === undefined ? [getPath(config, entry.path), getPath(defaults, entry.path)] : [flags[field], flagDefaults[field]];
     if (sameData(value, initial)) continue;
-    const problem = { where: `${entry.path}${flagHint(entry.path)}`, what: entry.why };
-    (entry.refuse ? refusals : out).push(problem);
+    out.push({ level: entry.warn ? 'warn' : 'info', where: `${entry.path}${flagHint(entry.path)}`, what: entry.why });
   }
   for (const [name, value] of Object.entries(config.featureGates)) {
     const spec = KUBELET_GATES[name];
     if (spec === undefined || value === spec.default || HONOURED_GATES.includes(name)) continue;
-    const problem = { where: `featureGates.${name}${flagHint('featureGates')}`, what: `what ${name}=${value} asks for is not there yet` };
-    out.push(problem);
+    const where = `featureGates.${name}${flagHint('featureGates')}`;
+    out.push({ level: 'info', where, what: `what ${name}=${value} asks for is not there yet` });
   }
-  return { refusals, lines: out };
+  return out;
 }

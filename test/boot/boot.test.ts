@@ -106,6 +106,14 @@ describe('a running node', () => {
     expect(run.stderr()).toContain('--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone');
   });
 
+  it('starts with a limit of processes that no cgroup enforces, and warns', async () => {
+    const run = fakeBoot(quiet('--pod-max-pids=512'));
+    await running(run);
+    run.emit('SIGTERM');
+    expect(await run.code).toBe(0);
+    expect(run.stderr()).toMatch(/W\d{4} .*podPidsLimit \(--pod-max-pids\) has no effect: pods may have any number of processes/);
+  });
+
   it('says which gates do nothing yet', async () => {
     const run = fakeBoot(
       quiet(

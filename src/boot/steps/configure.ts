@@ -90,9 +90,8 @@ export const checkWhatIsMissing: Step = {
   run(ctx) {
     const { flags, config } = need(ctx, 'loaded');
     const podGroups = asksForPodGroups(need(ctx, 'loaded'), need(ctx, 'parsed').given);
-    const { refusals, lines } = checkUnimplemented(flags, config, { podGroups });
-    ctx.problems.push(...refusals);
-    ctx.remarks.push(...lines.map((l) => ({ level: 'info' as const, text: `${l.where} has no effect: ${l.what}` })));
+    const lines = checkUnimplemented(flags, config, { podGroups });
+    ctx.remarks.push(...lines.map(({ level, where, what }) => ({ level, text: `${where} has no effect: ${what}` })));
     if (flags.bootstrapKubeconfig !== '' && flags.kubeconfig === '')
       ctx.remarks.push({ level: 'warn', text: '--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone' });
     return undefined;
