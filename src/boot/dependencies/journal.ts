@@ -1,7 +1,7 @@
 /** The real {@link Journal} port: journalctl, as a process of its own. */
-import { spawn } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import type { Journal } from '../../actors/kernel/journal.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
 
 /** @param command The program; a test has its own. */
 export function createJournal(command = 'journalctl'): Journal {
@@ -9,7 +9,7 @@ export function createJournal(command = 'journalctl'): Journal {
     async *read(args, { timeoutMs, signal }) {
       if (signal.aborted) return;
       const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C.UTF-8' };
-      const child = spawn(command, [...args], { stdio: ['ignore', 'pipe', 'pipe'], env });
+      const child = startProcess(command, [...args], { stdio: ['ignore', 'pipe', 'pipe'], env });
       const { promise: over, resolve: end } = Promise.withResolvers<Error | null>();
       child.once('error', (error) => end(new Error(`${command} cannot be run: ${error.message}`)));
       child.once('close', () => end(null));

@@ -3,14 +3,17 @@
  * hundred pods that come or go at once ask for hundreds. What is asked for while a helper is at work goes to the next one.
  * In a helper all run side by side, each is answered by itself, and one that hangs holds up nobody.
  */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import type { MountCall } from '../../actors/kernel/mounter.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { messageOf } from '../errors.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 
-/** Calls of one helper: their text stays far below the 128 KiB that Linux takes as one argument. */
 const CALLS_MAX = 32;
+/** Text of the calls of one helper: Linux takes 128 KiB as one argument (MAX_ARG_STRLEN). A longer call goes, and fails, alone. */
+const CALLS_BYTES_MAX = 96 * 1024;
 /** Helpers that are waited for before the next begins. */
 const HELPERS_MAX = 2;
 /** Local mounts take milliseconds. A helper that takes longer has met something that hangs: the next one begins without it. */
@@ -30,6 +33,8 @@ const quoted = (word: string): string => `'${word.replaceAll("'", "'\\''")}'`;
 /** One call of a command: it is answered once, by its helper or by its deadline. */
 class Call {
   readonly words: readonly string[];
+  /** For the shell. */
+  readonly text: string;
   readonly answered: Promise<void>;
   readonly #cancelled: AbortSignal;
   readonly #late: NodeJS.Timeout;
@@ -39,6 +44,7 @@ class Call {
 
   constructor(words: readonly string[], { timeoutMs, signal }: MountCall) {
     this.words = words;
+    this.text = words.map(quoted).join(' ');
     this.#cancelled = signal;
     this.answered = new Promise((resolve, reject) => {
       this.#resolve = resolve;
@@ -49,6 +55,7 @@ class Call {
   }
   /** Nobody waits for it any more: it need not begin. */
   dropped(): boolean {
+    if (this.#over) return true;
     if (this.#cancelled.aborted) this.failed(new MountError('ECANCELED', `${this.words[0] ?? ''}: cancelled`));
     return this.#over;
   }
@@ -77,6 +84,8 @@ export class MountBatches {
    */
   run(words: readonly string[], call: MountCall): Promise<void> {
     const one = new Call(words, call);
+    // Alone: it would end the helper of those it goes with.
+    if (one.text.includes('\0')) one.failed(new MountError('EINVAL', `${words[0] ?? ''}: a zero byte in ${JSON.stringify(words)}`));
     this.#waiting.push(one);
     // Those of the same turn go together.
     if (!this.#due) setImmediate(() => this.#next());
@@ -87,9 +96,19 @@ export class MountBatches {
   #next(): void {
     this.#due = false;
     while (this.#helpers < HELPERS_MAX && this.#waiting.length > 0) {
-      const calls = this.#waiting.splice(0, CALLS_MAX).filter((one) => !one.dropped());
+      const calls = this.#waiting.splice(0, this.#fitting()).filter((one) => !one.dropped());
       if (calls.length > 0) this.#begin(calls);
     }
+  }
+
+  /** How many of those that wait go into one helper: one at least. */
+  #fitting(): number {
+    let bytes = 0;
+    const over = this.#waiting.findIndex((one, n) => {
+      bytes += Buffer.byteLength(one.text);
+      return n === CALLS_MAX || (n > 0 && bytes > CALLS_BYTES_MAX);
+    });
+    return over < 0 ? this.#waiting.length : over;
   }
 
   #begin(calls: readonly Call[]): void {
@@ -103,13 +122,26 @@ export class MountBatches {
       this.#next();
     };
     const slow = setTimeout(free, SLOW_MS);
-    const script = [RUN, ...calls.map((one, n) => `run ${n} ${one.words.map(quoted).join(' ')} &`), 'wait'].join('\n');
-    // A process group of its own: what hangs is ended together with whoever waits for it.
-    const child = spawn('/bin/sh', ['-c', script], {
-      stdio: ['ignore', 'pipe', 'ignore'],
-      env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
-      detached: true,
-    });
+    const script = [RUN, ...calls.map((one, n) => `run ${n} ${one.text} &`), 'wait'].join('\n');
+    let why = 'the helper ended before it said what became of it';
+    const over = () => {
+      free();
+      // Those that were answered stay so.
+      for (const one of calls) one.failed(new MountError('EIO', `${one.words.join(' ')}: ${why}`));
+    };
+    let child: ChildProcessByStdio<null, Readable, null>;
+    try {
+      // A process group of its own: what hangs is ended together with whoever waits for it.
+      child = startProcess('/bin/sh', ['-c', script], {
+        stdio: ['ignore', 'pipe', 'ignore'],
+        env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' },
+        detached: true,
+      });
+    } catch (error) {
+      why = `/bin/sh cannot be run: ${messageOf(error)}`;
+      over();
+      return;
+    }
     // A pipe to a process that cannot be started is closed all the same.
     const lines = createInterface({ input: child.stdout });
     lines.on('line', (line) => {
@@ -117,15 +149,10 @@ export class MountBatches {
       if (code === '0') calls[Number(n)]?.done();
       else calls[Number(n)]?.failed(mountErrorOf(said.join(' ') || `ended with ${code}`));
     });
-    let why = 'the helper ended before it said what became of it';
     child.once('error', (error) => {
       why = `/bin/sh cannot be run: ${error.message}`;
     });
-    child.once('close', () => {
-      free();
-      // Those that were answered stay so.
-      for (const one of calls) one.failed(new MountError('EIO', `${one.words.join(' ')}: ${why}`));
-    });
+    child.once('close', over);
     void Promise.allSettled(calls.map((one) => one.answered)).then(() => this.#end(child));
   }
 

@@ -3,9 +3,12 @@
  * on a dead network file system never returns and cannot be taken back. A helper that even SIGKILL does not end (it sits
  * in the kernel) is left behind; the call fails all the same.
  */
-import { spawn } from 'node:child_process';
+import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
 import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { messageOf } from '../errors.ts';
 import { MountBatches } from './mountBatches.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
@@ -20,7 +23,13 @@ export function runHelper(command: string, args: readonly string[], call: MountC
   const what = [command, ...args].join(' ');
   return new Promise((resolve, reject) => {
     if (call.signal.aborted) return reject(new MountError('ECANCELED', `${command}: cancelled`));
-    const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' } });
+    const cannotRun = (error: unknown) => new MountError('EIO', `${command} cannot be run: ${messageOf(error)}`);
+    let child: ChildProcessByStdio<null, Readable, Readable>;
+    try {
+      child = startProcess(command, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH ?? '', LC_ALL: 'C' } });
+    } catch (error) {
+      return reject(cannotRun(error));
+    }
     let out = '';
     let err = '';
     const keep = (text: string, more: Buffer) => (text + more.toString('utf8')).slice(0, OUTPUT_CHARS_MAX);
@@ -50,7 +59,7 @@ export function runHelper(command: string, args: readonly string[], call: MountC
     };
     child.once('error', (error) => {
       finish();
-      reject(new MountError('EIO', `${command} cannot be run: ${error.message}`));
+      reject(cannotRun(error));
     });
     child.once('close', (code, signal) => {
       finish();

@@ -47,14 +47,18 @@ export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
   };
   const clientOf = (socket: Socket): { client?: ClientCertificate } => (tls === undefined ? {} : { client: tls.clientOf(socket) });
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
-    const o = { handler, bodyBytesMax, signal: begin(res), ...clientOf(req.socket) };
-    answer(req, res, o).catch(() => res.destroy());
+    // What throws at once is held too: in a listener it would end the process.
+    const serve = async () => answer(req, res, { handler, bodyBytesMax, signal: begin(res), ...clientOf(req.socket) });
+    serve().catch(() => res.destroy());
   });
   // Only this server hands connections on; elsewhere a request to switch protocols is answered as an ordinary one.
   if (tls !== undefined) {
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
-      const o = { handler, bodyBytesMax, signal: begin(socket), ...clientOf(req.socket) };
-      upgrade(req, { socket, head, o }).catch(() => socket.destroy());
+      const serve = async () => {
+        const o = { handler, bodyBytesMax, signal: begin(socket), ...clientOf(req.socket) };
+        await upgrade(req, { socket, head, o });
+      };
+      serve().catch(() => socket.destroy());
     });
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -92,6 +96,8 @@ function listen(server: Server, target: { host: string; port: number } | { path:
     server.once('error', reject);
     server.listen(target, () => {
       server.off('error', reject);
+      // A connection that cannot be accepted (no descriptors, no memory) is told here, and would end the process unheard.
+      server.on('error', () => {});
       resolve();
     });
   });

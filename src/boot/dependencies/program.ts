@@ -1,6 +1,8 @@
 /** Runs a program that gives credentials: no longer than a limit, and with all that it started ended with it. */
-import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../actors/kernel/ports.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { codeOf, messageOf } from '../errors.ts';
 
 const OUTPUT_BYTES_MAX = 1024 * 1024;
 const ERROR_CHARACTERS_MAX = 300;
@@ -22,11 +24,16 @@ export interface Program {
 export function runProgram(program: Program, o: { clock: Clock; limitMs: number; signal?: AbortSignal }): Promise<string> {
   return new Promise((resolve, reject) => {
     // A group of its own, so that what it started ends with it.
-    const child = spawn(program.command, [...program.args], {
-      env: program.env,
-      stdio: [program.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-      detached: true,
-    });
+    let child: ChildProcess;
+    try {
+      child = startProcess(program.command, [...program.args], {
+        env: program.env,
+        stdio: [program.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+        detached: true,
+      });
+    } catch (error) {
+      return reject(new Error(startFailure(error, program.command)));
+    }
     const { stdout, stderr, stdin } = child;
     const out: Buffer[] = [];
     let size = 0;
@@ -76,10 +83,11 @@ export function runProgram(program: Program, o: { clock: Clock; limitMs: number;
 }
 
 /** A name that is looked for in PATH fails with EACCES also when it is nowhere and one folder of PATH is not for this user. */
-function startFailure({ code, message }: NodeJS.ErrnoException, command: string): string {
+function startFailure(error: unknown, command: string): string {
+  const code = codeOf(error);
   if (code === 'ENOENT') return 'is not there, or not in PATH';
   if (code === 'EACCES' && !command.includes('/')) return 'is not there, or not in PATH, as far as this user may look (EACCES)';
-  return `cannot be run: ${code ?? message}`;
+  return `cannot be run: ${code || messageOf(error)}`;
 }
 
 /** For people. Long runs of what keys and tokens are made of are blacked out. */

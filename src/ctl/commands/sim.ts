@@ -1,10 +1,10 @@
 /** `actorctl sim`: runs seeds of the deterministic simulation, in this process or in several; shows the first failures in full. */
-import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { describeScenario } from '../../machines/faults/describe.ts';
 import type { Scenario } from '../../machines/faults/types.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
 import {
   addTotals,
   emptyTotals,
@@ -220,7 +220,10 @@ function oneProcess(io: CtlIo, args: SimArgs & { seed: number }, take: (line: Se
     const flags = ['seed', 'seeds', 'minutes', 'pods', 'nodes', 'scenario'] as const;
     const given = flags.flatMap((f) => (args[f] === undefined ? [] : [`--${f}=${args[f]}`]));
     const argv = [process.argv[1] ?? '', 'sim', '--lines', ...(args.edges ? ['--edges'] : []), ...given];
-    const child = spawn(process.execPath, [...process.execArgv, ...argv], { stdio: ['ignore', 'pipe', 'inherit'], signal: io.signal });
+    const child = startProcess(process.execPath, [...process.execArgv, ...argv], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      signal: io.signal,
+    });
     let seen = 0;
     createInterface({ input: child.stdout }).on('line', (text) => {
       seen += 1;

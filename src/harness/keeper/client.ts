@@ -1,8 +1,9 @@
 /** The runner's end of a keeper: starts it, tells it what to do, and cleans up itself should the keeper be killed. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
 import type { Charge, FromKeeper, ToKeeper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 
@@ -42,7 +43,7 @@ export class Keeper {
   static async start(entry: string, charge: Charge): Promise<Keeper> {
     const log = openSync(join(charge.dir, 'keeper.log'), 'a', 0o600);
     // Detached: a session of its own, which a Ctrl-C at the runner's terminal does not reach.
-    const child = spawn(process.execPath, [DISABLE_WARNINGS, entry, JSON.stringify(charge)], {
+    const child = startProcess(process.execPath, [DISABLE_WARNINGS, entry, JSON.stringify(charge)], {
       detached: true,
       stdio: ['ignore', log, log, 'ipc'],
       env: cleanEnv(process.env),

@@ -3,12 +3,13 @@
  * knows its end without looking for process ids, and it outlives the runner by as long as it takes to remove everything,
  * however the runner ended. Its one argument is the charge as JSON; the rest comes over the IPC channel.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, realpathSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { CRI_LABELS } from '../../machines/cri.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
 import type { Charge, FromKeeper, ToKeeper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 
@@ -61,8 +62,15 @@ function lockOn(socket: string): Promise<Server> {
 
 function start(m: Extract<ToKeeper, { type: 'start' }>): void {
   const log = openSync(join(charge.dir, 'daemon.log'), 'a', 0o600);
-  const child = spawn(process.execPath, m.args, { stdio: ['ignore', log, log], env: m.env, cwd: charge.dir });
-  closeSync(log);
+  let child: ChildProcess;
+  try {
+    child = startProcess(process.execPath, m.args, { stdio: ['ignore', log, log], env: m.env, cwd: charge.dir });
+  } catch (error) {
+    void say({ type: 'refused', why: `the daemon cannot be started: ${(error as Error).message}` });
+    return;
+  } finally {
+    closeSync(log);
+  }
   daemon = child;
   child.once('exit', (code, signal) => {
     daemon = undefined;

@@ -1,8 +1,8 @@
 /** Starts the process runtime of a root directory, or attaches to the one that is there. Used by the daemon; light on purpose. */
-import { spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 import { connect } from 'node:net';
 import { resolve } from 'node:path';
+import { startProcess } from './startProcess.ts';
 import { type Layout, layout, prepareFolders, readPidFile } from './store.ts';
 
 /** The runtime's exit code when another one serves the same root directory. */
@@ -69,7 +69,7 @@ function startDetached(l: Layout, o: EnsureOptions): { pid: number | undefined; 
   let ended: number | undefined;
   try {
     // cwd `/`: the runtime must not keep the daemon's folder busy.
-    const child = spawn(o.execPath, [...NODE_FLAGS, resolve(o.entry), '--root-dir', resolve(o.rootDir), ...(o.args ?? [])], {
+    const child = startProcess(o.execPath, [...NODE_FLAGS, resolve(o.entry), '--root-dir', resolve(o.rootDir), ...(o.args ?? [])], {
       cwd: '/',
       detached: true,
       stdio: ['ignore', log, log],

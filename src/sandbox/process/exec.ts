@@ -2,7 +2,7 @@
  * Commands beside a container's own: ExecSync, and streaming exec over an upgraded connection on a unix socket
  * (protocol `actorlet-exec.v1`, described in docs/embedded-runtime.md).
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmodSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -14,6 +14,7 @@ import { signal } from './container/procfs.ts';
 import { execCommand } from './container/shim.ts';
 import type { Supervised } from './container/supervise.ts';
 import { findCommand, type Isolation } from './probe.ts';
+import { startProcess } from './startProcess.ts';
 
 /** Per stream, as CRI runtimes cap it. What goes beyond is dropped. */
 const OUTPUT_BYTES_MAX = 16 * 1024 * 1024;
@@ -33,7 +34,7 @@ export function spawnBeside(c: Supervised, cmd: readonly string[], o: { isolatio
   const wantsInner = Object.values(shim.namespaces).some(Boolean);
   if (wantsInner && inner === null) throw new RuntimeRefusal(CODE.failedPrecondition, `container ${c.row.id} is ending`);
   const command = execCommand(shim, [file, ...rest], inner, o.isolation);
-  return spawn(command.file, command.args, {
+  return startProcess(command.file, command.args, {
     cwd: inner === null ? shim.cwd : '/',
     env,
     detached: true,
@@ -195,7 +196,10 @@ export async function createStreamingServer(o: { socketPath: string; isolation: 
   rmSync(o.socketPath, { force: true });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
-    server.listen(o.socketPath, () => resolve());
+    server.listen(o.socketPath, () => {
+      server.on('error', () => {});
+      resolve();
+    });
   });
   chmodSync(o.socketPath, 0o600);
   return {

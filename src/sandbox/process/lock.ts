@@ -2,7 +2,7 @@
  * One runtime per root directory: an flock held by a small helper process (`sh` that became `cat`) for as long as the
  * pipe to it is open. The kernel lets go when either ends, so there is never a stale lock.
  */
-import { spawn } from 'node:child_process';
+import { startProcess } from './startProcess.ts';
 
 export interface HeldLock {
   release(): void;
@@ -12,7 +12,7 @@ export interface HeldLock {
 export function acquireLock(path: string, onLost: () => void): Promise<HeldLock | null> {
   return new Promise((resolve, reject) => {
     const script = 'exec 9>>"$1" || exit 74; flock -n 9 || exit $?; echo held; exec cat >/dev/null';
-    const helper = spawn('sh', ['-c', script, 'actorlet-lock', path], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
+    const helper = startProcess('sh', ['-c', script, 'actorlet-lock', path], { stdio: ['pipe', 'pipe', 'pipe'], detached: true });
     let held = false;
     let released = false;
     let words = '';

@@ -5,6 +5,7 @@
 import { type Client, type ClientReadableStream, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type Clock, CriError } from '../../../actors/kernel/ports.ts';
 import type { RuntimeHint } from '../../../machines/cri.ts';
+import { messageOf } from '../../errors.ts';
 import { toCriError } from './errors.ts';
 import { HintQueue } from './hintQueue.ts';
 import { CRI_NAMESPACE, type CriProto, type EventsProto, type Method } from './load.ts';
@@ -141,17 +142,17 @@ function openOne(client: Client, source: Source, o: { signal: AbortSignal; clock
     });
     call.on('data', (message: object) => {
       opened();
-      const hint = source.toHint(message);
-      if (hint === undefined || queue.push(hint)) return;
-      queue.end(
-        new CriError({
-          method: 'hints',
-          code: status.RESOURCE_EXHAUSTED,
-          outcome: 'failed',
-          details: `${QUEUE_MAX} hints waited for their reader`,
-        }),
-      );
-      call.cancel();
+      const give = (code: status, details: string): void => {
+        queue.end(new CriError({ method: 'hints', code, outcome: 'failed', details }));
+        call.cancel();
+      };
+      try {
+        const hint = source.toHint(message);
+        if (hint !== undefined && !queue.push(hint)) give(status.RESOURCE_EXHAUSTED, `${QUEUE_MAX} hints waited for their reader`);
+      } catch (error) {
+        // A throw in a listener would end the process.
+        give(status.INTERNAL, `an event that cannot be read: ${messageOf(error)}`);
+      }
     });
     call.on('error', (error: ServiceError) => ended(toCriError('hints', error, headersSeen)));
     call.on('end', () => ended(undefined));

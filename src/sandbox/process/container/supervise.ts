@@ -2,11 +2,12 @@
  * One container's processes: start through the shim, output, the end, stop, kill, and being found again by a runtime
  * that was restarted. The row it is given is the truth that lists show; it is saved at every change.
  */
-import { type ChildProcess, spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { closeSync, constants, openSync, readFileSync, rmSync, statSync, writeSync } from 'node:fs';
 import { constants as osConstants } from 'node:os';
 import { exitReason } from '../../shared/model.ts';
 import { findCommand, type Isolation } from '../probe.ts';
+import { startProcess } from '../startProcess.ts';
 import type { Layout, StoredContainer } from '../store.ts';
 import { type LogFile, type LogPump, openLogFile, pumpFifo } from './logs.ts';
 import { argumentsOf, bootId, firstChild, hasEnv, isAlive, processesOf, readStat, scanProcesses, signal } from './procfs.ts';
@@ -144,9 +145,14 @@ export function supervise(row: StoredContainer, deps: SuperviseDeps): Supervised
     if (row.state === 'CONTAINER_EXITED') return;
     const told = exitFile();
     // Without a PID namespace whose end is everybody's, the command's children must be ended here.
-    if (!row.plan.shim.namespaces.pid) killStragglers();
-    await Promise.all(pumps.map((p) => p.drained()));
-    await log?.flush();
+    try {
+      if (!row.plan.shim.namespaces.pid) killStragglers();
+      await Promise.all(pumps.map((p) => p.drained()));
+      await log?.flush();
+    } catch (error) {
+      // No descriptors left, a full disk: the end itself must still be told.
+      deps.warn(`the end of container ${id} is not complete: ${(error as Error).message}`);
+    }
     row.exitCode = told?.code ?? (row.killed ? 137 : (childEnd?.code ?? 255));
     const unknown = !row.killed && told === undefined && childEnd === null;
     row.reason = unknown ? 'ContainerStatusUnknown' : exitReason(row.exitCode);
@@ -211,7 +217,7 @@ export function supervise(row: StoredContainer, deps: SuperviseDeps): Supervised
     try {
       attachOutput();
       const inner = Object.values(shim.namespaces).some(Boolean);
-      child = spawn(command.file, command.args, { cwd: inner ? '/' : shim.cwd, env, detached: true, stdio: ['ignore', out, err] });
+      child = startProcess(command.file, command.args, { cwd: inner ? '/' : shim.cwd, env, detached: true, stdio: ['ignore', out, err] });
       child.on('error', (error) => {
         spawnError = error;
         readyWake?.();
