@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /**
@@ -17,6 +18,8 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           pool: 'forks',
+          // The default leaves one core idle.
+          maxWorkers: availableParallelism(),
         },
       },
       {
@@ -26,7 +29,8 @@ export default defineConfig({
           testTimeout: 120_000,
           hookTimeout: 120_000,
           pool: 'forks',
-          fileParallelism: false,
+          // These mostly wait, and each file has a lab of its own.
+          maxWorkers: 3,
         },
       },
       {

@@ -32,7 +32,6 @@ project() {
 step build build_programs
 step lint npm run --silent lint
 step types tsc --noEmit
-project unit "$@"
 
 ci=${CI:-}
 case $ci in true | 1) ci=true ;; *) ci='' ;; esac
@@ -49,8 +48,15 @@ elif [ -f .cache/e2e-ready ]; then
 else
   why="run 'npm run e2e:setup' once (installs containerd), or set CI=true"
 fi
+# These mostly wait, so they run beside the others. What they print comes when those have ended.
 if [ -n "$e2e" ]; then
-  project e2e "$@"
+  project e2e "$@" >"$reports/e2e.log" 2>&1 &
+  beside=$!
+fi
+project unit "$@"
+if [ -n "$e2e" ]; then
+  wait "$beside"
+  cat "$reports/e2e.log"
 else
   echo
   echo "!!! THE REAL-RUNTIME TESTS (test/e2e) DID NOT RUN: $why !!!"

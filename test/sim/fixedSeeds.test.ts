@@ -2,9 +2,12 @@
 import { describe, expect, it, vi } from 'vitest';
 import { drawSchedule, type Fault, runSim } from '../../src/sim/index.ts';
 import type { SimPod } from '../../src/sim/nemesis/pods.ts';
+import { inTurn } from './rotation.ts';
 
 /** Real time, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 120_000 });
+/** A seed takes about two seconds, and each fault that is found adds one. */
+const SEED_PARTS = 4;
 
 async function passes(o: Parameters<typeof runSim>[0]): Promise<void> {
   const r = await runSim(o);
@@ -127,6 +130,7 @@ describe('a fault found by aimed faults stays fixed', () => {
 });
 
 describe('fixed seeds', () => {
+  const it = inTurn('fixed seeds', SEED_PARTS);
   for (const seed of [1, 2, 3, 4, 5, 6]) {
     it(`seed ${seed} breaks no claim`, () => passes({ seed, minutes: 0.5, pods: 6 }));
   }

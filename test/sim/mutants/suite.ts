@@ -4,6 +4,7 @@
  * After changes: node test/sim/mutants/run.ts --write
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { rotating } from '../rotation.ts';
 import { CAUGHT_BEFORE, MUTANTS, SEEDS_MAX } from './mutants.ts';
 import { type Scratch, scratch } from './scratch.ts';
 
@@ -18,9 +19,12 @@ const NOTICED_BY: Readonly<Record<string, readonly string[]>> = {
 /** A whole hunt of 200 seeds on a busy machine; one that is caught by its seed takes seconds. */
 const TIMEOUT_MS = 900_000;
 
-/** Half of the mutants, so that two test files share the time; `first` is 0 or 1. */
+/** A mutant takes about six seconds of processor time. */
+const PARTS = 6;
+
+/** Half of this run's mutants, so that two test files share the time; `first` is 0 or 1. */
 export function mutantsFrom(first: 0 | 1): void {
-  const mutants = MUTANTS.filter((_, i) => i % 2 === first);
+  const mutants = rotating('mutants', MUTANTS, PARTS).filter((_, i) => i % 2 === first);
   let copy: Scratch | undefined;
   beforeAll(() => {
     copy = scratch();
