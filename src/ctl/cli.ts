@@ -147,7 +147,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
           .option('endpoint', { type: 'string', describe: 'socket of a containerd that holds no pods' })
           .option('keep', { type: 'boolean', default: false, describe: 'leave logs and configuration, and say where' })
           .epilogue(
-            'Expectations: [POD] CONDITION [within TIME | for TIME]. CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP. Without a pod: all of them. Without a time: within 30s. Times count from the beginning of the faults, else of the pods.\nExit codes: 0 all held, 1 one did not, 2 it could not be tried.',
+            'Expectations: [POD] CONDITION [within TIME | for TIME]. CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP. Without a pod: all of them. Without a time: within 30s; phase and restarts (but > and >=) must then also hold until the 30s are over. Times count from the beginning of the faults, else of the pods.\nExit codes: 0 all held, 1 one did not, 2 it could not be tried.',
           ),
       async (args) => {
         const { runTry } = await import('./commands/try.ts');

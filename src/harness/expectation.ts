@@ -1,6 +1,6 @@
 /** Expectations as a person writes them on a command line: `web phase=Running within 30s`. */
 import { containersOf, isReady, type PodView } from './history.ts';
-import type { PodHandle } from './pod.ts';
+import { type PodHandle, STAYS_DEFAULT_MS } from './pod.ts';
 
 export interface Expectation {
   /** As it was written. */
@@ -33,8 +33,12 @@ export function parseExpectation(text: string): Expectation {
   if (ms === undefined) return fail(`${JSON.stringify(time)} is no time such as 500ms, 30s or 2m`);
   const condition = parseCondition(what);
   if (typeof condition === 'string') return fail(condition);
-  if (how !== 'for') return { text, pod, check: (p) => condition.within(p, ms) };
   const { holds } = condition;
+  if (how === undefined && condition.lasting === true && holds !== undefined) {
+    const so = `have ${what}, and keep it`;
+    return { text, pod, check: async (p) => void (await p.stays(so, holds, { forMs: STAYS_DEFAULT_MS, mayBegin: 'later' })) };
+  }
+  if (how !== 'for') return { text, pod, check: (p) => condition.within(p, ms) };
   if (holds === undefined) return fail(`${what} cannot be watched for a time; say within`);
   return { text, pod, check: async (p) => void (await p.stays(`keep ${what}`, holds, { forMs: ms })) };
 }
@@ -49,6 +53,8 @@ export function parseTime(text: string): number | undefined {
 interface Condition {
   within(pod: PodHandle, timeoutMs: number): Promise<void>;
   holds?(pod: PodView): boolean;
+  /** About a state to stay in (`phase=`, `restarts=0`), not one to reach: a glimpse of it at the start proves nothing. */
+  readonly lasting?: boolean;
 }
 
 function parseCondition(what: string): Condition | string {
@@ -86,6 +92,7 @@ function phaseIs(value: string): Condition | string {
   return {
     within: async (p, timeoutMs) => void (await p.phase(wanted, { timeoutMs })),
     holds: (p) => wanted.some((w) => w === p.phase),
+    lasting: true,
   };
 }
 
@@ -99,7 +106,9 @@ function countIs(op: string, value: string): Condition | string {
     '>': (r: number) => r > n,
     '<': (r: number) => r < n,
   }[op];
-  return fits === undefined ? `restarts${op} is no comparison` : generic(`restarts${op}${n}`, (p) => fits(p.restarts));
+  if (fits === undefined) return `restarts${op} is no comparison`;
+  // Restarts are only ever added: a bound from below that holds once holds for good.
+  return { ...generic(`restarts${op}${n}`, (p) => fits(p.restarts)), lasting: !op.startsWith('>') };
 }
 
 function logHas(value: string): Condition | string {

@@ -32,6 +32,8 @@ export interface PodNode {
 /** For the looks at both ends of a period, on a machine with much else to do. */
 const STAYS_SLACK_MS = 30_000;
 const OVER: readonly string[] = ['Succeeded', 'Failed'];
+/** How long something must hold where nothing else is said: a crash loop (0 s, 10 s, 20 s) has restarted more than once by then. */
+export const STAYS_DEFAULT_MS = 30_000;
 
 /** All waits look from the moment they are asked, and reject with a {@link WaitError} that says what was seen last and why. */
 export class PodHandle {
@@ -74,6 +76,9 @@ export class PodHandle {
 
   /** Waits until its containers, or the named one, were restarted at least `count` times. */
   restarts(count: number, o: WaitOptions & { container?: string } = {}): Promise<PodStatus> {
+    if (count < 1) {
+      return Promise.reject(new Error(`restarts(${count}) holds at once, for every pod; to see that there is no restart, use stays()`));
+    }
     const { container } = o;
     const so = `be restarted ${count} ${count === 1 ? 'time' : 'times'}${container === undefined ? '' : ` in container ${container}`}`;
     return this.#where(
@@ -94,18 +99,28 @@ export class PodHandle {
     return this.#where(so, fits, { ...o, evenWhenOver: o.giveUpWhenOver !== true });
   }
 
-  /** Watches for `forMs` and rejects as soon as `fits` does not hold; `so` completes the sentence "pod web to ...". */
-  stays(so: string, fits: (pod: PodView) => boolean, o: { forMs: number }): Promise<PodStatus> {
+  /**
+   * Watches for `forMs` (default 30 s) and rejects as soon as `fits` does not hold; `so` completes the sentence "pod web to ...".
+   * With `mayBegin: 'later'` it need not hold at first: it has to begin within that time, and then to hold until it is over.
+   * A pod that has ended no longer changes: the rest of the time is not waited for then.
+   */
+  stays(so: string, fits: (pod: PodView) => boolean, o: { forMs?: number; mayBegin?: 'later' } = {}): Promise<PodStatus> {
+    const { forMs = STAYS_DEFAULT_MS } = o;
     let beganMs: number | undefined;
+    let held = o.mayBegin !== 'later';
     return this.#wait(
-      `${so} for ${o.forMs / 1_000} s`,
+      `${so} for ${forMs / 1_000} s`,
       (look) => {
         beganMs ??= look.atMs;
         const p = this.#node.find(look, this);
-        if (p === undefined || !fits(p)) return never(podText(p));
-        return look.atMs - beganMs >= o.forMs ? yes(p.pod.status ?? {}) : notYet(podText(p));
+        const fitsNow = p !== undefined && fits(p);
+        const ended = p !== undefined && !p.removed && OVER.includes(p.phase);
+        const timeIsOver = look.atMs - beganMs >= forMs;
+        if (!fitsNow) return held || ended || timeIsOver ? never(podText(p)) : notYet(podText(p));
+        held = true;
+        return timeIsOver || ended ? yes(p.pod.status ?? {}) : notYet(podText(p));
       },
-      { timeoutMs: o.forMs + STAYS_SLACK_MS },
+      { timeoutMs: forMs + STAYS_SLACK_MS },
     );
   }
 

@@ -85,6 +85,15 @@ describe('waits', { timeout: 120_000 }, () => {
     const error = await failure(brief.stays('keep running', (p) => p.phase === 'Running', { forMs: 60_000 }));
     expect(error.seen).toContain('Succeeded');
     await expect(brief.stays('stay over', (p) => p.phase === 'Succeeded', { forMs: 300 })).resolves.toMatchObject({ phase: 'Succeeded' });
+    await expect(brief.restarts(0)).rejects.toThrow('use stays()');
+    const later = await node.apply(pod('later', 'startDelay=1s,run=2s', { restartPolicy: 'Never' }));
+    await expect(later.stays('end', (p) => p.phase === 'Succeeded', { mayBegin: 'later' })).resolves.toMatchObject({ phase: 'Succeeded' });
+    const loop = await node.apply(pod('loop', 'run=1s,exit=3'));
+    expect((await failure(loop.stays('be left alone', (p) => p.restarts === 0, { mayBegin: 'later' }))).seen).toContain('1 restart');
+    await expect(loop.stays('be Pending', (p) => p.phase === 'Pending', { forMs: 300, mayBegin: 'later' })).rejects.toThrow(
+      'cannot come true any more',
+    );
+    await node.remove('loop');
     const nobody = await failure(node.pod('nobody').ready({ timeoutMs: 300 }));
     expect(nobody.seen).toBe('the node knows no such pod');
   });

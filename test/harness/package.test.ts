@@ -125,7 +125,7 @@ await node.dispose();
         '-e',
         'shop phase=Running for 3s',
         '-e',
-        'shop restarts=0',
+        'shop restarts=0 for 5s',
       ],
       home,
     );

@@ -54,7 +54,7 @@ describe('actorctl try', { timeout: 240_000 }, () => {
       '-e',
       'job phase=Succeeded within 60s',
       '-e',
-      'restarts=0',
+      'restarts=0 for 1s',
     ]);
     expect([code, err], out).toEqual([0, '']);
     expect(out).toMatch(/^ +\+\d+\.\d{3}s {2}node {9}up: hollow runtime, process \d+\n/);
@@ -70,6 +70,16 @@ describe('actorctl try', { timeout: 240_000 }, () => {
     expect(code, out).toBe(1);
     expect(out).toMatch(/^NOT HELD {2}job {2}ready or Succeeded /m);
     expect(out).toMatch(/last seen: Failed, .*app: exited 3 \(Error\)/);
+  });
+
+  it('finds a crash loop with conditions about staying, whatever it was at the first look', async () => {
+    const loop = file('loop.yaml', pod('loop', 'run=1s,exit=3'));
+    const { code, out } = await tryIt(['-f', loop, '-e', 'loop restarts=0', '-e', 'loop restarts=0 within 30s', '-e', 'loop restarts<1']);
+    expect(code, out).toBe(1);
+    expect(out).toMatch(/^NOT HELD {2}loop {2}loop restarts=0 {2}/m);
+    expect(out).toMatch(/^NOT HELD {2}loop {2}loop restarts<1 /m);
+    // Somebody who writes a time to reach it in is taken at his word.
+    expect(out).toMatch(/^held {6}loop {2}loop restarts=0 within 30s /m);
   });
 
   it('injects once the pods are up, and counts times from then', async () => {
