@@ -191,8 +191,8 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--experimental-mounter-path': 'experimentalMounterPath',
 };
 
-/** Gates of the kubelet that change what this node does, or what it accepts. */
-const HONOURED_GATES: readonly string[] = [
+/** Gates of the kubelet that change what this node does, or what it accepts. A test compares them with what the code asks. */
+export const HONOURED_GATES: readonly string[] = [
   // Honoured with and without them: the API server drops the fields where they are off.
   'ContainerRestartRules',
   'ContainerStopSignals',
@@ -203,6 +203,7 @@ const HONOURED_GATES: readonly string[] = [
   'CSIVolumeHealth',
   'ComponentFlagz',
   'ComponentStatusz',
+  'ContainerCheckpoint',
   'CustomCPUCFSQuotaPeriod',
   'DisableCPUQuotaWithExclusiveCPUs',
   'KubeletCrashLoopBackOffMax',
@@ -210,16 +211,16 @@ const HONOURED_GATES: readonly string[] = [
   'KubeletServiceAccountTokenForCredentialProviders',
   'LoggingAlphaOptions',
   'NodeLogQuery',
-  'QOSReserved',
   'ReduceDefaultCrashLoopBackOffDecay',
   'RotateKubeletServerCertificate',
-  'GracefulNodeShutdown',
-  'GracefulNodeShutdownBasedOnPodPriority',
   'ImageMaximumGCAge',
   'KubeletEnsureSecretPulledImages',
   'MemoryQoS',
   'SystemdWatchdog',
 ];
+
+/** Gates of features that are not there at all: only to turn one on asks for something. */
+export const ABSENT_GATES: readonly string[] = ['GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority', 'QOSReserved'];
 
 /** Lines to log. */
 export function checkUnimplemented(
@@ -235,12 +236,14 @@ export function checkUnimplemented(
     const field = FLAG_FIELDS[entry.path];
     const [value, initial] =
       field === undefined ? [getPath(config, entry.path), getPath(defaults, entry.path)] : [flags[field], flagDefaults[field]];
-    if (sameData(value, initial)) continue;
+    // An empty list asks for nothing: `enforceNodeAllocatable: []`.
+    if (sameData(value, initial) || (Array.isArray(value) && value.length === 0)) continue;
     out.push({ level: entry.warn ? 'warn' : 'info', where: `${entry.path}${flagHint(entry.path)}`, what: entry.why });
   }
   for (const [name, value] of Object.entries(config.featureGates)) {
     const spec = KUBELET_GATES[name];
     if (spec === undefined || value === spec.default || HONOURED_GATES.includes(name)) continue;
+    if (!value && ABSENT_GATES.includes(name)) continue;
     const where = `featureGates.${name}${flagHint('featureGates')}`;
     out.push({ level: 'info', where, what: `what ${name}=${value} asks for is not there yet` });
   }

@@ -1,12 +1,13 @@
 /** The boot as a whole, with a fake process and a node that does nothing. */
-import { readFileSync, rmSync, statSync } from 'node:fs';
+import { globSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { BOOT_STEPS } from '../../src/boot/boot.ts';
 import { loadLibc } from '../../src/boot/process/libc.ts';
-import { HONOURED, UNIMPLEMENTED } from '../../src/boot/unimplemented.ts';
+import { ABSENT_GATES, HONOURED, HONOURED_GATES, UNIMPLEMENTED } from '../../src/boot/unimplemented.ts';
 import { defaultKubeletConfiguration } from '../../src/machines/config/defaults.ts';
+import { GATES } from '../../src/machines/config/gateTable.ts';
 import { type FieldType, KUBELET_CONFIGURATION } from '../../src/machines/config/schema.ts';
 import { emptyRegistry, fakeBoot, HEADER, tempDir, until } from './helpers.ts';
 
@@ -126,6 +127,40 @@ describe('a running node', () => {
     expect(run.stderr().match(/featureGates.*has no effect/g)).toEqual([
       'featureGates.KubeletInUserNamespace (--feature-gates) has no effect',
     ]);
+  });
+
+  it('counts a gate as honoured only where its feature is there', async () => {
+    const asking = fakeBoot(quiet('--feature-gates=QOSReserved=true,ContainerCheckpoint=false,GracefulNodeShutdown=true'));
+    await running(asking);
+    asking.emit('SIGTERM');
+    expect(await asking.code).toBe(0);
+    expect(asking.stderr().match(/featureGates.*has no effect/g)).toEqual(['featureGates.QOSReserved (--feature-gates) has no effect']);
+    const giving = fakeBoot(quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false'));
+    await running(giving);
+    giving.emit('SIGTERM');
+    expect(await giving.code).toBe(0);
+    expect(giving.stderr()).not.toContain('has no effect');
+  });
+
+  it('has every gate that the code asks among the honoured, save those of features that are not there', () => {
+    const sources = globSync('src/**/*.ts', { cwd: join(import.meta.dirname, '../..') })
+      .filter((file) => !file.includes('/config/gate'))
+      .map((file) => readFileSync(join(import.meta.dirname, '../..', file), 'utf8'))
+      .join('\n');
+    const asked = new Set([...sources.matchAll(/\.enabled\('(\w+)'\)/g)].map(([, name = '']) => name));
+    const known = Object.entries(GATES).filter(([, spec]) => !spec.locked);
+    for (const [name] of known.filter(([name]) => asked.has(name))) {
+      expect([name, HONOURED_GATES.includes(name) !== ABSENT_GATES.includes(name)]).toEqual([name, true]);
+    }
+    expect(HONOURED_GATES.filter((name) => GATES[name] === undefined)).toEqual([]);
+  });
+
+  it('asks for nothing where a list is empty', async () => {
+    const run = fakeBoot(quiet('--enforce-node-allocatable='));
+    await running(run);
+    run.emit('SIGTERM');
+    expect(await run.code).toBe(0);
+    expect(run.stderr()).not.toContain('has no effect');
   });
 
   it('asks for nothing of the HTTPS server once that is switched off', async () => {
@@ -322,6 +357,8 @@ describe("the API server's certificate", () => {
     expect(given).toContain('tlsCertFile (--tls-cert-file): /nowhere/a cannot be read');
     const ca = await refusalOf(serving(`${dir.path}/none`, ...at, '--client-ca-file=/nowhere/ca'));
     expect(ca).toContain('authentication.x509.clientCAFile (--client-ca-file): /nowhere/ca cannot be read');
+    expect(ca).toContain('the client CA is not there');
+    expect(ca).not.toContain('no certificate to serve with');
   });
   it('has a port of its own, and a taken one is named', async () => {
     const server = createServer();

@@ -18,7 +18,9 @@ export const makeServingCertificate: Step = {
     if (!config.enableServer) return undefined;
     const given = config.authentication.x509.clientCAFile;
     if (given !== '' && !(await readable(given)))
-      throw refused('authentication.x509.clientCAFile (--client-ca-file)', `${given} cannot be read`);
+      throw new StartError('the client CA is not there: client certificates cannot be checked', [
+        { where: 'authentication.x509.clientCAFile (--client-ca-file)', what: `${given} cannot be read` },
+      ]);
     const { certFile, keyFile } = servingFiles({ config, flags });
     const have = { cert: await readable(certFile), key: await readable(keyFile) };
     if (config.tlsCertFile !== '') {

@@ -59,12 +59,9 @@ const endpoints: Rule = ({ config, bad }) => {
     bad('containerRuntimeEndpoint', `${JSON.stringify(endpoint)} must be unix:///path/to.sock or one of ${EMBEDDED.join(', ')}`);
   }
   const image = config.imageServiceEndpoint;
-  if (image !== '' && image !== endpoint) {
-    bad(
-      'imageServiceEndpoint',
-      `${JSON.stringify(image)} differs from containerRuntimeEndpoint; a separate image service is not there yet`,
-    );
-  }
+  if (image === '' || image === endpoint) return;
+  if (EMBEDDED.includes(endpoint)) bad('imageServiceEndpoint', `${JSON.stringify(image)}: ${endpoint} serves its images itself`);
+  else if (!/^unix:\/\/\/[^/]/.test(image)) bad('imageServiceEndpoint', `${JSON.stringify(image)} must be unix:///path/to.sock`);
 };
 
 export const IMAGE_RULES: readonly Rule[] = [
