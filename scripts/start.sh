@@ -15,13 +15,37 @@ install_packages
 use_node
 build_programs
 
+# The two ports that the lines below name. As flags they would win over the file, and the lines would be wrong.
+read_only=10255 healthz=10248
+left=$#
+while [ "$left" -gt 0 ]; do
+  arg=$1
+  shift
+  left=$((left - 1))
+  case $arg in
+    --read-only-port | --healthz-port)
+      if [ "$left" -gt 0 ]; then
+        arg=$arg=$1
+        shift
+        left=$((left - 1))
+      fi
+      ;;
+  esac
+  case $arg in
+    --read-only-port=*[!0-9]* | --healthz-port=*[!0-9]* | --*-port=) set -- "$@" "$arg" ;;
+    --read-only-port=*) read_only=${arg#*=} ;;
+    --healthz-port=*) healthz=${arg#*=} ;;
+    *) set -- "$@" "$arg" ;;
+  esac
+done
+
 umask 022
 mkdir -p "$state/logs"
 chmod 700 "$state"
 # A path as a double-quoted YAML scalar.
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
 {
-  cat examples/quickstart.yaml
+  sed -e "s/^readOnlyPort: .*/readOnlyPort: $read_only/" -e "s/^healthzPort: .*/healthzPort: $healthz/" examples/quickstart.yaml
   echo '# Added by scripts/start.sh: absolute paths of this checkout.'
   echo "staticPodPath: $(quoted "$root/examples/quickstart")"
   echo "podLogsDir: $(quoted "$state/logs/pods")"
@@ -31,7 +55,7 @@ cat <<EOF
 
 actorlet on the embedded runtime; pods from examples/quickstart/*.yaml (edit, add or remove one while this runs)
   look      bin/actorctl tree | pods | why crasher | logs -f graceful        (in a second terminal, from this folder)
-  ask       curl -s http://127.0.0.1:10255/pods   also: /metrics   health: http://127.0.0.1:10248/healthz   (unless a flag says otherwise)
+  ask       curl -s http://127.0.0.1:$read_only/pods   also: /metrics   health: http://127.0.0.1:$healthz/healthz
   logs      .actorlet/logs/pods/
   stop      Ctrl-C ends the daemon, the pods go on; npm start adopts them again; npm stop ends and removes everything
 

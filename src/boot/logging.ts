@@ -16,8 +16,8 @@ export interface LogSink {
 }
 
 /** One logger per node; there is no global one. Lines are written at once. */
-export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'>, sink: LogSink): Logger {
-  const destination = config.format === 'json' ? sink : { write: (line: string) => sink.write(toText(line)) };
+export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'> & { pid: number }, sink: LogSink): Logger {
+  const destination = config.format === 'json' ? sink : { write: (line: string) => sink.write(toText(line, config.pid)) };
   const base = pino(
     {
       level: 'debug',
@@ -66,14 +66,17 @@ function errorText(error: unknown): unknown {
 
 const LETTERS: Readonly<Record<string, string>> = { debug: 'I', info: 'I', warn: 'W', error: 'E', fatal: 'F' };
 
-/** `I1121 04:01:02.123000 path] msg key=value`: the actor's path stands where a program's file would. */
-function toText(line: string): string {
+/** klog pads the number of the process to so many characters. */
+const PID_WIDTH = 7;
+
+/** klog's header, `I1121 04:01:02.123000    1234 path] msg key=value`: the actor's path stands for klog's file and line. */
+function toText(line: string, pid: number): string {
   const record: unknown = JSON.parse(line);
   if (typeof record !== 'object' || record === null) return line;
   const { level, ts, actor, msg, ...rest } = Object.fromEntries(Object.entries(record));
   const letter = LETTERS[String(level)] ?? 'I';
   const fields = Object.entries(rest).map(([key, value]) => ` ${key}=${fieldText(value)}`);
-  return `${letter}${stamp(Number(ts))} ${typeof actor === 'string' ? actor : 'boot'}] ${String(msg ?? '')}${fields.join('')}\n`;
+  return `${letter}${stamp(Number(ts))} ${String(pid).padStart(PID_WIDTH)} ${typeof actor === 'string' ? actor : 'boot'}] ${String(msg ?? '')}${fields.join('')}\n`;
 }
 
 function fieldText(value: unknown): string {

@@ -4,7 +4,7 @@ import { createLogger } from '../../src/boot/logging.ts';
 
 function lines(format: 'text' | 'json', verbosity: number) {
   const out: string[] = [];
-  return { out, log: createLogger({ format, verbosity }, { write: (line) => out.push(line) }) };
+  return { out, log: createLogger({ format, verbosity, pid: 1234 }, { write: (line) => out.push(line) }) };
 }
 
 describe('the log', () => {
@@ -12,7 +12,9 @@ describe('the log', () => {
     const { out, log } = lines('text', 0);
     log.child({ actor: 'node/pods/workers/web', uid: 'u1' }).warn({ reason: 'back off', n: 3 }, 'container waits');
     expect(out).toEqual([
-      expect.stringMatching(/^W\d{4} \d\d:\d\d:\d\d\.\d{6} node\/pods\/workers\/web\] container waits uid=u1 reason="back off" n=3\n$/),
+      expect.stringMatching(
+        /^W\d{4} \d\d:\d\d:\d\d\.\d{6} {4}1234 node\/pods\/workers\/web\] container waits uid=u1 reason="back off" n=3\n$/,
+      ),
     ]);
   });
 

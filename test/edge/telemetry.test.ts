@@ -48,10 +48,18 @@ describe('telemetry', () => {
     await t.shown();
     expect(t.registry.read(view.events)?.version).toBe(1);
   });
-  it('logs each new event once, with its pod, and warnings as warnings', async () => {
+  it('logs each new event once: of a pod its warnings for information, all else for debugging; of the node as it is', async () => {
     const t = start();
     for (let i = 0; i < 3; i++) t.record({ pod: pod('a'), type: 'Warning', reason: 'BackOff', message: 'again' });
-    expect(t.ports.lines).toEqual([{ level: 'warn', msg: 'again', fields: { reason: 'BackOff', uid: 'a', pod: 'default/name-a' } }]);
+    t.record({ pod: pod('a'), reason: 'Pulled', message: 'pulled' });
+    t.record({ type: 'Warning', reason: 'Rebooted', message: 'booted' });
+    t.record({ reason: 'Starting', message: 'hello' });
+    expect(t.ports.lines).toEqual([
+      { level: 'info', msg: 'again', fields: { reason: 'BackOff', uid: 'a', pod: 'default/name-a' } },
+      { level: 'debug', msg: 'pulled', fields: { reason: 'Pulled', uid: 'a', pod: 'default/name-a' } },
+      { level: 'warn', msg: 'booted', fields: { reason: 'Rebooted' } },
+      { level: 'info', msg: 'hello', fields: { reason: 'Starting' } },
+    ]);
   });
   it('keeps the newest 50 of a pod and 200 of the node', async () => {
     const t = start();

@@ -115,6 +115,12 @@ it('brings every pod to the state its manifest promises', async () => {
   expect(await (await fetch(`http://127.0.0.1:${webPort}/hello`)).text()).toContain('you asked for /hello');
 }, 60_000);
 
+it('logs no warning and no error', () => {
+  const said = log().match(/^[WEF]\d{4} .*$/gm) ?? [];
+  expect(said.filter((line) => !/number of huge pages|record of devices/.test(line))).toEqual([]);
+  expect(log()).not.toContain('has no effect');
+});
+
 it('leaves the pods running when it ends and adopts them when it comes back', async () => {
   const before = await containerIds();
   expect(await stopDaemon('SIGINT'), log().slice(-2000)).toBe(0);

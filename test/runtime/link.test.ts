@@ -38,6 +38,26 @@ describe('the CRI link', () => {
     expect(link()).toMatchObject({ state: 'ready' });
   });
 
+  it('is lost with an error in the log, again every five minutes while that lasts, and once when it is back', async () => {
+    w = await world({ only: ['cri'] });
+    const said = () => w.ports.lines.filter((l) => l.msg.startsWith('the container runtime')).map((l) => [l.level, l.fields.lostFor]);
+    expect(said()).toEqual([['info', undefined]]);
+    for (const method of ['Version', 'Status'] as const) w.cri.answer(method, () => fail(14, 'connect ENOENT /run/x.sock'));
+    await w.ports.advance(60_000);
+    expect(said().slice(1)).toEqual([['error', '0ms']]);
+    await w.ports.advance(600_000);
+    expect(said().slice(1)).toEqual([
+      ['error', '0ms'],
+      ['error', expect.stringMatching(/^5m/)],
+      ['error', expect.stringMatching(/^10m/)],
+    ]);
+    healthy(w.cri);
+    await w.ports.advance(5_000);
+    expect(said().at(-1)).toEqual(['info', expect.stringMatching(/^10m/)]);
+    await w.ports.advance(60_000);
+    expect(said()).toHaveLength(5);
+  });
+
   it('is lost when a status poll is not answered, and stays usable for calls', async () => {
     w = await world({ only: ['cri'] });
     w.cri.answer('Status', () => fail(4, 'Deadline exceeded'));

@@ -73,14 +73,19 @@ function telemetryLogic(ctx: ActorCtx<EventsEvent>, opts: TelemetryOptions) {
   });
 }
 
+/**
+ * Of a pod: Normal events for debugging only, for a crash loop would drown the log with them; a Warning is news about the
+ * pod, not a fault of the node, so info.
+ */
 function say(ctx: ActorCtx<EventsEvent>, event: RecordedEvent): void {
   const fields = {
     reason: event.reason,
     ...(event.pod === undefined ? {} : { uid: event.pod.uid, pod: `${event.pod.namespace}/${event.pod.name}` }),
     ...(event.fieldPath === undefined ? {} : { fieldPath: event.fieldPath }),
   };
-  if (event.type === 'Warning') ctx.log.warn(fields, event.message);
-  else ctx.log.info(fields, event.message);
+  const ofPod = event.pod !== undefined;
+  if (event.type === 'Warning') ctx.log[ofPod ? 'info' : 'warn'](fields, event.message);
+  else ctx.log[ofPod ? 'debug' : 'info'](fields, event.message);
 }
 
 /** Forgets pods that have been out of view.pods for `goneMs`; says whether any went. */

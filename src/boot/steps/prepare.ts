@@ -7,7 +7,7 @@ import { acquireLock } from '../process/lock.ts';
 import { createNotify } from '../process/notify.ts';
 import { setOomScore } from '../process/oomScore.ts';
 import { GIT_VERSION } from '../version.ts';
-import { need, type Step } from './context.ts';
+import { type BootContext, need, type Step } from './context.ts';
 
 const FLAGS_VERBOSITY = 1;
 const CONFIG_VERBOSITY = 5;
@@ -19,7 +19,7 @@ export const startLog: Step = {
   name: 'start the log',
   run(ctx) {
     const { config, files } = need(ctx, 'loaded');
-    const log = createLogger(config.logging, { write: (line) => void ctx.io.stderr.write(line) });
+    const log = createLogger({ ...config.logging, pid: ctx.io.pid }, { write: (line) => void ctx.io.stderr.write(line) });
     ctx.state.log = log;
     log.info({ version: GIT_VERSION, runtime: `node-${process.version}`, config: files }, 'actorlet starts');
     for (const remark of ctx.remarks) log[remark.level]({}, remark.text);
@@ -112,12 +112,17 @@ export const checkRoot: Step = {
   name: 'check for root',
   run(ctx) {
     if (ctx.io.uid === 0) return undefined;
-    const embedded = need(ctx, 'loaded').config.containerRuntimeEndpoint.startsWith('embedded://');
     // The embedded runtimes are made for ordinary users.
-    if (!embedded) need(ctx, 'log').error({ uid: ctx.io.uid }, 'not running as root: what needs root will fail');
+    if (!onEmbedded(ctx)) need(ctx, 'log').error({ uid: ctx.io.uid }, 'not running as root: what needs root will fail');
     return undefined;
   },
 };
+
+/** Trying things out on an embedded runtime needs neither; on a real one the node is less safe without. */
+function cannotSet(ctx: BootContext, fields: object, message: string): void {
+  need(ctx, 'log')[onEmbedded(ctx) ? 'info' : 'warn'](fields, message);
+}
+const onEmbedded = (ctx: BootContext): boolean => need(ctx, 'loaded').config.containerRuntimeEndpoint.startsWith('embedded://');
 
 export const adjustOomScore: Step = {
   name: 'adjust the OOM score',
@@ -126,7 +131,7 @@ export const adjustOomScore: Step = {
     try {
       await setOomScore(value);
     } catch (error) {
-      need(ctx, 'log').warn({ value, err: messageOf(error) }, 'oomScoreAdj (--oom-score-adj) cannot be set; going on without it');
+      cannotSet(ctx, { value, err: messageOf(error) }, 'oomScoreAdj (--oom-score-adj) cannot be set; going on without it');
     }
     return undefined;
   },
@@ -139,10 +144,7 @@ export const raiseFileLimit: Step = {
     try {
       ctx.libc().setNoFileLimit(value);
     } catch (error) {
-      need(ctx, 'log').warn(
-        { value, err: messageOf(error) },
-        'maxOpenFiles (--max-open-files) cannot be set; going on with the present limit',
-      );
+      cannotSet(ctx, { value, err: messageOf(error) }, 'maxOpenFiles (--max-open-files) cannot be set; going on with the present limit');
     }
     return undefined;
   },

@@ -9,6 +9,7 @@ import { addr, type CriEvent, type CriView, view } from '../../../machines/proto
 import { criLinkMachine, linkView, readStatus } from '../../../machines/runtime/criLink.ts';
 import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/deadlines.ts';
 import { placesFor, runtimeBusy } from '../../../machines/runtime/startGate.ts';
+import { shortDuration } from '../../../machines/text/duration.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
 import { CriServer } from './server.ts';
@@ -17,6 +18,9 @@ import { CriServer } from './server.ts';
 const STATUS_TIMEOUT_MS = 15_000;
 /** What the kubelet asks for; runtimes answer with their own version. */
 const CRI_VERSION_ASKED = '0.1.0';
+
+/** While the runtime stays away, the log says so again this often; dials fail about once a second. */
+const LOST_AGAIN_MS = 300_000;
 
 export interface CriLinkOptions {
   /** Config field runtimeRequestTimeout, milliseconds; bounds the Status poll when it is shorter than 15 s. */
@@ -59,6 +63,39 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
     return server;
   };
   let announced: CriView | undefined;
+  let lost: { sinceMonoMs: number; saidMonoMs: number } | null = null;
+  const say = (next: CriView): void => {
+    const nowMs = clock.monoMs();
+    const runtime = `${next.runtimeName} ${next.runtimeVersion}`.trim();
+    if (next.state === 'ready') {
+      const lostMs = lost === null ? 0 : nowMs - lost.sinceMonoMs;
+      const same = announced?.state === 'ready' && announced.reason === next.reason && announced.networkReason === next.networkReason;
+      const well = next.runtimeReady && next.networkReady;
+      if (!same || lost !== null) {
+        const fields = {
+          runtime,
+          ...(lost === null ? {} : { lostFor: shortDuration(lostMs) }),
+          ...(next.reason === '' ? {} : { reason: next.reason }),
+          ...(next.networkReason === '' ? {} : { network: next.networkReason }),
+        };
+        ctx.log[well ? 'info' : 'warn'](fields, `the container runtime answers${well ? '' : ' and says that it is not ready'}`);
+      }
+      lost = null;
+      return;
+    }
+    if (next.state === 'connecting') {
+      if (lost === null) ctx.log.debug({}, 'connecting to the container runtime');
+      return;
+    }
+    const before = lost;
+    lost = { sinceMonoMs: before?.sinceMonoMs ?? nowMs, saidMonoMs: before?.saidMonoMs ?? nowMs };
+    if (before !== null && nowMs - before.saidMonoMs < LOST_AGAIN_MS) return;
+    lost.saidMonoMs = nowMs;
+    ctx.log.error(
+      { reason: next.reason, lostFor: shortDuration(nowMs - lost.sinceMonoMs), ...(runtime === '' ? {} : { runtime }) },
+      'the container runtime does not answer: containers run on, nothing can be started or stopped; trying again until it does',
+    );
+  };
   // Calls of an earlier incarnation are over.
   ctx.publish(runtimeBusy, false);
 
@@ -80,21 +117,7 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
       },
       announce: ({ context }, { state }) => {
         const next = linkView(context, state);
-        const same = announced?.reason === next.reason && announced.networkReason === next.networkReason;
-        // Dials that fail as the one before did are no news.
-        const news = !same || (announced?.state === 'ready') !== (next.state === 'ready');
-        if (news || announced?.state !== next.state) {
-          ctx.log[news ? 'info' : 'debug'](
-            {
-              from: announced?.state ?? '',
-              to: next.state,
-              reason: next.reason,
-              network: next.networkReason,
-              runtime: `${next.runtimeName} ${next.runtimeVersion}`,
-            },
-            'container runtime link',
-          );
-        }
+        say(next);
         announced = next;
         ctx.publish(view.cri, next);
       },
