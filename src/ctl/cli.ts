@@ -4,6 +4,7 @@ import type { ActorView } from '../machines/actorState.ts';
 import type { LogFile } from '../machines/podLogs.ts';
 import type { PodSummary } from '../machines/podSummary.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
+import { clockTime, shortDuration } from '../machines/text/duration.ts';
 import { printable } from '../machines/text/table.ts';
 import { renderTree } from '../machines/text/tree.ts';
 import type { Explanation } from '../machines/why.ts';
@@ -62,7 +63,12 @@ export async function runCtl(io: CtlIo): Promise<number> {
       (y) => y.positional('pod', { type: 'string', describe: 'name, namespace/name or UID' }),
       (args) => run(events(io, args.pod))(args),
     )
-    .command('healthz', 'every actor, and whether it is well', (y) => y, run(healthz(io)))
+    .command(
+      'healthz',
+      'every actor, and whether it is well; 1 when one is down, or the runtime or the API server does not answer',
+      (y) => y,
+      run(healthz(io)),
+    )
     .command(
       'recorder [path]',
       'the flight recorder: what happened last, of one actor or of all',
@@ -229,9 +235,14 @@ function why(io: CtlIo, pod: string): Command {
 
 function events(io: CtlIo, pod: string | undefined): Command {
   return async (client, json) => {
-    const answer = (await client.json('/events', pod === undefined ? {} : { pod })) as { events: RecordedEvent[] };
+    const answer = (await client.json('/events', pod === undefined ? {} : { pod })) as { events: RecordedEvent[]; sinceMs?: number };
     if (json) printJson(io, answer.events);
-    else print(io, renderEvents(answer.events, io.nowMs(), { widthMax: io.columns }));
+    else {
+      print(io, renderEvents(answer.events, io.nowMs(), { widthMax: io.columns }));
+      const { sinceMs } = answer;
+      if (sinceMs !== undefined)
+        io.err(`Kept since this daemon started, ${shortDuration(io.nowMs() - sinceMs)} ago at ${clockTime(sinceMs)}.\n`);
+    }
     return EXIT.ok;
   };
 }
@@ -251,7 +262,8 @@ function recorder(io: CtlIo, o: { path: string | undefined; limit: number }): Co
   return async (client, json) => {
     const answer = await client.get('/recorder', { limit: String(o.limit), ...(o.path === undefined ? {} : { path: o.path }) });
     if (answer.status !== 200) throw refusal(answer);
-    const lines = answer.body.trimEnd().split('\n').map(printable);
+    const lines = answer.body === '' ? [] : answer.body.trimEnd().split('\n').map(printable);
+    if (lines.length === 0) io.err(`Nothing was recorded${o.path === undefined ? '' : ` of ${printable(o.path)}`} yet.\n`);
     if (json) printJson(io, lines);
     else print(io, lines);
     return EXIT.ok;

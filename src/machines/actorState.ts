@@ -1,6 +1,7 @@
 /** The supervision tree as inspectors read it, reduced to what pure code needs; the kernel's ActorState fits it. */
 import { CERTIFICATE_MISSING } from './certificates/template.ts';
 import { CANNOT_LISTEN } from './server.ts';
+import { nearestName } from './text/nearest.ts';
 
 export interface ActorView {
   path: string;
@@ -30,6 +31,20 @@ export function findActor(root: ActorView, path: string): ActorView | undefined 
   return undefined;
 }
 
+/** Every path of the tree, parents first. */
+export function allPaths(root: ActorView): string[] {
+  return [root.path, ...root.children.flatMap(allPaths)];
+}
+
+/** `no actor X on this node`, with the path that was probably meant. */
+export function noSuchActor(root: ActorView, path: string): string {
+  const paths = allPaths(root);
+  const near = path.length > PATH_CHARS_MAX ? undefined : (paths.find((p) => p.endsWith(`/${path}`)) ?? nearestName(path, paths));
+  return `no actor ${path.slice(0, PATH_CHARS_MAX)} on this node${near === undefined ? '; actorctl tree lists them' : ` (did you mean ${near}?)`}.`;
+}
+/** No path of an actor is longer; for more no near one is looked for. */
+const PATH_CHARS_MAX = 256;
+
 export interface ActorHealth {
   path: string;
   ok: boolean;
@@ -44,11 +59,13 @@ export const MAIL_AGE_MAX_MS = 30_000;
 const START_MAX_MS = 60_000;
 const DOWN = new Set(['restarting', 'failed', 'parked', 'quarantined', 'stopped']);
 
-/** One line per actor, parents first. */
-export function treeHealth(root: ActorView): ActorHealth[] {
+/** One line per actor, parents first. `lost`: by path, what its actor works with and cannot reach. */
+export function treeHealth(root: ActorView, lost: ReadonlyMap<string, string> = new Map()): ActorHealth[] {
   const out: ActorHealth[] = [];
   const visit = (actor: ActorView, dynamic: boolean) => {
-    out.push(oneHealth(actor, dynamic));
+    const own = oneHealth(actor, dynamic);
+    const reason = lost.get(actor.path);
+    out.push(own.ok && reason !== undefined ? { path: actor.path, ok: false, reason, down: true } : own);
     for (const child of actor.children) visit(child, dynamic || actor.type === 'dynamic');
   };
   visit(root, false);

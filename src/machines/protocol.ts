@@ -166,6 +166,9 @@ export type CheckpointEvent = Message &
 
 // ---- pods --------------------------------------------------------------------------------------------------------
 
+/** Which pod a manifest file holds, by path. A pod that was taken over has another UID than its manifest gives it. */
+export type ManifestsView = ReadonlyMap<string, { readonly namespace: string; readonly name: string }>;
+
 export interface SourceError {
   /** File path or URL. */
   where: string;
@@ -428,6 +431,8 @@ export const view = {
   pressure: viewKey<PressureView>('pressure'),
   /** Source errors by source: what `why` shows for a manifest that does not parse. */
   sourceErrors: viewKey<ReadonlyMap<SourceName, readonly SourceError[]>>('sourceErrors'),
+  /** Manifest files that hold a usable pod, by path. */
+  manifests: viewKey<ManifestsView>('manifests'),
 } as const;
 
 export type { Container };

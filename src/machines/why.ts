@@ -7,6 +7,7 @@ import {
   addr,
   type ContainerSummary,
   type CriView,
+  type ManifestsView,
   type PodRecord,
   type PodsView,
   type RecordedEvent,
@@ -25,8 +26,12 @@ export interface WhyInput {
   statuses: StatusView | undefined;
   events: readonly RecordedEvent[] | undefined;
   sourceErrors: ReadonlyMap<SourceName, readonly SourceError[]> | undefined;
+  /** Absent where no file source is configured. */
+  manifests?: ManifestsView | undefined;
   cri: CriView | undefined;
   state: ActorView;
+  /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */
+  startedAtMs?: number | undefined;
 }
 export interface Explanation {
   /** The query names something this node knows: a pod, a pod that has gone, or a manifest that cannot be used. */
@@ -46,9 +51,21 @@ export function explainPod(i: WhyInput): Explanation {
       return { found: true, lines: explainRecord(found.uid, found.record, i).map(printable) };
     case 'many':
       return { found: false, lines: [`${i.query} fits several pods, say which:`, ...found.names.map((n) => `  ${n}`)].map(printable) };
-    case 'none':
-      return explainAbsent(i);
+    case 'none': {
+      const held = podOfManifest(i);
+      return held === undefined ? explainAbsent(i) : { found: true, lines: explainRecord(held.uid, held.record, i).map(printable) };
+    }
   }
+}
+
+/** The pod of a manifest file that can be used; one that cannot is explained by what is wrong with it. */
+function podOfManifest(i: WhyInput): { uid: string; record: PodRecord } | undefined {
+  if (allErrors(i).some((e) => fileFits(e.where, i.query))) return undefined;
+  const [path] = [...(i.manifests?.keys() ?? [])].filter((p) => fileFits(p, i.query));
+  const pod = path === undefined ? undefined : i.manifests?.get(path);
+  if (pod === undefined) return undefined;
+  const found = findPod(`${pod.namespace}/${pod.name}`, i.pods?.records ?? new Map());
+  return found.kind === 'one' ? found : undefined;
 }
 
 // ---- a pod the node knows ------------------------------------------------------------------------------------------
@@ -58,7 +75,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   const status = i.statuses?.get(uid)?.status ?? record.pod.status;
   const lines = [
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
-    `  from    ${origin(record)}, first seen ${ago(record.seenAtMs, i)}`,
+    `  from    ${origin(record, i)}, first seen ${ago(record.seenAtMs, i)}`,
   ];
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (record.rejected) lines.push(...rejection(status));
@@ -66,6 +83,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   if (!record.rejected) lines.push(...workerLines(uid, record, i));
   lines.push(...runtimeLines(record.pod, i));
   lines.push(...errorLines(errorsOfPod(record.pod, i), record));
+  lines.push(...historyLines(status, i));
   lines.push(...causeLines(record));
   lines.push(
     ...eventLines(
@@ -76,9 +94,18 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   return lines;
 }
 
-function origin(record: PodRecord): string {
+function origin(record: PodRecord, i: WhyInput): string {
   if (record.source === 'runtime') return 'the runtime alone: no source wants it, it is being stopped';
-  const where = record.source === 'file' ? 'a manifest file' : record.source === 'http' ? 'the manifest URL' : 'the API server';
+  const { namespace, name } = record.pod.metadata;
+  const file = [...(i.manifests ?? [])].find(([, pod]) => pod.namespace === namespace && pod.name === name)?.[0];
+  const where =
+    record.source === 'file'
+      ? file === undefined
+        ? 'a manifest file'
+        : `manifest ${file}`
+      : record.source === 'http'
+        ? 'the manifest URL'
+        : 'the API server';
   return record.removed ? `${where}, which no longer holds it: it is being stopped` : where;
 }
 
@@ -205,6 +232,19 @@ function runtimeLines(pod: Pod, i: WhyInput): string[] {
   return lines.length === 0 ? [] : ['Runtime', ...lines];
 }
 
+/** Said of a pod that is older than this daemon: what came before is not below. */
+function historyLines(status: PodStatus | undefined, i: WhyInput): string[] {
+  const { startedAtMs } = i;
+  if (startedAtMs === undefined) return [];
+  const begins = [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])].flatMap((c) =>
+    [c.state, c.lastState].flatMap((s) => [s.running?.startedAt, s.terminated?.startedAt]),
+  );
+  if (![status?.startTime, ...begins].some((t) => typeof t === 'string' && Date.parse(t) < startedAtMs)) return [];
+  return [
+    `History begins ${ago(startedAtMs, i)} at ${clockTime(startedAtMs)}, when this daemon started: it keeps no causes and events of before`,
+  ];
+}
+
 function causeLines(record: PodRecord): string[] {
   const causes = record.worker?.causes ?? [];
   return causes.length === 0 ? [] : ['Because (oldest first)', ...causes.map((c) => `  ${clockTime(c.atMs)}  ${c.what}  [${c.by}]`)];
@@ -278,7 +318,9 @@ function explainAbsent(i: WhyInput): Explanation {
 
 function fileFits(where: string, query: string): boolean {
   const base = where.slice(where.lastIndexOf('/') + 1);
-  return where === query || base === query || base.replace(/\.[^.]+$/, '') === query;
+  return (
+    where === query || where.endsWith(`/${query.replace(/^(\.?\/)+/, '')}`) || base === query || base.replace(/\.[^.]+$/, '') === query
+  );
 }
 
 function notFound(i: WhyInput): string[] {

@@ -8,6 +8,7 @@ import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
 import { runCtl, socketPathFrom } from '../../src/ctl/cli.ts';
 import { adminClient } from '../../src/ctl/client.ts';
+import { apiView } from '../../src/machines/api/messages.ts';
 import { view } from '../../src/machines/protocol.ts';
 import { fakePorts } from '../kernel/fakePorts.ts';
 import { run, sampleTree, until, views } from './harness.ts';
@@ -32,15 +33,16 @@ async function daemon() {
   registry.set(view.statuses, statusView({ 'uid-web-node1': crashing, 'uid-calm': running }));
   registry.set(view.events, crashEvents);
   registry.set(view.cri, criReady);
-  const at = { tree: sampleTree() };
+  const at = { tree: sampleTree(), lines: ['one', 'two'] };
   const asked: unknown[] = [];
   const inspect = {
     state: () => at.tree,
     recorder: (filter: unknown) => {
       asked.push(filter);
-      return ['one', 'two'];
+      return at.lines;
     },
     configz: () => ({ kind: 'KubeletConfiguration' }),
+    started: { wallMs: NOW - 300_000, monoMs: 0 },
   };
   const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: join(root, 'pods') }), ports, registry);
   enders.push(() => actor.stop());
@@ -134,6 +136,40 @@ describe('actorctl', () => {
       0,
       expect.stringContaining('[-]node/pods/podManager failed: 9 messages wait, the oldest for 31 s\n'),
     ]);
+  });
+  it('names the runtime and the API server as lost, and ends with 1, while every actor runs', async () => {
+    const d = await daemon();
+    const server = 'https://api:6443';
+    d.at.tree = sampleTree({ 'node/edge/admin': { path: 'node/api/link' } });
+    d.registry.set(view.cri, { ...criReady, state: 'lost', reason: 'connect ENOENT /run/x.sock' });
+    d.registry.set(apiView.link, { state: 'lost', server, reason: 'ECONNREFUSED', sinceMs: NOW });
+    const { code, out } = await ctl(['healthz', '--socket', d.socketPath]);
+    expect([code, out]).toEqual([1, expect.stringContaining('[-]node/runtime/cri failed: containerd does not answer: connect ENOENT')]);
+    expect(out).toContain('[-]node/api/link failed: the API server https://api:6443 does not answer: ECONNREFUSED\n');
+    d.registry.set(view.cri, { ...criReady, networkReady: false, networkReason: 'no CNI' });
+    d.registry.set(apiView.link, { state: 'reachable', server, reason: '', sinceMs: NOW });
+    const network = await ctl(['healthz', '--socket', d.socketPath]);
+    expect([network.code, network.out]).toEqual([1, expect.stringContaining('failed: the network of containerd is not ready: no CNI\n')]);
+    d.registry.set(view.cri, criReady);
+    expect((await ctl(['healthz', '--socket', d.socketPath])).code).toBe(0);
+  });
+  it('refuses the record of an actor that there is not, with the one that was probably meant', async () => {
+    const d = await daemon();
+    d.at.lines = [];
+    expect(await ctl(['recorder', 'node/pod', '--socket', d.socketPath])).toEqual({
+      ...{ code: 1, out: '' },
+      err: 'actorctl: no actor node/pod on this node (did you mean node/pods?).\n',
+    });
+    expect((await ctl(['recorder', 'podManager', '--socket', d.socketPath])).err).toContain('did you mean node/pods/podManager?');
+    expect((await ctl(['recorder', 'x'.repeat(5_000), '--socket', d.socketPath])).err).toContain('actorctl tree lists them');
+    expect(await ctl(['recorder', 'node/pods', '--socket', d.socketPath])).toEqual({
+      ...{ code: 0, out: '' },
+      err: 'Nothing was recorded of node/pods yet.\n',
+    });
+  });
+  it('says since when there are events', async () => {
+    const d = await daemon();
+    expect((await ctl(['events', '--socket', d.socketPath])).err).toBe('Kept since this daemon started, 5m ago at 11:55:00.000Z.\n');
   });
   it('asks the flight recorder for one actor and so many entries', async () => {
     const d = await daemon();

@@ -17,6 +17,7 @@ import {
   worker,
 } from './samples.ts';
 
+const manifests = new Map([['/etc/kubernetes/manifests/web.yaml', { namespace: 'default', name: 'web-node1' }]]);
 const stories: Record<string, { input: WhyInput; found: boolean }> = {
   'a crashing pod': { input: why('web'), found: true },
   'a pod while the runtime is away': {
@@ -82,6 +83,9 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a pod that went since its manifest broke': { input: why('db', { sourceErrors: brokenManifest }), found: true },
   'a manifest by its file name': { input: why('db.yaml', { sourceErrors: brokenManifest }), found: true },
+  'a manifest whose pod runs': { input: why('web.yaml', { manifests }), found: true },
+  'a manifest by its relative path': { input: why('./manifests/web.yaml', { manifests }), found: true },
+  'a pod that is older than the daemon': { input: why('web', { startedAtMs: NOW - 5_000 }), found: true },
   'a pod that is gone': { input: why('default/web-node1', { pods: podsView([]) }), found: true },
   'an unknown name': { input: why('nosuch', { sourceErrors: brokenManifest, pods: podsView([crashRecord], false) }), found: false },
   'an ambiguous name': {

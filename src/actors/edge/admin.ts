@@ -3,7 +3,8 @@
  * Lost on restart: requests in progress.
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
-import { treeHealth } from '../../machines/actorState.ts';
+import { findActor, noSuchActor, treeHealth } from '../../machines/actorState.ts';
+import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { findPod } from '../../machines/findPod.ts';
 import { logFileOf } from '../../machines/podLogs.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
@@ -12,7 +13,7 @@ import type { ServerEvent } from '../../machines/server.ts';
 import { renderTree } from '../../machines/text/tree.ts';
 import { explainPod } from '../../machines/why.ts';
 import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../kernel/types.ts';
 import { execOffer } from './execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
 import { type Inspect, json, type Route, router, serverSpec, text } from './server.ts';
@@ -52,7 +53,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     below: { '/inject': (req) => faultRoute(ctx, req, o.faults ?? null) },
     get: {
       ...adminPages(ctx, o.inspect),
-      '/healthz': (req) => adminHealth(o, req),
+      '/healthz': (req) => adminHealth(o, lostPeers(registry), req),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) =>
         withPods((pods, stale) => {
@@ -85,10 +86,15 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
         ...(path === null || path === '' ? {} : { path }),
         ...(Number.isInteger(limit) && limit > 0 ? { limit } : {}),
       });
+      // One that is gone may have left entries; one that was never there has none.
+      if (lines.length === 0 && path !== null && path !== '') {
+        const state = inspect.state();
+        if (findActor(state, path) === undefined) return text(`404: ${noSuchActor(state, path)}\n`, 404);
+      }
       return text(lines.map((l) => `${l}\n`).join(''));
     },
     // `?full`: each line with the whole pod and its live status, for programs; those being wound down are in it too.
-    '/events': (req) => events(ctx, req),
+    '/events': (req) => events(ctx, inspect, req),
     // Works without the pod list too: that it is missing is then the answer.
     '/why': (req) => {
       const query = req.query.get('pod') ?? '';
@@ -102,6 +108,8 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           statuses: registry.read(view.statuses)?.value,
           events: registry.read(view.events)?.value,
           sourceErrors: registry.read(view.sourceErrors)?.value,
+          manifests: registry.read(view.manifests)?.value,
+          startedAtMs: inspect.started?.wallMs,
           cri: registry.read(view.cri)?.value,
           state: inspect.state(),
         }),
@@ -110,9 +118,24 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
   };
 }
 
-/** One line per actor, reasons given. 500 only when a part that must be there is down; a crashed pod worker is a line. */
-function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, req: HttpRequest): HttpReply {
-  const all = treeHealth(o.inspect.state());
+/** What the node needs outside itself and cannot reach, by the actor that has the link. */
+function lostPeers(registry: Registry): ReadonlyMap<string, string> {
+  const lost = new Map<string, string>();
+  const cri = registry.read(view.cri)?.value;
+  const runtime = cri?.runtimeName || 'the container runtime';
+  if (cri !== undefined && cri.state !== 'ready') lost.set(addr.cri.path, `${runtime} does not answer: ${cri.reason}`);
+  else if (cri?.runtimeReady === false) lost.set(addr.cri.path, `${runtime} says that it is not ready: ${cri.reason}`);
+  else if (cri?.networkReady === false) lost.set(addr.cri.path, `the network of ${runtime} is not ready: ${cri.networkReason}`);
+  const api = registry.read(apiView.link)?.value;
+  if (api !== undefined && api.state !== 'reachable') {
+    lost.set(apiAddr.link.path, `the API server ${api.server} does not answer${api.reason === '' ? ' yet' : `: ${api.reason}`}`);
+  }
+  return lost;
+}
+
+/** One line per actor, reasons given. 500 when a part or a peer that must be there is down; a crashed pod worker is a line. */
+function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, lost: ReadonlyMap<string, string>, req: HttpRequest): HttpReply {
+  const all = treeHealth(o.inspect.state(), lost);
   const down = all.some((h) => h.down);
   const shown = req.query.has('verbose') ? all : all.filter((h) => !h.ok);
   const lines = shown.map((h) => (h.ok ? `[+]${h.path} ok` : `[-]${h.path} failed: ${h.reason}`));
@@ -122,10 +145,11 @@ function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, req: HttpReque
   return text(`${lines.join('\n')}\n`, down ? 500 : 200);
 }
 
-function events(ctx: ActorCtx<ServerEvent>, req: HttpRequest): HttpReply {
+function events(ctx: ActorCtx<ServerEvent>, inspect: Inspect, req: HttpRequest): HttpReply {
   const all = ctx.registry.read(view.events)?.value ?? [];
+  const sinceMs = inspect.started?.wallMs;
   const query = req.query.get('pod');
-  if (query === null || query === '') return json({ events: all });
+  if (query === null || query === '') return json({ sinceMs, events: all });
   const found = findPod(query, ctx.registry.read(view.pods)?.value.records ?? new Map());
   if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
   // A pod that is gone still has events: then its name or UID is looked for among them.
@@ -135,7 +159,7 @@ function events(ctx: ActorCtx<ServerEvent>, req: HttpRequest): HttpReply {
       : e.pod !== undefined && (e.pod.uid === query || e.pod.name === query || `${e.pod.namespace}/${e.pod.name}` === query),
   );
   if (found.kind === 'none' && mine.length === 0) return text(`404: no pod and no event of a pod called ${query}\n`, 404);
-  return json({ events: mine });
+  return json({ sinceMs, events: mine });
 }
 
 function logFile(ctx: ActorCtx<ServerEvent>, o: { pods: PodsView; podLogsDir: string; req: HttpRequest }): HttpReply {

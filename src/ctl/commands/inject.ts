@@ -1,6 +1,6 @@
 /** `actorctl inject`: faults in a running daemon. */
 import { readFile } from 'node:fs/promises';
-import { type ActorView, findActor } from '../../machines/actorState.ts';
+import { type ActorView, allPaths, findActor, noSuchActor } from '../../machines/actorState.ts';
 import {
   decodeScenario,
   SCENARIO_API_VERSION,
@@ -14,7 +14,7 @@ import type { ScenarioError } from '../../machines/faults/types.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import { addr } from '../../machines/protocol.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
-import { nearestName } from '../../machines/text/nearest.ts';
+
 import { printable, renderTable } from '../../machines/text/table.ts';
 import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
@@ -142,10 +142,6 @@ async function kill(io: CtlIo, client: AdminClient, o: { target: readonly string
   return EXIT.ok;
 }
 
-function allPaths(root: ActorView): string[] {
-  return [root.path, ...root.children.flatMap(allPaths)];
-}
-
 /** A path below `node` or with it; its last part may be the start of a UID. */
 function actorPath(state: ActorView, text: string): string {
   if (/[*?]/.test(text)) throw new CtlError(EXIT.usage, `kill takes one actor; a pattern such as ${text} belongs into a scenario file.`);
@@ -162,11 +158,7 @@ function actorPath(state: ActorView, text: string): string {
     if (only !== undefined && found.length === 1) return only;
     if (found.length > 1) throw new CtlError(EXIT.no, `${text} fits several actors, say which:\n${found.map((p) => `  ${p}`).join('\n')}`);
   }
-  const near = nearestName(path, paths);
-  throw new CtlError(
-    EXIT.no,
-    `no actor ${path} on this node${near === undefined ? '; actorctl tree lists them' : ` (did you mean ${near}?)`}.`,
-  );
+  throw new CtlError(EXIT.no, noSuchActor(state, path));
 }
 
 async function workerPath(client: AdminClient, state: ActorView, query: string): Promise<string> {

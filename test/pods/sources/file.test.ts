@@ -57,6 +57,15 @@ describe('the first listing', () => {
     ]);
   });
 
+  it('shows which file holds which pod', async () => {
+    await writeFile(t.file('a.yaml'), yaml('p0'));
+    await writeFile(t.file('b.yaml'), 'kind: [');
+    const s = await listed();
+    expect([...(s.views.get('manifests') as ReadonlyMap<string, object>)]).toEqual([
+      [t.file('a.yaml'), { namespace: 'default', name: 'p0-n1' }],
+    ]);
+  });
+
   it('gives one manifest in two files two pods with two UIDs, and says which file loses the name', async () => {
     await Promise.all([writeFile(t.file('a.yaml'), yaml('same')), writeFile(t.file('b.yaml'), yaml('same'))]);
     const s = await listed();

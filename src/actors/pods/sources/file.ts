@@ -13,8 +13,8 @@ import {
   fileSourceMachine,
   type ListResult,
 } from '../../../machines/pods/sources/fileMachine.ts';
-import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
-import { addr } from '../../../machines/protocol.ts';
+import { type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
+import { addr, view } from '../../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
 
@@ -128,6 +128,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
         const { outbox } = context;
         if (outbox === null) return;
         logErrors(outbox.errors);
+        ctx.publish(view.manifests, manifestsOf(context.store));
         if (outbox.kind === 'errors') {
           ctx.registry.send(addr.config, { type: 'source.errors', source: 'file', errors: outbox.errors });
           return;

@@ -3,7 +3,7 @@
  * (spec: pod lifecycle 1.2). Pure: store in, store out.
  */
 import type { Pod } from '../../k8s.ts';
-import type { SourceError } from '../../protocol.ts';
+import type { ManifestsView, SourceError } from '../../protocol.ts';
 import { fullName } from './decode.ts';
 
 /** One look at one file. */
@@ -101,6 +101,15 @@ export function applyListing(store: FileStore, readings: readonly FileReading[],
     applied.changes.push(`manifest ${path} is still unusable at this listing (${now.error}): its pod is removed`);
   }
   return { ...applied, store: { ...applied.store, entries } };
+}
+
+/** Which file holds which pod. */
+export function manifestsOf(store: FileStore): ManifestsView {
+  return new Map(
+    [...store.entries].flatMap(([path, { pod }]) =>
+      pod === null ? [] : [[path, { namespace: pod.metadata.namespace, name: pod.metadata.name }] as const],
+    ),
+  );
 }
 
 /** The complete set: pods in order of precedence, and everything that is wrong. */
