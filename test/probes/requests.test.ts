@@ -147,7 +147,7 @@ describe('others', () => {
       { name: 'A', value: 'x' },
       { name: 'IP', valueFrom: { fieldRef: { fieldPath: 'status.podIP' } } },
     ];
-    expect(execCommand({ env }, ['$(A)', '$(IP)', '$(B)', '$$(A)'])).toEqual(['x', '$(IP)', '$(B)', '$(A)']);
+    expect(execCommand({ env }, ['$(A)', '$(IP)', '$(B)', '$$(A)'])).toEqual({ ok: true, value: ['x', '$(IP)', '$(B)', '$(A)'] });
   });
   it('a time-out is 1 s unless it is given', () => {
     expect([timeoutSeconds({ probe: EXEC }), timeoutSeconds({ probe: { ...EXEC, timeoutSeconds: 7 } })]).toEqual([1, 7]);

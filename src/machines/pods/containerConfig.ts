@@ -10,11 +10,13 @@ import {
   type UserNamespace,
 } from '../cri.ts';
 import type { Container, Pod } from '../k8s.ts';
-import { containerEnv, type EnvSources, expand } from './config/env.ts';
+import { containerEnv, type EnvSources } from './config/env.ts';
 import type { EnvFiles } from './config/envFile.ts';
+import { ExecRoom, expandAll } from './config/execLimits.ts';
 import { encodeHandler, encodePorts } from './config/goJson.ts';
 import { memoryControls } from './config/memoryControl.ts';
 import { containerResources } from './config/resources.ts';
+import { refused } from './config/result.ts';
 import { containerSecurity, type ImageUser } from './config/security.ts';
 import { hashNameAndImage } from './containerHash.ts';
 import { containerLogPath } from './logNames.ts';
@@ -96,8 +98,21 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
     ...(input.cluster === undefined ? {} : { cluster: input.cluster }),
     ...(input.files === undefined ? {} : { files: input.files }),
   };
-  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...sources });
+  const room = new ExecRoom();
+  const { envs: given, annotations: told, cdiDevices } = input.plugin ?? NO_SHARE;
+  for (const { key, value } of given) {
+    const why = room.take(`${key}=${value}`);
+    if (why !== null) return refused(`container "${container.name}": environment variable "${key}" of a device plugin ${why}`);
+  }
+  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...sources }, room);
   if (!env.ok) return env;
+  const variables = new Map(env.value.map(({ key, value }) => [key, value]));
+  const expanded = (what: 'command' | 'args') =>
+    expandAll(container[what] ?? [], (name) => variables.get(name), { room, what: `container "${container.name}": ${what}` });
+  const command = expanded('command');
+  if (!command.ok) return command;
+  const args = expanded('args');
+  if (!args.ok) return args;
   const security = containerSecurity({
     pod,
     container,
@@ -107,18 +122,14 @@ export function generateContainerConfig(input: ContainerConfigInput): ContainerC
     userNamespace: input.userNamespace,
   });
   if (!security.ok) return security;
-  const variables = new Map(env.value.map(({ key, value }) => [key, value]));
-  const expanded = (list: readonly string[] | undefined): string[] =>
-    (list ?? []).map((text) => expand(text, (name) => variables.get(name)));
-  const { envs: given, annotations: told, cdiDevices } = input.plugin ?? NO_SHARE;
   const stopSignal = container.lifecycle?.stopSignal;
   return {
     ok: true,
     config: {
       metadata: { name: container.name, attempt: input.restartCount },
       image: { image: input.imageRef, userSpecifiedImage: container.image ?? '' },
-      command: expanded(container.command),
-      args: expanded(container.args),
+      command: command.value,
+      args: args.value,
       workingDir: container.workingDir ?? '',
       // Those of the pod come later, and win.
       envs: [...given, ...env.value],

@@ -1,6 +1,6 @@
 /** What a probe asks of the network or of the runtime, and how an answer is judged (pod lifecycle 8.3). Pure. */
 import type { Container, ContainerPort, IntOrString, LifecycleHandler } from '../k8s.ts';
-import { expand } from '../pods/config/env.ts';
+import { ExecRoom, expandAll } from '../pods/config/execLimits.ts';
 import type { ProbeOutcome, ProbeTarget } from './types.ts';
 
 /** Minor version of the kubelet this node stands for. */
@@ -156,7 +156,7 @@ export function judgeGrpc(
 }
 
 /** `$(NAME)` in the command stands for a value that the container's definition spells out, and for nothing else. */
-export function execCommand(container: Pick<Container, 'env'>, command: readonly string[]): string[] {
+export function execCommand(container: Pick<Container, 'env'>, command: readonly string[]): Wanted<string[]> {
   const literal = new Map((container.env ?? []).filter((e) => e.valueFrom === undefined).map((e) => [e.name, e.value ?? '']));
-  return command.map((text) => expand(text, (name) => literal.get(name)));
+  return expandAll(command, (name) => literal.get(name), { room: new ExecRoom(), what: 'command' });
 }

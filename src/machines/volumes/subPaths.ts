@@ -1,6 +1,6 @@
 /** Which parts of volumes a container mounts (resources and volumes 8.21). Pure. */
 import type { Container } from '../k8s.ts';
-import { expand } from '../pods/config/env.ts';
+import { EXEC_STRING_BYTES_MAX, expand } from '../pods/config/execLimits.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import type { PodVolume } from './spec.ts';
 
@@ -33,6 +33,7 @@ function expanded(expression: string, variables: ReadonlyMap<string, string>): B
     if (value === '') missing.add(name);
     return value;
   });
+  if (path === null) return refused(`subPathExpr gives more than the ${EXEC_STRING_BYTES_MAX} bytes of one variable`);
   return missing.size === 0 ? built(path) : refused(`missing value for ${[...missing].sort().join(', ')}`);
 }
 

@@ -1,7 +1,8 @@
 /** What CRI is told of sandboxes and containers. */
 import { describe, expect, it } from 'vitest';
 import type { Container, EnvVar, Pod } from '../../../src/machines/k8s.ts';
-import { containerEnv, expand } from '../../../src/machines/pods/config/env.ts';
+import { containerEnv } from '../../../src/machines/pods/config/env.ts';
+import { expand } from '../../../src/machines/pods/config/execLimits.ts';
 import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../src/machines/pods/config/resources.ts';
 import { generateContainerConfig, type ImageUser } from '../../../src/machines/pods/containerConfig.ts';
 import { parseResolvConf, podDns } from '../../../src/machines/pods/dns.ts';

@@ -57,7 +57,9 @@ export class Attempts {
   /** The runtime enforces the time-out; its deadline at the link is later, so that a slow answer still counts. */
   private async exec(target: ProbeTarget, command: readonly string[], signal: AbortSignal): Promise<ProbeOutcome> {
     const timeout = timeoutSeconds(target);
-    const cmd = execCommand(target.container, command);
+    const wanted = execCommand(target.container, command);
+    if (!wanted.ok) return error(wanted.message);
+    const cmd = wanted.value;
     try {
       const { stdout, stderr, exitCode } = await this.cri.read('ExecSync', { containerId: target.containerId, cmd, timeout }, { signal });
       const output = textOf(stdout, stderr);

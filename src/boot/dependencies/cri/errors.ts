@@ -6,7 +6,7 @@ import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
 
 /** Statuses the client itself made before any byte of the request left: nothing can have happened. */
 const NEVER_SENT =
-  /^(No connection established|Name resolution failed|Stream refused by server|Request message serialization failure|Channel closed|The channel has been closed)/;
+  /^(No connection established|Name resolution failed|Stream refused by server|Request message serialization failure|Attempted to send message with a size larger|Channel closed|The channel has been closed)/;
 /** Statuses the client made after a call had begun: the connection or the stream broke. */
 const BROKEN = /^(Connection dropped|Received RST_STREAM|Call cancelled|No status information|Received HTTP status)|ECONNRESET|EPIPE/;
 

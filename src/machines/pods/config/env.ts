@@ -10,41 +10,8 @@ import { ceilDiv, isZeroQuantity, scaledCeil } from '../quantity.ts';
 import type { NodeFacts } from '../types.ts';
 import { onePerFamily } from './addresses.ts';
 import { type EnvFiles, fileKeyValue } from './envFile.ts';
+import { EXEC_STRING_BYTES_MAX, ExecRoom, expand } from './execLimits.ts';
 import { type Built, built, refused } from './result.ts';
-
-/**
- * Replaces `$(NAME)` by its value; an unknown name and an unclosed reference stay as written, `$$` is one `$`. What was
- * put in is not looked at again.
- */
-export function expand(text: string, lookup: (name: string) => string | undefined): string {
-  let out = '';
-  let i = 0;
-  while (i < text.length) {
-    const c = text[i];
-    const next = text[i + 1];
-    if (c !== '$' || next === undefined) {
-      out += c;
-      i += 1;
-    } else if (next === '$') {
-      out += '$';
-      i += 2;
-    } else if (next === '(') {
-      const end = text.indexOf(')', i + 2);
-      if (end < 0) {
-        out += '$(';
-        i += 2;
-      } else {
-        const name = text.slice(i + 2, end);
-        out += lookup(name) ?? `$(${name})`;
-        i = end + 1;
-      }
-    } else {
-      out += `$${next}`;
-      i += 2;
-    }
-  }
-  return out;
-}
 
 export interface EnvInput {
   pod: Pod;
@@ -67,14 +34,26 @@ export interface EnvSources {
 /**
  * Variables in the order of their last definition, those of services last. A standalone node knows no services; what
  * refers to config maps and secrets is refused there, so that a missing check elsewhere never starts a container with
- * half its environment.
+ * half its environment. `room`: what it takes of that is counted there.
  */
-export function containerEnv(input: EnvInput): Built<KeyValue[]> {
+export function containerEnv(input: EnvInput, room: ExecRoom = new ExecRoom()): Built<KeyValue[]> {
   const result = new Map<string, string>();
+  const container = `container "${input.container.name}"`;
+  /** Refused before the next is made from it: each may double what there is. */
+  const put = (name: string, value: string): { ok: false; message: string } | null => {
+    const before = result.get(name);
+    const why = room.take(`${name}=${value}`, before === undefined ? undefined : `${name}=${before}`);
+    if (why !== null) return refused(`${container}: environment variable "${shortened(name)}" ${why}`);
+    set(result, name, value);
+    return null;
+  };
   const services = new Map(input.cluster?.services);
   for (const source of envFromSources(input)) {
     if (!source.ok) return source;
-    for (const [name, value] of source.value.variables) set(result, name, value);
+    for (const [name, value] of source.value.variables) {
+      const full = put(name, value);
+      if (full !== null) return full;
+    }
   }
   for (const variable of input.container.env ?? []) {
     const value = envValue(variable, input, (name) => result.get(name) ?? services.get(name));
@@ -82,14 +61,18 @@ export function containerEnv(input: EnvInput): Built<KeyValue[]> {
       const from = variable.valueFrom;
       const fromObject = input.cluster !== undefined && (from?.configMapKeyRef ?? from?.secretKeyRef) !== undefined;
       const exact = fromObject || from?.fileKeyRef !== undefined;
-      return exact ? value : refused(`container "${input.container.name}": env "${variable.name}": ${value.message}`);
+      return exact ? value : refused(`${container}: env "${variable.name}": ${value.message}`);
     }
     // An optional one that is missing leaves what was there (trap 47).
     if (value.value === null) continue;
     services.delete(variable.name);
-    set(result, variable.name, value.value);
+    const full = put(variable.name, value.value);
+    if (full !== null) return full;
   }
-  for (const [name, value] of services) if (!result.has(name)) result.set(name, value);
+  for (const [name, value] of services) {
+    const full = result.has(name) ? null : put(name, value);
+    if (full !== null) return full;
+  }
   return built([...result].map(([key, value]) => ({ key, value })));
 }
 
@@ -97,6 +80,11 @@ export function containerEnv(input: EnvInput): Built<KeyValue[]> {
 export function envVariables(input: EnvInput): Built<ReadonlyMap<string, string>> {
   const env = containerEnv(input);
   return env.ok ? built(new Map(env.value.map(({ key, value }) => [key, value]))) : env;
+}
+
+const NAME_CHARS_SHOWN = 64;
+function shortened(name: string): string {
+  return name.length <= NAME_CHARS_SHOWN ? name : `${name.slice(0, NAME_CHARS_SHOWN)}...`;
 }
 
 function set(map: Map<string, string>, key: string, value: string): void {
@@ -170,7 +158,10 @@ function textOf({ ref, key }: { ref: ObjectRef; key: string }, object: ApiObject
 
 /** Null: it is optional and not there. */
 function envValue(variable: EnvVar, input: EnvInput, lookup: (name: string) => string | undefined): Built<string | null> {
-  if (variable.value) return built(expand(variable.value, lookup));
+  if (variable.value) {
+    const value = expand(variable.value, lookup);
+    return value === null ? refused(`longer than the ${EXEC_STRING_BYTES_MAX} bytes that Linux takes as one string`) : built(value);
+  }
   const from = variable.valueFrom;
   if (from === undefined || from === null) return built('');
   if (from.fieldRef !== undefined) return fieldValue(from.fieldRef.fieldPath, input);

@@ -49,6 +49,8 @@ interface Context extends ContainerInput {
   nextStartAtMs: number | null;
   backoff: CrashBackoffEntry | undefined;
   backoffKey: string;
+  /** Acts in a row that ended with an unknown outcome; null: the last one did not. */
+  unknown: { inRow: number; failure: StartFailure; untilMonoMs: number } | null;
 }
 
 export type ContainerEvent =
@@ -70,6 +72,11 @@ export const CONFIG_ERROR = 'CreateContainerConfigError';
  */
 export const EARLIER_START = 'ContainerCreating';
 const EARLIER_START_RETRY_MS = 250;
+/**
+ * The first act of an unknown outcome is followed up at once: the runtime restarted under it, say. Each one after that waits,
+ * at first this long, then twice as long each time up to the longest crash back-off.
+ */
+export const UNKNOWN_RETRY_MS = 1_000;
 /** Reason of a start whose postStart hook failed. */
 const POST_START_ERROR = 'PostStartHookError';
 /** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
@@ -151,6 +158,22 @@ export const containerMachine = setup({
       const waitMs = baseMs * (1 + 0.5 * context.env.random());
       return { failure: params, waitMs, nextStartAtMs: context.env.now().wallMs + waitMs };
     }),
+    /** What may have had its effect is looked at; where it had none, the next attempt waits. */
+    noteUnknown: assign(({ context }, { reason, message }: StartFailure) => {
+      const { env, unknown } = context;
+      const inRow = (unknown?.inRow ?? 0) + 1;
+      const waitMs = inRow === 1 ? 0 : Math.min(env.backoffMaxMs, UNKNOWN_RETRY_MS * 2 ** Math.min(inRow - 2, 30));
+      const failure = { reason, message: `${message} (outcome unknown ${inRow === 1 ? 'once' : `${inRow} times in a row`})` };
+      return { unknown: { inRow, failure, untilMonoMs: env.now().monoMs + waitMs * (1 + 0.5 * env.random()) } };
+    }),
+    known: assign({ unknown: null }),
+    checkUnknown: assign(({ context }) => {
+      const { unknown, env, failure } = context;
+      const now = env.now();
+      if (failure !== null || unknown === null || unknown.untilMonoMs <= now.monoMs) return {};
+      const waitMs = unknown.untilMonoMs - now.monoMs;
+      return { failure: unknown.failure, waitMs, nextStartAtMs: now.wallMs + waitMs };
+    }),
     checkBackoff: assign(({ context }) => {
       const { job, env } = context;
       if (job === null) return {};
@@ -183,6 +206,7 @@ export const containerMachine = setup({
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
     backingOff: ({ context }) => context.failure !== null,
+    unknownBefore: ({ context }) => context.failure !== null && context.failure === context.unknown?.failure,
     /** It was not asked to start in another sandbox yet: containers before it may have to run there first. */
     sandboxGone: ({ context }) => context.job?.sandboxId === '',
     startedWithHook: ({ context }, { kind }: { kind: string }) => context.hookAhead && kind === 'done',
@@ -226,6 +250,7 @@ export const containerMachine = setup({
     nextStartAtMs: null,
     backoff: undefined,
     backoffKey: '',
+    unknown: null,
   }),
   initial: 'waiting',
   on: {
@@ -248,6 +273,7 @@ export const containerMachine = setup({
     },
     running: {
       meta: { reason: 'Running', message: 'the runtime shows it running' },
+      entry: ['known'],
       // Nobody asks for its start: each is asked for after what the same look found, and that would have led out of here.
       on: {
         'container.observed': [
@@ -270,8 +296,8 @@ export const containerMachine = setup({
     },
     deciding: {
       meta: { reason: 'CheckingBackOff', message: 'whether its crash back-off is over' },
-      entry: ['checkBackoff'],
-      always: [{ guard: 'backingOff', target: 'backingOff' }, { target: 'pulling' }],
+      entry: ['checkBackoff', 'checkUnknown'],
+      always: [{ guard: 'unknownBefore', target: 'failed' }, { guard: 'backingOff', target: 'backingOff' }, { target: 'pulling' }],
     },
     backingOff: {
       meta: { reason: 'CrashLoopBackOff', message: 'crashed before; waiting until its back-off is over' },
@@ -347,13 +373,29 @@ export const containerMachine = setup({
           {
             guard: ({ event }) => event.output.kind === 'failed',
             target: 'failed',
-            actions: {
-              type: 'fail',
-              params: ({ event }) =>
-                event.output.kind === 'failed' ? event.output.failure : { reason: 'CreateContainerError', message: '' },
-            },
+            actions: [
+              'known',
+              {
+                type: 'fail',
+                params: ({ event }) =>
+                  event.output.kind === 'failed' ? event.output.failure : { reason: 'CreateContainerError', message: '' },
+              },
+            ],
           },
-          { target: 'observing', actions: ['stampAct', { type: 'acted', params: { why: 'create has an unknown outcome' } }] },
+          {
+            target: 'observing',
+            actions: [
+              {
+                type: 'noteUnknown',
+                params: ({ event }) => ({
+                  reason: 'CreateContainerError',
+                  message: event.output.kind === 'unknown' ? event.output.details : '',
+                }),
+              },
+              'stampAct',
+              { type: 'acted', params: { why: 'create has an unknown outcome' } },
+            ],
+          },
         ],
         onError: {
           target: 'failed',
@@ -376,6 +418,7 @@ export const containerMachine = setup({
             guard: ({ event }) => event.output.kind === 'failed',
             target: 'failed',
             actions: [
+              'known',
               {
                 type: 'fail',
                 params: ({ event }) =>
@@ -385,13 +428,30 @@ export const containerMachine = setup({
             ],
           },
           {
+            guard: ({ event }) => event.output.kind === 'unknown',
+            target: 'observing',
+            actions: [
+              {
+                type: 'noteUnknown',
+                params: ({ event }) => ({
+                  reason: 'RunContainerError',
+                  message: event.output.kind === 'unknown' ? event.output.details : '',
+                }),
+              },
+              'clearFailure',
+              'stampAct',
+              'report',
+              { type: 'acted', params: { why: 'start has an unknown outcome' } },
+            ],
+          },
+          {
             guard: { type: 'startedWithHook', params: ({ event }) => ({ kind: event.output.kind }) },
             target: 'hooking',
-            actions: ['clearFailure', 'report'],
+            actions: ['known', 'clearFailure', 'report'],
           },
           {
             target: 'observing',
-            actions: ['clearFailure', 'stampAct', 'report', { type: 'acted', params: { why: 'container was started' } }],
+            actions: ['known', 'clearFailure', 'stampAct', 'report', { type: 'acted', params: { why: 'container was started' } }],
           },
         ],
         onError: {
@@ -489,7 +549,7 @@ export const containerMachine = setup({
       // Not at once `waiting`: a look that began before the act would start it as if it had never been.
       after: { wait: { target: 'observing', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
       on: {
-        'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob'] }, {}],
+        'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob', 'known'] }, {}],
         'container.observed': [
           { guard: 'stale' },
           { guard: 'observedRunning', target: 'running', actions: ['observe', 'clearFailure', 'report'] },
