@@ -62,7 +62,7 @@ export async function startHollowNode(o: { dir: string; name: string; maxPods: n
       hostname: () => o.name,
       bootId: () => 'boot',
       capacity: () => ({ memoryBytes: 2 ** 34, cpus: 4 }),
-      addresses: () => [{ ip: '10.0.0.1', family: 4 }],
+      addresses: () => [{ ip: '10.0.0.1', family: 4, interface: 'eth0' }],
       cpuUsageMs: () => 0,
       rssBytes: () => 0,
     },

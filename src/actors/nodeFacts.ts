@@ -1,5 +1,6 @@
 /** Facts of this node that pod decisions need, from configuration and host: read once at start, immutable after. */
 import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
+import { chooseNodeIPs, namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { nodeResources } from '../machines/api/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import { parseResolvConf } from '../machines/pods/dns.ts';
@@ -7,6 +8,10 @@ import type { NodeFacts } from '../machines/pods/types.ts';
 import type { Ports } from './kernel/ports.ts';
 
 const RESOLV_CONF_BYTES_MAX = 1 << 20;
+/** The start waits for it. */
+const LOOKUP_MS = 2_000;
+/** Some 20,000 routes. */
+const ROUTES_BYTES_MAX = 4 << 20;
 const REFERENCE_POD_LOGS_DIR = '/var/log/pods';
 
 /** Host name rules of boot section 1.4 step 9: trimmed, lower case, not empty. */
@@ -36,7 +41,7 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
   );
   return {
     nodeName: nodeNameOf(config, ports),
-    hostIPs: flags.nodeIPs.length > 0 ? [...flags.nodeIPs] : ports.host.addresses().map((a) => a.ip),
+    hostIPs: await nodeIPs(config, ports),
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     containerLogsDir: containerLogsDirOf(c.podLogsDir),
@@ -55,6 +60,40 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     ...(config.podGroups === true ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };
+}
+
+/** Chosen once: a node keeps its address for as long as its daemon runs. */
+async function nodeIPs(config: NodeConfig, ports: Ports): Promise<string[]> {
+  const { nodeIPs } = config.flags;
+  const nodeName = nodeNameOf(config, ports);
+  if (namesAddresses(nodeIPs)) return [...nodeIPs];
+  const [resolved, routes4, routes6] = await Promise.all([
+    lookup(nodeName, ports),
+    procText('/proc/net/route', ports),
+    procText('/proc/net/ipv6_route', ports),
+  ]);
+  return chooseNodeIPs({ nodeIPs, nodeName, resolved, addresses: ports.host.addresses(), routes4, routes6 });
+}
+
+/** A resolver that does not answer in time is one that does not know. */
+async function lookup(name: string, { host, clock }: Ports): Promise<string[]> {
+  if (host.lookup === undefined) return [];
+  let timer: unknown;
+  const late = new Promise<string[]>((resolve) => {
+    timer = clock.setTimeout(() => resolve([]), LOOKUP_MS);
+  });
+  try {
+    return await Promise.race([host.lookup(name).catch(() => []), late]);
+  } finally {
+    clock.clearTimeout(timer);
+  }
+}
+
+async function procText(path: string, { fs }: Ports): Promise<string> {
+  return fs.readFile(path, { bytesMax: ROUTES_BYTES_MAX }).then(
+    (bytes) => new TextDecoder().decode(bytes),
+    () => '',
+  );
 }
 
 function memoryControlOf({ config: c, gates }: NodeConfig, { host }: Pick<Ports, 'host'>): Pick<NodeFacts, 'memoryControl'> {

@@ -1,5 +1,6 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
 import type { CpuPlace } from '../machines/allocation/cpus/book.ts';
+import { namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../machines/api/nodeCapacity.ts';
 import type { KubeletConfiguration, NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
@@ -361,6 +362,7 @@ function nodeIdentity({ config: c, flags }: NodeConfig, name: string): NodeStatu
     schedulable: flags.registerSchedulable,
     providerID: c.providerID,
     externalCloud: flags.cloudProvider === 'external',
+    providedIPs: flags.cloudProvider === 'external' && namesAddresses(flags.nodeIPs) ? flags.nodeIPs.join(',') : '',
     controllerAttachDetach: c.enableControllerAttachDetach,
   };
 }
@@ -377,8 +379,8 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): Api
       updateFrequencyMs: c.nodeStatusUpdateFrequency,
       reportFrequencyMs: c.nodeStatusReportFrequency,
       timeoutMs,
-      // Both families are reported only where both were named.
-      addresses: flags.nodeIPs.length > 0 ? facts.hostIPs : facts.hostIPs.slice(0, 1),
+      // Where nobody named them, the cloud's controller says them alone.
+      addresses: flags.cloudProvider === 'external' && !namesAddresses(flags.nodeIPs) ? [] : facts.hostIPs,
       capacity: facts.capacity,
       allocatable: facts.allocatable,
       needed: c.localStorageCapacityIsolation ? ['ephemeral-storage'] : [],

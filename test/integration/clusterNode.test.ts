@@ -5,8 +5,10 @@ import { pod as manifest, type VirtualNode } from './virtualNode.ts';
 
 const NODE = '/api/v1/nodes/n1';
 interface NodeBody {
+  metadata: { annotations?: Record<string, string> };
   spec: Record<string, unknown>;
   status: {
+    addresses?: { type: string; address: string }[];
     capacity?: Record<string, string>;
     allocatable?: Record<string, string>;
     images?: object[];
@@ -18,8 +20,8 @@ function node(h: VirtualNode): NodeBody | undefined {
   return got.ok ? (got.body as NodeBody) : undefined;
 }
 const readyOf = (h: VirtualNode) => node(h)?.status.conditions?.find((c) => c.type === 'Ready');
-function patchNode(h: VirtualNode, body: object): void {
-  const made = h.kube.handle({ verb: 'PATCH', path: NODE, patchType: 'merge', body });
+function patchNode(h: VirtualNode, body: object, path = NODE): void {
+  const made = h.kube.handle({ verb: 'PATCH', path, patchType: 'merge', body });
   if (!made.ok) throw new Error(made.failure.message);
 }
 /** Reasons of the events about the node as the API server has them. */
@@ -64,6 +66,44 @@ describe('events about the node', () => {
     });
     await h.until('told', () => told(h).includes('Rebooted x1'));
     expect(events(h, 'Rebooted')).toEqual(['Node n1 has been rebooted, boot id: boot-1']);
+  });
+});
+
+describe('the addresses of a node', () => {
+  const external = { cloudProvider: 'external' };
+
+  it('are those that the controller of its cloud set, once it has', async () => {
+    await using h = await cluster({ flags: { ...external, nodeIPs: ['192.0.2.5'] } });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    const own = [
+      { type: 'InternalIP', address: '192.0.2.5' },
+      { type: 'Hostname', address: 'n1' },
+    ];
+    expect(node(h)?.status.addresses).toEqual(own);
+    expect(node(h)?.metadata.annotations).toMatchObject({ 'alpha.kubernetes.io/provided-node-ip': '192.0.2.5' });
+    const ofCloud = [
+      { type: 'InternalIP', address: '10.0.0.5' },
+      { type: 'ExternalIP', address: '203.0.113.5' },
+      { type: 'InternalDNS', address: 'n1.cloud.example' },
+    ];
+    patchNode(h, { status: { addresses: ofCloud } }, `${NODE}/status`);
+    patchNode(h, { metadata: { annotations: { 'alpha.kubernetes.io/provided-node-ip': null } } });
+    await h.advance(360_000);
+    expect(node(h)?.status.addresses).toEqual(ofCloud);
+    expect(node(h)?.metadata.annotations).toMatchObject({ 'alpha.kubernetes.io/provided-node-ip': '192.0.2.5' });
+  });
+
+  it.each([[[]], [['0.0.0.0']]])('are left to the controller of its cloud where --node-ip is %j', async (nodeIPs) => {
+    await using h = await cluster({ flags: { ...external, nodeIPs } });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    expect(node(h)?.status.addresses).toBeUndefined();
+    expect(node(h)?.metadata.annotations).not.toHaveProperty('alpha.kubernetes.io/provided-node-ip');
+  });
+
+  it('is one of the family that --node-ip asks for', async () => {
+    await using h = await cluster({ flags: { nodeIPs: ['0.0.0.0'] } });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    expect(node(h)?.status.addresses?.[0]).toEqual({ type: 'InternalIP', address: '192.0.2.1' });
   });
 });
 

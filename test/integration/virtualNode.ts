@@ -253,7 +253,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         cpus: () => o.cpus ?? [0, 1, 2, 3].map((id) => ({ id, socket: 0, siblings: [id], node: 0 })),
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: memory.availableBytes }),
         tasks: () => ({ current: 500, max: 32_768 }),
-        addresses: () => [{ ip: '192.0.2.1', family: 4 }],
+        addresses: () => [{ ip: '192.0.2.1', family: 4, interface: 'eth0' }],
         cpuUsageMs: () => 0,
         rssBytes: () => 0,
       },

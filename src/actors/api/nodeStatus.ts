@@ -18,6 +18,7 @@ import {
   nodeEvents,
   nodeStatus,
   nodeStatusPatch,
+  providedIPsChange,
   reconcileNode,
   sameNodeStatus,
   schedulableEvent,
@@ -123,9 +124,7 @@ class Reporter {
   async register(signal: AbortSignal): Promise<NodeOutcome> {
     this.#askedAtMonoMs = this.#ctx.ports.clock.monoMs();
     const { name } = this.#o.identity;
-    const machine = this.#ctx.ports.host.identity?.();
-    const identity: NodeIdentity = { ...this.#o.identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' };
-    const initial = initialNode(identity, nodeStatus({}, await this.#readings(signal)));
+    const initial = initialNode(this.#identity(), nodeStatus({}, await this.#readings(signal)));
     const found = await this.#request({ verb: 'GET', path: kubePath.node(name) }, signal);
     if (!found.ok) {
       if (found.failure.code !== 404) return this.#failed(found.request, found.failure);
@@ -160,8 +159,9 @@ class Reporter {
     const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs + this.#scatterMs;
     const same = sameNodeStatus(node.status, next);
     this.#saySchedulable(node);
-    if (!due && !toldCidr && same) return this.#took(found.body, { written: 'no' });
-    const body = { status: nodeStatusPatch(node.status, next) };
+    const metadata = providedIPsChange(node, this.#identity());
+    if (!due && !toldCidr && same && metadata === null) return this.#took(found.body, { written: 'no' });
+    const body = { ...(metadata === null ? {} : { metadata }), status: nodeStatusPatch(node.status, next) };
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
     if (!patched.ok) return this.#failed(patched.request, patched.failure);
@@ -169,6 +169,10 @@ class Reporter {
     return this.#took(patched.body, { written: same ? 'again' : 'changed' });
   }
 
+  #identity(): NodeIdentity {
+    const machine = this.#ctx.ports.host.identity?.();
+    return { ...this.#o.identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' };
+  }
   #say(events: readonly NodeEvent[]): void {
     for (const event of events) this.#ctx.registry.send(addr.events, { type: 'event.record', event });
   }
@@ -252,6 +256,7 @@ class Reporter {
     const runtime = cri === undefined || cri.runtimeName === '' ? 'Unknown' : `${cri.runtimeName}://${cri.runtimeVersion}`;
     return {
       addresses: this.#o.addresses,
+      externalCloud: this.#o.identity.externalCloud,
       hostname: this.#o.identity.hostname,
       capacity: { ...this.#o.capacity, ...devices?.capacity },
       allocatable: { ...this.#o.allocatable, ...devices?.allocatable },

@@ -5,6 +5,7 @@
  */
 import type { CpuInfo } from '../../machines/allocation/cpus/topology.ts';
 import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../../machines/api/kube.ts';
+import type { HostAddress } from '../../machines/api/nodeAddresses.ts';
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
 import type { CredentialProvider } from '../../machines/runtime/credentialProviders.ts';
 import type { Certificates } from './certificates.ts';
@@ -202,8 +203,10 @@ export interface Host {
   tasks?(): { current: number; max: number };
   /** Online CPUs and how they lie. Throws; absent in worlds that do not tell. */
   cpus?(): CpuInfo[];
-  /** First address that is not loopback, by family; IPv4 first. */
-  addresses(): { ip: string; family: 4 | 6 }[];
+  /** Every address of this machine that peers can reach, interface by interface, the loopback interface last. */
+  addresses(): HostAddress[];
+  /** Addresses of a name, from the machine's resolver; takes as long as that does. Rejects; absent in worlds without one. */
+  lookup?(name: string): Promise<string[]>;
   cpuUsageMs(): number;
   rssBytes(): number;
 }

@@ -1,7 +1,10 @@
 /** The real Host port: name, addresses, boot id and size of this machine, and what this process uses of it. */
+import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
+import { BlockList } from 'node:net';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem } from 'node:os';
 import type { Host, HostIdentity } from '../../actors/kernel/ports.ts';
+import type { HostAddress } from '../../machines/api/nodeAddresses.ts';
 import { nodeMemory, taskCount } from '../../machines/kubeletApi/procStats.ts';
 import { readCpus } from './cpuTopology.ts';
 import { hostMemoryControl } from './memoryControl.ts';
@@ -15,22 +18,28 @@ function readTrimmed(path: string): string {
   }
 }
 
-export function hostAddresses(interfaces: ReturnType<typeof networkInterfaces>): { ip: string; family: 4 | 6 }[] {
-  const first: { 4: string | null; 6: string | null } = { 4: null, 6: null };
-  for (const addresses of Object.values(interfaces)) {
-    for (const a of addresses ?? []) {
-      const family = a.family === 'IPv4' ? 4 : 6;
-      // A link-local address means nothing without its interface.
-      if (a.internal || (family === 6 && /^fe[89ab]/i.test(a.address))) continue;
-      first[family] ??= a.address;
-    }
-  }
-  const out: { ip: string; family: 4 | 6 }[] = [];
-  for (const family of [4, 6] as const) {
-    const ip = first[family];
-    if (ip !== null) out.push({ ip, family });
-  }
-  return out;
+/** Loopback, link-local, unspecified and multicast: they mean nothing to peers, or nothing without their interface. */
+const LOCAL_ONLY = new BlockList();
+for (const [net, bits] of [
+  ['0.0.0.0', 8],
+  ['127.0.0.0', 8],
+  ['169.254.0.0', 16],
+  ['224.0.0.0', 4],
+] as const)
+  LOCAL_ONLY.addSubnet(net, bits);
+for (const [net, bits] of [
+  ['::', 127],
+  ['fe80::', 10],
+  ['ff00::', 8],
+] as const)
+  LOCAL_ONLY.addSubnet(net, bits, 'ipv6');
+
+export function hostAddresses(interfaces: ReturnType<typeof networkInterfaces>): HostAddress[] {
+  const all = Object.entries(interfaces).flatMap(([name, addresses = []]) => addresses.map((a) => ({ ...a, name })));
+  return all
+    .filter((a) => !LOCAL_ONLY.check(a.address, a.family === 'IPv4' ? 'ipv4' : 'ipv6'))
+    .sort((a, b) => Number(a.internal) - Number(b.internal))
+    .map((a) => ({ ip: a.address, family: a.family === 'IPv4' ? 4 : 6, interface: a.name }));
 }
 
 function identity(): HostIdentity {
@@ -72,6 +81,7 @@ export function createHost(): Host {
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),
     addresses: () => hostAddresses(networkInterfaces()),
+    lookup: async (name) => (await lookup(name, { all: true })).map((a) => a.address),
     cpuUsageMs: () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1000;

@@ -53,6 +53,8 @@ export interface NodeIdentity {
   schedulable: boolean;
   providerID: string;
   externalCloud: boolean;
+  /** For the cloud's controller, which checks them: the addresses that were named, joined by commas; '' none. */
+  providedIPs: string;
   controllerAttachDetach: boolean;
   /** Go's spelling: `linux`, `amd64`. */
   os: string;
@@ -61,6 +63,8 @@ export interface NodeIdentity {
 /** What a status is made of. */
 export interface NodeReadings {
   addresses: readonly string[];
+  /** The controller of an external cloud sets the addresses: those that are there stay. */
+  externalCloud?: boolean;
   hostname: string;
   capacity: Readonly<Record<string, string>>;
   allocatable: Readonly<Record<string, string>>;
@@ -125,6 +129,7 @@ const DEFAULT_LABELS = [
   'beta.kubernetes.io/instance-type',
 ];
 const ATTACH_DETACH = 'volumes.kubernetes.io/controller-managed-attach-detach';
+const PROVIDED_IPS = 'alpha.kubernetes.io/provided-node-ip';
 const UNSCHEDULABLE = 'node.kubernetes.io/unschedulable';
 const UNINITIALIZED = 'node.cloudprovider.kubernetes.io/uninitialized';
 
@@ -136,6 +141,10 @@ export function initialNode(id: NodeIdentity, status: NodeStatus): NodeObject {
   const taints = id.taints.map((t) => ({ key: t.key, ...(t.value === '' ? {} : { value: t.value }), effect: t.effect }));
   if (!id.schedulable && !taints.some((t) => t.key === UNSCHEDULABLE)) taints.push({ key: UNSCHEDULABLE, effect: 'NoSchedule' });
   if (id.externalCloud) taints.push({ key: UNINITIALIZED, value: 'true', effect: 'NoSchedule' });
+  const annotations = {
+    ...(id.controllerAttachDetach ? { [ATTACH_DETACH]: 'true' } : {}),
+    ...(id.providedIPs === '' ? {} : { [PROVIDED_IPS]: id.providedIPs }),
+  };
   return {
     apiVersion: 'v1',
     kind: 'Node',
@@ -149,7 +158,7 @@ export function initialNode(id: NodeIdentity, status: NodeStatus): NodeObject {
         'beta.kubernetes.io/arch': id.arch,
         ...id.labels,
       },
-      ...(id.controllerAttachDetach ? { annotations: { [ATTACH_DETACH]: 'true' } } : {}),
+      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
     },
     spec: {
       ...(id.schedulable ? {} : { unschedulable: true }),
@@ -173,9 +182,7 @@ export function reconcileNode(
     if (wanted !== '') labels[name] = wanted;
     else if (held !== undefined) labels[name] = null;
   }
-  const held = existing.metadata.annotations?.[ATTACH_DETACH];
-  const wanted = initial.metadata.annotations?.[ATTACH_DETACH];
-  const annotations = held === wanted ? {} : { [ATTACH_DETACH]: wanted ?? null };
+  const annotations = { ...annotationChange(existing, initial, ATTACH_DETACH), ...annotationChange(existing, initial, PROVIDED_IPS) };
   const reset = o.resetExtended === true ? resetExtended(existing.status) : null;
   if (Object.keys(labels).length + Object.keys(annotations).length === 0 && reset === null) return null;
   return {
@@ -185,6 +192,17 @@ export function reconcileNode(
       ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
     },
   };
+}
+
+function annotationChange(existing: NodeObject, { metadata }: Pick<NodeObject, 'metadata'>, name: string): Record<string, string | null> {
+  const [held, wanted] = [existing.metadata.annotations?.[name], metadata.annotations?.[name]];
+  return held === wanted ? {} : { [name]: wanted ?? null };
+}
+
+/** What has to change about the addresses that are provided to the cloud's controller; null when nothing has. */
+export function providedIPsChange(existing: NodeObject, id: NodeIdentity): { annotations: Record<string, string | null> } | null {
+  const annotations = annotationChange(existing, initialNode(id, {}), PROVIDED_IPS);
+  return Object.keys(annotations).length === 0 ? null : { annotations };
 }
 
 /** What an earlier node of this name counted may not be there any more. Null where there is nothing of it. */
@@ -250,15 +268,13 @@ export function nodeConditions(old: readonly NodeCondition[], r: NodeReadings): 
 }
 
 export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
-  const addresses = [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }];
   const own = nodeConditions(old.conditions ?? [], r);
   // Resources that others count here stay (extended ones); sizes of huge pages are ours alone.
   const others = Object.entries(old.capacity ?? {}).filter(([name]) => !name.startsWith(HUGE_PAGES_PREFIX));
   const capacity: Record<string, string> = { ...Object.fromEntries(others), ...r.capacity };
   return {
     ...old,
-    // Without an address the last known ones stay.
-    addresses: r.addresses.length === 0 ? (old.addresses ?? addresses) : addresses,
+    ...addressesOf(old, r),
     capacity,
     // What is in no capacity any more cannot be given to pods.
     allocatable: Object.fromEntries(Object.entries({ ...old.allocatable, ...r.allocatable }).filter(([name]) => name in capacity)),
@@ -270,6 +286,13 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     images: [...r.images],
     conditions: [...(old.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type)), ...own],
   };
+}
+
+/** Without an address the last known ones stay. A cloud's controller overwrites what is written before it has come. */
+function addressesOf({ addresses = [] }: NodeStatus, r: NodeReadings): Pick<NodeStatus, 'addresses'> {
+  if (addresses.length > 0 && (r.externalCloud || r.addresses.length === 0)) return { addresses };
+  if (r.externalCloud && r.addresses.length === 0) return {};
+  return { addresses: [...r.addresses.map((address) => ({ type: 'InternalIP', address })), { type: 'Hostname', address: r.hostname }] };
 }
 
 /** The server leaves an empty list out. */

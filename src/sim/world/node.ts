@@ -241,7 +241,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         memory: () => ({ capacityBytes: MEMORY_BYTES, availableBytes: self.memoryAvailable() }),
         ...memoryOfHost(tuning.throttles),
         tasks: () => ({ current: 500, max: 32_768 }),
-        addresses: () => [{ ip: addressOf({ index, rng: own, certificates: tuning.certificates }), family: 4 }],
+        addresses: () => [{ ip: addressOf({ index, rng: own, certificates: tuning.certificates }), family: 4, interface: 'eth0' }],
         cpuUsageMs: () => 0,
         rssBytes: () => 0,
       },

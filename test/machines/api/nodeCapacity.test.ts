@@ -25,7 +25,7 @@ const config = (o: Partial<ReservationConfig> = {}): ReservationConfig => ({
 describe('capacity and allocatable', () => {
   it('are the same where nothing is kept back', () => {
     const { capacity, allocatable } = nodeResources(host(), config());
-    expect(capacity).toEqual({ cpu: '4', memory: String(8 * GI), pods: '110', 'ephemeral-storage': String(100 * GI) });
+    expect(capacity).toEqual({ cpu: '4', memory: '8Gi', pods: '110', 'ephemeral-storage': '100Gi' });
     expect(allocatable).toEqual(capacity);
   });
   it('keep back what the system, the node agents and hard eviction need', () => {
@@ -39,15 +39,15 @@ describe('capacity and allocatable', () => {
     );
     expect(allocatable).toEqual({
       cpu: '3650m',
-      memory: String(8 * GI - 1.5 * GI - 100 * 1024 ** 2),
+      memory: '6556Mi',
       pods: '110',
-      'ephemeral-storage': String(100 * GI - 10 * GI - GI),
+      'ephemeral-storage': '89Gi',
     });
   });
   it('leave eviction out where they are told to', () => {
     const evictionHard = { 'memory.available': '7.5%' };
     expect(nodeResources(host(), config({ evictionHard })).allocatable.memory).toBe(String(8 * GI - Math.ceil(0.6 * GI)));
-    expect(nodeResources(host(), config({ evictionHard, ignoreEviction: true })).allocatable.memory).toBe(String(8 * GI));
+    expect(nodeResources(host(), config({ evictionHard, ignoreEviction: true })).allocatable.memory).toBe('8Gi');
   });
   it('take the number of listed CPUs over every other word on them (trap 13)', () => {
     const listed = config({ reservedSystemCPUs: '0,2', kubeReserved: { cpu: '1' }, systemReserved: { cpu: '1' } });
@@ -56,8 +56,13 @@ describe('capacity and allocatable', () => {
   });
   it('take huge pages out of the memory that pods may use (trap 52)', () => {
     const { capacity, allocatable } = nodeResources(host({ hugePages: { '1Gi': GI, '2Mi': 0 } }), config());
-    expect(capacity).toMatchObject({ memory: String(8 * GI), 'hugepages-1Gi': String(GI), 'hugepages-2Mi': '0' });
-    expect(allocatable).toMatchObject({ memory: String(7 * GI), 'hugepages-1Gi': String(GI) });
+    expect(capacity).toMatchObject({ memory: '8Gi', 'hugepages-1Gi': '1Gi', 'hugepages-2Mi': '0' });
+    expect(allocatable).toMatchObject({ memory: '7Gi', 'hugepages-1Gi': '1Gi' });
+  });
+  it('are written in Ki where the amount is a whole number of them and of no larger unit', () => {
+    const odd = host({ memoryBytes: 16_393_236 * 1024, storageBytes: 61_255_492 * 1024 });
+    expect(nodeResources(odd, config()).capacity).toMatchObject({ memory: '16393236Ki', 'ephemeral-storage': '61255492Ki' });
+    expect(nodeResources(host({ memoryBytes: 2047 }), config()).capacity.memory).toBe('2047');
   });
   it('are never below zero', () => {
     const { allocatable } = nodeResources(host(), config({ kubeReserved: { cpu: '5', memory: '9Gi', 'ephemeral-storage': '1Ti' } }));

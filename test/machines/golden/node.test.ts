@@ -30,6 +30,7 @@ const ID: NodeIdentity = {
   schedulable: true,
   providerID: '',
   externalCloud: false,
+  providedIPs: '',
   controllerAttachDetach: true,
   os: 'linux',
   arch: 'amd64',
@@ -134,6 +135,7 @@ goldenTable('the node object is as recorded', 'node', {
     taints: [{ key: 'node.kubernetes.io/unschedulable', value: '', effect: 'NoExecute' }],
   }),
   'registered: in a cloud that others look after': registered({ externalCloud: true, providerID: 'cloud://n1' }),
+  'registered: with addresses for the controller of a cloud': registered({ externalCloud: true, providedIPs: '192.0.2.1,fd00::1' }),
   'registered: volumes are attached by the node': registered({ controllerAttachDetach: false }),
 
   'put right: nothing': reconciled(node({})),
@@ -147,6 +149,10 @@ goldenTable('the node object is as recorded', 'node', {
   'put right: not a label of somebody else': reconciled(node(labels({ theirs: 'yes' }))),
   'put right: the annotation about attaching, missing': reconciled(node({ annotations: {} })),
   'put right: the annotation about attaching, not wanted': reconciled(node({}), { controllerAttachDetach: false }),
+  'put right: the addresses for the controller of a cloud': reconciled(node({}), { providedIPs: '192.0.2.1' }),
+  'put right: addresses for the controller of a cloud that nobody names any more': reconciled(
+    node({ annotations: { 'alpha.kubernetes.io/provided-node-ip': '192.0.2.1', ...node({}).metadata.annotations } }),
+  ),
   'put right: neither taints nor spec': reconciled(node({}, { unschedulable: true, taints: [{ key: 'k', effect: 'NoSchedule' }] }), {
     providerID: 'cloud://n1',
     taints: [{ key: 'own', value: '', effect: 'NoSchedule' }],
@@ -188,6 +194,11 @@ goldenTable('the node object is as recorded', 'node', {
   'status: Ready for another reason than before': patched({ cri: cri({ networkReady: false }) }, status({ shuttingDown: true })),
   'status: another address (trap 47)': patched({ addresses: ['192.0.2.2', 'fd00::2'] }),
   'status: no address is known': patched({ addresses: [] }),
+  "status: the addresses of a cloud's controller stay": patched({ externalCloud: true, addresses: ['192.0.2.9'] }),
+  "status: before a cloud's controller has come, addresses that were named": () =>
+    status({ externalCloud: true, addresses: ['192.0.2.9'] }).addresses,
+  "status: before a cloud's controller has come, none that nobody named": () =>
+    status({ externalCloud: true, addresses: [] }).addresses ?? null,
   'status: booted anew': patched({ nodeInfo: { bootID: 'b2' } }),
   'status: extended resources stay': patched({}, EXTENDED),
   'status: a size of huge pages that is no more': patched({}, HUGE),

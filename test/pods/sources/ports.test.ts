@@ -119,17 +119,20 @@ describe('Clock, Entropy and Host', () => {
     expect(createEntropy().sha256Hex('')).toMatch(/^e3b0c442/);
     expect(createEntropy().bytes(16)).toHaveLength(16);
   });
-  it('gives one address per family, IPv4 first, never loopback or link-local', () => {
+  it('gives every address that peers can reach, with its interface, those of the loopback interface last', () => {
     const at = (address: string, family: 'IPv4' | 'IPv6', internal = false) =>
       ({ address, family, internal, netmask: '', mac: '', cidr: null, scopeid: 0 }) as never;
     expect(
       hostAddresses({
-        lo: [at('127.0.0.1', 'IPv4', true)],
+        lo: [at('127.0.0.1', 'IPv4', true), at('::1', 'IPv6', true), at('10.9.9.9', 'IPv4', true)],
+        docker0: [at('169.254.1.1', 'IPv4')],
         eth0: [at('fe80::1', 'IPv6'), at('fd00::1', 'IPv6'), at('10.0.0.2', 'IPv4'), at('10.0.0.3', 'IPv4')],
       }),
     ).toEqual([
-      { ip: '10.0.0.2', family: 4 },
-      { ip: 'fd00::1', family: 6 },
+      { ip: 'fd00::1', family: 6, interface: 'eth0' },
+      { ip: '10.0.0.2', family: 4, interface: 'eth0' },
+      { ip: '10.0.0.3', family: 4, interface: 'eth0' },
+      { ip: '10.9.9.9', family: 4, interface: 'lo' },
     ]);
   });
   it('knows this machine', () => {

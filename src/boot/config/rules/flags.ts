@@ -1,5 +1,6 @@
 /** Checks of the flags that are not in the configuration file (boot-and-node 1.6 b, 2.6). */
 import { isIP } from 'node:net';
+import { isUnspecified } from '../../../machines/api/nodeAddresses.ts';
 import type { KubeletFlags } from '../../../machines/config.ts';
 import type { Problem } from '../../errors.ts';
 import type { GivenFlag } from '../../flags/parse.ts';
@@ -47,7 +48,7 @@ function nodeIPs(flags: KubeletFlags, bad: (flag: string, what: string) => void)
   if (ips.length < 2) return;
   const [a = '', b = ''] = ips;
   if (ips.length > 2 || isIP(a) === isIP(b)) bad('node-ip', `${ips.join(',')} must be one address, or one IPv4 and one IPv6 address`);
-  const unspecified = ips.filter((ip) => ip === '0.0.0.0' || /^[0:]+$/.test(ip));
+  const unspecified = ips.filter(isUnspecified);
   if (unspecified.length > 0) bad('node-ip', `${unspecified.join(', ')} cannot be one of a pair`);
 }
 
