@@ -16,6 +16,21 @@ export interface DumpFilter {
   /** Only the newest so many. */
   limit?: number;
 }
+/** One entry as data. */
+export interface RecorderEntry {
+  /** Counts up from 0 over the life of the recorder. */
+  n: number;
+  atMs: number;
+  kind: KernelEvent['kind'] | 'note';
+  path: string;
+  /** A message's type, a transition's states, a crash's error. */
+  what: string;
+  /** A message's key, a transition's event and reason. */
+  detail: string;
+  /** Path of a message's sender; '' where there is none. */
+  from: string;
+  causes: readonly Cause[];
+}
 export interface Recorder {
   /** Give this to `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
   observe(e: KernelEvent): void;
@@ -23,6 +38,10 @@ export interface Recorder {
   note(o: { path: string; what: string; atMs: number }): void;
   /** Oldest first, one line each; the first line tells how many earlier ones the ring has overwritten. */
   dump(filter?: DumpFilter): string[];
+  /** Entries from number `from` on that are still there, oldest first; of those the newest `max`. */
+  since(from: number, max: number): RecorderEntry[];
+  /** The newest `max` entries for which `wanted` answers true, oldest first. */
+  last(max: number, wanted: (e: RecorderEntry) => boolean): RecorderEntry[];
   readonly recorded: number;
 }
 
@@ -32,8 +51,23 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
   const path = new Array<string>(capacity).fill('');
   const a = new Array<string>(capacity).fill('');
   const b = new Array<string>(capacity).fill('');
+  const sender = new Array<string>(capacity).fill('');
   const causes = new Array<readonly Cause[] | undefined>(capacity).fill(undefined);
   let count = 0;
+  const entryAt = (n: number): RecorderEntry => {
+    const i = n % capacity;
+    const kind = events[i];
+    return {
+      n,
+      atMs: atMs[i] ?? 0,
+      kind: kind === undefined || kind === '' ? 'note' : kind,
+      path: path[i] ?? '',
+      what: a[i] ?? '',
+      detail: b[i] ?? '',
+      from: sender[i] ?? '',
+      causes: causes[i] ?? [],
+    };
+  };
 
   return {
     get recorded() {
@@ -45,11 +79,13 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
       events[i] = e.kind;
       atMs[i] = e.atMs;
       causes[i] = undefined;
+      sender[i] = '';
       switch (e.kind) {
         case 'message':
           path[i] = e.to;
           a[i] = e.type;
           b[i] = e.key ?? '';
+          sender[i] = e.from ?? '';
           causes[i] = e.causes;
           return;
         case 'transition':
@@ -100,7 +136,22 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
       path[i] = o.path;
       a[i] = cut(o.what);
       b[i] = '';
+      sender[i] = '';
       causes[i] = undefined;
+    },
+    since(from, max) {
+      const entries: RecorderEntry[] = [];
+      for (let n = Math.max(from, count - capacity, count - max, 0); n < count; n++) entries.push(entryAt(n));
+      return entries;
+    },
+    last(max, wanted) {
+      const entries: RecorderEntry[] = [];
+      const oldest = Math.max(0, count - capacity);
+      for (let n = count - 1; n >= oldest && entries.length < max; n--) {
+        const entry = entryAt(n);
+        if (wanted(entry)) entries.push(entry);
+      }
+      return entries.reverse();
     },
     dump(filter = {}) {
       const kept = Math.min(count, capacity);

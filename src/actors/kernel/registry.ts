@@ -13,6 +13,11 @@ interface AskOpts {
   timeoutMs: number;
   signal?: AbortSignal;
 }
+/** How a message is sent: as a question or not, and by which actor. Absent sender: from outside the tree. */
+interface Posting {
+  ask?: PendingAsk;
+  from?: string | undefined;
+}
 interface View {
   version: number;
   value: unknown;
@@ -52,10 +57,10 @@ export class RegistryCore implements Registry {
   askAs<E extends Message, R>(
     to: Address<E>,
     event: (replyTo: ReplyTo<R>) => E,
-    opts: AskOpts & { asker: AbortSignal | undefined },
+    opts: AskOpts & { asker: { readonly path: string; readonly signal: AbortSignal } | undefined },
   ): Promise<Answer<R>> {
-    const question = new Question<R>(this.#ports.clock, { timeoutMs: opts.timeoutMs, signals: [opts.signal, opts.asker] });
-    if (!question.settled) this.post(to.path, event(question.replyTo), question);
+    const question = new Question<R>(this.#ports.clock, { timeoutMs: opts.timeoutMs, signals: [opts.signal, opts.asker?.signal] });
+    if (!question.settled) this.post(to.path, event(question.replyTo), { ask: question, from: opts.asker?.path });
     return question.answer;
   }
 
@@ -77,7 +82,7 @@ export class RegistryCore implements Registry {
     gate?.release();
   }
 
-  post<E extends Message>(path: string, event: E, ask?: PendingAsk): SendResult {
+  post<E extends Message>(path: string, event: E, { ask, from }: Posting = {}): SendResult {
     let box = this.#boxes.get(path);
     let route: string | undefined;
     if (box === undefined) {
@@ -91,7 +96,7 @@ export class RegistryCore implements Registry {
       route = path.slice(parent.length + 1);
     }
     if (box === undefined) return 'dead';
-    const parcel = { to: path, event, ask, route };
+    const parcel = { to: path, event, ask, route, from };
     const gate = this.#gate;
     return gate === null ? this.#deliver(box, parcel) : gate.send(this.#sink(box), parcel);
   }
@@ -99,7 +104,7 @@ export class RegistryCore implements Registry {
   // biome-ignore lint/suspicious/noExplicitAny: see #boxes.
   #deliver(box: Mailbox<any>, parcel: Parcel): SendResult {
     const result = box.send(parcel.event, parcel);
-    if (result !== 'dead' && this.#observers.any) this.#report(parcel.to, parcel.event, box);
+    if (result !== 'dead' && this.#observers.any) this.#report(parcel, box);
     return result;
   }
 
@@ -113,10 +118,10 @@ export class RegistryCore implements Registry {
     };
   }
 
-  #report(to: string, event: Message, box: { keyOf(e: Message): string | undefined }): void {
+  #report({ to, event, from }: Parcel, box: { keyOf(e: Message): string | undefined }): void {
     const key = box.keyOf(event);
     const report = { kind: 'message' as const, atMs: this.#ports.clock.wallMs(), to, type: event.type, causes: event.causes ?? [] };
-    this.#observers.emit(key === undefined ? report : { ...report, key });
+    this.#observers.emit({ ...report, ...(key === undefined ? {} : { key }), ...(from === undefined ? {} : { from }) });
   }
 
   #dynamicAbove(path: string): string | null {
@@ -165,25 +170,31 @@ export class RegistryCore implements Registry {
   }
 }
 
+interface Owner {
+  readonly path: string;
+  readonly stale: boolean;
+  readonly signal: AbortSignal;
+}
+
 /** What one incarnation sees: its sends end with it. */
 export class ScopedRegistry implements Registry {
   readonly #core: RegistryCore;
-  readonly #owner: { readonly stale: boolean; readonly signal: AbortSignal };
+  readonly #owner: Owner;
 
-  constructor(core: RegistryCore, owner: { readonly stale: boolean; readonly signal: AbortSignal }) {
+  constructor(core: RegistryCore, owner: Owner) {
     this.#core = core;
     this.#owner = owner;
   }
 
   send<E extends Message>(to: Address<E>, event: E): SendResult {
-    if (!this.#owner.stale) return this.#core.post(to.path, event);
+    if (!this.#owner.stale) return this.#core.post(to.path, event, { from: this.#owner.path });
     this.#core.staleSender(to.path, event);
     return 'dead';
   }
 
   ask<E extends Message, R>(to: Address<E>, event: (replyTo: ReplyTo<R>) => E, opts: AskOpts): Promise<Answer<R>> {
     // A stale owner's signal is aborted, so its question is lost before it is sent.
-    return this.#core.askAs(to, event, { ...opts, asker: this.#owner.signal });
+    return this.#core.askAs(to, event, { ...opts, asker: this.#owner });
   }
 
   read<T>(key: ViewKey<T>): { version: number; value: T } | undefined {

@@ -171,7 +171,8 @@ export type KernelEvent =
   | { kind: 'supervisor.escalated'; atMs: number; path: string; error: string }
   | { kind: 'quarantined'; atMs: number; path: string; error: string }
   | { kind: 'transition'; atMs: number; path: string; from: string; to: string; event: string; reason: string }
-  | { kind: 'message'; atMs: number; to: string; type: string; key?: string; causes: readonly Cause[] }
+  /** Without `from`: sent from outside the tree. */
+  | { kind: 'message'; atMs: number; to: string; from?: string; type: string; key?: string; causes: readonly Cause[] }
   | { kind: 'dead-letter'; atMs: number; letter: DeadLetter };
 
 export interface Tree {

@@ -26,6 +26,8 @@ export interface Parcel {
   readonly event: Message;
   readonly ask: PendingAsk | undefined;
   readonly route: string | undefined;
+  /** Path of the sender; undefined: from outside the tree. */
+  readonly from?: string | undefined;
 }
 export interface Sink {
   readonly path: string;

@@ -63,6 +63,9 @@ export class ActorCell<E extends Message> {
     this.sinceMonoMs = env.kernel.ports.clock.monoMs();
   }
 
+  get path(): string {
+    return this.identity.path;
+  }
   get actor(): AnyActorRef | null {
     return this.#actor;
   }
