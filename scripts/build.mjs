@@ -18,6 +18,7 @@ const programs = {
   actorctl: 'src/ctl/main.ts',
   sandboxd: 'src/sandbox/process/main.ts',
   subpath: 'src/boot/dependencies/subPath/main.ts',
+  hostfigures: 'src/boot/inspect/hostMain.ts',
 };
 /**
  * What package.json exports, and the program they start. Built apart: bundled together with the programs, code that only

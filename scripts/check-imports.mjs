@@ -29,7 +29,11 @@ export const RULES = [
   { in: /^actors\/kernel\//, may: ['machines/', 'actors/kernel/'], packages: ['xstate'] },
   // The tree and the node: the only actor files that know all the others.
   // A node carries its flight recorder, which watches the kernel from outside, and where asked for its fault injector.
-  { in: /^actors\/node\.ts$/, may: ['machines/', 'actors/', 'inspect/recorder.ts', 'inspect/injector/'], packages: PURE },
+  {
+    in: /^actors\/node\.ts$/,
+    may: ['machines/', 'actors/', 'inspect/recorder.ts', 'inspect/history.ts', 'inspect/source.ts', 'inspect/injector/'],
+    packages: PURE,
+  },
   { in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'actors/'], packages: PURE },
   { in: /^actors\//, may: actorMayImport, packages: PURE },
   // The process runtime is a daemon of its own with its own I/O.

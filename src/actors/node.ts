@@ -1,6 +1,10 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
+
+import { createHistory } from '../inspect/history.ts';
 import { interceptPorts } from '../inspect/injector/ports.ts';
 import { createRecorder } from '../inspect/recorder.ts';
+import type { Inspected } from '../inspect/source.ts';
+import { chartOf } from '../machines/chart/definition.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
@@ -8,8 +12,10 @@ import type { NodeFacts } from '../machines/pods/types.ts';
 import { view } from '../machines/protocol.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
+import type { Inspect } from './edge/server.ts';
 import { FaultDoor } from './foundation/injector/door.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
+import { dottedState } from './kernel/nodes/snapshots.ts';
 import type { Ports } from './kernel/ports.ts';
 import { createTree, type KernelTree, type TreeOptions } from './kernel/tree.ts';
 import type { KernelEvent, Tree } from './kernel/types.ts';
@@ -26,6 +32,8 @@ export interface Node {
   stop(): Promise<void>;
   /** Lines of the flight recorder, oldest first. */
   recorder(limit?: number): string[];
+  /** For the inspection page and the xstate inspectors; null unless the node was started with `--actorlet-inspect`. */
+  readonly inspected: Inspected | null;
 }
 
 const UNKNOWN_BUILD: BuildInfo = { major: '1', minor: '34', gitVersion: '', gitCommit: '', buildDate: '', platform: '' };
@@ -48,7 +56,13 @@ function logTransition(ports: Ports): (e: KernelEvent) => void {
 export async function createNode(
   config: NodeConfig,
   outside: Ports,
-  o: { build?: BuildInfo; inspect?: TreeOptions['inspect']; flagz?: () => Readonly<Record<string, string>> } = {},
+  o: {
+    build?: BuildInfo;
+    inspect?: TreeOptions['inspect'];
+    flagz?: () => Readonly<Record<string, string>>;
+    /** Where the inspection page is, once it is there. */
+    page?: () => { url: string; token: string } | null;
+  } = {},
 ): Promise<Node> {
   const recorder = createRecorder();
   const fixed = await readNodeFacts(config, outside);
@@ -68,16 +82,19 @@ export async function createNode(
     state: () => live().state(),
     recorder: (filter?: { path?: string; limit?: number }) => recorder.dump(filter),
     configz: () => toV1beta1(config.config),
+    chart: (path: string) => chartAt(live(), path),
+    ...(o.page === undefined ? {} : { page: o.page }),
     started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };
-  let ports = outside;
+  const history = config.flags.inspect === '' ? null : createHistory(outside.clock);
+  let ports = history === null ? outside : { ...outside, cri: history.watch(outside.cri) };
   let injector: InjectorOptions | null = null;
   if (config.flags.faultInjection) {
     const door = new FaultDoor(outside.rng);
     const { nodeName } = facts;
     const { staticPodURL: staticPodUrl } = config.config;
-    ports = interceptPorts(outside, { door, nodeName, staticPodUrl });
+    ports = interceptPorts(ports, { door, nodeName, staticPodUrl });
     injector = {
       door,
       nodeName,
@@ -104,6 +121,7 @@ export async function createNode(
     cpuPlace: cpuPlaceOf(config, outside.host),
   });
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
+  if (history !== null) observers.push((e) => history.observe(e));
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
   tree = createTree(nodeTree(options), ports, { observers, ...(o.inspect === undefined ? {} : { inspect: o.inspect }) });
   const built = tree;
@@ -113,5 +131,27 @@ export async function createNode(
     start: () => built.start(),
     stop: () => built.stop(),
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
+    inspected:
+      history === null
+        ? null
+        : {
+            tree: built,
+            recorder,
+            history,
+            clock: outside.clock,
+            log: outside.log,
+            nodeName: facts.nodeName,
+            version: o.build?.gitVersion ?? '',
+            startedAtMs: inspect.started.wallMs,
+            faultInjection: config.flags.faultInjection,
+          },
   };
+}
+
+function chartAt(tree: KernelTree, path: string): ReturnType<NonNullable<Inspect['chart']>> {
+  const ref = tree.actorAt(path);
+  const chart = ref === null ? null : chartOf(Reflect.get(ref, 'logic'));
+  if (ref === null || chart === null) return null;
+  const { value, _nodes } = ref.getSnapshot() as { value?: unknown; _nodes?: readonly { id: string }[] };
+  return { chart, active: (_nodes ?? []).map((n) => n.id), state: dottedState(value) };
 }

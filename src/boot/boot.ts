@@ -6,6 +6,7 @@ import * as configure from './steps/configure.ts';
 import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
 import { checkCpuState } from './steps/cpuState.ts';
 import * as host from './steps/hostChecks.ts';
+import { serveInspection } from './steps/inspection.ts';
 import { checkMemoryControl } from './steps/memoryControl.ts';
 import * as prepare from './steps/prepare.ts';
 import * as run from './steps/run.ts';
@@ -42,6 +43,7 @@ export const BOOT_STEPS: readonly Step[] = [
   run.createTheNode,
   run.startTheNode,
   runOnce,
+  serveInspection,
   run.tellReady,
   run.keepWatch,
   run.giveBackStartPages,

@@ -240,6 +240,8 @@ export interface KubeletFlags {
   adminSocket: string;
   /** Our own: allows `actorctl inject`. */
   faultInjection: boolean;
+  /** Our own: `HOST:PORT` of the inspection page; '' for none. */
+  inspect: string;
 }
 
 export interface FeatureGates {

@@ -12,7 +12,7 @@ import { createNet } from '../../src/boot/dependencies/net.ts';
 import { createProber } from '../../src/boot/dependencies/prober.ts';
 import { createSys } from '../../src/boot/dependencies/sys.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
-import type { KubeletConfiguration } from '../../src/machines/config.ts';
+import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { collectingLogger, type LogLine } from '../kernel/fakePorts.ts';
@@ -33,6 +33,7 @@ export interface HollowNode extends AsyncDisposable {
 
 export interface HollowNodeOptions {
   config?: Partial<KubeletConfiguration>;
+  flags?: Partial<KubeletFlags>;
   hollow?: Partial<HollowOptions>;
   ports?: (ports: Ports) => Ports;
 }
@@ -61,7 +62,7 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
       metrics: createMetrics(),
     };
     const config = defaultNodeConfig({
-      flags: { rootDir: join(dir, 'root'), hostnameOverride: 'n1', adminSocket: join(dir, 'admin.sock') },
+      flags: { rootDir: join(dir, 'root'), hostnameOverride: 'n1', adminSocket: join(dir, 'admin.sock'), ...o.flags },
       config: {
         staticPodPath: manifests,
         fileCheckFrequency: 1_000,

@@ -54,6 +54,11 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     get: {
       ...adminPages(ctx, o.inspect),
       '/healthz': (req) => adminHealth(o, lostPeers(registry), req),
+      '/chart': (req) => chart(o, req),
+      '/page': () => {
+        const page = o.inspect.page?.() ?? null;
+        return page === null ? text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404) : json(page);
+      },
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) =>
         withPods((pods, stale) => {
@@ -143,6 +148,14 @@ function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, lost: Readonly
   if (!down && lines.length === 0) return text('ok');
   lines.push(down ? 'healthz check failed' : 'healthz check passed');
   return text(`${lines.join('\n')}\n`, down ? 500 : 200);
+}
+
+function chart(o: AdminOptions, req: HttpRequest): HttpReply {
+  const path = req.query.get('actor') ?? '';
+  const found = o.inspect.chart?.(path) ?? null;
+  return found === null
+    ? text(`404: no state machine at ${JSON.stringify(path)} just now; actorctl tree lists the actors\n`, 404)
+    : json(found);
 }
 
 function events(ctx: ActorCtx<ServerEvent>, inspect: Inspect, req: HttpRequest): HttpReply {

@@ -1,5 +1,6 @@
 /** What every server of the edge shares: the actor that listens, a small router and the words of its errors. */
 import { fromPromise } from 'xstate';
+import type { Chart } from '../../machines/chart/definition.ts';
 import { type ServerEvent, serverMachine } from '../../machines/server.ts';
 import type { HttpReply, HttpRequest, Net } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../kernel/types.ts';
@@ -13,6 +14,10 @@ export interface Inspect {
   configz(): unknown;
   /** What every flag comes to, by name; nothing secret. Absent where there was no command line. */
   flagz?(): Readonly<Record<string, string>>;
+  /** The chart of the actor at a path, with the states that it is in; null when there is no such machine now. */
+  chart?(path: string): { chart: Chart; active: readonly string[]; state: string } | null;
+  /** Where the inspection page is, and what lets its reader act; null where it is off. */
+  page?(): { url: string; token: string } | null;
   /** When this node began. */
   started?: { wallMs: number; monoMs: number };
 }

@@ -57,7 +57,12 @@ function deprecation(flag: FlagSpec): string {
 }
 
 function typeText(flag: FlagSpec): string {
-  const names: Partial<Record<FlagSpec['type'], string>> = { nodeIPs: 'ip[,ip]', path: 'path', version: 'true|false|raw' };
+  const names: Partial<Record<FlagSpec['type'], string>> = {
+    nodeIPs: 'ip[,ip]',
+    path: 'path',
+    version: 'true|false|raw',
+    loopback: 'host:port',
+  };
   return names[flag.type] ?? flag.type;
 }
 

@@ -126,4 +126,12 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
     help: 'Allow actorctl inject to cause faults on this node. Never on a node that matters.',
     own: true,
   },
+  {
+    name: 'actorlet-inspect',
+    type: 'loopback',
+    flag: 'inspect',
+    help: 'Serve the inspection page and the xstate inspectors there; alone: 127.0.0.1:10260. Every user of this machine can read it.',
+    own: true,
+    shownDefault: '""',
+  },
 ];

@@ -19,7 +19,7 @@ export interface Tokens {
 
 /** Types whose bare form `--x` has a meaning; they never take the next argument. */
 function isBare(spec: FlagSpec): boolean {
-  return spec.type === 'bool' || spec.type === 'version';
+  return spec.type === 'bool' || spec.type === 'version' || spec.type === 'loopback';
 }
 
 export function tokenize(argv: readonly string[]): Tokens {

@@ -31,6 +31,8 @@ export type FlagType =
   /** Like mapStringString, but a bare key means an empty value. */
   | 'labels'
   | 'vmodule'
+  /** `HOST:PORT` of this machine alone, or `true` (also bare) for the default one, `false` for none. */
+  | 'loopback'
   /** `true`, `false` or `raw`. */
   | 'version';
 

@@ -76,11 +76,28 @@ export const READERS: Readonly<Record<FlagType, Reader>> = {
       .filter((v) => v.trim() !== '')
       .map(readReservation),
   vmodule: (values) => commaItems(last(values)).map(readVModule),
+  loopback: scalar(readLoopback),
   version: scalar((t) => {
     if (t === 'raw') return 'raw';
     return readBool(t) ? 'true' : 'false';
   }),
 };
+
+/** Between the kubelet's ports (10248 to 10255) and those of the control plane's parts (10256 to 10259). */
+const INSPECT_PORT = 10260;
+const PORT_MAX = 65_535;
+
+function readLoopback(text: string): string {
+  if (text === '' || BOOLS.get(text) === false) return '';
+  if (BOOLS.get(text) === true) return `127.0.0.1:${INSPECT_PORT}`;
+  const m = /^(?:(127(?:\.\d{1,3}){3}|localhost|\[::1\]):)?(\d{1,5})$/.exec(text);
+  if (m === null || Number(m[2]) > PORT_MAX) {
+    throw new Error(
+      `${JSON.stringify(text)} is not a loopback address with a port, such as 127.0.0.1:${INSPECT_PORT}; no other address is possible`,
+    );
+  }
+  return `${m[1] ?? '127.0.0.1'}:${Number(m[2])}`;
+}
 
 const BOOLS: ReadonlyMap<string, boolean> = new Map([
   ...['1', 't', 'T', 'true', 'TRUE', 'True'].map((t) => [t, true] as const),

@@ -1,6 +1,7 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
 import type { Logger, Ports } from '../../actors/kernel/ports.ts';
 import type { Registry } from '../../actors/kernel/types.ts';
+import type { Inspected } from '../../inspect/source.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
@@ -34,6 +35,8 @@ export interface BootNode {
   start(): Promise<void>;
   stop(): Promise<void>;
   recorder(): string[];
+  /** Absent or null: this node is not to be inspected. */
+  readonly inspected?: Inspected | null;
   readonly tree: {
     readonly registry: Registry;
     readonly failed: Promise<Error>;
@@ -51,8 +54,13 @@ export interface Wiring {
   createNode(
     config: NodeConfig,
     ports: Ports,
-    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>> },
+    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => PageAddress | null },
   ): BootNode | Promise<BootNode>;
+}
+/** Of the inspection page; the token lets its reader act on the node. */
+export interface PageAddress {
+  url: string;
+  token: string;
 }
 export interface BuildInfo {
   major: string;
@@ -76,6 +84,7 @@ export interface BootState {
   notify?: Notify;
   ports?: Ports;
   node?: BootNode;
+  page?: PageAddress;
 }
 
 export interface BootContext {

@@ -33,7 +33,11 @@ export const createTheNode: Step = {
   name: 'create the node',
   async run(ctx) {
     const config = need(ctx, 'nodeConfig');
-    ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), { build: buildInfo(), flagz: () => shownFlags(config) });
+    ctx.state.node = await ctx.wiring.createNode(config, need(ctx, 'ports'), {
+      build: buildInfo(),
+      flagz: () => shownFlags(config),
+      page: () => ctx.state.page ?? null,
+    });
     return undefined;
   },
 };

@@ -180,6 +180,7 @@ export function defaultKubeletFlags(): KubeletFlags {
     experimentalAllocatableIgnoreEviction: false,
     adminSocket: '',
     faultInjection: false,
+    inspect: '',
   };
 }
 

@@ -1,0 +1,43 @@
+/** The host's figures: read in a process of their own, which lives only while somebody looks at them. */
+import { fork } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Logger } from '../../actors/kernel/ports.ts';
+import type { HostFigures, HostFrame } from '../../inspect/feed/frames.ts';
+
+/** Of the child's heap. */
+const HEAP_MIB_MAX = 64;
+
+/** Beside this bundle in `dist/`, else the source. */
+function entry(from: string = import.meta.url): string {
+  const here = dirname(fileURLToPath(from));
+  const candidates = [join(here, 'hostfigures.mjs'), join(here, '..', 'hostfigures.mjs'), join(here, 'hostMain.ts')];
+  return candidates.find((file) => existsSync(file)) ?? join(here, 'hostfigures.mjs');
+}
+
+export function hostFigures(onFrame: (frame: HostFrame) => void, log: Logger): Disposable {
+  let ended = false;
+  const child = fork(entry(), [String(process.pid)], {
+    execArgv: [`--max-old-space-size=${HEAP_MIB_MAX}`, '--disable-warning=ExperimentalWarning'],
+    // It runs df, ps and the like, and needs nothing of the daemon's environment.
+    env: { PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C' },
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+  });
+  const fail = (error: string): void => {
+    if (ended) return;
+    log.warn({ err: error }, 'inspection page: the figures of the host are not there');
+    onFrame({ t: 'host', atMs: Date.now(), figures: null, error });
+  };
+  child.on('message', (figures) => {
+    if (!ended) onFrame({ t: 'host', atMs: Date.now(), figures: figures as HostFigures, error: '' });
+  });
+  child.on('error', (error) => fail(error.message));
+  child.on('exit', (code, signal) => fail(`the process that reads them ended (${signal ?? code})`));
+  return {
+    [Symbol.dispose]: () => {
+      ended = true;
+      child.kill('SIGKILL');
+    },
+  };
+}

@@ -1,0 +1,25 @@
+/** The step that serves the inspection page; its code is loaded only where the flag asks for it. */
+import { messageOf } from '../errors.ts';
+import { need, type Step } from './context.ts';
+
+export const serveInspection: Step = {
+  name: 'serve the inspection page',
+  async run(ctx) {
+    const at = need(ctx, 'nodeConfig').flags.inspect;
+    const inspected = need(ctx, 'node').inspected ?? null;
+    if (at === '' || inspected === null) return undefined;
+    const log = need(ctx, 'log');
+    try {
+      const { serveInspector } = await import('../inspect/server.ts');
+      const server = await serveInspector(inspected, at, (page) => {
+        ctx.state.page = page;
+        log.info({ address: page.url }, `inspection page: ${page.url}`);
+      });
+      ctx.cleanup.use(server);
+    } catch (error) {
+      // It looks at the node and is no part of it: without it pods run all the same.
+      log.error({ flag: '--actorlet-inspect', err: messageOf(error) }, 'the inspection page is not served');
+    }
+    return undefined;
+  },
+};

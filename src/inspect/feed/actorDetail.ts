@@ -1,0 +1,155 @@
+/** One actor that somebody watches: its chart, where it is in it, the way it came, what it would take next. */
+import type { AnyActorRef, InspectionEvent } from 'xstate';
+import { dottedState } from '../../actors/kernel/nodes/snapshots.ts';
+import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
+import { projectContext } from '../project.ts';
+import type { Inspected } from '../source.ts';
+import type { ActorFrame, ChartFrame, NextEvent, StepTaken } from './frames.ts';
+
+/** Between the path of an actor and the id of one that it spawned or invoked. */
+export const CHILD_MARK = '>';
+const STEPS_MAX = 40;
+const HISTORY_MAX = 40;
+const CHILDREN_MAX = 60;
+
+/** The live actor at `path`, or at `path>child>child`. */
+export function actorRefAt(tree: Inspected['tree'], path: string): AnyActorRef | null {
+  const [root = '', ...below] = path.split(CHILD_MARK);
+  let ref: AnyActorRef | null = tree.actorAt(root);
+  for (const id of below) ref = childrenOf(ref)[id] ?? null;
+  return ref;
+}
+
+/** Not in the type of a reference, and in every actor. */
+export function logicOf(ref: AnyActorRef): unknown {
+  return Reflect.get(ref, 'logic');
+}
+
+export function childrenOf(ref: AnyActorRef | null): Readonly<Record<string, AnyActorRef | undefined>> {
+  const snapshot: unknown = ref?.getSnapshot();
+  return (snapshot as { children?: Record<string, AnyActorRef | undefined> } | undefined)?.children ?? {};
+}
+
+/** Watches one path over restarts of its actor. Raw inspection is attached only while this lives. */
+export class WatchedActor implements Disposable {
+  readonly path: string;
+  readonly #node: Inspected;
+  #ref: AnyActorRef | null = null;
+  #tap: Disposable | null = null;
+  #chart: Chart | null = null;
+  #chartText = '';
+  #steps: StepTaken[] = [];
+  #from = '';
+  #states = new Map<string, ChartState>();
+
+  constructor(path: string, node: Inspected) {
+    this.path = path;
+    this.#node = node;
+    this.#attach();
+  }
+
+  #attach(): void {
+    const ref = actorRefAt(this.#node.tree, this.path);
+    if (ref === this.#ref) return;
+    this.#tap?.[Symbol.dispose]();
+    this.#tap = null;
+    this.#ref = ref;
+    if (ref === null) return;
+    this.#chart = chartOf(logicOf(ref));
+    this.#states = new Map(this.#chart === null ? [] : statesOf(this.#chart.root).map((s) => [s.id, s]));
+    this.#from = dottedState(ref.getSnapshot()?.value);
+    this.#tap = this.#node.tree.inspect(this.path.split(CHILD_MARK, 1)[0] ?? '', (e) => this.#see(e));
+  }
+
+  #see(e: InspectionEvent): void {
+    if (e.actorRef !== this.#ref || e.type !== '@xstate.microstep') return;
+    const to = dottedState((e.snapshot as { value?: unknown }).value);
+    const taken = (e as { _transitions?: readonly TransitionLike[] })._transitions ?? [];
+    const event = String(e.event.type).slice(0, 200);
+    const invokes = [...this.#states.values()].flatMap((s) => s.invokes);
+    const ids = taken.flatMap((t) => transitionId(t) ?? []);
+    if (ids.length === 0 && to === this.#from) return;
+    // An eventless step is xstate's answer to the event before it.
+    const label = taken.length > 0 && taken.every((t) => (t.eventType ?? '') === '') ? 'always' : eventLabel(event, invokes);
+    this.#steps.push({ atMs: this.#node.clock.wallMs(), event, label, from: this.#from, to, transitions: ids });
+    if (this.#steps.length > STEPS_MAX) this.#steps.shift();
+    this.#from = to;
+  }
+
+  /** The chart, where it is another one than the last time. */
+  chart(): ChartFrame | null {
+    this.#attach();
+    const text = JSON.stringify(this.#chart);
+    if (text === this.#chartText) return null;
+    this.#chartText = text;
+    return this.lastChart();
+  }
+  lastChart(): ChartFrame {
+    return { t: 'chart', path: this.path, chart: this.#chart };
+  }
+
+  frame(): ActorFrame {
+    const ref = this.#ref;
+    const history = this.#node.recorder.last(HISTORY_MAX, (e) => e.path === this.path);
+    return { t: 'actor', path: this.path, live: ref === null ? null : this.#live(ref), steps: [...this.#steps], history };
+  }
+
+  #live(ref: AnyActorRef): NonNullable<ActorFrame['live']> {
+    const snapshot: unknown = ref.getSnapshot();
+    const { status, value, context, _nodes } = (snapshot ?? {}) as {
+      status?: string;
+      value?: unknown;
+      context?: unknown;
+      _nodes?: readonly { id: string }[];
+    };
+    const active = (_nodes ?? []).map((n) => n.id);
+    return {
+      status: status ?? '',
+      value: dottedState(value),
+      active,
+      context: projectOwn(ref, context),
+      next: this.#next(active),
+      children: Object.entries(childrenOf(ref))
+        .slice(0, CHILDREN_MAX)
+        .flatMap(([id, child]) => {
+          if (child === undefined) return [];
+          const at = child.getSnapshot() as { value?: unknown; status?: string } | undefined;
+          return [{ id, state: dottedState(at?.value), status: at?.status ?? '', machine: at?.value !== undefined }];
+        }),
+    };
+  }
+
+  #next(active: readonly string[]): NextEvent[] {
+    const out = new Map<string, NextEvent>();
+    // Innermost first: an inner state's transition wins over an outer one's.
+    for (const id of active.toReversed()) {
+      for (const t of this.#states.get(id)?.transitions ?? []) {
+        if (t.event === '') continue;
+        const key = `${t.event}|${t.guard}|${t.targets.join()}`;
+        if (!out.has(key)) out.set(key, { event: t.event, label: t.label, guard: t.guard, targets: t.targets });
+      }
+    }
+    return [...out.values()];
+  }
+
+  [Symbol.dispose](): void {
+    this.#tap?.[Symbol.dispose]();
+    this.#tap = null;
+  }
+}
+
+/** What the machine says of its context (`meta.project` of its root), within the bounds of the general projection. */
+function projectOwn(ref: AnyActorRef, context: unknown): ReturnType<typeof projectContext> {
+  const meta = (logicOf(ref) as { root?: { meta?: unknown } } | undefined)?.root?.meta;
+  const own: unknown = typeof meta === 'object' && meta !== null ? Reflect.get(meta, 'project') : undefined;
+  if (typeof own !== 'function') return projectContext(context);
+  try {
+    return projectContext(own(context));
+  } catch {
+    return '(its own projection failed)';
+  }
+}
+
+export function statesOf(state: ChartState): ChartState[] {
+  return [state, ...state.states.flatMap(statesOf)];
+}

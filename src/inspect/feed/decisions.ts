@@ -1,0 +1,75 @@
+/** What the node has decided about pods, images, CPUs and devices, as far as its actors publish it. */
+import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
+import { devicesView } from '../../machines/allocation/devices/messages.ts';
+import { allocationView } from '../../machines/allocation/messages.ts';
+import { NODE_PRESSURES } from '../../machines/eviction/thresholds.ts';
+import { type PodRecord, view } from '../../machines/protocol.ts';
+import { imageBook } from '../../machines/reclaim/imageGc.ts';
+import type { Inspected } from '../source.ts';
+import type { DecisionsFrame } from './frames.ts';
+
+const LIST_MAX = 120;
+const NOTES_MAX = 60;
+
+export function decisionsFrame(node: Inspected): DecisionsFrame {
+  const { registry } = node.tree;
+  const monoMs = node.clock.monoMs();
+  const wallOffset = node.clock.wallMs() - monoMs;
+  const records = [...(registry.read(view.pods)?.value.records ?? [])];
+  const statuses = registry.read(view.statuses)?.value;
+  const pressure = registry.read(view.pressure)?.value;
+  const cpus = registry.read(allocationView.cpus)?.value.book;
+  const devices = registry.read(devicesView)?.value;
+  const images = [...(registry.read(imageBook)?.value.records ?? [])];
+  const podName = (uid: string): string => {
+    const pod = registry.read(view.pods)?.value.records.get(uid)?.pod.metadata;
+    return pod === undefined ? uid : `${pod.namespace}/${pod.name}`;
+  };
+  const judged = (pick: (r: PodRecord) => boolean) =>
+    records.flatMap(([uid, record]) => {
+      if (!pick(record)) return [];
+      const said = record.eviction ?? record.refusal ?? statuses?.get(uid)?.status;
+      return [{ uid, name: podName(uid), reason: said?.reason ?? '', message: said?.message ?? '' }];
+    });
+  const since = (ms: number): number => Math.max(0, Math.round(monoMs - ms));
+  return {
+    t: 'decisions',
+    pressures: pressure === undefined ? [] : NODE_PRESSURES.map((name) => ({ name, present: pressure.pressures.includes(name) })),
+    thresholds: [...(pressure?.book.sinceMs ?? [])].map(([key, ms]) => ({
+      key,
+      met: pressure?.book.met.has(key) === true,
+      sinceMs: Math.round(ms + wallOffset),
+    })),
+    refused: judged((r) => r.rejected || (r.refusal ?? null) !== null).slice(0, LIST_MAX),
+    evicted: judged((r) => (r.eviction ?? null) !== null).slice(0, LIST_MAX),
+    cpus:
+      cpus === undefined
+        ? null
+        : {
+            shared: formatCpuSet(cpus.shared),
+            alone: [...cpus.entries].flatMap(([uid, containers]) =>
+              [...containers].map(([container, set]) => ({ pod: podName(uid), container, cpus: formatCpuSet(set) })),
+            ),
+          },
+    devices: Object.keys(devices?.capacity ?? {}).map((resource) => ({
+      resource,
+      capacity: devices?.capacity[resource] ?? '',
+      allocatable: devices?.allocatable[resource] ?? '',
+    })),
+    images: images
+      .sort(([, a], [, b]) => finite(a.lastUsedMs) - finite(b.lastUsedMs))
+      .slice(0, LIST_MAX)
+      .map(([id, r]) => ({
+        id,
+        sizeBytes: r.sizeBytes,
+        unusedMs: Number.isFinite(r.lastUsedMs) ? since(r.lastUsedMs) : -1,
+        foundMs: Number.isFinite(r.firstDetectedMs) ? since(r.firstDetectedMs) : -1,
+        pinned: r.pinned,
+      })),
+    notes: node.recorder.last(NOTES_MAX, (e) => e.path.startsWith('node/reclaim') || e.path === 'node/pods/admission'),
+  };
+}
+
+function finite(ms: number): number {
+  return Number.isFinite(ms) ? ms : -1;
+}

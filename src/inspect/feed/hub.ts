@@ -1,0 +1,298 @@
+/**
+ * The page's feed. With nobody attached it does nothing at all: no timer, no look at the tree, nothing serialised. With
+ * viewers it looks at the recorder's counter ten times a second, and where that moved, writes one frame for all of them.
+ * A viewer that reads too slowly misses frames and gets a fresh snapshot once it has caught up; no actor ever waits.
+ */
+import { view } from '../../machines/protocol.ts';
+import type { RecorderEntry } from '../recorder.ts';
+import type { Inspected } from '../source.ts';
+import { WatchedActor } from './actorDetail.ts';
+import { decisionsFrame } from './decisions.ts';
+import {
+  type ActorRow,
+  type DeltaFrame,
+  type HelloFrame,
+  type HostFrame,
+  type PodRow,
+  PROTOCOL_VERSION,
+  readViewerFrame,
+  type ServerFrame,
+  type SnapshotFrame,
+  type WatchFrame,
+} from './frames.ts';
+import { podFrame } from './podDetail.ts';
+import { actorRows, podRows, Rows } from './rows.ts';
+
+/** An update is on its way within 150 ms of the transition. */
+const LOOK_EVERY_MS = 100;
+/** Ages of mailboxes move without an event. */
+const FULL_LOOK_EVERY_MS = 1000;
+/** Events in one delta; the viewer is told how many were left out. */
+const EVENTS_PER_DELTA_MAX = 400;
+/** Events that a new viewer is given of what was before it. */
+const EVENTS_REPLAYED_MAX = 500;
+/** Bytes that may wait for one viewer before frames for it are dropped. */
+export const BACKLOG_BYTES_MAX = 1024 * 1024;
+/** A viewer that does not catch up for so long is disconnected. */
+const LAG_MAX_MS = 30_000;
+export const VIEWERS_MAX = 16;
+
+/** One connection. `send` must not wait. */
+export interface Viewer {
+  /** Bytes that were sent and have not left. */
+  backlogBytes(): number;
+  send(text: string): void;
+  close(why: string): void;
+}
+export interface Joined {
+  message(text: string): void;
+  leave(): void;
+}
+/** Figures of the host while somebody looks at them. */
+export type HostWatch = (onFrame: (frame: HostFrame) => void) => Disposable;
+
+export interface HubFigures {
+  viewers: number;
+  /** Frames turned into text since the start: 0 while nobody was ever attached. */
+  serialised: number;
+  /** Frames from viewers that were no request of theirs. */
+  malformed: number;
+  /** Frames that slow viewers did not get. */
+  skipped: number;
+}
+
+interface Client {
+  viewer: Viewer;
+  watch: WatchFrame;
+  /** Since when it lags; null when it does not. */
+  lagsSinceMs: number | null;
+  /** The last text sent per kind of detail. */
+  sent: Map<string, string>;
+}
+
+export class Hub {
+  readonly #node: Inspected;
+  readonly #watchHost: HostWatch;
+  readonly #clients = new Set<Client>();
+  readonly #actors = new Rows<ActorRow>((r) => r.path);
+  readonly #pods = new Rows<PodRow>((r) => r.uid);
+  readonly #watched = new Map<string, WatchedActor>();
+  #timer: unknown = null;
+  #seq = 0;
+  #nextEvent = 0;
+  #fullLookMs = 0;
+  #host: Disposable | null = null;
+  readonly figures: HubFigures = { viewers: 0, serialised: 0, malformed: 0, skipped: 0 };
+
+  constructor(node: Inspected, watchHost: HostWatch) {
+    this.#node = node;
+    this.#watchHost = watchHost;
+  }
+
+  /** Null: too many viewers. */
+  join(viewer: Viewer): Joined | null {
+    if (this.#clients.size >= VIEWERS_MAX) return null;
+    const client: Client = { viewer, watch: { t: 'watch' }, lagsSinceMs: null, sent: new Map() };
+    const first = this.#clients.size === 0;
+    this.#clients.add(client);
+    this.figures.viewers = this.#clients.size;
+    if (first) {
+      this.#look();
+      this.#nextEvent = this.#node.recorder.recorded;
+    }
+    const node = this.#node;
+    const hello: HelloFrame = {
+      t: 'hello',
+      protocol: PROTOCOL_VERSION,
+      node: node.nodeName,
+      version: node.version,
+      startedAtMs: node.startedAtMs,
+      faultInjection: node.faultInjection,
+    };
+    viewer.send(this.#text(hello));
+    viewer.send(this.#text(this.#snapshot()));
+    if (first) this.#arm();
+    return {
+      message: (text) => this.#message(client, text),
+      leave: () => this.#leave(client),
+    };
+  }
+
+  #leave(client: Client): void {
+    if (!this.#clients.delete(client)) return;
+    this.figures.viewers = this.#clients.size;
+    this.#settleWatches();
+    if (this.#clients.size > 0) return;
+    this.#node.clock.clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  close(): void {
+    for (const client of [...this.#clients]) {
+      client.viewer.close('the daemon ends');
+      this.#leave(client);
+    }
+  }
+
+  #message(client: Client, text: string): void {
+    const frame = readViewerFrame(text);
+    if (frame === null) {
+      this.figures.malformed += 1;
+      return;
+    }
+    client.watch = frame;
+    client.sent.clear();
+    this.#settleWatches();
+    this.#details(true);
+  }
+
+  /** Attaches to what somebody watches and lets go of the rest. */
+  #settleWatches(): void {
+    const wanted = new Set([...this.#clients].flatMap((c) => (c.watch.actor ? [c.watch.actor] : [])));
+    for (const [path, actor] of this.#watched) {
+      if (wanted.has(path)) continue;
+      actor[Symbol.dispose]();
+      this.#watched.delete(path);
+    }
+    for (const path of wanted) if (!this.#watched.has(path)) this.#watched.set(path, new WatchedActor(path, this.#node));
+    const host = [...this.#clients].some((c) => c.watch.host === true);
+    if (host && this.#host === null) this.#host = this.#watchHost((frame) => this.#toHostWatchers(frame));
+    if (!host && this.#host !== null) {
+      this.#host[Symbol.dispose]();
+      this.#host = null;
+    }
+  }
+
+  #toHostWatchers(frame: HostFrame): void {
+    const text = this.#text(frame);
+    for (const client of this.#clients) if (client.watch.host === true) this.#send(client, text);
+  }
+
+  // ---- looking -------------------------------------------------------------------------------------------------------
+
+  #arm(): void {
+    this.#timer = this.#node.clock.setTimeout(() => {
+      // A fault of the inspector's own must not reach the daemon: the next look may do better.
+      try {
+        this.#tick();
+      } catch (error) {
+        this.#node.log.warn({ err: String(error) }, 'inspection page: one update was left out');
+      }
+      if (this.#clients.size > 0) this.#arm();
+    }, LOOK_EVERY_MS);
+  }
+
+  #tick(): void {
+    const nowMs = this.#node.clock.monoMs();
+    const moved = this.#node.recorder.recorded !== this.#nextEvent;
+    if (!moved && nowMs - this.#fullLookMs < FULL_LOOK_EVERY_MS) return;
+    const full = nowMs - this.#fullLookMs >= FULL_LOOK_EVERY_MS;
+    this.#delta();
+    this.#details(full);
+    this.#rescue(nowMs);
+  }
+
+  #look(): { actors: { changed: ActorRow[]; gone: string[] }; pods: { changed: PodRow[]; gone: string[] } } {
+    const { tree, clock } = this.#node;
+    const nowMs = clock.wallMs();
+    this.#fullLookMs = clock.monoMs();
+    const records = tree.registry.read(view.pods)?.value.records;
+    const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
+    return {
+      actors: this.#actors.update(actorRows(tree.state(), { nowMs, podName })),
+      pods: this.#pods.update(podRows(tree.registry, nowMs)),
+    };
+  }
+
+  #delta(): void {
+    const { actors, pods } = this.#look();
+    const { recorder, clock } = this.#node;
+    const from = this.#nextEvent;
+    const events = recorder.since(from, EVENTS_PER_DELTA_MAX);
+    this.#nextEvent = recorder.recorded;
+    const missed = recorder.recorded - from - events.length;
+    if (actors.changed.length + actors.gone.length + pods.changed.length + pods.gone.length + events.length === 0) return;
+    this.#seq += 1;
+    const delta: DeltaFrame = {
+      t: 'delta',
+      seq: this.#seq,
+      atMs: clock.wallMs(),
+      actors: actors.changed,
+      goneActors: actors.gone,
+      pods: pods.changed,
+      gonePods: pods.gone,
+      events,
+      missed,
+    };
+    const text = this.#text(delta);
+    for (const client of this.#clients) this.#send(client, text);
+  }
+
+  #snapshot(): SnapshotFrame {
+    const events: RecorderEntry[] = this.#node.recorder.last(EVENTS_REPLAYED_MAX, (e) => e.n < this.#nextEvent);
+    return { t: 'snapshot', seq: this.#seq, atMs: this.#node.clock.wallMs(), actors: this.#actors.all, pods: this.#pods.all, events };
+  }
+
+  /** Details go out only to those who watch them, and only where they changed. `full`: those that cost more, too. */
+  #details(full: boolean): void {
+    for (const [path, actor] of this.#watched) {
+      const chart = actor.chart();
+      for (const client of this.#clients) {
+        if (client.watch.actor !== path) continue;
+        if (chart !== null || !client.sent.has('chart')) this.#once(client, 'chart', actor.lastChart());
+        this.#once(client, 'actor', actor.frame());
+      }
+    }
+    const pods = new Map<string, ServerFrame>();
+    for (const client of this.#clients) {
+      const uid = client.watch.pod ?? '';
+      if (uid !== '' && (full || !client.sent.has('pod'))) {
+        const frame = pods.get(uid) ?? podFrame(this.#node, uid);
+        pods.set(uid, frame);
+        this.#once(client, 'pod', frame);
+      }
+      if (client.watch.decisions === true && (full || !client.sent.has('decisions'))) {
+        this.#once(client, 'decisions', decisionsFrame(this.#node));
+      }
+    }
+  }
+
+  #once(client: Client, kind: string, frame: ServerFrame): void {
+    const text = this.#text(frame);
+    if (client.sent.get(kind) === text) return;
+    if (this.#send(client, text)) client.sent.set(kind, text);
+  }
+
+  // ---- sending -------------------------------------------------------------------------------------------------------
+
+  #text(frame: ServerFrame): string {
+    this.figures.serialised += 1;
+    return JSON.stringify(frame);
+  }
+
+  /** False: this viewer lags and does not get it. */
+  #send(client: Client, text: string): boolean {
+    if (client.lagsSinceMs === null && client.viewer.backlogBytes() <= BACKLOG_BYTES_MAX) {
+      client.viewer.send(text);
+      return true;
+    }
+    client.lagsSinceMs ??= this.#node.clock.monoMs();
+    this.figures.skipped += 1;
+    return false;
+  }
+
+  /** Those that caught up begin anew; those that did not are let go. */
+  #rescue(nowMs: number): void {
+    for (const client of [...this.#clients]) {
+      if (client.lagsSinceMs === null) continue;
+      if (client.viewer.backlogBytes() === 0) {
+        client.lagsSinceMs = null;
+        client.sent.clear();
+        this.#send(client, this.#text(this.#snapshot()));
+      } else if (nowMs - client.lagsSinceMs > LAG_MAX_MS) {
+        client.viewer.close('it did not read what it was sent');
+        this.#leave(client);
+      }
+    }
+  }
+}

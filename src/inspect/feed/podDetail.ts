@@ -1,0 +1,146 @@
+/** One pod that somebody watches, gathered from published views, the recorder and its history. Nothing of its environment. */
+
+import type { ContainerStatus, PodStatus } from '../../machines/k8s.ts';
+import { addr, type PodRecord, view } from '../../machines/protocol.ts';
+import { explainPod } from '../../machines/why.ts';
+import type { RecorderEntry } from '../recorder.ts';
+import type { Inspected } from '../source.ts';
+import type { ContainerRow, PodFrame } from './frames.ts';
+
+const MESSAGES_MAX = 160;
+const EVENTS_MAX = 60;
+/** Of a pod that is forgotten its history may still be there. */
+const NO_HISTORY = { steps: [], calls: [], left: 0 };
+
+export function podFrame(node: Inspected, uid: string): PodFrame {
+  const { registry } = node.tree;
+  const record = registry.read(view.pods)?.value.records.get(uid);
+  const history = node.history.of(uid) ?? NO_HISTORY;
+  const messages = node.recorder.last(MESSAGES_MAX, (e) => e.kind === 'message' && concerns(e, uid));
+  if (record === undefined) {
+    const path = `${addr.workers.path}/${uid}`;
+    const kept = history.steps.length + history.calls.length > 0;
+    return {
+      t: 'pod',
+      uid,
+      pod: kept ? { ...nothingKnown(uid, path), history, messages } : null,
+    };
+  }
+  const status = registry.read(view.statuses)?.value.get(uid)?.status ?? record.pod.status;
+  const probes = [...(registry.read(view.probes)?.value.values() ?? [])].filter((p) => p.uid === uid);
+  const { worker, pod } = record;
+  return {
+    t: 'pod',
+    uid,
+    pod: {
+      namespace: pod.metadata.namespace,
+      name: pod.metadata.name,
+      source: record.source,
+      seenAtMs: record.seenAtMs,
+      phase: status?.phase ?? 'Pending',
+      reason: status?.reason ?? '',
+      message: status?.message ?? '',
+      worker:
+        worker === null
+          ? null
+          : { phase: worker.phase, state: worker.state, reason: worker.reason, message: worker.message, sinceMs: worker.sinceMs },
+      conditions: (status?.conditions ?? []).map((c) => ({
+        type: c.type,
+        status: c.status,
+        sinceMs: timeOf(c.lastTransitionTime),
+        reason: c.reason ?? '',
+        message: c.message ?? '',
+      })),
+      containers: containersOf(record, status),
+      probes: probes.flatMap((p) =>
+        (['startup', 'readiness', 'liveness'] as const).flatMap((type) => {
+          const result = p[type];
+          return result === undefined ? [] : [{ container: p.container, type, result: String(result) }];
+        }),
+      ),
+      volumes: registry.read(view.volumes)?.value.get(uid) ?? [],
+      causes: worker?.causes ?? [],
+      why: whyOf(node, uid),
+      events: (registry.read(view.events)?.value ?? []).filter((e) => e.pod?.uid === uid).slice(-EVENTS_MAX),
+      history,
+      messages,
+    },
+  };
+}
+
+function nothingKnown(uid: string, path: string): Omit<NonNullable<PodFrame['pod']>, 'history' | 'messages'> {
+  return {
+    namespace: '',
+    name: uid,
+    source: '',
+    seenAtMs: 0,
+    phase: 'gone',
+    reason: '',
+    message: `${path} has ended`,
+    worker: null,
+    conditions: [],
+    containers: [],
+    probes: [],
+    volumes: [],
+    causes: [],
+    why: [],
+    events: [],
+  };
+}
+
+function concerns(e: RecorderEntry, uid: string): boolean {
+  return e.detail.includes(uid) || e.path.includes(uid) || e.from.includes(uid);
+}
+
+function whyOf(node: Inspected, uid: string): readonly string[] {
+  const { registry } = node.tree;
+  return explainPod({
+    query: uid,
+    nowMs: node.clock.wallMs(),
+    monoMs: node.clock.monoMs(),
+    pods: registry.read(view.pods)?.value,
+    statuses: registry.read(view.statuses)?.value,
+    events: [],
+    sourceErrors: registry.read(view.sourceErrors)?.value,
+    cri: registry.read(view.cri)?.value,
+    state: node.tree.state(),
+  }).lines;
+}
+
+function containersOf({ pod, worker }: PodRecord, status: PodStatus | undefined): ContainerRow[] {
+  const all = [
+    ...(pod.spec.initContainers ?? []).map((c) => ({ c, init: true, seen: status?.initContainerStatuses })),
+    ...pod.spec.containers.map((c) => ({ c, init: false, seen: status?.containerStatuses })),
+  ];
+  return all.map(({ c, init, seen }) => {
+    const told = seen?.find((s) => s.name === c.name);
+    const summary = worker?.containers.find((s) => s.name === c.name && s.init === init);
+    return {
+      name: c.name,
+      init,
+      state: summary?.state ?? stateOf(told),
+      reason: summary?.reason ?? told?.state.waiting?.reason ?? told?.state.terminated?.reason ?? '',
+      message: summary?.message ?? told?.state.waiting?.message ?? '',
+      restartCount: Math.max(summary?.restartCount ?? 0, told?.restartCount ?? 0),
+      ...(summary?.nextStartAtMs === undefined ? {} : { nextStartAtMs: summary.nextStartAtMs }),
+      image: c.image ?? '',
+      ready: told?.ready === true,
+      startedAtMs: timeOf(told?.state.running?.startedAt),
+      lastExit: exitOf(told),
+    };
+  });
+}
+
+function stateOf(s: ContainerStatus | undefined): string {
+  if (s?.state.running !== undefined) return 'running';
+  return s?.state.terminated === undefined ? 'waiting' : 'terminated';
+}
+function exitOf(s: ContainerStatus | undefined): string {
+  const ended = s?.state.terminated ?? s?.lastState.terminated;
+  if (ended === undefined) return '';
+  return `${ended.signal ? `signal ${ended.signal}` : `exit code ${ended.exitCode}`}${ended.reason ? ` (${ended.reason})` : ''}`;
+}
+function timeOf(text: string | null | undefined): number {
+  const ms = text === null || text === undefined ? Number.NaN : Date.parse(text);
+  return Number.isNaN(ms) ? 0 : ms;
+}

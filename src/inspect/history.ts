@@ -1,0 +1,146 @@
+/**
+ * What the flight recorder forgets too soon for a pod's timeline: its worker's states and its calls of the runtime. Kept
+ * only where the node is inspected; bounded per pod and in pods, the one that was quiet the longest goes first.
+ */
+import type { Clock, Cri, CriError } from '../actors/kernel/ports.ts';
+import type { KernelEvent } from '../actors/kernel/types.ts';
+import { CRI_LABELS, type CriMethod } from '../machines/cri.ts';
+import { addr } from '../machines/protocol.ts';
+
+/** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
+const PODS_MAX = 256;
+/** Changes of state kept per pod; its first ones stay, since they tell how it started. */
+const STEPS_MAX = 160;
+const FIRST_STEPS_KEPT = 40;
+/** Calls of the runtime kept per pod, likewise. */
+const CALLS_MAX = 160;
+/** Container and sandbox ids whose pod is known. */
+const IDS_MAX = 4096;
+
+export interface PodStep {
+  atMs: number;
+  from: string;
+  to: string;
+  event: string;
+  reason: string;
+}
+export interface RuntimeCall {
+  method: CriMethod;
+  /** What it was about, where the request says: a container's name, an image. */
+  about: string;
+  startMs: number;
+  /** Null: in flight. */
+  endMs: number | null;
+  /** '' while in flight and when it worked; else the error. */
+  error: string;
+}
+export interface PodHistory {
+  steps: PodStep[];
+  calls: RuntimeCall[];
+  /** Steps and calls that were left out of the middle. */
+  left: number;
+}
+
+export interface History {
+  observe(e: KernelEvent): void;
+  /** The runtime, with its calls noted. */
+  watch(cri: Cri): Cri;
+  of(uid: string): PodHistory | undefined;
+}
+
+const WORKER = `${addr.workers.path}/`;
+/** They say nothing about one pod, or are asked all the time. */
+const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContainers', 'ListPodSandbox', 'ListImages', 'ImageFsInfo']);
+
+export function createHistory(clock: Clock): History {
+  const pods = new Map<string, PodHistory>();
+  const owners = new Map<string, string>();
+  const historyOf = (uid: string): PodHistory => {
+    const known = pods.get(uid) ?? { steps: [], calls: [], left: 0 };
+    // The map's order is that of the last change.
+    pods.delete(uid);
+    pods.set(uid, known);
+    if (pods.size > PODS_MAX) pods.delete(pods.keys().next().value ?? '');
+    return known;
+  };
+  const keep = <T>(history: PodHistory, list: T[], item: T, max: number): void => {
+    list.push(item);
+    if (list.length <= max) return;
+    list.splice(FIRST_STEPS_KEPT, 1);
+    history.left += 1;
+  };
+  const own = (id: string | undefined, uid: string | undefined): void => {
+    if (id === undefined || uid === undefined) return;
+    owners.set(id, uid);
+    if (owners.size > IDS_MAX) owners.delete(owners.keys().next().value ?? '');
+  };
+
+  return {
+    observe(e) {
+      if (e.kind !== 'transition' || !e.path.startsWith(WORKER)) return;
+      const history = historyOf(e.path.slice(WORKER.length));
+      keep(history, history.steps, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason }, STEPS_MAX);
+    },
+    of: (uid) => pods.get(uid),
+    watch(cri) {
+      const call: Cri['call'] = async (method, req, opts) => {
+        const { uid, about } = aboutOf(req, owners);
+        if (NOT_KEPT.has(method)) return cri.call(method, req, opts);
+        if (uid === undefined) {
+          const answer = await cri.call(method, req, opts);
+          // Made by an earlier daemon: from here on it is known whose it is.
+          own(at(answer, 'status', 'id'), at(answer, 'status', 'labels', CRI_LABELS.podUid));
+          return answer;
+        }
+        const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
+        const history = historyOf(uid);
+        keep(history, history.calls, noted, CALLS_MAX);
+        try {
+          const answer = await cri.call(method, req, opts);
+          own(at(answer, 'containerId') ?? at(answer, 'podSandboxId'), uid);
+          return answer;
+        } catch (error) {
+          noted.error = briefly(error);
+          throw error;
+        } finally {
+          noted.endMs = clock.wallMs();
+        }
+      };
+      return {
+        call,
+        hints: (signal) => cri.hints(signal),
+        reconnect: () => cri.reconnect(),
+        close: () => cri.close(),
+      };
+    },
+  };
+}
+
+const ERROR_CHARS_MAX = 200;
+function briefly(error: unknown): string {
+  const text = error instanceof Error ? ((error as CriError).message.split('\n', 1)[0] ?? '') : String(error);
+  return text.slice(0, ERROR_CHARS_MAX);
+}
+
+/** Which pod a request is about, and what of it. Reads names and ids only. */
+function aboutOf(req: unknown, owners: ReadonlyMap<string, string>): { uid: string | undefined; about: string } {
+  const uid =
+    at(req, 'config', 'metadata', 'uid') ??
+    at(req, 'sandboxConfig', 'metadata', 'uid') ??
+    at(req, 'filter', 'labelSelector', CRI_LABELS.podUid);
+  const ids = [at(req, 'containerId'), at(req, 'podSandboxId'), at(req, 'podSandboxStatus'), at(req, 'filter', 'podSandboxId')];
+  const owner = uid ?? ids.flatMap((id) => (id === undefined ? [] : [owners.get(id)])).find((found) => found !== undefined);
+  const name = at(req, 'config', 'metadata', 'name');
+  const image = at(req, 'image', 'image');
+  const id = ids.find((found) => found !== undefined);
+  return {
+    uid: owner,
+    about: image ?? (at(req, 'sandboxConfig', 'metadata', 'uid') === undefined ? undefined : name) ?? id?.slice(0, 13) ?? '',
+  };
+}
+
+function at(value: unknown, ...keys: readonly string[]): string | undefined {
+  let here: unknown = value;
+  for (const key of keys) here = typeof here === 'object' && here !== null ? Reflect.get(here, key) : undefined;
+  return typeof here === 'string' && here !== '' ? here : undefined;
+}

@@ -1,0 +1,207 @@
+import { describe, expect, it } from 'vitest';
+import type { ActorRow, ServerFrame } from '../../src/inspect/feed/frames.ts';
+import { BACKLOG_BYTES_MAX, VIEWERS_MAX } from '../../src/inspect/feed/hub.ts';
+import { pod, virtualNode } from '../integration/virtualNode.ts';
+import { attach, hubOf, INSPECT, inspectedOf, viewer, watch } from './rig.ts';
+
+/** The tree as a viewer knows it after all its frames. */
+function actorsOf(frames: readonly ServerFrame[]): Map<string, ActorRow> {
+  let known = new Map<string, ActorRow>();
+  for (const f of frames) {
+    if (f.t === 'snapshot') known = new Map(f.actors.map((a) => [a.path, a]));
+    if (f.t !== 'delta') continue;
+    for (const a of f.actors) known.set(a.path, a);
+    for (const path of f.goneActors) known.delete(path);
+  }
+  return known;
+}
+
+describe('the feed of the inspection page', () => {
+  it('serialises nothing and sets no timer while nobody is attached', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.advance(60_000);
+    expect(hub.figures.serialised).toBe(0);
+    const v = viewer();
+    attach(hub, v).leave();
+    const { serialised } = hub.figures;
+    h.remove('web');
+    await h.advance(60_000);
+    expect(hub.figures.serialised).toBe(serialised);
+  });
+
+  it('gives the tree at once and every change within 150 ms, pods by their names', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const v = viewer();
+    attach(hub, v);
+    expect(v.frames.map((f) => f.t)).toEqual(['hello', 'snapshot']);
+    expect(actorsOf(v.frames).get('node/pods/podManager')?.state).toBe('ready');
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.advance(150);
+    const worker = actorsOf(v.frames).get(h.workerPath('web'));
+    expect(worker?.name).toBe('web-n1');
+    expect(worker?.state).toBe(h.actor(h.workerPath('web'))?.state);
+    await h.advance(2_000);
+    expect([...actorsOf(v.frames).keys()].sort()).toEqual([...pathsOf(h.tree.state())].sort());
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    await h.advance(1_100);
+    expect([...actorsOf(v.frames).keys()].sort()).toEqual([...pathsOf(h.tree.state())].sort());
+  });
+
+  it('numbers its deltas without a gap', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const v = viewer();
+    attach(hub, v);
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.advance(5_000);
+    const seqs = v.of('delta').map((d) => d.seq);
+    expect(seqs.length).toBeGreaterThan(3);
+    expect(seqs).toEqual(seqs.map((_, i) => (seqs[0] ?? 0) + i));
+    const late = viewer();
+    attach(hub, late);
+    expect(late.of('snapshot')[0]?.seq).toBe(seqs.at(-1));
+  });
+
+  it('leaves a slow viewer out and gives it a fresh snapshot once it has caught up', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const [slow, quick] = [viewer(), viewer()];
+    attach(hub, slow);
+    attach(hub, quick);
+    slow.stuckBytes = BACKLOG_BYTES_MAX + 1;
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.advance(1_100);
+    expect(quick.of('delta').length).toBeGreaterThan(0);
+    expect(slow.of('delta')).toEqual([]);
+    expect(hub.figures.skipped).toBeGreaterThan(0);
+    slow.stuckBytes = 0;
+    await h.advance(1_100);
+    expect(slow.of('snapshot')).toHaveLength(2);
+    expect(actorsOf(slow.frames).has(h.workerPath('web'))).toBe(true);
+  });
+
+  it('lets go of a viewer that never reads, and of no more viewers than its limit', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const stuck = viewer();
+    attach(hub, stuck);
+    stuck.stuckBytes = BACKLOG_BYTES_MAX + 1;
+    h.write('web', pod('web'));
+    await h.advance(40_000);
+    expect(stuck.closed).toBe('it did not read what it was sent');
+    for (let n = 0; n < VIEWERS_MAX; n++) attach(hub, viewer());
+    expect(hub.join(viewer())).toBeNull();
+  });
+
+  it('drops and counts what is no request of a viewer; nothing of it reaches an actor', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const v = viewer();
+    const joined = attach(hub, v);
+    const before = inspectedOf(h).recorder.recorded;
+    const bad = [
+      '',
+      '{',
+      '[]',
+      'null',
+      '{"t":"event","to":"node/pods/podManager","event":{"type":"pods.op"}}',
+      '{"t":"watch","actor":7}',
+      `{"t":"watch","actor":"${'x'.repeat(5000)}"}`,
+    ];
+    for (const text of bad) joined.message(text);
+    expect(hub.figures.malformed).toBe(bad.length);
+    expect(inspectedOf(h).recorder.recorded).toBe(before);
+    expect(v.frames.map((f) => f.t)).toEqual(['hello', 'snapshot']);
+  });
+});
+
+describe('a watched actor', () => {
+  it('shows its chart, the state that it is in, the transitions it took and what it would take next', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    await h.advance(5_000);
+    const v = viewer();
+    const joined = attach(hub, v);
+    watch(joined, { actor: h.workerPath('web') });
+    expect(v.of('chart')[0]?.chart?.id).toBe('podWorker');
+    const first = v.of('actor')[0];
+    expect(first?.live?.active).toContain('podWorker.syncing.settled');
+    expect(first?.live?.next.map((n) => n.event)).toContain('pod.kill');
+    h.remove('web');
+    await h.advance(2_000);
+    const steps = v.of('actor').flatMap((f) => f.steps);
+    const killed = steps.find((s) => s.event === 'pod.kill');
+    expect(killed?.transitions).toEqual(['podWorker.syncing|pod.kill|0']);
+  });
+
+  it('is followed into a restart, and costs nothing once nobody watches it', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const v = viewer();
+    const joined = attach(hub, v);
+    watch(joined, { actor: 'node/runtime/pleg' });
+    const before = v.of('actor').length;
+    h.kill('node/runtime/pleg');
+    await h.advance(5_000);
+    expect(v.of('actor').length).toBeGreaterThan(before);
+    expect(v.of('actor').at(-1)?.live?.status).toBe('active');
+    expect(
+      v
+        .of('actor')
+        .at(-1)
+        ?.history.some((e) => e.kind === 'child.exited' && e.what === 'killed by test'),
+    ).toBe(true);
+    watch(joined, {});
+    const after = v.of('actor').length;
+    await h.advance(60_000);
+    expect(v.of('actor').length).toBe(after);
+  });
+});
+
+describe('a watched pod', () => {
+  it('shows its phases, each call of the runtime as a span, and the chain of causes', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const v = viewer();
+    const joined = attach(hub, v);
+    h.write('web', pod('web'));
+    await h.until('web runs', () => h.phase('web') === 'Running');
+    watch(joined, { pod: h.uid('web') });
+    await h.advance(2_000);
+    const told = v.of('pod').at(-1)?.pod;
+    expect(told?.name).toBe('web-n1');
+    expect(told?.history.steps.map((s) => s.to)).toContain('syncing.creatingSandbox');
+    const spans = told?.history.calls ?? [];
+    const ended = spans.filter((c) => c.endMs !== null && c.error === '').map((c) => c.method);
+    expect(ended).toEqual(expect.arrayContaining(['RunPodSandbox', 'CreateContainer', 'StartContainer']));
+    expect(told?.causes.length).toBeGreaterThan(0);
+    expect(told?.messages.some((m) => m.from !== '' && m.path.startsWith('node/'))).toBe(true);
+    // It stays readable for a while after its end.
+    const uid = h.uid('web');
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    await h.advance(1_100);
+    expect(v.of('pod').at(-1)?.uid).toBe(uid);
+    expect(
+      v
+        .of('pod')
+        .at(-1)
+        ?.pod?.history.steps.map((s) => s.to),
+    ).toContain('finished');
+  });
+});
+
+function* pathsOf(state: { path: string; children: readonly { path: string }[] }): Generator<string> {
+  yield state.path;
+  for (const child of state.children) yield* pathsOf(child as typeof state);
+}
