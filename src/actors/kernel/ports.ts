@@ -141,6 +141,10 @@ export interface HttpRequest {
   signal: AbortSignal;
   /** The connection's client certificate; absent on a server without TLS. */
   client?: ClientCertificate;
+  /** Who shares what room there is: an IPv4 address, or a network of 64 bits of IPv6; absent or '' on a unix socket. */
+  peer?: string;
+  /** To be called once it is known who sent this: the connection is then not among those dropped for want of room. */
+  authenticated?(): void;
 }
 export interface HttpReply {
   status: number;

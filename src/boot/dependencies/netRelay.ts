@@ -126,8 +126,10 @@ function refuse(socket: Duplex, status: number, body: string, headers: Record<st
   const lines = Object.entries({ 'content-type': 'text/plain; charset=utf-8', ...headers }).map(([k, v]) => `${k}: ${v}\r\n`);
   const length = Buffer.byteLength(body);
   if (!socket.writable) return;
+  // Not left to the peer to close: it may never do so.
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}connection: close\r\ncontent-length: ${length}\r\n\r\n${body}`,
+    () => socket.destroy(),
   );
 }
 

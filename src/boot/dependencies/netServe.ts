@@ -5,81 +5,120 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../actors/kernel/ports.ts';
+import { type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';
 
 type At = Parameters<Net['serveHttp']>[0];
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
 type Listening = Awaited<ReturnType<Net['serveHttp']>>;
 
-/** A request body beyond this is refused with 413 unless the server has a smaller limit: nothing this node serves takes more. */
+/** A request body beyond this is refused with 413 on a private socket unless the server has a smaller limit. */
 export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
-/** Header limit of the kubelet's servers. */
-const HEADER_BYTES_MAX = 1024 * 1024;
+/** On TCP, where it is read before anybody is known: no request there has a body worth the name. */
+const TCP_REQUEST_BYTES_MAX = 64 * 1024;
+/** Of a request to the API, which has commands in its URL: the kernel's limit of one argument (MAX_ARG_STRLEN). */
+const HEADER_BYTES_MAX = 128 * 1024;
+/** Of a request to a port without TLS: Node's own default. Its paths are short. */
+const PLAIN_HEADER_BYTES_MAX = 16 * 1024;
+/** Before a request's head has come in, and before the whole of it has. */
+const HEADERS_TIMEOUT_MS = 10_000;
+const REQUEST_TIMEOUT_MS = 60_000;
+/** How often those two are looked at. */
+const CHECK_MS = 1_000;
+/** A peer that takes nothing of its answer for so long, or for twice as long after it took some, gets no more of it. */
+const STALLED_MS = 15_000;
+/** As the reference's: a peer that has gone without a word is noticed within half a minute. */
+const TCP_KEEP_ALIVE_MS = 15_000;
 /** Idle keep-alive time of the modern kubelet's servers. */
 const KEEP_ALIVE_MS = 90_000;
 /** What is told to a client whose request could not be read; otherwise 400. */
 const UNREADABLE: Readonly<Record<string, number>> = { HPE_HEADER_OVERFLOW: 431, ERR_HTTP_REQUEST_TIMEOUT: 408 };
-const CONNECTIONS_MAX = 512;
-/** Each exec, attach and port-forward holds one for as long as it lasts. */
-const TLS_CONNECTIONS_MAX = 4096;
 /** How long an answer that is being written may go on once the server closes. */
 const CLOSE_GRACE_MS = 500;
+/** How long a peer may still send after it was told that its connection ends. */
+const LINGER_MS = 1000;
 /** `sun_path` holds 108 bytes with its final zero byte. */
 const SOCKET_PATH_BYTES_MAX = 107;
 
 /** See {@link Net.serveHttp}. Bind errors keep their `code` and name address and port, or the socket path. */
 export async function serveHttp(at: At, handler: Handler): Promise<Listening> {
   const inFlight = new Set<AbortController>();
-  const limits = { maxHeaderSize: HEADER_BYTES_MAX, headersTimeout: 10_000, requestTimeout: 60_000 };
-  const tls = 'tls' in at && at.tls !== undefined ? await createTlsServer(at.tls, limits) : undefined;
+  const limits = {
+    maxHeaderSize: 'port' in at && at.tls === undefined ? PLAIN_HEADER_BYTES_MAX : HEADER_BYTES_MAX,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    connectionsCheckingInterval: CHECK_MS,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEP_ALIVE_MS,
+  };
+  const connections = new Connections();
+  const tls = 'tls' in at && at.tls !== undefined ? await createTlsServer(at.tls, limits, connections) : undefined;
   const server = tls?.server ?? createServer(limits);
+  if (tls === undefined) server.on('connection', (socket: Socket) => connections.add(socket, { tls: false }));
   server.keepAliveTimeout = KEEP_ALIVE_MS;
-  server.maxConnections = tls === undefined ? CONNECTIONS_MAX : TLS_CONNECTIONS_MAX;
-  const bodyBytesMax = at.bodyBytesMax ?? REQUEST_BYTES_MAX;
-  const begin = (ended: Duplex | ServerResponse): AbortSignal => {
+  // Counts from the last byte either way, so it says nothing of a stream that is silent for a while.
+  server.setTimeout(STALLED_MS, (socket) => {
+    if (socket.writableLength > 0 || socket.writableEnded || connections.of(socket)?.idle !== false) socket.destroy();
+  });
+  const bodyBytesMax = at.bodyBytesMax ?? ('port' in at ? TCP_REQUEST_BYTES_MAX : REQUEST_BYTES_MAX);
+  const begin = (req: IncomingMessage, ended: Duplex | ServerResponse): Answering => {
+    const connection = connections.of(req.socket);
     const stop = new AbortController();
+    const begun = connection?.begin();
     inFlight.add(stop);
     ended.once('close', () => {
+      begun?.end();
       inFlight.delete(stop);
       stop.abort(new Error('the client has gone'));
     });
-    return stop.signal;
+    const client = tls === undefined ? {} : { client: tls.clientOf(req.socket) };
+    return { handler, bodyBytesMax, signal: stop.signal, before: begun?.before, connection, ...client };
   };
-  const clientOf = (socket: Socket): { client?: ClientCertificate } => (tls === undefined ? {} : { client: tls.clientOf(socket) });
   server.on('request', (req: IncomingMessage, res: ServerResponse) => {
     // What throws at once is held too: in a listener it would end the process.
-    const serve = async () => answer(req, res, { handler, bodyBytesMax, signal: begin(res), ...clientOf(req.socket) });
+    const serve = async () => answer(req, res, begin(req, res));
     serve().catch(() => res.destroy());
   });
   // Only this server hands connections on; elsewhere a request to switch protocols is answered as an ordinary one.
   if (tls !== undefined) {
     server.on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
-      const serve = async () => {
-        const o = { handler, bodyBytesMax, signal: begin(socket), ...clientOf(req.socket) };
-        await upgrade(req, { socket, head, o });
-      };
+      const serve = async () => upgrade(req, { socket, head, o: begin(req, socket) });
       serve().catch(() => socket.destroy());
     });
   }
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     const status = UNREADABLE[error.code ?? ''] ?? 400;
-    if (socket.writable) socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-    else socket.destroy();
+    // Told already; what it sends on is read and thrown away.
+    if (socket.writableEnded) return;
+    // Behind an answer that the peer does not take there is no room for another.
+    if (!socket.writable || socket.writableLength > 0) return void socket.destroy();
+    socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+    endSoon(socket);
   });
   const address = 'socketPath' in at ? await listenUnix(server, at) : await listenTcp(server, at);
   let closing: Promise<void> | undefined;
   return {
     address,
     close() {
-      closing ??= closeServer(server, inFlight);
+      closing ??= closeServer(server, connections, inFlight);
       return closing;
     },
   };
 }
 
-function closeServer(server: Server, inFlight: Set<AbortController>): Promise<void> {
+/**
+ * Ends a connection whether its peer does so or not. What was written is sent first; an end at once would take it away
+ * from a peer that still sends.
+ */
+function endSoon(socket: Duplex): void {
+  socket.end();
+  const late = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(late));
+}
+
+function closeServer(server: Server, connections: Connections, inFlight: Set<AbortController>): Promise<void> {
   return new Promise((resolve) => {
-    const force = setTimeout(() => server.closeAllConnections(), CLOSE_GRACE_MS);
+    const force = setTimeout(() => connections.destroyAll(), CLOSE_GRACE_MS);
     server.close(() => {
       clearTimeout(force);
       resolve();
@@ -187,6 +226,9 @@ interface Answering {
   handler: Handler;
   bodyBytesMax: number;
   signal: AbortSignal;
+  /** Ends when the answer to the request before it has. */
+  before: Promise<void> | undefined;
+  connection: Connection | undefined;
   client?: ClientCertificate;
 }
 
@@ -199,6 +241,8 @@ async function answer(req: IncomingMessage, res: ServerResponse, o: Answering): 
 
 async function replyTo(req: IncomingMessage, o: Answering): Promise<HttpReply> {
   try {
+    await o.before;
+    o.signal.throwIfAborted();
     const parsed = await parse(req, o);
     return 'status' in parsed ? parsed : await o.handler(parsed);
   } catch (error) {
@@ -222,7 +266,7 @@ async function upgrade(req: IncomingMessage, c: { socket: Duplex; head: Buffer; 
   res.assignSocket(req.socket);
   res.once('finish', () => {
     res.detachSocket(req.socket);
-    socket.end();
+    endSoon(socket);
   });
   await write(res, reply, { headOnly: req.method === 'HEAD', signal: o.signal });
 }
@@ -257,6 +301,8 @@ async function parse(req: IncomingMessage, o: Answering): Promise<HttpRequest | 
     headers,
     body: Buffer.concat(chunks),
     signal: o.signal,
+    peer: o.connection?.peer ?? '',
+    authenticated: () => o.connection?.known(),
     ...(o.client === undefined ? {} : { client: o.client }),
   };
 }

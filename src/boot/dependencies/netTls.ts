@@ -4,6 +4,7 @@ import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ClientCertificate, TlsMaterial, TlsServing } from '../../actors/kernel/ports.ts';
+import { type Connections, HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
 
 export interface TlsServer {
   server: HttpServer;
@@ -11,13 +12,11 @@ export interface TlsServer {
   clientOf(socket: Socket): ClientCertificate;
 }
 
-const HANDSHAKE_TIMEOUT_MS = 10_000;
-
 /**
  * The handshake asks for a client certificate and refuses none: what it found is for the authenticator to judge. No
  * session is resumed, so that each connection shows its certificate anew and is checked against the present CA.
  */
-export async function createTlsServer(tls: TlsServing, o: ServerOptions): Promise<TlsServer> {
+export async function createTlsServer(tls: TlsServing, o: ServerOptions, connections: Connections): Promise<TlsServer> {
   // Loaded only where TLS is really served: it costs memory that a node without this server never needs.
   const { createServer } = await import('node:https');
   const asks = tls.material.clientCa !== null;
@@ -38,7 +37,20 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions): Promis
   /** Which CA bundle a connection was checked with. */
   const checkedWith = new WeakMap<Socket, string>();
   let bundle = text(tls.material.clientCa);
+  /** Of connections whose handshake is not over: both of its sockets have the same address. */
+  const shaking = new Map<string, Socket>();
+  server.on('connection', (raw: Socket) => {
+    const at = addressOf(raw);
+    shaking.set(at, raw);
+    raw.once('close', () => {
+      if (shaking.get(at) === raw) shaking.delete(at);
+    });
+    connections.add(raw, { tls: true });
+  });
   server.on('secureConnection', (socket: TLSSocket) => {
+    const at = addressOf(socket);
+    connections.secured(shaking.get(at), socket);
+    shaking.delete(at);
     checkedWith.set(socket, bundle);
     socket.on('error', () => socket.destroy());
   });
@@ -58,6 +70,10 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions): Promis
       return { kind: 'rejected', reason: 'the client CA changed after this connection was made; connect again' };
     },
   };
+}
+
+function addressOf(socket: Socket): string {
+  return `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
 function pem(m: TlsMaterial) {

@@ -70,6 +70,8 @@ export interface Ask {
   headers?: Record<string, string>;
   client?: { cert: string; key: string };
   body?: string | Buffer;
+  /** One of loopback's: whose request it is. */
+  localAddress?: string;
 }
 
 export interface Lab {
@@ -202,6 +204,7 @@ export async function startLab(
       ca: serverCa.pem,
       agent: false,
       timeout: NET_WAIT_MS,
+      ...(a.localAddress === undefined ? {} : { localAddress: a.localAddress }),
       ...(a.client ?? {}),
     });
   return Object.assign(lab, {

@@ -3,6 +3,7 @@ import type { UserInfo } from '../../../machines/kubeletApi/attributes.ts';
 import { expiringCache } from '../../../machines/kubeletApi/expiringCache.ts';
 import type { HttpRequest, Ports } from '../../kernel/ports.ts';
 import type { Reviewer, TokenVerdict } from './reviews.ts';
+import { createTurns } from './turns.ts';
 
 export interface AuthenticationOptions {
   /** A client CA is configured. */
@@ -10,30 +11,41 @@ export interface AuthenticationOptions {
   webhook: { enabled: boolean; cacheTtlMs: number };
   anonymous: boolean;
 }
-export type Authenticated = { ok: true; user: UserInfo } | { ok: false; why: string };
+/** `busy`: it was not looked at for want of room; nothing is wrong with it. */
+export type Authenticated = { ok: true; user: UserInfo } | { ok: false; why: string; busy?: Busy };
+type Busy = 'crowded' | 'late';
 export interface Authenticator {
   authenticate(req: HttpRequest): Promise<Authenticated>;
   /** Nothing that is configured could ever let anybody in. */
   readonly impossible: boolean;
 }
 
-const ANONYMOUS: UserInfo = { name: 'system:anonymous', uid: '', groups: ['system:unauthenticated'], extra: {} };
+const UNAUTHENTICATED_GROUP = 'system:unauthenticated';
+const ANONYMOUS: UserInfo = { name: 'system:anonymous', uid: '', groups: [UNAUTHENTICATED_GROUP], extra: {} };
 const AUTHENTICATED_GROUP = 'system:authenticated';
 /** Sub-protocol by which a browser, which cannot set headers, sends a token over WebSocket. */
 const TOKEN_PROTOCOL = 'base64url.bearer.authorization.k8s.io.';
 const TOKENS_MAX = 4096;
 const SALT_BYTES = 32;
-/** Questions about tokens at once. More would come from somebody who guesses, and take the node's own requests their turn. */
-const ASKING_MAX = 32;
+/** Tokens that were good lately ask before those that nobody knows, whoever shares their address. */
+const GOOD_TOKEN_MS = 3_600_000;
+/** Questions about tokens at once: half of what the client asks at once, so that the node's own requests keep their turn. */
+export const ASKING_MAX = 8;
+/** Of one peer: at the client's 50 questions a second they have their answers in 5 s. */
+export const WAITING_MAX = 256;
+const WAIT_MS = 10_000;
 
-type Verdict = { kind: 'user'; user: UserInfo } | { kind: 'absent' } | { kind: 'objected'; why: string };
+type Verdict = { kind: 'user'; user: UserInfo } | { kind: 'absent' } | { kind: 'objected'; why: string; busy?: Busy };
+type Review = TokenVerdict | { kind: 'busy'; busy: Busy };
 
 export function createAuthenticator(o: AuthenticationOptions, ports: Ports, reviewer: Reviewer | null, signal: AbortSignal): Authenticator {
   const review = cachedReview(o.webhook.cacheTtlMs, ports, reviewer, signal);
-  const byToken = async (found: Token): Promise<Verdict> => {
+  const byToken = async (found: Token, req: HttpRequest): Promise<Verdict> => {
     if (found.kind !== 'token') return found;
-    const verdict = await review(found.token);
-    return verdict.kind === 'user' ? verdict : { kind: 'objected', why: verdict.why };
+    const verdict = await review(found.token, req);
+    if (verdict.kind === 'user') return verdict;
+    if (verdict.kind === 'busy') return { kind: 'objected', why: 'bearer token: too many are being asked about', busy: verdict.busy };
+    return { kind: 'objected', why: verdict.why };
   };
   const none: Verdict = { kind: 'absent' };
   return {
@@ -41,14 +53,16 @@ export function createAuthenticator(o: AuthenticationOptions, ports: Ports, revi
     async authenticate(req) {
       const methods = [
         async () => (o.x509 ? byCertificate(req, ports.clock.wallMs()) : none),
-        async () => (o.webhook.enabled ? byToken(bearerToken(req)) : none),
-        async () => (o.webhook.enabled ? byToken(protocolToken(req)) : none),
+        async () => (o.webhook.enabled ? byToken(bearerToken(req), req) : none),
+        async () => (o.webhook.enabled ? byToken(protocolToken(req), req) : none),
       ];
       const objections: string[] = [];
       for (const method of methods) {
         const verdict = await method();
         if (verdict.kind === 'user') return { ok: true, user: withGroup(verdict.user) };
-        if (verdict.kind === 'objected') objections.push(verdict.why);
+        if (verdict.kind !== 'objected') continue;
+        if (verdict.busy !== undefined) return { ok: false, why: verdict.why, busy: verdict.busy };
+        objections.push(verdict.why);
       }
       // A bad certificate or token is a refusal, even where anonymous requests are let in.
       if (objections.length > 0) return { ok: false, why: objections.join('; ') };
@@ -57,8 +71,14 @@ export function createAuthenticator(o: AuthenticationOptions, ports: Ports, revi
   };
 }
 
+/** Whoever says of himself that nobody knows him is believed: a certificate may bear any name. */
+export function isAnonymous({ name, groups }: UserInfo): boolean {
+  return name === ANONYMOUS.name || groups.includes(UNAUTHENTICATED_GROUP);
+}
+
 function withGroup(user: UserInfo): UserInfo {
-  return user.groups.includes(AUTHENTICATED_GROUP) ? user : { ...user, groups: [...user.groups, AUTHENTICATED_GROUP] };
+  if (isAnonymous(user) || user.groups.includes(AUTHENTICATED_GROUP)) return user;
+  return { ...user, groups: [...user.groups, AUTHENTICATED_GROUP] };
 }
 
 function byCertificate(req: HttpRequest, nowMs: number): Verdict {
@@ -101,33 +121,59 @@ function decodeBase64Url(text: string): string | undefined {
   }
 }
 
-/** Good and bad answers are kept by a salted digest of the token; questions about one token at a time are one question. */
+/**
+ * Good and bad answers are kept by a salted digest of the token, apart, so that guesses push out no good one. Questions
+ * about one token at a time are one question.
+ */
 function cachedReview(
   ttlMs: number,
   ports: Ports,
   reviewer: Reviewer | null,
   signal: AbortSignal,
-): (token: string) => Promise<TokenVerdict> {
-  const cache = expiringCache<TokenVerdict>(TOKENS_MAX);
+): (token: string, req: Pick<HttpRequest, 'peer' | 'signal'>) => Promise<Review> {
+  const { clock } = ports;
+  const accepted = expiringCache<TokenVerdict>(TOKENS_MAX);
+  const refused = expiringCache<TokenVerdict>(TOKENS_MAX);
+  const good = expiringCache<true>(TOKENS_MAX);
   const asking = new Map<string, Promise<TokenVerdict>>();
+  const turns = createTurns({ atOnceMax: ASKING_MAX, waitingMax: WAITING_MAX, waitMs: WAIT_MS }, clock);
   let salt = '';
-  return async (token) => {
+  const known = (key: string): TokenVerdict | undefined => accepted.get(key, clock.monoMs()) ?? refused.get(key, clock.monoMs());
+  const ask = async (token: string, key: string, from: Reviewer): Promise<TokenVerdict> => {
+    const verdict = await from.token(token, signal);
+    const nowMs = clock.monoMs();
+    if (verdict.kind === 'user') {
+      accepted.set(key, verdict, { nowMs, ttlMs });
+      good.set(key, true, { nowMs, ttlMs: GOOD_TOKEN_MS });
+    } else if (verdict.kind === 'refused') {
+      refused.set(key, verdict, { nowMs, ttlMs });
+      good.set(key, true, { nowMs, ttlMs: 0 });
+    }
+    return verdict;
+  };
+  return async (token, req) => {
     if (reviewer === null)
       return { kind: 'failed', why: 'bearer token: this node belongs to no cluster, so there is nobody to ask about it' };
     salt ||= hex(ports.entropy.bytes(SALT_BYTES));
     const key = ports.entropy.sha256Hex(`${salt}${token}`);
-    const known = cache.get(key, ports.clock.monoMs());
-    if (known !== undefined) return known;
-    const before = asking.get(key);
-    if (before === undefined && asking.size >= ASKING_MAX) return { kind: 'failed', why: 'bearer token: too many are being asked about' };
-    const running = before ?? reviewer.token(token, signal);
-    asking.set(key, running);
+    const already = known(key) ?? asking.get(key);
+    if (already !== undefined) return already;
+    const peer = good.get(key, clock.monoMs()) === true ? `token ${key}` : (req.peer ?? '');
+    const turn = await turns(peer, req.signal);
+    if (turn.kind !== 'place') return { kind: 'busy', busy: turn.kind };
     try {
-      const verdict = await running;
-      if (verdict.kind !== 'failed') cache.set(key, verdict, { nowMs: ports.clock.monoMs(), ttlMs });
-      return verdict;
+      // Somebody else may have asked while this one waited.
+      const meanwhile = known(key) ?? asking.get(key);
+      if (meanwhile !== undefined) return await meanwhile;
+      const running = ask(token, key, reviewer);
+      asking.set(key, running);
+      try {
+        return await running;
+      } finally {
+        asking.delete(key);
+      }
     } finally {
-      asking.delete(key);
+      turn.leave();
     }
   };
 }

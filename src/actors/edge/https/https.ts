@@ -12,7 +12,7 @@ import type { HttpReply, HttpRequest, Net, TlsMaterial } from '../../kernel/port
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { withRequestMetrics } from '../requestMetrics.ts';
 import { listeningOrBlocked, NOT_FOUND, text } from '../server.ts';
-import { type AuthenticationOptions, createAuthenticator } from './authenticate.ts';
+import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
 import { apiReviewer } from './reviews.ts';
 import { METRICS_PATHS, type PagesOptions, pages } from './routes.ts';
@@ -41,6 +41,8 @@ export interface HttpsOptions extends PagesOptions {
 const PEM_BYTES_MAX = 1024 * 1024;
 /** No request here has a body worth the name, and one is read before it is known who sends it. */
 const BODY_BYTES_MAX = 64 * 1024;
+/** For those who were not looked at for want of room. */
+const RETRY_AFTER_S = 1;
 
 /** The kubelet's API (10250): TLS, authentication and authorization before anything is answered. */
 export function httpsServerSpec(o: HttpsOptions): ActorSpec<ServerEvent> {
@@ -187,8 +189,13 @@ export function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: H
     const who = await authenticator.authenticate(req);
     if (!who.ok) {
       ctx.log.debug({ method: req.method, page: path.split('/')[1], why: who.why }, 'a request to the API was not authenticated');
-      return text('Unauthorized', 401);
+      if (who.busy === undefined) return text('Unauthorized', 401);
+      const retry = { 'retry-after': String(RETRY_AFTER_S) };
+      return who.busy === 'crowded'
+        ? { ...text('429: too many requests of your address wait already\n', 429), headers: retry }
+        : { ...text('503: your token could not be looked at in time\n', 503), headers: retry };
     }
+    if (!isAnonymous(who.user)) req.authenticated?.();
     const asked = accessAttributes(req.method, path, { fineGrained: o.fineGrained });
     const verdict = await authorize(who.user, asked, req.signal);
     if (verdict.kind === 'allowed') return undefined;

@@ -12,7 +12,8 @@ import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailur
 /** The call only makes an address; a runtime that takes longer is not well. */
 const ADDRESS_TIMEOUT_MS = 30_000;
 const PORT_MAX = 65_535;
-const COMMAND_BYTES_MAX = 256 * 1024;
+/** As long as a head of a request can be. */
+const COMMAND_BYTES_MAX = 128 * 1024;
 
 export interface Streams {
   cri: CriClient;

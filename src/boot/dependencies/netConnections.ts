@@ -1,0 +1,167 @@
+/**
+ * The connections of one listener, and which of them must go when there are too many. A connection is known once its
+ * sender was authenticated; the others share few places, and the address that holds most of them loses its oldest one.
+ */
+import type { Socket } from 'node:net';
+
+/** Places for connections whose sender is not known. With the longest request head each they hold 64 MiB. */
+export const UNKNOWN_CONNECTIONS_MAX = 512;
+/** Places in all: each exec, attach and port-forward holds one for as long as it lasts. */
+export const CONNECTIONS_MAX = 4096;
+/** A handshake takes as long as the reading of a request's head may. */
+export const HANDSHAKE_TIMEOUT_MS = 10_000;
+/** Requests on one connection at a time; HTTP/1.1 lets a client send the next before the answer. */
+const PIPELINED_MAX = 8;
+/** Answers that wait for peers who are not known, in bytes: beyond it the one with most of them is dropped. */
+const UNTAKEN_BYTES_MAX = 64 * 1024 * 1024;
+
+export interface Connection {
+  /** A request has come. It is handled after `before`, one after the other; `end` is called when its answer has ended. */
+  begin(): { before: Promise<void> | undefined; end(): void };
+  /** Its sender was authenticated. */
+  known(): void;
+  /** Nothing is being answered on it. */
+  readonly idle: boolean;
+  readonly peer: string;
+}
+
+class Entry implements Connection {
+  readonly peer: string;
+  socket: Socket;
+  requests = 0;
+  #last: Promise<void> | undefined;
+  handshake: NodeJS.Timeout | undefined;
+  readonly #ledger: Ledger;
+
+  constructor(socket: Socket, ledger: Ledger) {
+    this.peer = peerOf(socket.remoteAddress ?? '');
+    this.socket = socket;
+    this.#ledger = ledger;
+  }
+  get idle(): boolean {
+    return this.requests === 0;
+  }
+  begin(): ReturnType<Connection['begin']> {
+    this.requests += 1;
+    if (this.requests > PIPELINED_MAX) this.socket.destroy();
+    this.#ledger.begun();
+    const before = this.requests > 1 ? this.#last : undefined;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#last = promise;
+    return {
+      before,
+      end: () => {
+        this.requests -= 1;
+        resolve();
+      },
+    };
+  }
+  known(): void {
+    this.#ledger.know(this);
+  }
+}
+interface Ledger {
+  begun(): void;
+  know(entry: Entry): void;
+}
+
+export class Connections {
+  readonly #bySocket = new WeakMap<Socket, Entry>();
+  /** The oldest first, by peer. */
+  readonly #unknown = new Map<string, Set<Entry>>();
+  #unknownSize = 0;
+  readonly #known = new Set<Entry>();
+  readonly #ledger: Ledger = { begun: () => this.#dropUntaken(), know: (entry) => this.#know(entry) };
+
+  /** A connection was accepted. With TLS its handshake is ahead, and `secured` tells of its end. */
+  add(socket: Socket, o: { tls: boolean }): void {
+    const entry = new Entry(socket, this.#ledger);
+    this.#bySocket.set(socket, entry);
+    const siblings = this.#unknown.get(entry.peer) ?? new Set();
+    this.#unknown.set(entry.peer, siblings.add(entry));
+    this.#unknownSize += 1;
+    socket.once('close', () => this.#forget(entry));
+    // The whole of it: TLS itself begins its time anew at every byte.
+    if (o.tls) entry.handshake = setTimeout(() => socket.destroy(), HANDSHAKE_TIMEOUT_MS).unref();
+    if (this.#unknownSize > UNKNOWN_CONNECTIONS_MAX) this.#dropOldest();
+  }
+
+  /** The handshake has ended: `secure` is what requests come from now on. */
+  secured(raw: Socket | undefined, secure: Socket): void {
+    const entry = raw === undefined ? undefined : this.#bySocket.get(raw);
+    if (entry === undefined || raw?.destroyed === true) return void secure.destroy();
+    clearTimeout(entry.handshake);
+    entry.socket = secure;
+    this.#bySocket.set(secure, entry);
+    secure.once('close', () => this.#forget(entry));
+  }
+
+  of(socket: Socket): Connection | undefined {
+    return this.#bySocket.get(socket);
+  }
+
+  destroyAll(): void {
+    for (const siblings of this.#unknown.values()) for (const entry of siblings) entry.socket.destroy();
+    for (const entry of this.#known) entry.socket.destroy();
+  }
+
+  #know(entry: Entry): void {
+    if (!this.#leaveUnknown(entry)) return;
+    this.#known.add(entry);
+    if (this.#known.size <= CONNECTIONS_MAX - UNKNOWN_CONNECTIONS_MAX) return;
+    // Nobody is interrupted for a newcomer: an idle connection costs its client a new handshake, no more.
+    const idle = [...this.#known].find((other) => other.idle);
+    (idle ?? entry).socket.destroy();
+  }
+
+  #leaveUnknown(entry: Entry): boolean {
+    const siblings = this.#unknown.get(entry.peer);
+    if (siblings?.delete(entry) !== true) return false;
+    this.#unknownSize -= 1;
+    if (siblings.size === 0) this.#unknown.delete(entry.peer);
+    return true;
+  }
+
+  #forget(entry: Entry): void {
+    clearTimeout(entry.handshake);
+    this.#leaveUnknown(entry);
+    this.#known.delete(entry);
+  }
+
+  #drop(entry: Entry): void {
+    // At once: its 'close' comes only after connections that are being accepted now.
+    this.#forget(entry);
+    entry.socket.destroy();
+  }
+
+  #dropOldest(): void {
+    let most = new Set<Entry>();
+    for (const siblings of this.#unknown.values()) if (siblings.size > most.size) most = siblings;
+    const [oldest] = most;
+    if (oldest !== undefined) this.#drop(oldest);
+  }
+
+  #dropUntaken(): void {
+    let bytes = 0;
+    let worst: Entry | undefined;
+    for (const siblings of this.#unknown.values()) {
+      for (const entry of siblings) {
+        const { writableLength } = entry.socket;
+        bytes += writableLength;
+        if (writableLength > (worst?.socket.writableLength ?? 0)) worst = entry;
+      }
+    }
+    if (bytes > UNTAKEN_BYTES_MAX && worst !== undefined) this.#drop(worst);
+  }
+}
+
+/** Whose connections are counted together: an IPv4 address, or the network of 64 bits that one site has of IPv6. */
+export function peerOf(address: string): string {
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
+  const [head = '', tail] = (address.split('%')[0] ?? '').toLowerCase().split('::');
+  const groups = head === '' ? [] : head.split(':');
+  const behind = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : Math.max(0, 8 - groups.length - behind.length);
+  return [...groups, ...Array.from({ length: zeros }, () => '0'), ...behind].slice(0, 4).join(':');
+}
