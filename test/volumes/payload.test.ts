@@ -122,6 +122,6 @@ describe('a pod', () => {
     const pod = podWith({}, { name: 'v' });
     const [main] = pod.spec.containers;
     main?.volumeMounts?.push({ name: 'w', mountPath: '/v/deep/er' }, { name: 'x', mountPath: '/v' }, { name: 'y', mountPath: '/vv' });
-    expect(nestedMountPoints(pod, 'v')).toEqual(['deep/er']);
+    expect(nestedMountPoints(pod, 'v')).toEqual({ ok: true, value: ['deep/er'] });
   });
 });

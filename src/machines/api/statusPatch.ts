@@ -45,7 +45,8 @@ export function saysNothingNew(patch: Readonly<Record<string, unknown>>, sent: R
   return Object.entries(patch).every(([field, value]) => {
     if (field !== 'conditions' || !Array.isArray(value)) return Object.hasOwn(sent, field) && sameData(value, sent[field]);
     const earlier: readonly unknown[] = Array.isArray(sent.conditions) ? sent.conditions : [];
-    return value.every((condition) => earlier.some((e) => sameData(withoutNulls(e), withoutNulls(condition))));
+    const known = new Set(earlier.map((e) => canonicalJson(withoutNulls(e))));
+    return value.every((condition) => known.has(canonicalJson(withoutNulls(condition))));
   });
 }
 
@@ -78,8 +79,9 @@ function withoutNulls(value: unknown): unknown {
 
 function conditionPatch(api: readonly PodCondition[], next: readonly PodCondition[]): Record<string, unknown>[] {
   const out: Record<string, unknown>[] = [];
+  const was = new Map(api.map((c) => [c.type, c]));
   for (const condition of next) {
-    const before = api.find((c) => c.type === condition.type);
+    const before = was.get(condition.type);
     // A server says `lastProbeTime: null` of a condition that has none.
     if (sameData(withoutNulls(before), withoutNulls(condition))) continue;
     const gone = Object.keys(before ?? {}).filter((k) => !Object.hasOwn(condition, k) && before?.[k as keyof PodCondition] !== null);
@@ -87,7 +89,8 @@ function conditionPatch(api: readonly PodCondition[], next: readonly PodConditio
   }
   // A status without conditions is a bare refusal: what the scheduler said stays.
   if (next.length === 0) return out;
-  for (const { type } of api) if (isOwnedCondition(type) && !next.some((c) => c.type === type)) out.push({ type, $patch: 'delete' });
+  const stays = new Set(next.map((c) => c.type));
+  for (const { type } of api) if (isOwnedCondition(type) && !stays.has(type)) out.push({ type, $patch: 'delete' });
   return out;
 }
 

@@ -21,7 +21,7 @@ export function parseGoDuration(text: string): number | undefined {
   if (rest === '') return undefined;
   let ns = 0;
   while (rest !== '') {
-    const m = /^(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/.exec(rest);
+    const m = /^(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/.exec(rest);
     const factor = m?.[2] === undefined ? undefined : NS_PER_UNIT[m[2]];
     if (m?.[1] === undefined || factor === undefined) return undefined;
     ns += Number(m[1]) * factor;

@@ -1,4 +1,5 @@
 /** Patterns of selectors. Pure. */
+import { trimOf } from '../text/trim.ts';
 
 /** `*`: any text without a slash. `**`: any text. `?`: one character but a slash. Everything else is itself. */
 export function globToRegExp(glob: string): RegExp {
@@ -17,7 +18,7 @@ export function globToRegExp(glob: string): RegExp {
 
 /** An actor path as people write it, below `node` or with it: `pods/workers/*` is `node/pods/workers/*`. */
 export function actorPattern(text: string): string {
-  const trimmed = text.replace(/^\/+|\/+$/g, '');
+  const trimmed = trimOf(text, '/');
   return trimmed === 'node' || trimmed.startsWith('node/') || trimmed.startsWith('**') ? trimmed : `node/${trimmed}`;
 }
 

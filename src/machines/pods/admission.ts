@@ -4,6 +4,8 @@
  */
 import { isCritical } from '../eviction/rank.ts';
 import type { Pod, Taint } from '../k8s.ts';
+import { enumerated } from '../text/errorList.ts';
+import { beyondBounds } from './bounds.ts';
 import { takenPort } from './fit/hostPorts.ts';
 import { nodeMismatch } from './fit/nodeAffinity.ts';
 import { type RequestOf, shortages } from './fit/resources.ts';
@@ -65,6 +67,8 @@ export function admit(input: AdmissionInput): Refusal | null {
 /** What this node can never do. */
 export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null {
   const about = 'pod';
+  const beyond = beyondBounds(pod);
+  if (beyond.length > 0) return { reason: 'PodOutOfBounds', message: enumerated(beyond), about };
   const sysctl = forbiddenSysctl(pod, ability.sysctls);
   if (sysctl !== null) return { reason: 'SysctlForbidden', message: sysctl, about };
   if ((pod.metadata.labels?.[OS_LABEL] ?? NODE_OS) !== NODE_OS) {

@@ -17,11 +17,17 @@ const DECIMAL: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, '': 0, 
 const SUFFIX_OF = new Map(Object.entries(DECIMAL).map(([suffix, exponent]) => [exponent, suffix]));
 /** Larger exponents name no real resource and would only make huge integers. */
 const EXPONENT_MAX = 64;
+/** Longest quantity of a manifest. The largest amount of Kubernetes has 19 digits before and 9 after the point. */
+export const QUANTITY_CHARS_MAX = 64;
+/** Longest text that is read as one: sums of many have more digits than their parts. */
+const TEXT_CHARS_MAX = 1_024;
 
 /** Undefined when the text is not a quantity. Numbers are read through their decimal text. */
 export function parseQuantity(value: Quantity | undefined | null): ParsedQuantity | undefined {
   if (value === undefined || value === null) return undefined;
-  const match = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/.exec(String(value).trim());
+  const text = String(value);
+  if (text.length > TEXT_CHARS_MAX) return undefined;
+  const match = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/.exec(text.trim());
   if (match === null) return undefined;
   const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match;
   if (whole === '' && fraction === '') return undefined;

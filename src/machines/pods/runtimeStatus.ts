@@ -105,13 +105,13 @@ function userOf({ user }: CriContainerStatus): Pick<RuntimeContainer, 'user'> {
 export function toSandbox(from: PodSandboxStatus): RuntimeSandbox {
   const ready = from.state === 'SANDBOX_READY';
   const hostNetwork = from.linux?.namespaces?.options?.network === 'NODE';
-  const ips: string[] = [];
+  const ips = new Set<string>();
   if (ready && !hostNetwork && from.network !== null) {
     for (const ip of [from.network.ip, ...from.network.additionalIps.map((a) => a.ip)]) {
-      if (ip !== '' && !ips.includes(ip)) ips.push(ip);
+      if (ip !== '') ips.add(ip);
     }
   }
-  return { id: from.id, attempt: from.metadata?.attempt ?? 0, ready, createdAtNs: nanosOf(from.createdAt), ips, hostNetwork };
+  return { id: from.id, attempt: from.metadata?.attempt ?? 0, ready, createdAtNs: nanosOf(from.createdAt), ips: [...ips], hostNetwork };
 }
 
 /** Newest first; equal times are told apart by the counter the node itself wrote, then by id, so the order is total. */
@@ -158,7 +158,7 @@ export function composeStatus(of: Omit<PodRuntimeStatus, 'ips'>): PodRuntimeStat
 export function nextRestartCount(status: PodRuntimeStatus, name: string, shown: ContainerStatus | undefined): number | null {
   const counts = status.containers.filter((c) => c.name === name).map((c) => (c.state === 'created' ? c.restartCount : c.restartCount + 1));
   const said = shown === undefined ? 0 : shown.restartCount + (counts.length === 0 && shown.state.terminated !== undefined ? 1 : 0);
-  return counts.length === 0 && said === 0 ? null : Math.max(said, ...counts);
+  return counts.length === 0 && said === 0 ? null : counts.reduce((most, n) => Math.max(most, n), said);
 }
 
 /** The instance of that container name that counts ("first status"): the newest, in any state. */

@@ -1,6 +1,7 @@
 /** Pull credentials from secrets, and which of them an image is pulled with (pod lifecycle 5.9). Nothing secret is put in errors. Pure. */
 import type { AuthConfig } from '../cri.ts';
 import { isRecord } from '../pods/sources/schema.ts';
+import { trimEndOf } from '../text/trim.ts';
 import type { ApiSecret } from '../volumes/objects.ts';
 import { parseImageRef } from './imageRef.ts';
 
@@ -42,7 +43,7 @@ export function pullCredentials(secrets: readonly PullSecret[], image: string): 
     const read = entriesOf(secret);
     if (typeof read === 'string') return { ok: false, message: `image pull secret "${name}": ${read}` };
     const owner: PullOwner = { kind: 'secret', uid: secret.uid ?? '', namespace, name };
-    entries.push(...read.map((entry) => ({ ...entry, owner })));
+    for (const entry of read) entries.push({ ...entry, owner });
   }
   const parsed = parseImageRef(image);
   if (entries.length === 0 || !parsed.ok) return { ok: true, auths: [] };
@@ -51,9 +52,10 @@ export function pullCredentials(secrets: readonly PullSecret[], image: string): 
 
 /** Those that match `host[:port]/path`, the more exact ones first. */
 export function credentialsAmong(entries: readonly Credential[], repository: string): OwnedAuth[] {
-  const keys = [...new Set(entries.map((e) => e.key))].sort().reverse();
   const owned = ({ auth, owner }: Credential): OwnedAuth => (owner === undefined ? { auth } : { auth, owner });
-  const of = (key: string): OwnedAuth[] => entries.filter((e) => e.key === key).map(owned);
+  const byKey = Map.groupBy(entries, (e) => e.key);
+  const keys = [...byKey.keys()].sort().reverse();
+  const of = (key: string): OwnedAuth[] => (byKey.get(key) ?? []).map(owned);
   const matching = keys.filter((key) => locationMatches(key, repository)).flatMap(of);
   if (matching.length > 0) return matching;
   return repository.startsWith('docker.io/') ? of(DEFAULT_REGISTRY) : [];
@@ -93,12 +95,12 @@ function authOf(entry: Record<string, unknown>): AuthConfig | null {
   }
   const colon = decoded.indexOf(':');
   // Some writers end the password with zero bytes.
-  return colon < 0 ? null : { username: decoded.slice(0, colon), password: decoded.slice(colon + 1).replace(/\0+$/, '') };
+  return colon < 0 ? null : { username: decoded.slice(0, colon), password: trimEndOf(decoded.slice(colon + 1), '\0') };
 }
 
 /** Scheme gone, and the version that the path of a registry's API begins with. */
 function keyOf(location: string): string {
-  const bare = location.replace(/^https?:\/\//, '').replace(/[?#].*$/, '');
+  const [bare = ''] = location.replace(/^https?:\/\//, '').split(/[?#]/, 1);
   const slash = bare.indexOf('/');
   if (slash < 0) return bare;
   const path = bare.slice(slash).replace(/^\/v[12](?=\/)/, '');
@@ -127,8 +129,12 @@ export function locationMatches(key: string, repository: string): boolean {
   );
 }
 
+/** A part of a host name has at most 63 characters; brackets that are not closed are each looked for to the end. */
+const GLOB_CHARS_MAX = 128;
+
 /** Shell globs: `*`, `?`, `[a-z]`, `[^a]`. Goes back to the last star only, so its time is bounded whatever the pattern. */
 function globMatches(glob: string, text: string): boolean {
+  if (glob.length > GLOB_CHARS_MAX) return false;
   const tokens = glob.match(/\[\^?[^\]]+\]|[\s\S]/g) ?? [];
   let t = 0;
   let i = 0;

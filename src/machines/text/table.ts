@@ -15,7 +15,7 @@ export function printable(text: string): string {
 
 export function renderTable(head: readonly string[], rows: readonly (readonly string[])[], opts: TableOptions = {}): string[] {
   const all = [head, ...rows].map((row) => row.map(printable));
-  const widths = head.map((_, i) => Math.max(...all.map((row) => row[i]?.length ?? 0)));
+  const widths = head.map((_, i) => all.reduce((most, row) => Math.max(most, row[i]?.length ?? 0), 0));
   return all.map((row) =>
     cutLine(
       row

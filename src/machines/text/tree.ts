@@ -28,7 +28,7 @@ export function renderTree(root: ActorView, opts: TreeTextOptions = {}): string[
     });
   };
   visit(root, '', '', '');
-  const width = (of: (l: Line) => string) => Math.max(...lines.map((l) => of(l).length));
+  const width = (of: (l: Line) => string) => lines.reduce((most, l) => Math.max(most, of(l).length), 0);
   const w = [width((l) => l.name), width((l) => l.state), width((l) => l.age), width((l) => l.mail), width((l) => l.restarts)];
   return lines.map((l) =>
     cutLine(

@@ -34,8 +34,7 @@ export function topNames(paths: Iterable<string>): Set<string> {
 export function directoriesOf(paths: Iterable<string>): string[] {
   const dirs = new Set<string>();
   for (const path of paths) {
-    const parts = path.split('/');
-    for (let n = 1; n < parts.length; n++) dirs.add(parts.slice(0, n).join('/'));
+    for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) dirs.add(path.slice(0, at));
   }
   return [...dirs].sort();
 }
@@ -50,7 +49,7 @@ export function isUnchanged(old: ReadonlyMap<string, WrittenFile>, wanted: Reado
   for (const [path, file] of wanted) {
     const was = old.get(path);
     if (was === undefined || was.mode !== file.mode || was.data.length !== file.data.length) return false;
-    if (!was.data.every((b, i) => b === file.data[i])) return false;
+    for (let i = 0; i < was.data.length; i++) if (was.data[i] !== file.data[i]) return false;
   }
   return true;
 }

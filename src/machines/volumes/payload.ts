@@ -3,6 +3,7 @@ import type { Pod } from '../k8s.ts';
 import { fieldValue, resourceValue } from '../pods/config/env.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import type { NodeFacts } from '../pods/types.ts';
+import { ErrorList, quoted } from '../text/errorList.ts';
 import { pathProblem } from './atomic.ts';
 import { type ObjectQuery, type Objects, queryKey } from './objects.ts';
 import type { DownwardItem, ProjectionSource, VolumeSource } from './spec.ts';
@@ -26,6 +27,12 @@ export interface PayloadInput {
 
 /** A token that only one user or group reads is hidden from the others. */
 const TOKEN_PRIVATE_MODE = 0o600;
+/**
+ * Files and directories of one volume, and bytes of its files. The API server takes objects of 1 MiB, and of these fewer keys;
+ * a projected volume may name many objects, or the annotations of its pod many times.
+ */
+const ENTRIES_MAX = 100_000;
+const VOLUME_BYTES_MAX = 64 << 20;
 const encoder = new TextEncoder();
 
 /** What must be asked before the payload can be built; each question once. */
@@ -43,25 +50,39 @@ export function objectsNeeded(sources: readonly ProjectionSource[]): ObjectQuery
 /** Later sources win on equal paths; the errors of all are told together, and nothing is built with one. */
 export function buildPayload(input: PayloadInput): Built<Payload> {
   const files = new Map<string, PayloadFile>();
-  const errors: string[] = [];
+  const errors = new ErrorList();
+  let entries = 0;
+  let bytes = 0;
   for (const source of input.source.sources) {
     const part = ofSource(source, input);
-    if (!part.ok) errors.push(part.message);
-    else
+    if (!part.ok) errors.add(part.message);
+    else {
       for (const [path, file] of part.value) {
         files.delete(path);
         files.set(path, file);
+        entries += path.split('/').length;
+        bytes += file.data.length;
       }
+      // Counted with what later sources overwrite: the same object may be named a thousand times.
+      if (entries > ENTRIES_MAX) return refused(`the volume has more than ${ENTRIES_MAX} files and directories`);
+      if (bytes > VOLUME_BYTES_MAX) return refused(`the files of the volume have more than ${VOLUME_BYTES_MAX} bytes together`);
+    }
   }
   for (const path of files.keys()) {
     const problem = pathProblem(path);
-    if (problem !== null) errors.push(`invalid path ${JSON.stringify(path)}: ${problem}`);
+    if (problem !== null) errors.add(`invalid path ${quoted(path)}: ${problem}`);
   }
-  if (errors.length === 0) {
-    const clash = [...files.keys()].find((p) => [...files.keys()].some((q) => q.startsWith(`${p}/`)));
-    if (clash !== undefined) errors.push(`${JSON.stringify(clash)} is a file and a directory at once`);
-  }
-  return errors.length === 0 ? built(files) : refused(errors.length === 1 ? (errors[0] ?? '') : `[${errors.join(', ')}]`);
+  const clash = errors.count === 0 ? fileAndDirectory(files.keys()) : undefined;
+  if (clash !== undefined) errors.add(`${quoted(clash)} is a file and a directory at once`);
+  if (errors.count === 0) return built(files);
+  const found = errors.list();
+  return refused(found.length === 1 ? (found[0] ?? '') : `[${found.join(', ')}]`);
+}
+
+/** A path that another one leads through. Sorted with a separator below all other characters, the two are neighbours. */
+function fileAndDirectory(paths: Iterable<string>): string | undefined {
+  const sorted = [...paths].map((path) => path.replaceAll('/', '\0')).sort();
+  return sorted.find((path, i) => sorted[i + 1]?.startsWith(`${path}\0`) === true)?.replaceAll('\0', '/');
 }
 
 function ofSource(source: ProjectionSource, input: PayloadInput): Built<Payload> {
@@ -111,25 +132,37 @@ const VOLUME_FIELD = /^metadata\.(name|namespace|uid|labels|annotations|(labels|
 
 function ofDownward(items: readonly DownwardItem[], input: PayloadInput): Built<Payload> {
   const files = new Map<string, PayloadFile>();
-  const errors: string[] = [];
+  const errors = new ErrorList();
   const [first] = input.pod.spec.containers;
+  const env = { pod: input.pod, container: first ?? { name: '' }, podIPs: [], facts: input.facts };
+  // All annotations may have 256 KiB, and be asked for by each of thousands of items.
+  const fields = new Map<string, Built<Uint8Array>>();
+  const field = (path: string): Built<Uint8Array> => {
+    const known = fields.get(path);
+    if (known !== undefined) return known;
+    const text = VOLUME_FIELD.test(path) ? fieldValue(path, env) : refused(`fieldRef.fieldPath ${quoted(path)} cannot stand in a volume`);
+    const value = text.ok ? built(encoder.encode(text.value)) : text;
+    fields.set(path, value);
+    return value;
+  };
   for (const item of items) {
-    const env = { pod: input.pod, container: first ?? { name: '' }, podIPs: [], facts: input.facts };
-    let value: Built<string>;
+    let value: Built<string | Uint8Array>;
     if (item.fieldPath !== null) {
-      value = VOLUME_FIELD.test(item.fieldPath)
-        ? fieldValue(item.fieldPath, env)
-        : refused(`fieldRef.fieldPath "${item.fieldPath}" cannot stand in a volume`);
+      value = field(item.fieldPath);
     } else if (item.resource !== null) {
       value =
         item.resource.containerName === ''
           ? refused(`${item.path}: resourceFieldRef.containerName is required in a volume`)
           : resourceValue(item.resource, env);
     } else value = refused(`${item.path}: neither fieldRef nor resourceFieldRef is given`);
-    if (!value.ok) errors.push(value.message);
-    else files.set(cleanPath(item.path), { data: encoder.encode(value.value), mode: item.mode ?? input.source.defaultMode, uid: null });
+    if (!value.ok) {
+      errors.add(value.message);
+      continue;
+    }
+    const data = typeof value.value === 'string' ? encoder.encode(value.value) : value.value;
+    files.set(cleanPath(item.path), { data, mode: item.mode ?? input.source.defaultMode, uid: null });
   }
-  return errors.length === 0 ? built(files) : refused(errors.join(', '));
+  return errors.count === 0 ? built(files) : refused(errors.list().join(', '));
 }
 
 function ofToken(source: Extract<ProjectionSource, { kind: 'token' }>, input: PayloadInput): Built<Payload> {

@@ -3,6 +3,7 @@ import type { Container, Pod, PullPolicy, Quantity, Volume } from '../k8s.ts';
 import { type Built, built, refused } from '../pods/config/result.ts';
 import { isZeroQuantity, quantityToInteger } from '../pods/quantity.ts';
 import { isRecord } from '../pods/sources/schema.ts';
+import { trimEndOf } from '../text/trim.ts';
 import { type InlineCsi, inlineCsi } from './csi/volume.ts';
 import { CONFIG_MAP, CSI, DOWNWARD_API, EMPTY_DIR, HOST_PATH, IMAGE, LOCAL_VOLUME, PROJECTED, SECRET, type VolumeRef } from './paths.ts';
 
@@ -185,9 +186,6 @@ export function usedVolumes(pod: Pod): Set<string> {
 function deviceVolumes(pod: Pod): Set<string> {
   return new Set(containersWithMounts(pod).flatMap((c) => (c.volumeDevices ?? []).map((d) => d.name)));
 }
-function mountsIt(pod: Pod, name: string): boolean {
-  return containersWithMounts(pod).some((c) => c.volumeMounts?.some((m) => m.name === name) === true);
-}
 
 export interface PodVolumes {
   volumes: PodVolume[];
@@ -197,6 +195,7 @@ export interface PodVolumes {
 export function podVolumes(pod: Pod): PodVolumes {
   const used = usedVolumes(pod);
   const devices = deviceVolumes(pod);
+  const mounted = new Set(containersWithMounts(pod).flatMap((c) => (c.volumeMounts ?? []).map((m) => m.name)));
   const result: PodVolumes = { volumes: [], failed: [] };
   for (const volume of pod.spec.volumes ?? []) {
     if (!used.has(volume.name)) continue;
@@ -207,7 +206,7 @@ export function podVolumes(pod: Pod): PodVolumes {
       const { source } = decoded.volume;
       const refuse = (message: string) => result.failed.push({ name: volume.name, message });
       if (source.kind !== 'claim') refuse('only the volume of a claim can be a device');
-      else if (mountsIt(pod, volume.name)) refuse('it is both in volumeMounts and in volumeDevices');
+      else if (mounted.has(volume.name)) refuse('it is both in volumeMounts and in volumeDevices');
       else result.volumes.push({ ...decoded.volume, source: { ...source, block: true } });
     }
   }
@@ -268,22 +267,33 @@ export function commonUser(pod: Pod): number | null {
   return users.size === 1 && user !== undefined ? user : null;
 }
 
+/** Mount points inside one volume; each of a pod's containers can name as many as it has mounts, for each of its own. */
+const NESTED_MAX = 1_000;
+
 /**
  * Directories that must exist inside a volume of files because something else is mounted below it: the volume itself is
  * mounted read-only, so the runtime could not make them. Relative to the volume.
  */
-export function nestedMountPoints(pod: Pod, volume: string): string[] {
+export function nestedMountPoints(pod: Pod, volume: string): Built<string[]> {
   const found = new Set<string>();
-  for (const c of containersWithMounts(pod)) {
-    for (const own of (c.volumeMounts ?? []).filter((m) => m.name === volume)) {
-      const base = own.mountPath.replace(/\/+$/, '');
-      for (const other of c.volumeMounts ?? []) {
-        if (other.name === volume || !other.mountPath.startsWith(`${base}/`)) continue;
-        const below = other.mountPath.slice(base.length).split('/').filter(Boolean);
-        if (below.includes('..') || below.length === 0) continue;
-        found.add([...(own.subPath ?? '').split('/').filter(Boolean), ...below].join('/'));
+  for (const { volumeMounts = [] } of containersWithMounts(pod)) {
+    const own = volumeMounts.filter((m) => m.name === volume);
+    if (own.length === 0) continue;
+    const others = volumeMounts.filter((m) => m.name !== volume && !partsOf(m.mountPath).includes('..'));
+    const places = new Map(own.map((m) => [`${cleanPath(m.mountPath)}:${cleanPath(m.subPath ?? '')}`, m]));
+    for (const { mountPath, subPath = '' } of places.values()) {
+      const base = trimEndOf(mountPath, '/');
+      for (const other of others) {
+        if (!other.mountPath.startsWith(`${base}/`)) continue;
+        const below = partsOf(other.mountPath.slice(base.length));
+        if (below.length === 0) continue;
+        found.add([...partsOf(subPath), ...below].join('/'));
+        if (found.size > NESTED_MAX) return refused(`more than ${NESTED_MAX} mount points lie inside volume "${volume}"`);
       }
     }
   }
-  return [...found].sort();
+  return built([...found].sort());
 }
+
+const partsOf = (path: string): string[] => path.split('/').filter(Boolean);
+const cleanPath = (path: string): string => partsOf(path).join('/');

@@ -42,7 +42,9 @@ const row =
         all.map((c) => [c.name, { ...containerResources(it, c, facts), reads: limitRead(c, it, 'limits.memory') }]),
       ),
       notKept: unsupportedFields(it),
-      invalid: validatePod(it).filter((what) => what.includes('resources')),
+      invalid: validatePod(it)
+        .list()
+        .filter((what) => what.includes('resources')),
     };
   };
 

@@ -54,8 +54,11 @@ function twinKey(d: Duplicate): string {
   return `${d.pod.metadata.uid}/${d.winner.metadata.uid}`;
 }
 
+const keyOf = (e: SourceError): string => JSON.stringify([e.where, e.message]);
+
 function newErrors(before: readonly SourceError[] | undefined, now: readonly SourceError[]): SourceError[] {
-  return now.filter((e) => !before?.some((b) => b.where === e.where && b.message === e.message));
+  const known = new Set(before?.map(keyOf));
+  return now.filter((e) => !known.has(keyOf(e)));
 }
 
 function takeErrors(context: MuxContext, event: ConfigEvent): Pick<MuxContext, 'errors' | 'news'> {
@@ -169,7 +172,7 @@ function muxMachine(input: MuxInput) {
 function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContext): void {
   const { result } = context;
   ctx.publish(view.sourceErrors, context.errors);
-  const known = [...before.pods.values()].flatMap((m) => [...m.values()].map((s) => s.pod));
+  const known = new Map([...before.pods.values()].flatMap((m) => [...m.values()].map((s) => [fullName(s.pod), s.pod])));
   const warn = (message: string, pod?: Pod) => {
     ctx.registry.send(addr.events, {
       type: 'event.record',
@@ -177,7 +180,7 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContex
     });
   };
   for (const e of context.news) {
-    const pod = e.fullName === undefined ? undefined : known.find((p) => fullName(p) === e.fullName);
+    const pod = e.fullName === undefined ? undefined : known.get(e.fullName);
     warn(`${e.where}: ${e.message}`, pod);
   }
   if (result === null) return;
@@ -220,8 +223,9 @@ function sendOp(
   const atMs = ctx.ports.clock.wallMs();
   let causes: readonly Cause[] = of.event.causes ?? [];
   if (op.op === 'REMOVE') {
+    const errors = new Map(of.errors.map((e) => [e.fullName, e]));
     for (const pod of op.pods) {
-      const error = of.errors.find((e) => e.fullName === fullName(pod));
+      const error = errors.get(fullName(pod));
       if (error === undefined) continue;
       const what = `${error.where} stayed unusable (${error.message}), so its pod ${pod.metadata.namespace}/${pod.metadata.name} is removed`;
       of.warn(what, pod);

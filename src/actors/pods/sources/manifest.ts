@@ -1,5 +1,5 @@
 /** From the bytes of a manifest to plain data: UTF-8, JSON or one YAML document, with limits against hostile input. */
-import { LineCounter, parseAllDocuments, type Tags, type YAMLError } from 'yaml';
+import { type Document, isScalar, LineCounter, parseAllDocuments, type Tags, visit, type YAMLError } from 'yaml';
 
 /** Largest manifest file and largest HTTP body (spec: pod lifecycle 1.2 and 1.3). */
 export const MANIFEST_BYTES_MAX = 10 * 1024 * 1024;
@@ -10,6 +10,8 @@ export const MANIFEST_BYTES_MAX = 10 * 1024 * 1024;
 export const YAML_BYTES_MAX = 1536 * 1024;
 /** Aliases may multiply the document by this much. */
 const ALIASES_MAX = 100;
+/** Aliases in one document. */
+const ALIAS_NODES_MAX = 1_000;
 /** Deepest nesting taken; a Pod needs about a dozen levels. */
 const DEPTH_MAX = 100;
 
@@ -41,10 +43,28 @@ function firstLine(e: YAMLError): string {
   return (e.message.split('\n')[0] ?? '').replace(/ at line \d+, column \d+:?$/, '');
 }
 
-function tooDeep(value: unknown, left: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  if (left === 0) return true;
-  return Object.values(value).some((v) => tooDeep(v, left - 1));
+interface Extent {
+  /** Levels of lists and mappings. */
+  depth: number;
+  /** Characters of names and texts and one for each value, with what aliases repeat. */
+  size: number;
+}
+
+/** `known`: what aliases point at is one object, measured once however often it is repeated. */
+function extentOf(value: unknown, levels: number, known: Map<object, Extent>): Extent {
+  if (typeof value === 'string') return { depth: 0, size: value.length + 1 };
+  if (typeof value !== 'object' || value === null) return { depth: 0, size: 1 };
+  const before = known.get(value);
+  if (before !== undefined) return before;
+  const extent = { depth: 1, size: 1 };
+  // Deeper than this it is refused: nothing of it is copied or written out.
+  for (const [key, part] of levels === 0 ? [] : Object.entries(value)) {
+    const of = extentOf(part, levels - 1, known);
+    extent.depth = Math.max(extent.depth, of.depth + 1);
+    extent.size += key.length + of.size;
+  }
+  known.set(value, extent);
+  return extent;
 }
 
 /**
@@ -65,12 +85,13 @@ function hopelesslyNested(text: string): boolean {
 
 function parseYaml(text: string): Parsed {
   const lines = new LineCounter();
+  // The parser's own check for equal keys compares each key with all before it.
   const docs = parseAllDocuments(text, {
     lineCounter: lines,
     version: '1.1',
     customTags: kubernetesTags,
     prettyErrors: true,
-    uniqueKeys: true,
+    uniqueKeys: false,
     merge: true,
     logLevel: 'silent',
   });
@@ -81,11 +102,46 @@ function parseYaml(text: string): Parsed {
     const at = error.linePos?.[0] ?? lines.linePos(error.pos[0]);
     return { ok: false, message: `line ${at.line}, column ${at.col}: ${firstLine(error)}` };
   }
-  const full = docs.filter((d) => d.contents !== null && d.toJS({ maxAliasCount: ALIASES_MAX }) !== null);
-  const [only] = full;
-  if (only === undefined) return { ok: false, message: 'the document is empty' };
-  if (full.length > 1) return { ok: false, message: `${full.length} YAML documents in one manifest; put each pod in a file of its own` };
-  return { ok: true, value: only.toJS({ maxAliasCount: ALIASES_MAX }) };
+  const values: unknown[] = [];
+  for (const doc of docs) {
+    const wrong = unusable(doc);
+    if (wrong !== null) {
+      const at = lines.linePos(wrong.offset);
+      return { ok: false, message: `line ${at.line}, column ${at.col}: ${wrong.what}` };
+    }
+    const value: unknown = doc.contents === null ? null : doc.toJS({ maxAliasCount: ALIASES_MAX });
+    if (value !== null) values.push(value);
+  }
+  if (values.length === 0) return { ok: false, message: 'the document is empty' };
+  if (values.length > 1)
+    return { ok: false, message: `${values.length} YAML documents in one manifest; put each pod in a file of its own` };
+  return { ok: true, value: values[0] };
+}
+
+/**
+ * What a manifest must not have, looked at before values are made of it: the library writes each level of a key that is a
+ * list or a mapping anew for each level around it, and walks all anchors for each alias.
+ */
+function unusable(doc: Document): { offset: number; what: string } | null {
+  let wrong: { offset: number; what: string } | null = null;
+  let aliases = 0;
+  const refuse = (offset: number | undefined, what: string): symbol => {
+    wrong = { offset: offset ?? 0, what };
+    return visit.BREAK;
+  };
+  visit(doc, {
+    Alias: (_, alias) => (++aliases > ALIAS_NODES_MAX ? refuse(alias.range?.[0], `more than ${ALIAS_NODES_MAX} aliases`) : undefined),
+    Map: (_, map) => {
+      const keys = new Set<unknown>();
+      for (const { key } of map.items) {
+        if (!isScalar(key)) return refuse(map.range?.[0], 'a key must be text, not an alias, a list or a mapping');
+        if (keys.has(key.value)) return refuse(key.range?.[0], 'Map keys must be unique');
+        keys.add(key.value);
+      }
+      return undefined;
+    },
+  });
+  return wrong;
 }
 
 /** Parses one manifest. Never throws; the message carries line and column where the text is at fault. */
@@ -98,7 +154,13 @@ export function parseManifest(bytes: Uint8Array): Parsed {
   }
   if (text.trim() === '') return { ok: false, message: 'the document is empty' };
   const result = parseText(text, bytes.byteLength);
-  return result.ok && tooDeep(result.value, DEPTH_MAX) ? { ok: false, message: `nested more than ${DEPTH_MAX} levels deep` } : result;
+  if (!result.ok) return result;
+  const extent = extentOf(result.value, DEPTH_MAX + 1, new Map());
+  if (extent.depth > DEPTH_MAX) return { ok: false, message: `nested more than ${DEPTH_MAX} levels deep` };
+  // JSON has no aliases: it is as large as its bytes.
+  if (extent.size > Math.max(bytes.byteLength, YAML_BYTES_MAX))
+    return { ok: false, message: `larger than ${YAML_BYTES_MAX} characters with its aliases written out` };
+  return result;
 }
 
 function parseText(text: string, bytes: number): Parsed {

@@ -315,7 +315,9 @@ export class Plugins {
     const dir = this.#path(volume);
     const fresh = await this.#setUpDirectory(volume, source.memory ? this.#inMemory(pod, null, signal) : null);
     try {
-      for (const nested of nestedMountPoints(pod, volume.name)) await this.#o.ports.fs.mkdirp(`${dir}/${nested}`, NESTED_MODE);
+      const nestedIn = nestedMountPoints(pod, volume.name);
+      if (!nestedIn.ok) throw new Error(nestedIn.message);
+      for (const nested of nestedIn.value) await this.#o.ports.fs.mkdirp(`${dir}/${nested}`, NESTED_MODE);
       const gid = pod.spec.securityContext?.fsGroup ?? null;
       const written = await writeAtomically({ ...this.#o.ports, mounter: this.#mounter() }, { dir, payload, gid });
       if (fresh && gid !== null) await this.#giveToGroup(pod, dir, true);

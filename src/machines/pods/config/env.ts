@@ -99,7 +99,7 @@ export interface InvalidNames {
   names: string[];
 }
 export function invalidEnvNames(input: EnvInput): InvalidNames[] {
-  return envFromSources(input).flatMap((s) => (s.ok && s.value.invalid.names.length > 0 ? [s.value.invalid] : []));
+  return [...envFromSources(input)].flatMap((s) => (s.ok && s.value.invalid.names.length > 0 ? [s.value.invalid] : []));
 }
 
 const ENV_NAME = /^[-._a-zA-Z][-._a-zA-Z0-9]*$/;
@@ -107,33 +107,50 @@ function isEnvName(name: string): boolean {
   return ENV_NAME.test(name) && name !== '.' && !name.startsWith('..');
 }
 
-function envFromSources(input: EnvInput): Built<{ variables: [string, string][]; invalid: InvalidNames }>[] {
-  const { container, pod, cluster } = input;
-  return (container.envFrom ?? []).map(({ prefix, configMapRef, secretRef }) => {
-    const source = configMapRef ?? secretRef;
-    if (cluster === undefined) {
-      return refused(`container "${container.name}": envFrom needs config maps and secrets, which this node does not have`);
+/** Keys that one container takes with `envFrom`: it may name a config map of 60,000 of them hundreds of times. */
+const ENV_FROM_KEYS_MAX = 200_000;
+
+/** One after the other: who stops at a refusal does not pay for the rest. */
+function* envFromSources(input: EnvInput): Generator<Built<{ variables: [string, string][]; invalid: InvalidNames }>> {
+  let keys = 0;
+  for (const from of input.container.envFrom ?? []) {
+    const read = envFromSource(input, from);
+    if (read.ok) keys += read.value.variables.length + read.value.invalid.names.length;
+    if (keys > ENV_FROM_KEYS_MAX) {
+      yield refused(`container "${input.container.name}": envFrom names more than ${ENV_FROM_KEYS_MAX} keys in all`);
+      return;
     }
-    const kind = configMapRef === undefined ? 'secret' : 'configMap';
-    const ref: ObjectRef = { kind, namespace: pod.metadata.namespace, name: source?.name ?? '' };
-    const invalid: InvalidNames = { ref, names: [] };
-    const found = objectOf(ref, source?.optional === true, cluster);
-    if (!found.ok) return found;
-    const object = found.value;
-    const variables: [string, string][] = [];
-    if (object === null) return built({ variables, invalid });
-    for (const key of Object.keys(object.data).sort()) {
-      const name = `${prefix ?? ''}${key}`;
-      if (!isEnvName(name)) invalid.names.push(name);
-      else {
-        const value = textOf({ ref, key }, object);
-        if (!value.ok) return value;
-        variables.push([name, value.value ?? '']);
-      }
+    yield read;
+  }
+}
+
+function envFromSource(
+  { container, pod, cluster }: EnvInput,
+  { prefix, configMapRef, secretRef }: NonNullable<Container['envFrom']>[number],
+): Built<{ variables: [string, string][]; invalid: InvalidNames }> {
+  const source = configMapRef ?? secretRef;
+  if (cluster === undefined) {
+    return refused(`container "${container.name}": envFrom needs config maps and secrets, which this node does not have`);
+  }
+  const kind = configMapRef === undefined ? 'secret' : 'configMap';
+  const ref: ObjectRef = { kind, namespace: pod.metadata.namespace, name: source?.name ?? '' };
+  const invalid: InvalidNames = { ref, names: [] };
+  const found = objectOf(ref, source?.optional === true, cluster);
+  if (!found.ok) return found;
+  const object = found.value;
+  const variables: [string, string][] = [];
+  if (object === null) return built({ variables, invalid });
+  for (const key of Object.keys(object.data).sort()) {
+    const name = `${prefix ?? ''}${key}`;
+    if (!isEnvName(name)) invalid.names.push(name);
+    else {
+      const value = textOf({ ref, key }, object);
+      if (!value.ok) return value;
+      variables.push([name, value.value ?? '']);
     }
-    invalid.names.sort();
-    return built({ variables, invalid });
-  });
+  }
+  invalid.names.sort();
+  return built({ variables, invalid });
 }
 
 /** Null: it is optional and not there. */

@@ -4,6 +4,7 @@
  * at the end goes on with the next line, one space between; nothing is quoted. Pure.
  */
 import type { EnvVar } from '../../k8s.ts';
+import { trimOf } from '../../text/trim.ts';
 import { type Built, built, refused } from './result.ts';
 
 /** Of this node: the reference bounds a line at 64 KiB and a file not at all. */
@@ -30,7 +31,7 @@ interface Statement {
   text: string;
   line: number;
 }
-const trimmed = (text: string): string => text.replace(/^[ \t]+|[ \t]+$/g, '');
+const trimmed = (text: string): string => trimOf(text, ' \t');
 const malformed = (line: number, what: string): Built<never> => refused(`couldn't parse env file: line ${line} ${what}`);
 
 /** A file is read up to its first mistake: what stands before it counts. */
@@ -55,25 +56,46 @@ function* statements(text: string): Generator<Built<Statement>> {
   if (begun !== null) yield malformed(lines.length, 'goes on, and the file ends');
 }
 
+/** What a file says up to its first mistake. */
+interface Contents {
+  /** By name, the first line of each. */
+  values: ReadonlyMap<string, Built<string>>;
+  mistake: Built<never> | null;
+}
+
+/** Thousands of variables may come from one file of a MiB: it is read once for all of them. */
+const read = new WeakMap<Uint8Array, Contents>();
+
 /** The first line of that name counts. Null: there is none. */
 export function envFileValue(content: Uint8Array, key: string): Built<string | null> {
+  const { values, mistake } = read.get(content) ?? contentsOf(content);
+  return values.get(key) ?? mistake ?? built(null);
+}
+
+function contentsOf(content: Uint8Array): Contents {
+  const values = new Map<string, Built<string>>();
+  const ended = (mistake: Built<never> | null): Contents => {
+    const contents = { values, mistake };
+    read.set(content, contents);
+    return contents;
+  };
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);
   } catch {
-    return refused("couldn't parse env file: it is not UTF-8 text");
+    return ended(refused("couldn't parse env file: it is not UTF-8 text"));
   }
   for (const statement of statements(text)) {
-    if (!statement.ok) return statement;
+    if (!statement.ok) return ended(statement);
     const { text: said, line } = statement.value;
     const at = said.indexOf('=');
     const name = at < 0 ? '' : said.slice(0, at).trim();
-    if (name === '') return malformed(line, 'is not NAME=VALUE');
-    if (name !== key) continue;
+    if (name === '') return ended(malformed(line, 'is not NAME=VALUE'));
+    if (values.has(name)) continue;
     const value = said.slice(at + 1).trim();
-    return value.includes('\0') ? malformed(line, 'has a zero byte') : built(value);
+    values.set(name, value.includes('\0') ? malformed(line, 'has a zero byte') : built(value));
   }
-  return built(null);
+  return ended(null);
 }
 
 /** Null: it is optional and not there. What is written down without a value counts as not there, as in the reference. */

@@ -55,7 +55,7 @@ export function oomScoreAdj(pod: Pod, container: Container, memoryCapacityBytes:
   const own = scoreOf(container);
   const sidecar = isRestartableInit(container) && pod.spec.initContainers?.some((c) => c.name === container.name) === true;
   // A sidecar serves the regular containers: it must not be killed before them.
-  return sidecar ? Math.min(own, ...pod.spec.containers.map(scoreOf)) : own;
+  return sidecar ? pod.spec.containers.reduce((least, c) => Math.min(least, scoreOf(c)), own) : own;
 }
 
 function linuxResources(
@@ -117,23 +117,23 @@ export function podTotal(pod: Pod, kind: 'requests' | 'limits', resource: string
 export function containersTotal(pod: Pod, kind: 'requests' | 'limits', resource: string): Quantity | undefined {
   const of = (c: Container): Quantity | undefined => c.resources?.[kind]?.[resource];
   const steady: Quantity[] = [];
-  const sidecars: Quantity[] = [];
+  let sidecars: Quantity | undefined;
   let peak: Quantity | undefined;
   for (const container of pod.spec.initContainers ?? []) {
     const amount = of(container);
     if (isRestartableInit(container)) {
-      if (amount !== undefined) sidecars.push(amount);
+      if (amount !== undefined) sidecars = sidecars === undefined ? amount : addQuantities([sidecars, amount]);
       continue;
     }
     if (amount === undefined) continue;
-    const moment = addQuantities([...sidecars, amount]);
+    const moment = addQuantities(sidecars === undefined ? [amount] : [sidecars, amount]);
     if (peak === undefined || compareQuantity(moment, peak) > 0) peak = moment;
   }
   for (const container of pod.spec.containers) {
     const amount = of(container);
     if (amount !== undefined) steady.push(amount);
   }
-  const together = [...sidecars, ...steady];
+  const together = [...(sidecars === undefined ? [] : [sidecars]), ...steady];
   const sum = together.length === 0 ? undefined : addQuantities(together);
   if (peak === undefined) return sum;
   return sum === undefined || compareQuantity(peak, sum) > 0 ? peak : sum;

@@ -19,16 +19,28 @@ function hostPorts(pod: Pod): HostPort[] {
   );
 }
 
-function clash(a: HostPort, b: HostPort): boolean {
-  return a.port === b.port && a.protocol === b.protocol && (a.ip === b.ip || a.ip === EVERY_ADDRESS || b.ip === EVERY_ADDRESS);
+/** Who holds which address of a port, the first of each; '' is any. */
+function holders(pods: readonly Pod[]): Map<string, Map<string, Pod>> {
+  const held = new Map<string, Map<string, Pod>>();
+  for (const pod of pods) {
+    for (const port of hostPorts(pod)) {
+      const byAddress = held.get(keyOf(port)) ?? new Map<string, Pod>();
+      held.set(keyOf(port), byAddress);
+      for (const ip of ['', port.ip]) if (!byAddress.has(ip)) byAddress.set(ip, pod);
+    }
+  }
+  return held;
 }
+const keyOf = ({ protocol, port }: HostPort): string => `${protocol}/${port}`;
 
 /** The first port of the pod that another pod holds, in words; null when all are free. */
 export function takenPort(pod: Pod, others: readonly Pod[]): string | null {
   const wanted = hostPorts(pod);
   if (wanted.length === 0) return null;
+  const held = holders(others);
   for (const want of wanted) {
-    const holder = others.find((other) => hostPorts(other).some((held) => clash(want, held)));
+    const byAddress = held.get(keyOf(want));
+    const holder = want.ip === EVERY_ADDRESS ? byAddress?.get('') : (byAddress?.get(want.ip) ?? byAddress?.get(EVERY_ADDRESS));
     if (holder === undefined) continue;
     const { namespace, name } = holder.metadata;
     return `${want.protocol}/${want.ip}:${want.port} is used by ${namespace}/${name}`;

@@ -34,7 +34,7 @@ export function apiReferences(pod: Pod): string[] {
   if ((spec.imagePullSecrets ?? []).length > 0) found.push('spec.imagePullSecrets');
   if ((spec.resourceClaims ?? []).length > 0) found.push('spec.resourceClaims');
   spec.volumes?.forEach((v, i) => {
-    found.push(...ofVolume(v, `spec.volumes[${i}]`));
+    for (const path of ofVolume(v, `spec.volumes[${i}]`)) found.push(path);
   });
   for (const kind of ['initContainers', 'containers'] as const) {
     spec[kind]?.forEach((c, i) => {

@@ -3,6 +3,7 @@
  * defaults, the static defaulting steps and full validation (spec: pod lifecycle 1.5 and 1.6). Pure.
  */
 import type { Pod } from '../../k8s.ts';
+import { cut, ErrorList } from '../../text/errorList.ts';
 import { apiReferences } from './apiReferences.ts';
 import { applyApiDefaults } from './defaults.ts';
 import { conform, isRecord, podSchema } from './schema.ts';
@@ -23,6 +24,10 @@ export interface DecodeOptions {
   /** Refuses manifests that refer to API objects (gate PreventStaticPodAPIReferences). Default false. */
   preventApiReferences?: boolean;
 }
+/** Pods of one document; a node runs 110 by default. */
+const PODS_MAX = 1_000;
+const KIND_CHARS_MAX = 100;
+
 export type Decoded = { ok: true; pods: Pod[] } | { ok: false; errors: string[] };
 
 /** `{name}_{namespace}`: the identity of a pod within one source. */
@@ -68,27 +73,26 @@ function applyStaticDefaults(pod: Pod, uid: string, opts: DecodeOptions): void {
   pod.status = { phase: 'Pending' };
 }
 
-function asPod(doc: Record<string, unknown>, prefix: string, errors: string[]): Pod | undefined {
-  const found: string[] = [];
+function asPod(doc: Record<string, unknown>, prefix: string, errors: ErrorList): Pod | undefined {
+  const found = new ErrorList();
+  const isNamed = (path: string) => found.list().some((e) => e.startsWith(`${path}:`));
   const pod = conform(doc, { schema: podSchema, path: '' }, found);
   if (isRecord(pod)) {
-    for (const part of ['metadata', 'spec'])
-      if (!isRecord(pod[part]) && !found.some((e) => e.startsWith(`${part}:`))) found.push(`${part}: required`);
+    for (const part of ['metadata', 'spec']) if (!isRecord(pod[part]) && !isNamed(part)) found.add(`${part}: required`);
     if (isRecord(pod.spec) && pod.spec.containers === undefined) {
-      if (!found.some((e) => e.startsWith('spec.containers:'))) found.push('spec.containers: required, at least one container');
+      if (!isNamed('spec.containers')) found.add('spec.containers: required, at least one container');
     }
-    if (isRecord(pod.metadata) && !pod.metadata.name && !found.some((e) => e.startsWith('metadata.name:')))
-      found.push('metadata.name: required');
+    if (isRecord(pod.metadata) && !pod.metadata.name && !isNamed('metadata.name')) found.add('metadata.name: required');
   }
-  if (found.length > 0) {
-    errors.push(...found.map((e) => prefix + e));
+  if (found.count > 0) {
+    errors.addAll(found, prefix);
     return undefined;
   }
   // Every field the Pod type names has just been checked against the schema.
   return pod as Pod;
 }
 
-function decodeOne(doc: Record<string, unknown>, at: { prefix: string; opts: DecodeOptions }, errors: string[]): Pod | undefined {
+function decodeOne(doc: Record<string, unknown>, at: { prefix: string; opts: DecodeOptions }, errors: ErrorList): Pod | undefined {
   const { prefix, opts } = at;
   const pod = asPod(doc, prefix, errors);
   if (pod === undefined) return undefined;
@@ -97,12 +101,11 @@ function decodeOne(doc: Record<string, unknown>, at: { prefix: string; opts: Dec
   applyStaticDefaults(pod, uid, opts);
   const invalid = validatePod(pod);
   if (opts.preventApiReferences === true) {
-    invalid.push(
-      ...apiReferences(pod).map((path) => `${path}: a static pod cannot refer to API objects (gate PreventStaticPodAPIReferences)`),
-    );
+    for (const path of apiReferences(pod))
+      invalid.add(`${path}: a static pod cannot refer to API objects (gate PreventStaticPodAPIReferences)`);
   }
-  errors.push(...invalid.map((e) => prefix + e));
-  return invalid.length === 0 ? pod : undefined;
+  errors.addAll(invalid, prefix);
+  return invalid.count === 0 ? pod : undefined;
 }
 
 function kindOf(doc: Record<string, unknown>): { kind: string; error?: string } {
@@ -114,7 +117,10 @@ function kindOf(doc: Record<string, unknown>): { kind: string; error?: string } 
     return { kind, error: 'apiVersion: required; a Pod has apiVersion v1' };
   if (typeof apiVersion !== 'string') return { kind, error: 'apiVersion: must be a string' };
   if (apiVersion !== 'v1')
-    return { kind, error: `apiVersion ${apiVersion}, kind ${kind}: not supported here; a manifest holds a Pod of apiVersion v1` };
+    return {
+      kind,
+      error: `apiVersion ${cut(apiVersion, KIND_CHARS_MAX)}, kind ${cut(kind, KIND_CHARS_MAX)}: not supported here; a manifest holds a Pod of apiVersion v1`,
+    };
   return { kind };
 }
 
@@ -125,7 +131,7 @@ export function decodeManifest(doc: unknown, opts: DecodeOptions): Decoded {
     return { ok: false, errors: [`the document is ${Array.isArray(doc) ? 'a list' : `a bare ${typeof doc}`}, not a Pod`] };
   const { kind, error } = kindOf(doc);
   if (error !== undefined) return { ok: false, errors: [error] };
-  const errors: string[] = [];
+  const errors = new ErrorList();
   const pods: Pod[] = [];
   if (kind === 'Pod') {
     const pod = decodeOne(doc, { prefix: '', opts }, errors);
@@ -133,11 +139,12 @@ export function decodeManifest(doc: unknown, opts: DecodeOptions): Decoded {
   } else if (kind === 'PodList' && opts.source === 'http') {
     const items = doc.items ?? [];
     if (!Array.isArray(items)) return { ok: false, errors: ['items: must be a list of pods'] };
+    if (items.length > PODS_MAX) return { ok: false, errors: [`items: has ${items.length} pods, at most ${PODS_MAX} are taken`] };
     items.forEach((item: unknown, i) => {
       const prefix = `items[${i}].`;
-      if (!isRecord(item)) errors.push(`items[${i}]: must be a Pod`);
+      if (!isRecord(item)) errors.add(`items[${i}]: must be a Pod`);
       else if ((item.kind ?? 'Pod') !== 'Pod' || (item.apiVersion ?? 'v1') !== 'v1')
-        errors.push(`${prefix}kind: must be a Pod of apiVersion v1`);
+        errors.add(`${prefix}kind: must be a Pod of apiVersion v1`);
       else {
         const pod = decodeOne({ apiVersion: 'v1', kind: 'Pod', ...item }, { prefix, opts }, errors);
         if (pod !== undefined) pods.push(pod);
@@ -147,7 +154,7 @@ export function decodeManifest(doc: unknown, opts: DecodeOptions): Decoded {
     const what = opts.source === 'file' ? 'one file holds one Pod; put each pod in a file of its own' : 'use a PodList';
     return { ok: false, errors: [`kind ${kind}: not accepted here; ${what}`] };
   } else {
-    return { ok: false, errors: [`kind ${kind}: not accepted here; a manifest holds a Pod of apiVersion v1`] };
+    return { ok: false, errors: [`kind ${cut(kind, KIND_CHARS_MAX)}: not accepted here; a manifest holds a Pod of apiVersion v1`] };
   }
-  return errors.length > 0 ? { ok: false, errors } : { ok: true, pods };
+  return errors.count > 0 ? { ok: false, errors: errors.list() } : { ok: true, pods };
 }

@@ -152,7 +152,8 @@ const machineSetup = setup({
   delays: {
     untilListing: ({ context }) => Math.max(0, context.listedAtMs + context.checkFrequencyMs - context.now()),
     untilDue: ({ context }) => {
-      const first = Math.min(...[...context.pending.values()].map((p) => p.dueMs));
+      let first = Number.POSITIVE_INFINITY;
+      for (const { dueMs } of context.pending.values()) first = Math.min(first, dueMs);
       return Number.isFinite(first) ? Math.max(0, first - context.now()) : 0;
     },
     watchRetry: ({ context }) =>

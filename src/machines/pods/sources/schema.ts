@@ -3,6 +3,8 @@
  * against it, and the table of supported fields uses it to tell an unsupported field from an unknown one.
  */
 
+import type { ErrorList } from '../../text/errorList.ts';
+
 export type Schema =
   | { readonly t: 'string' | 'integer' | 'boolean' | 'quantity' | 'intOrString' | 'any' }
   | { readonly t: 'list'; readonly of: Schema }
@@ -276,11 +278,11 @@ const wanted: Record<Schema['t'], string> = {
  * Checks `value` against the schema and gives a copy without nulls (null is the same as absent). Fields that the
  * schema does not name are kept as they are. Every mismatch is appended to `errors` as `path: what is wrong`.
  */
-export function conform(value: unknown, at: { schema: Schema; path: string }, errors: string[]): unknown {
+export function conform(value: unknown, at: { schema: Schema; path: string }, errors: ErrorList): unknown {
   const { schema, path } = at;
   const wrong = () => {
     const quote = schema.t === 'string' && (typeof value === 'number' || typeof value === 'boolean') ? ' (put it in quotes)' : '';
-    errors.push(`${path}: must be ${wanted[schema.t]}, not ${describe(value)}${quote}`);
+    errors.add(`${path}: must be ${wanted[schema.t]}, not ${describe(value)}${quote}`);
     return undefined;
   };
   switch (schema.t) {

@@ -4,6 +4,7 @@
  */
 import { isExtendedResource } from '../../allocation/devices/rules.ts';
 import type { Pod } from '../../k8s.ts';
+import { ErrorList, quoted } from '../../text/errorList.ts';
 import { limitsNotKept } from '../podLevel.ts';
 import { FIELD_TABLE, type FieldRule, NO_SUCH_RESOURCE } from './fieldTable.ts';
 import { isRecord, podSchema, type Schema } from './schema.ts';
@@ -79,8 +80,13 @@ export function fieldRule(path: string): FieldRule | undefined {
 function isDefault(value: unknown, path: string): boolean {
   if (value === undefined || value === null || value === '') return true;
   if (Array.isArray(value)) return value.length === 0;
-  if (isRecord(value)) return Object.keys(value).length === 0 && !/^spec\.volumes\[\d+\]\./.test(path);
+  if (isRecord(value)) return isEmpty(value) && !/^spec\.volumes\[\d+\]\./.test(path);
   return false;
+}
+
+function isEmpty(value: Record<string, unknown>): boolean {
+  for (const key in value) if (Object.hasOwn(value, key)) return false;
+  return true;
 }
 
 interface Step {
@@ -90,20 +96,20 @@ interface Step {
   schema: Schema | undefined;
 }
 
-function walk(step: Step, found: string[]): void {
+function walk(step: Step, found: (path: string) => void): void {
   const { value, path, node, schema } = step;
   if (schema === undefined) {
-    found.push(`${path} (unknown field)`);
+    found(`${path} (unknown field)`);
     return;
   }
   if (isDefault(value, path)) return;
   if (node === undefined) {
-    found.push(path);
+    found(path);
     return;
   }
   if (node.leaf !== null) {
-    if (node.leaf.refused !== undefined) found.push(`${path} (${node.leaf.refused})`);
-    else if (node.leaf.only !== undefined && !node.leaf.only.includes(value)) found.push(`${path} (value ${JSON.stringify(value)})`);
+    if (node.leaf.refused !== undefined) found(`${path} (${node.leaf.refused})`);
+    else if (node.leaf.only !== undefined && !node.leaf.only.includes(value)) found(`${path} (value ${quoted(value)})`);
     return;
   }
   if (Array.isArray(value)) {
@@ -117,21 +123,22 @@ function walk(step: Step, found: string[]): void {
         schema.t === 'map' ? schema.of : schema.t === 'object' && Object.hasOwn(schema.fields, key) ? schema.fields[key] : undefined;
       walk({ value: v, path: `${path}.${key}`, node: childOf(node, key), schema: field }, found);
     }
-  } else found.push(path);
+  } else found(path);
 }
 
 /** An extended resource of a container, as it was found not to be one of this node's own. */
 function mayBePlugins(found: string): boolean {
-  const match = /^spec\.(?:initC|c)ontainers\[\d+\]\.resources\.(?:limits|requests)\.(.+) \((.+)\)$/.exec(found);
-  return match !== null && match[2] === NO_SUCH_RESOURCE && isExtendedResource(match[1] ?? '');
+  const why = ` (${NO_SUCH_RESOURCE})`;
+  const match = /^spec\.(?:initC|c)ontainers\[\d+\]\.resources\.(?:limits|requests)\./.exec(found);
+  return match !== null && found.endsWith(why) && isExtendedResource(found.slice(match[0].length, -why.length));
 }
 
 /** Top-level keys of a Pod. */
 const TOP = ['apiVersion', 'kind', 'metadata', 'spec', 'status'];
 
 /**
- * Paths of everything the pod sets that this node cannot honour yet, in the order of the manifest; a field that no
- * Pod has is marked `(unknown field)`. Empty: the node can run the pod in full.
+ * Paths of what the pod sets that this node cannot honour yet, in the order of the manifest, the first ones and how many more;
+ * a field that no Pod has is marked `(unknown field)`. Empty: the node can run the pod in full.
  */
 export function unsupportedFields(
   pod: Pod,
@@ -144,11 +151,13 @@ export function unsupportedFields(
     podGroups?: boolean;
   } = {},
 ): string[] {
-  const found = Object.keys(pod)
-    .filter((k) => !TOP.includes(k))
-    .map((k) => `${k} (unknown field)`);
+  const errors = new ErrorList();
+  const found = (path: string): void => {
+    if (o.devices !== true || !mayBePlugins(path)) errors.add(path);
+  };
+  for (const key of Object.keys(pod)) if (!TOP.includes(key)) found(`${key} (unknown field)`);
   const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
   walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
-  found.push(...limitsNotKept(pod, o).map((path) => `${path} (${LIMITS_NOT_KEPT})`));
-  return o.devices === true ? found.filter((path) => !mayBePlugins(path)) : found;
+  for (const path of limitsNotKept(pod, o)) found(`${path} (${LIMITS_NOT_KEPT})`);
+  return errors.list();
 }

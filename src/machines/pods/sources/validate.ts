@@ -3,6 +3,8 @@
  * another. Runs after defaulting. Pure.
  */
 import type { Pod, PodSpec } from '../../k8s.ts';
+import { ErrorList, quoted } from '../../text/errorList.ts';
+import { beyondBounds } from '../bounds.ts';
 import { containersTotal } from '../config/resources.ts';
 import { KERNEL_HOSTNAME_CHARS_MAX } from '../hosts.ts';
 import { isPodLevel } from '../podLevel.ts';
@@ -28,7 +30,7 @@ function validateMetadata(p: Problems, pod: Pod): void {
   p.check('metadata.namespace', dnsLabel(m.namespace));
   // The UID names directories, cgroups and log paths.
   if (!/^[A-Za-z0-9][-A-Za-z0-9._]{0,127}$/.test(m.uid) || m.uid.includes('..')) {
-    p.add('metadata.uid', `${JSON.stringify(m.uid)} must be letters, digits, '-', '_' and '.', at most 128 characters`);
+    p.add('metadata.uid', `${quoted(m.uid)} must be letters, digits, '-', '_' and '.', at most 128 characters`);
   }
   for (const [key, value] of Object.entries(m.labels ?? {})) {
     p.check(`metadata.labels[${key}]`, qualifiedName(key));
@@ -49,7 +51,7 @@ function validatePodResources(p: Problems, pod: Pod): void {
   for (const [kind, list] of Object.entries({ requests, limits })) {
     for (const [name, q] of Object.entries(list)) {
       const value = quantityValue(q);
-      if (value === null) p.add(`${at}.${kind}.${name}`, `${JSON.stringify(q)} is not a quantity such as 500m or 1Gi`);
+      if (value === null) p.add(`${at}.${kind}.${name}`, `${quoted(q)} is not a quantity such as 500m or 1Gi`);
       else if (value < 0) p.add(`${at}.${kind}.${name}`, 'must not be negative');
       if (!isPodLevel(name)) p.add(`${at}.${kind}.${name}`, 'a pod as a whole has cpu, memory and hugepages-* only');
     }
@@ -201,11 +203,12 @@ function validateRequirement(p: Problems, at: string, r: { operator: string; val
 function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<string>): void {
   const names = new Set<string>();
   const hostPorts = new Set<string>();
+  const emptyDirs = new Set((spec.volumes ?? []).flatMap((v) => (v.emptyDir === undefined ? [] : [v.name])));
   const scope = (kind: ContainerScope['kind']): ContainerScope => ({
     kind,
     hostNetwork: spec.hostNetwork === true,
     volumes,
-    emptyDirs: new Set((spec.volumes ?? []).flatMap((v) => (v.emptyDir === undefined ? [] : [v.name]))),
+    emptyDirs,
     names,
     hostPorts,
     graceSeconds: spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS,
@@ -221,8 +224,12 @@ function validateContainers(p: Problems, spec: PodSpec, volumes: ReadonlySet<str
   if ((spec.ephemeralContainers ?? []).length > 0) p.add('spec.ephemeralContainers', 'cannot be part of a new pod');
 }
 
-/** Everything that is wrong with the pod, each as `path: what`; empty when nothing is. */
-export function validatePod(pod: Pod): string[] {
+/** What is wrong with the pod, each as `path: what`; empty when nothing is. */
+export function validatePod(pod: Pod): ErrorList {
+  // What is out of bounds is not looked at further: the checks below compare parts of a pod with each other.
+  const beyond = new ErrorList();
+  for (const what of beyondBounds(pod)) beyond.add(what);
+  if (beyond.count > 0) return beyond;
   const p = new Problems();
   const { spec } = pod;
   validateMetadata(p, pod);
@@ -237,7 +244,7 @@ export function validatePod(pod: Pod): string[] {
   if (spec.os !== undefined) p.oneOf('spec.os.name', spec.os.name ?? '', ['linux', 'windows']);
   for (const [name, q] of Object.entries(spec.overhead ?? {})) {
     const value = quantityValue(q);
-    if (value === null || value < 0) p.add(`spec.overhead.${name}`, `${JSON.stringify(q)} is not a quantity of at least 0`);
+    if (value === null || value < 0) p.add(`spec.overhead.${name}`, `${quoted(q)} is not a quantity of at least 0`);
   }
   validateDns(p, spec);
   validateTolerations(p, spec);

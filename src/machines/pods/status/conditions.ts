@@ -33,8 +33,9 @@ function sortOut(
 ): { unknown: string[]; bad: string[] } {
   const unknown: string[] = [];
   const bad: string[] = [];
+  const byName = new Map(statuses.map((s) => [s.name, s]));
   for (const container of containers) {
-    const status = statuses.find((s) => s.name === container.name);
+    const status = byName.get(container.name);
     if (status === undefined) unknown.push(container.name);
     else if (!good(container, status)) bad.push(container.name);
   }
@@ -71,8 +72,9 @@ function containersReady(pod: Pod, statuses: readonly ContainerStatus[], phase: 
 export function readyVerdict(pod: Pod, containers: Verdict, conditions: readonly PodCondition[]): Verdict {
   if (containers.status !== 'True') return containers;
   const problems: string[] = [];
+  const byType = new Map(conditions.map((c) => [c.type, c]));
   for (const { conditionType } of pod.spec.readinessGates ?? []) {
-    const found = conditions.find((c) => c.type === conditionType);
+    const found = byType.get(conditionType);
     if (found === undefined) problems.push(`corresponding condition of pod readiness gate "${conditionType}" does not exist.`);
     else if (found.status !== 'True')
       problems.push(`the status of pod readiness gate "${conditionType}" is not "True", but ${found.status}`);
@@ -122,9 +124,10 @@ function resizeConditions({ resize }: Pod, phase: PodPhase, progress: ResizeProg
 
 /** Gives each owned condition its time of change: the old one while its status stays, else now. */
 export function stampTransitions(conditions: readonly PodCondition[], old: PodStatus | undefined, nowWallMs: number): PodCondition[] {
+  const byType = new Map(old?.conditions?.map((c) => [c.type, c]));
   return conditions.map((condition) => {
     if (!isOwnedCondition(condition.type) && condition.lastTransitionTime) return condition;
-    const before = old?.conditions?.find((c) => c.type === condition.type);
+    const before = byType.get(condition.type);
     const lastTransitionTime =
       before?.status === condition.status && before.lastTransitionTime ? before.lastTransitionTime : rfc3339(nowWallMs);
     return { ...condition, lastTransitionTime };

@@ -1,5 +1,6 @@
 /** Validation of one container, app or init: what a node needs to be right before it runs it. Pure. */
 import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
+import { quoted } from '../../../text/errorList.ts';
 import type { FileKeyRef } from '../../config/envFile.ts';
 import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
 import { validateProbes } from './probes.ts';
@@ -72,7 +73,7 @@ function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['
     if (!field.fieldPath) p.add(at, 'required');
     else if (keyed !== null) p.check(at, qualifiedName(keyed[2] ?? ''));
     else if (!FIELD_PATHS.has(field.fieldPath))
-      p.add(at, `${JSON.stringify(field.fieldPath)} is not a field that an environment variable can take`);
+      p.add(at, `${quoted(field.fieldPath)} is not a field that an environment variable can take`);
   }
   const resource = from.resourceFieldRef;
   if (resource !== undefined) {
@@ -84,7 +85,7 @@ function validateEnvSource(p: Problems, path: string, from: NonNullable<EnvVar['
     }
     const divisor = quantityValue(resource.divisor ?? '0');
     if (divisor === null || divisor < 0)
-      p.add(`${path}.resourceFieldRef.divisor`, `${JSON.stringify(resource.divisor)} is not a quantity of at least 0`);
+      p.add(`${path}.resourceFieldRef.divisor`, `${quoted(resource.divisor)} is not a quantity of at least 0`);
   }
   for (const key of ['configMapKeyRef', 'secretKeyRef'] as const) {
     const ref = from[key];
@@ -100,7 +101,7 @@ const FILE_KEY_CHARS_MAX = 128;
 function validateFileKeyRef(p: Problems, path: string, ref: FileKeyRef, { volumes, emptyDirs }: ContainerScope): void {
   const { volumeName = '', key = '', path: file = '' } = ref;
   p.required(`${path}.volumeName`, volumeName);
-  if (volumeName && !volumes.has(volumeName)) p.add(`${path}.volumeName`, `no volume is named ${JSON.stringify(volumeName)}`);
+  if (volumeName && !volumes.has(volumeName)) p.add(`${path}.volumeName`, `no volume is named ${quoted(volumeName)}`);
   else if (volumeName && !emptyDirs.has(volumeName)) p.add(`${path}.volumeName`, 'must name a volume of type emptyDir');
   p.required(`${path}.path`, file);
   if (file.startsWith('/') || file.split('/').includes('..')) p.add(`${path}.path`, "must be a relative path without '..'");
@@ -132,7 +133,7 @@ function validateResources(p: Problems, path: string, c: Container): void {
     for (const [name, q] of Object.entries(list)) {
       const at = `${path}.resources.${where}.${name}`;
       const value = quantityValue(q);
-      if (value === null) p.add(at, `${JSON.stringify(q)} is not a quantity such as 500m or 1Gi`);
+      if (value === null) p.add(at, `${quoted(q)} is not a quantity such as 500m or 1Gi`);
       else if (value < 0) p.add(at, 'must not be negative');
       if (!STANDARD_RESOURCES.has(name) && !name.startsWith('hugepages-') && !name.includes('/')) {
         p.add(
@@ -168,10 +169,10 @@ function validateMounts(p: Problems, path: string, of: { container: Container; s
   c.volumeMounts?.forEach((m, i) => {
     const at = `${path}.volumeMounts[${i}]`;
     if (!m.name) p.add(`${at}.name`, 'required');
-    else if (!scope.volumes.has(m.name)) p.add(`${at}.name`, `no volume is named ${JSON.stringify(m.name)}`);
+    else if (!scope.volumes.has(m.name)) p.add(`${at}.name`, `no volume is named ${quoted(m.name)}`);
     if (!m.mountPath) p.add(`${at}.mountPath`, 'required');
     else {
-      if (!m.mountPath.startsWith('/')) p.add(`${at}.mountPath`, `${JSON.stringify(m.mountPath)} must be an absolute path`);
+      if (!m.mountPath.startsWith('/')) p.add(`${at}.mountPath`, `${quoted(m.mountPath)} must be an absolute path`);
       p.unique(`${at}.mountPath`, m.mountPath, paths);
     }
     for (const key of ['subPath', 'subPathExpr'] as const) {
@@ -187,7 +188,7 @@ function validateMounts(p: Problems, path: string, of: { container: Container; s
   });
   c.volumeDevices?.forEach((d, i) => {
     const at = `${path}.volumeDevices[${i}]`;
-    if (!scope.volumes.has(d.name ?? '')) p.add(`${at}.name`, `no volume is named ${JSON.stringify(d.name)}`);
+    if (!scope.volumes.has(d.name ?? '')) p.add(`${at}.name`, `no volume is named ${quoted(d.name)}`);
     p.required(`${at}.devicePath`, d.devicePath);
     if (d.devicePath) p.unique(`${at}.devicePath`, d.devicePath, paths);
   });

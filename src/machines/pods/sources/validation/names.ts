@@ -1,4 +1,6 @@
 /** Formats of names and addresses in the Kubernetes API. Each check gives what is wrong, or null. Pure. */
+import { quoted } from '../../../text/errorList.ts';
+import { QUANTITY_CHARS_MAX } from '../../quantity.ts';
 
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
@@ -10,7 +12,7 @@ export function dnsLabel(name: string): string | null {
   if (name.length > 63) return 'must be at most 63 characters';
   return LABEL.test(name)
     ? null
-    : `${JSON.stringify(name)} must be lower-case letters, digits and '-', beginning and ending with a letter or digit`;
+    : `${quoted(name)} must be lower-case letters, digits and '-', beginning and ending with a letter or digit`;
 }
 
 export function dnsSubdomain(name: string): string | null {
@@ -18,7 +20,7 @@ export function dnsSubdomain(name: string): string | null {
   if (name.length > 253) return 'must be at most 253 characters';
   return SUBDOMAIN.test(name)
     ? null
-    : `${JSON.stringify(name)} must be lower-case letters, digits, '-' and '.', each part beginning and ending with a letter or digit`;
+    : `${quoted(name)} must be lower-case letters, digits, '-' and '.', each part beginning and ending with a letter or digit`;
 }
 
 /** `name` or `prefix.example.com/name`: label and annotation keys, readiness gates. */
@@ -26,7 +28,7 @@ export function qualifiedName(key: string): string | null {
   const parts = key.split('/');
   const name = parts.pop() ?? '';
   const prefix = parts.pop();
-  if (parts.length > 0) return `${JSON.stringify(key)} must hold at most one '/'`;
+  if (parts.length > 0) return `${quoted(key)} must hold at most one '/'`;
   if (prefix !== undefined) {
     const wrong = dnsSubdomain(prefix);
     if (wrong !== null) return `prefix ${wrong}`;
@@ -35,28 +37,28 @@ export function qualifiedName(key: string): string | null {
   if (name.length > 63) return 'name part must be at most 63 characters';
   return QUALIFIED.test(name)
     ? null
-    : `${JSON.stringify(name)} must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`;
+    : `${quoted(name)} must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`;
 }
 
 export function labelValue(value: string): string | null {
   if (value.length > 63) return 'must be at most 63 characters';
   return value === '' || QUALIFIED.test(value)
     ? null
-    : `${JSON.stringify(value)} must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`;
+    : `${quoted(value)} must be letters, digits, '-', '_' and '.', beginning and ending with a letter or digit`;
 }
 
 /** Any printable ASCII but `=` (the rule since 1.34). */
 export function envName(name: string): string | null {
   if (name === '') return 'required';
-  return /^[ -<>-~]+$/.test(name) ? null : `${JSON.stringify(name)} must be printable ASCII without '='`;
+  return /^[ -<>-~]+$/.test(name) ? null : `${quoted(name)} must be printable ASCII without '='`;
 }
 
 export function portName(name: string): string | null {
   if (name.length > 15) return 'must be at most 15 characters';
   if (!PORT_NAME.test(name) || name.includes('--')) {
-    return `${JSON.stringify(name)} must be lower-case letters, digits and single '-' inside`;
+    return `${quoted(name)} must be lower-case letters, digits and single '-' inside`;
   }
-  return /[a-z]/.test(name) ? null : `${JSON.stringify(name)} must hold at least one letter`;
+  return /[a-z]/.test(name) ? null : `${quoted(name)} must hold at least one letter`;
 }
 
 export function isIPv4(ip: string): boolean {
@@ -78,10 +80,10 @@ export function isIPv6(ip: string): boolean {
 }
 
 export function ipAddress(ip: string): string | null {
-  return isIPv4(ip) || isIPv6(ip) ? null : `${JSON.stringify(ip)} is not an IP address`;
+  return isIPv4(ip) || isIPv6(ip) ? null : `${quoted(ip)} is not an IP address`;
 }
 
-const QUANTITY = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
+const QUANTITY = /^([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$/;
 const SCALE: Readonly<Record<string, number>> = {
   n: 1e-9,
   u: 1e-6,
@@ -103,6 +105,7 @@ const SCALE: Readonly<Record<string, number>> = {
 /** Approximate value, good for comparisons between what a manifest says; null when it is no quantity. */
 export function quantityValue(q: string | number): number | null {
   if (typeof q === 'number') return q;
+  if (q.length > QUANTITY_CHARS_MAX) return null;
   const m = QUANTITY.exec(q);
   if (m === null) return null;
   const [, digits = '', exponent, suffix] = m;

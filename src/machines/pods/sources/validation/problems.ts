@@ -1,9 +1,11 @@
-/** The list in which validation collects what is wrong: `path: what`. Every violation is kept, not just the first. */
+import { ErrorList, quoted } from '../../../text/errorList.ts';
+
+/** The list in which validation collects what is wrong: `path: what`. Every violation counts, not just the first. */
 export class Problems {
-  readonly found: string[] = [];
+  readonly found = new ErrorList();
 
   add(path: string, what: string): void {
-    this.found.push(`${path}: ${what}`);
+    this.found.add(`${path}: ${what}`);
   }
   /** Adds what a check of {@link file://./names.ts} gave. */
   check(path: string, wrong: string | null): void {
@@ -13,7 +15,7 @@ export class Problems {
     if (value === undefined || value === '') this.add(path, 'required');
   }
   oneOf(path: string, value: string | undefined, allowed: readonly string[]): void {
-    if (value !== undefined && !allowed.includes(value)) this.add(path, `${JSON.stringify(value)} must be one of ${allowed.join(', ')}`);
+    if (value !== undefined && !allowed.includes(value)) this.add(path, `${quoted(value)} must be one of ${allowed.join(', ')}`);
   }
   range(path: string, value: number | undefined, bounds: { min: number; max?: number }): void {
     if (value === undefined) return;
@@ -22,7 +24,7 @@ export class Problems {
     this.add(path, max === undefined ? `${value} must be at least ${min}` : `${value} must be between ${min} and ${max}`);
   }
   unique(path: string, value: string, seen: Set<string>): void {
-    if (seen.has(value)) this.add(path, `duplicate value ${JSON.stringify(value)}`);
+    if (seen.has(value)) this.add(path, `duplicate value ${quoted(value)}`);
     seen.add(value);
   }
 }

@@ -1,11 +1,12 @@
 /** Validation of the security contexts of pods and containers. Pure. */
 import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../k8s.ts';
+import { quoted } from '../../../text/errorList.ts';
 import { dottedSysctl } from '../../fit/sysctls.ts';
 import type { Problems } from './problems.ts';
 
 /** User and group ids are 32 bits wide and not negative. */
 const ID_MAX = 2_147_483_647;
-const SYSCTL = /^([a-z0-9][-_a-z0-9]*[a-z0-9]?|[a-z0-9])([./]([a-z0-9][-_a-z0-9]*[a-z0-9]?|[a-z0-9]))*$/;
+const SYSCTL = /^[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*$/;
 
 function profile(p: Problems, path: string, value: SeccompProfile | undefined): void {
   if (value === undefined) return;
@@ -39,7 +40,7 @@ export function validatePodSecurity(p: Problems, path: string, s: PodSecurityCon
     const at = `${path}.sysctls[${i}].name`;
     const name = c.name ?? '';
     if (name === '') p.add(at, 'required');
-    else if (name.length > 253 || !SYSCTL.test(name)) p.add(at, `${JSON.stringify(name)} is not a sysctl name`);
+    else if (name.length > 253 || !SYSCTL.test(name)) p.add(at, `${quoted(name)} is not a sysctl name`);
     else p.unique(at, dottedSysctl(name), names);
   });
   profile(p, `${path}.seccompProfile`, s.seccompProfile);
