@@ -17,6 +17,7 @@ import type { NodeStatusOptions } from './api/nodeStatus.ts';
 import type { PodWritersOptions } from './api/podWriters.ts';
 import type { AdminOptions } from './edge/admin.ts';
 import type { HealthzOptions } from './edge/healthz.ts';
+import type { FigureOptions } from './edge/https/figures.ts';
 import type { HttpsOptions } from './edge/https/https.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { ReadOnlyOptions } from './edge/readOnly.ts';
@@ -158,10 +159,7 @@ export function treeOptions(
         : {
             host: c.address,
             port: c.readOnlyPort,
-            inspect: o.inspect,
-            nodeName,
-            build: o.build,
-            syncFrequencyMs: c.syncFrequency,
+            ...figureOptions(config, { nodeName, inspect: o.inspect, build: o.build }),
           },
     https: c.enableServer ? httpsOptions(config, { nodeName, inspect: o.inspect, build: o.build }) : null,
     cri: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
@@ -304,11 +302,24 @@ export function servingFiles(config: Pick<NodeConfig, 'config' | 'flags'>): { ce
   return { certFile: `${flags.certDir}/kubelet.crt`, keyFile: `${flags.certDir}/kubelet.key` };
 }
 
-function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspect; build: BuildInfo }): HttpsOptions {
+function figureOptions(config: NodeConfig, o: Pick<FigureOptions, 'nodeName' | 'inspect' | 'build'>): FigureOptions {
   const { config: c, flags, gates } = config;
-  const { authentication, authorization } = c;
   return {
     ...o,
+    rootDir: flags.rootDir,
+    podLogsDir: c.podLogsDir,
+    syncFrequencyMs: c.syncFrequency,
+    runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
+    volumeStats: { periodMs: c.volumeStatsAggPeriod, health: gates.enabled('CSIVolumeHealth') },
+    pressure: gates.enabled('KubeletPSI'),
+  };
+}
+
+function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspect; build: BuildInfo }): HttpsOptions {
+  const { config: c, gates } = config;
+  const { authentication, authorization } = c;
+  return {
+    ...figureOptions(config, o),
     ...servingFiles(config),
     host: c.address,
     port: c.port,
@@ -326,12 +337,7 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
       deniedTtlMs: authorization.webhook.cacheUnauthorizedTTL,
     },
     fineGrained: gates.enabled('KubeletFineGrainedAuthz'),
-    rootDir: flags.rootDir,
-    podLogsDir: c.podLogsDir,
     hostLogsDir: HOST_LOGS_DIR,
-    syncFrequencyMs: c.syncFrequency,
-    runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
-    volumeStats: { periodMs: c.volumeStatsAggPeriod, health: gates.enabled('CSIVolumeHealth') },
     debugging: c.enableDebuggingHandlers,
     checkpoints: gates.enabled('ContainerCheckpoint'),
     statusz: gates.enabled('ComponentStatusz'),

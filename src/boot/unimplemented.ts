@@ -208,6 +208,7 @@ export const HONOURED_GATES: readonly string[] = [
   'DisableCPUQuotaWithExclusiveCPUs',
   'KubeletCrashLoopBackOffMax',
   'KubeletFineGrainedAuthz',
+  'KubeletPSI',
   'KubeletServiceAccountTokenForCredentialProviders',
   'LoggingAlphaOptions',
   'NodeLogQuery',

@@ -31,7 +31,23 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
   const port = more.port ?? (await freePort());
   const at = { tree: more.tree ?? sampleTree() };
   const inspect: Inspect = { state: () => at.tree, recorder: () => [], configz: () => ({}) };
-  const spec = readOnlyServerSpec({ host: '127.0.0.1', inspect, nodeName: 'n1', build, syncFrequencyMs: 60_000, ...more, port });
+  const figures = {
+    rootDir: '/',
+    podLogsDir: '/',
+    runtimeRequestTimeoutMs: 10_000,
+    volumeStats: { periodMs: 0, health: false },
+    pressure: true,
+  };
+  const spec = readOnlyServerSpec({
+    host: '127.0.0.1',
+    inspect,
+    nodeName: 'n1',
+    build,
+    syncFrequencyMs: 60_000,
+    ...figures,
+    ...more,
+    port,
+  });
   const actor = run(spec, ports, registry);
   enders.push(() => actor.stop());
   await until(() => spec.ready?.when({ value: actor.value() }) === true);
@@ -101,6 +117,14 @@ describe('the read-only port', () => {
     ]) {
       expect([path, await s.get(path)]).toMatchObject([path, { status: 405, text: 'Debug endpoints are disabled.\n' }]);
     }
+  });
+  it('has the pages with figures that the reference shows there, and says so where the runtime is away', async () => {
+    const s = await readOnly();
+    for (const page of ['resource', 'probes', 'cadvisor', 'slis'])
+      expect([page, (await s.get(`/metrics/${page}`)).text]).toEqual([page, expect.stringMatching(/^# HELP /)]);
+    expect((await s.get('/metrics/cadvisor')).text).toContain('\ncontainer_scrape_error 1\n');
+    expect(await s.get('/stats/summary')).toMatchObject({ status: 500, text: expect.stringContaining('Internal Error: ') });
+    expect(await s.get('/metrics/other')).toMatchObject({ status: 404 });
   });
   it('is healthy without a runtime and before any pod was seen', async () => {
     const s = await readOnly({ tree: sampleTree({ node: { children: [] } }) });

@@ -81,7 +81,7 @@ async function node() {
       layer('foundation', [checkpointSpec({ rootDir: root }), telemetrySpec()]),
       layer('edge', [
         adminServerSpec({ socketPath, inspect, podLogsDir: '/var/log/pods' }),
-        readOnlyServerSpec({ host: '127.0.0.1', port, inspect, nodeName: 'n', build, syncFrequencyMs: 60_000 }),
+        readOnlyServerSpec({ host: '127.0.0.1', port, inspect, nodeName: 'n', build, ...FIGURES }),
       ]),
     ]),
     ports,
@@ -92,6 +92,11 @@ async function node() {
   const lifecycle = (path: string) => findActor(tree.state(), path)?.lifecycle;
   return { tree, ports, port, socketPath, fs, lifecycle };
 }
+
+const FIGURES = {
+  ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
+  ...{ volumeStats: { periodMs: 0, health: false }, pressure: true },
+};
 
 describe('under the real kernel', () => {
   it('starts listening, shows itself in /statez, and stops in order', async () => {

@@ -71,15 +71,29 @@ export function taskLimit(...texts: readonly string[]): number | undefined {
   return limits.length === 0 ? undefined : Math.min(...limits);
 }
 
-/** Every interface but the loopback; the top fields are those of `eth0`, where there is one. */
+export interface InterfaceCounters extends InterfaceStats {
+  rxPackets: number;
+  rxDropped: number;
+  txPackets: number;
+  txDropped: number;
+}
+
+/** Of `/proc/net/dev`: every interface but the loopback. */
+export function interfaceCounters(netDev: string): InterfaceCounters[] {
+  return netDev.split('\n').flatMap((line) => {
+    const [name = '', figures] = line.split(':', 2).map((part) => part.trim());
+    if (figures === undefined || name === '' || name === 'lo' || /\s/.test(name)) return [];
+    const [rxBytes = 0, rxPackets = 0, rxErrors = 0, rxDropped = 0, , , , , txBytes = 0, txPackets = 0, txErrors = 0, txDropped = 0] =
+      figures.split(/\s+/).map(Number);
+    return { name, rxBytes, rxPackets, rxErrors, rxDropped, txBytes, txPackets, txErrors, txDropped };
+  });
+}
+
+/** As the summary has it; the top fields are those of `eth0`, where there is one. */
 export function nodeNetwork(netDev: string, time: string): NetworkStats {
-  const interfaces: InterfaceStats[] = [];
-  for (const line of netDev.split('\n')) {
-    const m = /^\s*([^:\s]+):\s*(.*)$/.exec(line);
-    if (m === null || m[1] === undefined || m[1] === 'lo') continue;
-    const n = (m[2] ?? '').trim().split(/\s+/).map(Number);
-    interfaces.push({ name: m[1], rxBytes: n[0] ?? 0, rxErrors: n[2] ?? 0, txBytes: n[8] ?? 0, txErrors: n[10] ?? 0 });
-  }
+  const interfaces = interfaceCounters(netDev).map(
+    ({ name, rxBytes, rxErrors, txBytes, txErrors }): InterfaceStats => ({ name, rxBytes, rxErrors, txBytes, txErrors }),
+  );
   const eth0 = interfaces.find((i) => i.name === 'eth0');
   return { time, name: '', ...eth0, interfaces };
 }

@@ -180,6 +180,7 @@ export async function startLab(
     syncFrequencyMs: 60_000,
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 60_000, health: false },
+    pressure: true,
     debugging: true,
     checkpoints: true,
     statusz: true,

@@ -1,7 +1,7 @@
 /** What the API answers to somebody who was let in: lists, statistics, and bad requests of each kind. */
 import { connect } from 'node:tls';
 import { describe, expect, it } from 'vitest';
-import { families } from '../../../src/actors/edge/https/routes.ts';
+import { families } from '../../../src/actors/edge/https/figures.ts';
 import type { PodStatus } from '../../../src/machines/k8s.ts';
 import { view } from '../../../src/machines/protocol.ts';
 import { podsView } from '../samples.ts';

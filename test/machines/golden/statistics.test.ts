@@ -6,7 +6,7 @@ import { createStats } from '../../../src/actors/edge/https/stats.ts';
 import type { Ports } from '../../../src/actors/kernel/ports.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/cri.ts';
-import { cadvisorMetrics, containerKey } from '../../../src/machines/kubeletApi/cadvisorMetrics.ts';
+import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../src/machines/kubeletApi/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../src/machines/kubeletApi/resourceMetrics.ts';
 import type { Summary } from '../../../src/machines/kubeletApi/stats.ts';
 import { memFs } from '../../integration/memFs.ts';
@@ -147,6 +147,9 @@ const failure = async (of: Promise<unknown>): Promise<string> =>
     (error: unknown) => (error instanceof Error ? error.message : String(error)),
   );
 
+const RX = { rxBytes: 1000, rxPackets: 10, rxErrors: 1, rxDropped: 0 };
+const TX = { txBytes: 2000, txPackets: 20, txErrors: 2, txDropped: 0 };
+
 goldenTable('what is told of the use of a node and its pods is as recorded', 'statistics', {
   '7.1 all of it': () => summary(),
   '7.1 only processor and memory': () => summary({}, true),
@@ -194,10 +197,14 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'st
     told(
       cadvisorMetrics({
         summary: await summary(),
-        containers: new Map([[containerKey('uid-web', 'main'), { id: 'web-main', image: 'example.org/web:v1' }]]),
+        groups: {
+          ...NOTHING_READ,
+          node: { interfaces: [{ name: 'eth0', ...RX, ...TX }], pressure: {} },
+          containers: new Map([[containerKey('uid-web', 'main'), { id: 'web-main', image: 'example.org/web:v1' }]]),
+        },
         machine: { cpus: 4, memoryBytes: 8_192_000 },
       }),
     ),
   '7.8 metrics: no figures': () =>
-    told(cadvisorMetrics({ summary: null, containers: new Map(), machine: { cpus: 4, memoryBytes: 8_192_000 } })),
+    told(cadvisorMetrics({ summary: null, groups: NOTHING_READ, machine: { cpus: 4, memoryBytes: 8_192_000 } })),
 });

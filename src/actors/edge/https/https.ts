@@ -14,8 +14,9 @@ import { withRequestMetrics } from '../requestMetrics.ts';
 import { listeningOrBlocked, NOT_FOUND, text } from '../server.ts';
 import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
+import { METRICS_PATHS } from './figures.ts';
 import { apiReviewer } from './reviews.ts';
-import { METRICS_PATHS, type PagesOptions, pages } from './routes.ts';
+import { type PagesOptions, pages } from './routes.ts';
 
 export interface HttpsOptions extends PagesOptions {
   host: string;

@@ -1,47 +1,31 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
 import { CRI_LABELS } from '../../../machines/cri.ts';
-import { type ContainerIdentity, cadvisorMetrics, containerKey } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
 import { readLogQuery } from '../../../machines/kubeletApi/logQuery.ts';
-import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
-import type { Summary } from '../../../machines/kubeletApi/stats.ts';
 import { flagzText, statuszText, takesText } from '../../../machines/kubeletApi/zpages.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import type { ServerEvent } from '../../../machines/server.ts';
 import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
-import { volumeUsage } from '../../services/client.ts';
 import { adminPages } from '../admin.ts';
-import { countedChecks, healthRoutes, kubeletChecks, SLI_FAMILY } from '../healthChecks.ts';
-import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
 import { podList } from '../podList.ts';
-import { type Inspect, json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';
+import { json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';
 import { readView, staleHeaders } from '../views.ts';
 import { checkpoint } from './checkpoint.ts';
 import { containerLogs } from './containerLogs.ts';
 import { debugPages } from './debug.ts';
+import { type FigureOptions, figurePages, isMetricsPage } from './figures.ts';
 import { hostLogs } from './hostLogs.ts';
 import { queriedLogs } from './logQuery.ts';
 import { findPodByName, runtimeFailure } from './pods.ts';
-import { createStats } from './stats.ts';
 import { streamRoutes } from './streams.ts';
-import { volumeMetrics } from './volumeMetrics.ts';
 
-export interface PagesOptions {
-  inspect: Inspect;
-  nodeName: string;
-  build: BuildInfo;
-  rootDir: string;
-  podLogsDir: string;
+export interface PagesOptions extends Omit<FigureOptions, 'checks'> {
   /** `/var/log`. */
   hostLogsDir: string;
-  syncFrequencyMs: number;
-  runtimeRequestTimeoutMs: number;
   /** enableDebuggingHandlers. */
   debugging: boolean;
-  /** Config field volumeStatsAggPeriod; gate CSIVolumeHealth. */
-  volumeStats: { periodMs: number; health: boolean };
   /** Gate ContainerCheckpoint. */
   checkpoints: boolean;
   /** Gates ComponentStatusz and ComponentFlagz. */
@@ -61,34 +45,17 @@ export interface PagesOptions {
 export type Page = (req: HttpRequest, parts: readonly string[]) => HttpReply | Promise<HttpReply>;
 export type Pages = ReadonlyMap<string, Page>;
 
-/** Below /metrics; '' is /metrics itself. */
-const METRICS_PAGES = ['', 'resource', 'probes', 'cadvisor', 'slis'] as const;
-type MetricsPage = (typeof METRICS_PAGES)[number];
-const isMetricsPage = (of: string): of is MetricsPage => METRICS_PAGES.some((page) => page === of);
-/** For labels of request metrics. */
-export const METRICS_PATHS = METRICS_PAGES.filter((of) => of !== '').map((of) => `metrics/${of}`);
-
-const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 const NOT_ACCEPTABLE = text('406: this page is plain text\n', 406);
 /** What /statusz points to. */
 const STATUSZ_PATHS = ['/configz', '/debug', '/healthz', '/metrics'];
 const DISABLED = text('Debug endpoints are disabled.\n', 405);
 const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
-/** Families of /metrics that belong to /metrics/probes. */
-const PROBE_FAMILY = /^(prober_.*|process_start_time_seconds)$/;
-
 export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
-  const { metrics } = ctx.ports;
-  addNodeMetrics(metrics, { registry: ctx.registry, state: o.inspect.state, nodeName: o.nodeName, build: o.build });
+  const figures = figurePages(ctx, o);
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
   const find = (name: { namespace: string; pod: string; uid: string }) => findPodByName({ ctx, state: o.inspect.state }, name);
-  const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
-  const claims = volumeMetrics(metrics, volumes);
-  const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes });
-  const counted = countedChecks(kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }), metrics);
-  const health = healthRoutes(counted.checks);
   const table = new Map<string, Page>([
-    ['healthz', (req, parts) => health[['/healthz', ...parts].join('/')]?.(req) ?? NOT_FOUND],
+    ['healthz', (req, parts) => figures.health[['/healthz', ...parts].join('/')]?.(req) ?? NOT_FOUND],
     [
       'pods',
       alone((req) => {
@@ -98,38 +65,15 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
         return json(podList(read.value, ctx.registry.read(view.statuses)?.value), { headers: staleHeaders(read.stale) });
       }),
     ],
-    ['stats', (req, parts) => (parts.join('/') === 'summary' ? summaryPage(req, stats.summary) : NOT_FOUND)],
+    ['stats', (req, parts) => (parts.join('/') === 'summary' ? figures.summary(req) : NOT_FOUND)],
     [
       'metrics',
-      async (req, parts) => {
+      (req, parts) => {
         const of = parts.join('/');
-        if (!isMetricsPage(of)) return NOT_FOUND;
-        if (!isGet(req)) return METHOD_NOT_ALLOWED;
-        return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
+        return isMetricsPage(of) ? figures.metrics(of)(req) : NOT_FOUND;
       },
     ],
   ]);
-  async function metricsText(of: MetricsPage, req: HttpRequest): Promise<string> {
-    if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);
-    if (of === 'slis') {
-      counted.lookAll();
-      return families(await metrics.render(), SLI_FAMILY);
-    }
-    if (of === '') {
-      await claims.measure();
-      return metrics.render();
-    }
-    const none = (error: unknown) => {
-      ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, `figures for /metrics/${of} could not be had`);
-      return null;
-    };
-    if (of === 'resource') return resourceMetrics(await stats.summary({ brief: true, signal: req.signal }).catch(none));
-    const [summary, containers] = await Promise.all([
-      stats.summary({ brief: false, signal: req.signal }).catch(none),
-      identities(cri, req.signal).catch(() => new Map<string, ContainerIdentity>()),
-    ]);
-    return cadvisorMetrics({ summary, containers, machine: ctx.ports.host.capacity() });
-  }
   if (o.checkpoints) {
     const page = { ports: { ...ctx.ports, log: ctx.log }, cri, rootDir: o.rootDir, find };
     table.set('checkpoint', (req, parts) => checkpoint(page, req, parts));
@@ -192,20 +136,6 @@ function alone(route: Route): Page {
   return (req, parts) => (parts.length === 0 ? route(req) : NOT_FOUND);
 }
 
-async function summaryPage(
-  req: HttpRequest,
-  summary: (o: { brief: boolean; signal: AbortSignal }) => Promise<Summary>,
-): Promise<HttpReply> {
-  if (!isGet(req) && req.method !== 'POST') return METHOD_NOT_ALLOWED;
-  const values = req.query.getAll('only_cpu_and_memory');
-  try {
-    return json(await summary({ brief: values.length === 1 && values[0] === 'true', signal: req.signal }));
-  } catch (error) {
-    const failure = runtimeFailure(error);
-    return failure.status === 404 ? failure : text(`Internal Error: ${error instanceof Error ? error.message : String(error)}\n`, 500);
-  }
-}
-
 /** From the runtime itself: running containers by pod, with what it knows of them. */
 async function runningPods(cri: ReturnType<typeof criClient>, req: HttpRequest): Promise<HttpReply> {
   try {
@@ -227,29 +157,4 @@ async function runningPods(cri: ReturnType<typeof criClient>, req: HttpRequest):
   } catch (error) {
     return runtimeFailure(error);
   }
-}
-
-/** Ids and images of running containers, which statistics do not have. */
-async function identities(cri: ReturnType<typeof criClient>, signal: AbortSignal): Promise<ReadonlyMap<string, ContainerIdentity>> {
-  const { containers } = await cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal });
-  return new Map(
-    containers.map((c) => [
-      containerKey(c.labels[CRI_LABELS.podUid] ?? '', c.labels[CRI_LABELS.containerName] ?? ''),
-      { id: c.id, image: c.image?.image ?? c.imageRef },
-    ]),
-  );
-}
-
-/** Of Prometheus text the families whose name fits. */
-export function families(all: string, wanted: RegExp): string {
-  let shown = false;
-  return all
-    .split('\n')
-    .filter((line) => {
-      const name = /^# (?:HELP|TYPE) (\S+)/.exec(line)?.[1];
-      if (name !== undefined) shown = wanted.test(name);
-      return shown && line !== '';
-    })
-    .map((line) => `${line}\n`)
-    .join('');
 }

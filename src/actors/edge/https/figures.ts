@@ -1,0 +1,118 @@
+/** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
+import { cadvisorMetrics, NOTHING_READ } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
+import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
+import type { ServerEvent } from '../../../machines/server.ts';
+import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
+import type { ActorCtx } from '../../kernel/types.ts';
+import { criClient } from '../../runtime/client.ts';
+import { volumeUsage } from '../../services/client.ts';
+import { type Checks, countedChecks, healthRoutes, kubeletChecks, SLI_FAMILY } from '../healthChecks.ts';
+import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
+import { type Inspect, json, METHOD_NOT_ALLOWED, type Route, text } from '../server.ts';
+import { createGroupReader } from './groupReader.ts';
+import { runtimeFailure } from './pods.ts';
+import { createStats } from './stats.ts';
+import { volumeMetrics } from './volumeMetrics.ts';
+
+export interface FigureOptions {
+  inspect: Inspect;
+  nodeName: string;
+  build: BuildInfo;
+  rootDir: string;
+  podLogsDir: string;
+  /** `syncFrequency` of the configuration. */
+  syncFrequencyMs: number;
+  runtimeRequestTimeoutMs: number;
+  /** Config field volumeStatsAggPeriod; gate CSIVolumeHealth. */
+  volumeStats: { periodMs: number; health: boolean };
+  /** Gate KubeletPSI. */
+  pressure: boolean;
+  /** Replaces the kubelet's three checks; for tests. */
+  checks?: Checks;
+}
+
+/** Below /metrics; '' is /metrics itself. */
+const METRICS_PAGES = ['', 'resource', 'probes', 'cadvisor', 'slis'] as const;
+export type MetricsPage = (typeof METRICS_PAGES)[number];
+export const isMetricsPage = (of: string): of is MetricsPage => METRICS_PAGES.some((page) => page === of);
+/** For labels of request metrics. */
+export const METRICS_PATHS = METRICS_PAGES.filter((of) => of !== '').map((of) => `metrics/${of}`);
+
+const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
+/** Families of /metrics that belong to /metrics/probes. */
+const PROBE_FAMILY = /^(prober_.*|process_start_time_seconds)$/;
+
+export interface FigurePages {
+  /** By path: /healthz and each check below it. */
+  health: Readonly<Record<string, Route>>;
+  summary: Route;
+  metrics(of: MetricsPage): Route;
+}
+
+export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): FigurePages {
+  const { metrics } = ctx.ports;
+  addNodeMetrics(metrics, { registry: ctx.registry, state: o.inspect.state, nodeName: o.nodeName, build: o.build });
+  const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
+  const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
+  const claims = volumeMetrics(metrics, volumes);
+  const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes });
+  const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure });
+  const counted = countedChecks(o.checks ?? kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }), metrics);
+
+  async function metricsText(of: MetricsPage, req: HttpRequest): Promise<string> {
+    if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);
+    if (of === 'slis') {
+      counted.lookAll();
+      return families(await metrics.render(), SLI_FAMILY);
+    }
+    if (of === '') {
+      await claims.measure();
+      return metrics.render();
+    }
+    const none = (error: unknown) => {
+      ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, `figures for /metrics/${of} could not be had`);
+      return null;
+    };
+    if (of === 'resource') return resourceMetrics(await stats.summary({ brief: true, signal: req.signal }).catch(none));
+    const [summary, read] = await Promise.all([
+      stats.summary({ brief: false, signal: req.signal }).catch(none),
+      groups(ctx.signal).catch(() => NOTHING_READ),
+    ]);
+    return cadvisorMetrics({ summary, groups: read, machine: ctx.ports.host.capacity() });
+  }
+  return {
+    health: healthRoutes(counted.checks),
+    async summary(req) {
+      if (!isGet(req) && req.method !== 'POST') return METHOD_NOT_ALLOWED;
+      const values = req.query.getAll('only_cpu_and_memory');
+      try {
+        return json(await stats.summary({ brief: values.length === 1 && values[0] === 'true', signal: req.signal }));
+      } catch (error) {
+        const failure = runtimeFailure(error);
+        return failure.status === 404 ? failure : text(`Internal Error: ${error instanceof Error ? error.message : String(error)}\n`, 500);
+      }
+    },
+    metrics:
+      (of) =>
+      async (req): Promise<HttpReply> => {
+        if (!isGet(req)) return METHOD_NOT_ALLOWED;
+        return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
+      },
+  };
+}
+
+const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
+
+/** Of Prometheus text the families whose name fits. */
+export function families(all: string, wanted: RegExp): string {
+  let shown = false;
+  return all
+    .split('\n')
+    .filter((line) => {
+      const name = /^# (?:HELP|TYPE) (\S+)/.exec(line)?.[1];
+      if (name !== undefined) shown = wanted.test(name);
+      return shown && line !== '';
+    })
+    .map((line) => `${line}\n`)
+    .join('');
+}
