@@ -18,6 +18,8 @@ export default defineConfig({
           testTimeout: 60_000,
           hookTimeout: 60_000,
           pool: 'forks',
+          // Starting a process for each file and loading the sources there costs more than most files do.
+          isolate: false,
           // The default leaves one core idle.
           maxWorkers: availableParallelism(),
         },
@@ -31,6 +33,8 @@ export default defineConfig({
           pool: 'forks',
           // These mostly wait, and each file has a lab of its own.
           maxWorkers: 3,
+          // Vitest wants projects with different numbers of workers one after the other.
+          sequence: { groupOrder: 1 },
         },
       },
       {
