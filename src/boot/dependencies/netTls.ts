@@ -1,5 +1,5 @@
 /** TLS for the Net port's servers: the server, renewed material, and what the handshake showed of the client. */
-import { constants } from 'node:crypto';
+import { constants, X509Certificate } from 'node:crypto';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
@@ -76,7 +76,25 @@ function addressOf(socket: Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
+const PEM_CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+/** OpenSSL passes over what it cannot read, and would then know no client. @throws naming what is wrong. */
+function checkClientCa(bundle: Uint8Array | null): void {
+  if (bundle === null) return;
+  const certificates = text(bundle).match(PEM_CERTIFICATE) ?? [];
+  if (certificates.length === 0) throw new Error('the client CA has no certificate in PEM');
+  for (const [i, certificate] of certificates.entries()) {
+    try {
+      new X509Certificate(certificate);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      throw new Error(`certificate ${i + 1} of the client CA cannot be read: ${why}`, { cause: error });
+    }
+  }
+}
+
 function pem(m: TlsMaterial) {
+  checkClientCa(m.clientCa);
   return {
     // Without any there is no cipher both sides know: every handshake fails.
     ...(m.cert.length === 0 ? {} : { cert: Buffer.from(m.cert), key: Buffer.from(m.key) }),

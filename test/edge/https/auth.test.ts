@@ -1,5 +1,5 @@
 /** Who may ask the API what: every page with missing, wrong and insufficient credentials, and no data in any refusal. */
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
@@ -183,6 +183,31 @@ describe('client certificates', () => {
     }, 20_000);
     expect((await lab.ask('/pods', { client: bob })).status).toBe(200);
     expect((await lab.ask('/pods', { client: ann })).status).toBe(401);
+  });
+  it.each([
+    ['empty', ''],
+    ['no certificate', 'half a fi'],
+    ['a certificate that cannot be read', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'],
+    ['gone', null],
+  ])('are judged by the last good CA where its file is %s, and a new serving pair is used all the same', async (_what, content) => {
+    const lab = await start();
+    const file = join(lab.dir, 'ca.crt');
+    if (content === null) rmSync(file);
+    else writeFileSync(file, content);
+    const refreshed = async (msg: string) =>
+      until(() => {
+        lab.fireLongTimers();
+        return lab.ports.lines.some((l) => l.msg.includes(msg));
+      }, 20_000);
+    await refreshed('keeps the certificates it has');
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
+    const renewed = serverCa.leaf({ commonName: 'renewed' }, { host: '127.0.0.1' });
+    writeFileSync(join(lab.dir, 'tls.crt'), renewed.cert);
+    writeFileSync(join(lab.dir, 'tls.key'), renewed.key);
+    await refreshed('certificates changed');
+    expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
+    expect((await lab.ask('/pods', { client: stranger })).status).toBe(401);
+    writeFileSync(file, clientCa.pem);
   });
   it('and a serving pair that does not fit are reported, and the pair before goes on serving', async () => {
     const lab = await start();

@@ -109,12 +109,24 @@ function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
         return server.address;
       }),
       refresh: fromPromise(async () => {
-        const material = await readMaterial(ctx, o);
-        if (used !== null && sameMaterial(used, material)) return;
-        apply?.(material);
+        let material: TlsMaterial;
+        let unusable: unknown;
+        try {
+          material = await readMaterial(ctx, o);
+          if (used !== null && sameMaterial(used, material)) return;
+          apply?.(material);
+        } catch (error) {
+          if (used === null) throw error;
+          // A client CA that cannot be used does not hold up a new serving pair: clients are judged by the last good one.
+          material = await readMaterial(ctx, o, used.clientCa);
+          if (sameMaterial(used, material)) throw error;
+          apply?.(material);
+          unusable = error;
+        }
         used = material;
         lastRefreshError = '';
         ctx.log.info({ certificate: o.certFile, clientCA: o.clientCaFile }, 'https server: certificates changed; new connections use them');
+        if (unusable !== undefined) throw unusable;
       }),
       close: fromPromise(close),
     },
@@ -137,7 +149,8 @@ function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
   });
 }
 
-async function readMaterial(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): Promise<TlsMaterial> {
+/** `lastCa`: used in place of the file. */
+async function readMaterial(ctx: ActorCtx<ServerEvent>, o: HttpsOptions, lastCa?: Uint8Array | null): Promise<TlsMaterial> {
   const read = async (path: string, what: string): Promise<Uint8Array> => {
     try {
       return await ctx.ports.fs.readFile(path, { bytesMax: PEM_BYTES_MAX });
@@ -145,7 +158,7 @@ async function readMaterial(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): Promis
       throw new Error(`${what} ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
     }
   };
-  const clientCa = o.clientCaFile === '' ? null : await read(o.clientCaFile, 'the client CA');
+  const clientCa = lastCa !== undefined ? lastCa : o.clientCaFile === '' ? null : await read(o.clientCaFile, 'the client CA');
   if (o.signedByCluster && !(await holds(ctx, o))) return { cert: NONE, key: NONE, clientCa };
   return { cert: await read(o.certFile, 'the serving certificate'), key: await read(o.keyFile, 'the private key'), clientCa };
 }
