@@ -128,7 +128,8 @@ export function treeOptions(
   const facts = o.facts();
   const nodeName = facts.nodeName;
   const reduced = gates.enabled('ReduceDefaultCrashLoopBackOffDecay');
-  const fileSource = c.staticPodPath === '' ? null : { path: c.staticPodPath, checkFrequencyMs: c.fileCheckFrequency, nodeName };
+  const decoding = { nodeName, preventApiReferences: gates.enabled('PreventStaticPodAPIReferences') };
+  const fileSource = c.staticPodPath === '' ? null : { path: c.staticPodPath, checkFrequencyMs: c.fileCheckFrequency, ...decoding };
   const httpSource =
     c.staticPodURL === ''
       ? null
@@ -136,7 +137,7 @@ export function treeOptions(
           url: c.staticPodURL,
           headers: Object.fromEntries(Object.entries(c.staticPodURLHeader).map(([k, v]) => [k, [...v]])),
           checkFrequencyMs: c.httpCheckFrequency,
-          nodeName,
+          ...decoding,
         };
   const api = flags.kubeconfig === '' ? null : apiOptions(config, facts, o.build);
   const sources = configuredSources({ fileSource, httpSource, api });

@@ -212,6 +212,7 @@ export const HONOURED_GATES: readonly string[] = [
   'KubeletServiceAccountTokenForCredentialProviders',
   'LoggingAlphaOptions',
   'NodeLogQuery',
+  'PreventStaticPodAPIReferences',
   'ReduceDefaultCrashLoopBackOffDecay',
   'RotateKubeletServerCertificate',
   'ImageMaximumGCAge',

@@ -91,6 +91,8 @@ function readOne(text: string, o: ReadOptions & { where: string }): ReadPod {
     where: file,
     nodeName: o.nodeName,
     md5Hex: (s) => createHash('md5').update(s).digest('hex'),
+    // The daemon decides, by its gate.
+    preventApiReferences: false,
   });
   if (!decoded.ok) throw new Error(decoded.errors.map((e) => `${o.where}: ${e}`).join('\n'));
   const [pod] = decoded.pods;

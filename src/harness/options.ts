@@ -131,6 +131,8 @@ export function writeConfig(p: Plan, o: { config: NodeOptions['config']; readOnl
     // Nor does it take away from its machine's runtime what others may want.
     imageGCHighThresholdPercent: 100,
     ...o.config,
+    // Pods of a cluster are tried out as static ones: a service account that they name is not looked at.
+    featureGates: { PreventStaticPodAPIReferences: false, ...Object(o.config?.featureGates) },
   };
   writeFileSync(layout.configFile, JSON.stringify(config, null, 2), { mode: 0o600 });
 }

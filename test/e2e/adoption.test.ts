@@ -30,6 +30,7 @@ function defaulted(m: Manifest) {
     where: '/elsewhere/manifest.yaml',
     nodeName: NODE_NAME,
     md5Hex: () => 'not-used',
+    preventApiReferences: true,
   });
   const pod = decoded.ok ? decoded.pods[0] : undefined;
   if (pod === undefined) throw new Error(decoded.ok ? 'no pod' : decoded.errors.join('; '));

@@ -141,7 +141,10 @@ const conditions = (n: number): PodStatus => ({
 });
 const yaml = (text: string) => () => parseManifest(bytes(text));
 const listOf = (items: unknown[]) => () =>
-  decodeManifest({ apiVersion: 'v1', kind: 'PodList', items }, { source: 'http', where: 'u', nodeName: 'n', md5Hex });
+  decodeManifest(
+    { apiVersion: 'v1', kind: 'PodList', items },
+    { source: 'http', where: 'u', nodeName: 'n', preventApiReferences: true, md5Hex },
+  );
 
 /** Inputs of many parts, and how many at most. */
 const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {

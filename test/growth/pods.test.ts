@@ -38,7 +38,7 @@ const fromApi = (doc: Record<string, unknown>): Pod => {
 
 /** What sees a pod before it is known to be within bounds. */
 const FIRST: Readonly<Record<string, (doc: Record<string, unknown>) => unknown>> = {
-  'decoding a manifest': (doc) => decodeManifest(doc, { source: 'http', where: 'u', nodeName: 'n', md5Hex }),
+  'decoding a manifest': (doc) => decodeManifest(doc, { source: 'http', where: 'u', nodeName: 'n', preventApiReferences: true, md5Hex }),
   'the set of a source': (doc) => {
     const { state } = mergeSet(emptyMux, { source: 'api', pods: [fromApi(doc)], nowWallMs: NOW_MS });
     return mergeSet(state, { source: 'api', pods: [fromApi(structuredClone(doc))], nowWallMs: NOW_MS });

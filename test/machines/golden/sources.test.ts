@@ -74,6 +74,7 @@ const decoded = (spec: object, o: { metadata?: object; source?: 'file' | 'http' 
     where: '/m/web.yaml',
     nodeName: 'Node-A',
     md5Hex: (text) => `md5-${text.length}`,
+    preventApiReferences: false,
   });
   const [pod] = result.ok ? result.pods : [];
   if (pod === undefined) throw new Error(result.ok ? 'no pod' : result.errors.join('; '));

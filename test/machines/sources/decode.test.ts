@@ -166,14 +166,27 @@ it('refuses references to API objects where the gate asks for it, naming each', 
     volumes: [
       { name: 'v', projected: { sources: [{ secret: { name: 's' } }] } },
       { name: 'h', hostPath: { path: '/x' } },
+      { name: 'p', persistentVolumeClaim: { claimName: 'c' } },
+      {
+        name: 'e',
+        ephemeral: { volumeClaimTemplate: { spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1' } } } } },
+      },
+      { name: 'd', csi: { driver: 'x.test' } },
     ],
+    imagePullSecrets: [{ name: 'pull' }],
+    resourceClaims: [{ name: 'r', resourceClaimName: 'r' }],
   };
   const doc = manifest('web', spec, { envFrom: [{ configMapRef: { name: 'c' } }] });
   expect(errorsOf(decodeManifest(doc, inFile()))).toEqual([]);
   const paths = errorsOf(decodeManifest(doc, { ...inFile(), preventApiReferences: true })).map((e) => e.slice(0, e.indexOf(':')));
   expect(paths).toEqual([
     'spec.serviceAccountName',
+    'spec.imagePullSecrets',
+    'spec.resourceClaims',
     'spec.volumes[0].projected.sources[0].secret',
+    'spec.volumes[2].persistentVolumeClaim',
+    'spec.volumes[3].ephemeral',
+    'spec.volumes[4].csi',
     'spec.containers[0].envFrom[0].configMapRef',
   ]);
 });

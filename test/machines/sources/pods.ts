@@ -4,8 +4,20 @@ import type { Pod } from '../../../src/machines/k8s.ts';
 import { type Decoded, type DecodeOptions, decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 
 export const md5Hex = (text: string) => createHash('md5').update(text).digest('hex');
-export const inFile = (where = '/m/web.yaml'): DecodeOptions => ({ source: 'file', where, nodeName: 'Node1', md5Hex });
-export const atUrl = (where = 'http://h/pods'): DecodeOptions => ({ source: 'http', where, nodeName: 'Node1', md5Hex });
+export const inFile = (where = '/m/web.yaml'): DecodeOptions => ({
+  source: 'file',
+  where,
+  nodeName: 'Node1',
+  md5Hex,
+  preventApiReferences: false,
+});
+export const atUrl = (where = 'http://h/pods'): DecodeOptions => ({
+  source: 'http',
+  where,
+  nodeName: 'Node1',
+  md5Hex,
+  preventApiReferences: false,
+});
 
 export function manifest(
   name = 'web',

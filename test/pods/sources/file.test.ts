@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 function start(path = t.dir, overrides: Parameters<typeof run>[1] = {}): Running {
-  r = run(fileSourceSpec({ path, checkFrequencyMs: PERIOD_MS, nodeName: 'n1' }), overrides);
+  r = run(fileSourceSpec({ path, checkFrequencyMs: PERIOD_MS, nodeName: 'n1', preventApiReferences: true }), overrides);
   return r;
 }
 const idle = (s: Running) => s.state().includes('"idle"');

@@ -24,7 +24,16 @@ function start(answers: Answer[]): Running & { asked: Parameters<Net['httpGet']>
     },
     serveHttp: () => Promise.reject(new Error('not here')),
   };
-  r = run(httpSourceSpec({ url: URL_WITH_SECRET, headers: { 'X-Key': ['k'] }, checkFrequencyMs: 20_000, nodeName: 'n1' }), { net });
+  r = run(
+    httpSourceSpec({
+      url: URL_WITH_SECRET,
+      headers: { 'X-Key': ['k'] },
+      checkFrequencyMs: 20_000,
+      nodeName: 'n1',
+      preventApiReferences: true,
+    }),
+    { net },
+  );
   return Object.assign(r, { asked });
 }
 const ok = (body: string): Answer => ({ status: 200, body });

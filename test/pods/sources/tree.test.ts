@@ -51,7 +51,7 @@ beforeEach(async () => {
   wanted = new Map();
   seen = [];
   const supervisor = { ...SUPERVISION, type: 'supervisor', escalate: 'parent' } as const;
-  const source = fileSourceSpec({ path: t.dir, checkFrequencyMs: 20_000, nodeName: 'n1' });
+  const source = fileSourceSpec({ path: t.dir, checkFrequencyMs: 20_000, nodeName: 'n1', preventApiReferences: true });
   const ports = fakePorts({
     clock: createClock(),
     fs: createHostFs(),

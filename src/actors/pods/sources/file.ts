@@ -24,8 +24,8 @@ export interface FileSourceOptions {
   /** Milliseconds between full listings (`fileCheckFrequency`, default 20 s). */
   checkFrequencyMs: number;
   nodeName: string;
-  /** Refuse manifests that refer to API objects (gate PreventStaticPodAPIReferences). Default false. */
-  preventApiReferences?: boolean;
+  /** Refuse manifests that refer to API objects (gate PreventStaticPodAPIReferences). */
+  preventApiReferences: boolean;
 }
 
 function parentOf(path: string): { dir: string; name: string } {
@@ -103,7 +103,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
       const reader: ReaderOptions = {
         path,
         nodeName: options.nodeName,
-        preventApiReferences: options.preventApiReferences === true,
+        preventApiReferences: options.preventApiReferences,
         ports: ctx.ports,
       };
       const skipped = new Set<string>();

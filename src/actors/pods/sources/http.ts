@@ -22,8 +22,8 @@ export interface HttpSourceOptions {
   /** Milliseconds between requests (`httpCheckFrequency`, default 20 s). */
   checkFrequencyMs: number;
   nodeName: string;
-  /** Refuse manifests that refer to API objects (gate PreventStaticPodAPIReferences). Default false. */
-  preventApiReferences?: boolean;
+  /** Refuse manifests that refer to API objects (gate PreventStaticPodAPIReferences). */
+  preventApiReferences: boolean;
 }
 
 /** Without user information and query: both may hold secrets. */
@@ -56,7 +56,7 @@ async function poll(ctx: ActorCtx, o: HttpSourceOptions, at: { digest: string; s
     source: 'http',
     where: o.url,
     nodeName: o.nodeName,
-    preventApiReferences: o.preventApiReferences === true,
+    preventApiReferences: o.preventApiReferences,
     md5Hex: (text) => entropy.md5Hex(text),
   });
   return decoded.ok ? { kind: 'pods', pods: decoded.pods, digest } : { kind: 'bad', message: decoded.errors.join('; '), digest };

@@ -5,8 +5,8 @@
 import type { Pod, Volume } from '../../k8s.ts';
 import { isRecord } from './schema.ts';
 
-/** Volume kinds that live on an API object. */
-const VOLUMES = ['secret', 'configMap', 'persistentVolumeClaim', 'ephemeral'];
+/** Volume kinds that live on an API object. Of `csi` it is the CSIDriver, of `glusterfs` the Endpoints. */
+const VOLUMES = ['secret', 'configMap', 'persistentVolumeClaim', 'ephemeral', 'csi', 'glusterfs', 'azureFile'];
 const PROJECTED = ['secret', 'configMap', 'serviceAccountToken', 'clusterTrustBundle', 'podCertificate'];
 /** Names of fields inside the other volume sources that point at a secret. */
 const SECRET_FIELDS = ['secretRef', 'nodePublishSecretRef', 'secretName'];
@@ -36,7 +36,7 @@ export function apiReferences(pod: Pod): string[] {
   spec.volumes?.forEach((v, i) => {
     for (const path of ofVolume(v, `spec.volumes[${i}]`)) found.push(path);
   });
-  for (const kind of ['initContainers', 'containers'] as const) {
+  for (const kind of ['initContainers', 'containers', 'ephemeralContainers'] as const) {
     spec[kind]?.forEach((c, i) => {
       const path = `spec.${kind}[${i}]`;
       c.envFrom?.forEach((from, j) => {

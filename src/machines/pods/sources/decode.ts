@@ -21,8 +21,8 @@ export interface DecodeOptions {
   nodeName: string;
   /** Lower-case hexadecimal MD5. */
   md5Hex(text: string): string;
-  /** Refuses manifests that refer to API objects (gate PreventStaticPodAPIReferences). Default false. */
-  preventApiReferences?: boolean;
+  /** Refuses manifests that refer to API objects (gate PreventStaticPodAPIReferences). */
+  preventApiReferences: boolean;
 }
 /** Pods of one document; a node runs 110 by default. */
 const PODS_MAX = 1_000;
@@ -100,7 +100,7 @@ function decodeOne(doc: Record<string, unknown>, at: { prefix: string; opts: Dec
   applyApiDefaults(pod);
   applyStaticDefaults(pod, uid, opts);
   const invalid = validatePod(pod);
-  if (opts.preventApiReferences === true) {
+  if (opts.preventApiReferences) {
     for (const path of apiReferences(pod))
       invalid.add(`${path}: a static pod cannot refer to API objects (gate PreventStaticPodAPIReferences)`);
   }
