@@ -3,6 +3,7 @@
  * its own root, manifests, logs and ports. Ends only the process it started.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -26,14 +27,22 @@ export async function buildDaemon(): Promise<void> {
   await run(process.execPath, [join(project, 'scripts/build.mjs')]);
 }
 
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (address !== null && typeof address === 'object' ? resolve(address.port) : reject(new Error('no port'))));
+/** Below what Linux gives to connections and to port 0, so that nothing takes the port before its user listens. */
+const PORTS = { first: 10_000, count: 20_000 } as const;
+
+/** A port that nobody listens on. Files that run side by side draw from many, so that two do not draw the same. */
+export async function freePort(): Promise<number> {
+  for (;;) {
+    const port = PORTS.first + randomInt(PORTS.count);
+    const free = await new Promise<boolean>((resolve, reject) => {
+      const server = createServer().once('error', (error: NodeJS.ErrnoException) => {
+        if (error.code === 'EADDRINUSE') resolve(false);
+        else reject(error);
+      });
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
     });
-  });
+    if (free) return port;
+  }
 }
 
 export type PodView = Pod & { status: PodStatus };

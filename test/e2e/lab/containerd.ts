@@ -213,14 +213,17 @@ class Instance implements Containerd {
   }
 }
 
+/** A bridge gets its address with its first pod. Until then only the number of subnets keeps two labs apart. */
+const [FIRST_SUBNET, SUBNETS] = [128, 122];
+
 function freeSubnet(): string {
   const taken = execFileSync('ip', ['-4', '-o', 'addr'], { encoding: 'utf8' });
   for (let attempt = 0; attempt < 50; attempt++) {
     const [a = 0, b = 0] = randomBytes(2);
-    const subnet = `10.${200 + (a % 50)}.${b}`;
+    const subnet = `10.${FIRST_SUBNET + (a % SUBNETS)}.${b}`;
     if (!taken.includes(`${subnet}.`)) return subnet;
   }
-  throw new Error('no free 10.200-249.x.0/24 subnet on this machine');
+  throw new Error(`no free 10.${FIRST_SUBNET}-${FIRST_SUBNET + SUBNETS - 1}.x.0/24 subnet on this machine`);
 }
 
 /**
