@@ -4,12 +4,13 @@ import { createHistory } from '../inspect/history.ts';
 import { interceptPorts } from '../inspect/injector/ports.ts';
 import { createRecorder } from '../inspect/recorder.ts';
 import type { Inspected } from '../inspect/source.ts';
+import type { GroupDriver } from '../machines/allocation/cgroups/names.ts';
 import { chartOf } from '../machines/chart/definition.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
-import { view } from '../machines/protocol.ts';
+import { type CriView, view } from '../machines/protocol.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
@@ -52,6 +53,20 @@ function logTransition(ports: Ports): (e: KernelEvent) => void {
   };
 }
 
+/**
+ * The runtime's own word, that of the configuration where it says none, undefined until it was asked. The last one stays
+ * while the link to it begins anew.
+ */
+function driverOfRuntime({ config }: NodeConfig, cri: () => CriView | undefined): () => GroupDriver | undefined {
+  let last: GroupDriver | undefined;
+  return () => {
+    const said = cri()?.cgroupDriver;
+    if (said === null) last = config.cgroupDriver === 'systemd' ? 'systemd' : 'cgroupfs';
+    else if (said !== undefined) last = said;
+    return last;
+  };
+}
+
 /** @throws when the host has no name, or its CPUs cannot be handed out as configured; everything else is an actor's failure, handled in the tree. */
 export async function createNode(
   config: NodeConfig,
@@ -68,8 +83,12 @@ export async function createNode(
   const fixed = await readNodeFacts(config, outside);
   let tree: KernelTree | undefined;
   const runtimeName = (): string => tree?.registry.read(view.cri)?.value.runtimeName ?? '';
+  const cgroupDriver = driverOfRuntime(config, () => tree?.registry.read(view.cri)?.value);
   const facts: NodeFacts = {
     ...fixed,
+    get cgroupDriver() {
+      return cgroupDriver();
+    },
     get runtimeName() {
       return runtimeName();
     },

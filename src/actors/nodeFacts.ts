@@ -27,7 +27,7 @@ export function containerLogsDirOf(podLogsDir: string): string {
   return `${podLogsDir.slice(0, Math.max(0, podLogsDir.lastIndexOf('/')))}/containers`;
 }
 
-export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<Omit<NodeFacts, 'runtimeName'>> {
+export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<Omit<NodeFacts, 'runtimeName' | 'cgroupDriver'>> {
   const { config: c, flags } = config;
   const { memoryBytes, cpus } = ports.host.capacity();
   const resources = nodeResources(
@@ -57,7 +57,8 @@ export async function readNodeFacts(config: NodeConfig, ports: Ports): Promise<O
     seccompDefault: c.seccompDefault,
     userNamespaceIds: c.userNamespaces.idsPerPod,
     hugePageSizes: [],
-    ...(config.podGroups === true ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),
+    cgroupRoot: c.cgroupRoot,
+    ...(c.cgroupsPerQOS ? { kubepods: kubepodsName(c.cgroupRoot) } : {}),
     maxRestartBackoffMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? 300_000,
   };
 }

@@ -172,7 +172,7 @@ export function treeOptions(
       registryBurst: c.registryBurst,
       verification: verificationOptions(config),
     },
-    cgroups: cgroupsOptions(config, facts),
+    cgroups: cgroupsOptions(config, o.facts),
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     oomWatcher: o.kernelLog === true,
     cpus: cpusOptions(config, o.cpuPlace ?? null),
@@ -194,7 +194,7 @@ export function treeOptions(
       allocatable: facts.allocatable,
       identity: nodeIdentity(config, nodeName),
       allowedUnsafeSysctls: c.allowedUnsafeSysctls,
-      podGroups: config.podGroups === true,
+      podGroups: c.cgroupsPerQOS,
       cluster: api !== null,
       allocators: allocatorsOf({ devices: o.devicePlugins === true, cpus: Boolean(o.cpuPlace) }),
       fixedCpus: Boolean(o.cpuPlace),
@@ -232,12 +232,14 @@ function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | 
   return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
 }
 
-function cgroupsOptions({ config: c, podGroups }: NodeConfig, { capacity }: NodeFacts): CgroupsOptions | null {
-  if (podGroups !== true) return null;
+function cgroupsOptions({ config: c }: NodeConfig, facts: () => NodeFacts): CgroupsOptions | null {
+  if (!c.cgroupsPerQOS) return null;
+  const { capacity } = facts();
   const { cpuCFSQuota, podPidsLimit, systemReservedCgroup, kubeReservedCgroup } = c;
   const pages = Object.entries(capacity).filter(([name]) => name.startsWith(HUGE_PAGES_PREFIX));
   return {
     root: c.cgroupRoot,
+    driver: () => facts().cgroupDriver,
     rules: { cpuCFSQuota, cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod, podPidsLimit },
     reservations: {
       enforceNodeAllocatable: c.enforceNodeAllocatable,

@@ -17,14 +17,14 @@ interface Entry {
   readonly why: string;
   /** To ignore it takes a protection away. */
   readonly warn?: boolean;
-  /** Honoured with control groups of the node's own, which `cgroupsPerQOS: true` asks for. */
+  /** Honoured but for `cgroupsPerQOS: false`, which leaves the node without control groups of its own. */
   readonly groups?: boolean;
   /** Concerns the HTTPS server: with `enableServer: false` it asks for nothing. */
   readonly server?: boolean;
 }
 
 const CGROUPS = 'the cgroups that the node makes of its own do not know it yet';
-const NO_CGROUPS = 'the node makes no cgroups of its own unless cgroupsPerQOS is set to true; pod limits go to the runtime';
+const NO_CGROUPS = 'with cgroupsPerQOS: false the node makes no cgroups of its own; limits of containers go to the runtime';
 const MANAGERS = 'the memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
 const SHUTDOWN = 'graceful node shutdown is not there yet';
@@ -49,11 +49,9 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   })),
   ...lines('the API is spoken in JSON', 'contentType'),
   ...lines(CGROUPS, 'kubeletCgroups', 'systemCgroups', 'qosReserved'),
-  ...lines(NO_CGROUPS, 'cgroupRoot', 'cgroupDriver', 'systemReservedCgroup', 'kubeReservedCgroup', 'enforceNodeAllocatable').map(
-    withGroups,
-  ),
+  ...lines(NO_CGROUPS, 'systemReservedCgroup', 'kubeReservedCgroup').map(withGroups),
   ...lines(
-    'less is left for pods to ask for, and nothing keeps them from using more: no cgroup enforces it unless cgroupsPerQOS is set to true',
+    'less is left for pods to ask for, and nothing keeps them from using more: with cgroupsPerQOS: false no cgroup enforces it',
     'systemReserved',
     'kubeReserved',
   ).map(withGroups),
@@ -110,6 +108,9 @@ export const HONOURED: readonly string[] = [
   'staticPodPath',
   'podLogsDir',
   'cgroupsPerQOS',
+  'cgroupRoot',
+  'cgroupDriver',
+  'enforceNodeAllocatable',
   'syncFrequency',
   'volumeStatsAggPeriod',
   'fileCheckFrequency',
@@ -225,16 +226,12 @@ export const HONOURED_GATES: readonly string[] = [
 export const ABSENT_GATES: readonly string[] = ['GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority', 'QOSReserved'];
 
 /** Lines to log. */
-export function checkUnimplemented(
-  flags: KubeletFlags,
-  config: KubeletConfiguration,
-  o: { /** The node keeps control groups of its own. */ podGroups: boolean },
-): (Problem & { level: 'warn' | 'info' })[] {
+export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): (Problem & { level: 'warn' | 'info' })[] {
   const defaults = defaultKubeletConfiguration();
   const flagDefaults = defaultKubeletFlags();
   const out: ReturnType<typeof checkUnimplemented> = [];
   for (const entry of UNIMPLEMENTED) {
-    if ((entry.server && !config.enableServer) || (entry.groups && o.podGroups)) continue;
+    if ((entry.server && !config.enableServer) || (entry.groups && config.cgroupsPerQOS)) continue;
     const field = FLAG_FIELDS[entry.path];
     const [value, initial] =
       field === undefined ? [getPath(config, entry.path), getPath(defaults, entry.path)] : [flags[field], flagDefaults[field]];

@@ -265,6 +265,4 @@ export interface NodeConfig {
   readonly flags: Readonly<KubeletFlags>;
   readonly config: Readonly<KubeletConfiguration>;
   readonly gates: FeatureGates;
-  /** `cgroupsPerQOS: true` was said, in a file or as a flag: this node keeps control groups of its own. Default false. */
-  readonly podGroups?: boolean;
 }

@@ -4,6 +4,7 @@
  * Events are `noun.verb`. Senders name addresses from {@link addr}; readers name views from {@link view}.
  */
 import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './address.ts';
+import type { GroupDriver } from './allocation/cgroups/names.ts';
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
 import type { EvictionBook } from './eviction/pass.ts';
 import type { NodePressure } from './eviction/thresholds.ts';
@@ -59,6 +60,8 @@ export interface CriView {
   reason: string;
   runtimeName: string;
   runtimeVersion: string;
+  /** The cgroup driver that it has. Null: it does not say (containerd before 2.0). Absent: it was not asked yet. */
+  cgroupDriver?: GroupDriver | null;
   runtimeReady: boolean;
   networkReady: boolean;
   networkReason: string;

@@ -23,7 +23,7 @@ const OPEN_FILES = /Max open files\s+\d+\s+(\d+)/.exec(readFileSync('/proc/self/
 /** Arguments under which the boot touches nothing but its folder. */
 const quiet = (...more: string[]) => [
   ...[`--root-dir=${dir.path}/root`, '--read-only-port=0', '--healthz-port=0', '--enable-server=false', '--fail-swap-on=false'],
-  ...[`--oom-score-adj=${OOM_SCORE}`, `--max-open-files=${OPEN_FILES}`],
+  ...[`--oom-score-adj=${OOM_SCORE}`, `--max-open-files=${OPEN_FILES}`, '--cgroups-per-qos=false', '--enforce-node-allocatable=none'],
   ...more,
 ];
 const running = async (run: ReturnType<typeof fakeBoot>) => {
@@ -95,13 +95,13 @@ describe('a running node', () => {
   });
 
   it('logs one line for what does nothing yet', async () => {
-    const run = fakeBoot(quiet('--cgroup-root=/node', '--event-qps=7', '--bootstrap-kubeconfig=/bootstrap.conf'));
+    const run = fakeBoot(quiet('--kube-reserved-cgroup=/node', '--event-qps=7', '--bootstrap-kubeconfig=/bootstrap.conf'));
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);
     expect(run.stderr().match(/has no effect:/g)).toHaveLength(1);
     expect(run.stderr()).toContain(
-      'cgroupRoot (--cgroup-root) has no effect: the node makes no cgroups of its own unless cgroupsPerQOS is set to true',
+      'kubeReservedCgroup (--kube-reserved-cgroup) has no effect: with cgroupsPerQOS: false the node makes no cgroups of its own',
     );
     expect(run.stderr()).toContain('Flag --event-qps is deprecated');
     expect(run.stderr()).toContain('--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone');
@@ -164,7 +164,7 @@ describe('a running node', () => {
   });
 
   it('asks for nothing of the HTTPS server once that is switched off', async () => {
-    const run = fakeBoot(quiet('--enable-server=false', '--client-ca-file=/ca.crt'));
+    const run = fakeBoot(quiet('--client-ca-file=/ca.crt'));
     await running(run);
     run.emit('SIGTERM');
     expect(await run.code).toBe(0);

@@ -44,7 +44,7 @@ function first({ cpuset = false } = {}) {
 
 it('first version: makes a group in every hierarchy, writes where the controller is, and takes all of it away', async () => {
   const { root, cgroups, killed } = first({ cpuset: true });
-  expect(await cgroups.detect()).toEqual({
+  expect(await cgroups.detect('cgroupfs')).toEqual({
     version: 1,
     controllers: ['cpu', 'cpuacct', 'memory', 'pids', 'cpuset', 'freezer'],
     // No controller of huge pages.
@@ -98,7 +98,7 @@ it('first version: a part of a group counts as none, and a machine without a con
   rmSync(join(root, 'pids/kubepods'), { recursive: true });
   expect(await cgroups.exists('/kubepods')).toBe(false);
   const poor = createCgroups({ ...o, mountinfo: async () => lines.slice(0, 1).join('\n') });
-  await expect(poor.detect()).rejects.toThrow('this machine has no cgroup controller memory, pids');
+  await expect(poor.detect('cgroupfs')).rejects.toThrow('this machine has no cgroup controller memory, pids');
 });
 
 it('second version: gives controllers on from the root down, and tolerates the lack of optional ones alone', async () => {
@@ -111,7 +111,7 @@ it('second version: gives controllers on from the root down, and tolerates the l
     pageFolders: async () => ['hugepages-1048576kB', 'hugepages-2048kB', 'rubbish'],
     removeDir,
   });
-  expect(await cgroups.detect()).toEqual({
+  expect(await cgroups.detect('cgroupfs')).toEqual({
     version: 2,
     controllers: ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'],
     pageSizes: ['1GB', '2MB'],

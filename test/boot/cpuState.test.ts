@@ -10,6 +10,8 @@ const OOM_SCORE = readFileSync('/proc/self/oom_score_adj', 'utf8').trim();
 const OPEN_FILES = /Max open files\s+\d+\s+(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '1024';
 const quiet = (dir: string, ...more: string[]) => [
   '--fail-swap-on=false',
+  '--cgroups-per-qos=false',
+  '--enforce-node-allocatable=none',
   '--enable-server=false',
   '--read-only-port=0',
   '--healthz-port=0',

@@ -24,6 +24,7 @@ beforeAll(async () => {
   lab = await startContainerd();
   daemon = await createDaemon(lab, {
     cgroupsPerQOS: true,
+    enforceNodeAllocatable: ['pods'],
     cgroupRoot: ROOT,
     podPidsLimit: 512,
     kubeReserved: { memory: '64Mi' },
@@ -46,7 +47,7 @@ afterAll(async () => {
   expect(await cgroups.exists(ROOT)).toBe(false);
 }, 120_000);
 
-const version = async () => (await cgroups.detect()).version;
+const version = async () => (await cgroups.detect('cgroupfs')).version;
 /** By what it is called in each version. */
 async function value(path: string, v1: [controller: string, file: string], v2: string): Promise<string> {
   const [text = ''] = await cgroups.read(path, [

@@ -102,6 +102,9 @@ export class Daemon {
       healthzPort: this.#ports.healthz,
       enableServer: false,
       failSwapOn: false,
+      // Groups of its own would stand beside those of the machine, outside of the lab's.
+      cgroupsPerQOS: false,
+      enforceNodeAllocatable: [],
       // How full the machine is, is no matter of a test.
       evictionHard: { 'memory.available': '0%' },
       imageGCHighThresholdPercent: 100,

@@ -149,12 +149,65 @@ it('makes all again when somebody took its groups away, and waits for a root tha
   await h.until('it is there again', () => value(h, '/lab/kubepods', 'memory') !== undefined && h.state(manager) === 'enforced');
 });
 
-it('refuses to put pods into groups that a runtime with another driver would not know', async () => {
+const saying = (cgroupDriver: 'SYSTEMD' | 'CGROUPFS') => (h: VirtualNode) => {
+  h.faults.answer = (method, answer) => (method === 'RuntimeConfig' ? { linux: { cgroupDriver } } : answer);
+};
+const parents = (h: VirtualNode) => h.runtime.dump().sandboxes.map((s) => s.cgroupParent);
+
+it('makes slices for a runtime with the systemd driver, and takes them away again', async () => {
+  await using h = await virtualNode({ cgroups: true, before: saying('SYSTEMD') });
+  h.write('a', pod('a', { spec: { containers: limited({ limits: both }) } }));
+  h.write('b', pod('b', { uid: 'with_underscore' }));
+  await h.until('they run', () => h.phase('a') === 'Running' && h.phase('b') === 'Running');
+  const slice = `/kubepods.slice/kubepods-pod${h.uid('a').replaceAll('-', '_')}.slice`;
+  const best = '/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-podwith_underscore.slice';
+  expect(parents(h).sort()).toEqual([best, slice].sort());
+  expect(value(h, slice, 'memory')).toBe(String(64 << 20));
+  await h.advance(70_000);
+  // A slice does not tell a dash from an underscore; its pod is known all the same.
+  expect(h.cgroups.groups.has(best)).toBe(true);
+  h.remove('a');
+  h.remove('b');
+  await h.until('their slices are gone', () => !h.cgroups.groups.has(slice) && !h.cgroups.groups.has(best), 120_000);
+});
+
+it('makes its groups anew where the runtime came back with another driver', async () => {
   await using h = await virtualNode({ cgroups: true });
-  h.faults.answer = (method, answer) => (method === 'RuntimeConfig' ? { linux: { cgroupDriver: 'SYSTEMD' } } : answer);
+  await h.until('it is enforced', () => h.state(manager) === 'enforced');
+  saying('SYSTEMD')(h);
+  expect(h.kill('node/runtime/cri')).toBe(true);
+  await h.until(
+    'slices are there',
+    () => h.cgroups.groups.has('/kubepods.slice/kubepods-burstable.slice') && h.state(manager) === 'enforced',
+  );
   h.write('a', pod('a'));
-  await h.until('it is said', () => events(h, 'FailedCreatePodContainer').length > 0);
-  expect(events(h, 'FailedCreatePodContainer')[0]).toContain('the runtime has the cgroup driver systemd');
+  await h.until('it runs', () => h.phase('a') === 'Running');
+  expect(parents(h)[0]).toMatch(/^\/kubepods\.slice\//);
+});
+
+it('takes the driver of the configuration where the runtime does not say its own', async () => {
+  await using h = await virtualNode({
+    cgroups: true,
+    config: { cgroupDriver: 'systemd' },
+    before: (v) => {
+      v.faults.fault = (method) => (method === 'RuntimeConfig' ? { kind: 'refuse', code: 12, details: 'unknown method' } : undefined);
+    },
+  });
+  h.write('a', pod('a'));
+  await h.until('it runs', () => h.phase('a') === 'Running');
+  expect(parents(h)[0]).toMatch(/^\/kubepods\.slice\//);
+});
+
+it('without groups names a slice to a runtime that takes nothing else, and nothing to another', async () => {
+  for (const [said, parent] of [
+    ['SYSTEMD', '/system.slice'],
+    ['CGROUPFS', undefined],
+  ] as const) {
+    await using h = await virtualNode({ before: saying(said) });
+    h.write('a', pod('a'));
+    await h.until('it runs', () => h.phase('a') === 'Running');
+    expect(parents(h)).toEqual([parent]);
+  }
 });
 
 it('kills what is left in the group of a pod that nobody knows, and never what the runtime runs', async () => {

@@ -276,7 +276,6 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     };
     metrics = ports.metrics;
     const config = defaultNodeConfig({
-      podGroups: o.cgroups === true,
       flags: {
         rootDir: ROOT,
         hostnameOverride: 'n1',
@@ -285,6 +284,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
         ...o.flags,
       },
       config: {
+        cgroupsPerQOS: o.cgroups === true,
         staticPodPath: MANIFESTS,
         podLogsDir: '/var/log/actorlet/pods',
         resolvConf: '',

@@ -107,9 +107,10 @@ export function fakeCri(): FakeCri {
   return cri;
 }
 
-/** Answers Version and Status as a healthy runtime. */
+/** Answers Version, RuntimeConfig and Status as a healthy runtime. */
 export function healthy(cri: FakeCri): FakeCri {
   cri.answer('Version', () => ({ version: '0.1.0', runtimeName: 'fake', runtimeVersion: '1', runtimeApiVersion: 'v1' }));
+  cri.answer('RuntimeConfig', () => ({ linux: { cgroupDriver: 'CGROUPFS' } }));
   cri.answer('Status', () => ({
     status: { conditions: ['RuntimeReady', 'NetworkReady'].map((type) => ({ type, status: true, reason: '', message: '' })) },
     info: {},

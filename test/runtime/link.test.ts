@@ -17,12 +17,33 @@ const client = () => criClient(w.tree.registry);
 const stopOf = (id: string) => criCall('StopContainer', { containerId: id, timeout: 5 });
 
 describe('the CRI link', () => {
-  it('asks for the version and the status, then for the status every five seconds', async () => {
+  it('asks for the version, the cgroup driver and the status, then for the status every five seconds', async () => {
     w = await world({ only: ['cri'] });
-    expect(w.cri.calls.map((c) => c.method)).toEqual(['Version', 'Status']);
+    expect(w.cri.calls.map((c) => c.method)).toEqual(['Version', 'RuntimeConfig', 'Status']);
     expect(link()).toMatchObject({ state: 'ready', runtimeName: 'fake', runtimeReady: true, networkReady: true });
     await w.ports.advance(10_000);
     expect(w.cri.of('Status')).toHaveLength(3);
+  });
+
+  it.each([
+    ['systemd', 'SYSTEMD', 'systemd'],
+    ['cgroupfs', 'CGROUPFS', 'cgroupfs'],
+  ])('says that the runtime has the cgroup driver %s', async (_, cgroupDriver, said) => {
+    const cri = healthy(fakeCri());
+    cri.answer('RuntimeConfig', () => ({ linux: { cgroupDriver } }));
+    w = await world({ cri, only: ['cri'] });
+    expect(link()).toMatchObject({ state: 'ready', cgroupDriver: said });
+  });
+
+  it('takes a runtime that does not implement RuntimeConfig, and none whose answer is unknown', async () => {
+    const cri = healthy(fakeCri());
+    cri.answer('RuntimeConfig', () => fail(12, 'unknown method RuntimeConfig'));
+    w = await world({ cri, only: ['cri'] });
+    expect(link()).toMatchObject({ state: 'ready', cgroupDriver: null });
+    await w.stop();
+    cri.answer('RuntimeConfig', () => ({ linux: { cgroupDriver: 'OTHER' } }));
+    w = await world({ cri, only: ['cri'] });
+    expect(link()).toMatchObject({ state: 'lost', reason: 'runtime returned an unknown cgroup driver "OTHER"' });
   });
 
   it('is lost with the error as its reason, dials again with growing waits, and comes back by itself', async () => {

@@ -1,14 +1,20 @@
 /**
  * The Cgroups port: control groups of the machine, in either version of the kernel's interface. A path is of a group, from
- * the root of the hierarchies on (`/kubepods/burstable/podA`). Errors carry Node's `code`. What changes groups happens one
+ * the root of the hierarchies on (`/kubepods/burstable/podA`). With the driver systemd a path ends in a slice
+ * (`/kubepods.slice/kubepods-burstable.slice`): it is made, changed and removed as a unit of systemd. Errors carry Node's
+ * `code`. What changes groups happens one
  * after the other, in the order of the calls, also when their caller ended meanwhile: a removal that was begun is over before
  * the next creation.
  */
 import type { GroupFile, GroupLayout, GroupWrite } from '../../machines/allocation/cgroups/files.ts';
+import type { GroupDriver } from '../../machines/allocation/cgroups/names.ts';
 
 export interface Cgroups {
-  /** Rejects where the machine lacks a controller that pods cannot be without, saying which. */
-  detect(): Promise<GroupLayout>;
+  /**
+   * Takes the driver for all that follows. Rejects where the machine lacks a controller that pods cannot be without, saying
+   * which, and where systemd does not answer.
+   */
+  detect(driver: GroupDriver): Promise<GroupLayout>;
   /** False also where some hierarchy lacks it. */
   exists(path: string): Promise<boolean>;
   /** Makes it and all that it is below, in every hierarchy; what is there is left as it is. */

@@ -44,7 +44,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     csi: createGrpcCsi({ clock: createClock() }),
     devicePlugins: createGrpcDevicePlugins({ clock: createClock() }),
     kernelLog: createKernelLog(),
-    ...(config.podGroups === true ? { cgroups: createCgroups() } : {}),
+    ...(config.config.cgroupsPerQOS ? { cgroups: createCgroups() } : {}),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

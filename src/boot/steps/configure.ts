@@ -1,11 +1,11 @@
 /** Steps from arguments to a checked configuration. Nothing outside the process is touched but files that are read. */
 import { createFeatureGates, gateNames } from '../../machines/config/gates.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
-import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import { loadConfig } from '../config/load.ts';
 import { validate } from '../config/validate.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { helpText } from '../flags/help.ts';
-import { type GivenFlag, parseFlags } from '../flags/parse.ts';
+import { parseFlags } from '../flags/parse.ts';
 import { checkUnimplemented } from '../unimplemented.ts';
 import { versionText } from '../version.ts';
 import { need, type Step } from './context.ts';
@@ -75,22 +75,16 @@ export const validateConfiguration: Step = {
     ctx.problems.push(...validate({ flags, config, gates, origins, given: need(ctx, 'parsed').given }));
     // In run-once mode nothing is served (boot-and-node 10.6).
     const served = config.runOnce ? { ...config, readOnlyPort: 0, enableServer: false } : config;
-    ctx.state.nodeConfig = { flags, config: served, gates, podGroups: asksForPodGroups(need(ctx, 'loaded'), need(ctx, 'parsed').given) };
+    ctx.state.nodeConfig = { flags, config: served, gates };
     return undefined;
   },
 };
-
-/** Its default, true, is not enough here: until it has been measured, control groups of the node's own are for who asks for them. */
-function asksForPodGroups({ config, origins }: LoadedConfig, given: ReadonlyMap<string, GivenFlag>): boolean {
-  return config.cgroupsPerQOS && (origins.has('cgroupsPerQOS') || given.has('cgroups-per-qos'));
-}
 
 export const checkWhatIsMissing: Step = {
   name: 'check for what is not there yet',
   run(ctx) {
     const { flags, config } = need(ctx, 'loaded');
-    const podGroups = asksForPodGroups(need(ctx, 'loaded'), need(ctx, 'parsed').given);
-    const lines = checkUnimplemented(flags, config, { podGroups });
+    const lines = checkUnimplemented(flags, config);
     ctx.remarks.push(...lines.map(({ level, where, what }) => ({ level, text: `${where} has no effect: ${what}` })));
     if (flags.bootstrapKubeconfig !== '' && flags.kubeconfig === '')
       ctx.remarks.push({ level: 'warn', text: '--bootstrap-kubeconfig has no effect without --kubeconfig: the node stands alone' });

@@ -1,7 +1,8 @@
 /** Steps that look at the host and refuse it where the configuration says so: swap, cgroup version, taken ports. */
 import { access, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
+import type { Cgroups } from '../../actors/kernel/cgroups.ts';
+import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
 import { createCgroups } from '../dependencies/cgroups/cgroups.ts';
 import { codeOf, messageOf, type Problem, StartError } from '../errors.ts';
 import { need, type Step } from './context.ts';
@@ -50,40 +51,55 @@ export const checkCgroupVersion: Step = {
   },
 };
 
-/** Only where control groups of the node's own were asked for: a start without them would take a protection away. */
+const DRIVERS: readonly GroupDriver[] = ['cgroupfs', 'systemd'];
+
+/**
+ * Refuses a host where the control groups of the node cannot be kept: a start without them would take a protection away.
+ * Which driver makes them is the runtime's to say, later: a group counts as there in either form of its name.
+ */
 export const checkPodGroups: Step = {
   name: 'check for what control groups of its own need',
   async run(ctx) {
-    const { config, podGroups } = need(ctx, 'nodeConfig');
-    if (podGroups !== true) return undefined;
+    const { config } = need(ctx, 'nodeConfig');
+    if (!config.cgroupsPerQOS) return undefined;
     const problems: Problem[] = [];
-    const hint = 'or set cgroupsPerQOS (--cgroups-per-qos) to false';
-    if (config.cgroupDriver === 'systemd')
-      problems.push({
-        where: 'cgroupDriver (--cgroup-driver)',
-        what: `this node makes no groups through systemd; set it to cgroupfs, ${hint}`,
-      });
+    const where = 'cgroupsPerQOS (--cgroups-per-qos)';
+    const hint = 'run as root on a host with cgroups, or set the field to false and enforceNodeAllocatable to []';
     const cgroups = createCgroups();
     try {
-      await cgroups.detect();
-      const needed: [where: string, path: string][] = [['cgroupRoot (--cgroup-root)', config.cgroupRoot]];
+      await cgroups.detect('cgroupfs');
+      for (const what of await cgroups.unwritable()) problems.push({ where, what: `${what}; ${hint}` });
+      if (
+        !(await isThere(
+          cgroups,
+          DRIVERS.map((driver) => groupPath(rootName(config.cgroupRoot), driver)),
+        ))
+      )
+        problems.push({
+          where: 'cgroupRoot (--cgroup-root)',
+          what: `${config.cgroupRoot} does not exist in every hierarchy of control groups`,
+        });
       for (const [prefix, field] of [
         ['system-reserved', 'systemReservedCgroup'],
         ['kube-reserved', 'kubeReservedCgroup'],
       ] as const) {
-        if (config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) needed.push([field, config[field]]);
-      }
-      for (const [where, path] of needed) {
-        const at = groupPath(rootName(path), 'cgroupfs');
-        if (!(await cgroups.exists(at))) problems.push({ where, what: `${at} does not exist in every hierarchy of control groups` });
+        if (!config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) continue;
+        const paths = DRIVERS.map((driver) => groupPath(configuredName(config[field], driver), driver));
+        if (!(await isThere(cgroups, paths)))
+          problems.push({ where: field, what: `${config[field]} does not exist in every hierarchy of control groups` });
       }
     } catch (error) {
-      problems.push({ where: 'cgroupsPerQOS (--cgroups-per-qos)', what: `${messageOf(error)}; ${hint.slice(3)}` });
+      problems.push({ where, what: `${messageOf(error)}; ${hint}` });
     }
     if (problems.length > 0) throw new StartError('this host is not accepted', problems);
     return undefined;
   },
 };
+
+async function isThere(cgroups: Pick<Cgroups, 'exists'>, paths: readonly string[]): Promise<boolean> {
+  for (const path of paths) if (await cgroups.exists(path)) return true;
+  return false;
+}
 
 /**
  * Tries the ports this node is going to listen on. A taken read-only or API port ends the start, as a listener's failure does

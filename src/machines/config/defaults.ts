@@ -184,17 +184,12 @@ export function defaultKubeletFlags(): KubeletFlags {
   };
 }
 
-/** A complete node configuration without a configuration file and without the HTTPS server; for simulation and tests. */
+/** A complete node configuration without a configuration file, HTTPS server and control groups; for simulation and tests. */
 export function defaultNodeConfig(
-  over: {
-    flags?: Partial<KubeletFlags>;
-    config?: Partial<KubeletConfiguration>;
-    gates?: Readonly<Record<string, boolean>>;
-    podGroups?: boolean;
-  } = {},
+  over: { flags?: Partial<KubeletFlags>; config?: Partial<KubeletConfiguration>; gates?: Readonly<Record<string, boolean>> } = {},
 ): NodeConfig {
   const flags = { ...defaultKubeletFlags(), ...over.flags };
   if (flags.adminSocket === '') flags.adminSocket = `${flags.rootDir}/actorlet.sock`;
-  const config = { ...defaultKubeletConfiguration(), enableServer: false, ...over.config };
-  return { flags, config, gates: createFeatureGates(over.gates ?? config.featureGates).gates, podGroups: over.podGroups ?? false };
+  const config = { ...defaultKubeletConfiguration(), enableServer: false, cgroupsPerQOS: false, ...over.config };
+  return { flags, config, gates: createFeatureGates(over.gates ?? config.featureGates).gates };
 }

@@ -1,4 +1,5 @@
 /** Shared shapes of pod decisions: what the runtime was seen to hold, and what a worker decides to do about it. */
+import type { GroupDriver } from '../allocation/cgroups/names.ts';
 import type { Container, Pod, PodStatus } from '../k8s.ts';
 import type { MemoryControl } from './config/memoryControl.ts';
 
@@ -134,6 +135,10 @@ export interface NodeFacts {
   hugePageSizes: string[];
   /** Name of the control group that holds all pods; absent: this node makes none of its own. */
   kubepods?: readonly string[];
+  /** cgroupRoot, what all control groups of this node are below; default the root of the hierarchies. */
+  cgroupRoot?: string;
+  /** What the runtime said, or else the configuration; absent until the runtime was asked. */
+  readonly cgroupDriver?: GroupDriver | undefined;
   runtimeName: string;
   maxRestartBackoffMs: number;
 }

@@ -1,5 +1,6 @@
 /** Statechart of the link to the container runtime: is it there, does it answer, what does it say of itself. Pure. */
 import { assign, fromPromise, setup } from 'xstate';
+import type { GroupDriver } from '../allocation/cgroups/names.ts';
 import type { CriResponse } from '../cri.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from '../protocol.ts';
 
@@ -17,6 +18,7 @@ export function linkBackoffMs(attempt: number): number {
 export interface RuntimeIdentity {
   name: string;
   version: string;
+  cgroupDriver: GroupDriver | null;
 }
 export interface StatusReading {
   runtimeReady: boolean;
@@ -27,6 +29,15 @@ export interface StatusReading {
   handlers?: readonly RuntimeHandlerView[];
   strictGroups?: boolean;
   atMonoMs: number;
+}
+
+/** The runtime's own word for its cgroup driver; null where it gives none. An unknown word is an error, as in the kubelet. */
+export function readCgroupDriver(response: CriResponse<'RuntimeConfig'> | null): GroupDriver | null {
+  const said = response?.linux?.cgroupDriver;
+  if (said === undefined) return null;
+  if (said === 'SYSTEMD') return 'systemd';
+  if (said === 'CGROUPFS') return 'cgroupfs';
+  throw new Error(`runtime returned an unknown cgroup driver ${JSON.stringify(said)}`);
 }
 
 /** A condition that is missing counts as false, as the kubelet has it. */
@@ -77,6 +88,7 @@ export function linkView(context: LinkContext, state: CriView['state']): CriView
     reason: state === 'ready' ? (reading?.runtimeReason ?? '') : context.lostReason,
     runtimeName: identity?.name ?? '',
     runtimeVersion: identity?.version ?? '',
+    ...(identity === null ? {} : { cgroupDriver: identity.cgroupDriver }),
     runtimeReady: state === 'ready' && reading?.runtimeReady === true,
     networkReady: state === 'ready' && reading?.networkReady === true,
     networkReason: state === 'ready' ? (reading?.networkReason ?? '') : context.lostReason,
@@ -98,7 +110,7 @@ function readyMessage({ identity, reading }: LinkContext): string {
 export const criLinkMachine = setup({
   types: { context: {} as LinkContext, events: {} as LinkEvent },
   actors: {
-    /** Version, then Status, on a fresh connection. */
+    /** Version and RuntimeConfig, then Status, on a fresh connection. */
     dial: fromPromise<{ identity: RuntimeIdentity; reading: StatusReading }>(() => Promise.reject(new Error('dial is not provided'))),
     poll: fromPromise<StatusReading>(() => Promise.reject(new Error('poll is not provided'))),
   },

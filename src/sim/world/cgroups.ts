@@ -94,7 +94,7 @@ export function simCgroups(): SimCgroups {
         return group;
       };
       return {
-        detect: () => done('detect', '', () => self.layout),
+        detect: (driver) => done('detect', driver, () => self.layout),
         exists: (path) => done('exists', key(path), () => groups.has(key(path))),
         create: (path) => inTurn('create', key(path), () => make(key(path))),
         apply: (path, writes) =>

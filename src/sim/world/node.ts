@@ -277,7 +277,6 @@ export function simNode(o: SimNodeOptions): SimNode {
   const run = async (mine: Power): Promise<void> => {
     const shown = identityConfig(tuning);
     const config = defaultNodeConfig({
-      podGroups: tuning.cgroups !== null,
       flags: {
         rootDir: ROOT_DIR,
         hostnameOverride: name,
@@ -286,6 +285,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         ...shown.flags,
       },
       config: {
+        cgroupsPerQOS: tuning.cgroups !== null,
         staticPodPath: tuning.oneManifest ? ONE_MANIFEST : MANIFESTS,
         staticPodURL: tuning.http ? PODS_URL : '',
         podLogsDir: POD_LOGS,

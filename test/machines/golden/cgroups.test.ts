@@ -3,14 +3,18 @@ import { groupWrites, presentValues } from '../../../src/machines/allocation/cgr
 import { hierarchiesOf } from '../../../src/machines/allocation/cgroups/hierarchies.ts';
 import {
   componentOf,
+  configuredName,
   groupPath,
   kubepodsName,
+  plainParent,
   podGroupName,
   rootName,
+  sliceOf,
   TIERS,
   tierName,
   uidOf,
 } from '../../../src/machines/allocation/cgroups/names.ts';
+import { newSlice, parentSlice, unitProperties } from '../../../src/machines/allocation/cgroups/units.ts';
 import {
   atLeast,
   type GroupValues,
@@ -62,6 +66,44 @@ goldenTable('names of control groups', 'cgroupNames', {
     componentOf('burstable', 'systemd'),
   ],
   'whose a component is': () => ['pod1a-2b', 'pod', 'burstable', 'kubepods'].map(uidOf),
+});
+
+goldenTable('names with the driver systemd', 'cgroupSlices', {
+  'a configured group: a path, a slice, a slice with its parents, the root': () =>
+    ['/system', 'system.slice', '/a.slice/a-b_c.slice', '/', '-.slice'].map((path) => ({
+      path,
+      cgroupfs: groupPath(configuredName(path, 'cgroupfs'), 'cgroupfs'),
+      systemd: groupPath(configuredName(path, 'systemd'), 'systemd'),
+    })),
+  'the slice of a path, and its parent': () =>
+    ['/kubepods.slice/kubepods-burstable.slice', '/kubepods.slice', '/kubepods/burstable'].map((path) => {
+      const slice = sliceOf(path);
+      return [slice, slice === null ? null : parentSlice(slice)];
+    }),
+  'the parent of sandboxes without groups of their own': () =>
+    ['', '/', '/nodes/a'].map((root) => [plainParent(root, 'cgroupfs') ?? null, plainParent(root, 'systemd') ?? null]),
+});
+
+/** D-Bus has 64 bits, JSON has not. */
+const properties = (list: ReturnType<typeof newSlice>) =>
+  Object.fromEntries(list.map(([name, { type, value }]) => [name, `${type} ${value}`]));
+const told = (values: GroupValues, version: 1 | 2, systemd = 257) =>
+  properties(unitProperties(groupWrites(values, { version, controllers: ALL }), systemd));
+const every: GroupValues = {
+  cpuShares: 512,
+  cpuQuotaUs: 33_333,
+  cpuPeriodUs: 100_000,
+  memoryBytes: 4096,
+  pids: 7,
+  hugePages: { '2MB': 0n },
+};
+
+goldenTable('properties of slices', 'cgroupUnits', {
+  'a new one, in both versions': () => [properties(newSlice('kubepods-burstable.slice', 1)), properties(newSlice('kubepods.slice', 2))],
+  'every limit, a quota rounded up to a hundredth of a processor': () => [told(every, 1), told(every, 2)],
+  'no limit is infinity': () => told({ cpuQuotaUs: -1, cpuPeriodUs: 100_000, memoryBytes: -1, pids: -1 }, 2),
+  'a systemd that does not know the period of a quota': () => told(every, 2, 239),
+  'nothing that systemd knows': () => told({ hugePages: { '1GB': 1n << 62n } }, 2),
 });
 
 const limited = (cpu: string, memory: string): ResourceRequirements => ({ requests: { cpu: '100m' }, limits: { cpu, memory } });

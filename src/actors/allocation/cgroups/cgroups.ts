@@ -1,15 +1,17 @@
 /**
  * The control groups of this node: `kubepods`, one per class, one per pod (resources 1.4 to 1.8).
  *
- * State held: which driver the runtime has, once it has said so.
+ * State held: which driver the groups are made with.
  * Lost on restart: nothing that counts: every value is written again from what is wanted.
- * Rebuilt from: the configuration, the pod manager's view, the kernel.
+ * Rebuilt from: the configuration, the link to the runtime, the pod manager's view, the kernel.
  */
-import { fromPromise } from 'xstate';
+import { fromCallback, fromPromise } from 'xstate';
 import { type GroupLayout, groupWrites, presentValues, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsMachine } from '../../../machines/allocation/cgroups/machine.ts';
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import {
+  configuredName,
+  type GroupDriver,
   type GroupName,
   groupPath,
   kubepodsName,
@@ -33,11 +35,11 @@ import type { Pod } from '../../../machines/k8s.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
 import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
 import type { Cgroups } from '../../kernel/cgroups.ts';
-import { CriError } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
-import { criClient } from '../../runtime/client.ts';
 
 export interface CgroupsOptions {
+  /** What the runtime said, or else the configuration; undefined until the runtime was asked. */
+  driver(): GroupDriver | undefined;
   /** cgroupRoot; '/' or '' is the root of the hierarchies. */
   root: string;
   rules: Omit<PodGroupRules, 'pageSizes'>;
@@ -51,7 +53,6 @@ export interface CgroupsOptions {
 /** The groups are there within moments; until then workers would only fail and try again. */
 const READY_MS = 30_000;
 const BEGINNING: readonly unknown[] = ['preparing', 'enforcing'];
-const UNIMPLEMENTED = 12;
 const EVENT_FAILED = 'FailedNodeAllocatableEnforcement';
 const EVENT_ENFORCED = 'NodeAllocatableEnforced';
 
@@ -75,6 +76,12 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
             prepare: fromPromise(() => groups.prepare()),
             enforce: fromPromise(() => groups.enforce()),
             renew: fromPromise(() => groups.renewAll()),
+            watchDriver: fromCallback(({ sendBack }) => {
+              const watch = ctx.registry.watch(view.cri, () => {
+                if (groups.isOutdated()) sendBack({ type: 'driver.changed' });
+              });
+              return () => watch[Symbol.dispose]();
+            }),
           },
           actions: {
             serve: ({ event }) => groups.serve(event),
@@ -92,7 +99,7 @@ class Groups {
   readonly #o: CgroupsOptions & { port: Cgroups };
   readonly #kubepods: GroupName;
   #layout: GroupLayout | null = null;
-  #driver: 'cgroupfs' | null = null;
+  #driver: GroupDriver | null = null;
 
   constructor(ctx: ActorCtx<CgroupsEvent>, o: CgroupsOptions & { port: Cgroups }) {
     this.#ctx = ctx;
@@ -104,11 +111,21 @@ class Groups {
   async prepare(): Promise<void> {
     const { port, root } = this.#o;
     this.#layout = null;
-    const layout = await port.detect();
-    const rootPath = groupPath(rootName(root), 'cgroupfs');
+    const driver = this.#o.driver();
+    if (driver === undefined) throw new Error('the container runtime has not said its cgroup driver yet');
+    const layout = await port.detect(driver);
+    const rootPath = groupPath(rootName(root), driver);
     if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${rootPath} does not exist in every hierarchy of control groups`);
-    for (const name of [this.#kubepods, ...TIERS.map((tier) => tierName(this.#kubepods, tier))]) await port.create(path(name));
+    if (this.#driver !== driver) this.#ctx.log.info({ driver, version: layout.version, root: rootPath }, 'control groups');
+    this.#driver = driver;
+    for (const name of [this.#kubepods, ...TIERS.map((tier) => tierName(this.#kubepods, tier))]) await port.create(this.#path(name));
     this.#layout = layout;
+  }
+
+  /** The runtime is there only now, or has another driver than before: groups elsewhere are none to it. */
+  isOutdated(): boolean {
+    const driver = this.#o.driver();
+    return driver !== undefined && driver !== this.#driver;
   }
 
   /** @throws Error that says what could not be set, and to what. */
@@ -118,7 +135,7 @@ class Groups {
     const layout = this.#known();
     const { tasks } = this.#ctx.ports.host;
     const whole = { ...machine, pids: tasks === undefined ? null : tasks().max };
-    const to = path(this.#kubepods);
+    const to = this.#path(this.#kubepods);
     try {
       await port.apply(to, groupWrites(kubepodsValues(whole, reservations, layout.pageSizes), layout));
     } catch (error) {
@@ -131,7 +148,7 @@ class Groups {
     ] as const) {
       const values = reservedValues(reserved, enforce, key);
       if (values === null || group === '') continue;
-      const at = path(rootName(group));
+      const at = this.#path(configuredName(group, this.#driver ?? 'cgroupfs'));
       const what = key === 'system-reserved' ? 'System Reserved' : 'Kube Reserved';
       try {
         if (!(await port.exists(at))) throw new Error('it does not exist');
@@ -148,7 +165,7 @@ class Groups {
     const pods = [...(this.#ctx.registry.read(view.pods)?.value.records.values() ?? [])].filter(atWork).map((r) => r.pod);
     const all = and === undefined ? pods : [...pods.filter((p) => p.metadata.uid !== and.metadata.uid), and];
     const values = tierValues(all, layout.pageSizes);
-    for (const tier of TIERS) await this.#o.port.apply(path(tierName(this.#kubepods, tier)), groupWrites(values[tier], layout));
+    for (const tier of TIERS) await this.#o.port.apply(this.#path(tierName(this.#kubepods, tier)), groupWrites(values[tier], layout));
   }
 
   /** Also what a change of resources left: a group stays raised where a container shrank by starting anew. */
@@ -174,8 +191,8 @@ class Groups {
     }
   }
 
-  serve(event: CgroupsEvent): void {
-    if (event.type === 'cgroups.look') return;
+  serve(event: CgroupsEvent | { type: 'driver.changed' }): void {
+    if (event.type !== 'cgroups.ensure' && event.type !== 'cgroups.resize') return;
     const { pod, replyTo } = event;
     const work = event.type === 'cgroups.ensure' ? this.#ensure(pod) : this.#resize(pod, event.how);
     work.then(
@@ -192,7 +209,6 @@ class Groups {
 
   /** Values are written also where it is there already: it may be left of an earlier life of this UID, with hardly any weight. */
   async #ensure(pod: Pod): Promise<void> {
-    await this.#driverKnown();
     const layout = this.#known();
     const at = this.#podPath(pod);
     const { port } = this.#o;
@@ -219,7 +235,7 @@ class Groups {
   }
 
   #podPath(pod: Pod): string {
-    return path(podGroupName(this.#kubepods, pod));
+    return this.#path(podGroupName(this.#kubepods, pod));
   }
 
   #rules(layout: GroupLayout): PodGroupRules {
@@ -231,20 +247,8 @@ class Groups {
     return this.#layout;
   }
 
-  /** The runtime must take a group for what it is: a driver of its own would put its containers elsewhere. */
-  async #driverKnown(): Promise<void> {
-    if (this.#driver !== null) return;
-    const { signal } = this.#ctx;
-    const said = await criClient(this.#ctx.registry)
-      .read('RuntimeConfig', {}, { signal })
-      .catch((error: unknown) => {
-        // An older runtime does not say: the configuration does.
-        if (error instanceof CriError && error.code === UNIMPLEMENTED) return null;
-        throw error;
-      });
-    if (said?.linux?.cgroupDriver === 'SYSTEMD')
-      throw new Error('the runtime has the cgroup driver systemd, with which this node makes no groups; set cgroupsPerQOS to false');
-    this.#driver = 'cgroupfs';
+  #path(name: GroupName): string {
+    return groupPath(name, this.#driver ?? 'cgroupfs');
   }
 }
 
@@ -256,10 +260,6 @@ export function atWork({ rejected, worker }: Pick<PodRecord, 'rejected' | 'worke
 
 function codeOf(error: unknown): unknown {
   return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-function path(name: GroupName): string {
-  return groupPath(name, 'cgroupfs');
 }
 
 function text(error: unknown): string {

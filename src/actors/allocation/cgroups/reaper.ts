@@ -7,7 +7,15 @@
  */
 import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsAddress } from '../../../machines/allocation/cgroups/messages.ts';
-import { groupPath, kubepodsName, TIERS, tierName, uidOf } from '../../../machines/allocation/cgroups/names.ts';
+import {
+  componentOf,
+  type GroupDriver,
+  groupPath,
+  kubepodsName,
+  TIERS,
+  tierName,
+  uidOf,
+} from '../../../machines/allocation/cgroups/names.ts';
 import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { type HousekeepingEvent, view } from '../../../machines/protocol.ts';
@@ -22,7 +30,13 @@ const PERIOD_MS = 2_000;
 const FULL_PERIOD_MS = 60_000;
 const REST_MS = 100;
 
-export function cgroupReaperSpec(o: { root: string }): ActorSpec<HousekeepingEvent> {
+export interface ReaperOptions {
+  root: string;
+  /** Undefined until the runtime was asked: nothing is swept. */
+  driver(): GroupDriver | undefined;
+}
+
+export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent> {
   return {
     type: 'actor',
     id: 'cgroupReaper',
@@ -34,7 +48,7 @@ export function cgroupReaperSpec(o: { root: string }): ActorSpec<HousekeepingEve
     start: (ctx) => {
       const { cgroups } = ctx.ports;
       if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
-      const reaper = new Reaper(ctx, cgroups, o.root);
+      const reaper = new Reaper(ctx, cgroups, o);
       return {
         logic: sweeperMachine,
         input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => reaper.sweep(signal) },
@@ -51,18 +65,17 @@ interface Found {
 class Reaper {
   readonly #ctx: ActorCtx<HousekeepingEvent>;
   readonly #port: Cgroups;
-  readonly #parents: readonly string[];
+  readonly #o: ReaperOptions;
   readonly #stuck = new Map<string, string>();
   /** Paths that have hardly any weight. */
   #light = new Set<string>();
   #seen = '';
   #fullAtMonoMs = Number.NEGATIVE_INFINITY;
 
-  constructor(ctx: ActorCtx<HousekeepingEvent>, port: Cgroups, root: string) {
+  constructor(ctx: ActorCtx<HousekeepingEvent>, port: Cgroups, o: ReaperOptions) {
     this.#ctx = ctx;
     this.#port = port;
-    const kubepods = kubepodsName(root);
-    this.#parents = [kubepods, ...TIERS.map((tier) => tierName(kubepods, tier))].map((name) => groupPath(name, 'cgroupfs'));
+    this.#o = o;
   }
 
   async sweep(signal: AbortSignal): Promise<string> {
@@ -73,7 +86,9 @@ class Reaper {
     const versions = `${pods.version}/${listed.version}/${volumes.version}`;
     const now = ports.clock.monoMs();
     if (versions === this.#seen && now - this.#fullAtMonoMs < FULL_PERIOD_MS) return '';
-    const found = await this.#podGroups();
+    const driver = this.#o.driver();
+    if (driver === undefined) return '';
+    const found = await this.#podGroups(driver);
     const here = new Set(found.map((f) => f.path));
     this.#light = new Set([...this.#light].filter((p) => here.has(p)));
     for (const p of this.#stuck.keys()) if (!here.has(p)) this.#stuck.delete(p);
@@ -93,15 +108,28 @@ class Reaper {
     return removed === 0 ? '' : `${removed} control groups of ended pods removed`;
   }
 
-  async #podGroups(): Promise<Found[]> {
+  async #podGroups(driver: GroupDriver): Promise<Found[]> {
     const found: Found[] = [];
-    for (const parent of this.#parents) {
-      for (const name of await this.#port.list(parent)) {
-        const uid = uidOf(name);
-        if (uid !== null) found.push({ uid, path: `${parent}/${name}` });
+    const kubepods = kubepodsName(this.#o.root);
+    const own = this.#ownSpellings(driver);
+    for (const name of [kubepods, ...TIERS.map((tier) => tierName(kubepods, tier))]) {
+      const parent = groupPath(name, driver);
+      for (const directory of await this.#port.list(parent)) {
+        const uid = uidOf(componentOf(directory, driver));
+        if (uid !== null) found.push({ uid: own.get(uid) ?? uid, path: `${parent}/${directory}` });
       }
     }
     return found;
+  }
+
+  /** A slice does not tell a dash from an underscore. UIDs of pods that are known and have one, by what their slice says. */
+  #ownSpellings(driver: GroupDriver): ReadonlyMap<string, string> {
+    if (driver === 'cgroupfs') return new Map();
+    const { registry } = this.#ctx;
+    const known = [registry.read(view.pods)?.value.records, registry.read(view.runtimePods)?.value.pods].flatMap((m) => [
+      ...(m?.keys() ?? []),
+    ]);
+    return new Map(known.filter((uid) => uid.includes('_')).map((uid) => [uid.replaceAll('_', '-'), uid]));
   }
 
   async #look({ uid, path }: Found, signal: AbortSignal): Promise<'kept' | 'removed' | 'stuck'> {
@@ -157,7 +185,7 @@ class Reaper {
 
   async #weighLess(path: string): Promise<void> {
     if (this.#light.has(path)) return;
-    const layout = await this.#port.detect();
+    const layout = await this.#port.detect(this.#o.driver() ?? 'cgroupfs');
     await this.#port.apply(path, groupWrites({ cpuShares: LEAST_SHARES }, layout));
     this.#light.add(path);
   }

@@ -1,19 +1,20 @@
 /** What a worker asks about the control group of its pod. On a node without any it asks nobody. */
 import type { ReplyTo } from '../../../machines/address.ts';
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
-import { groupPath, podGroupName } from '../../../machines/allocation/cgroups/names.ts';
+import { groupPath, plainParent, podGroupName } from '../../../machines/allocation/cgroups/names.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 
-/** A few files are written; the runtime is asked once for its driver. */
-const ANSWER_MS = 30_000;
+/** A few files are written; systemd has 30 s to make a slice (`dependencies/cgroups/systemd.ts`). */
+const ANSWER_MS = 45_000;
 
-type Facts = Pick<NodeFacts, 'kubepods'>;
+type Facts = Pick<NodeFacts, 'kubepods' | 'cgroupRoot' | 'cgroupDriver'>;
 
-/** What the runtime puts the pod below; undefined: it chooses. */
-export function podGroupOf({ kubepods }: Facts, pod: Pod): string | undefined {
-  return kubepods === undefined ? undefined : groupPath(podGroupName(kubepods, pod), 'cgroupfs');
+/** What the runtime puts the pod below, in the form of its driver; undefined: it chooses. */
+export function podGroupOf({ kubepods, cgroupRoot = '', cgroupDriver }: Facts, pod: Pod): string | undefined {
+  if (cgroupDriver === undefined) return undefined;
+  return kubepods === undefined ? plainParent(cgroupRoot, cgroupDriver) : groupPath(podGroupName(kubepods, pod), cgroupDriver);
 }
 
 /** Null: it is there; else why not. */

@@ -1,15 +1,16 @@
 /**
- * State held: whether the runtime answers, its name and version, which pod UIDs have a mutating call in flight.
+ * State held: whether the runtime answers, its name, version and cgroup driver, which pod UIDs have a mutating call in flight.
  * Lost on restart: all of it; calls in flight are cancelled and their askers told `lost` (outcome unknown).
- * Rebuilt from: Version and Status of the runtime; fences begin empty, workers inspect before they act again.
+ * Rebuilt from: Version, RuntimeConfig and Status of the runtime; fences begin empty, workers inspect before they act again.
  */
 import { fromPromise } from 'xstate';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
 import { addr, type CriEvent, type CriView, view } from '../../../machines/protocol.ts';
-import { criLinkMachine, linkView, readStatus } from '../../../machines/runtime/criLink.ts';
+import { criLinkMachine, linkView, readCgroupDriver, readStatus } from '../../../machines/runtime/criLink.ts';
 import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/deadlines.ts';
 import { placesFor, runtimeBusy } from '../../../machines/runtime/startGate.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
+import { CriError } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
 import { CriServer } from './server.ts';
@@ -18,6 +19,8 @@ import { CriServer } from './server.ts';
 const STATUS_TIMEOUT_MS = 15_000;
 /** What the kubelet asks for; runtimes answer with their own version. */
 const CRI_VERSION_ASKED = '0.1.0';
+/** gRPC's code of a call that the runtime does not know. */
+const UNIMPLEMENTED = 12;
 
 /** While the runtime stays away, the log says so again this often; dials fail about once a second. */
 const LOST_AGAIN_MS = 300_000;
@@ -41,6 +44,14 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
       return value;
     } finally {
       metrics.ended(method, (clock.monoMs() - began) / 1000, ok);
+    }
+  }
+  async function cgroupDriver(signal: AbortSignal) {
+    try {
+      return readCgroupDriver(await ask('RuntimeConfig', {}, signal));
+    } catch (error) {
+      if (error instanceof CriError && error.code === UNIMPLEMENTED) return null;
+      throw error;
     }
   }
   async function status(signal: AbortSignal) {
@@ -74,6 +85,7 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
       if (!same || lost !== null) {
         const fields = {
           runtime,
+          ...(next.cgroupDriver === undefined || next.cgroupDriver === null ? {} : { cgroupDriver: next.cgroupDriver }),
           ...(lost === null ? {} : { lostFor: shortDuration(lostMs) }),
           ...(next.reason === '' ? {} : { reason: next.reason }),
           ...(next.networkReason === '' ? {} : { network: next.networkReason }),
@@ -103,8 +115,9 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
     actors: {
       dial: fromPromise(async ({ signal }) => {
         cri.reconnect();
-        const version = await ask('Version', { version: CRI_VERSION_ASKED }, signal);
-        return { identity: { name: version.runtimeName, version: version.runtimeVersion }, reading: await status(signal) };
+        const [version, driver] = await Promise.all([ask('Version', { version: CRI_VERSION_ASKED }, signal), cgroupDriver(signal)]);
+        const identity = { name: version.runtimeName, version: version.runtimeVersion, cgroupDriver: driver };
+        return { identity, reading: await status(signal) };
       }),
       poll: fromPromise(({ signal }) => status(signal)),
     },

@@ -1,5 +1,5 @@
-/** The real control groups of this machine, through the kernel's files. */
-import { mkdir, readdir, readFile, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
+/** The real control groups of this machine, through the kernel's files, and those that are slices through systemd as well. */
+import { access, constants, mkdir, readdir, readFile, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cgroups } from '../../../actors/kernel/cgroups.ts';
 import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
@@ -11,7 +11,10 @@ import {
   pageSizeOf,
   WANTED_V2,
 } from '../../../machines/allocation/cgroups/hierarchies.ts';
+import { type GroupDriver, sliceOf } from '../../../machines/allocation/cgroups/names.ts';
+import { newSlice, unitProperties } from '../../../machines/allocation/cgroups/units.ts';
 import { codeOf, messageOf } from '../../errors.ts';
+import type { Slices } from './systemd.ts';
 
 /** statfs type of the second version, at the root of the hierarchies. */
 const CGROUP2_MAGIC = 0x63677270;
@@ -29,9 +32,17 @@ export interface CgroupsOptions {
   /** Takes a group's directory away; the kernel does so although there are files in it. */
   removeDir?: (path: string) => Promise<void>;
   kill?: (pid: number) => void;
+  /** Asked for with the driver systemd alone. */
+  slices?: () => Promise<Slices>;
 }
 
-export function createCgroups(o: CgroupsOptions = {}): Cgroups {
+/** What the boot asks beside the port. */
+export interface HostCgroups extends Cgroups {
+  /** Why this process may not make groups, for each hierarchy where it may not. */
+  unwritable(): Promise<string[]>;
+}
+
+export function createCgroups(o: CgroupsOptions = {}): HostCgroups {
   return new RealCgroups({
     root: '/sys/fs/cgroup',
     mountinfo: () => readFile('/proc/self/mountinfo', 'utf8'),
@@ -39,8 +50,15 @@ export function createCgroups(o: CgroupsOptions = {}): Cgroups {
     pageFolders: () => readdir('/sys/kernel/mm/hugepages').catch(() => []),
     removeDir: rmdir,
     kill: (pid) => process.kill(pid, 'SIGKILL'),
+    // Loaded where it is needed: most of what it costs is memory.
+    slices: async () => (await import('./systemd.ts')).createSlices(),
     ...o,
   });
+}
+
+interface Systemd {
+  slices: Slices;
+  version: number;
 }
 
 interface Found {
@@ -49,9 +67,11 @@ interface Found {
   hierarchies: readonly Hierarchy[];
 }
 
-class RealCgroups implements Cgroups {
+class RealCgroups implements HostCgroups {
   readonly #o: Required<CgroupsOptions>;
   #found: Promise<Found> | null = null;
+  /** Null with the driver cgroupfs. */
+  #systemd: Systemd | null = null;
   /** The end of what changes groups, so far. */
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -59,8 +79,25 @@ class RealCgroups implements Cgroups {
     this.#o = o;
   }
 
-  async detect(): Promise<GroupLayout> {
-    return (await this.#machine()).layout;
+  async detect(driver: GroupDriver): Promise<GroupLayout> {
+    const { layout } = await this.#machine();
+    if (driver === 'cgroupfs') {
+      this.#systemd?.slices.close();
+      this.#systemd = null;
+    } else {
+      const slices = this.#systemd?.slices ?? (await this.#o.slices());
+      this.#systemd = { slices, version: await slices.version() };
+    }
+    return layout;
+  }
+
+  async unwritable(): Promise<string[]> {
+    const { hierarchies } = await this.#machine();
+    const found: string[] = [];
+    for (const { path } of hierarchies) {
+      await access(path, constants.W_OK).catch((error: unknown) => found.push(messageOf(error)));
+    }
+    return found;
   }
 
   async exists(path: string): Promise<boolean> {
@@ -76,6 +113,8 @@ class RealCgroups implements Cgroups {
   create(path: string): Promise<void> {
     return this.#inTurn(async () => {
       const { layout, hierarchies } = await this.#machine();
+      await this.#makeSlices(path, layout.version);
+      // What systemd left out: hierarchies and controllers that it does not know.
       for (const h of hierarchies) {
         let at = h.path;
         for (const part of path.split('/').filter((p) => p !== '')) {
@@ -91,6 +130,8 @@ class RealCgroups implements Cgroups {
 
   apply(path: string, writes: Parameters<Cgroups['apply']>[1]): Promise<void> {
     return this.#inTurn(async () => {
+      const slice = this.#slice(path);
+      if (slice !== null) await slice.slices.set(slice.name, unitProperties(writes, slice.version));
       for (const { controller, file, value } of writes) {
         const at = await this.#file(path, controller, file);
         try {
@@ -140,6 +181,12 @@ class RealCgroups implements Cgroups {
     return this.#inTurn(async () => {
       if (path.split('/').every((part) => part === '')) throw new Error('the root of the control groups is not removed');
       const { hierarchies } = await this.#machine();
+      const slice = this.#slice(path);
+      if (slice !== null) {
+        // systemd would end what runs in it.
+        if ((await this.pids(path)).length > 0) throw Object.assign(new Error(`EBUSY: processes are in ${path}`), { code: 'EBUSY' });
+        await slice.slices.stop(slice.name);
+      }
       for (const h of hierarchies) {
         for (const dir of (await tree(join(h.path, path))).reverse()) {
           try {
@@ -150,6 +197,21 @@ class RealCgroups implements Cgroups {
         }
       }
     });
+  }
+
+  #slice(path: string): (Systemd & { name: string }) | null {
+    const name = sliceOf(path);
+    return this.#systemd === null || name === null ? null : { ...this.#systemd, name };
+  }
+
+  /** Its parents too: those that systemd makes for a slice by itself count nothing. */
+  async #makeSlices(path: string, version: 1 | 2): Promise<void> {
+    let at = '';
+    for (const part of path.split('/').filter((p) => p !== '')) {
+      at = `${at}/${part}`;
+      const slice = this.#slice(at);
+      if (slice !== null && !(await this.exists(at))) await slice.slices.start(slice.name, newSlice(slice.name, version));
+    }
   }
 
   #machine(): Promise<Found> {

@@ -2,7 +2,7 @@
  * Statechart of the node's own control groups: made, given what pods may use of the node, and looked at again each minute.
  * What fails is a state that is tried again. Pure; what it invokes is given by the actor.
  */
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import type { CgroupsEvent } from './messages.ts';
 
 /** Limits and classes are set anew this often (resources 1.6, 1.7). */
@@ -20,11 +20,13 @@ interface Context {
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 export const cgroupsMachine = setup({
-  types: { context: {} as Context, events: {} as CgroupsEvent },
+  types: { context: {} as Context, events: {} as CgroupsEvent | { type: 'driver.changed' } },
   actors: {
     prepare: fromPromise<void>(() => Promise.resolve()),
     enforce: fromPromise<void>(() => Promise.resolve()),
     renew: fromPromise<void>(() => Promise.resolve()),
+    /** Says when the runtime has another driver than the groups were made with. */
+    watchDriver: fromCallback(() => {}),
   },
   actions: {
     serve: () => {},
@@ -40,7 +42,8 @@ export const cgroupsMachine = setup({
   id: 'cgroups',
   context: { message: '', said: 'nothing' },
   initial: 'preparing',
-  on: { 'cgroups.ensure': { actions: 'serve' }, 'cgroups.resize': { actions: 'serve' } },
+  invoke: { src: 'watchDriver' },
+  on: { 'cgroups.ensure': { actions: 'serve' }, 'cgroups.resize': { actions: 'serve' }, 'driver.changed': { target: '.preparing' } },
   states: {
     preparing: {
       meta: { reason: 'Preparing', message: 'making the groups of the node and of the classes' },

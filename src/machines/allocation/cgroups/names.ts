@@ -46,9 +46,33 @@ export function uidOf(component: string): string | null {
   return uid === '' ? null : uid;
 }
 
+/** Of a configured group that is not ours (`kubeReservedCgroup`): a path, or with systemd a slice with or without its parents. */
+export function configuredName(path: string, driver: GroupDriver): GroupName {
+  if (driver === 'cgroupfs') return rootName(path);
+  const slice = path.split('/').at(-1) ?? '';
+  const stem = slice.endsWith(SLICE) ? slice.slice(0, -SLICE.length) : slice;
+  return stem === '-' ? [] : stem.split('-').flatMap((part) => (part === '' ? [] : part.replaceAll('_', '-')));
+}
+
+/** The slice that a path ends in, a unit of systemd; null: it is no slice. */
+export function sliceOf(path: string): string | null {
+  const last = path.split('/').at(-1) ?? '';
+  return last.endsWith(SLICE) ? last : null;
+}
+
 /** Where a group is below each hierarchy, and what the runtime is told as `cgroup_parent`. */
 export function groupPath(name: GroupName, driver: GroupDriver): string {
   return driver === 'systemd' ? systemdPath(name) : `/${name.join('/')}`;
+}
+
+/** Slice that services are in where nothing else is said; a sandbox without a parent is refused by runc. */
+const SYSTEM_SLICE = 'system.slice';
+
+/** What the runtime is told as `cgroup_parent` where pods have no groups of their own; undefined: it chooses. */
+export function plainParent(cgroupRoot: string, driver: GroupDriver): string | undefined {
+  const root = rootName(cgroupRoot);
+  if (root.length > 0) return groupPath(root, driver);
+  return driver === 'systemd' ? `/${SYSTEM_SLICE}` : undefined;
 }
 
 /**
