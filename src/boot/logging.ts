@@ -2,6 +2,7 @@
 import pino from 'pino';
 import type { Logger } from '../actors/kernel/ports.ts';
 import type { LoggingConfig } from '../machines/config.ts';
+import { oneLine } from '../machines/text/oneLine.ts';
 
 /** Fields whose values are secrets, at the top of a line and one and two levels down. */
 const SECRET_FIELDS = ['env', 'envs', 'auth', 'authorization', 'token', 'password', 'secret', 'headers', 'staticPodURLHeader'] as const;
@@ -17,7 +18,9 @@ export interface LogSink {
 
 /** One logger per node; there is no global one. Lines are written at once. */
 export function createLogger(config: Pick<LoggingConfig, 'format' | 'verbosity'> & { pid: number }, sink: LogSink): Logger {
-  const destination = config.format === 'json' ? sink : { write: (line: string) => sink.write(toText(line, config.pid)) };
+  const write = config.format === 'json' ? (line: string) => line : (line: string) => toText(line, config.pid);
+  // Once, here: whatever is logged may hold what a pod or a runtime wrote.
+  const destination = { write: (line: string) => sink.write(`${oneLine(write(line).replace(/\n$/, ''))}\n`) };
   const base = pino(
     {
       level: 'debug',

@@ -234,8 +234,12 @@ describe('decoding', () => {
 
 describe('/configz', () => {
   it('gives back what a file says, with headers masked', async () => {
-    const { config } = await load([], 'staticPodURLHeader: {Authorization: [hush]}\nsyncFrequency: 90s\nrotateCertificates: true\n');
+    const { config } = await load(
+      [],
+      'staticPodURL: https://me:hush@h/pods?token=hush\nstaticPodURLHeader: {Authorization: [hush]}\nsyncFrequency: 90s\nrotateCertificates: true\n',
+    );
     expect(toV1beta1(config)).toMatchObject({
+      staticPodURL: 'https://<masked>@h/pods?<masked>',
       staticPodURLHeader: { Authorization: ['<masked>'] },
       syncFrequency: '1m30s',
       rotateCertificates: true,

@@ -195,8 +195,14 @@ describe('what every flag comes to', () => {
   });
 
   it('shows nothing secret', () => {
-    const flags = shown({ staticPodURL: 'https://me:hunter2@h/pods', staticPodURLHeader: { Authorization: ['Bearer hunter2'] } });
+    const flags = shown({
+      staticPodURL: 'https://me:hunter2@h/pods?token=hunter2',
+      staticPodURLHeader: { Authorization: ['Bearer hunter2'] },
+    });
     expect(JSON.stringify(flags)).not.toContain('hunter2');
-    expect(flags).toMatchObject({ 'manifest-url': 'https://CLASSIFIED@h/pods', 'manifest-url-header': 'CLASSIFIED' });
+    expect(flags).toMatchObject({
+      'manifest-url': 'https://<masked>@h/pods?<masked>',
+      'manifest-url-header': '<masked>',
+    });
   });
 });

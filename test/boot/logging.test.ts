@@ -18,6 +18,19 @@ describe('the log', () => {
     ]);
   });
 
+  it.each(['text', 'json'] as const)('writes control characters of foreign text out, so that nothing forges a line (%s)', (format) => {
+    const { out, log } = lines(format, 0);
+    const forged = 'no\nE1123 00:00:00.000000 1 node] all is lost\r\u001b[2J\u009b31m\u2028\u202e';
+    log.child({ actor: `node/${forged}` }).warn({ output: forged, err: new Error(forged) }, `probe failed: ${forged}`);
+    log.warn({ bare: '\u001b[2J' }, 'x');
+    expect(out).toHaveLength(2);
+    for (const line of out) {
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
+      expect(line).toMatch(/^[^\u0000-\u001f\u007f-\u009f\u2028\u202e]+\n$/);
+    }
+    if (format === 'json') expect(JSON.parse(out[0] ?? '')).toMatchObject({ output: forged, msg: `probe failed: ${forged}` });
+  });
+
   it('writes JSON with level, time and message', () => {
     const { out, log } = lines('json', 0);
     log.error({ err: new Error('broken') }, 'failed');

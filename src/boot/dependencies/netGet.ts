@@ -1,6 +1,8 @@
 /** HTTP GET with redirects, one deadline for everything and a bound on the body. */
+
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import type { Net } from '../../actors/kernel/ports.ts';
+import { shownUrl } from '../../machines/text/shownUrl.ts';
 
 type GetOptions = Parameters<Net['httpGet']>[1];
 type GetResult = Awaited<ReturnType<Net['httpGet']>>;
@@ -41,7 +43,7 @@ export async function httpGet(url: string, opts: GetOptions): Promise<GetResult>
 function parseUrl(text: string, base?: URL): URL {
   const url = URL.parse(text, base?.href);
   if (url === null || (url.protocol !== 'http:' && url.protocol !== 'https:')) {
-    throw coded(`not an http or https URL: ${JSON.stringify(text.slice(0, 200))}`, 'ERR_INVALID_URL');
+    throw coded(`not an http or https URL: ${JSON.stringify(shownUrl(text).slice(0, 200))}`, 'ERR_INVALID_URL');
   }
   return url;
 }

@@ -1,6 +1,7 @@
 /** What every flag comes to, the configuration file taken in, as text for people. Nothing secret. */
 import { formatGoDuration } from '../../machines/config/duration.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
+import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
 import { getPath } from '../config/paths.ts';
 import { FLAGS } from './table.ts';
 import type { FlagSpec } from './types.ts';
@@ -9,7 +10,6 @@ type Values = { flags: Readonly<KubeletFlags>; config: Readonly<KubeletConfigura
 
 /** Their values may be tokens. */
 const SECRET = ['manifest-url-header'];
-const REDACTED = 'CLASSIFIED';
 
 /** Undefined: the flag stands for no value of its own. */
 export function flagValue(flag: FlagSpec, { flags, config }: Values): unknown {
@@ -39,12 +39,7 @@ export function shownFlags(values: Values): Record<string, string> {
     const value = flag.removed === undefined ? flagValue(flag, values) : undefined;
     if (value === undefined) continue;
     const text = valueText(flag, value ?? '', { text: '', list: '', map: '' });
-    shown[flag.name] = SECRET.includes(flag.name) && text !== '' ? REDACTED : withoutPassword(text);
+    shown[flag.name] = SECRET.includes(flag.name) && text !== '' ? MASKED : shownUrl(text);
   }
   return shown;
-}
-
-/** A URL may hold one. */
-function withoutPassword(text: string): string {
-  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/@\s]*@/i, `$1${REDACTED}@`);
 }

@@ -1,6 +1,7 @@
 /** Steps that prepare the process: log, signals, lock, privileges, limits, directories. */
 import { mkdir } from 'node:fs/promises';
-import { MASKED, toV1beta1 } from '../../machines/config/v1beta1.ts';
+import { toV1beta1 } from '../../machines/config/v1beta1.ts';
+import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
 import { codeOf, EXIT, messageOf, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
 import { acquireLock } from '../process/lock.ts';
@@ -25,7 +26,8 @@ export const startLog: Step = {
     for (const remark of ctx.remarks) log[remark.level]({}, remark.text);
     if (config.logging.verbosity >= FLAGS_VERBOSITY) {
       for (const { spec, value } of need(ctx, 'parsed').given.values()) {
-        log.info({ value: SECRET_FLAGS.includes(spec.name) ? MASKED : value }, `FLAG: --${spec.name}`);
+        const shown = typeof value === 'string' ? shownUrl(value) : value;
+        log.info({ value: SECRET_FLAGS.includes(spec.name) ? MASKED : shown }, `FLAG: --${spec.name}`);
       }
     }
     if (config.logging.verbosity >= CONFIG_VERBOSITY) log.info({ configuration: toV1beta1(config) }, 'the whole configuration');

@@ -1,18 +1,17 @@
 /** Renders the configuration back as v1beta1 JSON, as /configz shows it. Pure. */
 import type { KubeletConfiguration } from '../config.ts';
+import { MASKED, shownUrl } from '../text/shownUrl.ts';
 import { formatGoDuration } from './duration.ts';
 import { type Field, type Fields, type FieldType, KUBELET_CONFIGURATION } from './schema.ts';
 
-/** What is shown in place of a secret value. */
-export const MASKED = '<masked>';
-
 /**
  * The object under `kubeletconfig` of /configz: versioned field names and order, durations as Go text, empty optional
- * fields left out, map keys sorted. Header values of `staticPodURLHeader` are secrets and come out masked.
+ * fields left out, map keys sorted. Header values of `staticPodURLHeader`, and user and query of `staticPodURL`,
+ * are secrets and come out masked.
  */
 export function toV1beta1(config: KubeletConfiguration): Record<string, unknown> {
   const headers = Object.fromEntries(Object.entries(config.staticPodURLHeader).map(([name, values]) => [name, values.map(() => MASKED)]));
-  return renderObject({ ...config, staticPodURLHeader: headers }, KUBELET_CONFIGURATION);
+  return renderObject({ ...config, staticPodURL: shownUrl(config.staticPodURL), staticPodURLHeader: headers }, KUBELET_CONFIGURATION);
 }
 
 function renderObject(value: object, fields: Fields): Record<string, unknown> {

@@ -1,5 +1,7 @@
 /** Rules about servers, authentication, TLS, registration and tracing. */
+
 import { isIP } from 'node:net';
+import { shownUrl } from '../../../machines/text/shownUrl.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';
 import { oneOf, type Rule } from './rule.ts';
 
@@ -68,7 +70,8 @@ const systemLogs: Rule = ({ config, gates, bad }) => {
 
 const manifestUrl: Rule = ({ config, bad }) => {
   const url = config.staticPodURL;
-  if (url !== '' && !(URL.canParse(url) && /^https?:/.test(url))) bad('staticPodURL', `${JSON.stringify(url)} is not an http or https URL`);
+  if (url !== '' && !(URL.canParse(url) && /^https?:/.test(url)))
+    bad('staticPodURL', `${JSON.stringify(shownUrl(url))} is not an http or https URL`);
 };
 
 export const API_RULES: readonly Rule[] = [

@@ -1,0 +1,15 @@
+/** URLs as people may see them. Pure. */
+
+/** Stands for a secret value. */
+export const MASKED = '<masked>';
+
+/** Without what may be secret in a URL: user, password and query. Other text comes out as it is. */
+export function shownUrl(text: string): string {
+  if (!/^[a-z][a-z0-9+.-]*:\/\//i.test(text)) return text;
+  const url = URL.parse(text);
+  // What is no URL could have its password anywhere.
+  if (url === null) return `${text.slice(0, text.indexOf('://'))}://${MASKED}`;
+  const secret = url.username !== '' || url.password !== '';
+  if (!secret && url.search === '') return text;
+  return `${url.protocol}//${secret ? `${MASKED}@` : ''}${url.host}${url.pathname}${url.search === '' ? '' : `?${MASKED}`}`;
+}
