@@ -9,6 +9,7 @@ import { chartOf } from '../machines/chart/definition.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
+import { podOfMessage } from '../machines/pods/setAside.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { type CriView, view } from '../machines/protocol.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
@@ -20,6 +21,7 @@ import { dottedState } from './kernel/nodes/snapshots.ts';
 import type { Ports } from './kernel/ports.ts';
 import { createTree, type KernelTree, type TreeOptions } from './kernel/tree.ts';
 import type { KernelEvent, Tree } from './kernel/types.ts';
+import type { Heartbeat } from './kernel/watchdog.ts';
 import { readNodeFacts } from './nodeFacts.ts';
 import { nodeTree } from './tree.ts';
 import { treeOptions } from './treeOptions.ts';
@@ -74,6 +76,7 @@ export async function createNode(
   o: {
     build?: BuildInfo;
     inspect?: TreeOptions['inspect'];
+    heartbeat?: Heartbeat;
     flagz?: () => Readonly<Record<string, string>>;
     /** Where the inspection page is, once it is there. */
     page?: () => { url: string; token: string } | null;
@@ -142,7 +145,12 @@ export async function createNode(
   const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
   if (history !== null) observers.push((e) => history.observe(e));
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
-  tree = createTree(nodeTree(options), ports, { observers, ...(o.inspect === undefined ? {} : { inspect: o.inspect }) });
+  tree = createTree(nodeTree(options), ports, {
+    observers,
+    podOf: podOfMessage,
+    ...(o.heartbeat === undefined ? {} : { heartbeat: o.heartbeat }),
+    ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
+  });
   const built = tree;
   return {
     tree: built,

@@ -25,6 +25,7 @@ export const BOOT_STEPS: readonly Step[] = [
   prepare.startLog,
   prepare.handleSignals,
   prepare.handleCrashes,
+  run.keepWatch,
   prepare.takeLock,
   prepare.checkRoot,
   host.checkSwap,
@@ -39,13 +40,14 @@ export const BOOT_STEPS: readonly Step[] = [
   prepare.raiseFileLimit,
   prepare.connectNotify,
 
+  run.noteWhatIsHandled,
   run.createDependencies,
   run.createTheNode,
   run.startTheNode,
   runOnce,
   serveInspection,
   run.tellReady,
-  run.keepWatch,
+  run.feedSystemd,
   run.giveBackStartPages,
   run.serve,
 ];

@@ -199,6 +199,29 @@ describe('the real process', () => {
     expect(await node.code).toBe(1);
   });
 
+  it('ends with 70 and names who holds the main thread when the start itself blocks', async () => {
+    using dir = tempDir();
+    const blocks = `
+      process.env.ACTORLET_STALL_LIMIT_MS = '1000';
+      const { createNode } = wiring;
+      wiring.createNode = (_config, ports, { heartbeat }) => ({
+        ...createNode(),
+        start: async () => {
+          heartbeat.begin('node/pods/config', 0);
+          ports.handling.of('pod uid-1', () => { for (;;); });
+        },
+      });`;
+    for (const deaths of [1, 2]) {
+      await using node = child(program(dir.path, blocks));
+      expect(await node.code, `death ${deaths}`).toBe(70);
+      expect(node.output()).toContain('running node/pods/config (pod uid-1); exiting with code 70');
+      if (deaths === 2) expect(node.output()).toContain('the daemon died while it handled pod uid-1 (its main thread was stuck)');
+    }
+    await using third = child(program(dir.path, ''));
+    await until('it starts', () => third.output().includes('started'));
+    expect(third.output()).toContain('the daemon died over pod uid-1 again (its main thread was stuck): it is set aside');
+  });
+
   it('ends with 70 and the flight recorder when a promise is rejected unseen', async () => {
     using dir = tempDir();
     await using node = child(program(dir.path, `setTimeout(() => Promise.reject(new Error('nobody waits')), 1000);`));

@@ -5,6 +5,7 @@
  */
 import { podList } from '../../src/actors/edge/podList.ts';
 import type { Certificates } from '../../src/actors/kernel/certificates.ts';
+import type { Handling } from '../../src/actors/kernel/handling.ts';
 import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
 import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
@@ -146,6 +147,8 @@ export interface VirtualNodeOptions {
   cgroups?: boolean;
   /** Where a daemon counts. Default: in memory, with no word of types and labels. */
   metrics?: () => Metrics;
+  /** What outlives the process: default none. */
+  handling?: Handling;
   /** Manifests before the node starts. */
   manifests?: Record<string, object>;
   before?(h: VirtualNode): void;
@@ -210,6 +213,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       kube.connect({ power: mine, clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) } });
     const cri = faultyCri(runtime, { time, faults, calls, power: mine });
     const ports: Ports = {
+      ...(o.handling === undefined ? {} : { handling: o.handling }),
       clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
       rng,
       entropy: createEntropy(),

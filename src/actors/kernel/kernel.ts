@@ -1,5 +1,6 @@
 /** What every part of one tree's kernel shares. One per `createTree`; nothing of it is global. */
 import type { InspectionEvent } from 'xstate';
+import type { Message } from '../../machines/address.ts';
 import type { DeadLetters } from './deadLetters.ts';
 import type { KernelMetrics } from './metrics.ts';
 import type { Observers } from './observers.ts';
@@ -15,6 +16,8 @@ export interface Kernel {
   readonly deadLetters: DeadLetters;
   readonly registry: RegistryCore;
   readonly metrics: KernelMetrics;
+  /** The pod that a message is about, by UID; null: none, or several. */
+  readonly podOf: (message: Message) => string | null;
   /** Raw inspection of every chart from its first step on; given by whoever measures, never in a daemon. */
   readonly inspect: ((e: InspectionEvent) => void) | undefined;
 }

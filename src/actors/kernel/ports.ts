@@ -14,6 +14,7 @@ import type { Csi } from './csi.ts';
 import type { DevicePlugins } from './devicePlugins.ts';
 import type { DiskUsage } from './diskUsage.ts';
 import type { Gzip } from './gzip.ts';
+import type { Handling } from './handling.ts';
 import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
@@ -362,6 +363,8 @@ export interface Ports {
   readonly certificates?: Certificates;
   readonly log: Logger;
   readonly metrics: Metrics;
+  /** Absent where nothing outlives the process: nothing is set aside. */
+  readonly handling?: Handling;
   /** Absent where there is no process to look at. */
   readonly profiler?: Profiler;
 }

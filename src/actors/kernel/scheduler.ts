@@ -24,14 +24,15 @@ interface Task {
 }
 
 export class Scheduler {
-  readonly heartbeat: Heartbeat = new Heartbeat();
+  readonly heartbeat: Heartbeat;
   readonly #ports: Ports;
   #tasks: Task[] = [];
   #ready: Runnable[] = [];
   #armed = false;
 
-  constructor(ports: Ports) {
+  constructor(ports: Ports, heartbeat: Heartbeat = new Heartbeat()) {
     this.#ports = ports;
+    this.heartbeat = heartbeat;
   }
 
   /** Supervision work: runs soon, in order, before any mailbox. `path` is who it is done for. */
@@ -48,14 +49,16 @@ export class Scheduler {
     this.#arm();
   }
 
-  /** Runs `fn` at once under the heartbeat: for timers, which do not wait for a turn. Lets errors through. */
+  /** Runs `fn` at once under the heartbeat: for timers, which do not wait for a turn, and inside the slice of another. Lets errors through. */
   stamped(path: string, fn: () => void): void {
-    const clock = this.#ports.clock;
+    const { clock } = this.#ports;
+    const outer = this.heartbeat.running;
     this.heartbeat.begin(path, clock.monoMs());
     try {
       fn();
     } finally {
-      this.heartbeat.end(clock.monoMs());
+      if (outer === null) this.heartbeat.end(clock.monoMs());
+      else this.heartbeat.begin(outer, clock.monoMs());
     }
   }
 

@@ -1,5 +1,6 @@
 /** `createTree`: builds the nodes of a specification, starts them, stops them, and shows what they do. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
+import type { Message } from '../../machines/address.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
 import { DeadLetters } from './deadLetters.ts';
 import { SpecError } from './errors.ts';
@@ -41,6 +42,10 @@ export interface TreeOptions {
   observers?: ((e: KernelEvent) => void)[];
   /** As {@link KernelTree.tap}, from the first message on. */
   tap?: MailboxTap;
+  /** Beats from before the tree was there; a fresh one by default. */
+  heartbeat?: Heartbeat;
+  /** The pod that a message is about, by UID, for what is handled at each moment. */
+  podOf?: (message: Message) => string | null;
   /** Raw xstate inspection of every actor from its first step on; costs three events a message. It must not throw. */
   inspect?: (e: InspectionEvent) => void;
 }
@@ -60,7 +65,8 @@ function buildKernel(ports: Ports, opts: TreeOptions): Kernel {
     log: ports.log,
     observers,
     deadLetters,
-    scheduler: new Scheduler(ports),
+    scheduler: new Scheduler(ports, opts.heartbeat),
+    podOf: opts.podOf ?? (() => null),
     inspect: opts.inspect,
     registry: new RegistryCore({ ports, observers, deadLetters }),
     metrics: new KernelMetrics(ports.metrics),

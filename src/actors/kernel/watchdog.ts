@@ -29,6 +29,11 @@ export class Heartbeat {
   readonly #encoder = new TextEncoder();
   #path = '';
 
+  /** Whose slice runs; null between slices. */
+  get running(): string | null {
+    return this.#ints[BUSY] === 1 ? this.#path : null;
+  }
+
   /** A slice of `path` begins. */
   begin(path: string, monoMs: number): void {
     if (path !== this.#path) {

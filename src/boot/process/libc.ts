@@ -12,6 +12,11 @@ const SOCK_DGRAM = 2;
 const SOCK_NONBLOCK = 0o4000;
 const SOCK_CLOEXEC = 0o2000000;
 const RLIMIT_NOFILE = 7;
+const PROT_READ = 1;
+const PROT_WRITE = 2;
+const MAP_SHARED = 1;
+/** `(void *) -1` */
+const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
 /** `struct sockaddr_un`: two bytes of family, 108 of path. */
 const SUN_PATH_BYTES = 108;
 
@@ -40,6 +45,8 @@ export interface Libc {
   bindUnix(fd: number, path: string): void;
   sendUnix(fd: number, path: string, data: Uint8Array): void;
   close(fd: number): void;
+  /** A file's first bytes as memory, shared with the file for as long as this process lives: what is written stays, however it dies. */
+  mapShared(fd: number, bytes: number): Uint8Array;
 }
 
 /** @throws when the library or koffi's binary for this platform is missing. */
@@ -54,6 +61,7 @@ export function loadLibc(): Libc {
   const bind = lib.func('int bind(int fd, const void *addr, uint32_t len)');
   const sendto = lib.func('long sendto(int fd, const void *buf, size_t len, int flags, const void *addr, uint32_t addrlen)');
   const close = lib.func('int close(int fd)');
+  const mmap = lib.func('void *mmap(void *addr, size_t length, int prot, int flags, int fd, long offset)');
   const check = (call: string, result: unknown): number => {
     const value = Number(result);
     if (value < 0) throw new SysError(call, koffi.errno());
@@ -92,6 +100,11 @@ export function loadLibc(): Libc {
       check(`sendto ${path}`, sendto(fd, data, data.length, 0, addr, addr.length));
     },
     close: (fd) => void check('close', close(fd)),
+    mapShared(fd, bytes) {
+      const at: unknown = mmap(null, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+      if (koffi.address(at) === MAP_FAILED) throw new SysError('mmap', koffi.errno());
+      return new Uint8Array(koffi.view(at, bytes));
+    },
   };
 }
 

@@ -1,12 +1,14 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
 import type { Logger, Ports } from '../../actors/kernel/ports.ts';
 import type { Registry } from '../../actors/kernel/types.ts';
+import type { Heartbeat } from '../../actors/kernel/watchdog.ts';
 import type { Inspected } from '../../inspect/source.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';
 import type { ParsedFlags } from '../flags/parse.ts';
+import type { OwnHandling } from '../process/handling.ts';
 import type { Libc } from '../process/libc.ts';
 import type { FileLock } from '../process/lock.ts';
 import type { Notify } from '../process/notify.ts';
@@ -25,11 +27,6 @@ export interface BootIo {
 }
 export type ProcessEvent = 'SIGINT' | 'SIGTERM' | 'uncaughtException' | 'unhandledRejection';
 
-/** Shape of the kernel's Heartbeat. */
-export interface HeartbeatSource {
-  readonly shared: SharedArrayBuffer;
-  pulse(monoMs: number): void;
-}
 /** What the boot needs of a node; `Node` of src/actors/node.ts is one. */
 export interface BootNode {
   start(): Promise<void>;
@@ -40,8 +37,6 @@ export interface BootNode {
   readonly tree: {
     readonly registry: Registry;
     readonly failed: Promise<Error>;
-    /** Absent: the boot beats its own, and a stall is reported without an actor's path. */
-    readonly heartbeat?: HeartbeatSource;
   };
 }
 export interface PortsInput {
@@ -54,7 +49,7 @@ export interface Wiring {
   createNode(
     config: NodeConfig,
     ports: Ports,
-    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => PageAddress | null },
+    o: { build: BuildInfo; flagz: () => Readonly<Record<string, string>>; page: () => PageAddress | null; heartbeat?: Heartbeat },
   ): BootNode | Promise<BootNode>;
 }
 /** Of the inspection page; the token lets its reader act on the node. */
@@ -84,6 +79,9 @@ export interface BootState {
   notify?: Notify;
   ports?: Ports;
   node?: BootNode;
+  /** Beats from the first steps on; the tree goes on with it. */
+  heartbeat?: Heartbeat;
+  handling?: OwnHandling;
   page?: PageAddress;
 }
 

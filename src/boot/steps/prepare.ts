@@ -63,6 +63,7 @@ export const handleCrashes: Step = {
     const log = need(ctx, 'log');
     for (const name of ['uncaughtException', 'unhandledRejection'] as const) {
       const onCrash = (error: unknown): void => {
+        ctx.state.handling?.died(error);
         log.error(
           { stack: error instanceof Error ? error.stack : undefined },
           `${name}: ${messageOf(error)}; exiting with code ${EXIT.internal}`,

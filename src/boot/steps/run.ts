@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Heartbeat } from '../../actors/kernel/watchdog.ts';
 import { EXIT, messageOf } from '../errors.ts';
 import { shownFlags } from '../flags/shown.ts';
+import { noteFile, openHandling } from '../process/handling.ts';
 import { HeapKeeper, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, watchForStalls } from '../process/watchdogThread.ts';
@@ -14,6 +15,8 @@ import { type BootContext, type BuildInfo, need, type Outcome, type Step } from 
 const STOP_LIMIT_MS = 20_000;
 /** The tree is asked this often per stall limit whether it still turns. */
 const PULSES_PER_LIMIT = 10;
+/** Below that, ordinary work would count as a stall. */
+const STALL_LIMIT_MIN_MS = 500;
 /** By then a hundred pods were started or adopted. */
 const START_SETTLES_MS = 30_000;
 /** What a burst of work touched meanwhile goes again; some milliseconds each time. */
@@ -24,7 +27,9 @@ const HEAP_LOOK_EVERY_MS = 10_000;
 export const createDependencies: Step = {
   name: 'create dependencies',
   async run(ctx) {
-    ctx.state.ports = await ctx.wiring.createPorts(need(ctx, 'nodeConfig'), { log: need(ctx, 'log'), notify: need(ctx, 'notify') });
+    const ports = await ctx.wiring.createPorts(need(ctx, 'nodeConfig'), { log: need(ctx, 'log'), notify: need(ctx, 'notify') });
+    const { handling } = ctx.state;
+    ctx.state.ports = handling === undefined ? ports : { ...ports, handling };
     return undefined;
   },
 };
@@ -37,6 +42,7 @@ export const createTheNode: Step = {
       build: buildInfo(),
       flagz: () => shownFlags(config),
       page: () => ctx.state.page ?? null,
+      heartbeat: need(ctx, 'heartbeat'),
     });
     return undefined;
   },
@@ -91,19 +97,53 @@ function tell(ctx: BootContext, state: string): void {
   }
 }
 
-/** systemd's watchdog where it asks for one, else our own thread. */
+/** Before anything that takes time with what others wrote: a start that blocks ends like a daemon that blocks. */
 export const keepWatch: Step = {
   name: 'keep watch over the main thread',
   run(ctx) {
-    const interval = need(ctx, 'gates').enabled('SystemdWatchdog') ? watchdogIntervalMs(ctx.env, ctx.io.pid) : undefined;
-    if (interval !== undefined) {
-      every(ctx, interval, () => tell(ctx, 'WATCHDOG=1'));
-      return undefined;
+    const heartbeat = new Heartbeat();
+    ctx.state.heartbeat = heartbeat;
+    const limitMs = stallLimitMs(ctx.env);
+    every(ctx, limitMs / PULSES_PER_LIMIT, () => heartbeat.pulse(performance.now()));
+    const log = need(ctx, 'log');
+    const watch = watchForStalls({
+      shared: heartbeat.shared,
+      limitMs,
+      noteFile: noteFile(need(ctx, 'loaded').flags.rootDir),
+      onFailure: (error) => log.error({ err: messageOf(error) }, 'the watchdog thread failed; nobody keeps watch over the main thread now'),
+    });
+    ctx.cleanup.use(watch);
+    return undefined;
+  },
+};
+
+/** Shorter for tests of the real process; never longer. */
+function stallLimitMs(env: BootContext['env']): number {
+  const asked = Number(env.ACTORLET_STALL_LIMIT_MS ?? '');
+  return asked >= STALL_LIMIT_MIN_MS && asked < STALL_LIMIT_MS ? asked : STALL_LIMIT_MS;
+}
+
+/** What an earlier process died over counts from here on, and what this one handles is noted. */
+export const noteWhatIsHandled: Step = {
+  name: 'note what is being handled',
+  run(ctx) {
+    const log = need(ctx, 'log');
+    const { rootDir } = need(ctx, 'loaded').flags;
+    try {
+      ctx.state.handling = openHandling({ rootDir, libc: ctx.libc(), wallMs: () => Date.now(), log });
+    } catch (error) {
+      log.warn({ err: messageOf(error) }, 'what is being handled cannot be noted; nothing that ends this process will be set aside');
     }
-    const heartbeat = need(ctx, 'node').tree.heartbeat ?? new Heartbeat();
-    const clock = need(ctx, 'ports').clock;
-    every(ctx, STALL_LIMIT_MS / PULSES_PER_LIMIT, () => heartbeat.pulse(clock.monoMs()));
-    ctx.cleanup.use(watchForStalls({ shared: heartbeat.shared }));
+    return undefined;
+  },
+};
+
+/** systemd's watchdog, where it asks for one, beside our own: it counts from READY=1 on. */
+export const feedSystemd: Step = {
+  name: "feed systemd's watchdog",
+  run(ctx) {
+    const interval = need(ctx, 'gates').enabled('SystemdWatchdog') ? watchdogIntervalMs(ctx.env, ctx.io.pid) : undefined;
+    if (interval !== undefined) every(ctx, interval, () => tell(ctx, 'WATCHDOG=1'));
     return undefined;
   },
 };

@@ -5,6 +5,7 @@
 import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
 import type { Address, Message, ViewKey } from '../../../machines/address.ts';
 import { NotReadyError, toError } from '../errors.ts';
+import { handlingPod } from '../handling.ts';
 import type { Kernel } from '../kernel.ts';
 import type { PendingAsk } from '../mailbox/ask.ts';
 import type { Logger, Ports } from '../ports.ts';
@@ -25,6 +26,8 @@ export interface CellIdentity {
   path: string;
   id: string;
   incarnation: number;
+  /** UID of the pod that all its work is for; absent: there is none, or many. */
+  pod?: string;
 }
 
 interface SnapshotLike {
@@ -53,6 +56,7 @@ export class ActorCell<E extends Message> {
   #value: unknown;
   #state = '';
   #handling = '';
+  #inside = false;
   #asks: Set<PendingAsk> | null = null;
 
   constructor(identity: CellIdentity, spec: ActorSpec<E>, env: { kernel: Kernel; host: CellHost }) {
@@ -97,13 +101,13 @@ export class ActorCell<E extends Message> {
       const { logic, input } = this.#spec.start(new Context(this, this.#kernel, this.#host));
       const actor = createActor(logic, { clock: this.#xstateClock(), id: this.identity.id, input, ...this.#inspection() });
       this.#actor = actor;
-      this.#alive = supervisable(actor);
+      this.#alive = supervisable(actor, (step) => this.#stamped(step));
       actor.subscribe({
         next: (snapshot: SnapshotLike) => this.#onSnapshot(snapshot),
         error: (err: unknown) => this.#end({ kind: 'error', error: toError(err) }),
         complete: () => this.#end(this.#given ?? { kind: this.#stopping ? 'shutdown' : 'normal' }),
       });
-      actor.start();
+      this.#stamped(() => actor.start());
     } catch (thrown) {
       // `spec.start` threw, or gave no logic.
       this.#end({ kind: 'error', error: toError(thrown) });
@@ -123,7 +127,10 @@ export class ActorCell<E extends Message> {
     if (this.#actor === null || this.ended !== null) return;
     if (ask !== undefined) this.#track(ask);
     this.#handling = event.type;
-    this.#actor.send(event);
+    const actor = this.#actor;
+    const uid = this.identity.pod ?? this.#kernel.podOf(event);
+    if (uid === null) this.#stamped(() => actor.send(event));
+    else handlingPod(this.#kernel.ports, uid, () => this.#stamped(() => actor.send(event)));
     this.#handling = '';
   }
 
@@ -245,13 +252,30 @@ export class ActorCell<E extends Message> {
     return inspect === undefined ? {} : { inspect };
   }
 
+  /** Under the heartbeat, once per step; of an actor of one pod, in the name of that pod. */
+  #stamped(step: () => void): void {
+    if (this.#inside) {
+      step();
+      return;
+    }
+    const { scheduler, ports } = this.#kernel;
+    const { path, pod } = this.identity;
+    this.#inside = true;
+    try {
+      if (pod !== undefined) handlingPod(ports, pod, () => scheduler.stamped(path, step));
+      else if (scheduler.heartbeat.running === path) step();
+      else scheduler.stamped(path, step);
+    } finally {
+      this.#inside = false;
+    }
+  }
+
   /** xstate's timers run under the heartbeat, so that a stall names the actor whose `after` it was. */
   #xstateClock(): { setTimeout(fn: () => void, ms: number): number; clearTimeout(id: number): void } {
-    const { scheduler, ports } = this.#kernel;
-    const { path } = this.identity;
+    const { ports } = this.#kernel;
     return {
       // xstate treats the id as opaque but types it as a number.
-      setTimeout: (fn, ms) => ports.clock.setTimeout(() => scheduler.stamped(path, fn), ms) as number,
+      setTimeout: (fn, ms) => ports.clock.setTimeout(() => this.#stamped(fn), ms) as number,
       clearTimeout: (id) => ports.clock.clearTimeout(id),
     };
   }

@@ -21,6 +21,8 @@ export interface ChildEnv<E extends Message> {
   metricPath: string;
   onEnd(child: Child<E>, end: ChildEnd): void;
   onUp(child: Child<E>): void;
+  /** See {@link CellIdentity}. */
+  pod?: string | undefined;
   /** Crashes held against an item counted after all, and are over its intensity. */
   onOver(child: Child<E>, error: Error): void;
 }
@@ -71,7 +73,9 @@ export class Child<E extends Message> implements CellHost {
     this.history = { ...this.history, startedAtMs: nowMs };
     this.#sinceMonoMs = nowMs;
     const { path, key: id, incarnation } = this;
-    const cell = new ActorCell<E>({ path, id, incarnation }, this.spec, { kernel, host: this });
+    const { pod } = this.#env;
+    const identity = { path, id, incarnation, ...(pod === undefined ? {} : { pod }) };
+    const cell = new ActorCell<E>(identity, this.spec, { kernel, host: this });
     this.#cell = cell;
     this.everUp = false;
     cell.start();

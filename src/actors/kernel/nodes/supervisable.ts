@@ -11,6 +11,7 @@ import type { AnyActorRef } from 'xstate';
 interface SystemInternals {
   _register(sessionId: string, ref: ActorInternals): string;
   _unregister(ref: ActorInternals): void;
+  _relay(source: unknown, target: unknown, event: unknown): void;
 }
 interface ActorInternals {
   _parent?: ActorInternals;
@@ -19,15 +20,20 @@ interface ActorInternals {
   logic: { config?: unknown; start?: unknown; transition(snapshot: unknown, event: { type: string }, scope: { self: unknown }): unknown };
 }
 
-/** Call between `createActor` and `start`. Answers how many actors of that system are alive, the root included. */
-export function supervisable(root: AnyActorRef): () => number {
+/**
+ * Call between `createActor` and `start`. Answers how many actors of that system are alive, the root included. `around`:
+ * runs each step of the system, also what a promise that has settled leads to, which nothing else sees begin.
+ */
+export function supervisable(root: AnyActorRef, around: (step: () => void) => void): () => number {
   const system = root.system as unknown as SystemInternals;
-  if (typeof system._register !== 'function' || typeof system._unregister !== 'function') {
+  if (typeof system._register !== 'function' || typeof system._unregister !== 'function' || typeof system._relay !== 'function') {
     throw new Error('this version of xstate has no actor system hooks; orphans of crashed actors could not be stopped');
   }
   const alive = new Set<ActorInternals>();
   const register = system._register.bind(system);
   const unregister = system._unregister.bind(system);
+  const relay = system._relay.bind(system);
+  system._relay = (source, target, event) => around(() => relay(source, target, event));
   system._register = (sessionId, ref) => {
     alive.add(ref);
     return register(sessionId, ref);

@@ -24,8 +24,10 @@ import { choosePreempted, DEFAULT_GRACE_SECONDS, Leaving, PREEMPTING, PREEMPTING
 import { type Room, rememberedRequests, shortages } from '../../../machines/pods/fit/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
 import { fullName, podRef, stands } from '../../../machines/pods/manager/records.ts';
+import { SET_ASIDE_ANNOTATION } from '../../../machines/pods/setAside.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
+import { handlingPod } from '../../kernel/handling.ts';
 import type { Ports } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { type Allocator, Allocators } from './allocators.ts';
@@ -249,6 +251,12 @@ class Judge {
   }
 
   private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
+    const aside = pod.metadata.annotations?.[SET_ASIDE_ANNOTATION];
+    if (aside !== undefined) return { about: 'pod', reason: 'SetAside', message: aside };
+    return handlingPod(this.ctx.ports, pod.metadata.uid, () => this.judged(pod, known));
+  }
+
+  private judged(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
     const records = this.ctx.registry.read(view.pods)?.value.records;
     const own = records?.get(pod.metadata.uid);
     // The mux was restarted and says everything again: who refused it once does not think better of it.

@@ -10,6 +10,7 @@
 import { assign, enqueueActions, setup } from 'xstate';
 import { because, type Cause, joinCauses } from '../../../machines/address.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { shellOf } from '../../../machines/pods/setAside.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { type Duplicate, emptyMux, type MergeResult, type MuxOp, type MuxState, mergeSet } from '../../../machines/pods/sources/merge.ts';
 import { type TakeoverResult, takeOver } from '../../../machines/pods/sources/takeover.ts';
@@ -74,6 +75,8 @@ interface MuxInput {
   wallMs: () => number;
   strays: (event: SetEvent) => Pod[];
   listing: () => ReadonlyMap<string, ListedPod> | undefined;
+  /** Why a pod is set aside; null: it is not. */
+  aside: (pod: Pod) => string | null;
   listingWaitMs: number;
 }
 
@@ -96,7 +99,11 @@ function muxMachine(input: MuxInput) {
         if (event.type === 'source.errors') return { ...takeErrors(context, event), result: null, taken: null };
         // Only a source's first word can meet what another agent, or an earlier life of this one, left running.
         const listing = context.mux.seen.has(event.source) ? undefined : input.listing();
-        const taken = takeOver({ pods: event.pods, listing: listing ?? new Map(), aliases: context.aliases });
+        const pods = event.pods.map((pod) => {
+          const why = input.aside(pod);
+          return why === null ? pod : shellOf(pod, why);
+        });
+        const taken = takeOver({ pods, listing: listing ?? new Map(), aliases: context.aliases });
         const set = { ...event, pods: taken.pods };
         const result = merge(context, set);
         const reported = context.twins.get(event.source);
@@ -284,6 +291,7 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
         wallMs: () => ctx.ports.clock.wallMs(),
         strays,
         listing: () => ctx.registry.read(view.runtimePods)?.value.pods,
+        aside: (pod) => ctx.ports.handling?.podAside(pod) ?? null,
         listingWaitMs: options.listingWaitMs ?? LISTING_WAIT_MS,
       }).provide({
         actions: {

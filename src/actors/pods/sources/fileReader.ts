@@ -2,6 +2,7 @@
 import { decodeManifest } from '../../../machines/pods/sources/decode.ts';
 import type { ListResult } from '../../../machines/pods/sources/fileMachine.ts';
 import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
+import { handlingDocument } from '../../kernel/handling.ts';
 import type { FileInfo, Ports } from '../../kernel/ports.ts';
 import { MANIFEST_BYTES_MAX, parseManifest } from './manifest.ts';
 
@@ -12,7 +13,7 @@ export interface ReaderOptions {
   path: string;
   nodeName: string;
   preventApiReferences: boolean;
-  ports: Pick<Ports, 'fs' | 'entropy' | 'yield'>;
+  ports: Pick<Ports, 'fs' | 'entropy' | 'yield' | 'handling'>;
 }
 
 function codeOf(error: unknown): string {
@@ -37,18 +38,10 @@ export async function readManifest(o: ReaderOptions, path: string, store: FileSt
     if (!sameFile(before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
     const digest = entropy.md5Hex(bytes);
     if (store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
-    const parsed = parseManifest(bytes);
-    if (!parsed.ok) return { path, kind: 'bad', message: parsed.message, digest };
-    const decoded = decodeManifest(parsed.value, {
-      source: 'file',
-      where: path,
-      nodeName: o.nodeName,
-      preventApiReferences: o.preventApiReferences,
-      md5Hex: (text) => entropy.md5Hex(text),
+    return handlingDocument(o.ports, `file ${path} ${digest}`, {
+      aside: (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
+      decode: () => decoded(o, path, { bytes, digest }),
     });
-    const pod = decoded.ok ? decoded.pods[0] : undefined;
-    if (pod === undefined) return { path, kind: 'bad', message: decoded.ok ? 'no pod in it' : decoded.errors.join('; '), digest };
-    return { path, kind: 'pod', pod, digest };
   } catch (error) {
     const code = codeOf(error);
     if (code === 'EFBIG')
@@ -56,6 +49,21 @@ export async function readManifest(o: ReaderOptions, path: string, store: FileSt
     if (code === 'ENOENT') return isDangling(o, path);
     return { path, kind: 'bad', message: textOf(error), digest: '' };
   }
+}
+
+function decoded(o: ReaderOptions, path: string, { bytes, digest }: { bytes: Uint8Array; digest: string }): FileReading {
+  const parsed = parseManifest(bytes);
+  if (!parsed.ok) return { path, kind: 'bad', message: parsed.message, digest };
+  const result = decodeManifest(parsed.value, {
+    source: 'file',
+    where: path,
+    nodeName: o.nodeName,
+    preventApiReferences: o.preventApiReferences,
+    md5Hex: (text) => o.ports.entropy.md5Hex(text),
+  });
+  const pod = result.ok ? result.pods[0] : undefined;
+  if (pod === undefined) return { path, kind: 'bad', message: result.ok ? 'no pod in it' : result.errors.join('; '), digest };
+  return { path, kind: 'pod', pod, digest };
 }
 
 /** A name without a target behind it is an error worth telling; no name at all is a file that is gone. */

@@ -9,6 +9,7 @@ import { fromPromise } from 'xstate';
 import { decodeManifest } from '../../../machines/pods/sources/decode.ts';
 import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
 import { addr } from '../../../machines/protocol.ts';
+import { handlingDocument } from '../../kernel/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { MANIFEST_BYTES_MAX, parseManifest } from './manifest.ts';
 
@@ -50,16 +51,23 @@ async function poll(ctx: ActorCtx, o: HttpSourceOptions, at: { digest: string; s
   const digest = entropy.sha256Hex(body);
   if (body.byteLength === 0) return { kind: 'empty', digest };
   if (digest === at.digest) return { kind: 'same' };
+  return handlingDocument(ctx.ports, `url ${digest}`, {
+    aside: (why) => ({ kind: 'bad', message: `set aside: ${why}`, digest }),
+    decode: () => decoded(ctx, o, { body, digest }),
+  });
+}
+
+function decoded({ ports }: ActorCtx, o: HttpSourceOptions, { body, digest }: { body: Uint8Array; digest: string }): Poll {
   const parsed = parseManifest(body);
   if (!parsed.ok) return { kind: 'bad', message: parsed.message, digest };
-  const decoded = decodeManifest(parsed.value, {
+  const result = decodeManifest(parsed.value, {
     source: 'http',
     where: o.url,
     nodeName: o.nodeName,
     preventApiReferences: o.preventApiReferences,
-    md5Hex: (text) => entropy.md5Hex(text),
+    md5Hex: (text) => ports.entropy.md5Hex(text),
   });
-  return decoded.ok ? { kind: 'pods', pods: decoded.pods, digest } : { kind: 'bad', message: decoded.errors.join('; '), digest };
+  return result.ok ? { kind: 'pods', pods: result.pods, digest } : { kind: 'bad', message: result.errors.join('; '), digest };
 }
 
 function sendOn(ctx: ActorCtx, context: HttpSourceContext): void {

@@ -5,7 +5,7 @@
 import type { ImageSpec } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
 import { envVariables, invalidEnvNames } from '../../../machines/pods/config/env.ts';
-import { generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
+import { type ContainerConfigInput, type ContainerConfigResult, generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
 import { containerFieldPath } from '../../../machines/pods/killOrder.ts';
 import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
@@ -27,6 +27,7 @@ import {
 } from '../../../machines/protocol.ts';
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
 import { containerCpus } from '../../allocation/client.ts';
+import { handlingPod } from '../../kernel/handling.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
@@ -178,7 +179,7 @@ export class Effects implements WorkerIo {
           ? cluster
           : !cpus.ok
             ? cpus
-            : generateContainerConfig({
+            : this.configOf({
                 ...envFrom,
                 pod,
                 container,
@@ -222,6 +223,10 @@ export class Effects implements WorkerIo {
     }
     this.event(pod, 'Warning', 'Failed', `Error: ${result.error.details}`, container);
     return unknownOr(result.error, 'CreateContainerError');
+  }
+
+  private configOf(input: ContainerConfigInput): ContainerConfigResult {
+    return handlingPod(this.ctx.ports, input.pod.metadata.uid, () => generateContainerConfig(input));
   }
 
   /**

@@ -34,6 +34,7 @@ import {
 } from '../../../machines/volumes/spec.ts';
 import type { BoundPart } from '../../../machines/volumes/subPaths.ts';
 import type { SetUpDone, SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
+import { handlingPod } from '../../kernel/handling.ts';
 import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
 import type { Logger, Ports } from '../../kernel/ports.ts';
 import { writeAtomically } from './atomicWriter.ts';
@@ -341,7 +342,9 @@ export class Plugins {
     const queries = objectsNeeded(source.sources);
     const answers = await Promise.all(queries.map((q) => this.#ask(pod, q, signal)));
     const objects = new Map(queries.map((q, i) => [queryKey(q), answers[i] as ObjectAnswer]));
-    const built = buildPayload({ pod, source, objects, facts: this.#o.facts(), user: commonUser(pod) });
+    const facts = this.#o.facts();
+    const { uid } = pod.metadata;
+    const built = handlingPod(this.#o.ports, uid, () => buildPayload({ pod, source, objects, facts, user: commonUser(pod) }));
     if (!built.ok) throw new Error(built.message);
     return built.value;
   }
