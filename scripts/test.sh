@@ -66,7 +66,7 @@ if [ -n "$e2e" ] && [ "${ACTORLET_CLUSTER_TESTS:-}" = 1 ]; then
   if sh scripts/control-plane-setup.sh --with-kubelet; then project cluster "$@"; else broken="$broken control-plane-setup"; fi
 elif [ -n "$e2e" ]; then
   echo
-  echo "The tests on a real control plane (test/cluster) did not run, which take about 20 minutes: ACTORLET_CLUSTER_TESTS=1"
+  echo "The tests on a real control plane (test/cluster) did not run: ACTORLET_CLUSTER_TESTS=1 or npm run nightly (about 20 minutes)"
 fi
 
 # shellcheck disable=SC2086 # a list of step names
