@@ -12,6 +12,7 @@ import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { podOfMessage } from '../machines/pods/setAside.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { type CriView, view } from '../machines/protocol.ts';
+import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
@@ -111,6 +112,7 @@ export async function createNode(
   };
   const history = config.flags.inspect === '' ? null : createHistory(outside.clock);
   let ports = history === null ? outside : { ...outside, cri: history.watch(outside.cri) };
+  if (ports.cgroups !== undefined) ports = { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
   let injector: InjectorOptions | null = null;
   if (config.flags.faultInjection) {
     const door = new FaultDoor(outside.rng);

@@ -139,7 +139,7 @@ export function treeOptions(
           checkFrequencyMs: c.httpCheckFrequency,
           ...decoding,
         };
-  const api = flags.kubeconfig === '' ? null : apiOptions(config, facts, o.build);
+  const api = flags.kubeconfig === '' ? null : apiOptions(config, facts, { build: o.build, startedMs: o.inspect.started?.wallMs });
   const sources = configuredSources({ fileSource, httpSource, api });
   return {
     checkpoint: { rootDir: flags.rootDir },
@@ -376,7 +376,7 @@ function nodeIdentity({ config: c, flags }: NodeConfig, name: string): NodeStatu
   };
 }
 
-function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): ApiOptions {
+function apiOptions(config: NodeConfig, facts: NodeFacts, o: { build: BuildInfo; startedMs: number | undefined }): ApiOptions {
   const { config: c, flags } = config;
   const { nodeName } = facts;
   const leaseMs = c.nodeLeaseDurationSeconds * 1000;
@@ -393,7 +393,8 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, build: BuildInfo): Api
       capacity: facts.capacity,
       allocatable: facts.allocatable,
       needed: c.localStorageCapacityIsolation ? ['ephemeral-storage'] : [],
-      kubeletVersion: build.gitVersion,
+      kubeletVersion: o.build.gitVersion,
+      startedMs: o.startedMs,
       port: c.enableServer ? c.port : 0,
       imagesMax: c.nodeStatusMaxImages,
     },

@@ -45,6 +45,14 @@ describe('metrics', () => {
     expect(text).toContain('\ng 7\n');
     expect(text).toContain('actorlet_metrics_collect_errors_total{collector="bad"} 1\n');
   });
+  it('tells what Node has of a process, where it is the registry of one', async () => {
+    expect(await createMetrics().render()).not.toContain('nodejs_');
+    const text = await createMetrics({ ofProcess: true }).render();
+    for (const name of ['nodejs_heap_size_used_bytes', 'nodejs_eventloop_lag_p99_seconds', 'process_open_fds', 'process_max_fds'])
+      expect([name, Number(new RegExp(`^${name} (.*)$`, 'm').exec(text)?.[1])]).toEqual([name, expect.any(Number)]);
+    expect(text).toContain('# TYPE nodejs_gc_duration_seconds histogram\n');
+    expect(text).toContain('nodejs_version_info{version="v');
+  });
   it('tells the cheap facts about its process', async () => {
     const text = await createMetrics().render();
     for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes', 'process_start_time_seconds']) {

@@ -77,6 +77,44 @@ describe('metrics of a pod', () => {
     expect(await one(h, 'kubelet_pod_status_sync_duration_seconds_count')).toBeGreaterThan(0);
   });
 
+  it('count volumes and what was done to them', async () => {
+    await using h = await cluster({ servers: true });
+    create(h, 'web', { spec: { volumes: [{ name: 'v', emptyDir: {} }] }, container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] } });
+    await h.until('Ready', () => isReady(h, 'web'));
+    expect(await series(h, 'volume_manager_total_volumes')).toMatchObject({
+      '{plugin_name="kubernetes.io/empty-dir",state="actual_state_of_world"}': 1,
+      '{plugin_name="kubernetes.io/empty-dir",state="desired_state_of_world"}': 1,
+    });
+    const storage = (operation: string) =>
+      `{migrated="false",operation_name="${operation}",status="success",volume_plugin="kubernetes.io/empty-dir"}`;
+    expect(await series(h, 'storage_operation_duration_seconds_count')).toMatchObject({ [storage('volume_mount')]: 1 });
+    drop(h, 'pods/web');
+    await h.until('gone', () => inApi(h, 'web') === undefined);
+    await h.advance(60_000);
+    expect(await series(h, 'storage_operation_duration_seconds_count')).toMatchObject({ [storage('volume_unmount')]: 1 });
+    expect((await series(h, 'volume_manager_total_volumes'))['{plugin_name="kubernetes.io/empty-dir",state="actual_state_of_world"}']).toBe(
+      undefined,
+    );
+  });
+
+  it('count pods that the runtime holds and nobody wants, and a static pod that comes back with its UID', async () => {
+    await using h = await virtualNode({ manifests: { web: manifest('web', { uid: 'fixed-1' }) } });
+    await h.until('it runs', () => h.running('web').length === 1);
+    await h.crash();
+    h.remove('web');
+    await h.boot();
+    await h.until('it is stopped', () => h.running('web').length === 0);
+    expect(await one(h, 'kubelet_orphaned_runtime_pods_total')).toBe(1);
+    h.write('again', manifest('again', { uid: 'fixed-2', life: 'run=forever,term=ignore' }));
+    await h.until('it runs', () => h.running('again').length === 1);
+    h.remove('again');
+    await h.advance(3_000);
+    h.write('again', manifest('again', { uid: 'fixed-2', life: 'run=forever,term=ignore' }));
+    await h.advance(120_000);
+    expect(h.running('again')).toHaveLength(1);
+    expect(await series(h, 'kubelet_restarted_pods_total')).toEqual({ '{static="true"}': 1 });
+  });
+
   it('say nothing of starts that another daemon saw', async () => {
     await using h = await cluster();
     create(h, 'web');

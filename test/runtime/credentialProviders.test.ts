@@ -229,6 +229,9 @@ describe('what programs know', () => {
     expect(k.lines.map((l) => l.level)).toEqual(['warn']);
     expect(JSON.stringify(k.lines)).toContain('printed what is not JSON');
     expect(JSON.stringify(k.lines)).not.toContain('secret-word');
+    const text = await k.ports.metrics.render();
+    expect(text).toContain('kubelet_credential_provider_plugin_errors{plugin_name="bad"} 1');
+    expect(text).not.toContain('errors{plugin_name="good"}');
     fails = false;
     expect(await k.of('r.example/a')).toEqual(['bad', 'good']);
   });

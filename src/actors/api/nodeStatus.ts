@@ -30,6 +30,7 @@ import { sameData } from '../../machines/sameData.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
+import { type NodeStartup, nodeStartup } from './nodeStartup.ts';
 
 export interface NodeStatusOptions {
   identity: Omit<NodeIdentity, 'os' | 'arch'>;
@@ -48,6 +49,8 @@ export interface NodeStatusOptions {
   port: number;
   /** -1 = no cap. */
   imagesMax: number;
+  /** Wall ms at which the daemon started. Default: now. */
+  startedMs?: number | undefined;
 }
 
 /** Seconds that answers about secrets and config maps may be kept for, as the node controller thinks fit. */
@@ -60,6 +63,8 @@ const IMAGE_NAMES_MAX = 5;
 type Image = { names: string[]; sizeBytes: number };
 
 export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent> {
+  // Of the daemon's start, whatever becomes of this actor.
+  let startup: NodeStartup | undefined;
   return {
     type: 'actor',
     id: 'nodeStatus',
@@ -69,7 +74,13 @@ export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent>
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 64, key: (e) => e.type },
     start: (ctx) => {
-      const reporter = new Reporter(ctx, o);
+      const { host, metrics, clock } = ctx.ports;
+      startup ??= nodeStartup(metrics, {
+        nowMs: () => clock.wallMs(),
+        bootMs: () => host.bootTimeMs?.(),
+        startedMs: o.startedMs ?? clock.wallMs(),
+      });
+      const reporter = new Reporter(ctx, { ...o, startup });
       const logic = nodeStatusMachine.provide({
         actors: {
           register: fromPromise<NodeOutcome>(({ signal }) => reporter.register(signal)),
@@ -81,7 +92,7 @@ export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent>
           },
         },
       });
-      const { clock, rng } = ctx.ports;
+      const { rng } = ctx.ports;
       const input = {
         name: o.identity.name,
         register: o.register,
@@ -101,7 +112,7 @@ function toNode(body: unknown): NodeObject | null {
 
 class Reporter {
   readonly #ctx: ActorCtx<NodeStatusEvent>;
-  readonly #o: NodeStatusOptions;
+  readonly #o: NodeStatusOptions & { startup: NodeStartup };
   readonly #client: KubeClient;
   #askedAtMonoMs = 0;
   #writtenAtMs = Number.NEGATIVE_INFINITY;
@@ -112,7 +123,7 @@ class Reporter {
   #images: { atMs: number; list: readonly Image[] } | undefined;
   #complained = '';
 
-  constructor(ctx: ActorCtx<NodeStatusEvent>, o: NodeStatusOptions) {
+  constructor(ctx: ActorCtx<NodeStatusEvent>, o: NodeStatusOptions & { startup: NodeStartup }) {
     this.#ctx = ctx;
     this.#o = o;
     this.#client = kubeClient(ctx);
@@ -122,6 +133,7 @@ class Reporter {
   }
 
   async register(signal: AbortSignal): Promise<NodeOutcome> {
+    this.#o.startup.asking();
     this.#askedAtMonoMs = this.#ctx.ports.clock.monoMs();
     const { name } = this.#o.identity;
     const initial = initialNode(this.#identity(), nodeStatus({}, await this.#readings(signal)));
@@ -131,6 +143,7 @@ class Reporter {
       const made = await this.#request({ verb: 'POST', path: kubePath.nodes, body: initial }, signal);
       if (!made.ok) return this.#failed(made.request, made.failure);
       this.#ctx.log.info({ node: name }, 'node registered');
+      this.#o.startup.registeredNew();
       this.#say(nodeEvents(name, {}, initial.status));
       return this.#took(made.body, { written: 'changed' });
     }
@@ -234,7 +247,9 @@ class Reporter {
     if (!sameData(this.#ctx.registry.read(apiView.volumes)?.value ?? NO_VOLUMES, volumes)) this.#ctx.publish(apiView.volumes, volumes);
     const ttlMs = Number(node.metadata.annotations?.[TTL_ANNOTATION] ?? Number.NaN) * 1000;
     if (ttlMs >= 0 && this.#ctx.registry.read(objectTtlView)?.value !== ttlMs) this.#ctx.publish(objectTtlView, ttlMs);
-    return { ok: true, ready: node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true };
+    const ready = node.status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
+    if (ready) this.#o.startup.ready();
+    return { ok: true, ready };
   }
 
   #failed(request: KubeRequest, failure: KubeFailure): NodeOutcome {

@@ -1,6 +1,7 @@
 /** Metrics computed from views and the tree at each scrape: pods as the kubelet counts them, and the tree itself. */
 import { apiView } from '../../machines/api/messages.ts';
 import { type PodRecord, view, type WorkerPhase } from '../../machines/protocol.ts';
+import { pluginName } from '../../machines/volumes/paths.ts';
 import type { Metrics } from '../kernel/ports.ts';
 import type { ActorState, Registry } from '../kernel/types.ts';
 
@@ -46,6 +47,7 @@ export function addNodeMetrics(metrics: Metrics, o: { registry: Registry; state(
   });
   metrics.gauge('kubelet_node_name', "The node's name. The count is always 1.", ['node']).set(1, { node: o.nodeName });
   addPodMetrics(metrics, o.registry);
+  addVolumeMetrics(metrics, o.registry);
   addTreeMetrics(metrics, o);
 }
 
@@ -112,6 +114,34 @@ function lifecycleOf(phase: WorkerPhase): (typeof LIFECYCLES)[number] {
       return 'terminated';
   }
 }
+
+// ---- volumes -------------------------------------------------------------------------------------------------------
+
+/** Wanted by pods that are not gone, and set up on this node, by plugin. */
+function addVolumeMetrics(metrics: Metrics, registry: Registry): void {
+  const total = metrics.gauge('volume_manager_total_volumes', 'Number of volumes in Volume Manager', ['plugin_name', 'state']);
+  let shown = new Map<string, Record<string, string>>();
+  metrics.onCollect(() => {
+    const counts = new Map<string, { labels: Record<string, string>; n: number }>();
+    const add = (plugin_name: string, state: string): void => {
+      const key = `${plugin_name} ${state}`;
+      const before = counts.get(key);
+      counts.set(key, { labels: { plugin_name, state }, n: (before?.n ?? 0) + 1 });
+    };
+    const records = registry.read(view.pods)?.value.records;
+    for (const [uid, volumes] of registry.read(view.volumes)?.value ?? []) {
+      for (const { plugin, state } of volumes) {
+        if (records?.get(uid)?.removed === false) add(pluginName(plugin), 'desired_state_of_world');
+        if (IN_PLACE.has(state)) add(pluginName(plugin), 'actual_state_of_world');
+      }
+    }
+    for (const [key, labels] of shown) if (!counts.has(key)) total.remove(labels);
+    for (const { labels, n } of counts.values()) total.set(n, labels);
+    shown = new Map([...counts].map(([key, { labels }]) => [key, labels]));
+  }, 'nodeMetrics.volumes');
+}
+/** Phases of a volume in which something of it stands on this node. */
+const IN_PLACE: ReadonlySet<string> = new Set(['mounted', 'stale', 'uncertain', 'unmounting', 'unmountFailed']);
 
 // ---- the tree ------------------------------------------------------------------------------------------------------
 

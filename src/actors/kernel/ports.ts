@@ -197,6 +197,8 @@ export interface MemoryControlOfHost {
 export interface Host {
   hostname(): string;
   bootId(): string;
+  /** Wall ms at which the machine started. Absent in worlds without a machine. */
+  bootTimeMs?(): number;
   /** Absent in worlds without a machine. */
   identity?(): HostIdentity;
   /** Bytes of memory and number of logical CPUs the node has. */

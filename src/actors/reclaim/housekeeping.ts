@@ -9,7 +9,7 @@ import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
 import { groupByPod } from '../../machines/runtime/pleg.ts';
 import { type MountEntry, mountsBelow } from '../../machines/volumes/mountinfo.ts';
-import type { HostFs } from '../kernel/ports.ts';
+import type { HostFs, Metrics } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { criClient } from '../runtime/client.ts';
 import { listOrEmpty, removeTree } from './files.ts';
@@ -34,7 +34,12 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
     mailbox: { capacity: 64, key: () => 'run' },
     start: (ctx) => {
       ctx.publish(removingDirs, new Set());
-      const seen: Seen = { stuck: new Map(), versions: '', fullAtMonoMs: Number.NEGATIVE_INFINITY };
+      const seen: Seen = {
+        stuck: new Map(),
+        versions: '',
+        fullAtMonoMs: Number.NEGATIVE_INFINITY,
+        metrics: orphanMetrics(ctx.ports.metrics),
+      };
       return {
         logic: sweeperMachine,
         input: { everyMs: PERIOD_MS, restMs: 100, sweep: (_why: string, signal: AbortSignal) => sweep(ctx, { opts, seen, signal }) },
@@ -50,6 +55,24 @@ interface Seen {
   stuck: Map<string, string>;
   versions: string;
   fullAtMonoMs: number;
+  metrics: ReturnType<typeof orphanMetrics>;
+}
+
+function orphanMetrics(metrics: Metrics) {
+  return {
+    found: metrics.counter(
+      'kubelet_orphaned_runtime_pods_total',
+      'Number of pods that have been detected in the container runtime without being already known to the pod worker.',
+    ),
+    cleaned: metrics.gauge(
+      'kubelet_orphan_pod_cleaned_volumes',
+      'The total number of orphaned Pods whose volumes were cleaned in the last periodic sweep.',
+    ),
+    errors: metrics.gauge(
+      'kubelet_orphan_pod_cleaned_volumes_errors',
+      'The number of orphaned Pods whose volumes failed to be cleaned in the last periodic sweep.',
+    ),
+  };
 }
 
 async function sweep(
@@ -83,6 +106,7 @@ async function sweep(
     const now = groupByPod(items, containers);
     for (const pod of strangers(records(), now)) {
       ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod, epoch: book.epoch ?? 1 });
+      seen.metrics.found.inc();
       orphans += 1;
     }
     const held = (uid: string) => known(uid) || now.has(uid);
@@ -90,7 +114,9 @@ async function sweep(
   }
   // What a claim is for goes with its pod's directory; an earlier sweep may have got no further than that.
   if (removed > 0 || seen.versions === '') await giveBackUserNamespaces(ctx, { rootDir: opts.rootDir, known });
+  seen.metrics.cleaned.set(removed);
   for (const uid of seen.stuck.keys()) if (!dirs.includes(uid)) seen.stuck.delete(uid);
+  seen.metrics.errors.set(seen.stuck.size);
   seen.versions = versions;
   seen.fullAtMonoMs = nowMonoMs;
   return orphans + removed === 0 ? '' : `${orphans} orphaned pods stopped, ${removed} orphaned pod directories removed`;

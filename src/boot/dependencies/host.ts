@@ -2,7 +2,7 @@
 import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { BlockList } from 'node:net';
-import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem } from 'node:os';
+import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem, uptime } from 'node:os';
 import type { Host, HostIdentity } from '../../actors/kernel/ports.ts';
 import type { HostAddress } from '../../machines/api/nodeAddresses.ts';
 import { nodeMemory, taskCount } from '../../machines/kubeletApi/procStats.ts';
@@ -79,6 +79,7 @@ export function createHost(): Host {
     cpus: () => readCpus(),
     hostname: () => hostname(),
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
+    bootTimeMs: () => Date.now() - uptime() * 1000,
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),
     addresses: () => hostAddresses(networkInterfaces()),
     lookup: async (name) => (await lookup(name, { all: true })).map((a) => a.address),

@@ -15,3 +15,27 @@ declare module 'prom-client/lib/histogram.js' {
   import { Histogram } from 'prom-client';
   export default Histogram;
 }
+declare module 'prom-client/lib/metrics/eventLoopLag.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}
+declare module 'prom-client/lib/metrics/gc.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}
+declare module 'prom-client/lib/metrics/heapSizeAndUsed.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}
+declare module 'prom-client/lib/metrics/processMaxFileDescriptors.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}
+declare module 'prom-client/lib/metrics/processOpenFileDescriptors.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}
+declare module 'prom-client/lib/metrics/version.js' {
+  import type { Registry } from 'prom-client';
+  export default function add(registry: Registry): void;
+}

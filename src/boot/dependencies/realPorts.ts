@@ -1,10 +1,13 @@
 /** The real ports of a node daemon. */
+
 import type { Certificates } from '../../actors/kernel/certificates.ts';
 import type { Cri, KubeApi, Ports } from '../../actors/kernel/ports.ts';
+import { servingFiles } from '../../actors/treeOptions.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
 import { GIT_VERSION, versionInfo } from '../version.ts';
+import { certificateTtl } from './certificates/ttl.ts';
 import { createCgroups } from './cgroups/cgroups.ts';
 import { createClock, createEntropy, createRng, createYield } from './clock.ts';
 import { loadCredentialPrograms } from './credentialPrograms.ts';
@@ -48,10 +51,17 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     profiler: createProfiler(),
     log,
     metrics: createMetrics({
+      ofProcess: true,
       onCollectError: (collector, error) => log.warn({ collector, err: String(error) }, 'a metric could not be collected'),
     }),
   };
   const cluster = await joinCluster(config, base);
+  const { enableServer, serverTLSBootstrap, tlsCertFile } = config.config;
+  // One that the cluster signs has an actor that tells.
+  if (enableServer && (tlsCertFile !== '' || !serverTLSBootstrap)) {
+    const certificate = { file: servingFiles(config).certFile };
+    certificateTtl({ metrics: base.metrics, clock: base.clock, side: 'server', certificate });
+  }
   const credentialPrograms = await loadCredentialPrograms(config.flags, {
     ...{ clock: base.clock, env: process.env },
     tokens: config.gates.enabled('KubeletServiceAccountTokenForCredentialProviders'),
@@ -100,6 +110,9 @@ export async function joinCluster(
     ...{ nowMs: base.clock.wallMs(), fs: base.fs, log: base.log },
   });
   const outside = { ...base, env: process.env, userAgent: `kubelet/${GIT_VERSION} (${versionInfo().platform ?? ''})` };
+  if (kept === null && client.cert !== null && base.metrics !== undefined) {
+    certificateTtl({ metrics: base.metrics, clock: base.clock, side: 'client', certificate: client.cert });
+  }
   try {
     // Files that cannot be read now are a mistake of who starts the node; later on they may be in rotation. A program is
     // not asked: what it asks may be away as the API server may, and what runs here must go on without either.

@@ -49,3 +49,8 @@ export function subPathsDir(rootDir: string, uid: string, volume: string): strin
 export function volumeKey(ref: VolumeRef): string {
   return `${ref.uid}/${ref.plugin}/${ref.name}`;
 }
+
+/** Directories of a plugin have a `~` where its name has a `/`. */
+export function pluginName(directory: string): string {
+  return directory.replace('~', '/');
+}

@@ -67,7 +67,6 @@ const node = () => {
   return once;
 };
 
-const NO_STORAGE = 'operations on volumes are not measured as such: what drivers were asked is in csi_operations_seconds';
 const NO_MEMORY_MANAGER = 'there is no memory manager';
 const NO_SHUTDOWN = 'there is no graceful node shutdown';
 /** By section the families that the specification names; with why, those that this node has not. */
@@ -99,9 +98,8 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_active_pods: null,
     kubelet_mirror_pods: null,
     kubelet_working_pods: null,
-    kubelet_orphaned_runtime_pods_total:
-      'strangers are not counted as they come: kubelet_working_pods has those there are, as runtime_only',
-    kubelet_restarted_pods_total: 'a UID that comes again is not counted',
+    kubelet_orphaned_runtime_pods_total: null,
+    kubelet_restarted_pods_total: null,
     kubelet_pod_status_sync_duration_seconds: null,
     kubelet_pod_start_sli_duration_seconds: null,
     kubelet_admission_rejections_total: null,
@@ -109,7 +107,7 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
   },
   '7.9': {
     kubelet_node_name: null,
-    kubelet_cgroup_manager_duration_seconds: 'writes to control groups are not measured',
+    kubelet_cgroup_manager_duration_seconds: null,
     kubelet_eviction_stats_age_seconds: 'the eviction manager reads for itself at each look: its figures have no age',
     kubelet_device_plugin_registration_total: null,
     kubelet_device_plugin_alloc_duration_seconds: null,
@@ -125,12 +123,12 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_http_requests_total: null,
     kubelet_http_requests_duration_seconds: null,
     kubelet_http_inflight_requests: null,
-    volume_manager_total_volumes: 'volumes are not counted by state: /statez has each of them',
+    volume_manager_total_volumes: null,
     plugin_manager_total_plugins: null,
-    storage_operation_duration_seconds: NO_STORAGE,
-    storage_operation_errors_total: NO_STORAGE,
+    storage_operation_duration_seconds: null,
+    storage_operation_errors_total: null,
     csi_operations_seconds: null,
-    kubelet_orphan_pod_cleaned_volumes: 'volumes of pods that are gone are taken down like any other, and are not counted apart',
+    kubelet_orphan_pod_cleaned_volumes: null,
     kubelet_cpu_manager_pinning_requests_total: null,
     kubelet_cpu_manager_pinning_errors_total: null,
     kubelet_cpu_manager_shared_pool_size_millicores: null,

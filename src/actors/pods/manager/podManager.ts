@@ -8,6 +8,7 @@ import { type PodManagerContext, podManagerMachine } from '../../../machines/pod
 import { joinDirty, podRef, sourcesReady } from '../../../machines/pods/manager/records.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
 import { addr, type PodManagerEvent, view } from '../../../machines/protocol.ts';
+import type { Metrics } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 
 export interface PodManagerOptions {
@@ -31,13 +32,21 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
       coalesce: (prev, next) => (prev.type === 'pods.dirty' && next.type === 'pods.dirty' ? joinDirty(prev, next) : next),
     },
     start: (ctx) => ({
-      logic: podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context) } }),
+      logic: podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, restartedPods(ctx.ports.metrics)) } }),
       input: { epoch: ctx.incarnation, sources: opts.sources, now: () => ({ atMs: ctx.ports.clock.wallMs(), by: ctx.path }) },
     }),
   };
 }
 
-function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext): void {
+function restartedPods(metrics: Metrics) {
+  return metrics.counter(
+    'kubelet_restarted_pods_total',
+    'Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them.',
+    ['static'],
+  );
+}
+
+function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext, restarted: ReturnType<typeof restartedPods>): void {
   const { book } = context;
   if (context.changed) ctx.publish(view.pods, { records: book.records, epoch: book.epoch, sourcesReady: sourcesReady(book) });
   for (const out of context.out) {
@@ -47,6 +56,10 @@ function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext): vo
         break;
       case 'forget':
         ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid, incarnation: out.life });
+        // Its UID begins another life.
+        if (book.records.get(out.uid)?.renewed === true) {
+          restarted.inc({ static: book.records.get(out.uid)?.source === 'api' ? '' : 'true' });
+        }
         break;
       case 'rejected':
         ctx.registry.send(addr.status, {

@@ -4,6 +4,7 @@
  */
 
 import { parseGoDuration } from '../../../machines/config/duration.ts';
+import { DEFAULT_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
 import type { PodRef } from '../../../machines/protocol.ts';
 import {
   askedAnnotations,
@@ -18,7 +19,7 @@ import {
   sharedBy,
 } from '../../../machines/runtime/credentialProviders.ts';
 import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
-import type { CredentialPrograms, Logger, Ports } from '../../kernel/ports.ts';
+import type { CredentialPrograms, Logger, Metrics, Ports } from '../../kernel/ports.ts';
 import type { AccountSource } from '../../services/client.ts';
 
 /** A program that takes longer is killed: the pull waits for it. */
@@ -40,9 +41,11 @@ interface Kept {
 }
 
 export class ProviderKeyring {
-  readonly #ports: Pick<Ports, 'clock' | 'entropy'>;
+  readonly #ports: Pick<Ports, 'clock' | 'entropy' | 'metrics'>;
   readonly #log: Logger;
   readonly #programs: CredentialPrograms;
+  readonly #durations: ReturnType<Metrics['histogram']>;
+  readonly #errors: ReturnType<Metrics['counter']>;
   readonly #signal: AbortSignal;
   readonly #accounts: AccountSource | null;
   /** By provider, then by what the answer holds for. */
@@ -51,7 +54,7 @@ export class ProviderKeyring {
 
   /** `accounts`: null on a node without an API, where no pod has a service account. */
   constructor(o: {
-    ports: Pick<Ports, 'clock' | 'entropy'>;
+    ports: Pick<Ports, 'clock' | 'entropy' | 'metrics'>;
     log: Logger;
     programs: CredentialPrograms;
     signal: AbortSignal;
@@ -62,6 +65,12 @@ export class ProviderKeyring {
     this.#programs = o.programs;
     this.#signal = o.signal;
     this.#accounts = o.accounts;
+    const { metrics } = o.ports;
+    const duration = 'Duration of execution in seconds for credential provider plugin';
+    this.#durations = metrics.histogram('kubelet_credential_provider_plugin_duration', duration, DEFAULT_SECONDS, ['plugin_name']);
+    this.#errors = metrics.counter('kubelet_credential_provider_plugin_errors', 'Number of errors from credential provider plugin', [
+      'plugin_name',
+    ]);
   }
 
   /** Of every provider that this image is asked of, in the order of the configuration. Never rejects. */
@@ -140,9 +149,12 @@ export class ProviderKeyring {
     { account, shared }: { account: ProviderAccount | null; shared: string },
   ): Promise<ProviderAnswer | null> {
     const { name } = provider;
+    const beganMs = this.#ports.clock.monoMs();
     try {
       const call = { timeoutMs: PROVIDER_LIMIT_MS, signal: this.#signal };
-      const text = await this.#programs.run(provider, providerRequest(provider, image, account), call);
+      const text = await this.#programs
+        .run(provider, providerRequest(provider, image, account), call)
+        .finally(() => this.#durations.observe((this.#ports.clock.monoMs() - beganMs) / 1000, { plugin_name: name }));
       const answer = readAnswer(provider, text, parseGoDuration);
       const cacheMs = answer.cacheMs ?? provider.defaultCacheMs;
       const key = `${cacheKeys(image)[answer.keyType]} ${shared}`;
@@ -150,6 +162,7 @@ export class ProviderKeyring {
       return answer;
     } catch (error) {
       if (this.#signal.aborted) return null;
+      this.#errors.inc({ plugin_name: name });
       const err = error instanceof Error ? error.message : String(error);
       this.#log.warn({ provider: name, image, err }, 'a credential provider gave nothing; the image is pulled without what it knows');
       return null;

@@ -2,6 +2,7 @@
  * What volumes use, measured when somebody asks and not more often than once in a period: nobody looks at a node that
  * nobody asks. A volume that does not answer holds up neither the others nor the answer.
  */
+import { DEFAULT_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
 import { isoOfNanos } from '../../../machines/kubeletApi/stats.ts';
 import {
   type MeasuredVolume,
@@ -58,6 +59,21 @@ export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageS
     turns.set(who, found);
     return found;
   };
+  const duration = ports.metrics.histogram(
+    'kubelet_volume_metric_collection_duration_seconds',
+    'Duration in seconds to calculate volume stats',
+    DEFAULT_SECONDS,
+    ['metric_source'],
+  );
+  /** `metric_source`: how it is measured, or the driver that tells. */
+  const timed = async <T>(metric_source: string, work: () => Promise<T>): Promise<T> => {
+    const beganMs = ports.clock.monoMs();
+    try {
+      return await work();
+    } finally {
+      duration.observe((ports.clock.monoMs() - beganMs) / 1000, { metric_source });
+    }
+  };
   const measure = async (entry: Entry): Promise<void> => {
     const { ref } = entry.volume;
     entry.running = true;
@@ -81,7 +97,8 @@ export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageS
     const { diskUsage } = ports;
     if (diskUsage === undefined) return null;
     const how = { tree: v.by === 'tree', timeoutMs: MEASURE_TIMEOUT_MS, signal };
-    const found = await turnsOf(DISK).run(() => diskUsage.measure(volumePath(o.rootDir, v.ref), how));
+    const by = how.tree ? 'du' : 'statfs';
+    const found = await turnsOf(DISK).run(() => timed(by, () => diskUsage.measure(volumePath(o.rootDir, v.ref), how)));
     return {
       availableBytes: found.bytesAvailable,
       capacityBytes: found.bytesTotal,
@@ -101,7 +118,7 @@ export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageS
       ? `${csiPath.blockDir(o.rootDir, hash)}/${v.ref.uid}`
       : `${csiPath.dir(o.rootDir, v.ref.uid, v.ref.name)}/mount`;
     const request = { volumeId: data.handle, volumePath: volumeTarget, stagingTargetPath: '' };
-    const answer = await driver.call('NodeGetVolumeStats', request, signal);
+    const answer = await timed(data.driver, () => driver.call('NodeGetVolumeStats', request, signal));
     return usageOfDriver(answer, { health: o.health && capabilities.has('VOLUME_CONDITION') });
   };
   /** Volumes that stand, of pods that are known; what is gone is forgotten. */

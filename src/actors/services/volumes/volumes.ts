@@ -22,6 +22,7 @@ import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
 import { CsiBook } from './csi/book.ts';
+import { storageMetrics } from './measured.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
 
@@ -82,6 +83,7 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     ctx.signal.addEventListener('abort', () => watching[Symbol.dispose](), { once: true });
   }
   const plugins = (fs = ports.fs) => new Plugins({ ports: { ...ports, fs }, log, facts: opts.facts, objects, claims, csi, warn });
+  const measure = storageMetrics(ports);
   let published: ActualState | undefined;
   return {
     rootDir: opts.facts().rootDir,
@@ -95,13 +97,14 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     setUp: async (job, signal) => {
       let done: SetUpDone | null = null;
       await operations.run(job.volume, signal, async () => {
-        done = await plugins(fsUntil(ports.fs, signal)).setUp(job, signal);
+        done = await measure('volume_mount', job.volume, signal)(plugins(fsUntil(ports.fs, signal)).setUp(job, signal));
       });
       const said = job.first ? setUpSuccess(job.volume, done) : null;
       if (said !== null) say(job.pod, said);
       return done;
     },
-    tearDown: (ref, signal) => operations.run(ref, signal, () => plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
+    tearDown: (ref, signal) =>
+      operations.run(ref, signal, () => measure('volume_unmount', ref, signal)(plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal))),
     bindSubPath: async (part, { asked, signal }) => {
       using joined = joinSignals(asked, signal);
       let result: Built<string> = refused('nothing was bound');

@@ -1,0 +1,40 @@
+/** What changes of control groups took, under the reference's name. */
+import { DEFAULT_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
+import type { Cgroups } from '../../kernel/cgroups.ts';
+import type { Ports } from '../../kernel/ports.ts';
+
+/** The same port; its creations, updates and removals are measured. */
+export function measuredCgroups(port: Cgroups, { metrics, clock }: Pick<Ports, 'metrics' | 'clock'>): Cgroups {
+  const duration = metrics.histogram(
+    'kubelet_cgroup_manager_duration_seconds',
+    'Duration in seconds for cgroup manager operations. Broken down by method.',
+    DEFAULT_SECONDS,
+    ['operation_type'],
+  );
+  const measured =
+    <A extends unknown[]>(operation_type: string, call: (...args: A) => Promise<void>) =>
+    async (...args: A): Promise<void> => {
+      const beganMs = clock.monoMs();
+      try {
+        await call(...args);
+      } finally {
+        duration.observe((clock.monoMs() - beganMs) / 1000, { operation_type });
+      }
+    };
+  return new Proxy(port, {
+    get(target, name: keyof Cgroups) {
+      switch (name) {
+        case 'create':
+          return measured('create', target.create.bind(target));
+        case 'apply':
+          return measured('update', target.apply.bind(target));
+        case 'remove':
+          return measured('destroy', target.remove.bind(target));
+        default: {
+          const member = target[name];
+          return typeof member === 'function' ? member.bind(target) : member;
+        }
+      }
+    },
+  });
+}
