@@ -45,6 +45,7 @@ const ports: Ports = {
   metrics: noMetrics,
   entropy: missing as Ports['entropy'],
   fs: missing as Ports['fs'],
+  documents: missing as Ports['documents'],
   sys: missing as Ports['sys'],
   net: missing as Ports['net'],
   prober: missing as Ports['prober'],

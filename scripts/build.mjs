@@ -18,6 +18,7 @@ const programs = {
   actorctl: 'src/ctl/main.ts',
   sandboxd: 'src/sandbox/process/main.ts',
   subpath: 'src/boot/dependencies/subPath/main.ts',
+  documents: 'src/boot/dependencies/documents/worker.ts',
   hostfigures: 'src/boot/inspect/hostMain.ts',
 };
 /**

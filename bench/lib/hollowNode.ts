@@ -1,8 +1,10 @@
 /** The production tree on a hollow runtime of its own, with the real clock and disk and nothing listening. */
+
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
+import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
@@ -53,6 +55,7 @@ export async function startHollowNode(o: { dir: string; name: string; maxPods: n
     clock,
     rng,
     entropy: createEntropy(),
+    documents: documentsHere(createEntropy()),
     yield: createYield(),
     fs: hostFs,
     sys,

@@ -1,9 +1,11 @@
 /** A whole node on the hollow runtime with real files and real time: what integration tests drive. */
+
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Ports } from '../../src/actors/kernel/ports.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
+import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { createHost } from '../../src/boot/dependencies/host.ts';
@@ -51,6 +53,7 @@ export async function hollowNode(o: HollowNodeOptions = {}): Promise<HollowNode>
       clock,
       rng,
       entropy: createEntropy(),
+      documents: documentsHere(createEntropy()),
       yield: createYield(),
       fs: createHostFs(),
       sys: createSys({ notify: () => false }),

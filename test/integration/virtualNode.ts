@@ -3,6 +3,7 @@
  * Runtime calls can be slowed, failed, lost with or without their effect; the daemon can be killed as `kill -9` does.
  * While it runs, every moment at which two containers of one pod and name run is noted in `violations`.
  */
+
 import { podList } from '../../src/actors/edge/podList.ts';
 import type { Certificates } from '../../src/actors/kernel/certificates.ts';
 import type { Handling } from '../../src/actors/kernel/handling.ts';
@@ -13,6 +14,7 @@ import type { Prober } from '../../src/actors/kernel/prober.ts';
 import type { KernelTree } from '../../src/actors/kernel/tree.ts';
 import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
+import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { findActor } from '../../src/machines/actorState.ts';
 import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
@@ -217,6 +219,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
       rng,
       entropy: createEntropy(),
+      documents: documentsHere(createEntropy()),
       yield: { defer: (fn) => time.yield.defer(alive(fn)) },
       fs: new Proxy(fs, {
         get(target, name: keyof MemFs) {

@@ -2,6 +2,7 @@
 
 import type { Clock, Cri, Entropy, Host, HostFs, Logger, Metrics, Net, Ports, Rng, Sys, Yield } from '../../src/actors/kernel/ports.ts';
 import type { Prober } from '../../src/actors/kernel/prober.ts';
+import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 
 export interface LogLine {
   level: 'debug' | 'info' | 'warn' | 'error';
@@ -86,6 +87,7 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
     log: collectingLogger(lines),
     metrics: memoryMetrics(),
     entropy: throwing<Entropy>('entropy'),
+    documents: documentsHere(overrides.entropy ?? throwing<Entropy>('entropy')),
     fs: throwing<HostFs>('fs'),
     sys: throwing<Sys>('sys'),
     net: throwing<Net>('net'),

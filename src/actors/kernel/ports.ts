@@ -13,6 +13,7 @@ import type { Cgroups } from './cgroups.ts';
 import type { Csi } from './csi.ts';
 import type { DevicePlugins } from './devicePlugins.ts';
 import type { DiskUsage } from './diskUsage.ts';
+import type { Documents } from './documents.ts';
 import type { Gzip } from './gzip.ts';
 import type { Handling } from './handling.ts';
 import type { Journal } from './journal.ts';
@@ -337,6 +338,7 @@ export interface Ports {
   readonly entropy: Entropy;
   readonly yield: Yield;
   readonly fs: HostFs;
+  readonly documents: Documents;
   readonly sys: Sys;
   readonly net: Net;
   readonly prober: Prober;

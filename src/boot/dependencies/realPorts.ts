@@ -15,6 +15,7 @@ import { createGrpcCri } from './cri/grpcCri.ts';
 import { createGrpcCsi } from './csi/grpcCsi.ts';
 import { createGrpcDevicePlugins } from './devicePlugins/grpcDevicePlugins.ts';
 import { createDiskUsage } from './diskUsage.ts';
+import { createDocuments } from './documents/documents.ts';
 import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createGzipPort } from './gzip.ts';
@@ -36,6 +37,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     entropy: createEntropy(),
     yield: createYield(),
     fs: createHostFs(),
+    documents: createDocuments({ entropy: createEntropy() }),
     sys: createSys({ notify: input.notify }),
     net: createNet(),
     prober: createProber(),

@@ -1,9 +1,11 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
+
 import type { InspectionEvent } from 'xstate';
 import type { HostFs, Ports } from '../../actors/kernel/ports.ts';
 import type { KernelTree } from '../../actors/kernel/tree.ts';
 import type { KernelEvent } from '../../actors/kernel/types.ts';
 import { createNode, type Node } from '../../actors/node.ts';
+import { documentsHere } from '../../actors/pods/sources/document.ts';
 import { defaultNodeConfig } from '../../machines/config/defaults.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
@@ -230,6 +232,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       rng: { next: () => chance.next() },
       yield: time.yieldFor(mine),
       fs: fs satisfies HostFs,
+      documents: documentsHere({ md5Hex }),
       sys: { watchDir, notify: () => false },
       net: net.connect(mine, { http: () => self.http(), taken: tuning.portsTaken, closesBadly: tuning.closesBadly }),
       prober: simProber(mine, clock, () => self.probed()),

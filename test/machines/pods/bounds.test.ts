@@ -72,6 +72,9 @@ describe('YAML that costs more than it says', () => {
     [`a: &a x\nb:\n${'- *a\n'.repeat(1_001)}`, 'line 1003, column 3: more than 1000 aliases'],
     [`a: &a ${'x'.repeat(100_000)}\nb:\n${'- *a\n'.repeat(50)}`, 'larger than 1572864 characters with its aliases written out'],
   ])('%.20s is refused', (text, message) => expect(parse(text)).toEqual({ ok: false, message }));
+  it('is not what is merely long', () => {
+    expect(parse(JSON.stringify({ a: Array.from({ length: 300_000 }, () => 1) }))).toMatchObject({ ok: true });
+  });
   it('merges and aliases as before', () => {
     expect(parse('a: &a {x: 1}\nb: {<<: *a, y: 2}\nc: *a')).toEqual({ ok: true, value: { a: { x: 1 }, b: { x: 1, y: 2 }, c: { x: 1 } } });
   });

@@ -3,7 +3,8 @@ import { appendFile, mkdir, rename, rm, symlink, truncate, unlink, writeFile } f
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fileSourceSpec } from '../../../src/actors/pods/sources/file.ts';
-import { createClock } from '../../../src/boot/dependencies/clock.ts';
+import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
+import { createDocuments } from '../../../src/boot/dependencies/documents/documents.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { errorsSent, lastSet, names, type Running, run, sets, tempDir, until, wheres, yaml } from './harness.ts';
 
@@ -363,4 +364,16 @@ it('brings a manifest renamed into place to the mux within a fraction of a secon
   await writeFile(t.file('.tmp'), yaml('web'));
   await rename(t.file('.tmp'), t.file('web.yaml'));
   await until(s, () => names(s)[0] === 'web-n1', { ticking: false, withinMs: 500 });
+});
+
+it('names a file that needs too much to decode, and takes the others', async () => {
+  using documents = createDocuments({ entropy: createEntropy(), memoryMiB: 48 });
+  await writeFile(t.file('a.yaml'), yaml('a'));
+  await writeFile(t.file('b.yaml'), `${yaml('b')}\nstatus: [${'a,'.repeat(700_000)}]\n`);
+  // Decoded in the thread too: it has an anchor.
+  await writeFile(t.file('c.yaml'), `${yaml('c')}\nstatus: &s {}\n`);
+  const s = start(t.dir, { documents });
+  await until(s, () => sets(s).length > 0 && idle(s), { withinMs: 50_000 });
+  expect(names(s)).toEqual(['a-n1', 'c-n1']);
+  expect(wheres(s)).toEqual(['b.yaml: takes more than 48 MiB of memory to decode']);
 });

@@ -113,3 +113,20 @@ describe('the HTTP source', () => {
     expect(levels).toEqual(['error', 'error', 'error', 'warn', 'debug', 'debug', 'error']);
   });
 });
+
+it('fails, and tries again, where a document cannot be looked at', async () => {
+  const documents = { decode: () => Promise.reject(new Error('the thread that decodes documents cannot be started')) };
+  const net: Net = {
+    httpGet: async () => ({ status: 200, body: new TextEncoder().encode(yaml('web')) }),
+    serveHttp: () => Promise.reject(new Error('not here')),
+  };
+  r = run(httpSourceSpec({ url: 'http://h/pods', headers: {}, checkFrequencyMs: 20_000, nodeName: 'n1', preventApiReferences: true }), {
+    net,
+    documents,
+  });
+  const s = r;
+  await polls(s, 1);
+  expect(sets(s)).toEqual([]);
+  expect(errorsSent(s)).toHaveLength(2);
+  expect(errorsSent(s)[0]?.errors[0]?.message).toBe('the thread that decodes documents cannot be started');
+});

@@ -1,10 +1,9 @@
 /** The file source's I/O: listing a manifest path and reading single manifests through the HostFs port. */
-import { decodeManifest } from '../../../machines/pods/sources/decode.ts';
 import type { ListResult } from '../../../machines/pods/sources/fileMachine.ts';
 import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
 import { handlingDocument } from '../../kernel/handling.ts';
 import type { FileInfo, Ports } from '../../kernel/ports.ts';
-import { MANIFEST_BYTES_MAX, parseManifest } from './manifest.ts';
+import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
 /** Files read at the same time in a listing: the pool of threads that reads has four. */
 const READS_AT_ONCE = 4;
@@ -13,7 +12,7 @@ export interface ReaderOptions {
   path: string;
   nodeName: string;
   preventApiReferences: boolean;
-  ports: Pick<Ports, 'fs' | 'entropy' | 'yield' | 'handling'>;
+  ports: Pick<Ports, 'fs' | 'documents' | 'entropy' | 'yield' | 'handling'>;
 }
 
 function codeOf(error: unknown): string {
@@ -38,8 +37,8 @@ export async function readManifest(o: ReaderOptions, path: string, store: FileSt
     if (!sameFile(before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
     const digest = entropy.md5Hex(bytes);
     if (store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
-    return handlingDocument(o.ports, `file ${path} ${digest}`, {
-      aside: (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
+    return await handlingDocument<Promise<FileReading>>(o.ports, `file ${path} ${digest}`, {
+      aside: async (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
       decode: () => decoded(o, path, { bytes, digest }),
     });
   } catch (error) {
@@ -51,16 +50,9 @@ export async function readManifest(o: ReaderOptions, path: string, store: FileSt
   }
 }
 
-function decoded(o: ReaderOptions, path: string, { bytes, digest }: { bytes: Uint8Array; digest: string }): FileReading {
-  const parsed = parseManifest(bytes);
-  if (!parsed.ok) return { path, kind: 'bad', message: parsed.message, digest };
-  const result = decodeManifest(parsed.value, {
-    source: 'file',
-    where: path,
-    nodeName: o.nodeName,
-    preventApiReferences: o.preventApiReferences,
-    md5Hex: (text) => o.ports.entropy.md5Hex(text),
-  });
+async function decoded(o: ReaderOptions, path: string, { bytes, digest }: { bytes: Uint8Array; digest: string }): Promise<FileReading> {
+  const { nodeName, preventApiReferences } = o;
+  const result = await o.ports.documents.decode(bytes, { source: 'file', where: path, nodeName, preventApiReferences });
   const pod = result.ok ? result.pods[0] : undefined;
   if (pod === undefined) return { path, kind: 'bad', message: result.ok ? 'no pod in it' : result.errors.join('; '), digest };
   return { path, kind: 'pod', pod, digest };

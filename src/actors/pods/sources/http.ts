@@ -6,12 +6,11 @@
  * Rebuilt from: the first answer of the URL. While it fails, the pods of the last good answer stay with the mux.
  */
 import { fromPromise } from 'xstate';
-import { decodeManifest } from '../../../machines/pods/sources/decode.ts';
 import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
 import { addr } from '../../../machines/protocol.ts';
 import { handlingDocument } from '../../kernel/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
-import { MANIFEST_BYTES_MAX, parseManifest } from './manifest.ts';
+import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
 /** Time allowed for one request, body included (spec: pod lifecycle 1.3). */
 export const HTTP_SOURCE_TIMEOUT_MS = 10_000;
@@ -51,23 +50,20 @@ async function poll(ctx: ActorCtx, o: HttpSourceOptions, at: { digest: string; s
   const digest = entropy.sha256Hex(body);
   if (body.byteLength === 0) return { kind: 'empty', digest };
   if (digest === at.digest) return { kind: 'same' };
-  return handlingDocument(ctx.ports, `url ${digest}`, {
-    aside: (why) => ({ kind: 'bad', message: `set aside: ${why}`, digest }),
+  return handlingDocument<Promise<Poll>>(ctx.ports, `url ${digest}`, {
+    aside: async (why) => ({ kind: 'bad', message: `set aside: ${why}`, digest }),
     decode: () => decoded(ctx, o, { body, digest }),
   });
 }
 
-function decoded({ ports }: ActorCtx, o: HttpSourceOptions, { body, digest }: { body: Uint8Array; digest: string }): Poll {
-  const parsed = parseManifest(body);
-  if (!parsed.ok) return { kind: 'bad', message: parsed.message, digest };
-  const result = decodeManifest(parsed.value, {
-    source: 'http',
-    where: o.url,
-    nodeName: o.nodeName,
-    preventApiReferences: o.preventApiReferences,
-    md5Hex: (text) => ports.entropy.md5Hex(text),
-  });
-  return result.ok ? { kind: 'pods', pods: result.pods, digest } : { kind: 'bad', message: result.errors.join('; '), digest };
+async function decoded({ ports }: ActorCtx, o: HttpSourceOptions, { body, digest }: { body: Uint8Array; digest: string }): Promise<Poll> {
+  const { url: where, nodeName, preventApiReferences } = o;
+  try {
+    const result = await ports.documents.decode(body, { source: 'http', where, nodeName, preventApiReferences });
+    return result.ok ? { kind: 'pods', pods: result.pods, digest } : { kind: 'bad', message: result.errors.join('; '), digest };
+  } catch (error) {
+    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 function sendOn(ctx: ActorCtx, context: HttpSourceContext): void {

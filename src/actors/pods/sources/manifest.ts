@@ -61,7 +61,7 @@ function extentOf(value: unknown, levels: number, known: Map<object, Extent>): E
   for (const [key, part] of levels === 0 ? [] : Object.entries(value)) {
     const of = extentOf(part, levels - 1, known);
     extent.depth = Math.max(extent.depth, of.depth + 1);
-    extent.size += key.length + of.size;
+    extent.size += of.size + (Array.isArray(value) ? 0 : key.length);
   }
   known.set(value, extent);
   return extent;
