@@ -62,6 +62,7 @@ describe('a process that dies while it handles a pod', () => {
     const of = (uid: string, name: string, token: string) =>
       pod({ ...bad.spec, volumes: [{ name: `kube-api-access-${token}` }] as never }, { metadata: { uid, name } });
     expect(third.podAside({ ...bad, metadata: { ...bad.metadata, uid: 'uid-2', name: 'q' } })).not.toBeNull();
+    expect(third.podAside({ ...bad, metadata: { ...bad.metadata, uid: 'uid-2', namespace: 'theirs' } })).toBeNull();
     expect(third.podAside(of('uid-3', 'r', 'abcde'))).toBeNull();
     expect(third.podAside(mended)).toBeNull();
     expect(suspects(dir.path)).toEqual([]);

@@ -51,9 +51,12 @@ export function isSuspect(value: unknown): value is Suspect {
   );
 }
 
-/** The definition as text: what a controller makes anew of the same template gives the same, its token's volume included. */
+/**
+ * The definition as text: what a controller makes anew of the same template gives the same, its token's volume included. A
+ * copy in another namespace does not: nobody can have the pods of others set aside.
+ */
 export function definitionText(pod: Pod): string {
-  return JSON.stringify(pod.spec).replaceAll(/kube-api-access-[a-z0-9]{5}/g, 'kube-api-access');
+  return JSON.stringify([pod.metadata.namespace, pod.spec]).replaceAll(/kube-api-access-[a-z0-9]{5}/g, 'kube-api-access');
 }
 
 /** Whom a message is about: the pod that it names, if it is one alone. */
