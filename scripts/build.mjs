@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { buildPage } from './build-page.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 const dist = join(root, 'dist');
@@ -31,7 +32,7 @@ const libraries = {
   sim: 'src/sim/index.ts',
 };
 /** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */
-const inputs = ['src', 'proto', 'package.json', 'package-lock.json', 'scripts/build.mjs'];
+const inputs = ['src', 'proto', 'package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/build-page.mjs'];
 
 /** Every file below `path`, sorted. */
 function files(path) {
@@ -66,6 +67,7 @@ function present(table) {
 const entries = present(programs);
 const libraryEntries = present(libraries);
 const complete =
+  existsSync(join(dist, 'inspect', 'index.html')) &&
   entries.every(([name]) => existsSync(join(dist, `${name}.mjs`))) &&
   libraryEntries.every(([name]) => existsSync(join(dist, 'lib', `${name}.mjs`)));
 if (!force && complete && existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stamp) {
@@ -106,6 +108,7 @@ try {
     });
   await bundle(entries, fresh);
   await bundle(libraryEntries, join(fresh, 'lib'));
+  const pageBuilt = await buildPage({ root, dist, outDir: join(fresh, 'inspect'), force, files });
   if (force) rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
   // Chunks of earlier builds stay: a daemon started from them may still load one. `--force` clears them.
@@ -115,6 +118,7 @@ try {
     mkdirSync(dirname(to), { recursive: true });
     renameSync(file, to);
   }
+  pageBuilt?.();
   writeFileSync(stampFile, stamp);
 } catch (error) {
   // esbuild has already said what is wrong and where.

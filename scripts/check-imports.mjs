@@ -42,6 +42,12 @@ export const RULES = [
   // The simulation's one door to the process it runs in; a simulated node never sees it.
   { in: /^sim\/realm\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
   { in: /^sim\//, may: ['machines/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
+  // The page runs in a browser; what it shares with the daemon are frames and charts.
+  {
+    in: /^inspect\/page\//,
+    may: ['machines/', 'inspect/feed/frames.ts', 'inspect/history.ts', 'inspect/project.ts', 'inspect/recorder.ts', 'inspect/page/'],
+    packages: ANY,
+  },
   { in: /^inspect\//, may: ['machines/', 'actors/', 'inspect/'], packages: PURE },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests and speaks CRI.
   {
@@ -124,7 +130,7 @@ function sources(dir) {
     .flatMap((name) => {
       const path = join(dir, name);
       if (statSync(path).isDirectory()) return sources(path);
-      return name.endsWith('.ts') ? [path] : [];
+      return /\.tsx?$/.test(name) ? [path] : [];
     });
 }
 

@@ -22,6 +22,8 @@ have iptables || want iptables
 have busybox && ! ldd "$(PATH="$PATH:/usr/sbin:/sbin" command -v busybox)" >/dev/null 2>&1 || want busybox-static
 # The pause image is ten lines of C. Without a compiler the tests fall back to busybox in its place and say so.
 have gcc && [ -n "$(gcc -print-file-name=libc.a | grep / || true)" ] || want 'gcc libc6-dev'
+# The browser that the inspection page is tested in.
+have chromium || want chromium
 
 if [ -n "$missing" ]; then
   [ "$(id -u)" = 0 ] || fail "must be root to install:$missing"

@@ -15,8 +15,8 @@ install_packages
 use_node
 build_programs
 
-# The two ports that the lines below name. As flags they would win over the file, and the lines would be wrong.
-read_only=10255 healthz=10248
+# The ports that the lines below name. As flags the first two would win over the file, and the lines would be wrong.
+read_only=10255 healthz=10248 page=127.0.0.1:10260
 left=$#
 while [ "$left" -gt 0 ]; do
   arg=$1
@@ -35,6 +35,11 @@ while [ "$left" -gt 0 ]; do
     --read-only-port=*[!0-9]* | --healthz-port=*[!0-9]* | --*-port=) set -- "$@" "$arg" ;;
     --read-only-port=*) read_only=${arg#*=} ;;
     --healthz-port=*) healthz=${arg#*=} ;;
+    --actorlet-inspect=*)
+      page=${arg#*=}
+      case $page in *[!0-9]*) ;; *) page=127.0.0.1:$page ;; esac
+      set -- "$@" "$arg"
+      ;;
     *) set -- "$@" "$arg" ;;
   esac
 done
@@ -54,7 +59,8 @@ quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
 cat <<EOF
 
 actorlet on the embedded runtime; pods from examples/quickstart/*.yaml (edit, add or remove one while this runs)
-  look      bin/actorctl tree | pods | why crasher | logs -f graceful        (in a second terminal, from this folder)
+  look      http://$page/ in a browser (bin/actorctl ui says where)
+            bin/actorctl tree | pods | why crasher | logs -f graceful        (in a second terminal, from this folder)
   ask       curl -s http://127.0.0.1:$read_only/pods   also: /metrics   health: http://127.0.0.1:$healthz/healthz
   logs      .actorlet/logs/pods/
   stop      Ctrl-C ends the daemon, the pods go on; npm start adopts them again; npm stop ends and removes everything
@@ -62,4 +68,4 @@ actorlet on the embedded runtime; pods from examples/quickstart/*.yaml (edit, ad
 EOF
 # The process keeps its id through both execs, so this is the daemon's.
 echo $$ >"$state/actorlet.pid"
-exec bin/actorlet --root-dir="$state" --config="$state/config.yaml" "$@"
+exec bin/actorlet --root-dir="$state" --config="$state/config.yaml" --actorlet-inspect "$@"

@@ -31,7 +31,7 @@ project() {
 
 step build build_programs
 step lint npm run --silent lint
-step types tsc --noEmit
+step types npm run --silent typecheck
 
 ci=${CI:-}
 case $ci in true | 1) ci=true ;; *) ci='' ;; esac

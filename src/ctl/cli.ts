@@ -9,6 +9,7 @@ import { printable } from '../machines/text/table.ts';
 import { renderTree } from '../machines/text/tree.ts';
 import type { Explanation } from '../machines/why.ts';
 import { type AdminClient, adminClient, CtlError, EXIT, refusal } from './client.ts';
+import { CHART_FORMATS } from './commands/chartFormats.ts';
 import { addInjectCommand } from './commands/injectArgs.ts';
 import { runExec } from './exec.ts';
 import type { CtlIo } from './io.ts';
@@ -100,6 +101,33 @@ export async function runCtl(io: CtlIo): Promise<number> {
           .option('container', { alias: 'c', type: 'string', default: '', describe: 'needed when the pod has several' })
           .option('stdin', { alias: 'i', type: 'boolean', default: false, describe: 'pass stdin on' }),
       (args) => run(exec(io, { ...args, command: (args as { '--'?: (string | number)[] })['--']?.map(String) ?? [] }))(args),
+    )
+    .command(
+      'ui',
+      'where the inspection page is, with the right to act on it',
+      (y) => y.option('open', { type: 'boolean', default: false, describe: 'open it in a browser of this desktop' }),
+      async (args) => {
+        const { runUi } = await import('./commands/inspect.ts');
+        await run((client, json) => runUi(io, client, { json, open: args.open }))(args);
+      },
+    )
+    .command(
+      'chart <actor>',
+      "the statechart of an actor's machine, for other tools",
+      (y) =>
+        y
+          .positional('actor', { type: 'string', demandOption: true, describe: 'actor path, e.g. pods/podManager' })
+          .option('format', {
+            choices: CHART_FORMATS,
+            default: 'mermaid' as const,
+            describe: "stately: a configuration that Stately's editor imports",
+          })
+          .example('$0 chart pods/podManager', 'a Mermaid diagram')
+          .example('$0 chart runtime/cri --format stately > cri.ts', "for Stately's editor"),
+      async (args) => {
+        const { runChart } = await import('./commands/inspect.ts');
+        await run((client) => runChart(io, client, { actor: args.actor, format: args.format }))(args);
+      },
     )
     .command('inject', 'causes faults on a node that was started with --actorlet-fault-injection', (y) =>
       addInjectCommand(y, async (request, args) => {

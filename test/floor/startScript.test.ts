@@ -18,22 +18,26 @@ function start(...args: string[]): { out: string; config: string; passed: string
   writeFileSync(join(dir, 'bin/actorlet'), '#!/bin/sh\nfor a do echo "passed $a"; done\n');
   chmodSync(join(dir, 'bin/actorlet'), 0o755);
   const out = execFileSync('sh', ['scripts/start.sh', ...args], { cwd: dir, encoding: 'utf8' });
-  const passed = [...out.matchAll(/^passed (.*)$/gm)].map(([, a = '']) => a).filter((a) => !/^--(root-dir|config)=/.test(a));
+  const passed = [...out.matchAll(/^passed (.*)$/gm)]
+    .map(([, a = '']) => a)
+    .filter((a) => !/^--(root-dir|config)=|^--actorlet-inspect$/.test(a));
   return { out, config: readFileSync(join(dir, '.actorlet/config.yaml'), 'utf8'), passed };
 }
 
 it('names the ports that the flags give, and passes every other flag on', () => {
-  const run = start('--v=4', '--read-only-port=18355', '--healthz-port', '18348', '--a b');
+  const run = start('--v=4', '--read-only-port=18355', '--healthz-port', '18348', '--actorlet-inspect=18260', '--a b');
+  expect(run.out).toContain('http://127.0.0.1:18260/ in a browser');
   expect(run.out).toContain('http://127.0.0.1:18355/pods');
   expect(run.out).toContain('http://127.0.0.1:18348/healthz');
   expect(run.config).toMatch(/^readOnlyPort: 18355$[\s\S]*^healthzPort: 18348$/m);
   // A deprecated flag would make the daemon print a warning.
-  expect(run.passed).toEqual(['--v=4', '--a b']);
+  expect(run.passed).toEqual(['--v=4', '--actorlet-inspect=18260', '--a b']);
 });
 
 it('names the ports of the example without flags, and leaves a wrong one to the daemon', () => {
   const run = start('--healthz-port=soon');
   expect(run.out).toContain('http://127.0.0.1:10255/pods');
   expect(run.out).toContain('http://127.0.0.1:10248/healthz');
+  expect(run.out).toContain('http://127.0.0.1:10260/ in a browser');
   expect(run.passed).toEqual(['--healthz-port=soon']);
 });

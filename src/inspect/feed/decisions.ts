@@ -3,11 +3,13 @@ import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
 import { NODE_PRESSURES } from '../../machines/eviction/thresholds.ts';
-import { type PodRecord, view } from '../../machines/protocol.ts';
+import { addr, type PodRecord, view } from '../../machines/protocol.ts';
 import { imageBook } from '../../machines/reclaim/imageGc.ts';
+import type { RecorderEntry } from '../recorder.ts';
 import type { Inspected } from '../source.ts';
 import type { DecisionsFrame } from './frames.ts';
 
+const EVICTION = 'node/reclaim/eviction';
 const LIST_MAX = 120;
 const NOTES_MAX = 60;
 
@@ -66,8 +68,14 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
         foundMs: Number.isFinite(r.firstDetectedMs) ? since(r.firstDetectedMs) : -1,
         pinned: r.pinned,
       })),
-    notes: node.recorder.last(NOTES_MAX, (e) => e.path.startsWith('node/reclaim') || e.path === 'node/pods/admission'),
+    notes: node.recorder.last(NOTES_MAX, tellsOfDecisions),
   };
+}
+
+/** Passes that find nothing to do come and go all the time: their states say nothing. */
+function tellsOfDecisions(e: RecorderEntry): boolean {
+  if (e.path === addr.admission.path || e.path === EVICTION) return true;
+  return e.path.startsWith('node/reclaim/') && e.kind !== 'transition';
 }
 
 function finite(ms: number): number {

@@ -1,0 +1,72 @@
+/** `actorctl ui` and `actorctl chart`: the inspection page's address, and a machine's chart for other tools. */
+import { spawn } from 'node:child_process';
+import { type ActorView, findActor } from '../../machines/actorState.ts';
+import type { Chart } from '../../machines/chart/definition.ts';
+import { configOf, mermaidOf } from '../../machines/chart/export.ts';
+import { didYouMean } from '../../machines/text/nearest.ts';
+import { printable } from '../../machines/text/table.ts';
+import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
+import type { CtlIo } from '../io.ts';
+import type { ChartFormat } from './chartFormats.ts';
+
+interface ChartAnswer {
+  chart: Chart;
+  active: readonly string[];
+  state: string;
+}
+
+/** Prints the page's address with the right to act on it; `open` hands it to the desktop's browser. */
+export async function runUi(io: CtlIo, client: AdminClient, o: { json: boolean; open: boolean }): Promise<number> {
+  const answer = await client.get('/page');
+  if (answer.status === 404) {
+    throw new CtlError(EXIT.no, 'the inspection page is off: start the daemon with --actorlet-inspect (npm start does).');
+  }
+  if (answer.status !== 200) throw refusal(answer);
+  const page = JSON.parse(answer.body) as { url: string; token: string };
+  const url = `${page.url}#token=${page.token}`;
+  io.out(o.json ? `${JSON.stringify(page, null, 2)}\n` : `${url}\n`);
+  if (o.open) openBrowser(io, url);
+  return EXIT.ok;
+}
+
+function openBrowser(io: CtlIo, url: string): void {
+  const child = spawn(process.platform === 'darwin' ? 'open' : 'xdg-open', [url], { detached: true, stdio: 'ignore' });
+  child.on('error', () => io.err('No browser could be opened: copy the address into one.\n'));
+  child.unref();
+}
+
+/** Prints the chart of one actor's machine. */
+export async function runChart(io: CtlIo, client: AdminClient, o: { actor: string; format: ChartFormat }): Promise<number> {
+  const state = (await client.json('/statez')) as ActorView;
+  const path = pathOf(state, o.actor);
+  const answer = await client.get('/chart', { actor: path });
+  if (answer.status === 404) throw new CtlError(EXIT.no, `${path} has no state machine just now.`);
+  if (answer.status !== 200) throw refusal(answer);
+  const told = JSON.parse(answer.body) as ChartAnswer;
+  io.out(`${textOf(told, o.format)}\n`);
+  return EXIT.ok;
+}
+
+/** A path as `actorctl tree` shows it, with or without `node/`. */
+function pathOf(root: ActorView, asked: string): string {
+  const found = findActor(root, asked) ?? findActor(root, `${root.path}/${asked}`);
+  if (found !== undefined) return found.path;
+  const paths: string[] = [];
+  const visit = (a: ActorView): void => {
+    paths.push(a.path, a.path.slice(root.path.length + 1), a.path.slice(a.path.lastIndexOf('/') + 1));
+    a.children.forEach(visit);
+  };
+  visit(root);
+  throw new CtlError(EXIT.no, `no actor ${printable(asked)}${didYouMean(asked, paths)}; actorctl tree lists them.`);
+}
+
+function textOf({ chart, active }: ChartAnswer, format: ChartFormat): string {
+  switch (format) {
+    case 'mermaid':
+      return mermaidOf(chart).join('\n');
+    case 'stately':
+      return `import { createMachine } from 'xstate';\n\nexport const machine = createMachine(${JSON.stringify(configOf(chart, 'v5'), null, 2)});`;
+    case 'json':
+      return JSON.stringify({ chart, active }, null, 2);
+  }
+}

@@ -1,0 +1,208 @@
+import { useEffect, useState } from 'react';
+import { ActorPage } from './Actor.tsx';
+import { EntryRow } from './bits.tsx';
+import { Decisions } from './Decisions.tsx';
+import { Events } from './Events.tsx';
+import { Host } from './Host.tsx';
+import { PodPage } from './Pod.tsx';
+import { Pods } from './Pods.tsx';
+import { go, hrefOf, type Route, TABS, useRoute } from './route.ts';
+import { type PageState, store, usePage } from './store.ts';
+import { Tree } from './Tree.tsx';
+import { duration, toneOf } from './words.ts';
+
+const TITLES = { actors: 'Actors', pods: 'Pods', events: 'Events', decisions: 'Decisions', host: 'Host' } as const;
+
+export function App() {
+  const state = usePage();
+  const route = useRoute();
+  useEffect(() => {
+    const { tab, item } = route;
+    store.watch({
+      ...(tab === 'actors' && item !== '' ? { actor: item } : {}),
+      ...(tab === 'pods' && item !== '' ? { pod: item } : {}),
+      ...(tab === 'decisions' ? { decisions: true } : {}),
+      ...(tab === 'host' ? { host: true } : {}),
+    });
+    document.title = `${state.hello?.node ?? 'actorlet'} · ${TITLES[tab].toLowerCase()}`;
+  }, [route, state.hello?.node]);
+  useShortcuts(route);
+  return (
+    <div className="app">
+      <Header state={state} route={route} />
+      {state.link === 'lost' && (
+        <p className="banner" role="status">
+          The daemon does not answer; this is what was last known. Trying again.
+        </p>
+      )}
+      <main className={`view view-${route.tab} ${route.item === '' ? '' : 'has-item'}`}>
+        <View state={state} route={route} />
+      </main>
+    </div>
+  );
+}
+
+function View({ state, route }: { state: PageState; route: Route }) {
+  switch (route.tab) {
+    case 'actors':
+      return (
+        <>
+          <Tree state={state} selected={route.item} />
+          {route.item === '' ? <Overview state={state} /> : <ActorPage key={route.item} state={state} path={route.item} />}
+        </>
+      );
+    case 'pods':
+      return route.item === '' ? <Pods state={state} /> : <PodPage key={route.item} state={state} uid={route.item} />;
+    case 'events':
+      return <Events state={state} />;
+    case 'decisions':
+      return <Decisions state={state} />;
+    case 'host':
+      return <Host state={state} />;
+  }
+}
+
+function Header({ state, route }: { state: PageState; route: Route }) {
+  const bad = [...state.actors.values()].filter((a) => !a.ok).length;
+  return (
+    <header className="masthead">
+      <a className="brand" href={hrefOf('actors')}>
+        <strong>actorlet</strong> <span className="quiet">{state.hello?.node ?? '…'}</span>
+      </a>
+      <nav aria-label="Views">
+        {TABS.map((tab) => (
+          <a key={tab} href={hrefOf(tab)} aria-current={route.tab === tab ? 'page' : undefined}>
+            {TITLES[tab]}
+            {tab === 'pods' && state.pods.size > 0 ? <span className="count">{state.pods.size}</span> : null}
+          </a>
+        ))}
+      </nav>
+      <span className={`link link-${state.link}`} role="status">
+        <i className={`dot ${state.link === 'live' ? (bad > 0 ? 'warn' : 'ok') : 'bad'}`} />
+        {state.link === 'live' ? (bad > 0 ? `${bad} not well` : 'live') : state.link}
+      </span>
+    </header>
+  );
+}
+
+/** They pass through their states every few seconds. */
+const PASSES = /housekeeping|node\/runtime\/(pleg|cri)$/;
+
+/** What the node is about, before an actor is chosen. */
+function Overview({ state }: { state: PageState }) {
+  const actors = [...state.actors.values()];
+  const unwell = actors.filter((a) => !a.ok);
+  const busiest = actors.filter((a) => (a.mail?.depth ?? 0) > 0).sort((a, b) => (b.mail?.depth ?? 0) - (a.mail?.depth ?? 0));
+  const restarted = actors.filter((a) => a.restarts > 0).sort((a, b) => b.restarts - a.restarts);
+  const pods = [...state.pods.values()];
+  const running = pods.filter((p) => p.phase === 'Running' && p.ready === p.containers).length;
+  const { hello } = state;
+  return (
+    <section className="detail" aria-label="Overview">
+      <h1>{hello?.node ?? 'Connecting'}</h1>
+      <p className="quiet">
+        {hello === null ? '' : `${hello.version}, up ${duration(Date.now() + state.skewMs - hello.startedAtMs)}`}
+        {hello?.faultInjection ? ' · fault injection is on' : ''}
+      </p>
+      <dl className="facts">
+        <div>
+          <dt>Actors</dt>
+          <dd>{actors.length}</dd>
+        </div>
+        <div>
+          <dt>Not well</dt>
+          <dd className={unwell.length > 0 ? 'tone-warn' : ''}>{unwell.length}</dd>
+        </div>
+        <div>
+          <dt>Pods ready</dt>
+          <dd>
+            {running} of {pods.length}
+          </dd>
+        </div>
+        <div>
+          <dt>Restarts</dt>
+          <dd>{actors.reduce((n, a) => n + a.restarts, 0)}</dd>
+        </div>
+      </dl>
+      <Listed title="Not well" empty="Every actor is well." rows={unwell} say={(a) => a.error || `${a.reason} ${a.message}`} />
+      <Listed title="Mail waiting" empty="No message waits." rows={busiest.slice(0, 12)} say={(a) => `${a.mail?.depth ?? 0} waiting`} />
+      <Listed
+        title="Restarted"
+        empty="No actor was restarted."
+        rows={restarted.slice(0, 12)}
+        say={(a) => `${a.restarts} times${a.error === '' ? '' : `: ${a.error}`}`}
+      />
+      <section>
+        <h2>Just now</h2>
+        <ol className="plain entries stream">
+          {state.events
+            .filter((e) => e.kind !== 'message' && !PASSES.test(e.path))
+            .slice(-14)
+            .reverse()
+            .map((e) => (
+              <EntryRow key={e.n} e={e} withPath />
+            ))}
+        </ol>
+      </section>
+      <p className="quiet keys">
+        Keys: <kbd>1</kbd>–<kbd>5</kbd> views, <kbd>/</kbd> search, arrows in the tree, <kbd>Esc</kbd> back.
+      </p>
+    </section>
+  );
+}
+
+function Listed(o: {
+  title: string;
+  empty: string;
+  rows: readonly import('../feed/frames.ts').ActorRow[];
+  say(a: import('../feed/frames.ts').ActorRow): string;
+}) {
+  return (
+    <section>
+      <h2>{o.title}</h2>
+      {o.rows.length === 0 ? (
+        <p className="quiet">{o.empty}</p>
+      ) : (
+        <ul className="plain">
+          {o.rows.map((a) => (
+            <li key={a.path}>
+              <i className={`dot ${toneOf(a)}`} />
+              <a href={hrefOf('actors', a.path)}>{a.name}</a> <span className="quiet">{o.say(a)}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function useShortcuts(route: Route): void {
+  const [, redraw] = useState(0);
+  useEffect(() => {
+    const onKey = (e: KeyboardEvent) => {
+      const typing =
+        e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLSelectElement;
+      if (e.key === 'Escape') {
+        if (typing) (e.target as HTMLElement).blur();
+        else if (route.item !== '') go(route.tab);
+        return;
+      }
+      if (typing || e.ctrlKey || e.metaKey || e.altKey) return;
+      const tab = TABS[Number(e.key) - 1];
+      if (tab !== undefined) go(tab);
+      if (e.key === '/') {
+        const search = document.querySelector<HTMLInputElement>('input[type=search]');
+        if (search === null) return;
+        e.preventDefault();
+        search.focus();
+      }
+    };
+    addEventListener('keydown', onKey);
+    return () => removeEventListener('keydown', onKey);
+  }, [route]);
+  // Ages grow without a frame.
+  useEffect(() => {
+    const timer = setInterval(() => redraw((n) => n + 1), 1000);
+    return () => clearInterval(timer);
+  }, []);
+}

@@ -1,0 +1,175 @@
+/** What the page knows of the node: one WebSocket, its frames folded into one state that components subscribe to. */
+import { useSyncExternalStore } from 'react';
+import type {
+  ActorFrame,
+  ActorRow,
+  ChartFrame,
+  DecisionsFrame,
+  HelloFrame,
+  HostFrame,
+  PodFrame,
+  PodRow,
+  ServerFrame,
+  WatchFrame,
+} from '../feed/frames.ts';
+import type { RecorderEntry } from '../recorder.ts';
+
+/** Events kept by the page; more than a person scrolls through. */
+const EVENTS_MAX = 3000;
+/** Two minutes of figures. */
+const HOST_SAMPLES_MAX = 60;
+const RECONNECT_MIN_MS = 500;
+const RECONNECT_MAX_MS = 10_000;
+
+export interface PageState {
+  link: 'connecting' | 'live' | 'lost';
+  hello: HelloFrame | null;
+  /** The daemon's clock less the browser's. */
+  skewMs: number;
+  actors: ReadonlyMap<string, ActorRow>;
+  pods: ReadonlyMap<string, PodRow>;
+  events: readonly RecorderEntry[];
+  missed: number;
+  actor: ActorFrame | null;
+  chart: ChartFrame | null;
+  pod: PodFrame | null;
+  decisions: DecisionsFrame | null;
+  host: HostFrame | null;
+  hostPast: readonly HostFrame[];
+}
+
+const EMPTY: PageState = {
+  link: 'connecting',
+  hello: null,
+  skewMs: 0,
+  actors: new Map(),
+  pods: new Map(),
+  events: [],
+  missed: 0,
+  actor: null,
+  chart: null,
+  pod: null,
+  decisions: null,
+  host: null,
+  hostPast: [],
+};
+
+/** Folds one frame in. Pure. */
+export function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState {
+  switch (frame.t) {
+    case 'hello':
+      return { ...state, hello: frame };
+    case 'snapshot':
+      return {
+        ...state,
+        skewMs: frame.atMs - nowMs,
+        actors: new Map(frame.actors.map((a) => [a.path, a])),
+        pods: new Map(frame.pods.map((p) => [p.uid, p])),
+        events: frame.events,
+        missed: 0,
+      };
+    case 'delta':
+      return {
+        ...state,
+        skewMs: frame.atMs - nowMs,
+        actors: patched(state.actors, frame.actors, { gone: frame.goneActors, key: (a) => a.path }),
+        pods: patched(state.pods, frame.pods, { gone: frame.gonePods, key: (p) => p.uid }),
+        events: frame.events.length === 0 ? state.events : [...state.events, ...frame.events].slice(-EVENTS_MAX),
+        missed: state.missed + frame.missed,
+      };
+    case 'actor':
+      return { ...state, actor: frame };
+    case 'chart':
+      return { ...state, chart: frame };
+    case 'pod':
+      return { ...state, pod: frame };
+    case 'decisions':
+      return { ...state, decisions: frame };
+    case 'host':
+      return { ...state, host: frame, hostPast: [...state.hostPast, frame].slice(-HOST_SAMPLES_MAX) };
+    default:
+      // A newer daemon says more than this page knows.
+      return state;
+  }
+}
+
+function patched<R>(
+  known: ReadonlyMap<string, R>,
+  rows: readonly R[],
+  o: { gone: readonly string[]; key(row: R): string },
+): ReadonlyMap<string, R> {
+  if (rows.length === 0 && o.gone.length === 0) return known;
+  const next = new Map(known);
+  for (const row of rows) next.set(o.key(row), row);
+  for (const key of o.gone) next.delete(key);
+  return next;
+}
+
+class Store {
+  #state: PageState = EMPTY;
+  readonly #listeners = new Set<() => void>();
+  #socket: WebSocket | null = null;
+  #watch: Omit<WatchFrame, 't'> = {};
+  #retryMs = RECONNECT_MIN_MS;
+
+  get state(): PageState {
+    return this.#state;
+  }
+  subscribe = (fn: () => void): (() => void) => {
+    this.#listeners.add(fn);
+    return () => this.#listeners.delete(fn);
+  };
+
+  #set(next: PageState): void {
+    this.#state = next;
+    for (const fn of this.#listeners) fn();
+  }
+
+  connect(): void {
+    const socket = new WebSocket(`ws://${location.host}/feed`);
+    this.#socket = socket;
+    socket.onopen = () => {
+      this.#retryMs = RECONNECT_MIN_MS;
+      this.#set({ ...this.#state, link: 'live' });
+      this.#tell();
+    };
+    socket.onmessage = (e: MessageEvent<string>) => {
+      this.#set(folded(this.#state, JSON.parse(e.data) as ServerFrame, Date.now()));
+    };
+    socket.onclose = () => {
+      this.#set({ ...this.#state, link: 'lost' });
+      setTimeout(() => this.connect(), this.#retryMs);
+      this.#retryMs = Math.min(RECONNECT_MAX_MS, this.#retryMs * 2);
+    };
+  }
+
+  /** What the page looks at now; details of anything else are forgotten. */
+  watch(what: Omit<WatchFrame, 't'>): void {
+    if (JSON.stringify(what) === JSON.stringify(this.#watch)) return;
+    const s = this.#state;
+    this.#watch = what;
+    this.#set({
+      ...s,
+      actor: s.actor?.path === what.actor ? s.actor : null,
+      chart: s.chart?.path === what.actor ? s.chart : null,
+      pod: s.pod?.uid === what.pod ? s.pod : null,
+      hostPast: what.host === true ? s.hostPast : [],
+    });
+    this.#tell();
+  }
+
+  #tell(): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ t: 'watch', ...this.#watch }));
+  }
+}
+
+export const store = new Store();
+
+export function usePage(): PageState {
+  return useSyncExternalStore(store.subscribe, () => store.state);
+}
+
+/** The daemon's time; its clock is not the browser's. */
+export function nowMs(state: PageState): number {
+  return Date.now() + state.skewMs;
+}

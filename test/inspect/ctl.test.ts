@@ -1,0 +1,55 @@
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { createMachine } from 'xstate';
+import { runCtl } from '../../src/ctl/cli.ts';
+import { type HollowNode, hollowNode } from '../integration/hollowNode.ts';
+
+let h: HollowNode;
+beforeAll(async () => {
+  h = await hollowNode();
+});
+afterAll(() => h[Symbol.asyncDispose]());
+
+async function ctl(...argv: string[]): Promise<{ code: number; out: string; err: string }> {
+  const [out, err]: [string[], string[]] = [[], []];
+  const code = await runCtl({
+    argv: ['--socket', join(h.dir, 'admin.sock'), ...argv],
+    env: {},
+    out: (text) => void out.push(text),
+    err: (text) => void err.push(text),
+    exists: () => false,
+    columns: 0,
+    nowMs: () => Date.now(),
+    stdin: Readable.from([]),
+    outBytes: () => undefined,
+    errBytes: () => undefined,
+    signal: new AbortController().signal,
+  });
+  return { code, out: out.join(''), err: err.join('') };
+}
+
+it('prints the chart of a running machine as Mermaid, and as a configuration that xstate takes', async () => {
+  const mermaid = await ctl('chart', 'pods/podManager');
+  expect(mermaid.code).toBe(0);
+  expect(mermaid.out).toMatch(/^stateDiagram-v2\n/);
+  expect(mermaid.out).toContain('state "ready" as ');
+  const stately = await ctl('chart', 'node/pods/podManager', '--format', 'stately');
+  const config = /createMachine\((\{[\s\S]*\})\);\n$/.exec(stately.out)?.[1] ?? '';
+  expect(Object.keys(createMachine(JSON.parse(config) as never).states)).toContain('ready');
+  const json = await ctl('chart', 'pods/podManager', '--format', 'json');
+  expect((JSON.parse(json.out) as { active: string[] }).active.some((id) => id.endsWith('.ready'))).toBe(true);
+});
+
+it('suggests the actor that was meant', async () => {
+  const wrong = await ctl('chart', 'pods/podManger');
+  expect(wrong.code).toBe(1);
+  expect(wrong.err).toContain('did you mean pods/podManager?');
+  expect((await ctl('chart', 'pods/workers')).err).toContain('has no state machine just now');
+});
+
+it('says how to switch the page on where it is off', async () => {
+  const ui = await ctl('ui');
+  expect(ui.code).toBe(1);
+  expect(ui.err).toContain('--actorlet-inspect');
+});
