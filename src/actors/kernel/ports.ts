@@ -72,19 +72,20 @@ export interface HostFs {
   /** Reads the last `bytesMax` bytes of a file whose size `stat` knows: not below /proc, /sys or in a cgroup. */
   readTail(path: string, bytesMax: number): Promise<Uint8Array>;
   /**
-   * Opens a regular file for reading (else code `EINVAL`). With `within`, the file that was really opened, every link
-   * followed, must lie below one of these folders (links in their own paths followed too), or it fails with `EACCES`.
+   * Opens a regular file for reading (else code `EINVAL`). With `within`, the path and every link on it must stay below
+   * one of these folders, or it fails with `EACCES`, whether there is anything outside or not.
    */
   openRead(path: string, o?: { within?: readonly string[] }): Promise<ReadHandle>;
   writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   fsyncDir(path: string): Promise<void>;
   mkdirp(path: string, mode: number): Promise<void>;
-  /** Names only, sorted by code unit. */
-  readdir(path: string): Promise<string[]>;
+  /** Names only, sorted by code unit. `within` as for openRead. */
+  readdir(path: string, o?: { within?: readonly string[] }): Promise<string[]>;
   /** Follows symlinks. */
   stat(path: string): Promise<FileInfo>;
-  lstat(path: string): Promise<FileInfo>;
+  /** With `within` links on the way, too, must stay inside, as for openRead. */
+  lstat(path: string, o?: { within?: readonly string[] }): Promise<FileInfo>;
   readlink(path: string): Promise<string>;
   symlink(target: string, path: string): Promise<void>;
   chmod(path: string, mode: number): Promise<void>;

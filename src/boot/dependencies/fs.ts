@@ -8,7 +8,6 @@ import {
   open,
   readdir,
   readlink,
-  realpath,
   rename,
   rmdir,
   stat,
@@ -17,6 +16,7 @@ import {
   unlink,
 } from 'node:fs/promises';
 import type { FileInfo, HostFs, ReadHandle } from '../../actors/kernel/ports.ts';
+import { O_PATH, openWithin } from './within.ts';
 
 /** Read chunk once the size that stat gave is used up: below /proc, /sys and in cgroups stat says 0 or one page. */
 const CHUNK_BYTES = 64 * 1024;
@@ -49,9 +49,6 @@ function info(s: StatLike): FileInfo {
 
 // Node opens everything close-on-exec. O_NONBLOCK: opening a FIFO that nobody writes to would otherwise hold a thread of the pool for ever.
 const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
-/** Linux; Node does not name it. */
-const O_PATH = 0o10_000_000;
-
 async function readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array> {
   const file = await open(path, READ_FLAGS);
   try {
@@ -93,14 +90,10 @@ async function readTail(path: string, bytesMax: number): Promise<Uint8Array> {
 
 async function openRead(path: string, o: { within?: readonly string[] } = {}): Promise<ReadHandle> {
   // A place, not yet the file there: to open a device can be an act of its own, and links are made by others.
-  const place = await open(path, O_PATH);
+  const place = o.within === undefined ? await open(path, O_PATH) : await openWithin(path, o.within);
   let file: FileHandle;
   try {
     if (!(await place.stat()).isFile()) throw new FsError('EINVAL', `${path} is not a regular file`);
-    // What is held, not its name, is what must lie inside: a name can change between a look and an open.
-    if (o.within !== undefined && !(await liesWithin(`/proc/self/fd/${place.fd}`, o.within))) {
-      throw new FsError('EACCES', `${path} leads out of the folders it may be in`);
-    }
     file = await open(`/proc/self/fd/${place.fd}`, READ_FLAGS);
   } finally {
     await place.close();
@@ -115,13 +108,31 @@ async function openRead(path: string, o: { within?: readonly string[] } = {}): P
   };
 }
 
-async function liesWithin(link: string, folders: readonly string[]): Promise<boolean> {
-  const real = await readlink(link);
-  for (const folder of folders) {
-    const root = await realpath(folder).catch(() => null);
-    if (root !== null && real.startsWith(root === '/' ? root : `${root}/`)) return true;
+/** What `act` finds at a place inside these folders. */
+async function inside<T>(path: string, o: Within, act: (place: string) => Promise<T>): Promise<T> {
+  if (o.within === undefined) return act(path);
+  const place = await openWithin(path, o.within);
+  try {
+    return await act(`/proc/self/fd/${place.fd}`);
+  } finally {
+    await place.close();
   }
-  return false;
+}
+interface Within {
+  within?: readonly string[];
+}
+
+async function list(path: string): Promise<string[]> {
+  return (await readdir(path)).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+}
+
+async function lstatWithin(path: string, within: readonly string[]): Promise<FileInfo> {
+  const place = await openWithin(path, within, { nofollow: true });
+  try {
+    return info(await place.stat());
+  } finally {
+    await place.close();
+  }
 }
 
 async function writeFile(
@@ -161,9 +172,9 @@ export function createHostFs(): HostFs {
     mkdirp: async (path, mode) => {
       await mkdir(path, { recursive: true, mode });
     },
-    readdir: async (path) => (await readdir(path)).sort((a, b) => (a < b ? -1 : a > b ? 1 : 0)),
+    readdir: (path, o = {}) => inside(path, o, list),
     stat: async (path) => info(await stat(path)),
-    lstat: async (path) => info(await lstat(path)),
+    lstat: async (path, o = {}) => (o.within === undefined ? info(await lstat(path)) : lstatWithin(path, o.within)),
     readlink: (path) => readlink(path),
     symlink: (target, path) => symlink(target, path),
     chmod: (path, mode) => chmod(path, mode),

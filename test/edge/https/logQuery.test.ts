@@ -69,6 +69,12 @@ describe('a query of the logs', () => {
       expect([query, answer.status]).toEqual([query, status]);
       expect(answer.body).not.toContain('not for you');
     }
+    // As if there were nothing, whether there is or not.
+    symlinkSync(s.lab.dir, join(s.lab.dir, 'log/up'));
+    for (const file of ['/up/outside', '/up/pods', '/up/none']) {
+      const answer = await s.ask(`/logs/?query=${file}`);
+      expect([answer.status, answer.body]).toEqual([406, `query: there is no ${file.slice(1)}\n`]);
+    }
     const led = await s.ask('/logs/?query=escape');
     expect(led.body).toContain('error getting log for escape');
     expect(led.body).not.toContain('not for you');

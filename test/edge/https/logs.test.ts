@@ -160,7 +160,14 @@ describe("the host's logs", () => {
     expect(await s.ask('/logs/sys.log')).toMatchObject({ status: 200, body: 'hello' });
     expect(await s.ask('/logs/inside')).toMatchObject({ status: 200, body: 'hello' });
     expect(await s.ask('/logs/sub%20%3Cb%3E')).toMatchObject({ status: 301, headers: { location: 'sub <b>/' } });
-    for (const path of ['escape', 'up/tls.key']) expect([path, (await s.ask(`/logs/${path}`)).status]).toEqual([path, 403]);
+    symlinkSync('sub <b>', join(s.dir, 'log', 'within'));
+    writeFileSync(join(s.dir, 'log', 'sub <b>', 'deep.log'), 'deep');
+    expect((await s.ask('/logs/within/deep.log')).body).toBe('deep');
+    // Folders outside are not listed, and whether there is something outside is not told.
+    const outside = ['escape', 'up', 'up/tls.key', 'up/none', 'up/pods', 'up/pods/', 'up/log/sys.log', 'up/none/x'];
+    symlinkSync(join(s.dir, 'none'), join(s.dir, 'log', 'nowhere'));
+    symlinkSync('../pods/../log/sys.log', join(s.dir, 'log', 'around'));
+    for (const path of [...outside, 'nowhere', 'around']) expect([path, (await s.ask(`/logs/${path}`)).status]).toEqual([path, 403]);
     for (const path of ['../tls.key', '..%2ftls.key', '%2e%2e/tls.key', 'sub/../../tls.key', 'a%00b']) {
       expect([path, (await s.ask(`/logs/${path}`)).status]).toEqual([path, 400]);
     }

@@ -18,13 +18,14 @@ export async function hostLogs(o: HostLogsOptions, req: HttpRequest, parts: read
   if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
   const { fs } = o.ports;
   const path = [o.dir, ...parts].join('/');
+  const within = [o.dir, ...o.linked];
   try {
-    const info = await fs.lstat(path);
+    const info = await fs.lstat(path, { within });
     if (info.kind === 'dir') {
       if (!req.path.endsWith('/')) return { status: 301, headers: { location: `${parts.at(-1) ?? 'logs'}/` }, body: '' };
-      return await listing(fs, path);
+      return await listing(fs, path, within);
     }
-    const file = await fs.openRead(path, { within: [o.dir, ...o.linked] });
+    const file = await fs.openRead(path, { within });
     req.signal.addEventListener('abort', () => void file.close(), { once: true });
     return {
       status: 200,
@@ -40,10 +41,10 @@ export async function hostLogs(o: HostLogsOptions, req: HttpRequest, parts: read
   }
 }
 
-async function listing(fs: Ports['fs'], path: string): Promise<HttpReply> {
+async function listing(fs: Ports['fs'], path: string, within: readonly string[]): Promise<HttpReply> {
   const lines: string[] = [];
-  for (const name of (await fs.readdir(path)).slice(0, ENTRIES_MAX)) {
-    const info = await fs.lstat(`${path}/${name}`).catch(() => null);
+  for (const name of (await fs.readdir(path, { within })).slice(0, ENTRIES_MAX)) {
+    const info = await fs.lstat(`${path}/${name}`, { within }).catch(() => null);
     if (info === null) continue;
     const shown = info.kind === 'dir' ? `${name}/` : name;
     lines.push(`<a href="./${encodeURIComponent(name)}${info.kind === 'dir' ? '/' : ''}">${escaped(shown)}</a>\n`);

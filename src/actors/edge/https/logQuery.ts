@@ -26,7 +26,8 @@ export async function queriedLogs(o: LogQueryOptions, req: HttpRequest, asked: E
       return text(`${asked.problems.join('\n')}\n`, asked.status);
     case 'file': {
       const path = [o.dir, ...asked.parts].join('/');
-      const there = await o.ports.fs.lstat(path).catch(() => null);
+      // What lies outside is as if it were not there.
+      const there = await o.ports.fs.lstat(path, { within: [o.dir, ...o.linked] }).catch(() => null);
       return there === null ? text(`query: there is no ${asked.parts.join('/')}\n`, 406) : hostLogs(o, req, asked.parts);
     }
     case 'services': {
@@ -82,14 +83,13 @@ async function* fileOf(o: LogQueryOptions, service: string, signal: AbortSignal)
   for (const name of filesOfService(service)) {
     try {
       const path = `${o.dir}/${name}`;
-      // A folder of that name may hold the file.
-      if ((await fs.stat(path)).kind === 'dir') continue;
       const file = await fs.openRead(path, { within: [o.dir, ...o.linked] });
       yield* contents(file, (await file.stat()).size, signal);
       return;
     } catch (error) {
       const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-      if (code === 'ENOENT' || code === 'ENOTDIR') continue;
+      // EINVAL: a folder of that name, which may hold the file.
+      if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') continue;
       yield `\nerror getting log for ${service}: ${code === '' ? 'it cannot be read' : code}\n`;
       return;
     }
