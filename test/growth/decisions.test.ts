@@ -5,6 +5,7 @@ import { decodeResponse, encodeResponse } from '../../src/machines/allocation/de
 import { decodeWatchLine } from '../../src/machines/api/kube.ts';
 import { statusPatch } from '../../src/machines/api/statusPatch.ts';
 import { parseGoDuration } from '../../src/machines/config/duration.ts';
+import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import { createMatcher } from '../../src/machines/faults/match.ts';
 import type { Container, Pod, PodStatus } from '../../src/machines/k8s.ts';
 import { accessAttributes } from '../../src/machines/kubeletApi/attributes.ts';
@@ -258,6 +259,13 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
   ],
   'errors of a document': [131_072, (n) => listOf(repeat(n, () => 1))],
   'errors of a pod': [16_384, (n) => listOf([{ metadata: { name: 'p' }, spec: { containers: repeat(n, () => ({ tty: 1, stdin: 1 })) } }])],
+  'keys of a scenario': [
+    32_768,
+    (n) => {
+      const text = repeat(n, (i) => `k${i}: v`).join('\n');
+      return () => decodeScenario(text, 'live');
+    },
+  ],
   'keys of YAML': [16_384, (n) => yaml(repeat(n, (i) => `k${i}: v`).join('\n'))],
   'keys of YAML in braces': [16_384, (n) => yaml(`{${repeat(n, (i) => `k${i}: v`).join(', ')}}`)],
   'keys of YAML that are lists': [800, (n) => yaml(`${'? '.repeat(n)}a`)],

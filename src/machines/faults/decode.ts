@@ -2,7 +2,7 @@
  * A scenario file: YAML text to a {@link Scenario}, or everything that is wrong with it, each with its line and field.
  * Strict: an unknown field or value is an error, with the nearest name that there is.
  */
-import { isMap, LineCounter, parseAllDocuments } from 'yaml';
+import { type Document, isMap, isScalar, LineCounter, parseAllDocuments, visit } from 'yaml';
 import { decodeFault } from './decodeFault.ts';
 import { decodeSimulation } from './decodeSimulation.ts';
 import { type MapReader, type Problems, problems, MapReader as Reader } from './reader.ts';
@@ -23,12 +23,14 @@ export function decodeScenario(text: string, target: ScenarioTarget): DecodedSce
   if (text.length > SCENARIO_BYTES_MAX) return refused([{ line: 0, field: '', message: `is longer than ${SCENARIO_BYTES_MAX} bytes` }]);
   const lines = new LineCounter();
   const found = problems(lines);
-  const documents = parseAllDocuments(text, { version: '1.2', lineCounter: lines, uniqueKeys: true, prettyErrors: false });
+  // The parser's own check for equal keys compares each key with all before it.
+  const documents = parseAllDocuments(text, { version: '1.2', lineCounter: lines, uniqueKeys: false, prettyErrors: false });
   const list = Array.isArray(documents) ? documents : [];
   for (const doc of list) {
     for (const e of doc.errors) {
       found.errors.push({ line: lines.linePos(e.pos[0]).line, field: '', message: `is not valid YAML: ${e.message.split('\n')[0] ?? ''}` });
     }
+    repeatedKeys(doc, found);
   }
   if (found.errors.length > 0) return refused(found.errors);
   const [first, second] = list;
@@ -44,8 +46,27 @@ export function decodeScenario(text: string, target: ScenarioTarget): DecodedSce
   return found.errors.length > 0 ? refused(found.errors) : { ok: true, scenario };
 }
 
+function repeatedKeys(doc: Document, found: Problems): void {
+  visit(doc, {
+    Map: (_, map) => {
+      const keys = new Set<unknown>();
+      for (const { key } of map.items) {
+        if (!isScalar(key)) continue;
+        if (keys.has(key.value)) found.at(key, '', 'is not valid YAML: Map keys must be unique');
+        keys.add(key.value);
+      }
+    },
+  });
+}
+
+/** Errors that are told: a file has as many as it has lines. */
+const ERRORS_MAX = 100;
+
 function refused(errors: ScenarioError[]): DecodedScenario {
-  return { ok: false, errors: [...errors].sort((a, b) => a.line - b.line) };
+  const sorted = [...errors].sort((a, b) => a.line - b.line);
+  const more = sorted.length - ERRORS_MAX;
+  if (more <= 0) return { ok: false, errors: sorted };
+  return { ok: false, errors: [...sorted.slice(0, ERRORS_MAX), { line: 0, field: '', message: `and ${more} more` }] };
 }
 
 /** `file:line: field: message`, as compilers say it. */

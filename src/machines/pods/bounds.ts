@@ -6,7 +6,7 @@
 import type { Container, Pod } from '../k8s.ts';
 
 /** Containers of all kinds, volumes, and each list below. */
-const PARTS_MAX = 500;
+export const PARTS_MAX = 500;
 /** Names in a list of requests or limits. */
 const RESOURCES_MAX = 64;
 

@@ -1,6 +1,7 @@
 /** A pod has at most so many parts, and what is told of a document's errors has an end. */
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../../src/actors/pods/sources/manifest.ts';
+import { toApiPod } from '../../../src/machines/api/apiPod.ts';
 import { admit } from '../../../src/machines/pods/admission.ts';
 import { beyondBounds } from '../../../src/machines/pods/bounds.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
@@ -28,6 +29,13 @@ describe('a pod with too many parts', () => {
     expect(errorsOf(decodeManifest(manifest('web', { volumes }), inFile()))).toEqual([
       'spec.volumes: has 501 entries, at most 500 are taken',
     ]);
+  });
+
+  it('has no ephemeral containers beyond them, which come after admission', () => {
+    const spec = { containers: [{ name: 'c' }], ephemeralContainers: many(600, (i) => ({ name: `e${i}` })) };
+    const p = toApiPod({ metadata: { name: 'p', namespace: 'ns', uid: 'u' }, spec });
+    expect(p?.spec.ephemeralContainers?.at(-1)?.name).toBe('e498');
+    expect(p?.spec.ephemeralContainers).toHaveLength(499);
   });
 
   it('is told where', () => {
