@@ -1,5 +1,7 @@
 /** What the cluster is told of drivers on this node: an object of kind CSINode, an annotation and labels of the node (resources and volumes 8.17). */
+
 import { assign, fromPromise, setup } from 'xstate';
+import { own, put } from '../own.ts';
 import type { CsiDriver } from '../plugins/messages.ts';
 import { sameData } from '../sameData.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
@@ -68,13 +70,13 @@ export function nodeMetadataPatch(
 ): { patch: Record<string, unknown> | null; conflicts: string[] } {
   const before = idsOf(metadata.annotations?.[NODE_ID_ANNOTATION]);
   const ids = Object.fromEntries(Object.entries(before).filter(([name]) => !o.gone.has(name)));
-  for (const { name, nodeId } of o.drivers) ids[name] = nodeId;
+  for (const { name, nodeId } of o.drivers) put(ids, name, nodeId);
   const labels: Record<string, string> = {};
   const conflicts: string[] = [];
   for (const { name, topology } of o.drivers) {
     for (const [key, value] of Object.entries(topology)) {
-      const held = metadata.labels?.[key] ?? labels[key];
-      if (held === undefined) labels[key] = value;
+      const held = own(metadata.labels, key) ?? own(labels, key);
+      if (held === undefined) put(labels, key, value);
       else if (held !== value) conflicts.push(`label ${key} of the node is ${held}, and CSI driver ${name} says ${value}`);
     }
   }

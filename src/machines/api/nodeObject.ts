@@ -1,6 +1,8 @@
 /** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
+
 import { isExtendedResource } from '../allocation/devices/rules.ts';
 import { NODE_PRESSURES, type NodePressure } from '../eviction/thresholds.ts';
+import { own } from '../own.ts';
 import type { CriView, RuntimePodsView } from '../protocol.ts';
 import { sameData } from '../sameData.ts';
 import { shortDuration } from '../text/duration.ts';
@@ -232,7 +234,7 @@ export function readyProblems(r: Pick<NodeReadings, 'cri' | 'listing' | 'shuttin
   if (lastGood === null) problems.push('network state unknown');
   else if (answers && !cri.networkReady)
     problems.push(`container runtime network not ready: NetworkReady=false ${conditionText(cri.networkReason)}`);
-  const missing = ['cpu', 'memory', 'pods', ...(r.needed ?? [])].filter((name) => r.capacity[name] === undefined);
+  const missing = ['cpu', 'memory', 'pods', ...(r.needed ?? [])].filter((name) => own(r.capacity, name) === undefined);
   if (missing.length > 0) problems.push(`missing node capacity for resources: ${missing.join(', ')}`);
   if (r.shuttingDown) problems.push('node is shutting down');
   return problems;

@@ -1,4 +1,5 @@
 /** Go duration text (`1m30s`, `300ms`, `2h45m`) to and from milliseconds. Pure. */
+import { own } from '../own.ts';
 
 const NS_PER_UNIT: Readonly<Record<string, number>> = {
   ns: 1,
@@ -22,7 +23,7 @@ export function parseGoDuration(text: string): number | undefined {
   let ns = 0;
   while (rest !== '') {
     const m = /^(\d+(?:\.\d*)?|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/.exec(rest);
-    const factor = m?.[2] === undefined ? undefined : NS_PER_UNIT[m[2]];
+    const factor = m?.[2] === undefined ? undefined : own(NS_PER_UNIT, m[2]);
     if (m?.[1] === undefined || factor === undefined) return undefined;
     ns += Number(m[1]) * factor;
     rest = rest.slice(m[0].length);

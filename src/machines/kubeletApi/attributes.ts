@@ -38,7 +38,7 @@ export function isBelow(path: string, prefix: string): boolean {
 
 /** What to ask, in this order, until one is allowed. */
 export function accessAttributes(method: string, path: string, o: { fineGrained: boolean }): AccessAttributes[] {
-  const verb = VERBS[method] ?? '';
+  const verb = (Object.hasOwn(VERBS, method) ? VERBS[method] : undefined) ?? '';
   const own = OWN.find(([prefix]) => isBelow(path, prefix));
   if (own !== undefined) return [{ verb, subresource: own[1] }];
   const fine = o.fineGrained ? FINE.find(([prefix]) => isBelow(path, prefix)) : undefined;

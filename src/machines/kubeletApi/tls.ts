@@ -1,4 +1,5 @@
 /** TLS settings as the configuration writes them, in the names of OpenSSL (boot-and-node 8.13). Pure. */
+import { own } from '../own.ts';
 
 const VERSIONS = {
   '': 'TLSv1.2',
@@ -53,6 +54,6 @@ export function tlsVersion(name: string): TlsVersion {
 
 /** The list for OpenSSL, in the order given. With suites of TLS 1.3 alone the default list is what stands for 1.2. */
 export function cipherList(suites: readonly string[]): string {
-  const names = suites.map((s) => SUITES[s]).filter((s) => s !== undefined);
+  const names = suites.map((s) => own(SUITES, s)).filter((s) => s !== undefined);
   return (names.length === 0 ? DEFAULT_SUITES : [...new Set(names)]).join(':');
 }

@@ -1,5 +1,7 @@
 /** Secrets and config maps as the API gives them, decoded. What is wrong is said without its content. Pure. */
+
 import { isKubeRecord, type KubeObject } from '../api/kube.ts';
+import { put } from '../own.ts';
 import type { ApiConfigMap, ApiObject, ApiSecret } from '../volumes/objects.ts';
 import type { ObjectRef } from './references.ts';
 
@@ -19,7 +21,7 @@ function binary(map: unknown): Record<string, Uint8Array> | null {
   for (const [key, value] of Object.entries(isKubeRecord(map) ? map : {})) {
     const bytes = typeof value === 'string' ? bytesOf(value) : null;
     if (bytes === null) return null;
-    out[key] = bytes;
+    put(out, key, bytes);
   }
   return out;
 }
@@ -40,7 +42,8 @@ export function decodeObject(ref: ObjectRef, object: KubeObject): DecodedObject 
   const binaryData = binary(object.binaryData);
   if (binaryData === null) return malformed();
   const data: Record<string, string> = {};
-  for (const [key, value] of Object.entries(isKubeRecord(object.data) ? object.data : {})) if (typeof value === 'string') data[key] = value;
+  for (const [key, value] of Object.entries(isKubeRecord(object.data) ? object.data : {}))
+    if (typeof value === 'string') put(data, key, value);
   const value: ApiConfigMap = { data, binaryData };
   return { ok: true, value, immutable };
 }

@@ -1,5 +1,7 @@
 /** Resources of a pod as a whole (`spec.resources`): what they are of, and what its containers get of them. Pure. */
+
 import type { Container, Pod, Quantity } from '../k8s.ts';
+import { own } from '../own.ts';
 import { addQuantities, compareQuantity, isZeroQuantity } from './quantity.ts';
 import { isRestartableInit } from './shouldRestart.ts';
 
@@ -12,7 +14,7 @@ export function isPodLevel(resource: string): boolean {
 
 /** What the pod as a whole asks for, or may have; undefined where it does not say. */
 export function podLevel(pod: Pod, kind: ResourceKind, resource: string): Quantity | undefined {
-  return isPodLevel(resource) ? pod.spec.resources?.[kind]?.[resource] : undefined;
+  return isPodLevel(resource) ? own(pod.spec.resources?.[kind], resource) : undefined;
 }
 
 export function hasPodLevel(pod: Pod): boolean {
@@ -21,8 +23,8 @@ export function hasPodLevel(pod: Pod): boolean {
 
 /** The limit that a container is held to: its own, or that of its pod. */
 export function effectiveLimit(pod: Pod, container: Container, resource: string): Quantity | undefined {
-  const own = container.resources?.limits?.[resource];
-  return own === undefined || isZeroQuantity(own) ? (podLevel(pod, 'limits', resource) ?? own) : own;
+  const limit = own(container.resources?.limits, resource);
+  return limit === undefined || isZeroQuantity(limit) ? (podLevel(pod, 'limits', resource) ?? limit) : limit;
 }
 
 /** Containers that run side by side once the pod is up. */

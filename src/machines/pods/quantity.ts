@@ -2,7 +2,9 @@
  * Kubernetes quantities (`500m`, `1Gi`, `1.5`, `2e3`): exact parsing, rounding up, and the canonical text that the
  * reference writes when it encodes a pod.
  */
+
 import type { Quantity } from '../k8s.ts';
+import { own } from '../own.ts';
 
 /** Exactly `mantissa * 2^binary * 10^decimal`, with the family of suffix it was written in. */
 export interface ParsedQuantity {
@@ -38,9 +40,9 @@ export function parseQuantity(value: Quantity | undefined | null): ParsedQuantit
     if (Math.abs(power) > EXPONENT_MAX) return undefined;
     return { mantissa, decimal: shift + power, binary: 0, format: 'decimalExponent' };
   }
-  const binary = BINARY[suffix];
+  const binary = own(BINARY, suffix);
   if (binary !== undefined) return { mantissa, decimal: shift, binary, format: 'binarySI' };
-  return { mantissa, decimal: shift + (DECIMAL[suffix] ?? 0), binary: 0, format: 'decimalSI' };
+  return { mantissa, decimal: shift + (own(DECIMAL, suffix) ?? 0), binary: 0, format: 'decimalSI' };
 }
 
 /** Division of integers rounding towards plus infinity. */

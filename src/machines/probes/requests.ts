@@ -1,5 +1,7 @@
 /** What a probe asks of the network or of the runtime, and how an answer is judged (pod lifecycle 8.3). Pure. */
+
 import type { Container, ContainerPort, IntOrString, LifecycleHandler } from '../k8s.ts';
+import { own, put } from '../own.ts';
 import { ExecRoom, expandAll } from '../pods/config/execLimits.ts';
 import type { ProbeOutcome, ProbeTarget } from './types.ts';
 
@@ -50,7 +52,7 @@ function headersOf(given: readonly { name: string; value: string }[], userAgent:
   const headers: Record<string, string[]> = {};
   for (const { name, value } of given) {
     const key = canonical(name);
-    headers[key] = [...(headers[key] ?? []), value];
+    put(headers, key, [...(own(headers, key) ?? []), value]);
   }
   const host = headers.Host?.[0] ?? null;
   delete headers.Host;

@@ -1,4 +1,5 @@
 /** Image references as container registries write them: `[host[:port]/]path[:tag][@digest]`. Pure. */
+import { own } from '../own.ts';
 
 export interface ImageRef {
   /** Registry host with port; `docker.io` when none is written. */
@@ -49,7 +50,7 @@ export function parseImageRef(text: string): ParsedImage {
 function digestFits(digest: string): boolean {
   if (!DIGEST.test(digest)) return false;
   const colon = digest.indexOf(':');
-  const length = HEX_LENGTHS[digest.slice(0, colon)];
+  const length = own(HEX_LENGTHS, digest.slice(0, colon));
   const hex = digest.slice(colon + 1);
   return length === undefined || (hex.length === length && hex === hex.toLowerCase());
 }

@@ -1,5 +1,7 @@
 /** Pull credentials from secrets, and which of them an image is pulled with (pod lifecycle 5.9). Nothing secret is put in errors. Pure. */
+
 import type { AuthConfig } from '../cri.ts';
+import { own } from '../own.ts';
 import { isRecord } from '../pods/sources/schema.ts';
 import { trimEndOf } from '../text/trim.ts';
 import type { ApiSecret } from '../volumes/objects.ts';
@@ -63,8 +65,8 @@ export function credentialsAmong(entries: readonly Credential[], repository: str
 
 /** What the secret holds, or what is wrong with it. Other types of secrets hold no credentials. */
 function entriesOf(secret: ApiSecret): Credential[] | string {
-  const kind = { 'kubernetes.io/dockerconfigjson': '.dockerconfigjson', 'kubernetes.io/dockercfg': '.dockercfg' }[secret.type ?? ''];
-  const bytes = kind === undefined ? undefined : secret.data[kind];
+  const kind = own({ 'kubernetes.io/dockerconfigjson': '.dockerconfigjson', 'kubernetes.io/dockercfg': '.dockercfg' }, secret.type ?? '');
+  const bytes = kind === undefined ? undefined : own(secret.data, kind);
   if (kind === undefined || bytes === undefined || bytes.length === 0) return [];
   let value: unknown;
   try {

@@ -3,7 +3,9 @@
  * files of the reference, and whether credentials have been seen to open the image before. Nothing in a record is secret:
  * credentials stand in it as hashes. Pure.
  */
+
 import type { AuthConfig } from '../cri.ts';
+import { put } from '../own.ts';
 import { goString } from '../pods/config/goJson.ts';
 import { isRecord } from '../pods/sources/schema.ts';
 import { parseImageRef } from './imageRef.ts';
@@ -186,7 +188,7 @@ export function readRecord(text: string): PulledRecord | null {
     const secrets = listOf(entry.kubernetesSecrets).map((s) => ({ ...coordinates(s), credentialHash: textOf(s.credentialHash) }));
     const accounts = listOf(entry.kubernetesServiceAccounts).map(coordinates);
     const everybody: AccessGranted = entry.nodePodsAccessible === true ? { nodePodsAccessible: true } : {};
-    access[name] = withAccess(everybody, { kubernetesSecrets: secrets, kubernetesServiceAccounts: accounts });
+    put(access, name, withAccess(everybody, { kubernetesSecrets: secrets, kubernetesServiceAccounts: accounts }));
   }
   const updatedMs = Date.parse(textOf(value.lastUpdatedTime));
   return { updatedMs: Number.isNaN(updatedMs) ? 0 : updatedMs, imageRef: textOf(value.imageRef), access };

@@ -2,6 +2,7 @@
  * What both embedded runtimes agree on: the rows of a runtime's state and how they are shown as CRI messages
  * (lists, filters, statuses). Pure.
  */
+
 import type {
   ContainerMetadata,
   CriContainer,
@@ -16,6 +17,7 @@ import type {
   PodSandboxStatus,
   StringMap,
 } from '../../machines/cri.ts';
+import { own } from '../../machines/own.ts';
 
 /** gRPC status codes the embedded runtimes answer with. */
 export const CODE = {
@@ -146,7 +148,7 @@ export function exitReason(exitCode: number): string {
 }
 
 function hasLabels(labels: StringMap, selector: StringMap | null | undefined): boolean {
-  return Object.entries(selector ?? {}).every(([k, v]) => labels[k] === v);
+  return Object.entries(selector ?? {}).every(([k, v]) => own(labels, k) === v);
 }
 
 // Over the wire an absent message is null and an absent string is ''; in process both are simply missing.

@@ -1,9 +1,11 @@
 /** Questions to the API server about who somebody is and what they may do: TokenReview and SubjectAccessReview. */
+
 import { createActor } from 'xstate';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/kubeletApi/attributes.ts';
 import { reviewMachine } from '../../../machines/kubeletApi/review.ts';
+import { put } from '../../../machines/own.ts';
 import type { KubeApi, Ports } from '../../kernel/ports.ts';
 
 /** Of one try. A client of ours waits for it. */
@@ -92,7 +94,7 @@ export function tokenVerdict(body: unknown): TokenVerdict {
   const name = text(user.username);
   if (name === '') return { kind: 'refused', why: 'the API server accepts the token and names no user' };
   const extra: Record<string, readonly string[]> = {};
-  if (isKubeRecord(user.extra)) for (const [key, values] of Object.entries(user.extra)) extra[key] = texts(values);
+  if (isKubeRecord(user.extra)) for (const [key, values] of Object.entries(user.extra)) put(extra, key, texts(values));
   return { kind: 'user', user: { name, uid: text(user.uid), groups: texts(user.groups), extra } };
 }
 

@@ -3,7 +3,9 @@
  * a record after it. What cannot be read or written is taken for "the pod has to show its credentials". One operation at
  * a time.
  */
+
 import type { AuthConfig, Image } from '../../../machines/cri.ts';
+import { own } from '../../../machines/own.ts';
 import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
 import {
   type AccessGranted,
@@ -75,7 +77,7 @@ export class PullRecords {
         if (!mustVerify({ policy, allowlist }, { image: o.image, pulledHere })) return false;
         const name = nameOf(o.image);
         if (record === null || name === null) return true;
-        const access = accessOf(record.access[name], o.auths, (auth) => this.#hash(auth));
+        const access = accessOf(own(record.access, name), o.auths, (auth) => this.#hash(auth));
         if (!access.granted) return true;
         if (access.learn !== null) await this.#learn(o, access.learn);
         return false;
@@ -158,7 +160,7 @@ export class PullRecords {
     const name = nameOf(image);
     if (name === null) throw new Error(`"${image}" is no name of an image`);
     const known = await this.#record(imageRef).catch(() => null);
-    const access = { ...known?.access, ...(more === null ? {} : { [name]: withAccess(known?.access[name], more) }) };
+    const access = { ...known?.access, ...(more === null ? {} : { [name]: withAccess(own(known?.access, name), more) }) };
     const record: PulledRecord = { updatedMs: this.#o.ports.clock.wallMs(), imageRef, access };
     await this.#write(this.#pulled(), imageRef, recordText(record));
   }

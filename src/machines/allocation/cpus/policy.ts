@@ -41,7 +41,7 @@ export function readPolicyOptions(
   const policy: CpuPolicy = { fullCoresOnly: false, acrossCores: false, strictReservation: false };
   const mistakes: OptionMistake[] = [];
   for (const [option, text] of Object.entries(options)) {
-    const known = OPTIONS[option];
+    const known = Object.hasOwn(OPTIONS, option) ? OPTIONS[option] : undefined;
     const wrong = (what: string): number => mistakes.push({ option, what });
     if (known === undefined) wrong(`is no option of the CPU manager; there are ${Object.keys(OPTIONS).join(', ')}`);
     else if (!/^(?:true|false|1|0|t|f)$/i.test(text)) wrong(`${JSON.stringify(text)} is not true or false`);

@@ -1,8 +1,10 @@
 /** A container's environment: expansion of `$(X)`, field and resource references (pod lifecycle 5.11). */
+
 import type { KeyValue } from '../../cri.ts';
 import type { Container, EnvVar, Pod } from '../../k8s.ts';
 import { isConfigMap } from '../../objects/decode.ts';
 import { kindWord, type ObjectRef, refKey } from '../../objects/references.ts';
+import { own } from '../../own.ts';
 import { goQuote } from '../../text/goQuote.ts';
 import type { ApiObject, ObjectResult } from '../../volumes/objects.ts';
 import { podLevel } from '../podLevel.ts';
@@ -218,7 +220,7 @@ export function fieldValue(path: string, input: EnvInput): Built<string> {
   const member = /^metadata\.(labels|annotations)\['(.+)'\]$/.exec(path);
   if (member !== null) {
     const map = member[1] === 'labels' ? metadata.labels : metadata.annotations;
-    return built(map?.[member[2] ?? ''] ?? '');
+    return built(own(map, member[2] ?? '') ?? '');
   }
   switch (path) {
     case 'metadata.name':
@@ -266,9 +268,9 @@ export function resourceValue(
   if (match === null) return refused(`resourceFieldRef.resource "${ref.resource}" is not a resource a container can read`);
   const list = match[1] === 'limits' ? container.resources?.limits : container.resources?.requests;
   const name = match[2] ?? '';
-  let amount = list?.[name];
+  let amount = own(list, name);
   if (match[1] === 'limits' && DEFAULTED.has(name) && isZeroQuantity(amount))
-    amount = podLevel(input.pod, 'limits', name) ?? input.facts.allocatable[name];
+    amount = podLevel(input.pod, 'limits', name) ?? own(input.facts.allocatable, name);
   const scale = name === 'cpu' ? -3 : 0;
   const divisor = isZeroQuantity(ref.divisor) ? '1' : ref.divisor;
   const by = scaledCeil(divisor, scale);

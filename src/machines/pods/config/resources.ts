@@ -1,6 +1,8 @@
 /** Requests and limits as the numbers CRI takes (pod lifecycle 5.10, "Linux resources"). */
+
 import type { LinuxContainerResources } from '../../cri.ts';
 import type { Container, Pod, Quantity } from '../../k8s.ts';
+import { own } from '../../own.ts';
 import { effectiveLimit, lastingContainers, podLevel } from '../podLevel.ts';
 import { qosClass } from '../qos.ts';
 import { addQuantities, compareQuantity, quantityToInteger, quantityToMilli } from '../quantity.ts';
@@ -115,7 +117,7 @@ export function podTotal(pod: Pod, kind: 'requests' | 'limits', resource: string
  * when an init container runs beside the sidecars before it.
  */
 export function containersTotal(pod: Pod, kind: 'requests' | 'limits', resource: string): Quantity | undefined {
-  const of = (c: Container): Quantity | undefined => c.resources?.[kind]?.[resource];
+  const of = (c: Container): Quantity | undefined => own(c.resources?.[kind], resource);
   const steady: Quantity[] = [];
   let sidecars: Quantity | undefined;
   let peak: Quantity | undefined;

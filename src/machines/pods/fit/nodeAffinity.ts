@@ -1,5 +1,7 @@
 /** Whether a node is one that a pod asks for: `nodeSelector` and the required node affinity. Pure. */
+
 import type { NodeSelectorRequirement, NodeSelectorTerm, PodSpec } from '../../k8s.ts';
+import { own } from '../../own.ts';
 
 /** Of the node that is asked about. */
 export interface NodeIdentityLabels {
@@ -12,7 +14,7 @@ const INTEGER = /^[+-]?\d+$/;
 /** Why the node is not one of those that the pod asks for; null when it is. */
 export function nodeMismatch(spec: PodSpec, node: NodeIdentityLabels): string | null {
   for (const [key, value] of Object.entries(spec.nodeSelector ?? {})) {
-    const held = node.labels[key];
+    const held = own(node.labels, key);
     if (held !== value)
       return `nodeSelector asks for ${key}=${value}, the node has ${held === undefined ? 'no such label' : `${key}=${held}`}`;
   }
@@ -29,7 +31,7 @@ function matchesTerm(term: NodeSelectorTerm, node: NodeIdentityLabels): boolean 
   const fields = term.matchFields ?? [];
   if (expressions.length + fields.length === 0) return false;
   return (
-    expressions.every((r) => matchesRequirement(r, node.labels[r.key])) &&
+    expressions.every((r) => matchesRequirement(r, own(node.labels, r.key))) &&
     fields.every((r) => matchesField(r, r.key === 'metadata.name' ? node.name : ''))
   );
 }

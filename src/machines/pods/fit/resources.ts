@@ -1,5 +1,7 @@
 /** Whether a pod fits beside the others: requests against what the node has to give. Pure. */
+
 import type { Pod, Quantity } from '../../k8s.ts';
+import { own } from '../../own.ts';
 import { podTotal } from '../config/resources.ts';
 import { addQuantities, quantityToInteger, quantityToMilli } from '../quantity.ts';
 
@@ -21,7 +23,7 @@ function amount(quantity: Quantity | undefined, resource: string): number {
 
 /** What the pod asks for in all, the overhead of its runtime class included. */
 export function requestOf(pod: Pod, resource: string): number {
-  const parts = [podTotal(pod, 'requests', resource), pod.spec.overhead?.[resource]].filter((q) => q !== undefined);
+  const parts = [podTotal(pod, 'requests', resource), own(pod.spec.overhead, resource)].filter((q) => q !== undefined);
   return parts.length === 0 ? 0 : amount(addQuantities(parts), resource);
 }
 
@@ -58,7 +60,7 @@ export function shortages(pod: Pod, room: Room): Shortage[] {
   const short: Shortage[] = [];
   if (others.length + 1 > room.podsMax) short.push({ resource: POD_COUNT, requested: 1, used: others.length, capacity: room.podsMax });
   for (const resource of ['cpu', 'memory', 'ephemeral-storage', ...hugePages(pod)]) {
-    const offered = allocatable[resource];
+    const offered = own(allocatable, resource);
     // A node that does not measure its storage cannot say that there is too little of it.
     if (resource === 'ephemeral-storage' && offered === undefined) continue;
     const requested = requests(pod, resource);

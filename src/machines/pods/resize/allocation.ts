@@ -2,7 +2,9 @@
  * What was granted to a pod, and whether a change of it can be (pod lifecycle 6.6). Three views of a container's resources:
  * what is asked for, what was granted (the allocation, which is kept over restarts), what is in force. Pure.
  */
+
 import type { Container, Pod, PodStatus, ResizePending } from '../../k8s.ts';
+import { own } from '../../own.ts';
 import { type RequestOf, requestOf, shortages } from '../fit/resources.ts';
 import { qosClass } from '../qos.ts';
 import { quantityToInteger, quantityToMilli } from '../quantity.ts';
@@ -36,7 +38,7 @@ export function isWorthKeeping(allocation: Allocation): boolean {
 export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
   if (isGranted(pod, allocation)) return pod;
   const granted = <C extends Container>(c: C): C => {
-    const amounts = allocation[c.name];
+    const amounts = own(allocation, c.name);
     return amounts === undefined || sameAmounts(amountsOf(c), amounts) ? c : withAmounts(c, amounts);
   };
   const { initContainers } = pod.spec;
@@ -51,13 +53,13 @@ export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
 }
 
 export function isGranted(pod: Pod, allocation: Allocation): boolean {
-  return lasting(pod).every((c) => sameAmounts(amountsOf(c), allocation[c.name] ?? amountsOf(c)));
+  return lasting(pod).every((c) => sameAmounts(amountsOf(c), own(allocation, c.name) ?? amountsOf(c)));
 }
 
 /** Every container that runs has what was granted, by what its status says. */
 export function isInForce(status: PodStatus, allocation: Allocation): boolean {
   return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])].every(({ name, resources }) => {
-    const granted = allocation[name];
+    const granted = own(allocation, name);
     return resources === undefined || granted === undefined || sameAmounts(amountsOf({ resources }), granted);
   });
 }
@@ -69,7 +71,7 @@ export function largerOf(pod: Pod, before: Allocation): Pod {
   const larger: Allocation = Object.fromEntries(
     lasting(pod).map((c) => {
       const now = amountsOf(c);
-      const was = before[c.name] ?? now;
+      const was = own(before, c.name) ?? now;
       const requests = Object.fromEntries(
         RESIZABLE.flatMap((r) => {
           const most = milli(r, was.requests[r]) > milli(r, now.requests[r]) ? was.requests[r] : now.requests[r];
@@ -117,7 +119,7 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
 function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): string | null {
   const resizable = new Set(resizableContainers(pod).map((c) => c.name));
   for (const container of lasting(pod)) {
-    const [was, now] = [allocation[container.name], amountsOf(container)];
+    const [was, now] = [own(allocation, container.name), amountsOf(container)];
     if (was === undefined || sameAmounts(was, now)) continue;
     if (!resizable.has(container.name))
       return `resources of the init container ${container.name}, which does not restart, cannot be changed`;
@@ -127,7 +129,7 @@ function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): s
     }
   }
   if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
-  const cpuChanges = lasting(pod).some((c) => !sameAmounts(allocation[c.name] ?? amountsOf(c), amountsOf(c), 'cpu'));
+  const cpuChanges = lasting(pod).some((c) => !sameAmounts(own(allocation, c.name) ?? amountsOf(c), amountsOf(c), 'cpu'));
   if (fixedCpus === true && cpuChanges && qosClass(pod) === 'Guaranteed')
     return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy';
   for (const resource of RESIZABLE) {

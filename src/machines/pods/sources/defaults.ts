@@ -1,5 +1,7 @@
 /** API defaulting of a decoded pod (spec: pod lifecycle 1.5): what the API server would have filled in. Pure. */
+
 import type { Container, LifecycleHandler, Pod, Probe, PullPolicy, Quantity } from '../../k8s.ts';
+import { own, put } from '../../own.ts';
 import { containersTotal } from '../config/resources.ts';
 import { isPodLevel } from '../podLevel.ts';
 import { isRecord, VOLUME_SOURCES } from './schema.ts';
@@ -41,7 +43,7 @@ function defaultContainer(c: Container, hostNetwork: boolean): void {
   c.resources ??= {};
   for (const [name, limit] of Object.entries(c.resources.limits ?? {})) {
     c.resources.requests ??= {};
-    c.resources.requests[name] ??= limit;
+    if (own(c.resources.requests, name) === undefined) put(c.resources.requests, name, limit);
   }
   for (const port of c.ports ?? []) {
     port.protocol ||= 'TCP';

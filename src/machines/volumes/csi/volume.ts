@@ -1,7 +1,9 @@
 /** A CSI volume as a pod asks for it, and what drivers are told of it (resources and volumes 8.17). Pure. */
+
 import { isKubeRecord as isRecord } from '../../api/kube.ts';
 import type { AccessMode, VolumeCapability } from '../../csi.ts';
 import type { Pod } from '../../k8s.ts';
+import { own } from '../../own.ts';
 import { type Built, built, refused } from '../../pods/config/result.ts';
 import type { DriverRules } from './driver.ts';
 
@@ -108,7 +110,7 @@ const MODES: Readonly<Record<string, [plain: AccessMode, several: AccessMode]>> 
 };
 export function accessMode(v: Pick<CsiVolume, 'accessModes'>, capabilities: ReadonlySet<string>): Built<AccessMode> {
   const [first = 'ReadWriteOnce'] = v.accessModes;
-  const modes = MODES[first];
+  const modes = own(MODES, first);
   if (modes === undefined) return refused(`access mode "${first}" is not one that CSI drivers know`);
   return built(modes[capabilities.has('SINGLE_NODE_MULTI_WRITER') ? 1 : 0]);
 }

@@ -3,6 +3,7 @@
  * program's correctness is refused by name (fail closed); what is merely not applied is listed in
  * docs/embedded-runtime.md. Pure but for looking at the host's files.
  */
+
 import { statSync } from 'node:fs';
 import {
   type ContainerConfig,
@@ -11,6 +12,7 @@ import {
   type NamespaceOption,
   type PodSandboxConfig,
 } from '../../../machines/cri.ts';
+import { put } from '../../../machines/own.ts';
 import { CODE, RuntimeRefusal } from '../../shared/model.ts';
 import type { CatalogueEntry } from '../images.ts';
 import type { Isolation } from '../probe.ts';
@@ -161,7 +163,7 @@ export function planContainer(input: PlanInput): ContainerPlan {
   if (terminationLog !== '') env[TERMINATION_LOG_ENV] = terminationLog;
   const oddEnv: string[] = [];
   for (const { key, value } of config.envs ?? []) {
-    if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) env[key] = value;
+    if (/^[A-Za-z_][A-Za-z0-9_]*$/.test(key)) put(env, key, value);
     else oddEnv.push(`${key}=${value}`);
   }
   env[MARK] = input.id;

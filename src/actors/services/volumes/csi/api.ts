@@ -1,5 +1,7 @@
 /** What volumes of drivers need of the API, asked for each time: what a cache holds may be otherwise by now. */
+
 import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/api/kube.ts';
+import { put } from '../../../../machines/own.ts';
 import { type Attachment, attachmentOf, type DriverRules, driverRules, NO_DRIVER_OBJECT } from '../../../../machines/volumes/csi/driver.ts';
 import type { SecretRef } from '../../../../machines/volumes/csi/volume.ts';
 import { kubeClient } from '../../../api/client.ts';
@@ -38,7 +40,11 @@ export function csiApi(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'signal'>, nod
       const values: Record<string, string> = {};
       for (const [key, value] of Object.entries(data)) {
         if (typeof value !== 'string') throw because(`its key ${key} holds no text`);
-        values[key] = decodeBase64(value, () => because(`its key ${key} is not base64`));
+        put(
+          values,
+          key,
+          decodeBase64(value, () => because(`its key ${key} is not base64`)),
+        );
       }
       return values;
     },

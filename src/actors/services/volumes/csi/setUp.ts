@@ -4,6 +4,7 @@
  */
 
 import type { Pod } from '../../../../machines/k8s.ts';
+import { put } from '../../../../machines/own.ts';
 import type { DriversView } from '../../../../machines/plugins/messages.ts';
 import type { NodeFacts } from '../../../../machines/pods/types.ts';
 import type { VolumeData } from '../../../../machines/volumes/csi/data.ts';
@@ -224,7 +225,7 @@ async function tokens(o: CsiSetUpOptions, { pod, rules }: PublishJob, signal: Ab
     };
     const answer = await o.objects.token(request, signal);
     if (answer.kind !== 'found') throw new Error(`failed to fetch token: ${answer.message ?? 'there is no such service account'}`);
-    found[audience] = { token: answer.value.token, expirationTimestamp: expiryOf(answer.value.token) };
+    put(found, audience, { token: answer.value.token, expirationTimestamp: expiryOf(answer.value.token) });
   }
   return { [TOKENS_KEY]: JSON.stringify(found) };
 }

@@ -1,5 +1,7 @@
 /** Validation of one container, app or init: what a node needs to be right before it runs it. Pure. */
+
 import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
+import { own } from '../../../own.ts';
 import { quoted } from '../../../text/errorList.ts';
 import type { FileKeyRef } from '../../config/envFile.ts';
 import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
@@ -142,14 +144,14 @@ function validateResources(p: Problems, path: string, c: Container): void {
         );
       } else if (name.includes('/')) {
         p.check(at, qualifiedName(name));
-        if (limits[name] === undefined) p.add(at, 'a limit is required for an extended resource');
+        if (own(limits, name) === undefined) p.add(at, 'a limit is required for an extended resource');
       }
     }
   };
   amounts('limits', limits);
   amounts('requests', requests);
   for (const [name, q] of Object.entries(requests)) {
-    const limit = limits[name];
+    const limit = own(limits, name);
     if (limit === undefined) continue;
     const [asked, most] = [quantityValue(q), quantityValue(limit)];
     if (asked === null || most === null) continue;

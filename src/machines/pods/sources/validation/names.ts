@@ -1,4 +1,5 @@
 /** Formats of names and addresses in the Kubernetes API. Each check gives what is wrong, or null. Pure. */
+import { own } from '../../../own.ts';
 import { quoted } from '../../../text/errorList.ts';
 import { QUANTITY_CHARS_MAX } from '../../quantity.ts';
 
@@ -109,5 +110,5 @@ export function quantityValue(q: string | number): number | null {
   const m = QUANTITY.exec(q);
   if (m === null) return null;
   const [, digits = '', exponent, suffix] = m;
-  return Number(digits + (exponent ?? '')) * (suffix === undefined ? 1 : (SCALE[suffix] ?? 1));
+  return Number(digits + (exponent ?? '')) * (suffix === undefined ? 1 : (own(SCALE, suffix) ?? 1));
 }
