@@ -1,4 +1,5 @@
 /** actorctl's commands: what a person asks a running daemon. Gets its surroundings as an argument, so tests can run it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import yargs from 'yargs';
 import type { ActorView } from '../machines/actorState.ts';
 import type { LogFile } from '../machines/podLogs.ts';
@@ -50,7 +51,12 @@ export async function runCtl(io: CtlIo): Promise<number> {
       describe: `admin socket; default $ACTORLET_SOCKET, else ./${LOCAL_SOCKET} if it is there, else ${HOST_SOCKET}`,
     })
     .option('json', { type: 'boolean', default: false, describe: 'print the daemon’s answer as JSON' })
-    .command('tree', 'the supervision tree: state, age, mailbox, restarts, reason', (y) => y, run(tree(io)))
+    .command(
+      'tree',
+      'the supervision tree: state, age, mailbox, restarts, reason; pods by their names',
+      (y) => y.option('watch', { alias: 'w', type: 'boolean', default: false, describe: 'draw it again every second, until Ctrl-C' }),
+      (args) => run(args.watch ? watching(io, tree(io)) : tree(io))(args),
+    )
     .command('pods', 'the pods of this node', (y) => y, run(pods(io)))
     .command(
       'why <pod>',
@@ -190,6 +196,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
     )
     .parserConfiguration({ 'populate--': true })
     .demandCommand(1, 'say what to do')
+    .recommendCommands()
     .strict()
     .version(false)
     .wrap(io.columns > 0 ? Math.min(120, io.columns) : 100)
@@ -234,7 +241,31 @@ function tree(io: CtlIo): Command {
   return async (client, json) => {
     const state = (await client.json('/statez')) as ActorView;
     if (json) printJson(io, state);
-    else print(io, renderTree(state, { widthMax: io.columns }));
+    else print(io, renderTree(state, { widthMax: io.columns, podNames: await podNames(client) }));
+    return EXIT.ok;
+  };
+}
+
+/** By UID; empty while the daemon has no list of pods. */
+async function podNames(client: AdminClient): Promise<ReadonlyMap<string, string>> {
+  const answer = await client.get('/pods');
+  if (answer.status !== 200) return new Map();
+  const { pods: list } = JSON.parse(answer.body) as { pods: readonly PodSummary[] };
+  return new Map(list.map((p) => [p.uid, p.name]));
+}
+
+const WATCH_EVERY_MS = 1_000;
+const CLEAR_SCREEN = '\u001b[H\u001b[2J';
+
+/** Runs a command again and again until Ctrl-C, on a terminal in the same place. */
+function watching(io: CtlIo, command: Command): Command {
+  return async (client, json) => {
+    while (!io.signal.aborted) {
+      if (io.columns > 0) io.out(CLEAR_SCREEN);
+      const code = await command(client, json);
+      if (code !== EXIT.ok) return code;
+      await sleep(WATCH_EVERY_MS, undefined, { signal: io.signal }).catch(() => undefined);
+    }
     return EXIT.ok;
   };
 }

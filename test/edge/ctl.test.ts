@@ -88,6 +88,33 @@ describe('actorctl', () => {
     expect(code).toBe(0);
     await expect(out).toMatchFileSnapshot('golden/ctl/tree.txt');
   });
+  it('calls the actors of pods by the names of the pods, and cuts long states on a narrow terminal', async () => {
+    const d = await daemon();
+    const worker = { ...d.at.tree, path: 'node/uid-calm', state: 'syncing.'.padEnd(60, 'x'), lifecycle: 'running', children: [] };
+    d.at.tree = { ...d.at.tree, children: [...d.at.tree.children, worker] };
+    const { out } = await ctl(['tree', '--socket', d.socketPath], { columns: 80, env: { NO_COLOR: '1' } });
+    const line = out.split('\n').find((l) => l.includes('calm'));
+    expect(line).toMatch(/─ calm +syncing\.xxxxxxxxxxxxx… /);
+    expect(out).not.toContain('uid-calm');
+    for (const l of out.split('\n')) expect(l.length).toBeLessThanOrEqual(80);
+  });
+  it('draws the tree again until it is interrupted', async () => {
+    const d = await daemon();
+    const stop = new AbortController();
+    const { code, out } = await ctl(['tree', '--watch', '--socket', d.socketPath], {
+      signal: stop.signal,
+      onOut: (all) => {
+        if (all.split('ACTOR').length === 3) stop.abort();
+      },
+    });
+    expect(code).toBe(0);
+    expect(out.split('ACTOR')).toHaveLength(3);
+  });
+  it('suggests the command that was meant', async () => {
+    const { code, err } = await ctl(['tre']);
+    expect(code).toBe(2);
+    expect(err).toContain('Did you mean tree?');
+  });
   it('lists pods with restarts and the reason that matters', async () => {
     const d = await daemon();
     const { out } = await ctl(['pods', '--socket', d.socketPath]);

@@ -6,7 +6,12 @@ import { cutLine, printable } from './table.ts';
 export interface TreeTextOptions {
   /** Lines are cut to this width; 0 = never. Default 0. */
   widthMax?: number;
+  /** Names of pods by UID: an actor that is named for a pod is shown under its name. */
+  podNames?: ReadonlyMap<string, string>;
 }
+/** Below this width long states are cut, so that the reason of each actor is still seen. */
+const NARROW_COLUMNS = 110;
+const NARROW_STATE_CHARS = 22;
 
 interface Line {
   name: string;
@@ -21,7 +26,7 @@ interface Line {
 export function renderTree(root: ActorView, opts: TreeTextOptions = {}): string[] {
   const lines: Line[] = [{ name: 'ACTOR', state: 'STATE', age: 'AGE', mail: 'MAIL', restarts: 'RESTARTS', why: 'REASON' }];
   const visit = (actor: ActorView, lead: string, branch: string, below: string) => {
-    lines.push(describe(actor, lead + branch));
+    lines.push(describe(actor, lead + branch, opts));
     actor.children.forEach((child, i) => {
       const last = i === actor.children.length - 1;
       visit(child, lead + below, last ? '└─ ' : '├─ ', last ? '   ' : '│  ');
@@ -47,15 +52,17 @@ export function renderTree(root: ActorView, opts: TreeTextOptions = {}): string[
   );
 }
 
-function describe(actor: ActorView, lead: string): Line {
-  const name = actor.path.slice(actor.path.lastIndexOf('/') + 1);
+function describe(actor: ActorView, lead: string, { widthMax = 0, podNames }: TreeTextOptions): Line {
+  const last = actor.path.slice(actor.path.lastIndexOf('/') + 1);
+  const name = podNames?.get(last) ?? last;
   const running = actor.lifecycle === 'running';
   const why = [actor.reason, actor.message].filter((s) => s !== '').join(': ');
   // The last error explains a state that is not the usual one; on a healthy actor it is history and `why` wins.
   const shown = running ? why : (actor.lastError ?? why);
+  const state = running && actor.state !== '' ? actor.state : actor.lifecycle + (actor.state === '' ? '' : ` (${actor.state})`);
   return {
     name: lead + printable(name),
-    state: running && actor.state !== '' ? actor.state : actor.lifecycle + (actor.state === '' ? '' : ` (${actor.state})`),
+    state: cutLine(state, widthMax > 0 && widthMax < NARROW_COLUMNS ? NARROW_STATE_CHARS : 0),
     age: shortDuration(actor.ageMs),
     mail: actor.mailbox === undefined ? '-' : `${actor.mailbox.depth}${actor.mailbox.suspended ? '!' : ''}`,
     restarts: String(actor.restarts),
