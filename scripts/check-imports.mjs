@@ -64,7 +64,7 @@ export const RULES = [
   },
   { in: /^ctl\/commands\/try/, may: ['machines/', 'ctl/', 'harness/'], packages: ANY },
   { in: /^ctl\/commands\/sim/, may: ['machines/', 'ctl/', 'sim/', 'sandbox/process/startProcess.ts'], packages: ANY },
-  { in: /^ctl\//, may: ['machines/', 'ctl/'], packages: ANY },
+  { in: /^ctl\//, may: ['machines/', 'ctl/', 'sandbox/process/startProcess.ts'], packages: ANY },
   { in: /^boot\//, may: [''], packages: ANY },
 ];
 

@@ -1,10 +1,12 @@
 /** The host's figures: read in a process of their own, which lives only while somebody looks at them. */
-import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../actors/kernel/ports.ts';
 import type { HostFigures, HostFrame } from '../../inspect/feed/frames.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { messageOf } from '../errors.ts';
 
 /** Of the child's heap. */
 const HEAP_MIB_MAX = 64;
@@ -18,17 +20,23 @@ function entry(from: string = import.meta.url): string {
 
 export function hostFigures(onFrame: (frame: HostFrame) => void, log: Logger): Disposable {
   let ended = false;
-  const child = fork(entry(), [String(process.pid)], {
-    execArgv: [`--max-old-space-size=${HEAP_MIB_MAX}`, '--disable-warning=ExperimentalWarning'],
-    // It runs df, ps and the like, and needs nothing of the daemon's environment.
-    env: { PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C' },
-    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
-  });
   const fail = (error: string): void => {
     if (ended) return;
     log.warn({ err: error }, 'inspection page: the figures of the host are not there');
     onFrame({ t: 'host', atMs: Date.now(), figures: null, error });
   };
+  let child: ChildProcess;
+  try {
+    const flags = [`--max-old-space-size=${HEAP_MIB_MAX}`, '--disable-warning=ExperimentalWarning'];
+    child = startProcess(process.execPath, [...flags, entry(), String(process.pid)], {
+      // It runs df, ps and the like, and needs nothing of the daemon's environment.
+      env: { PATH: process.env.PATH ?? '/usr/sbin:/usr/bin:/sbin:/bin', LANG: 'C' },
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
+  } catch (error) {
+    fail(messageOf(error));
+    return { [Symbol.dispose]: () => {} };
+  }
   child.on('message', (figures) => {
     if (!ended) onFrame({ t: 'host', atMs: Date.now(), figures: figures as HostFigures, error: '' });
   });

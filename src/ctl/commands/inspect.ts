@@ -1,10 +1,10 @@
 /** `actorctl ui` and `actorctl chart`: the inspection page's address, and a machine's chart for other tools. */
-import { spawn } from 'node:child_process';
 import { type ActorView, findActor } from '../../machines/actorState.ts';
 import type { Chart } from '../../machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../machines/chart/export.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import { printable } from '../../machines/text/table.ts';
+import { startProcess } from '../../sandbox/process/startProcess.ts';
 import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 import type { ChartFormat } from './chartFormats.ts';
@@ -30,9 +30,14 @@ export async function runUi(io: CtlIo, client: AdminClient, o: { json: boolean; 
 }
 
 function openBrowser(io: CtlIo, url: string): void {
-  const child = spawn(process.platform === 'darwin' ? 'open' : 'xdg-open', [url], { detached: true, stdio: 'ignore' });
-  child.on('error', () => io.err('No browser could be opened: copy the address into one.\n'));
-  child.unref();
+  const failed = () => io.err('No browser could be opened: copy the address into one.\n');
+  try {
+    const child = startProcess(process.platform === 'darwin' ? 'open' : 'xdg-open', [url], { detached: true, stdio: 'ignore' });
+    child.on('error', failed);
+    child.unref();
+  } catch {
+    failed();
+  }
 }
 
 /** Prints the chart of one actor's machine. */
