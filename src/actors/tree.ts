@@ -4,6 +4,7 @@
  * foundation, edge, runtime, allocation, api, services, pods, reclaim.
  */
 import type { SourceName } from '../machines/pods/types.ts';
+import { agentGroupsSpec } from './allocation/cgroups/agentGroups.ts';
 import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
 import { cgroupReaperSpec } from './allocation/cgroups/reaper.ts';
 import { cpusSpec } from './allocation/cpus/cpus.ts';
@@ -120,6 +121,7 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 function allocation(o: TreeOptions): AnySpec[] {
   return [
     ...(o.cgroups === null ? [] : [cgroupsSpec(o.cgroups), cgroupReaperSpec(o.cgroups)]),
+    ...(o.agentGroups === null ? [] : [agentGroupsSpec(o.agentGroups)]),
     ...(o.cpus === null ? [] : [cpusSpec(o.cpus)]),
     ...(o.devices === null ? [] : [devicesSpec(o.devices)]),
   ];

@@ -8,6 +8,7 @@ import { tlsVersion } from '../machines/kubeletApi/tls.ts';
 import { quantityToInteger } from '../machines/pods/quantity.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
+import type { AgentGroupsOptions } from './allocation/cgroups/agentGroups.ts';
 import type { CgroupsOptions } from './allocation/cgroups/cgroups.ts';
 import type { CpusOptions } from './allocation/cpus/cpus.ts';
 import type { DevicesOptions } from './allocation/devices/devices.ts';
@@ -72,8 +73,10 @@ export interface TreeOptions {
   https: HttpsOptions | null;
   cri: CriLinkOptions;
   images: ImagePullerOptions;
-  /** Null unless control groups of the node's own were asked for. */
+  /** Null with `cgroupsPerQOS: false`. */
   cgroups: CgroupsOptions | null;
+  /** Null where neither kubeletCgroups nor systemCgroups is set. */
+  agentGroups: AgentGroupsOptions | null;
   pleg: PlegOptions;
   /** False where there is no kernel to listen to. */
   oomWatcher: boolean;
@@ -173,6 +176,8 @@ export function treeOptions(
       verification: verificationOptions(config),
     },
     cgroups: cgroupsOptions(config, o.facts),
+    agentGroups:
+      c.kubeletCgroups === '' && c.systemCgroups === '' ? null : { kubeletCgroups: c.kubeletCgroups, systemCgroups: c.systemCgroups },
     pleg: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     oomWatcher: o.kernelLog === true,
     cpus: cpusOptions(config, o.cpuPlace ?? null),
@@ -232,7 +237,7 @@ function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | 
   return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
 }
 
-function cgroupsOptions({ config: c }: NodeConfig, facts: () => NodeFacts): CgroupsOptions | null {
+function cgroupsOptions({ config: c, gates }: NodeConfig, facts: () => NodeFacts): CgroupsOptions | null {
   if (!c.cgroupsPerQOS) return null;
   const { capacity } = facts();
   const { cpuCFSQuota, podPidsLimit, systemReservedCgroup, kubeReservedCgroup } = c;
@@ -240,7 +245,13 @@ function cgroupsOptions({ config: c }: NodeConfig, facts: () => NodeFacts): Cgro
   return {
     root: c.cgroupRoot,
     driver: () => facts().cgroupDriver,
-    rules: { cpuCFSQuota, cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod, podPidsLimit },
+    rules: {
+      ...{ cpuCFSQuota, cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod, podPidsLimit },
+      memoryFloors: gates.enabled('MemoryQoS'),
+      quotaLifted: c.cpuManagerPolicy === 'static' && gates.enabled('DisableCPUQuotaWithExclusiveCPUs'),
+    },
+    // Looked at by the rules: a percentage.
+    qosReservedPercent: c.qosReserved.memory === undefined ? null : Number.parseInt(c.qosReserved.memory, 10),
     reservations: {
       enforceNodeAllocatable: c.enforceNodeAllocatable,
       kubeReserved: c.kubeReserved,

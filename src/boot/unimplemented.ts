@@ -48,7 +48,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     warn: true,
   })),
   ...lines('the API is spoken in JSON', 'contentType'),
-  ...lines(CGROUPS, 'kubeletCgroups', 'systemCgroups', 'qosReserved'),
   ...lines(NO_CGROUPS, 'systemReservedCgroup', 'kubeReservedCgroup').map(withGroups),
   ...lines(
     'less is left for pods to ask for, and nothing keeps them from using more: with cgroupsPerQOS: false no cgroup enforces it',
@@ -110,6 +109,9 @@ export const HONOURED: readonly string[] = [
   'cgroupsPerQOS',
   'cgroupRoot',
   'cgroupDriver',
+  'kubeletCgroups',
+  'systemCgroups',
+  'qosReserved',
   'enforceNodeAllocatable',
   'syncFrequency',
   'volumeStatsAggPeriod',
@@ -219,11 +221,12 @@ export const HONOURED_GATES: readonly string[] = [
   'ImageMaximumGCAge',
   'KubeletEnsureSecretPulledImages',
   'MemoryQoS',
+  'QOSReserved',
   'SystemdWatchdog',
 ];
 
 /** Gates of features that are not there at all: only to turn one on asks for something. */
-export const ABSENT_GATES: readonly string[] = ['GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority', 'QOSReserved'];
+export const ABSENT_GATES: readonly string[] = ['GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority'];
 
 /** Lines to log. */
 export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): (Problem & { level: 'warn' | 'info' })[] {

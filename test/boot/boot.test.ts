@@ -130,11 +130,13 @@ describe('a running node', () => {
   });
 
   it('counts a gate as honoured only where its feature is there', async () => {
-    const asking = fakeBoot(quiet('--feature-gates=QOSReserved=true,ContainerCheckpoint=false,GracefulNodeShutdown=true'));
+    const asking = fakeBoot(quiet('--feature-gates=KubeletInUserNamespace=true,ContainerCheckpoint=false,GracefulNodeShutdown=true'));
     await running(asking);
     asking.emit('SIGTERM');
     expect(await asking.code).toBe(0);
-    expect(asking.stderr().match(/featureGates.*has no effect/g)).toEqual(['featureGates.QOSReserved (--feature-gates) has no effect']);
+    expect(asking.stderr().match(/featureGates.*has no effect/g)).toEqual([
+      'featureGates.KubeletInUserNamespace (--feature-gates) has no effect',
+    ]);
     const giving = fakeBoot(quiet('--feature-gates=GracefulNodeShutdown=false,GracefulNodeShutdownBasedOnPodPriority=false'));
     await running(giving);
     giving.emit('SIGTERM');

@@ -97,6 +97,10 @@ it('first version: a part of a group counts as none, and a machine without a con
   await cgroups.create('/kubepods');
   rmSync(join(root, 'pids/kubepods'), { recursive: true });
   expect(await cgroups.exists('/kubepods')).toBe(false);
+  // Not even root may write to what is not there, or is mounted to be read.
+  expect(await cgroups.unwritable()).toEqual([]);
+  rmSync(join(root, 'pids'), { recursive: true });
+  expect(await cgroups.unwritable()).toEqual([expect.stringMatching(/^ENOENT: .*pids/)]);
   const poor = createCgroups({ ...o, mountinfo: async () => lines.slice(0, 1).join('\n') });
   await expect(poor.detect('cgroupfs')).rejects.toThrow('this machine has no cgroup controller memory, pids');
 });

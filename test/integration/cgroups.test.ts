@@ -149,6 +149,36 @@ it('makes all again when somebody took its groups away, and waits for a root tha
   await h.until('it is there again', () => value(h, '/lab/kubepods', 'memory') !== undefined && h.state(manager) === 'enforced');
 });
 
+it('MemoryQoS and QOSReserved: floors and ceilings of the classes follow their pods, a class over its own is held at what it has', async () => {
+  const config = { qosReserved: { memory: '50%' }, featureGates: { QOSReserved: true, MemoryQoS: true }, kubeReserved: { memory: '1Gi' } };
+  await using h = await virtualNode({ cgroups: true, config });
+  const gi = 1024 ** 3;
+  const file = (path: string, name: string) => h.cgroups.groups.get(path)?.get(name);
+  await h.until('it is enforced', () => h.state(manager) === 'enforced');
+  expect(file('/kubepods/besteffort', 'memory.max')).toBe(String(7 * gi));
+  h.write('b', pod('b', { spec: { containers: limited({ requests: { cpu: '100m', memory: '2Gi' } }) } }));
+  await h.until('it runs', () => h.phase('b') === 'Running');
+  expect(file(`/kubepods/burstable/pod${h.uid('b')}`, 'memory.min')).toBe(String(2 * gi));
+  expect(file('/kubepods/burstable', 'memory.min')).toBe(String(2 * gi));
+  expect(file('/kubepods', 'memory.min')).toBe(String(2 * gi));
+  expect(file('/kubepods/besteffort', 'memory.max')).toBe(String(6 * gi));
+  h.cgroups.failing = (operation, path, name) =>
+    operation === 'apply' && path === '/kubepods/besteffort' && name === 'memory.max' && file(path, name) === String(6 * gi)
+      ? 'EBUSY'
+      : null;
+  h.write('c', pod('c', { spec: { containers: limited({ requests: { memory: '1Gi' } }) } }));
+  await h.until('it runs', () => h.phase('c') === 'Running', 120_000);
+  h.cgroups.failing = () => null;
+  await h.until('it is held to less', () => file('/kubepods/besteffort', 'memory.max') === String(5.5 * gi), 120_000);
+});
+
+it('moves this agent and the programs of the system into their groups, again each minute', async () => {
+  await using h = await virtualNode({ cgroups: true, config: { cgroupRoot: '/', kubeletCgroups: '/agent', systemCgroups: '/system' } });
+  await h.until('they are there', () => h.cgroups.groups.has('/agent') && h.cgroups.groups.has('/system'));
+  h.cgroups.take('/agent');
+  await h.until('it is there again', () => h.cgroups.groups.has('/agent'), 70_000);
+});
+
 const saying = (cgroupDriver: 'SYSTEMD' | 'CGROUPFS') => (h: VirtualNode) => {
   h.faults.answer = (method, answer) => (method === 'RuntimeConfig' ? { linux: { cgroupDriver } } : answer);
 };

@@ -25,6 +25,10 @@ export interface Cgroups {
   read(path: string, files: readonly GroupFile[]): Promise<string[]>;
   /** Names of the groups right below it, in any hierarchy, sorted. None where it is not there. */
   list(path: string): Promise<string[]>;
+  /** Moves this process into it. */
+  enter(path: string): Promise<void>;
+  /** Moves programs that are right in the root there: not the first process, no threads of the kernel. How many it moved. */
+  moveFromRoot(path: string): Promise<number>;
   /** Processes in it and in all below, sorted. */
   pids(path: string): Promise<number[]>;
   /** SIGKILL to each of them; they are gone a moment later. */

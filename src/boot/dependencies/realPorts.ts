@@ -49,7 +49,9 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     csi: createGrpcCsi({ clock: createClock() }),
     devicePlugins: createGrpcDevicePlugins({ clock: createClock() }),
     kernelLog: createKernelLog(),
-    ...(config.config.cgroupsPerQOS ? { cgroups: createCgroups() } : {}),
+    ...(config.config.cgroupsPerQOS || config.config.kubeletCgroups !== '' || config.config.systemCgroups !== ''
+      ? { cgroups: createCgroups() }
+      : {}),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

@@ -263,11 +263,20 @@ export function createHollowRuntime(opts: HollowOptions): HollowRuntime {
       info: {},
       ...opts.features,
     }),
-    RuntimeConfig: () => ({ linux: { cgroupDriver: 'CGROUPFS' } }),
+    RuntimeConfig: () => {
+      const { cgroupDriver = 'CGROUPFS' } = opts;
+      if (cgroupDriver === null) throw new RuntimeRefusal(CODE.unimplemented, 'unknown method RuntimeConfig');
+      return { linux: { cgroupDriver } };
+    },
     UpdateRuntimeConfig: () => ({}),
     RunPodSandbox: async ({ config, runtimeHandler }) => {
       const key = sandboxKey(config.metadata);
       if (names.has(key)) throw new RuntimeRefusal(CODE.alreadyExists, `sandbox name ${key} is taken`);
+      if (opts.cgroupDriver === 'SYSTEMD' && config.linux?.cgroupParent?.endsWith('.slice') !== true)
+        throw new RuntimeRefusal(
+          CODE.unknown,
+          'runc create failed: expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups',
+        );
       const life = { ...DEFAULT_LIFE, ...podLife(config.annotations, null, config.metadata.attempt) };
       names.add(key);
       const delay = wait(stretched(life.sandboxDelayMs, life.jitter));

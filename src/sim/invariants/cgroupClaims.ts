@@ -1,6 +1,6 @@
 /** Claims about the control groups that a node keeps for its pods. */
 import type { KernelTree } from '../../actors/kernel/tree.ts';
-import { uidOf } from '../../machines/allocation/cgroups/names.ts';
+import { componentOf, uidOf } from '../../machines/allocation/cgroups/names.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { SimNode } from '../world/node.ts';
@@ -61,7 +61,7 @@ export function groupsUnsettled(node: SimNode, o: { tree: KernelTree; uids: Read
   if (value !== 'enforced' && value !== 'renewing') found.push(`the control groups of the node are ${String(value)}`);
   const records = o.tree.registry.read(view.pods)?.value.records;
   for (const [path, files] of node.cgroups.groups) {
-    const uid = uidOf(path.split('/').at(-1) ?? '');
+    const uid = uidOf(componentOf(path.split('/').at(-1) ?? '', node.tuning.cgroups.systemd ? 'systemd' : 'cgroupfs'));
     if (uid === null) continue;
     if (!o.uids.has(uid)) found.push(`the control group ${path} is still there`);
     else if (records?.get(uid)?.worker?.phase === 'finished')

@@ -114,6 +114,12 @@ export function simCgroups(): SimCgroups {
               .map((p) => p.slice(key(path).length + 1))
               .sort(),
           ),
+        enter: (path) => inTurn('apply', key(path), () => void present(key(path))),
+        moveFromRoot: (path) =>
+          inTurn('apply', key(path), () => {
+            present(key(path));
+            return 0;
+          }),
         pids: (path) => done('pids', key(path), () => pidsBelow(key(path))),
         kill: (path) => done('kill', key(path), () => self.killed(pidsBelow(key(path)), key(path))),
         remove: (path) =>

@@ -199,7 +199,12 @@ export function simNode(o: SimNodeOptions): SimNode {
   disk.put('/etc/hosts', '127.0.0.1 localhost\n');
   disk.put(HUGE_PAGES.path, `${HUGE_PAGES.count}\n`);
   leaveFiles(disk, { name, rng: rng.fork('files'), certificates: tuning.certificates });
-  const runtime = simRuntime({ clock: machineClock, rng: rng.fork('runtime'), latencyMs: () => latency.between(0, tuning.callLatencyMs) });
+  const runtime = simRuntime({
+    ...(tuning.cgroups?.systemd === true ? { cgroupDriver: 'SYSTEMD' as const } : {}),
+    clock: machineClock,
+    rng: rng.fork('runtime'),
+    latencyMs: () => latency.between(0, tuning.callLatencyMs),
+  });
   const mounts = simMounts();
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const net = simNet();

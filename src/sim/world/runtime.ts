@@ -106,11 +106,18 @@ const DEADLINE = 4;
 const UNIMPLEMENTED = 12;
 const UNKNOWN = 2;
 
-export function simRuntime(o: { clock: Clock; rng: SimRng; latencyMs(): number }): SimRuntime {
+export interface SimRuntimeOptions extends Pick<HollowOptions, 'cgroupDriver'> {
+  clock: Clock;
+  rng: SimRng;
+  latencyMs(): number;
+}
+
+export function simRuntime(o: SimRuntimeOptions): SimRuntime {
   const hollow = createHollowRuntime({
     clock: o.clock,
     rng: o.rng.fork('hollow'),
     features: FEATURES,
+    ...(o.cgroupDriver === undefined ? {} : { cgroupDriver: o.cgroupDriver }),
     images: LEFT_IMAGES,
     pinned: [PINNED_IMAGE],
     exec: ({ attempt }, [name, , delayMs, fails]) =>

@@ -22,7 +22,7 @@ const gone = (path: string) => vm.wait(`${path} to be gone`, async () => !(await
 beforeAll(async () => {
   if (!hasMachine) throw new Error('the machine of these tests is not there: npm run e2e:setup');
   await buildDaemon();
-  await vm.start({ podPidsLimit: 200, kubeReserved: { memory: '64Mi' } });
+  await vm.start({ podPidsLimit: 200, kubeReserved: { memory: '64Mi' }, kubeletCgroups: '/agent', featureGates: { MemoryQoS: true } });
 }, 300_000);
 afterEach(() => vm.clear());
 afterAll(() => vm.dispose());
@@ -47,6 +47,9 @@ it('runs a pod of each class in a slice of its own, with its limits as propertie
   expect(await limits()).toEqual(['4', String(32 * MI), '200']);
   // The file has what was asked for, until systemd writes it anew: a whole hundredth of a processor.
   expect(await value(b, 'cpu.max')).toMatch(/^(33300|34000) 100000$/);
+  expect(await properties('kubepods-burstable-podbb_2.slice', 'MemoryMin')).toEqual({ MemoryMin: String(32 * MI) });
+  expect(await value(SLICES, 'memory.min')).toBe(String(96 * MI));
+  expect(await value('/agent', 'cgroup.procs')).toBe(await vm.run('systemctl show actorlet -p MainPID --value'));
   // What stood in the files alone would be taken away by this.
   await vm.run('systemctl daemon-reload');
   expect(await limits()).toEqual(['4', String(32 * MI), '200']);
@@ -71,7 +74,8 @@ it('leaves pods that run alone when the daemon is killed, and takes the slice of
   const after = await vm.running('stays');
   expect(after.status.containerStatuses).toEqual(before.status.containerStatuses);
   await gone(`${BEST_EFFORT}/kubepods-besteffort-poddd_4.slice`);
-  await vm.remove('stays');
+  // Nobody asked for the agent's own group this time: it stays where it was started.
+  expect(await vm.run('cat /proc/$(systemctl show actorlet -p MainPID --value)/cgroup')).toBe('0::/system.slice/actorlet.service');
 }, 240_000);
 
 it('takes over a slice that somebody else made, makes one anew that was removed under its pod, and does without the bus', async () => {

@@ -136,6 +136,11 @@ goldenTable('values of pods', 'cgroupPods', {
   'a tiny limit is a quota of a millisecond': ofPod(of({ limits: { cpu: '1m', memory: '4Mi' } })),
   'another period': ofPod(guaranteed, { cpuCFSQuotaPeriodMs: 10 }),
   'without quotas the pod has none': ofPod(guaranteed, { cpuCFSQuota: false }),
+  'MemoryQoS keeps for the pod what it asks for': ofPod(burstable, { memoryFloors: true }),
+  'CPUs of its own lift the quota, a share of one does not': () => {
+    const own = of({ limits: { cpu: '2', memory: '64Mi' }, requests: { cpu: '2', memory: '64Mi' } });
+    return [own, guaranteed].map((p) => written(podValues(p, { ...RULES, pageSizes: [], quotaLifted: true })));
+  },
   'with a limit of processes': ofPod(bestEffort, { podPidsLimit: 1024 }),
   'huge pages: what is asked for, and nothing of the other size (trap 16)': ofPod(
     of(
@@ -155,10 +160,10 @@ const RESERVED = { kubeReserved: { cpu: '500m', memory: '1Gi' }, systemReserved:
 
 goldenTable('values of the classes and of the node', 'cgroupNode', {
   'the classes weigh what their pods ask for; pages are not limited there (trap 16)': () => {
-    const values = tierValues([guaranteed, burstable, burstable, bestEffort], ['2MB']);
+    const values = tierValues([guaranteed, burstable, burstable, bestEffort], { pageSizes: ['2MB'] });
     return { burstable: written(values.burstable), besteffort: written(values.besteffort) };
   },
-  'a class without pods': () => written(tierValues([], []).burstable),
+  'a class without pods': () => written(tierValues([], { pageSizes: [] }).burstable),
   'kubepods: the machine without what is reserved, eviction thresholds not taken off (trap 17)': () =>
     written(kubepodsValues(MACHINE, { ...RESERVED, enforceNodeAllocatable: ['pods'] }, ['2MB', '1GB'])),
   'kubepods: all of the machine where pods are not held to what is left': () =>
@@ -171,11 +176,25 @@ goldenTable('values of the classes and of the node', 'cgroupNode', {
         [],
       ),
     ),
+  'MemoryQoS keeps for the classes what their pods ask for, of Guaranteed pods in kubepods': () => {
+    const values = tierValues([guaranteed, burstable, bestEffort], { pageSizes: [], memoryFloors: true });
+    return Object.fromEntries(Object.entries(values).map(([name, v]) => [name, written(v).v2]));
+  },
+  'qosReserved keeps half of what better classes ask for from the lesser ones': () => {
+    const values = tierValues([guaranteed, burstable], { pageSizes: [], reserve: { percent: 50, allocatableBytes: 1024 ** 3 } });
+    return Object.fromEntries(Object.entries(values).map(([name, v]) => [name, written(v)]));
+  },
+  'qosReserved with more asked for than there is': () =>
+    written(tierValues([guaranteed, burstable], { pageSizes: [], reserve: { percent: 100, allocatableBytes: 4096 } }).besteffort),
+  'a floor of what is reserved with MemoryQoS': () =>
+    written(reservedValues({ memory: '1Gi' }, { enforce: ['kube-reserved'], key: 'kube-reserved', memoryFloors: true }) ?? {}).v2,
   'what is reserved for the system': () =>
-    written(reservedValues({ cpu: '500m', memory: '1Gi', pid: '100' }, ['pods', 'system-reserved'], 'system-reserved') ?? {}),
+    written(
+      reservedValues({ cpu: '500m', memory: '1Gi', pid: '100' }, { enforce: ['pods', 'system-reserved'], key: 'system-reserved' }) ?? {},
+    ),
   'of that the cpu alone': () =>
-    written(reservedValues({ cpu: '500m', memory: '1Gi' }, ['kube-reserved-compressible'], 'kube-reserved') ?? {}),
-  'what nobody asked to be held to': () => reservedValues({ cpu: '500m' }, ['pods'], 'kube-reserved'),
+    written(reservedValues({ cpu: '500m', memory: '1Gi' }, { enforce: ['kube-reserved-compressible'], key: 'kube-reserved' }) ?? {}),
+  'what nobody asked to be held to': () => reservedValues({ cpu: '500m' }, { enforce: ['pods'], key: 'kube-reserved' }),
 });
 
 const present = (p: Pod) => inFull(podValues(p, { ...RULES, pageSizes: [] }), RULES);

@@ -6,7 +6,7 @@
  * Rebuilt from: the configuration, the link to the runtime, the pod manager's view, the kernel.
  */
 import { fromCallback, fromPromise } from 'xstate';
-import { type GroupLayout, groupWrites, presentValues, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
+import { type GroupLayout, groupWrites, presentValues, usageFile, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsMachine } from '../../../machines/allocation/cgroups/machine.ts';
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import {
@@ -22,12 +22,15 @@ import {
 } from '../../../machines/allocation/cgroups/names.ts';
 import {
   atLeast,
+  type GroupValues,
   inFull,
   kubepodsValues,
+  LEAST_BYTES,
   type MachineCapacity,
   type PodGroupRules,
   podValues,
   type Reservations,
+  reservableBytes,
   reservedValues,
   tierValues,
 } from '../../../machines/allocation/cgroups/values.ts';
@@ -43,6 +46,8 @@ export interface CgroupsOptions {
   /** cgroupRoot; '/' or '' is the root of the hierarchies. */
   root: string;
   rules: Omit<PodGroupRules, 'pageSizes'>;
+  /** `qosReserved.memory`; null: nothing is kept from lesser classes. */
+  qosReservedPercent: number | null;
   reservations: Reservations;
   machine: Omit<MachineCapacity, 'pids'>;
   /** Paths of groups that are not ours and may be limited to what is reserved for them; '' = none. */
@@ -146,7 +151,7 @@ class Groups {
       ['system-reserved', systemReservedCgroup, systemReserved],
       ['kube-reserved', kubeReservedCgroup, kubeReserved],
     ] as const) {
-      const values = reservedValues(reserved, enforce, key);
+      const values = reservedValues(reserved, { enforce, key, memoryFloors: this.#rules(layout).memoryFloors === true });
       if (values === null || group === '') continue;
       const at = this.#path(configuredName(group, this.#driver ?? 'cgroupfs'));
       const what = key === 'system-reserved' ? 'System Reserved' : 'Kube Reserved';
@@ -164,8 +169,29 @@ class Groups {
     const layout = this.#known();
     const pods = [...(this.#ctx.registry.read(view.pods)?.value.records.values() ?? [])].filter(atWork).map((r) => r.pod);
     const all = and === undefined ? pods : [...pods.filter((p) => p.metadata.uid !== and.metadata.uid), and];
-    const values = tierValues(all, layout.pageSizes);
-    for (const tier of TIERS) await this.#o.port.apply(this.#path(tierName(this.#kubepods, tier)), groupWrites(values[tier], layout));
+    const { machine, reservations, qosReservedPercent: percent } = this.#o;
+    const { pageSizes, memoryFloors = false } = this.#rules(layout);
+    const reserve = percent === null ? {} : { reserve: { percent, allocatableBytes: reservableBytes(machine, reservations) } };
+    const values = tierValues(all, { pageSizes, memoryFloors, ...reserve });
+    await this.#o.port.apply(this.#path(this.#kubepods), groupWrites(values.kubepods, layout));
+    for (const tier of TIERS) {
+      const at = this.#path(tierName(this.#kubepods, tier));
+      const held = () => this.#holdAt(at, values[tier], layout);
+      if (values[tier].memoryBytes === LEAST_BYTES) await held();
+      else
+        await this.#o.port.apply(at, groupWrites(values[tier], layout)).catch((error: unknown) => {
+          if (percent === null) throw error;
+          return held();
+        });
+    }
+  }
+
+  /** A class that has more than it may keep gets no more than it has. */
+  async #holdAt(at: string, values: GroupValues, layout: GroupLayout): Promise<void> {
+    const { port } = this.#o;
+    const [usage = ''] = await port.read(at, [usageFile(layout.version)]);
+    const memoryBytes = Math.max(values.memoryBytes ?? 0, Number(usage.trim()) || 0);
+    await port.apply(at, groupWrites({ ...values, memoryBytes }, layout));
   }
 
   /** Also what a change of resources left: a group stays raised where a container shrank by starting anew. */
@@ -239,7 +265,8 @@ class Groups {
   }
 
   #rules(layout: GroupLayout): PodGroupRules {
-    return { ...this.#o.rules, pageSizes: layout.pageSizes };
+    const { rules } = this.#o;
+    return { ...rules, memoryFloors: rules.memoryFloors === true && layout.version === 2, pageSizes: layout.pageSizes };
   }
 
   #known(): GroupLayout {

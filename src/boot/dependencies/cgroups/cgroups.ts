@@ -1,5 +1,5 @@
 /** The real control groups of this machine, through the kernel's files, and those that are slices through systemd as well. */
-import { access, constants, mkdir, readdir, readFile, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
+import { access, constants, mkdir, readdir, readFile, readlink, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cgroups } from '../../../actors/kernel/cgroups.ts';
 import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
@@ -164,6 +164,36 @@ class RealCgroups implements HostCgroups {
     return [...pids].sort((a, b) => a - b);
   }
 
+  enter(path: string): Promise<void> {
+    return this.#inTurn(() => this.#move([process.pid], path));
+  }
+
+  moveFromRoot(path: string): Promise<number> {
+    return this.#inTurn(async () => {
+      const { hierarchies } = await this.#machine();
+      const there = new Set<number>();
+      for (const h of hierarchies) for (const pid of await processes(h.path)) there.add(pid);
+      const programs: number[] = [];
+      for (const pid of there) if (pid > 1 && (await isProgram(pid))) programs.push(pid);
+      await this.#move(programs, path);
+      return programs.length;
+    });
+  }
+
+  /** One that ended meanwhile is none that stayed. */
+  async #move(pids: readonly number[], path: string): Promise<void> {
+    const { hierarchies } = await this.#machine();
+    for (const h of hierarchies) {
+      for (const pid of pids) {
+        const file = join(h.path, path, 'cgroup.procs');
+        await writeFile(file, String(pid), { flag: 'r+' }).catch((error: unknown) => {
+          if (codeOf(error) !== 'ESRCH')
+            throw Object.assign(new Error(`${pid} could not be moved to ${file}: ${messageOf(error)}`), { code: codeOf(error) });
+        });
+      }
+    }
+  }
+
   async kill(path: string): Promise<void> {
     for (const pid of await this.pids(path)) {
       // 0 stands for a process of another namespace, which cannot be named from here.
@@ -298,6 +328,14 @@ async function directories(dir: string): Promise<string[]> {
     if (isGone(error)) return [];
     throw error;
   }
+}
+
+/** A thread of the kernel has no file that it runs. */
+async function isProgram(pid: number): Promise<boolean> {
+  return readlink(`/proc/${pid}/exe`).then(
+    () => true,
+    () => false,
+  );
 }
 
 async function processes(dir: string): Promise<number[]> {

@@ -44,8 +44,12 @@ export function createSlices(o: SlicesOptions = {}): Slices {
 
 /** An answer that is an error, or none in time: `code` is the name of the first, ETIMEDOUT of the second. */
 function failed(what: string, error: unknown): Error {
-  const name = (error as Partial<DBusError>).dbusName;
-  return Object.assign(new Error(`systemd: ${what}: ${messageOf(error)}`), { code: name ?? codeOf(error) });
+  return Object.assign(new Error(`systemd: ${what}: ${messageOf(error)}`), { code: answerOf(error) ?? codeOf(error) });
+}
+
+/** The name of an error that systemd or the bus answered with; undefined: there was no answer, whose outcome is unknown. */
+function answerOf(error: unknown): string | undefined {
+  return codeOf(error) === '' ? (error as Partial<DBusError>).dbusName : undefined;
 }
 
 class SystemdSlices implements Slices {
@@ -101,7 +105,7 @@ class SystemdSlices implements Slices {
       return await link.invoke(message);
     } catch (error) {
       // An answer that comes late would be taken for nobody's; one that is dialled anew may find a bus that works.
-      if ((error as Partial<DBusError>).dbusName === undefined) link.close();
+      if (answerOf(error) === undefined) link.close();
       throw failed(what, error);
     }
   }
@@ -162,19 +166,25 @@ class Link {
   readonly #ended = Promise.withResolvers<Error>();
   /** Of jobs that ended while somebody may be about to ask: systemd may say so before it has answered the call. */
   readonly #done = new Map<string, string>();
-  readonly #waiting = new Map<string, (result: string) => void>();
+  readonly #waiting = new Map<string, PromiseWithResolvers<string>>();
   #watchers = 0;
+  #isEnded = false;
 
   constructor({ socket, direct, callMs }: { socket: string; direct: boolean; callMs: number }) {
     this.#direct = direct;
     this.#bus = createClient({
-      ...{ socket, direct, timeout: callMs },
+      // The client's own greeting throws out of a timer when the bus does not answer it.
+      ...{ socket, direct: true, timeout: callMs },
       ...{ authMethods: ['EXTERNAL'], fdTransport: false, maxMessageSize: MESSAGE_BYTES_MAX },
     });
     const { connection } = this.#bus;
     connection.on('error', (error) => this.#ended.resolve(error));
     connection.on('close', (cause) => this.#ended.resolve(cause ?? new Error('the connection was closed')));
     connection.on('message', (message) => this.#heard(message));
+    void this.closed.then((error) => {
+      this.#isEnded = true;
+      for (const heard of this.#waiting.values()) heard.reject(error);
+    });
   }
 
   /** Resolves once, with the reason. */
@@ -184,11 +194,17 @@ class Link {
 
   async open(): Promise<void> {
     const lost = this.closed.then((error) => Promise.reject(error));
+    // Whoever comes second is heard by nobody.
+    lost.catch(() => {});
     const opened = (async () => {
-      // systemd's own socket has no bus that matches anything.
-      if (!this.#direct) await this.#bus.addMatch(JOBS);
+      // systemd's own socket has no bus that greets and matches.
+      if (!this.#direct) {
+        await this.#bus.invokeDbus({ member: 'Hello' });
+        await this.#bus.addMatch(JOBS);
+      }
       await this.invoke({ member: 'Subscribe' });
     })();
+    opened.catch(() => {});
     await Promise.race([opened, lost]);
   }
 
@@ -203,12 +219,13 @@ class Link {
       result: async (job, withinMs) => {
         const known = this.#done.get(job);
         if (known !== undefined) return known;
+        if (this.#isEnded) throw new Error('the connection was lost');
         const heard = Promise.withResolvers<string>();
-        this.#waiting.set(job, heard.resolve);
+        this.#waiting.set(job, heard);
         const late = Object.assign(new Error(`nothing was heard of it within ${withinMs / 1000} s`), { code: 'ETIMEDOUT' });
         const timer = setTimeout(() => heard.reject(late), withinMs);
         try {
-          return await Promise.race([heard.promise, this.closed.then((error) => Promise.reject(error))]);
+          return await heard.promise;
         } finally {
           clearTimeout(timer);
           this.#waiting.delete(job);
@@ -230,7 +247,7 @@ class Link {
     if (type !== SIGNAL || member !== 'JobRemoved') return;
     const [, job, , result] = body ?? [];
     if (typeof job !== 'string' || typeof result !== 'string') return;
-    this.#waiting.get(job)?.(result);
+    this.#waiting.get(job)?.resolve(result);
     if (this.#watchers > 0) this.#done.set(job, result);
   }
 }

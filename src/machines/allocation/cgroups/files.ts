@@ -50,13 +50,14 @@ function first({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes, pids, hugePage
   ];
 }
 
-function second({ cpuShares = 0, cpuQuotaUs, cpuPeriodUs, memoryBytes, pids, hugePages }: GroupValues): GroupWrite[] {
+function second({ cpuShares = 0, cpuQuotaUs, cpuPeriodUs, memoryBytes, memoryMinBytes, pids, hugePages }: GroupValues): GroupWrite[] {
   const weight = cpuWeight(cpuShares);
   const quota = cpuQuotaUs === NO_LIMIT ? 'max' : String(cpuQuotaUs);
   return [
     ...(weight === 0 ? [] : [write('cpu', 'cpu.weight', String(weight))]),
     ...(cpuQuotaUs === undefined ? [] : [write('cpu', 'cpu.max', cpuPeriodUs === undefined ? quota : `${quota} ${cpuPeriodUs}`)]),
     ...some('memory', 'memory.max', memoryBytes, 'max'),
+    ...(memoryMinBytes === undefined ? [] : [write('memory', 'memory.min', String(memoryMinBytes))]),
     ...some('pids', 'pids.max', pids, 'max'),
     ...Object.entries(hugePages ?? {}).map(([size, bytes]) => write('hugetlb', `hugetlb.${size}.max`, String(bytes))),
   ];
@@ -70,6 +71,11 @@ function write(controller: string, file: string, value: string): GroupWrite {
 function some(controller: string, file: string, value: number | undefined, none = String(NO_LIMIT)): GroupWrite[] {
   if (value === undefined || value === 0) return [];
   return [write(controller, file, value === NO_LIMIT ? none : String(value))];
+}
+
+/** What the processes of a group hold of memory now. */
+export function usageFile(version: 1 | 2): GroupFile {
+  return { controller: 'memory', file: version === 1 ? 'memory.usage_in_bytes' : 'memory.current' };
 }
 
 /** What of a group tells its present values: those that a resize may change. */

@@ -3,8 +3,10 @@ import type { KubeletConfiguration } from '../../config.ts';
 import type { Pod, Quantity } from '../../k8s.ts';
 import { containersTotal, cpuQuotaUs, cpuShares, podTotal } from '../../pods/config/resources.ts';
 import { podLevel } from '../../pods/podLevel.ts';
-import { qosClass } from '../../pods/qos.ts';
+import { type QosClass, qosClass } from '../../pods/qos.ts';
 import { addQuantities, isZeroQuantity, parseQuantity, quantityToInteger, quantityToMilli } from '../../pods/quantity.ts';
+import { wantsExclusive } from '../cpus/policy.ts';
+import type { Tier } from './names.ts';
 
 /** What is absent is left as it is. */
 export interface GroupValues {
@@ -14,6 +16,8 @@ export interface GroupValues {
   cpuPeriodUs?: number;
   /** -1: no limit. */
   memoryBytes?: number;
+  /** What the kernel leaves to the group when memory is short; only the second version knows it. 0: nothing. */
+  memoryMinBytes?: number;
   /** Processes and threads; -1: no limit. */
   pids?: number;
   /** Bytes by page size, as the kernel writes it (`2MB`). */
@@ -33,6 +37,10 @@ export interface PodGroupRules {
   podPidsLimit: number;
   /** Page sizes that the kernel limits, as it writes them. */
   pageSizes: readonly string[];
+  /** Memory that pods ask for is kept for them (gate MemoryQoS). Default false. */
+  memoryFloors?: boolean;
+  /** Pods with CPUs of their own run on them as long as they want. Default false. */
+  quotaLifted?: boolean;
 }
 
 /**
@@ -45,10 +53,12 @@ export function podValues(pod: Pod, rules: PodGroupRules): GroupValues {
   const milli = quantityToMilli(limitOf(pod, 'cpu'));
   const bytes = quantityToInteger(limitOf(pod, 'memory'));
   const periodUs = rules.cpuCFSQuotaPeriodMs * 1000;
+  const held = rules.cpuCFSQuota && !(rules.quotaLifted === true && wantsExclusive(pod));
   return {
     cpuShares: least ? LEAST_SHARES : cpuShares(quantityToMilli(requestOf(pod, 'cpu'))),
-    ...(milli > 0 ? { cpuQuotaUs: rules.cpuCFSQuota ? cpuQuotaUs(milli, periodUs) : NO_LIMIT, cpuPeriodUs: periodUs } : {}),
+    ...(milli > 0 ? { cpuQuotaUs: held ? cpuQuotaUs(milli, periodUs) : NO_LIMIT, cpuPeriodUs: periodUs } : {}),
     ...(bytes > 0 ? { memoryBytes: bytes } : {}),
+    ...(rules.memoryFloors === true ? { memoryMinBytes: quantityToInteger(requestOf(pod, 'memory')) } : {}),
     ...(rules.podPidsLimit > 0 ? { pids: rules.podPidsLimit } : {}),
     hugePages: Object.fromEntries(rules.pageSizes.map((size) => [size, pagesOf(pod, size)])),
   };
@@ -71,13 +81,47 @@ export function atLeast(wanted: GroupValues, present: GroupValues): GroupValues 
   };
 }
 
+export interface TierRules {
+  pageSizes: readonly string[];
+  /** As {@link PodGroupRules.memoryFloors}. */
+  memoryFloors?: boolean;
+  /** `qosReserved.memory`: how much of what better classes ask for is kept from the lesser ones. */
+  reserve?: { percent: number; allocatableBytes: number };
+}
+/** `kubepods` is the group of Guaranteed pods; of it only the floor depends on pods. */
+export type TierValues = Record<'kubepods' | Tier, GroupValues>;
+
 /** Of the pods that are at work now. */
-export function tierValues(pods: readonly Pod[], pageSizes: readonly string[]): Record<'burstable' | 'besteffort', GroupValues> {
-  const burstable = pods.filter((pod) => qosClass(pod) === 'Burstable');
-  const milli = burstable.reduce((sum, pod) => sum + quantityToMilli(requestOf(pod, 'cpu')), 0);
+export function tierValues(pods: readonly Pod[], { pageSizes, memoryFloors = false, reserve }: TierRules): TierValues {
+  const of = (qos: QosClass): readonly Pod[] => pods.filter((pod) => qosClass(pod) === qos);
+  const memory = (qos: QosClass): number => of(qos).reduce((sum, pod) => sum + quantityToInteger(requestOf(pod, 'memory')), 0);
+  const milli = of('Burstable').reduce((sum, pod) => sum + quantityToMilli(requestOf(pod, 'cpu')), 0);
   // Not for the classes (trap 16): a pod with pages of its own must find them below.
   const hugePages = Object.fromEntries(pageSizes.map((size) => [size, EVERY_PAGE]));
-  return { burstable: { cpuShares: cpuShares(milli), hugePages }, besteffort: { cpuShares: LEAST_SHARES, hugePages } };
+  const [guaranteed, burstable] = [memory('Guaranteed'), memory('Burstable')];
+  const limit = reserve === undefined ? null : reservedLimits({ guaranteed, burstable }, reserve);
+  return {
+    kubepods: memoryFloors ? { memoryMinBytes: guaranteed + burstable } : {},
+    burstable: {
+      cpuShares: cpuShares(milli),
+      ...(limit === null ? {} : { memoryBytes: limit.burstable }),
+      ...(memoryFloors ? { memoryMinBytes: burstable } : {}),
+      hugePages,
+    },
+    besteffort: { cpuShares: LEAST_SHARES, ...(limit === null ? {} : { memoryBytes: limit.besteffort }), hugePages },
+  };
+}
+
+/** Nothing is left for a class: it is held at what it has, since less than a page would end all that runs in it. */
+export const LEAST_BYTES = 4096;
+
+function reservedLimits(
+  asked: { guaranteed: number; burstable: number },
+  { percent, allocatableBytes }: NonNullable<TierRules['reserve']>,
+): Record<Tier, number> {
+  const burstable = allocatableBytes - Math.floor((asked.guaranteed * percent) / 100);
+  const besteffort = burstable - Math.floor((asked.burstable * percent) / 100);
+  return { burstable: Math.max(LEAST_BYTES, burstable), besteffort: Math.max(LEAST_BYTES, besteffort) };
 }
 
 /** What the machine has. */
@@ -90,6 +134,11 @@ export interface MachineCapacity {
   hugePages: Readonly<Record<string, number>>;
 }
 export type Reservations = Pick<KubeletConfiguration, 'kubeReserved' | 'systemReserved' | 'enforceNodeAllocatable'>;
+
+/** What pods may ask for, what eviction defends included. */
+export function reservableBytes(machine: Pick<MachineCapacity, 'memoryBytes'>, c: Reservations): number {
+  return Math.max(0, machine.memoryBytes - quantityToInteger(c.kubeReserved.memory) - quantityToInteger(c.systemReserved.memory));
+}
 
 /**
  * Of `kubepods`: the machine without what is reserved, or all of it where pods are not held to that. What hard eviction
@@ -112,13 +161,25 @@ export function kubepodsValues(machine: MachineCapacity, c: Reservations, pageSi
   };
 }
 
-/** Of a group that is not ours and is held to what is reserved for it; null: it is not. `enforce`: as in enforceNodeAllocatable. */
-export function reservedValues(reserved: Readonly<Record<string, string>>, enforce: readonly string[], key: string): GroupValues | null {
+export interface ReservedRules {
+  /** As in enforceNodeAllocatable. */
+  enforce: readonly string[];
+  /** `system-reserved`, `kube-reserved`. */
+  key: string;
+  memoryFloors?: boolean;
+}
+
+/** Of a group that is not ours and is held to what is reserved for it; null: it is not. */
+export function reservedValues(
+  reserved: Readonly<Record<string, string>>,
+  { enforce, key, memoryFloors = false }: ReservedRules,
+): GroupValues | null {
   const milli = quantityToMilli(reserved.cpu);
   const cpu = milli > 0 ? { cpuShares: cpuShares(milli) } : {};
   if (enforce.includes(key)) {
     const [bytes, pids] = [quantityToInteger(reserved.memory), quantityToInteger(reserved.pid)];
-    return { ...cpu, ...(bytes > 0 ? { memoryBytes: bytes } : {}), ...(pids > 0 ? { pids } : {}) };
+    const memory = bytes > 0 ? { memoryBytes: bytes, ...(memoryFloors ? { memoryMinBytes: bytes } : {}) } : {};
+    return { ...cpu, ...memory, ...(pids > 0 ? { pids } : {}) };
   }
   return enforce.includes(`${key}-compressible`) ? cpu : null;
 }

@@ -17,5 +17,7 @@ export function drawCgroups(rng: SimRng): CgroupTuning | null {
     healsAtMs: rng.between(5_000, YOUNG_MS),
     takenAtMs: rng.chance(TAKEN) ? rng.between(5_000, YOUNG_MS) : null,
     podPidsLimit: rng.chance(0.5) ? 1_000 : -1,
+    // Of a stream of its own: seeds keep their other draws.
+    systemd: rng.fork('driver').chance(0.5),
   };
 }

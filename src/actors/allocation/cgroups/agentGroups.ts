@@ -1,0 +1,58 @@
+/**
+ * The groups of this agent and of the system's other programs (resources 1.9): made, and processes moved there.
+ *
+ * State held: none.
+ * Lost on restart: nothing.
+ * Rebuilt from: the configuration, the kernel.
+ */
+import { type Address, address } from '../../../machines/address.ts';
+import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.ts';
+import type { HousekeepingEvent } from '../../../machines/protocol.ts';
+import { sweeperMachine } from '../../../machines/reclaim/sweeper.ts';
+import type { Cgroups } from '../../kernel/cgroups.ts';
+import type { ActorSpec } from '../../kernel/types.ts';
+
+export interface AgentGroupsOptions {
+  /** Paths; '' leaves the processes where they are. They are plain groups whatever driver pods have, as in the kubelet. */
+  kubeletCgroups: string;
+  systemCgroups: string;
+}
+
+export const agentGroupsAddress: Address<HousekeepingEvent> = address('node/allocation/agentGroups');
+
+const PERIOD_MS = 60_000;
+const REST_MS = 1_000;
+/** Programs that start while others are moved are found in the next round; the reference stops after as many. */
+const ROUNDS_MAX = 11;
+
+export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEvent> {
+  return {
+    type: 'actor',
+    id: 'agentGroups',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    mailbox: { capacity: 16, key: () => 'run' },
+    start: (ctx) => {
+      const { cgroups } = ctx.ports;
+      if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
+      ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
+      return { logic: sweeperMachine, input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: () => sweep(cgroups, o) } };
+    },
+  };
+}
+
+async function sweep(cgroups: Cgroups, o: AgentGroupsOptions): Promise<string> {
+  if (o.systemCgroups !== '') {
+    const at = groupPath(rootName(o.systemCgroups), 'cgroupfs');
+    await cgroups.create(at);
+    for (let round = 0; round < ROUNDS_MAX && (await cgroups.moveFromRoot(at)) > 0; round++);
+  }
+  if (o.kubeletCgroups !== '') {
+    const at = groupPath(rootName(o.kubeletCgroups), 'cgroupfs');
+    await cgroups.create(at);
+    await cgroups.enter(at);
+  }
+  return '';
+}
