@@ -1,8 +1,8 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
-import { createHistory } from '../inspect/history.ts';
+import { createHistory, type History } from '../inspect/history.ts';
 import { interceptPorts } from '../inspect/injector/ports.ts';
-import { createRecorder } from '../inspect/recorder.ts';
+import { createRecorder, type Recorder } from '../inspect/recorder.ts';
 import type { Inspected } from '../inspect/source.ts';
 import type { GroupDriver } from '../machines/allocation/cgroups/names.ts';
 import { chartOf } from '../machines/chart/definition.ts';
@@ -11,7 +11,7 @@ import type { NodeConfig } from '../machines/config.ts';
 import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { podOfMessage } from '../machines/pods/setAside.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
-import { type CriView, view } from '../machines/protocol.ts';
+import { addr, type CriView, view } from '../machines/protocol.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
@@ -106,6 +106,7 @@ export async function createNode(
     recorder: (filter?: { path?: string; limit?: number }) => recorder.dump(filter),
     configz: () => toV1beta1(config.config),
     chart: (path: string) => chartAt(live(), path),
+    timeline: (uid: string) => timelineOf(uid, { recorder, history }),
     ...(o.page === undefined ? {} : { page: o.page }),
     started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
@@ -175,6 +176,22 @@ export async function createNode(
             faultInjection: config.flags.faultInjection,
           },
   };
+}
+
+/** States that a timeline without a history shows at most. */
+const TIMELINE_STATES_MAX = 160;
+
+/** What the history kept of a pod, else what the flight recorder still holds of its worker. */
+function timelineOf(uid: string, from: { recorder: Recorder; history: History | null }): ReturnType<NonNullable<Inspect['timeline']>> {
+  const kept = from.history?.of(uid);
+  if (kept !== undefined) return { ...kept, kept: true };
+  const path = `${addr.workers.path}/${uid}`;
+  const states = from.recorder.last(TIMELINE_STATES_MAX, (e) => e.kind === 'transition' && e.path === path);
+  const steps = states.map((e) => {
+    const said = /^on (\S+)(?: \((.*)\))?$/.exec(e.detail);
+    return { atMs: e.atMs, to: e.what.split(' -> ')[1] ?? '', event: said?.[1] ?? '', reason: said?.[2] ?? '' };
+  });
+  return { steps, calls: [], left: 0, kept: false };
 }
 
 function chartAt(tree: KernelTree, path: string): ReturnType<NonNullable<Inspect['chart']>> {

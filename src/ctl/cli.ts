@@ -7,6 +7,7 @@ import type { PodSummary } from '../machines/podSummary.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
 import { clockTime, shortDuration } from '../machines/text/duration.ts';
 import { printable } from '../machines/text/table.ts';
+import { renderTimeline, type TimelineData } from '../machines/text/timeline.ts';
 import { renderTree } from '../machines/text/tree.ts';
 import type { Explanation } from '../machines/why.ts';
 import { type AdminClient, adminClient, CtlError, EXIT, refusal } from './client.ts';
@@ -63,6 +64,12 @@ export async function runCtl(io: CtlIo): Promise<number> {
       'why a pod is as it is',
       (y) => y.positional('pod', { type: 'string', demandOption: true, describe: 'name, namespace/name, UID or manifest file' }),
       (args) => run(why(io, args.pod))(args),
+    )
+    .command(
+      'timeline <pod>',
+      'what a pod went through and how long each part took',
+      (y) => y.positional('pod', { type: 'string', demandOption: true, describe: 'name, namespace/name or UID' }),
+      (args) => run(timeline(io, args.pod))(args),
     )
     .command(
       'events [pod]',
@@ -289,6 +296,15 @@ function why(io: CtlIo, pod: string): Command {
     if (json) printJson(io, answer);
     else print(io, answer.lines);
     return answer.found ? EXIT.ok : EXIT.no;
+  };
+}
+
+function timeline(io: CtlIo, pod: string): Command {
+  return async (client, json) => {
+    const answer = (await client.json('/timeline', { pod })) as TimelineData;
+    if (json) printJson(io, answer);
+    else print(io, renderTimeline(answer, { nowMs: io.nowMs(), widthMax: io.columns }));
+    return EXIT.ok;
   };
 }
 

@@ -3,7 +3,8 @@ import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createMachine } from 'xstate';
 import { runCtl } from '../../src/ctl/cli.ts';
-import { type HollowNode, hollowNode } from '../integration/hollowNode.ts';
+import { renderTimeline } from '../../src/machines/text/timeline.ts';
+import { type HollowNode, hollowNode, manifest, until } from '../integration/hollowNode.ts';
 
 let h: HollowNode;
 beforeAll(async () => {
@@ -46,6 +47,41 @@ it('suggests the actor that was meant', async () => {
   expect(wrong.code).toBe(1);
   expect(wrong.err).toContain('did you mean pods/podManager?');
   expect((await ctl('chart', 'pods/workers')).err).toContain('has no state machine just now');
+});
+
+it('tells what a pod went through, with each call of the runtime where those are kept', async () => {
+  h.write('web.json', manifest('web'));
+  await until('web runs', () => h.status('web')?.status.phase === 'Running');
+  const bare = await ctl('timeline', 'web');
+  expect(bare.code).toBe(0);
+  expect(bare.out).toMatch(/ seen\n[\s\S]* syncing\.creatingSandbox +CreatingSandbox\n/);
+  expect(bare.out).toContain('only with --actorlet-inspect');
+  expect((await ctl('timeline', 'nobody')).code).toBe(1);
+  const spans = renderTimeline(
+    {
+      name: 'web',
+      seenAtMs: 1_000,
+      steps: [
+        { atMs: 1_100, to: 'fencing', event: 'start', reason: 'Fencing' },
+        { atMs: 1_200, to: 'finished', event: 'internal', reason: 'Finished' },
+      ],
+      calls: [
+        { method: 'RunPodSandbox', about: '', startMs: 1_110, endMs: 1_150, error: '' },
+        { method: 'StartContainer', about: 'c1', startMs: 1_160, endMs: null, error: '' },
+      ],
+      left: 0,
+      kept: true,
+    },
+    { nowMs: 1_300 },
+  );
+  expect(spans).toEqual([
+    'AT             AFTER  TOOK     WHAT              WHY',
+    '00:00:01.000Z  0ms    100ms    seen',
+    '00:00:01.100Z  100ms  100ms    fencing           on start, Fencing',
+    '00:00:01.110Z  110ms  40ms       RunPodSandbox',
+    '00:00:01.160Z  160ms  140ms …    StartContainer  c1',
+    '00:00:01.200Z  200ms  0ms      finished          Finished',
+  ]);
 });
 
 it('says how to switch the page on where it is off', async () => {

@@ -55,6 +55,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
       ...adminPages(ctx, o.inspect),
       '/healthz': (req) => adminHealth(o, lostPeers(registry), req),
       '/chart': (req) => chart(o, req),
+      '/timeline': (req) => withPods((pods) => timeline(o, pods, req.query.get('pod') ?? '')),
       '/page': () => {
         const page = o.inspect.page?.() ?? null;
         return page === null ? text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404) : json(page);
@@ -148,6 +149,19 @@ function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, lost: Readonly
   if (!down && lines.length === 0) return text('ok');
   lines.push(down ? 'healthz check failed' : 'healthz check passed');
   return text(`${lines.join('\n')}\n`, down ? 500 : 200);
+}
+
+function timeline(o: AdminOptions, pods: PodsView, query: string): HttpReply {
+  const found = findPod(query, pods.records);
+  if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
+  const uid = found.kind === 'one' ? found.uid : query;
+  const kept = o.inspect.timeline?.(uid);
+  if (kept === undefined || (found.kind === 'none' && kept.steps.length + kept.calls.length === 0)) {
+    return text(`404: no pod called ${JSON.stringify(query)} on this node; of one that is gone, give the UID\n`, 404);
+  }
+  const record = found.kind === 'one' ? found.record : null;
+  const name = record === null ? uid : `${record.pod.metadata.namespace}/${record.pod.metadata.name}`;
+  return json({ name, seenAtMs: record?.seenAtMs ?? 0, ...kept });
 }
 
 function chart(o: AdminOptions, req: HttpRequest): HttpReply {

@@ -2,6 +2,7 @@
 import { fromPromise } from 'xstate';
 import type { Chart } from '../../machines/chart/definition.ts';
 import { type ServerEvent, serverMachine } from '../../machines/server.ts';
+import type { TimelineData } from '../../machines/text/timeline.ts';
 import type { HttpReply, HttpRequest, Net } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../kernel/types.ts';
 
@@ -16,6 +17,8 @@ export interface Inspect {
   flagz?(): Readonly<Record<string, string>>;
   /** The chart of the actor at a path, with the states that it is in; null when there is no such machine now. */
   chart?(path: string): { chart: Chart; active: readonly string[]; state: string } | null;
+  /** The states of a pod's worker and its calls of the runtime, as far as they are kept. */
+  timeline?(uid: string): Omit<TimelineData, 'name' | 'seenAtMs'>;
   /** Where the inspection page is, and what lets its reader act; null where it is off. */
   page?(): { url: string; token: string } | null;
   /** When this node began. */
