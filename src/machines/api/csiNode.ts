@@ -55,8 +55,9 @@ export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput
   });
   const same = (entry: Record<string, unknown>, want: DriverEntry) => sameData(plain(entry), plain(want));
   const kept = held.filter((entry) => {
-    const want = wanted.get(String(entry.name));
-    return want === undefined ? !o.gone.has(String(entry.name)) : same(entry, want);
+    const name = typeof entry.name === 'string' ? entry.name : '';
+    const want = wanted.get(name);
+    return want === undefined ? !o.gone.has(name) : same(entry, want);
   });
   const missing = [...wanted.values()].filter((want) => !held.some((entry) => entry.name === want.name));
   if (kept.length === held.length && missing.length === 0) return null;

@@ -16,7 +16,7 @@ export interface ProcTexts {
 
 /** Nanoseconds of processor time used by everything since the boot. */
 export function usedCpuNs(stat: string): bigint | undefined {
-  const fields = /^cpu\s+(.*)$/m.exec(stat)?.[1]?.trim().split(/\s+/);
+  const fields = /^cpu\s+([\d ]+)$/m.exec(stat)?.[1]?.trim().split(/\s+/);
   if (fields === undefined) return undefined;
   return BUSY_FIELDS.reduce((sum, i) => sum + BigInt(fields[i] ?? '0'), 0n) * TICK_NS;
 }

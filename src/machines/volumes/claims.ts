@@ -44,8 +44,20 @@ function isControlledBy(metadata: Record<string, unknown>, { metadata: { uid } }
 
 function termsOf(value: unknown): NodeSelectorTerm[] | null {
   const required = part(value, 'required');
-  // Whoever reads the terms takes what is not well formed for no match.
-  return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms.filter(isRecord).map((t) => t as NodeSelectorTerm) : null;
+  return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms.map((t) => (isTerm(t) ? t : NO_MATCH)) : null;
+}
+
+/** A term without requirements matches no node. */
+const NO_MATCH: NodeSelectorTerm = {};
+function isTerm(value: unknown): value is NodeSelectorTerm {
+  if (!isRecord(value)) return false;
+  return [value.matchExpressions, value.matchFields].every(
+    (list) => list === undefined || (Array.isArray(list) && list.every(isRequirement)),
+  );
+}
+function isRequirement(value: unknown): boolean {
+  if (!isRecord(value) || typeof value.key !== 'string') return false;
+  return value.values === undefined || (Array.isArray(value.values) && value.values.every((v) => typeof v === 'string'));
 }
 
 export interface ClaimUse {
