@@ -3,7 +3,7 @@
  * this). The daemon in it is a unit, `actorlet.service`, of this checkout's build.
  */
 import { execFile, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { until } from '../lab/ports.ts';
 
@@ -123,11 +123,12 @@ export class Machine {
     }
   }
 
-  /** As if the power went: what it wrote is not looked at again. */
+  /** As if the power went; its disk goes too. */
   async dispose(): Promise<void> {
     await new Promise((resolve) => {
       spawn(join(kit, 'vm-stop.sh'), ['-k'], { env: { ...process.env, VM_NAME: this.name }, stdio: 'ignore' }).once('exit', resolve);
     });
+    rmSync(join(cache, 'run', this.name), { recursive: true, force: true });
   }
 }
 
