@@ -1,5 +1,5 @@
 /**
- * Lint: imports go one way (ARCHITECTURE.md, "The house"). Each folder of src/ may import what its row says and nothing
+ * Lint: imports go one way (docs/architecture/source-layout.md). Each folder of src/ may import what its row says and nothing
  * else, type imports included; a folder without a row is an error, so that nobody adds a layer by accident. Also finds
  * import cycles, type imports not counted.
  *

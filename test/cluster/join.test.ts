@@ -1,4 +1,4 @@
-/** README's "Joining a cluster", line for line: only addresses, paths and ports are others here. */
+/** docs/joining-a-cluster.md, line for line: only addresses, paths and ports are others here. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,12 +23,8 @@ let dir = '';
 let daemon: ChildProcess | undefined;
 let blocks: string[] = [];
 
-/** The shell blocks of a section. */
-function shellBlocks(readme: string, section: string): string[] {
-  const text = readme.split(`\n### ${section}\n`)[1]?.split(/\n##+ /)[0];
-  if (text === undefined) throw new Error(`README has no section ${section}`);
-  return [...text.matchAll(/```sh\n([\s\S]*?)```/g)].map((m) => m[1] ?? '');
-}
+/** The shell blocks of a document. */
+const shellBlocks = (document: string): string[] => [...document.matchAll(/```sh\n([\s\S]*?)```/g)].map((m) => m[1] ?? '');
 /** Of the test's cluster and folders. */
 const here = (text: string) =>
   text
@@ -54,7 +50,7 @@ beforeAll(async () => {
   lab = await startContainerd();
   dir = mkdtempSync(join(tmpdir(), 'actorlet-join-'));
   mkdirSync(join(dir, 'manifests'));
-  blocks = shellBlocks(readFileSync(join(project, 'README.md'), 'utf8'), 'Joining a cluster');
+  blocks = shellBlocks(readFileSync(join(project, 'docs/joining-a-cluster.md'), 'utf8'));
 });
 afterAll(async () => {
   if (daemon !== undefined && daemon.exitCode === null && daemon.signalCode === null) {

@@ -1,6 +1,6 @@
 /**
- * Who holds which trap of boot, configuration, node and API. Where this node does otherwise on purpose (ARCHITECTURE.md,
- * "Different on purpose"), `says` has what it does.
+ * Who holds which trap of boot, configuration, node and API. Where this node does otherwise on purpose (docs/differences.md),
+ * `says` has what it does.
  */
 import type { Held, Trap, Traps } from './table.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The traps of the pod lifecycle and the tests that hold them. Where this node does otherwise on purpose (ARCHITECTURE.md,
- * "Different on purpose"), `says` has what it does, and the tests hold that.
+ * The traps of the pod lifecycle and the tests that hold them. Where this node does otherwise on purpose (docs/differences.md),
+ * `says` has what it does, and the tests hold that.
  */
 import type { Held, Trap, Traps } from './table.ts';
 

@@ -1,6 +1,6 @@
 /**
  * The kernel's vocabulary: child specifications, mailboxes, the registry and what an actor is given when it starts.
- * Semantics are the page "Runtime semantics" of ARCHITECTURE.md; this file is their types. Knows nothing of pods.
+ * docs/architecture/supervision.md has the semantics; this file is their types. Knows nothing of pods.
  */
 import type { AnyActorLogic } from 'xstate';
 import type { Address, Answer, Cause, Message, ReplyTo, ViewKey } from '../../machines/address.ts';

@@ -1,6 +1,6 @@
 /**
  * Objects that this node writes into the API, by the types of the official client, so that a field that the API does not
- * have does not compile. Types alone: nothing of that package is loaded (resident memory: ARCHITECTURE.md).
+ * have does not compile. Types alone: nothing of that package is loaded (resident memory: docs/architecture/api-server.md).
  */
 import type {
   AuthenticationV1TokenRequest,

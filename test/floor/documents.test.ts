@@ -1,0 +1,87 @@
+/** Documents: links and anchors resolve, every page is reached, the map of managers names folders that are there. */
+import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { expect, it } from 'vitest';
+
+const project = join(import.meta.dirname, '..', '..');
+/** One overview, one screen: what does not fit goes to a page in docs/. */
+const ARCHITECTURE_BYTES_MAX = 20 * 1024;
+const README_BYTES_MAX = 5 * 1024;
+
+const under = (...patterns: string[]): string[] => globSync(patterns, { cwd: project }).sort();
+const read = (file: string): string => readFileSync(join(project, file), 'utf8');
+const withoutCode = (text: string): string => text.replace(/^ *```[\s\S]*?^ *```/gm, '').replace(/`[^`\n]*`/g, 'code');
+const documents = under('*.md', '{docs,examples,packaging,bench,src}/**/*.md', 'test/**/*.md');
+
+/** As GitHub makes them. */
+function anchors(file: string): Set<string> {
+  const seen = new Map<string, number>();
+  const found = new Set<string>();
+  for (const [, title = ''] of read(file).matchAll(/^#{1,6} +(.+)$/gm)) {
+    const slug = title
+      .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-');
+    const times = seen.get(slug) ?? 0;
+    seen.set(slug, times + 1);
+    found.add(times === 0 ? slug : `${slug}-${times}`);
+  }
+  return found;
+}
+function links(file: string): { link: string; target: string; anchor: string }[] {
+  return [...withoutCode(read(file)).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map((m) => m[1] ?? '')
+    .filter((link) => !/^[a-z]+:/.test(link))
+    .map((link) => {
+      const [path = '', anchor = ''] = link.split('#');
+      return { link, target: path === '' ? file : relative(project, join(project, dirname(file), path)), anchor };
+    });
+}
+
+it('every relative link of a document, and its anchor, resolves', () => {
+  const broken = documents.flatMap((file) =>
+    links(file)
+      .filter(
+        ({ target, anchor }) =>
+          !existsSync(join(project, target)) || (anchor !== '' && target.endsWith('.md') && !anchors(target).has(anchor)),
+      )
+      .map(({ link }) => `${file}: ${link}`),
+  );
+  expect(documents.length).toBeGreaterThan(20);
+  expect(broken).toEqual([]);
+});
+
+it('every page of docs/ is linked from another document', () => {
+  const linked = new Set(documents.flatMap((file) => links(file).flatMap(({ target }) => (target === file ? [] : [target]))));
+  expect(documents.filter((file) => file.startsWith('docs/') && !linked.has(file))).toEqual([]);
+});
+
+it('documents that code, tests and scripts name are there', () => {
+  const missing = under('{src,test,scripts,packaging,examples,bench}/**/*.{ts,tsx,mjs,sh,yaml,service}').flatMap((file) =>
+    [...read(file).matchAll(/\b(?:docs\/[\w./-]+?|ARCHITECTURE|CONTRIBUTING|CHANGELOG)\.md\b/g)]
+      .filter(([name]) => !existsSync(join(project, name)))
+      .map(([name]) => `${file}: ${name}`),
+  );
+  expect(missing).toEqual([]);
+});
+
+it('the table of managers names folders and pages that are there', () => {
+  const table = read('ARCHITECTURE.md').split('\n## Find a manager\n')[1]?.split('\n## ')[0] ?? '';
+  const rows = table.split('\n').filter((line) => line.startsWith('| ') && line.includes(']('));
+  expect(rows.length).toBeGreaterThan(20);
+  for (const row of rows) {
+    const [, , , machines = '', actors = ''] = row.split('|');
+    for (const [cell, root] of [
+      [machines, 'src/machines'],
+      [actors, 'src/actors'],
+    ] as const)
+      for (const [, folder = ''] of cell.matchAll(/`([^`]+)`/g))
+        expect(statSync(join(project, root, folder), { throwIfNoEntry: false })?.isDirectory(), `${root}/${folder}`).toBe(true);
+  }
+});
+
+it('README is one screen and ARCHITECTURE.md one overview', () => {
+  expect(statSync(join(project, 'README.md')).size).toBeLessThan(README_BYTES_MAX);
+  expect(statSync(join(project, 'ARCHITECTURE.md')).size).toBeLessThan(ARCHITECTURE_BYTES_MAX);
+});
