@@ -90,6 +90,8 @@ it('makes a member of a cluster of a machine, which kubectl reaches', async () =
     ...[`--root-dir=${join(dir, 'root')}`, `--cert-dir=${join(dir, 'own-pki')}`],
     ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', `--port=${ports[0]}`, `--healthz-port=${ports[1]}`],
     '--eviction-hard=memory.available<0%',
+    // Groups of its own would stay on a machine that is not its own.
+    ...['--cgroups-per-qos=false', '--enforce-node-allocatable=none'],
   ];
   const out = openSync(join(dir, 'daemon.log'), 'a');
   daemon = spawn(join(project, command), [...args, ...own], { stdio: ['ignore', out, out], cwd: project });
