@@ -40,7 +40,7 @@ export interface Node {
   readonly inspected: Inspected | null;
 }
 
-const UNKNOWN_BUILD: BuildInfo = { major: '1', minor: '34', gitVersion: '', gitCommit: '', buildDate: '', platform: '' };
+const UNKNOWN_BUILD: BuildInfo = { major: '1', minor: '36', gitVersion: '', gitCommit: '', buildDate: '', platform: '' };
 
 /** From this `--v` on, each state change of each actor is one debug line; the flight recorder has them at any verbosity. */
 const TRANSITIONS_VERBOSITY = 4;

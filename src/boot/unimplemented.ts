@@ -196,10 +196,6 @@ const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
 
 /** Gates of the kubelet that change what this node does, or what it accepts. A test compares them with what the code asks. */
 export const HONOURED_GATES: readonly string[] = [
-  // Honoured with and without them: the API server drops the fields where they are off.
-  'ContainerRestartRules',
-  'ContainerStopSignals',
-  'HostnameOverride',
   'AllowDNSOnlyNodeCSR',
   'CPUManagerPolicyAlphaOptions',
   'CPUManagerPolicyBetaOptions',
@@ -210,23 +206,120 @@ export const HONOURED_GATES: readonly string[] = [
   'CustomCPUCFSQuotaPeriod',
   'DisableCPUQuotaWithExclusiveCPUs',
   'KubeletCrashLoopBackOffMax',
+  'KubeletEnsureSecretPulledImages',
   'KubeletFineGrainedAuthz',
-  'KubeletPSI',
   'KubeletServiceAccountTokenForCredentialProviders',
   'LoggingAlphaOptions',
-  'NodeLogQuery',
+  'MemoryQoS',
   'PreventStaticPodAPIReferences',
+  'QOSReserved',
   'ReduceDefaultCrashLoopBackOffDecay',
   'RotateKubeletServerCertificate',
-  'ImageMaximumGCAge',
-  'KubeletEnsureSecretPulledImages',
-  'MemoryQoS',
-  'QOSReserved',
-  'SystemdWatchdog',
 ];
 
-/** Gates of features that are not there at all: only to turn one on asks for something. */
-export const ABSENT_GATES: readonly string[] = ['GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority'];
+/** Gates whose feature is there with them and without: to turn one off asks for something. */
+export const ALWAYS_GATES: readonly string[] = [
+  'CPUManagerPolicyOptions',
+  'ContainerRestartRules',
+  'ContainerStopSignals',
+  'ContextualLogging',
+  'DisableNodeKubeProxyVersion',
+  'EnvFiles',
+  'EventedPLEG',
+  'ExecProbeTimeout',
+  'HostnameOverride',
+  'ImageMaximumGCAge',
+  'ImageVolume',
+  'InPlacePodVerticalScaling',
+  'KubeletCgroupDriverFromCRI',
+  'KubeletPSI',
+  'LoggingBetaOptions',
+  'NodeLogQuery',
+  'NodeSwap',
+  'PLEGOnDemandRelist',
+  'PodAndContainerStatsFromCRI',
+  'PodLevelResources',
+  'PodLifecycleSleepAction',
+  'PodLifecycleSleepActionAllowZero',
+  'PodObservedGenerationTracking',
+  'PodReadyToStartContainersCondition',
+  'ProcMountType',
+  'RecursiveReadOnlyMounts',
+  'ReloadKubeletClientCAFile',
+  'ReloadKubeletServerCertificateFile',
+  'SidecarContainers',
+  'SupplementalGroupsPolicy',
+  'SystemdWatchdog',
+  'UserNamespacesSupport',
+];
+
+const gatesWithout = (why: string, ...names: string[]): Record<string, string> => Object.fromEntries(names.map((name) => [name, why]));
+
+/** Gates of features that are not there at all, with what is there instead: to turn one on asks for something. */
+export const ABSENT_GATES: Readonly<Record<string, string>> = {
+  ...gatesWithout(SHUTDOWN, 'GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority'),
+  ...gatesWithout(
+    MANAGERS,
+    'MemoryManager',
+    'PodLevelResourceManagers',
+    'TopologyManagerPolicyAlphaOptions',
+    'TopologyManagerPolicyBetaOptions',
+    'TopologyManagerPolicyOptions',
+  ),
+  ...gatesWithout('dynamic resource allocation is not there yet', 'DynamicResourceAllocation'),
+  ...gatesWithout(
+    'the pod resources API is not there yet',
+    'KubeletPodResourcesDynamicResources',
+    'KubeletPodResourcesGet',
+    'KubeletPodResourcesListUseActivePods',
+  ),
+  ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
+  ...gatesWithout('tracing is not there yet', 'KubeletTracing'),
+  ...gatesWithout('the health of devices is not reported in the status of pods yet', 'ResourceHealthStatus', 'ResourceHealthStatusMessage'),
+  ...gatesWithout('the node object declares no features yet', 'NodeDeclaredFeatures'),
+  ...gatesWithout(
+    'the node does not declare that it takes WebSocket streams, so the API server translates them',
+    'ExtendWebSocketsToKubelet',
+  ),
+  ...gatesWithout('the action RestartAllContainers is not there yet: the rule is not applied', 'RestartAllContainersOnContainerExits'),
+  ...gatesWithout('the resources of a pod as a whole do not change while it runs yet', 'InPlacePodLevelResourcesVerticalScaling'),
+  ...gatesWithout(
+    'resources of init containers that are no sidecars do not change while they run yet',
+    'InPlacePodVerticalScalingInitContainers',
+  ),
+  ...gatesWithout(
+    'resources of containers with CPUs or memory of their own do not change while they run',
+    'InPlacePodVerticalScalingExclusiveCPUs',
+    'InPlacePodVerticalScalingExclusiveMemory',
+  ),
+  ...gatesWithout('projected volumes of this kind are not there yet', 'ClusterTrustBundleProjection', 'PodCertificateRequest'),
+  ...gatesWithout('the status of a container does not show digests of image volumes yet', 'ImageVolumeWithDigest'),
+  ...gatesWithout(
+    'the runtime labels volumes; none is mounted with a label',
+    'SELinuxChangePolicy',
+    'SELinuxMount',
+    'SELinuxMountReadWriteOncePod',
+  ),
+  ...gatesWithout('pods on the network of the host have no user namespace', 'UserNamespacesHostNetworkSupport'),
+  ...gatesWithout('the agent runs as root of the host', 'KubeletInUserNamespace'),
+  ...gatesWithout('what volumes use is counted by walking them, without quotas', 'LocalStorageCapacityIsolationFSQuotaMonitoring'),
+  ...gatesWithout('a separate file system of containers has no thresholds of its own', 'KubeletSeparateDiskGC'),
+  ...gatesWithout('the log of a container is read with both streams', 'PodLogsQuerySplitStreams'),
+  ...gatesWithout('an image is pulled without its runtime class', 'RuntimeClassInImageCriApi'),
+  ...gatesWithout('the runtime is asked for whole lists', 'CRIListStreaming'),
+  ...gatesWithout('objects are listed and then watched', 'WatchListClient'),
+  ...gatesWithout('the API is spoken in JSON', 'ClientsAllowCBOR', 'ClientsPreferCBOR'),
+  ...gatesWithout('histograms are written in classic buckets', 'NativeHistograms'),
+  ...gatesWithout('a restart of the agent changes no status of a container', 'ChangeContainerStatusOnKubeletRestart'),
+  ...gatesWithout('the node is looked up before it is created', 'KubeletRegistrationGetOnExistsOnly'),
+  ...gatesWithout('this node runs on Linux', 'WindowsCPUAndMemoryAffinity', 'WindowsGracefulNodeShutdown', 'WindowsHostNetwork'),
+};
+
+/** What is said of a gate that is set to other than its default and is not honoured. Null: it asks for what is there. */
+function withoutEffect(name: string, value: boolean): string | null {
+  if (ALWAYS_GATES.includes(name)) return value ? null : 'the feature is there with and without its gate';
+  return value ? (ABSENT_GATES[name] ?? null) : null;
+}
 
 /** Lines to log. */
 export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfiguration): (Problem & { level: 'warn' | 'info' })[] {
@@ -244,10 +337,11 @@ export function checkUnimplemented(flags: KubeletFlags, config: KubeletConfigura
   }
   for (const [name, value] of Object.entries(config.featureGates)) {
     const spec = KUBELET_GATES[name];
-    if (spec === undefined || value === spec.default || HONOURED_GATES.includes(name)) continue;
-    if (!value && ABSENT_GATES.includes(name)) continue;
+    if (spec === undefined || value === spec.default) continue;
+    const what = withoutEffect(name, value);
+    if (what === null) continue;
     const where = `featureGates.${name}${flagHint('featureGates')}`;
-    out.push({ level: 'info', where, what: `what ${name}=${value} asks for is not there yet` });
+    out.push({ level: 'info', where, what });
   }
   return out;
 }

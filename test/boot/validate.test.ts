@@ -26,14 +26,17 @@ describe('the configuration', () => {
     ['imageMaximumGCAge: 1m', 'imageMaximumGCAge: 1m0s must exceed imageMinimumGCAge'],
     ['maxParallelImagePulls: 0', 'maxParallelImagePulls: 0 must be at least 1'],
     ['maxParallelImagePulls: 2\nserializeImagePulls: true', 'maxParallelImagePulls: 2 contradicts serializeImagePulls'],
-    ['imagePullCredentialsVerificationPolicy: NeverVerify', 'needs feature gate KubeletEnsureSecretPulledImages'],
+    [
+      'imagePullCredentialsVerificationPolicy: NeverVerify\nfeatureGates: {KubeletEnsureSecretPulledImages: false}',
+      'needs feature gate KubeletEnsureSecretPulledImages',
+    ],
     ['imagePullCredentialsVerificationPolicy: Sometimes', '"Sometimes" is not one of'],
     ['preloadedImagesVerificationAllowlist: [r.io/a]', 'is only possible with'],
     ...['busybox', 'r.io/a:1', 'r.io/*/a', '/*', 'r.io/ a'].map((entry): [string, string] => [
       `preloadedImagesVerificationAllowlist: ["${entry}"]`,
       `"${entry}" must be an image name in full`,
     ]),
-    ['cpuCFSQuotaPeriod: 50ms', 'needs feature gate CustomCPUCFSQuotaPeriod'],
+    ['cpuCFSQuotaPeriod: 50ms\nfeatureGates: {CustomCPUCFSQuotaPeriod: false}', 'needs feature gate CustomCPUCFSQuotaPeriod'],
     ['cpuCFSQuotaPeriod: 2s\nfeatureGates: {CustomCPUCFSQuotaPeriod: true}', '2s must be in 1ms..1s'],
     ['qosReserved: {memory: 50%}', 'needs feature gate QOSReserved'],
     ['evictionHard: {memory.free: 1Gi}', 'evictionHard.memory.free: is not an eviction signal'],
@@ -63,7 +66,10 @@ describe('the configuration', () => {
     ['containerRuntimeEndpoint: embedded://magic', 'must be unix:///path/to.sock'],
     ['imageServiceEndpoint: tcp://1.2.3.4:1', 'must be unix:///path/to.sock'],
     ['containerRuntimeEndpoint: embedded://process\nimageServiceEndpoint: unix:///x.sock', 'serves its images itself'],
-    ['crashLoopBackOff: {maxContainerRestartPeriod: 10s}', 'needs feature gate KubeletCrashLoopBackOffMax'],
+    [
+      'crashLoopBackOff: {maxContainerRestartPeriod: 10s}\nfeatureGates: {KubeletCrashLoopBackOffMax: false}',
+      'needs feature gate KubeletCrashLoopBackOffMax',
+    ],
     ['crashLoopBackOff: {maxContainerRestartPeriod: 10m}\nfeatureGates: {KubeletCrashLoopBackOffMax: true}', '10m0s must be in 1s..300s'],
     ['userNamespaces: {idsPerPod: 1000}', '1000 must be a multiple of 65536'],
     ['allowedUnsafeSysctls: [vm.swappiness]', '"vm.swappiness" is not namespaced'],
@@ -73,7 +79,7 @@ describe('the configuration', () => {
     ['allowedUnsafeSysctls: ["Net.core.somaxconn"]', 'is not a sysctl name or a prefix ending in *'],
     ['logging: {format: xml}', 'logging.format (--logging-format): "xml" is not one of text, json'],
     ['logging: {options: {text: {splitStream: true}}}', 'needs feature gate LoggingAlphaOptions'],
-    ['showHiddenMetricsForVersion: "1.20"', 'must be empty or 1.33'],
+    ['showHiddenMetricsForVersion: "1.20"', 'must be empty or 1.35'],
     ['staticPodURL: ftp://x', 'staticPodURL (--manifest-url): "ftp://x" is not an http or https URL'],
   ])('%s', async (body, problem) => {
     const found = await problemsOf([], `${body}\n`);
@@ -146,10 +152,11 @@ describe('feature gates', () => {
       { QOSReserved: false, AllAlpha: true },
     ]) {
       const { gates } = createFeatureGates(map);
-      expect([gates.enabled('QOSReserved'), gates.enabled('MemoryQoS'), gates.enabled('NodeLogQuery')]).toEqual([false, true, false]);
+      expect([gates.enabled('QOSReserved'), gates.enabled('MemoryQoS'), gates.enabled('SELinuxMount')]).toEqual([false, true, false]);
     }
-    expect(createFeatureGates({ AllBeta: true }).gates.enabled('NodeLogQuery')).toBe(true);
-    expect(createFeatureGates({ AllBeta: false }).gates.enabled('SystemdWatchdog')).toBe(false);
+    expect(createFeatureGates({ AllBeta: true }).gates.enabled('SELinuxMount')).toBe(true);
+    expect(createFeatureGates({ AllBeta: false }).gates.enabled('ComponentStatusz')).toBe(false);
+    expect(createFeatureGates({ AllBeta: false }).gates.enabled('SystemdWatchdog')).toBe(true);
   });
 
   it('store nothing on an error and throw when code asks for a gate that is not registered', () => {

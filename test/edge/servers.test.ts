@@ -17,7 +17,7 @@ const enders: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
   for (const end of enders.splice(0).reverse()) await end();
 });
-const build = { major: '1', minor: '34', gitVersion: 'v1.34.0+actorlet.1', gitCommit: '', buildDate: '', platform: 'linux/amd64' };
+const build = { major: '1', minor: '36', gitVersion: 'v1.36.0+actorlet.1', gitCommit: '', buildDate: '', platform: 'linux/amd64' };
 
 /** A port that was free a moment ago. */
 async function freePort(): Promise<number> {
@@ -199,7 +199,7 @@ describe('the read-only port', () => {
     ]) {
       expect(text).toContain(`${line}\n`);
     }
-    expect(text).toMatch(/^kubernetes_build_info\{major="1",minor="34",git_version="v1.34.0\+actorlet.1",.*\} 1$/m);
+    expect(text).toMatch(/^kubernetes_build_info\{major="1",minor="36",git_version="v1.36.0\+actorlet.1",.*\} 1$/m);
   });
   it('stops answering when stopped and frees its port', async () => {
     const s = await readOnly();

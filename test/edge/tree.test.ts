@@ -75,7 +75,7 @@ async function node() {
   await free.close();
   const socketPath = join(root, 'actorlet.sock');
   const inspect = { state: () => tree.state(), recorder: recorder.dump, configz: () => ({ kind: 'KubeletConfiguration' }) };
-  const build = { major: '1', minor: '34', gitVersion: 'v1.34.0', gitCommit: '', buildDate: '', platform: '' };
+  const build = { major: '1', minor: '36', gitVersion: 'v1.36.0', gitCommit: '', buildDate: '', platform: '' };
   const tree = createTree(
     layer('node', [
       layer('foundation', [checkpointSpec({ rootDir: root }), telemetrySpec()]),

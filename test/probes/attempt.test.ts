@@ -87,7 +87,7 @@ describe('HTTP', () => {
       'Accept: */*',
       'Connection: close',
       'Host: shop.example',
-      'User-Agent: kube-probe/1.34',
+      'User-Agent: kube-probe/1.36',
       'X-A: 1',
       'X-A: 2',
     ]);
@@ -205,7 +205,7 @@ describe('gRPC', () => {
       kind: 'failure',
       output: expect.stringContaining('NOT_SERVING'),
     });
-    expect(agents[0]).toMatch(/^kube-probe\/1\.34/);
+    expect(agents[0]).toMatch(/^kube-probe\/1\.36/);
   });
 
   it('takes everything but SERVING for a failure', async () => {

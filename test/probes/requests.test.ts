@@ -50,7 +50,7 @@ describe('an HTTP probe', () => {
   });
 
   it('says what it is and takes anything, unless the pod says otherwise', () => {
-    expect(asked().headers).toEqual({ 'User-Agent': ['kube-probe/1.34'], Accept: ['*/*'] });
+    expect(asked().headers).toEqual({ 'User-Agent': ['kube-probe/1.36'], Accept: ['*/*'] });
     const own = [
       { name: 'user-agent', value: 'me' },
       { name: 'ACCEPT', value: 'text/plain' },
@@ -61,7 +61,7 @@ describe('an HTTP probe', () => {
   });
 
   it('leaves out Accept when it is given and empty (trap 44)', () => {
-    expect(asked({ httpHeaders: [{ name: 'Accept', value: '' }] }).headers).toEqual({ 'User-Agent': ['kube-probe/1.34'] });
+    expect(asked({ httpHeaders: [{ name: 'Accept', value: '' }] }).headers).toEqual({ 'User-Agent': ['kube-probe/1.36'] });
   });
 
   it('sends a Host header of its own as the host of the request', () => {

@@ -106,7 +106,7 @@ describe('the files', () => {
     expect(readRecord(recordText(record))).toEqual(record);
     expect(JSON.parse(recordText(record))).toEqual({
       kind: 'ImagePulledRecord',
-      apiVersion: 'kubelet.config.k8s.io/v1alpha1',
+      apiVersion: 'kubelet.config.k8s.io/v1beta1',
       lastUpdatedTime: '2026-01-02T03:04:05Z',
       imageRef: 'sha256:1',
       credentialMapping: {
@@ -244,7 +244,7 @@ describe('the image puller', () => {
     await w.stop();
     fs.put(
       `${DIR}/pulling/sha256-${entropy.sha256Hex('r.io/late:1')}`,
-      '{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1alpha1","image":"r.io/late:1"}',
+      '{"kind":"ImagePullIntent","apiVersion":"kubelet.config.k8s.io/v1beta1","image":"r.io/late:1"}',
     );
     // The same image has another name, too.
     present.set('r.io/late:1', 'late');

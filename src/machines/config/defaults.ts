@@ -1,5 +1,5 @@
 /**
- * Built-in defaults (boot-and-node 3, values of 1.34): the v1beta1 defaults, with or without a configuration file, and
+ * Built-in defaults (boot-and-node 3, values of 1.36): the v1beta1 defaults, with or without a configuration file, and
  * a whole default node configuration for simulation and tests. Pure.
  */
 import type { KubeletConfiguration, KubeletFlags, NodeConfig } from '../config.ts';

@@ -6,7 +6,7 @@ import { ExecRoom, expandAll } from '../pods/config/execLimits.ts';
 import type { ProbeOutcome, ProbeTarget } from './types.ts';
 
 /** Minor version of the kubelet this node stands for. */
-export const USER_AGENT = 'kube-probe/1.34';
+export const USER_AGENT = 'kube-probe/1.36';
 /** So much of an answer is read and kept; a longer one is no failure. */
 export const BODY_BYTES_MAX = 10 * 1024;
 export const REDIRECTS_MAX = 10;

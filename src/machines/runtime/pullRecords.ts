@@ -42,8 +42,8 @@ export interface PulledRecord {
 
 const GROUP = 'kubelet.config.k8s.io';
 const VERSIONS = ['v1alpha1', 'v1beta1', 'v1'].map((v) => `${GROUP}/${v}`);
-/** That of Kubernetes 1.34. */
-const VERSION = `${GROUP}/v1alpha1`;
+/** What Kubernetes 1.36 writes. Releases before 1.35 read v1alpha1 only. */
+const VERSION = `${GROUP}/v1beta1`;
 /** Identities that are learned for one image; what is beyond asks the registry each time. As in the reference. */
 export const IDENTITIES_MAX = 100;
 /** Of a file: far more than identities up to the bound take. */

@@ -84,7 +84,7 @@ export function failureOf(error: unknown): KubeFailure {
 /** `tokenSecondsMax`: no token lives for longer, whatever is asked for. */
 export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest, tokenSecondsMax = Number.POSITIVE_INFINITY): KubeResult {
   try {
-    if (request.path === '/version') return { ok: true, code: 200, body: { major: '1', minor: '34', gitVersion: 'v1.34.0' } };
+    if (request.path === '/version') return { ok: true, code: 200, body: { major: '1', minor: '36', gitVersion: 'v1.36.0' } };
     const reviewed = request.verb === 'POST' ? review(request.path, request.body, SECRET) : undefined;
     if (reviewed !== undefined) return { ok: true, code: 201, body: reviewed };
     const at = route(request.path);

@@ -173,7 +173,7 @@ export async function startLab(
     fineGrained: true,
     inspect,
     nodeName: 'n1',
-    build: { major: '1', minor: '34', gitVersion: 'v1.34.0', gitCommit: '', buildDate: '', platform: '' },
+    build: { major: '1', minor: '36', gitVersion: 'v1.36.0', gitCommit: '', buildDate: '', platform: '' },
     rootDir: dir,
     podLogsDir: join(dir, 'pods'),
     hostLogsDir: join(dir, 'log'),

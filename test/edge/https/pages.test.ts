@@ -15,7 +15,7 @@ describe('pages for a person', () => {
     expect([status.status, status.headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
     expect(status.body).toMatch(/^kubelet statusz\nWarning: This endpoint is not meant to be machine parseable/);
     expect(status.body).toMatch(/^Started: Mon Nov {2}2 03:04:05 UTC 2026\nUp: 0 hr \d\d min \d\d sec\n/m);
-    expect(status.body).toMatch(/^Binary version: v1\.34\.0\nPaths: \/configz \/debug \/healthz \/metrics$/m);
+    expect(status.body).toMatch(/^Binary version: v1\.36\.0\nPaths: \/configz \/debug \/healthz \/metrics$/m);
     const flags = await s.ask('/flagz', { headers: { accept: 'application/json, text/*;q=0.1' } });
     expect(flags.body).toMatch(/^kubelet flagz\nWarning: .*\n\naddress=0\.0\.0\.0\nport=10250\n$/);
     for (const path of ['/statusz', '/flagz']) {
