@@ -104,6 +104,7 @@ function memoryControlOf({ config: c, gates }: NodeConfig, { host }: Pick<Ports,
     ...there,
     limitedSwap: c.memorySwap.swapBehavior === 'LimitedSwap',
     throttlingFactor: gates.enabled('MemoryQoS') ? c.memoryThrottlingFactor : null,
+    floors: gates.enabled('MemoryQoS') && c.memoryReservationPolicy === 'TieredReservation',
     groupOom: c.singleProcessOOMKill !== true,
   };
   return { memoryControl };

@@ -247,7 +247,7 @@ function cgroupsOptions({ config: c, gates }: NodeConfig, facts: () => NodeFacts
     driver: () => facts().cgroupDriver,
     rules: {
       ...{ cpuCFSQuota, cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod, podPidsLimit },
-      memoryFloors: gates.enabled('MemoryQoS'),
+      ...(gates.enabled('MemoryQoS') ? { memoryFloors: c.memoryReservationPolicy === 'TieredReservation' } : {}),
       quotaLifted: c.cpuManagerPolicy === 'static' && gates.enabled('DisableCPUQuotaWithExclusiveCPUs'),
     },
     // Looked at by the rules: a percentage.
@@ -341,6 +341,7 @@ function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspec
     clientCaFile: authentication.x509.clientCAFile,
     minVersion: tlsVersion(c.tlsMinVersion),
     cipherSuites: c.tlsCipherSuites,
+    curves: c.tlsCurvePreferences,
     authentication: {
       webhook: { enabled: authentication.webhook.enabled, cacheTtlMs: authentication.webhook.cacheTTL },
       anonymous: authentication.anonymous.enabled,

@@ -82,6 +82,8 @@ export interface KubeletConfiguration {
   tlsCertFile: string;
   tlsPrivateKeyFile: string;
   tlsCipherSuites: readonly string[];
+  /** By Go's numbers of key exchanges; empty: the library's own choice. */
+  tlsCurvePreferences: readonly number[];
   tlsMinVersion: string;
   rotateCertificates: boolean;
   serverTLSBootstrap: boolean;
@@ -193,6 +195,8 @@ export interface KubeletConfiguration {
   /** Already joined with `--seccomp-default` by OR. */
   seccompDefault: boolean;
   memoryThrottlingFactor: number;
+  /** `None` or `TieredReservation`; with the gate MemoryQoS. */
+  memoryReservationPolicy: string;
   registerWithTaints: readonly ConfigTaint[];
   registerNode: boolean;
   tracing: TracingConfig | null;

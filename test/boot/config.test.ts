@@ -72,6 +72,13 @@ describe('defaults', () => {
 });
 
 describe('precedence', () => {
+  it('reads lists of numbers from flag and file', async () => {
+    expect((await load(['--tls-curve-preferences=29,23', '--tls-curve-preferences=4588'])).config.tlsCurvePreferences).toEqual([
+      29, 23, 4588,
+    ]);
+    expect((await load([], 'tlsCurvePreferences: [23]\n')).config.tlsCurvePreferences).toEqual([23]);
+  });
+
   it('lets flags win, replaces whole collections, and merges featureGates only (trap 3)', async () => {
     const { config } = await load(
       [

@@ -26,7 +26,7 @@ const UID = 'uid-resized';
 const MI = 1024 * 1024;
 /** Of this machine: swap is kept from containers by what its cgroups have for that. */
 const HOST = hostMemoryControl();
-const FACTS = { ...SOME_FACTS, memoryControl: { ...HOST, limitedSwap: false, throttlingFactor: null, groupOom: true } };
+const FACTS = { ...SOME_FACTS, memoryControl: { ...HOST, limitedSwap: false, throttlingFactor: null, floors: false, groupOom: true } };
 let lab: Containerd;
 let cri: Cri;
 let containerId = '';

@@ -150,7 +150,12 @@ it('makes all again when somebody took its groups away, and waits for a root tha
 });
 
 it('MemoryQoS and QOSReserved: floors and ceilings of the classes follow their pods, a class over its own is held at what it has', async () => {
-  const config = { qosReserved: { memory: '50%' }, featureGates: { QOSReserved: true, MemoryQoS: true }, kubeReserved: { memory: '1Gi' } };
+  const config = {
+    memoryReservationPolicy: 'TieredReservation',
+    qosReserved: { memory: '50%' },
+    featureGates: { QOSReserved: true, MemoryQoS: true },
+    kubeReserved: { memory: '1Gi' },
+  };
   await using h = await virtualNode({ cgroups: true, config });
   const gi = 1024 ** 3;
   const file = (path: string, name: string) => h.cgroups.groups.get(path)?.get(name);
@@ -158,9 +163,9 @@ it('MemoryQoS and QOSReserved: floors and ceilings of the classes follow their p
   expect(file('/kubepods/besteffort', 'memory.max')).toBe(String(7 * gi));
   h.write('b', pod('b', { spec: { containers: limited({ requests: { cpu: '100m', memory: '2Gi' } }) } }));
   await h.until('it runs', () => h.phase('b') === 'Running');
-  expect(file(`/kubepods/burstable/pod${h.uid('b')}`, 'memory.min')).toBe(String(2 * gi));
-  expect(file('/kubepods/burstable', 'memory.min')).toBe(String(2 * gi));
-  expect(file('/kubepods', 'memory.min')).toBe(String(2 * gi));
+  expect(file(`/kubepods/burstable/pod${h.uid('b')}`, 'memory.low')).toBe(String(2 * gi));
+  expect(file('/kubepods/burstable', 'memory.low')).toBe(String(2 * gi));
+  expect(file('/kubepods', 'memory.low')).toBe(String(2 * gi));
   expect(file('/kubepods/besteffort', 'memory.max')).toBe(String(6 * gi));
   h.cgroups.failing = (operation, path, name) =>
     operation === 'apply' && path === '/kubepods/besteffort' && name === 'memory.max' && file(path, name) === String(6 * gi)

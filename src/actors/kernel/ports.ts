@@ -130,6 +130,8 @@ export interface TlsServing {
   minVersion: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
   /** OpenSSL names joined by `:`; '' = the library's own choice. Concerns TLS up to 1.2 only. */
   ciphers: string;
+  /** Key exchanges by OpenSSL's names, joined by `:`; absent or '' = the library's own choice. */
+  curves?: string;
   /** Gives the function that changes the material of new connections; it throws on material that does not fit together. */
   renew(apply: (material: TlsMaterial) => void): void;
 }

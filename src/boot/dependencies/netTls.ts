@@ -23,6 +23,7 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions, connect
   const fixed = {
     minVersion: tls.minVersion,
     ...(tls.ciphers === '' ? {} : { ciphers: tls.ciphers }),
+    ...((tls.curves ?? '') === '' ? {} : { ecdhCurve: tls.curves }),
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
     honorCipherOrder: true,
   };

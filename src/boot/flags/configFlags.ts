@@ -38,6 +38,7 @@ const ROWS: readonly Row[] = [
   ['tls-private-key-file', 'path', 'tlsPrivateKeyFile', 'Private key of the HTTPS server.'],
   ['rotate-server-certificates', 'bool', 'serverTLSBootstrap', 'Obtain and renew the serving certificate from the API server.'],
   ['tls-cipher-suites', 'strings', 'tlsCipherSuites', 'Cipher suites of the HTTPS server.'],
+  ['tls-curve-preferences', 'int32s', 'tlsCurvePreferences', "Key exchanges of the HTTPS server, by Go's numbers (29 = X25519)."],
   ['tls-min-version', 'string', 'tlsMinVersion', 'Lowest TLS version: VersionTLS10 to VersionTLS13.'],
   ['rotate-certificates', 'bool', 'rotateCertificates', 'Renew the client certificate before it expires.'],
   ['registry-qps', 'int32', 'registryPullQPS', 'Image pulls per second; 0 = no limit.'],

@@ -17,6 +17,8 @@ export type FlagType =
   /** One address, or a comma-separated dual-stack pair. */
   | 'nodeIPs'
   | 'strings'
+  /** Comma-separated; of all occurrences. */
+  | 'int32s'
   | 'mapStringBool'
   | 'mapStringString'
   /** `signal<value,...` */

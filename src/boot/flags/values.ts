@@ -16,6 +16,7 @@ export type FlagValue =
   | number
   | boolean
   | readonly string[]
+  | readonly number[]
   | Readonly<Record<string, string>>
   | Readonly<Record<string, boolean>>
   | Readonly<Record<string, readonly string[]>>
@@ -58,6 +59,7 @@ export const READERS: Readonly<Record<FlagType, Reader>> = {
       .map((v) => v.trim())
       .filter((v) => v !== ''),
   strings: (values) => values.flatMap(splitCsv),
+  int32s: (values) => values.flatMap(commaItems).map((t) => readInt(t, -(2 ** 31), 2 ** 31 - 1)),
   mapStringBool: (values) => readPairs(values.flatMap(commaItems), '=', readBool),
   mapStringString: (values) => readPairs(values.flatMap(commaItems), '=', (t) => t),
   langleMap: (values) => readPairs(values.flatMap(commaItems), '<', (t) => t),

@@ -47,6 +47,27 @@ const DEFAULT_SUITES = [
   'ECDHE-RSA-CHACHA20-POLY1305',
 ];
 
+/** Go's numbers of key exchanges (`crypto/tls.CurveID`) and OpenSSL's names, in the order of preference: a list has none of its own. */
+const CURVES: readonly (readonly [id: number, name: string])[] = [
+  [4588, 'X25519MLKEM768'],
+  [4587, 'SecP256r1MLKEM768'],
+  [4589, 'SecP384r1MLKEM1024'],
+  [29, 'X25519'],
+  [23, 'P-256'],
+  [24, 'P-384'],
+  [25, 'P-521'],
+];
+
+/** What `tlsCurvePreferences` may name. */
+export function curveIds(): number[] {
+  return CURVES.map(([id]) => id);
+}
+
+/** The list for OpenSSL; '' = its own choice. */
+export function curveList(ids: readonly number[]): string {
+  return CURVES.flatMap(([id, name]) => (ids.includes(id) ? [name] : [])).join(':');
+}
+
 /** Names the configuration's check lets through; anything else counts as unset, so the floor is TLS 1.2. */
 export function tlsVersion(name: string): TlsVersion {
   return Object.entries(VERSIONS).find(([key]) => key === name)?.[1] ?? 'TLSv1.2';

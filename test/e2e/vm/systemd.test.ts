@@ -22,7 +22,13 @@ const gone = (path: string) => vm.wait(`${path} to be gone`, async () => !(await
 beforeAll(async () => {
   if (!hasMachine) throw new Error('the machine of these tests is not there: npm run e2e:setup');
   await buildDaemon();
-  await vm.start({ podPidsLimit: 200, kubeReserved: { memory: '64Mi' }, kubeletCgroups: '/agent', featureGates: { MemoryQoS: true } });
+  await vm.start({
+    podPidsLimit: 200,
+    kubeReserved: { memory: '64Mi' },
+    kubeletCgroups: '/agent',
+    featureGates: { MemoryQoS: true },
+    memoryReservationPolicy: 'TieredReservation',
+  });
 }, 300_000);
 afterEach(() => vm.clear());
 afterAll(() => vm.dispose());
@@ -47,8 +53,11 @@ it('runs a pod of each class in a slice of its own, with its limits as propertie
   expect(await limits()).toEqual(['4', String(32 * MI), '200']);
   // The file has what was asked for, until systemd writes it anew: a whole hundredth of a processor.
   expect(await value(b, 'cpu.max')).toMatch(/^(33300|34000) 100000$/);
-  expect(await properties('kubepods-burstable-podbb_2.slice', 'MemoryMin')).toEqual({ MemoryMin: String(32 * MI) });
-  expect(await value(SLICES, 'memory.min')).toBe(String(96 * MI));
+  expect(await properties('kubepods-burstable-podbb_2.slice', 'MemoryMin', 'MemoryLow')).toEqual({
+    MemoryMin: '0',
+    MemoryLow: String(32 * MI),
+  });
+  expect([await value(SLICES, 'memory.min'), await value(SLICES, 'memory.low')]).toEqual([String(64 * MI), String(32 * MI)]);
   expect(await value('/agent', 'cgroup.procs')).toBe(await vm.run('systemctl show actorlet -p MainPID --value'));
   // What stood in the files alone would be taken away by this.
   await vm.run('systemctl daemon-reload');

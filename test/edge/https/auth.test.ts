@@ -450,6 +450,12 @@ describe('the TLS port', () => {
     const one = await start({ cipherSuites: ['TLS_RSA_WITH_AES_128_GCM_SHA256'] });
     expect(await handshake(one, { maxVersion: 'TLSv1.2' })).toBe('TLSv1.2 TLS_RSA_WITH_AES_128_GCM_SHA256');
   });
+  it('takes only the key exchanges of its list', async () => {
+    const lab = await start({ curves: [24, 29] });
+    expect(await handshake(lab, { ecdhCurve: 'P-256' })).toBe('refused');
+    expect(await handshake(lab, { ecdhCurve: 'P-384' })).toMatch(/^TLSv1.3 /);
+    expect(await handshake(lab, { ecdhCurve: 'X25519' })).toMatch(/^TLSv1.3 /);
+  });
   it('answers nothing to a client without TLS, and goes on', async () => {
     const lab = await start();
     const got = await new Promise<string>((resolve) => {

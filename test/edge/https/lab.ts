@@ -168,6 +168,7 @@ export async function startLab(
     clientCaFile: withClientCa === false ? '' : join(dir, 'ca.crt'),
     minVersion: 'TLSv1.2',
     cipherSuites: [],
+    curves: [],
     authentication: { webhook: { enabled: true, cacheTtlMs: 120_000 }, anonymous: false },
     authorization: { mode: 'AlwaysAllow', allowedTtlMs: 300_000, deniedTtlMs: 30_000 },
     fineGrained: true,

@@ -136,7 +136,9 @@ goldenTable('values of pods', 'cgroupPods', {
   'a tiny limit is a quota of a millisecond': ofPod(of({ limits: { cpu: '1m', memory: '4Mi' } })),
   'another period': ofPod(guaranteed, { cpuCFSQuotaPeriodMs: 10 }),
   'without quotas the pod has none': ofPod(guaranteed, { cpuCFSQuota: false }),
-  'MemoryQoS keeps for the pod what it asks for': ofPod(burstable, { memoryFloors: true }),
+  'TieredReservation keeps for a Burstable pod what it asks for, softly': ofPod(burstable, { memoryFloors: true }),
+  'TieredReservation keeps for a Guaranteed pod what it asks for': ofPod(guaranteed, { memoryFloors: true }),
+  'MemoryQoS without a reservation takes back what an earlier start kept': ofPod(burstable, { memoryFloors: false }),
   'CPUs of its own lift the quota, a share of one does not': () => {
     const own = of({ limits: { cpu: '2', memory: '64Mi' }, requests: { cpu: '2', memory: '64Mi' } });
     return [own, guaranteed].map((p) => written(podValues(p, { ...RULES, pageSizes: [], quotaLifted: true })));

@@ -20,10 +20,11 @@ const V2: MemoryControl = {
   swapBytes: 2 * GI,
   limitedSwap: false,
   throttlingFactor: null,
+  floors: false,
   groupOom: false,
 };
 const LIMITED: Partial<MemoryControl> = { limitedSwap: true };
-const QOS: Partial<MemoryControl> = { swapController: false, throttlingFactor: 0.9 };
+const QOS: Partial<MemoryControl> = { swapController: false, throttlingFactor: 0.9, floors: true };
 const facts = (control: Partial<MemoryControl>) => ({
   ...FACTS,
   allocatable: { ...FACTS.allocatable, memory: '3Gi' },
@@ -96,6 +97,8 @@ goldenTable('what holds the memory of a container is as recorded', 'memoryContro
   '1.11 memory.high: not where it would be less than a page above (trap 73)': () => told(QOS, memory('1Gi', '1073745000')),
   '1.11 memory.high: not where it asks for more than pods may use (trap 73)': () => told(QOS, memory('4Gi')),
   '1.11 memory.high: of a limit alone': () => told(QOS, memory(undefined, '1Gi')),
+  '1.11 memory.min: a Guaranteed pod': () => told(QOS, GUARANTEED),
+  '1.11 memory.low: memoryReservationPolicy None keeps nothing': () => told({ ...QOS, floors: false }, memory('1Gi', '2Gi')),
   '1.11 memory.min: not where it asks for no memory': () => told(QOS, { requests: { cpu: '1' } }),
   '1.11 MemoryQoS, cgroup v1': () => told({ ...QOS, ...V1 }, memory('1Gi', '2Gi')),
   '1.11 memory.oom.group: the default': () => told({ groupOom: true, swapController: false }, {}),

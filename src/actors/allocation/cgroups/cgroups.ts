@@ -170,9 +170,9 @@ class Groups {
     const pods = [...(this.#ctx.registry.read(view.pods)?.value.records.values() ?? [])].filter(atWork).map((r) => r.pod);
     const all = and === undefined ? pods : [...pods.filter((p) => p.metadata.uid !== and.metadata.uid), and];
     const { machine, reservations, qosReservedPercent: percent } = this.#o;
-    const { pageSizes, memoryFloors = false } = this.#rules(layout);
+    const { pageSizes, memoryFloors } = this.#rules(layout);
     const reserve = percent === null ? {} : { reserve: { percent, allocatableBytes: reservableBytes(machine, reservations) } };
-    const values = tierValues(all, { pageSizes, memoryFloors, ...reserve });
+    const values = tierValues(all, { pageSizes, ...(memoryFloors === undefined ? {} : { memoryFloors }), ...reserve });
     await this.#o.port.apply(this.#path(this.#kubepods), groupWrites(values.kubepods, layout));
     for (const tier of TIERS) {
       const at = this.#path(tierName(this.#kubepods, tier));
@@ -265,8 +265,9 @@ class Groups {
   }
 
   #rules(layout: GroupLayout): PodGroupRules {
-    const { rules } = this.#o;
-    return { ...rules, memoryFloors: rules.memoryFloors === true && layout.version === 2, pageSizes: layout.pageSizes };
+    const { memoryFloors, ...rules } = this.#o.rules;
+    const floors = memoryFloors === undefined || layout.version === 1 ? {} : { memoryFloors };
+    return { ...rules, ...floors, pageSizes: layout.pageSizes };
   }
 
   #known(): GroupLayout {

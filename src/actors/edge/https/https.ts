@@ -6,7 +6,7 @@
 import { fromPromise } from 'xstate';
 import { accessAttributes, forbiddenText, isBelow } from '../../../machines/kubeletApi/attributes.ts';
 import { httpsServerMachine } from '../../../machines/kubeletApi/server.ts';
-import { cipherList, type TlsVersion } from '../../../machines/kubeletApi/tls.ts';
+import { cipherList, curveList, type TlsVersion } from '../../../machines/kubeletApi/tls.ts';
 import type { ServerEvent } from '../../../machines/server.ts';
 import type { HttpReply, HttpRequest, Net, TlsMaterial } from '../../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
@@ -31,6 +31,8 @@ export interface HttpsOptions extends PagesOptions {
   minVersion: TlsVersion;
   /** Names as Go gives them; empty = the default list. */
   cipherSuites: readonly string[];
+  /** `tlsCurvePreferences`. */
+  curves: readonly number[];
   authentication: Omit<AuthenticationOptions, 'x509'>;
   authorization: Omit<AuthorizationOptions, 'nodeName'>;
   /** Gate KubeletFineGrainedAuthz. */
@@ -92,6 +94,7 @@ function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
             material,
             minVersion: o.minVersion,
             ciphers: cipherList(o.cipherSuites),
+            curves: curveList(o.curves),
             renew: (fn: (material: TlsMaterial) => void) => {
               apply = fn;
             },

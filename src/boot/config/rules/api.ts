@@ -1,6 +1,7 @@
 /** Rules about servers, authentication, TLS, registration and tracing. */
 
 import { isIP } from 'node:net';
+import { curveIds } from '../../../machines/kubeletApi/tls.ts';
 import { shownUrl } from '../../../machines/text/shownUrl.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';
 import { oneOf, type Rule } from './rule.ts';
@@ -32,6 +33,9 @@ const authorizationMode: Rule = ({ config, bad }) => {
 const tls: Rule = ({ config, gates, bad }) => {
   for (const suite of config.tlsCipherSuites)
     if (!CIPHER_SUITES.includes(suite)) bad('tlsCipherSuites', `${JSON.stringify(suite)} is not a known suite`);
+  for (const id of config.tlsCurvePreferences)
+    if (!curveIds().includes(id)) bad('tlsCurvePreferences', `${id} is not one of ${curveIds().join(', ')}`);
+  if (new Set(config.tlsCurvePreferences).size < config.tlsCurvePreferences.length) bad('tlsCurvePreferences', 'names a curve twice');
   if ((config.tlsCertFile === '') !== (config.tlsPrivateKeyFile === '')) {
     bad(config.tlsCertFile === '' ? 'tlsCertFile' : 'tlsPrivateKeyFile', 'certificate and private key must be given together');
   }

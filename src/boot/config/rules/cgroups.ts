@@ -37,6 +37,8 @@ const enforcement: Rule = ({ config, bad }) => {
     ['system-reserved', 'systemReservedCgroup'],
     ['kube-reserved', 'kubeReservedCgroup'],
   ] as const) {
+    if (list.includes(prefix) && list.includes(`${prefix}-compressible`))
+      bad('enforceNodeAllocatable', `${prefix} and ${prefix}-compressible exclude each other`);
     if (list.some((v) => v.startsWith(prefix)) && config[field] === '') bad(field, `is needed by ${prefix} in enforceNodeAllocatable`);
   }
 };
@@ -106,6 +108,11 @@ const swap: Rule = ({ config, gates, bad }) => {
     bad('memorySwap.swapBehavior', `${JSON.stringify(behaviour)} is not one of NoSwap, LimitedSwap`);
 };
 
+const memoryReservation: Rule = ({ config, gates, bad }) => {
+  if (config.memoryReservationPolicy !== 'None' && !gates.enabled('MemoryQoS'))
+    bad('memoryReservationPolicy', `${config.memoryReservationPolicy} needs feature gate MemoryQoS`);
+};
+
 const userNamespaces: Rule = ({ config, bad }) => {
   const ids = config.userNamespaces.idsPerPod;
   if (ids <= 0 || ids % 65_536 !== 0) bad('userNamespaces.idsPerPod', `${ids} must be a multiple of 65536`);
@@ -115,6 +122,7 @@ export const CGROUP_RULES: readonly Rule[] = [
   oneOf('cgroupDriver', ['cgroupfs', 'systemd']),
   oneOf('cpuManagerPolicy', ['none', 'static']),
   oneOf('memoryManagerPolicy', ['None', 'Static']),
+  oneOf('memoryReservationPolicy', ['None', 'TieredReservation']),
   oneOf('topologyManagerPolicy', ['none', 'best-effort', 'restricted', 'single-numa-node']),
   oneOf('topologyManagerScope', ['container', 'pod']),
   reservations,
@@ -123,5 +131,6 @@ export const CGROUP_RULES: readonly Rule[] = [
   reservedMemory,
   managers,
   swap,
+  memoryReservation,
   userNamespaces,
 ];

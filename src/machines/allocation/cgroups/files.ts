@@ -50,7 +50,16 @@ function first({ cpuShares, cpuQuotaUs, cpuPeriodUs, memoryBytes, pids, hugePage
   ];
 }
 
-function second({ cpuShares = 0, cpuQuotaUs, cpuPeriodUs, memoryBytes, memoryMinBytes, pids, hugePages }: GroupValues): GroupWrite[] {
+function second({
+  cpuShares = 0,
+  cpuQuotaUs,
+  cpuPeriodUs,
+  memoryBytes,
+  memoryMinBytes,
+  memoryLowBytes,
+  pids,
+  hugePages,
+}: GroupValues): GroupWrite[] {
   const weight = cpuWeight(cpuShares);
   const quota = cpuQuotaUs === NO_LIMIT ? 'max' : String(cpuQuotaUs);
   return [
@@ -58,6 +67,7 @@ function second({ cpuShares = 0, cpuQuotaUs, cpuPeriodUs, memoryBytes, memoryMin
     ...(cpuQuotaUs === undefined ? [] : [write('cpu', 'cpu.max', cpuPeriodUs === undefined ? quota : `${quota} ${cpuPeriodUs}`)]),
     ...some('memory', 'memory.max', memoryBytes, 'max'),
     ...(memoryMinBytes === undefined ? [] : [write('memory', 'memory.min', String(memoryMinBytes))]),
+    ...(memoryLowBytes === undefined ? [] : [write('memory', 'memory.low', String(memoryLowBytes))]),
     ...some('pids', 'pids.max', pids, 'max'),
     ...Object.entries(hugePages ?? {}).map(([size, bytes]) => write('hugetlb', `hugetlb.${size}.max`, String(bytes))),
   ];

@@ -18,6 +18,8 @@ export interface GroupValues {
   memoryBytes?: number;
   /** What the kernel leaves to the group when memory is short; only the second version knows it. 0: nothing. */
   memoryMinBytes?: number;
+  /** As {@link memoryMinBytes}, until nothing else is left to take. */
+  memoryLowBytes?: number;
   /** Processes and threads; -1: no limit. */
   pids?: number;
   /** Bytes by page size, as the kernel writes it (`2MB`). */
@@ -37,7 +39,7 @@ export interface PodGroupRules {
   podPidsLimit: number;
   /** Page sizes that the kernel limits, as it writes them. */
   pageSizes: readonly string[];
-  /** Memory that pods ask for is kept for them (gate MemoryQoS). Default false. */
+  /** `memoryReservationPolicy: TieredReservation`: what pods ask for is kept for them. False writes zeros; undefined (no gate MemoryQoS), nothing. */
   memoryFloors?: boolean;
   /** Pods with CPUs of their own run on them as long as they want. Default false. */
   quotaLifted?: boolean;
@@ -58,10 +60,19 @@ export function podValues(pod: Pod, rules: PodGroupRules): GroupValues {
     cpuShares: least ? LEAST_SHARES : cpuShares(quantityToMilli(requestOf(pod, 'cpu'))),
     ...(milli > 0 ? { cpuQuotaUs: held ? cpuQuotaUs(milli, periodUs) : NO_LIMIT, cpuPeriodUs: periodUs } : {}),
     ...(bytes > 0 ? { memoryBytes: bytes } : {}),
-    ...(rules.memoryFloors === true ? { memoryMinBytes: quantityToInteger(requestOf(pod, 'memory')) } : {}),
+    ...podFloors(pod, rules.memoryFloors),
     ...(rules.podPidsLimit > 0 ? { pids: rules.podPidsLimit } : {}),
     hugePages: Object.fromEntries(rules.pageSizes.map((size) => [size, pagesOf(pod, size)])),
   };
+}
+
+function floors(on: boolean | undefined, min: number, low: number): GroupValues {
+  return on === undefined ? {} : { memoryMinBytes: on ? min : 0, memoryLowBytes: on ? low : 0 };
+}
+/** Nothing takes the memory of a Guaranteed pod; a Burstable one's is taken last. */
+function podFloors(pod: Pod, on: boolean | undefined): GroupValues {
+  const [qos, bytes] = [qosClass(pod), quantityToInteger(requestOf(pod, 'memory'))];
+  return floors(on, qos === 'Guaranteed' ? bytes : 0, qos === 'Burstable' ? bytes : 0);
 }
 
 /** With everything that a resize may have taken away said to be without limit. */
@@ -92,7 +103,7 @@ export interface TierRules {
 export type TierValues = Record<'kubepods' | Tier, GroupValues>;
 
 /** Of the pods that are at work now. */
-export function tierValues(pods: readonly Pod[], { pageSizes, memoryFloors = false, reserve }: TierRules): TierValues {
+export function tierValues(pods: readonly Pod[], { pageSizes, memoryFloors, reserve }: TierRules): TierValues {
   const of = (qos: QosClass): readonly Pod[] => pods.filter((pod) => qosClass(pod) === qos);
   const memory = (qos: QosClass): number => of(qos).reduce((sum, pod) => sum + quantityToInteger(requestOf(pod, 'memory')), 0);
   const milli = of('Burstable').reduce((sum, pod) => sum + quantityToMilli(requestOf(pod, 'cpu')), 0);
@@ -101,11 +112,12 @@ export function tierValues(pods: readonly Pod[], { pageSizes, memoryFloors = fal
   const [guaranteed, burstable] = [memory('Guaranteed'), memory('Burstable')];
   const limit = reserve === undefined ? null : reservedLimits({ guaranteed, burstable }, reserve);
   return {
-    kubepods: memoryFloors ? { memoryMinBytes: guaranteed + burstable } : {},
+    // A group is kept no more than its parent: `kubepods` has the floors of both classes.
+    kubepods: floors(memoryFloors, guaranteed, burstable),
     burstable: {
       cpuShares: cpuShares(milli),
       ...(limit === null ? {} : { memoryBytes: limit.burstable }),
-      ...(memoryFloors ? { memoryMinBytes: burstable } : {}),
+      ...floors(memoryFloors, 0, burstable),
       hugePages,
     },
     besteffort: { cpuShares: LEAST_SHARES, ...(limit === null ? {} : { memoryBytes: limit.besteffort }), hugePages },

@@ -18,6 +18,8 @@ export interface MemoryControl {
   limitedSwap: boolean;
   /** `memoryThrottlingFactor`, above 0 and at most 1; null where the gate MemoryQoS is off. */
   throttlingFactor: number | null;
+  /** `memoryReservationPolicy: TieredReservation`, with that gate. */
+  floors: boolean;
   /** A container that is out of memory dies as a whole: not with `singleProcessOOMKill`. */
   groupOom: boolean;
 }
@@ -65,7 +67,7 @@ export function memoryControls(
   const unified = {
     ...(control.groupOom ? { 'memory.oom.group': '1' } : {}),
     ...(control.swapController ? { 'memory.swap.max': String(swapBytes(pod, container, facts)) } : {}),
-    ...(factor !== null && request > 0 ? { 'memory.min': String(request) } : {}),
+    ...(control.floors && request > 0 ? { [qosClass(pod) === 'Guaranteed' ? 'memory.min' : 'memory.low']: String(request) } : {}),
     ...(high === undefined ? {} : { 'memory.high': String(high) }),
   };
   return Object.keys(unified).length === 0 ? {} : { unified };

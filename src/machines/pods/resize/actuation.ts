@@ -129,7 +129,7 @@ export function ofPresent(inForce: InForce, status: PodRuntimeStatus): InForce {
 
 const NONE = Number.POSITIVE_INFINITY;
 /** Files of a cgroup that a container may have lost with a change, and what frees it. */
-const FREE: Readonly<Record<string, string>> = { 'memory.high': 'max', 'memory.min': '0' };
+const FREE: Readonly<Record<string, string>> = { 'memory.high': 'max', 'memory.min': '0', 'memory.low': '0' };
 
 function rank({ resource, grows }: { resource: Resizable; grows: boolean }): number {
   return (resource === 'memory' ? 0 : 2) + Number(grows);
