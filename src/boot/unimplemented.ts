@@ -189,6 +189,11 @@ export const HONOURED: readonly string[] = [
   'registerNode',
 ];
 
+/** Fields whose default is not that of the kubelet. `reference`: the kubelet's, as JSON. */
+export const DIFFERENT_DEFAULTS: readonly { path: string; reference: string; why: string }[] = [
+  { path: 'failCgroupV1', reference: 'true', why: 'cgroup v1 is supported and tested here: a host that has it starts' },
+];
+
 /** Field of KubeletFlags behind a `--name` entry. */
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--cloud-config': 'cloudConfig',
