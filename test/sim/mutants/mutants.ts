@@ -358,8 +358,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a password is taken with the colon before it',
     file: 'src/machines/runtime/keyring.ts',
-    find: 'password: decoded.slice(colon + 1).replace',
-    replace: 'password: decoded.slice(colon).replace',
+    find: 'trimEndOf(decoded.slice(colon + 1)',
+    replace: 'trimEndOf(decoded.slice(colon)',
   },
   {
     id: 'an image that the runtime keeps is collected',
