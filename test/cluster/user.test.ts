@@ -62,7 +62,7 @@ describe('kubectl get and describe', () => {
     expect(text).toContain(`IP:           ${pod.status.podIP}`);
     expect(text).toMatch(/Normal +Scheduled .*Successfully assigned default\/seen to e2e/);
     for (const line of [
-      `Pulled .*kubelet.* Container image "${IMAGE}" already present on machine`,
+      `Pulled .*kubelet.* Container image "${IMAGE}" already present on machine and can be accessed by the pod`,
       'Created .*kubelet.* Created container: main',
       'Started .*kubelet.* Started container main',
     ]) {
