@@ -125,7 +125,7 @@ function fromManifest(manifest: string, source: 'file' | 'http'): void {
     source,
     where: '/m/p.yaml',
     nodeName: 'n1',
-    preventApiReferences: true,
+    preventApiReferences: source === 'http',
     md5Hex: (t) => entropy.md5Hex(t),
   });
   if (decoded.ok) for (const pod of decoded.pods) decide(pod);

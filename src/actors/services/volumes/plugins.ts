@@ -7,7 +7,7 @@ import { type Built, built, refused } from '../../../machines/pods/config/result
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { csiPath, ephemeralCsi, uniqueName } from '../../../machines/volumes/csi/volume.ts';
 import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
-import { type ObjectAnswer, type ObjectQuery, type ObjectSource, queryKey } from '../../../machines/volumes/objects.ts';
+import { type ObjectAnswer, type ObjectQuery, type ObjectSource, type Objects, queryKey } from '../../../machines/volumes/objects.ts';
 import {
   CSI,
   deviceLink,
@@ -37,6 +37,7 @@ import type { SetUpDone, SetUpJob } from '../../../machines/volumes/volumeMachin
 import { handlingPod } from '../../kernel/handling.ts';
 import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
 import type { Logger, Ports } from '../../kernel/ports.ts';
+import { inTurn } from '../../kernel/turns.ts';
 import { writeAtomically } from './atomicWriter.ts';
 import type { ClaimSource } from './claims.ts';
 import { setUpClaim } from './claimVolume.ts';
@@ -50,6 +51,9 @@ import { codeOf, giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIf
 const MOUNT_TIMEOUT_MS = 60_000;
 /** One look at a foreign path. */
 const LOOK_TIMEOUT_MS = 10_000;
+/** A volume of objects with more keys than this waits for others of such. */
+const KEYS_AT_ONCE_MAX = 1_000;
+const LARGE_PAYLOADS = 'payloads of many files';
 /** Mounts one over another at one path, of which somebody took part: more are not undone in one go. */
 const STACKED_MOUNTS_MAX = 8;
 const DIR_MODE = 0o750;
@@ -70,6 +74,14 @@ export interface PluginsOptions {
   warn(pod: Pod, reason: string, message: string): void;
 }
 
+type FilesJob = SetUpJob & { source: Extract<PodVolume['source'], { kind: 'files' }> };
+function keysOf(objects: Objects): number {
+  let keys = 0;
+  for (const { kind, result } of objects.values()) {
+    if (kind !== 'token' && result.kind === 'found') keys += Object.keys(result.value.data).length;
+  }
+  return keys;
+}
 type Mount = ((path: string) => Promise<void>) | null;
 
 export class Plugins {
@@ -310,9 +322,20 @@ export class Plugins {
   }
 
   /** Fetch, build, and only then touch the disk. What is there stays when a refresh fails. */
-  async #setUpFiles(job: SetUpJob & { source: Extract<PodVolume['source'], { kind: 'files' }> }, signal: AbortSignal): Promise<void> {
+  async #setUpFiles(job: FilesJob, signal: AbortSignal): Promise<void> {
+    const { pod, source } = job;
+    const objects = await this.#objects(pod, source, signal);
+    const write = async (): Promise<void> => {
+      signal.throwIfAborted();
+      await this.#writeFiles(job, this.#payload(job, objects), signal);
+    };
+    // Many pods can name one object of tens of thousands of keys: what they hold is built and written for one at a time.
+    const { objects: owner } = this.#o;
+    return owner === null || keysOf(objects) <= KEYS_AT_ONCE_MAX ? write() : inTurn(owner, LARGE_PAYLOADS, write);
+  }
+
+  async #writeFiles(job: FilesJob, payload: Payload, signal: AbortSignal): Promise<void> {
     const { volume, pod, source } = job;
-    const payload = await this.#payload({ pod, source }, signal);
     const dir = this.#path(volume);
     const fresh = await this.#setUpDirectory(volume, source.memory ? this.#inMemory(pod, null, signal) : null);
     try {
@@ -337,11 +360,13 @@ export class Plugins {
     }
   }
 
-  async #payload(o: { pod: Pod; source: Extract<PodVolume['source'], { kind: 'files' }> }, signal: AbortSignal): Promise<Payload> {
-    const { pod, source } = o;
+  async #objects(pod: Pod, source: FilesJob['source'], signal: AbortSignal): Promise<Objects> {
     const queries = objectsNeeded(source.sources);
     const answers = await Promise.all(queries.map((q) => this.#ask(pod, q, signal)));
-    const objects = new Map(queries.map((q, i) => [queryKey(q), answers[i] as ObjectAnswer]));
+    return new Map(queries.map((q, i) => [queryKey(q), answers[i] as ObjectAnswer]));
+  }
+
+  #payload({ pod, source }: FilesJob, objects: Objects): Payload {
     const facts = this.#o.facts();
     const { uid } = pod.metadata;
     const built = handlingPod(this.#o.ports, uid, () => buildPayload({ pod, source, objects, facts, user: commonUser(pod) }));
