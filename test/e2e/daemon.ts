@@ -58,14 +58,14 @@ export class Daemon {
   readonly podLogs: string;
   readonly containerLogs: string;
   readonly admin: AdminClient;
-  readonly lab: Containerd;
+  readonly lab: Pick<Containerd, 'endpoint'>;
   readonly #ports: { readOnly: number; healthz: number };
   readonly #args: readonly string[];
   #config: Record<string, unknown>;
   #child: ChildProcess | undefined;
 
   constructor(
-    lab: Containerd,
+    lab: Pick<Containerd, 'endpoint'>,
     o: { dir: string; ports: { readOnly: number; healthz: number }; config: Record<string, unknown>; args?: readonly string[] },
   ) {
     this.lab = lab;
@@ -191,6 +191,10 @@ export class Daemon {
     unlinkSync(join(this.manifests, file));
   }
 
+  get healthzPort(): number {
+    return this.#ports.healthz;
+  }
+
   get readOnlyUrl(): string {
     return `http://127.0.0.1:${this.#ports.readOnly}`;
   }
@@ -248,7 +252,11 @@ export class Daemon {
 }
 
 /** A daemon with folders and ports of its own, not started. `args`: more of its command line. */
-export async function createDaemon(lab: Containerd, config: Record<string, unknown> = {}, args: readonly string[] = []): Promise<Daemon> {
+export async function createDaemon(
+  lab: Pick<Containerd, 'endpoint'>,
+  config: Record<string, unknown> = {},
+  args: readonly string[] = [],
+): Promise<Daemon> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-e2e-'));
   return new Daemon(lab, { dir, ports: { readOnly: await freePort(), healthz: await freePort() }, config, args });
 }

@@ -1,0 +1,111 @@
+/**
+ * Worker threads of the flood, so that no part of it slows another's clock: `crowd` holds silent connections open and
+ * guesses tokens; `witness` asks /healthz and, with valid tokens, the kubelet's API, and measures.
+ */
+import { request } from 'node:https';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parentPort, workerData } from 'node:worker_threads';
+
+export interface CrowdOptions {
+  role: 'crowd';
+  port: number;
+  healthzPort: number;
+  silent: number;
+  guessers: number;
+}
+export interface WitnessOptions {
+  role: 'witness';
+  port: number;
+  healthzPort: number;
+  tokens: readonly string[];
+  seconds: number;
+}
+export interface Witnessed {
+  /** One of each answer of /healthz, in ms. */
+  healthzMs: number[];
+  healthzFailed: string[];
+  /** By token: status codes of the answers, or error codes. */
+  bearers: Record<string, Record<string, number>>;
+}
+
+const REOPEN_MS = 1_000;
+const HEALTHZ_EVERY_MS = 50;
+const BEARER_EVERY_MS = 1_000;
+const TIMEOUT_MS = 10_000;
+/** The beginning of a TLS handshake that never goes on. */
+const HELLO = Buffer.from('16030100c8010000c40303', 'hex');
+
+function silent(port: number, i: number): void {
+  const socket = connect({ host: '127.0.0.1', port }, () => void (i % 3 === 0 && socket.write(HELLO)));
+  socket.on('error', () => {});
+  socket.on('close', () => setTimeout(() => silent(port, i), REOPEN_MS).unref());
+}
+function ask(port: number, token: string): Promise<string> {
+  return new Promise((resolve) => {
+    const headers = { authorization: `Bearer ${token}` };
+    const req = request(
+      { host: '127.0.0.1', port, path: '/pods', headers, rejectUnauthorized: false, agent: false, timeout: TIMEOUT_MS },
+      (res) => {
+        res.resume();
+        res.once('close', () => resolve(String(res.statusCode)));
+      },
+    );
+    req.on('timeout', () => req.destroy(new Error('timeout')));
+    req.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    req.end();
+  });
+}
+async function guess(port: number, i: number): Promise<never> {
+  for (let n = 0; ; n++) {
+    const answer = await ask(port, `guess-${i}-${n}`);
+    // Refused connections cost the guesser nothing, and a test nothing to learn.
+    if (!/^\d+$/.test(answer)) await sleep(100);
+  }
+}
+
+async function crowd({ port, healthzPort, silent: count, guessers }: CrowdOptions): Promise<void> {
+  for (let i = 0; i < count; i++) {
+    silent(i % 4 === 3 ? healthzPort : port, i);
+    if (i % 100 === 99) await sleep(10);
+  }
+  for (let i = 0; i < guessers; i++) void guess(port, i);
+  parentPort?.postMessage('ready');
+}
+
+async function witness({ port, healthzPort, tokens, seconds }: WitnessOptions): Promise<void> {
+  const result: Witnessed = { healthzMs: [], healthzFailed: [], bearers: {} };
+  const until = performance.now() + seconds * 1_000;
+  const healthz = async (): Promise<void> => {
+    while (performance.now() < until) {
+      const began = performance.now();
+      try {
+        const answer = await fetch(`http://127.0.0.1:${healthzPort}/healthz`, {
+          signal: AbortSignal.timeout(TIMEOUT_MS),
+          headers: { connection: 'close' },
+        });
+        const text = await answer.text();
+        if (text !== 'ok') result.healthzFailed.push(`${answer.status} ${text.slice(0, 200)}`);
+      } catch (error) {
+        result.healthzFailed.push(error instanceof Error ? `${error.message} ${String(error.cause ?? '')}` : String(error));
+      }
+      result.healthzMs.push(performance.now() - began);
+      await sleep(HEALTHZ_EVERY_MS);
+    }
+  };
+  const bearer = async (token: string): Promise<void> => {
+    const answers: Record<string, number> = {};
+    result.bearers[token] = answers;
+    while (performance.now() < until) {
+      const answer = await ask(port, token);
+      answers[answer] = (answers[answer] ?? 0) + 1;
+      await sleep(BEARER_EVERY_MS * (0.5 + Math.random()));
+    }
+  };
+  await Promise.all([healthz(), ...tokens.map(bearer)]);
+  parentPort?.postMessage(result);
+}
+
+const options = workerData as CrowdOptions | WitnessOptions;
+if (options.role === 'crowd') await crowd(options);
+else await witness(options);

@@ -1,0 +1,105 @@
+/** The simulation's API server on a loopback port: for a real daemon that is to see more pods than a real server makes at once. */
+import { readFileSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { Clock } from '../../../../src/actors/kernel/ports.ts';
+import { type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../../src/machines/api/kube.ts';
+import { simKube } from '../../../../src/sim/world/kubeApi.ts';
+import { simRng } from '../../../../src/sim/world/rng.ts';
+import type { KeyPair } from '../pki.ts';
+
+export interface KubeFront {
+  /** `https://127.0.0.1:PORT` */
+  readonly server: string;
+  /** As a user of the cluster. */
+  handle(request: KubeRequest): unknown;
+  close(): Promise<void>;
+}
+
+const clock: Clock = {
+  wallMs: () => Date.now(),
+  monoMs: () => performance.now(),
+  setTimeout: (fn, ms) => setTimeout(fn, ms),
+  clearTimeout: (id) => clearTimeout(id as NodeJS.Timeout),
+};
+/** A token that this server knows. */
+export const GOOD_TOKEN = 'good-';
+
+function patchTypeOf(contentType: string | undefined): PatchType | undefined {
+  return (Object.keys(PATCH_TYPES) as PatchType[]).find((t) => contentType?.startsWith(PATCH_TYPES[t]));
+}
+async function bodyOf(req: IncomingMessage): Promise<unknown> {
+  let text = '';
+  for await (const chunk of req.setEncoding('utf8')) text += chunk;
+  return text === '' ? undefined : JSON.parse(text);
+}
+
+/** Whose requests are let in: one that this server knows may do anything. */
+function review(path: string, body: unknown): unknown {
+  const { spec } = body as { spec: { token?: string } };
+  if (path.endsWith('/subjectaccessreviews')) return { ...(body as object), status: { allowed: true } };
+  if (!path.endsWith('/tokenreviews')) return null;
+  const authenticated = spec.token?.startsWith(GOOD_TOKEN) === true;
+  return { ...(body as object), status: authenticated ? { authenticated, user: { username: spec.token, groups: [] } } : { authenticated } };
+}
+
+export async function startKubeFront(pair: KeyPair): Promise<KubeFront> {
+  const kube = simKube({ clock, rng: simRng('flood'), latencyMs: () => 1 });
+  const api = kube.connect({ power: { on: true } as never, clock });
+
+  async function answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const url = new URL(req.url ?? '/', 'http://h');
+    const query = Object.fromEntries(url.searchParams);
+    const send = (code: number, body: unknown): void => {
+      res.writeHead(code, { 'content-type': 'application/json' });
+      res.end(JSON.stringify(body));
+    };
+    if (query.watch === 'true') {
+      const gone = new AbortController();
+      res.once('close', () => gone.abort());
+      const watch = await api.watch({ path: url.pathname, query }, { timeoutMs: null, signal: gone.signal });
+      if (!watch.ok) return send(watch.failure.code || 500, { kind: 'Status', code: watch.failure.code, message: watch.failure.message });
+      res.writeHead(200, { 'content-type': 'application/json' });
+      res.flushHeaders();
+      for await (const line of watch.lines) res.write(`${line}\n`);
+      res.end();
+      return;
+    }
+    const body = await bodyOf(req);
+    const reviewed = req.method === 'POST' ? review(url.pathname, body) : null;
+    if (reviewed !== null) return send(201, reviewed);
+    const patchType = patchTypeOf(req.headers['content-type']);
+    const request: KubeRequest = {
+      verb: (req.method ?? 'GET') as KubeVerb,
+      path: url.pathname,
+      query,
+      ...(body === undefined ? {} : { body }),
+      ...(req.method === 'PATCH' && patchType !== undefined ? { patchType } : {}),
+    };
+    const result = kube.handle(request);
+    if (result.ok) send(result.code, result.body);
+    else
+      send(result.failure.code || 500, {
+        kind: 'Status',
+        status: 'Failure',
+        code: result.failure.code,
+        reason: result.failure.reason,
+        message: result.failure.message,
+      });
+  }
+
+  const http = createServer({ cert: readFileSync(pair.certFile), key: readFileSync(pair.keyFile) }, (req, res) => {
+    answer(req, res).catch(() => res.destroy());
+  });
+  await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
+  return {
+    server: `https://127.0.0.1:${(http.address() as AddressInfo).port}`,
+    handle: (request) => kube.handle(request),
+    close: () =>
+      new Promise((resolve) => {
+        http.close(() => resolve());
+        http.closeAllConnections();
+      }),
+  };
+}
