@@ -14,7 +14,7 @@ import {
 } from '../../machines/api/kube.ts';
 import { type Listed, type ListWatchContext, listWatchMachine } from '../../machines/api/listWatch.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
-import type { KubeApi, KubeCallOptions, KubeWatch } from '../kernel/ports.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../kernel/ports.ts';
 import type { ActorCtx } from '../kernel/types.ts';
 
 /** An answer that takes longer is given up; the server's own limit is a minute. */
@@ -23,6 +23,13 @@ export const API_TIMEOUT_MS = 60_000;
 export const LIST_PAGE_MAX = 500;
 /** The server ends a watch after between this and twice this. */
 export const WATCH_SECONDS_MIN = 300;
+/** Largest batch of watch events: one machine step takes all of them. */
+export const EVENTS_AT_ONCE_MAX = 100;
+/** Characters of JSON in a batch: decoding more would hold the event loop for tens of milliseconds. */
+export const EVENT_CHARS_AT_ONCE_MAX = 1024 * 1024;
+/** After a batch the watch rests this many times as long as the batch took, at most {@link REST_MAX_MS}. */
+const REST_FACTOR = 4;
+const REST_MAX_MS = 250;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'signal'>;
 
@@ -103,13 +110,16 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
         const ended = (failure: KubeFailure | null): void => {
           if (!abort.signal.aborted) sendBack({ type: 'watch.ended', failure });
         };
-        follow(client, { path: o.path, query, signal: abort.signal, opened: () => sendBack({ type: 'watch.opened' }), sendBack }).then(
-          ended,
-          (error: unknown) => {
-            const message = error instanceof Error ? error.message : String(error);
-            ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
-          },
-        );
+        follow(client, ctx.ports, {
+          path: o.path,
+          query,
+          signal: abort.signal,
+          opened: () => sendBack({ type: 'watch.opened' }),
+          sendBack,
+        }).then(ended, (error: unknown) => {
+          const message = error instanceof Error ? error.message : String(error);
+          ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
+        });
         return () => abort.abort();
       }),
     },
@@ -144,26 +154,89 @@ async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache
   }
 }
 
+interface Followed {
+  path: string;
+  query: Record<string, string>;
+  signal: AbortSignal;
+  opened(): void;
+  sendBack(e: { type: 'watch.events'; events: readonly WatchEvent[] }): void;
+}
+
 /** Null when the server closed the watch in order. */
-async function follow(
-  client: KubeClient,
-  o: {
-    path: string;
-    query: Record<string, string>;
-    signal: AbortSignal;
-    opened(): void;
-    sendBack(e: { type: 'watch.events'; events: readonly WatchEvent[] }): void;
-  },
-): Promise<KubeFailure | null> {
+async function follow(client: KubeClient, ports: Pick<Ports, 'clock' | 'yield'>, o: Followed): Promise<KubeFailure | null> {
   const watch = await client.watch({ path: o.path, query: o.query }, { signal: o.signal });
   if (!watch.ok) return watch.failure;
   if (o.signal.aborted) return null;
   o.opened();
+  const batches = new Batches(ports, o);
   for await (const line of watch.lines) {
     if (o.signal.aborted) return null;
     const decoded = decodeWatchLine(line);
-    if (!decoded.ok) return decoded.failure;
-    o.sendBack({ type: 'watch.events', events: [decoded.event] });
+    if (!decoded.ok) {
+      await batches.empty();
+      return decoded.failure;
+    }
+    await batches.add(decoded.event, line.length);
   }
+  await batches.empty();
   return null;
+}
+
+/**
+ * The first event of a quiet watch is sent at once. After each batch the watch rests, and events that come meanwhile are the
+ * next batch: a burst of events costs one step per batch, and other work of the event loop gets its turn in between.
+ */
+class Batches {
+  readonly #ports: Pick<Ports, 'clock' | 'yield'>;
+  readonly #o: Followed;
+  readonly #events: WatchEvent[] = [];
+  #chars = 0;
+  #rest: Promise<void> | null = null;
+
+  constructor(ports: Pick<Ports, 'clock' | 'yield'>, o: Followed) {
+    this.#ports = ports;
+    this.#o = o;
+  }
+
+  /** Resolves when there is room for another event. */
+  async add(event: WatchEvent, chars: number): Promise<void> {
+    this.#events.push(event);
+    this.#chars += chars;
+    if (this.#rest === null) this.#send();
+    else if (this.#events.length >= EVENTS_AT_ONCE_MAX || this.#chars >= EVENT_CHARS_AT_ONCE_MAX) await this.#rest;
+  }
+
+  /** Resolves when all events have been sent. */
+  async empty(): Promise<void> {
+    while (this.#events.length > 0 && !this.#o.signal.aborted) await this.#rest;
+  }
+
+  #send(): void {
+    const { clock } = this.#ports;
+    // A bookmark goes alone: it is the moment to look for what was missed, which a batch with changes in it is not.
+    const bookmark = this.#events.findIndex((e) => e.type === 'BOOKMARK');
+    const events = this.#events.splice(0, bookmark < 0 ? this.#events.length : Math.max(1, bookmark));
+    if (this.#events.length === 0) this.#chars = 0;
+    const beganMs = clock.monoMs();
+    this.#o.sendBack({ type: 'watch.events', events });
+    this.#rest = this.#resting((clock.monoMs() - beganMs) * REST_FACTOR).then(() => {
+      this.#rest = null;
+      if (this.#events.length > 0 && !this.#o.signal.aborted) this.#send();
+    });
+  }
+
+  #resting(ms: number): Promise<void> {
+    const { clock, yield: loop } = this.#ports;
+    const { signal } = this.#o;
+    return new Promise((resolve) => {
+      if (ms < 1) return loop.defer(resolve);
+      const done = (): void => {
+        clock.clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        resolve();
+      };
+      const timer = clock.setTimeout(done, Math.min(REST_MAX_MS, ms));
+      signal.addEventListener('abort', done, { once: true });
+    });
+  }
 }
