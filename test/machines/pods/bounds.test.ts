@@ -75,6 +75,8 @@ describe('YAML that costs more than it says', () => {
   const parse = (text: string) => parseManifest(new TextEncoder().encode(text));
   it.each([
     ['? '.repeat(400), 'line 1, column 1: a key must be text, not an alias, a list or a mapping'],
+    ['['.repeat(501), 'nested too deeply'],
+    [`a: ${'{'.repeat(501)}`, 'nested too deeply'],
     ['a: &a b\n*a : c', 'line 1, column 1: a key must be text, not an alias, a list or a mapping'],
     ['a: b\nc: d\na: e', 'line 3, column 1: Map keys must be unique'],
     [`a: &a x\nb:\n${'- *a\n'.repeat(1_001)}`, 'line 1003, column 3: more than 1000 aliases'],

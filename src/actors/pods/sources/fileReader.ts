@@ -5,8 +5,47 @@ import { handlingDocument } from '../../kernel/handling.ts';
 import type { FileInfo, Ports } from '../../kernel/ports.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
-/** Files read at the same time in a listing: the pool of threads that reads has four. */
+/** Files read at the same time: the pool of threads that reads has four. */
 const READS_AT_ONCE = 4;
+/** Documents under way, most of them in the queue of the thread that decodes: those beside them need not wait for it. */
+const DOCUMENTS_AT_ONCE = 64;
+/** Bytes of the documents under way. */
+export const DOCUMENT_BYTES_AT_ONCE = 16 * 1024 * 1024;
+
+/** Room for so much at a time; who does not find room waits in line. */
+class Room {
+  #free: number;
+  readonly #size: number;
+  readonly #waiting: { amount: number; enter: () => void }[] = [];
+
+  constructor(size: number) {
+    this.#size = size;
+    this.#free = size;
+  }
+
+  async within<T>(amount: number, work: () => Promise<T>): Promise<T> {
+    // What is larger than the room has it alone.
+    const taken = Math.min(amount, this.#size);
+    if (this.#waiting.length > 0 || taken > this.#free) {
+      await new Promise<void>((enter) => this.#waiting.push({ amount: taken, enter }));
+    } else this.#free -= taken;
+    try {
+      return await work();
+    } finally {
+      this.#free += taken;
+      for (let next = this.#waiting[0]; next !== undefined && next.amount <= this.#free; next = this.#waiting[0]) {
+        this.#waiting.shift();
+        this.#free -= next.amount;
+        next.enter();
+      }
+    }
+  }
+}
+
+interface Rooms {
+  reads: Room;
+  bytes: Room;
+}
 
 export interface ReaderOptions {
   path: string;
@@ -26,21 +65,13 @@ function sameFile(a: FileInfo, b: FileInfo): boolean {
 }
 
 /** Reads one manifest. Never rejects: whatever goes wrong is a reading too. */
-export async function readManifest(o: ReaderOptions, path: string, store: FileStore): Promise<FileReading> {
-  const { fs, entropy } = o.ports;
+async function readManifest(o: ReaderOptions, path: string, { store, rooms }: { store: FileStore; rooms: Rooms }): Promise<FileReading> {
+  const { fs } = o.ports;
   try {
-    const before = await fs.stat(path);
+    const before = await rooms.reads.within(1, () => fs.stat(path));
     if (before.kind === 'dir') return { path, kind: 'skipped', message: 'a directory is not entered' };
     if (before.kind !== 'file') return { path, kind: 'skipped', message: 'not a regular file (FIFO, socket or device): not read' };
-    const bytes = await fs.readFile(path, { bytesMax: MANIFEST_BYTES_MAX });
-    const after = await fs.stat(path);
-    if (!sameFile(before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
-    const digest = entropy.md5Hex(bytes);
-    if (store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
-    return await handlingDocument<Promise<FileReading>>(o.ports, `file ${path} ${digest}`, {
-      aside: async (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
-      decode: () => decoded(o, path, { bytes, digest }),
-    });
+    return await rooms.bytes.within(before.size, () => readFile(o, path, { before, store, rooms }));
   } catch (error) {
     const code = codeOf(error);
     if (code === 'EFBIG')
@@ -48,6 +79,21 @@ export async function readManifest(o: ReaderOptions, path: string, store: FileSt
     if (code === 'ENOENT') return isDangling(o, path);
     return { path, kind: 'bad', message: textOf(error), digest: '' };
   }
+}
+
+async function readFile(o: ReaderOptions, path: string, k: { before: FileInfo; store: FileStore; rooms: Rooms }): Promise<FileReading> {
+  const { fs, entropy } = o.ports;
+  const { bytes, after } = await k.rooms.reads.within(1, async () => ({
+    bytes: await fs.readFile(path, { bytesMax: MANIFEST_BYTES_MAX }),
+    after: await fs.stat(path),
+  }));
+  if (!sameFile(k.before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
+  const digest = entropy.md5Hex(bytes);
+  if (k.store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
+  return handlingDocument<Promise<FileReading>>(o.ports, `file ${path} ${digest}`, {
+    aside: async (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
+    decode: () => decoded(o, path, { bytes, digest }),
+  });
 }
 
 async function decoded(o: ReaderOptions, path: string, { bytes, digest }: { bytes: Uint8Array; digest: string }): Promise<FileReading> {
@@ -72,17 +118,18 @@ async function isDangling(o: ReaderOptions, path: string): Promise<FileReading> 
 /** Reads several; yields between parses, so that a burst of manifests does not hold the main thread. */
 export async function readManifests(o: ReaderOptions, paths: readonly string[], store: FileStore): Promise<FileReading[]> {
   const readings: FileReading[] = new Array(paths.length);
+  const rooms: Rooms = { reads: new Room(READS_AT_ONCE), bytes: new Room(DOCUMENT_BYTES_AT_ONCE) };
   let next = 0;
   const worker = async () => {
     for (;;) {
       const index = next++;
       const path = paths[index];
       if (path === undefined) return;
-      readings[index] = await readManifest(o, path, store);
+      readings[index] = await readManifest(o, path, { store, rooms });
       await new Promise<void>((resolve) => o.ports.yield.defer(resolve));
     }
   };
-  await Promise.all(Array.from({ length: Math.min(READS_AT_ONCE, paths.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(DOCUMENTS_AT_ONCE, paths.length) }, worker));
   return readings;
 }
 

@@ -14,6 +14,8 @@ const ALIASES_MAX = 100;
 const ALIAS_NODES_MAX = 1_000;
 /** Deepest nesting taken; a Pod needs about a dozen levels. */
 const DEPTH_MAX = 100;
+/** Brackets open at the same time before the text is parsed at all. */
+const OPEN_MAX = 500;
 
 export type Parsed = { ok: true; value: unknown } | { ok: false; message: string };
 
@@ -68,8 +70,8 @@ function extentOf(value: unknown, levels: number, known: Map<object, Extent>): E
 }
 
 /**
- * The parser takes seconds to give up on a megabyte of opening brackets, so such text is turned away before. Counting
- * is rough (it does not know strings), hence the generous limit.
+ * The parser takes tens of milliseconds to give up on a few hundred open brackets, and seconds on a megabyte of them, so such
+ * text is turned away before. Counting is rough (it does not know strings), hence a limit above that of levels.
  */
 function hopelesslyNested(text: string): boolean {
   if (/(?:- ){200}/.test(text)) return true;
@@ -78,7 +80,7 @@ function hopelesslyNested(text: string): boolean {
     const c = text.charCodeAt(i);
     if (c === 0x5b || c === 0x7b) open += 1;
     else if (c === 0x5d || c === 0x7d) open -= 1;
-    if (open > 5_000) return true;
+    if (open > OPEN_MAX) return true;
   }
   return false;
 }
