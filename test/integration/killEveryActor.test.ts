@@ -3,53 +3,14 @@
  * healthy pods beside it must not change in any way. The last test keeps the list honest: a new state of a machine must
  * be covered here, or say why it cannot be.
  */
-import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { StateMachine } from 'xstate';
-import { API_CASES } from './killApi.ts';
-import { CERTIFICATE_CASES } from './killCertificates.ts';
-import { CGROUP_CASES } from './killCgroups.ts';
-import { CLUSTER_CASES } from './killCluster.ts';
-import { CPU_CASES } from './killCpus.ts';
-import { DEVICE_CASES } from './killDevices.ts';
-import { DRIVER_CASES } from './killDrivers.ts';
-import { EVICTION_CASES } from './killEviction.ts';
-import { HOOK_CASES } from './killHooks.ts';
-import { createJudge, type KillCase } from './killing.ts';
-import { OBJECT_CASES } from './killObjects.ts';
-import { OOM_CASES } from './killOom.ts';
-import { PROBE_CASES } from './killProbes.ts';
-import { RESIZE_CASES } from './killResize.ts';
-import { CONTAINER_CASES, LINK_CASES, OTHER_CASES, POD_CASES, RUNTIME_CASES, WORKER_CASES } from './killStates.ts';
-import { VOLUME_CASES } from './killVolumes.ts';
-
-const TABLES: Record<string, KillCase[]> = {
-  'pod worker': WORKER_CASES,
-  container: CONTAINER_CASES,
-  'hooks and stops': HOOK_CASES,
-  'changes of resources': RESIZE_CASES,
-  pods: POD_CASES,
-  runtime: RUNTIME_CASES,
-  probes: PROBE_CASES,
-  'with an act in flight': LINK_CASES,
-  'CPUs of their own': CPU_CASES,
-  volumes: VOLUME_CASES,
-  'plugins and drivers': DRIVER_CASES,
-  devices: DEVICE_CASES,
-  'the cluster side': CLUSTER_CASES,
-  'objects of the API': OBJECT_CASES,
-  certificates: CERTIFICATE_CASES,
-  'control groups': CGROUP_CASES,
-  eviction: EVICTION_CASES,
-  "the kernel's log": OOM_CASES,
-  "the kubelet's API": API_CASES,
-  'the rest': OTHER_CASES,
-};
+import { createJudge } from './killing.ts';
+import { KILL_TABLES, leaves, machinesOf } from './killTables.ts';
 
 const judge = createJudge();
 
-describe.each(Object.entries(TABLES))('%s', (_, cases) => {
+describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
   it.each(cases.map((c) => [c.covers, c] as const))('killed in: %s', async (_covers, c) => judge(c));
 });
 
@@ -104,26 +65,13 @@ const NOT_KILLED: Record<string, string> = {
   'review answered': 'final: the chart has ended',
 };
 
-async function machinesOf(
-  dir: string,
-): Promise<StateMachine<never, never, never, never, never, never, never, never, never, never, never, never, never, never>[]> {
-  const found: unknown[] = [];
-  for (const e of readdirSync(dir, { withFileTypes: true, recursive: true })) {
-    if (!e.isFile() || !e.name.endsWith('.ts')) continue;
-    const module = (await import(join(e.parentPath, e.name))) as Record<string, unknown>;
-    found.push(...Object.values(module).filter((v) => v instanceof StateMachine));
-  }
-  return found as never;
-}
-
 it('covers every state of every machine', async () => {
-  const covered = new Set(Object.values(TABLES).flatMap((cases) => cases.map((c) => c.covers)));
+  const covered = new Set(Object.values(KILL_TABLES).flatMap((cases) => cases.map((c) => c.covers)));
   const missing: string[] = [];
   const known = new Set<string>();
   for (const machine of await machinesOf(join(import.meta.dirname, '../../src/machines'))) {
-    const { root } = machine as unknown as { root: StateNodeLike };
-    for (const leaf of leaves(root)) {
-      const name = `${root.id} ${leaf}`;
+    for (const leaf of leaves(machine.root)) {
+      const name = `${machine.root.id} ${leaf}`;
       known.add(name);
       if (!covered.has(name) && NOT_KILLED[name] === undefined) missing.push(name);
     }
@@ -135,13 +83,3 @@ it('covers every state of every machine', async () => {
     'explanations of states that are no more',
   ).toEqual([]);
 });
-
-interface StateNodeLike {
-  id: string;
-  path: string[];
-  states: Record<string, StateNodeLike>;
-}
-function leaves(node: StateNodeLike): string[] {
-  const below = Object.values(node.states);
-  return below.length === 0 ? [node.path.join('.')] : below.flatMap(leaves);
-}

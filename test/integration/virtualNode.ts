@@ -11,7 +11,7 @@ import type { PathKind } from '../../src/actors/kernel/mounter.ts';
 import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
 import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
 import type { Prober } from '../../src/actors/kernel/prober.ts';
-import type { KernelTree } from '../../src/actors/kernel/tree.ts';
+import type { KernelTree, TreeOptions } from '../../src/actors/kernel/tree.ts';
 import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
@@ -156,6 +156,10 @@ export interface VirtualNodeOptions {
   before?(h: VirtualNode): void;
   /** False: the tree is started but not waited for. */
   ready?: boolean;
+  /** Every inspection event of every actor, from its first step on. */
+  inspect?: TreeOptions['inspect'];
+  /** Changes the ports before a daemon gets them. */
+  ports?: (ports: Ports) => Ports;
 }
 
 export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNode> {
@@ -306,7 +310,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     // It reads the disk, whose answers may need time to pass.
     let made: Node | undefined;
     let failed: unknown;
-    const making = createNode(config, ports).then(
+    const making = createNode(config, o.ports?.(ports) ?? ports, o.inspect === undefined ? {} : { inspect: o.inspect }).then(
       (n) => {
         made = n;
       },

@@ -1,0 +1,149 @@
+/**
+ * No `assign`, guard, delay or context factory of any machine does I/O, sends, logs, counts, reads a clock or a view, draws
+ * chance, or changes an object of its context. Nodes play the stories in which every actor is killed, without the kill.
+ * Each kind of step that a machine takes there is taken again by xstate's pure functions.
+ */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import type { KubeResult } from '../../src/machines/api/kube.ts';
+import { reviewMachine } from '../../src/machines/kubeletApi/review.ts';
+import { BYSTANDERS, bystandersUp, type KillCase } from '../integration/killing.ts';
+import { KILL_TABLES, leaves, machinesOf } from '../integration/killTables.ts';
+import { virtualNode } from '../integration/virtualNode.ts';
+import { fakePorts } from '../kernel/fakePorts.ts';
+import { lockable } from './purity/locked.ts';
+import { impurities, recordSteps } from './purity/steps.ts';
+
+const CLOCK = 'reads the clock through its input';
+const CHANCE = 'draws the jitter of a wait through its input';
+const VIEWS = 'reads views of other actors through its input';
+/** Machines that are not pure yet, with the reason. The list only gets shorter: a pure machine in it is an error. */
+const IMPURE: Readonly<Record<string, string>> = {
+  admission: 'its one action judges, sends, logs and counts',
+  apiLink: CHANCE,
+  certificate: CLOCK,
+  config: VIEWS,
+  container: CLOCK,
+  containerStop: CLOCK,
+  cpus: 'its actions read views, log and count',
+  csiNode: CHANCE,
+  devices: VIEWS,
+  eventWriter: VIEWS,
+  eviction: VIEWS,
+  fileSource: CLOCK,
+  httpSource: CLOCK,
+  lease: CHANCE,
+  listWatch: CLOCK,
+  nodeStatus: CLOCK,
+  object: VIEWS,
+  objects: VIEWS,
+  pleg: VIEWS,
+  plugin: CHANCE,
+  podManager: CLOCK,
+  podWorker: VIEWS,
+  podWriter: VIEWS,
+  prober: CLOCK,
+  probes: VIEWS,
+  review: CHANCE,
+  status: 'its one action stores, publishes, sends and logs',
+  stop: CLOCK,
+  token: CLOCK,
+  volume: CHANCE,
+  volumes: VIEWS,
+};
+
+const AT_ONCE = 'left in the step that creates the actor';
+/** States that these stories do not show, with the reason. */
+const NOT_SEEN: Readonly<Record<string, string>> = {
+  'nodeStatus beginning': AT_ONCE,
+  'certificate beginning': AT_ONCE,
+  'object choosing': AT_ONCE,
+  'pleg relist.deciding': AT_ONCE,
+  'pleg stream.deciding': AT_ONCE,
+  'volume starting': AT_ONCE,
+  'devicePlugin new': AT_ONCE,
+  'containerStop choosing': AT_ONCE,
+  'hook choosing': AT_ONCE,
+  'listWatch stale': 'needs a watch that the API server ended as too old: `listWatch.test.ts` drives the machine there',
+  'supervisor failed': 'final, of a supervisor that gives up: `test/kernel` drives it there',
+  'token gone': 'final: nothing happens in it',
+  'devicePlugin failed': 'final: nothing happens in it',
+  'container stoppingAgain': 'needs a stop that fails after a failed hook: `hooks.test.ts` drives a node there',
+};
+
+const steps = recordSteps();
+const found = new Map<string, Set<string>>();
+const driven = new Set<string>();
+
+function take(): void {
+  for (const step of steps.taken()) {
+    const { id } = step.machine.root;
+    driven.add(id);
+    const wrong = found.get(id) ?? new Set();
+    for (const what of impurities(step)) wrong.add(what);
+    if (wrong.size > 0) found.set(id, wrong);
+  }
+}
+
+const machines = () => machinesOf(join(import.meta.dirname, '../../src/machines'));
+
+async function play(c: KillCase): Promise<void> {
+  const h = await virtualNode({
+    ...c.options,
+    manifests: { ...BYSTANDERS, ...c.options?.manifests },
+    inspect: (e) => steps.see(e),
+    ports: lockable,
+  });
+  try {
+    await bystandersUp(h);
+    await c.arrange?.(h);
+    const path = typeof c.path === 'string' ? c.path : c.path(h);
+    const state = c.covers.slice(c.covers.indexOf(' ') + 1);
+    await h.until(`${path} is ${state}`, () => (c.at === undefined ? h.state(path) === state : c.at(h)), 120_000);
+    take();
+    c.release?.(h);
+    await h.until('the subject rests', () => c.rests?.(h) ?? true, c.restsWithinMs ?? 120_000);
+    take();
+  } finally {
+    await h[Symbol.asyncDispose]();
+  }
+}
+
+it('a question to the API server about a caller', async () => {
+  const refused: KubeResult = { ok: false, failure: { code: 500, reason: 'InternalError', message: '', outcome: 'failed' } };
+  const answers = [refused, { ok: true, body: {}, code: 200 } as KubeResult];
+  const ports = lockable(fakePorts());
+  let asked = 0;
+  const ask = async () => answers[asked++] ?? refused;
+  const actor = createActor(reviewMachine, { inspect: (e) => steps.see(e), input: { ask, random: () => ports.rng.next() } });
+  actor.start();
+  await toPromise(actor);
+  expect(asked).toBe(2);
+  take();
+});
+
+describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
+  const stories = [...new Map(cases.map((c) => [c.story ?? c.covers, c])).values()];
+  it.each(stories.map((c) => [c.covers, c] as const))('without effects up to %s', async (_covers, c) => play(c));
+});
+
+it('no machine does anything but decide', () => {
+  const open = [...found].filter(([id]) => IMPURE[id] === undefined).map(([id, what]) => [id, [...what]]);
+  expect(Object.fromEntries(open)).toEqual({});
+});
+
+it('the list of impure machines names no pure one', () => {
+  expect(Object.keys(IMPURE).filter((id) => !found.has(id))).toEqual([]);
+});
+
+it('drives every machine', async () => {
+  const ids = new Set((await machines()).map(({ root }) => root.id));
+  expect(ids.size).toBeGreaterThan(30);
+  expect([...ids].filter((id) => !driven.has(id))).toEqual([]);
+});
+
+it('sees every state of every machine, or says why not', async () => {
+  const known = (await machines()).flatMap(({ root }) => leaves(root).map((leaf) => `${root.id} ${leaf}`));
+  expect(known.filter((state) => !steps.states.has(state)).sort()).toEqual(Object.keys(NOT_SEEN).sort());
+});
