@@ -8,9 +8,9 @@ import type { ServerEvent } from '../../machines/server.ts';
 import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
 import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
 import { type FigureOptions, figurePages, METRICS_PATHS } from './https/figures.ts';
-import { podList } from './podList.ts';
+import { podListReply } from './podList.ts';
 import { withRequestMetrics } from './requestMetrics.ts';
-import { json, router, serverSpec, text } from './server.ts';
+import { router, serverSpec, text } from './server.ts';
 import { readView, staleHeaders } from './views.ts';
 
 export interface ReadOnlyOptions extends FigureOptions {
@@ -42,7 +42,8 @@ function readOnlyHandler(ctx: ActorCtx<ServerEvent>, o: ReadOnlyOptions): (req: 
       '/pods': () => {
         const pods = readView(from, view.pods, addr.podManager.path);
         if (!pods.ok) return pods.reply;
-        return json(podList(pods.value, ctx.registry.read(view.statuses)?.value), { headers: staleHeaders(pods.stale) });
+        const statuses = ctx.registry.read(view.statuses)?.value;
+        return podListReply(ctx.ports, { pods: pods.value, statuses, headers: staleHeaders(pods.stale) });
       },
       '/metrics': figures.metrics(''),
       '/metrics/cadvisor': figures.metrics('cadvisor'),

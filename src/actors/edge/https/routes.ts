@@ -9,7 +9,7 @@ import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
 import type { ActorCtx } from '../../kernel/types.ts';
 import { criClient } from '../../runtime/client.ts';
 import { adminPages } from '../admin.ts';
-import { podList } from '../podList.ts';
+import { podListReply } from '../podList.ts';
 import { json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';
 import { readView, staleHeaders } from '../views.ts';
 import { checkpoint } from './checkpoint.ts';
@@ -62,7 +62,8 @@ export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
         const read = readView({ registry: ctx.registry, state: o.inspect.state }, view.pods, addr.podManager.path);
         if (!read.ok) return read.reply;
         if (!isGet(req)) return METHOD_NOT_ALLOWED;
-        return json(podList(read.value, ctx.registry.read(view.statuses)?.value), { headers: staleHeaders(read.stale) });
+        const statuses = ctx.registry.read(view.statuses)?.value;
+        return podListReply(ctx.ports, { pods: read.value, statuses, headers: staleHeaders(read.stale) });
       }),
     ],
     ['stats', (req, parts) => (parts.join('/') === 'summary' ? figures.summary(req) : NOT_FOUND)],
