@@ -4,10 +4,10 @@
  */
 import { loadavg } from 'node:os';
 import { fromCallback, setup } from 'xstate';
-import type { Logger, Metrics, Ports } from '../src/actors/kernel/ports.ts';
-import { createTree } from '../src/actors/kernel/tree.ts';
-import type { ActorSpec, AnySpec, KernelEvent, SupervisorSpec } from '../src/actors/kernel/types.ts';
-import { address, because, type Message } from '../src/machines/address.ts';
+import { createTree } from '../src/actors/supervision/tree.ts';
+import type { ActorSpec, AnySpec, SupervisionEvent, SupervisorSpec } from '../src/actors/supervision/types.ts';
+import { address, because, type Message } from '../src/machines/supervision/address.ts';
+import type { Logger, Metrics, Ports } from '../src/ports/ports.ts';
 import { machine as describeMachine } from './lib/report.ts';
 
 const MESSAGES = 200_000;
@@ -69,8 +69,8 @@ const root = (children: AnySpec[]): SupervisorSpec => ({
 });
 
 /** A flight recorder: keeps the newest 4,096 events. */
-function recorder(): (e: KernelEvent) => void {
-  const ring: (KernelEvent | undefined)[] = new Array(4096).fill(undefined);
+function recorder(): (e: SupervisionEvent) => void {
+  const ring: (SupervisionEvent | undefined)[] = new Array(4096).fill(undefined);
   let at = 0;
   return (e) => {
     ring[at] = e;

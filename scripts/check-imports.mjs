@@ -26,29 +26,39 @@ export const RULES = [
   // Types of the official client, which are erased.
   { in: /^machines\/api\/wire\.ts$/, may: [], packages: ['@kubernetes/client-node'] },
   { in: /^machines\//, may: ['machines/'], packages: ['xstate'] },
-  { in: /^actors\/kernel\//, may: ['machines/', 'actors/kernel/'], packages: ['xstate'] },
+  // The ways out of the process, as types, and what an actor may lean on beside them.
+  { in: /^ports\//, may: ['machines/', 'ports/'], packages: [] },
+  { in: /^actors\/supervision\//, may: ['machines/', 'ports/', 'actors/supervision/'], packages: ['xstate'] },
   // The tree and the node: the only actor files that know all the others.
-  // A node carries its flight recorder, which watches the kernel from outside, and where asked for its fault injector.
+  // A node carries its flight recorder, which watches the supervision from outside, and where asked for its fault injector.
   {
     in: /^actors\/node\.ts$/,
-    may: ['machines/', 'actors/', 'inspect/recorder.ts', 'inspect/history.ts', 'inspect/source.ts', 'inspect/injector/'],
+    may: [
+      'machines/',
+      'ports/',
+      'actors/',
+      'inspect/recorder.ts',
+      'inspect/history.ts',
+      'inspect/source.ts',
+      'actors/foundation/injector/interceptors/',
+    ],
     packages: PURE,
   },
-  { in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'actors/'], packages: PURE },
+  { in: /^actors\/[^/]+\.ts$/, may: ['machines/', 'ports/', 'actors/'], packages: PURE },
   { in: /^actors\//, may: actorMayImport, packages: PURE },
   // The process runtime is a daemon of its own with its own I/O.
-  { in: /^sandbox\/process\//, may: ['machines/', 'actors/', 'sandbox/'], packages: ANY },
-  { in: /^sandbox\//, may: ['machines/', 'actors/', 'sandbox/'], packages: PURE },
-  // The simulation's one door to the process it runs in; a simulated node never sees it.
-  { in: /^sim\/realm\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
-  { in: /^sim\//, may: ['machines/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
+  { in: /^sandbox\/process\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/'], packages: ANY },
+  { in: /^sandbox\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/'], packages: PURE },
+  // The simulation's one access to the process it runs in; a simulated node never sees it.
+  { in: /^sim\/globals\.ts$/, may: [], packages: ['node:crypto', 'node:process', 'node:timers'] },
+  { in: /^sim\//, may: ['machines/', 'ports/', 'actors/', 'sandbox/hollow/', 'sandbox/shared/', 'sim/'], packages: PURE },
   // The page runs in a browser; what it shares with the daemon are frames and charts.
   {
     in: /^inspect\/page\//,
     may: ['machines/', 'inspect/feed/frames.ts', 'inspect/history.ts', 'inspect/project.ts', 'inspect/recorder.ts', 'inspect/page/'],
     packages: ANY,
   },
-  { in: /^inspect\//, may: ['machines/', 'actors/', 'inspect/'], packages: PURE },
+  { in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests and speaks CRI.
   {
     in: /^harness\//,
@@ -68,12 +78,13 @@ export const RULES = [
   { in: /^boot\//, may: [''], packages: ANY },
 ];
 
-/** An actor folder may import the kernel, its own files, and of a sibling only what it offers on purpose: `client.ts`. */
+/** An actor folder may import the supervision, its own files, and of a sibling only what it offers on purpose: `client.ts`. */
 function actorMayImport(importer, imported) {
   const own = `${importer.split('/').slice(0, 2).join('/')}/`;
   return (
     imported.startsWith('machines/') ||
-    imported.startsWith('actors/kernel/') ||
+    imported.startsWith('ports/') ||
+    imported.startsWith('actors/supervision/') ||
     imported.startsWith(own) ||
     /^actors\/[^/]+\/client\.ts$/.test(imported)
   );
@@ -143,7 +154,8 @@ function verdict(rule, from, { specifier, target }) {
   }
   if (target.startsWith('..')) return `'${specifier}', which is outside src/`;
   const ok = typeof rule.may === 'function' ? rule.may(from, target) : rule.may.some((prefix) => target.startsWith(prefix));
-  const allowed = typeof rule.may === 'function' ? "machines, actors/kernel, own folder, a sibling's client.ts" : rule.may.join(', ');
+  const allowed =
+    typeof rule.may === 'function' ? "machines, ports, actors/supervision, own folder, a sibling's client.ts" : rule.may.join(', ');
   return ok ? null : `src/${target} (allowed here: ${allowed})`;
 }
 

@@ -2,7 +2,7 @@
 # npm test: installs, builds, lints, checks types, runs the tests; the last line is `N passed, N failed`.
 # The real-runtime tests (test/e2e) run as root when CI=true (which also installs what they need; then a skipped test
 # is a failure) or after `npm run e2e:setup`. The tests on a real control plane (test/cluster) run after them with
-# ACTORLET_CLUSTER_TESTS=1, which builds Kubernetes where it is not in the cache yet. Arguments go to vitest: npm test -- test/kernel
+# ACTORLET_CLUSTER_TESTS=1, which builds Kubernetes where it is not in the cache yet. Arguments go to vitest: npm test -- test/supervision
 set -u
 program='npm test'
 . "$(dirname -- "$0")/env.sh"

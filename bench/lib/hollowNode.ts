@@ -2,14 +2,14 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
+import type { Net, Ports, Sys } from '../../src/ports/ports.ts';
 import { createHollowRuntime, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
-import { memoryMetrics } from '../../test/kernel/fakePorts.ts';
+import { memoryMetrics } from '../../test/supervision/fakePorts.ts';
 import { sleep } from './report.ts';
 
 const hostFs = createHostFs();

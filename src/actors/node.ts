@@ -1,29 +1,29 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
 import { createHistory, type History } from '../inspect/history.ts';
-import { interceptPorts } from '../inspect/injector/ports.ts';
 import { createRecorder, type Recorder } from '../inspect/recorder.ts';
 import type { Inspected } from '../inspect/source.ts';
 import type { GroupDriver } from '../machines/allocation/cgroups/names.ts';
 import { chartOf } from '../machines/chart/definition.ts';
 import { toV1beta1 } from '../machines/config/v1beta1.ts';
 import type { NodeConfig } from '../machines/config.ts';
-import { thresholdsOf } from '../machines/eviction/thresholds.ts';
 import { podOfMessage } from '../machines/pods/setAside.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { addr, type CriView, view } from '../machines/protocol.ts';
+import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
+import type { Ports } from '../ports/ports.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
-import { FaultDoor } from './foundation/injector/door.ts';
+import { FaultDoor } from './foundation/injector/api.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
-import { dottedState } from './kernel/nodes/snapshots.ts';
-import type { Ports } from './kernel/ports.ts';
-import { createTree, type KernelTree, type TreeOptions } from './kernel/tree.ts';
-import type { KernelEvent, Tree } from './kernel/types.ts';
-import type { Heartbeat } from './kernel/watchdog.ts';
+import { interceptPorts } from './foundation/injector/interceptors/ports.ts';
 import { readNodeFacts } from './nodeFacts.ts';
+import { dottedState } from './supervision/nodes/snapshots.ts';
+import { createTree, type SupervisionTree, type TreeOptions } from './supervision/tree.ts';
+import type { SupervisionEvent, Tree } from './supervision/types.ts';
+import type { Heartbeat } from './supervision/watchdog.ts';
 import { nodeTree } from './tree.ts';
 import { treeOptions } from './treeOptions.ts';
 
@@ -47,7 +47,7 @@ const TRANSITIONS_VERBOSITY = 4;
 /** Pods are named by UID in a worker's path. */
 const WORKERS = /^node\/pods\/workers\/([^/]+)$/;
 
-function logTransition(ports: Ports): (e: KernelEvent) => void {
+function logTransition(ports: Ports): (e: SupervisionEvent) => void {
   return (e) => {
     if (e.kind !== 'transition') return;
     const uid = WORKERS.exec(e.path)?.[1];
@@ -85,7 +85,7 @@ export async function createNode(
 ): Promise<Node> {
   const recorder = createRecorder();
   const fixed = await readNodeFacts(config, outside);
-  let tree: KernelTree | undefined;
+  let tree: SupervisionTree | undefined;
   const runtimeName = (): string => tree?.registry.read(view.cri)?.value.runtimeName ?? '';
   const cgroupDriver = driverOfRuntime(config, () => tree?.registry.read(view.cri)?.value);
   const facts: NodeFacts = {
@@ -97,7 +97,7 @@ export async function createNode(
       return runtimeName();
     },
   };
-  const live = (): KernelTree => {
+  const live = (): SupervisionTree => {
     if (tree === undefined) throw new Error('the tree is not built yet');
     return tree;
   };
@@ -145,7 +145,7 @@ export async function createNode(
     kernelLog: ports.kernelLog !== undefined,
     cpuPlace: cpuPlaceOf(config, outside.host),
   });
-  const observers: ((e: KernelEvent) => void)[] = [(e) => recorder.observe(e)];
+  const observers: ((e: SupervisionEvent) => void)[] = [(e) => recorder.observe(e)];
   if (history !== null) observers.push((e) => history.observe(e));
   if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
   tree = createTree(nodeTree(options), ports, {
@@ -194,7 +194,7 @@ function timelineOf(uid: string, from: { recorder: Recorder; history: History | 
   return { steps, calls: [], left: 0, kept: false };
 }
 
-function chartAt(tree: KernelTree, path: string): ReturnType<NonNullable<Inspect['chart']>> {
+function chartAt(tree: SupervisionTree, path: string): ReturnType<NonNullable<Inspect['chart']>> {
   const ref = tree.actorAt(path);
   const chart = ref === null ? null : chartOf(Reflect.get(ref, 'logic'));
   if (ref === null || chart === null) return null;

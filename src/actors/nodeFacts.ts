@@ -3,9 +3,9 @@ import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
 import { chooseNodeIPs, namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { nodeResources } from '../machines/api/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config.ts';
-import { parseResolvConf } from '../machines/pods/dns.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
-import type { Ports } from './kernel/ports.ts';
+import { parseResolvConf } from '../machines/pods/workers/config/dns.ts';
+import type { Ports } from '../ports/ports.ts';
 
 const RESOLV_CONF_BYTES_MAX = 1 << 20;
 /** The start waits for it. */

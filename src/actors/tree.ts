@@ -23,10 +23,9 @@ import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
 import { injectorSpec } from './foundation/injector/injector.ts';
 import { telemetrySpec } from './foundation/telemetry.ts';
-import type { AnySpec, SupervisorSpec } from './kernel/types.ts';
 import { admissionSpec } from './pods/admission/admission.ts';
-import { configSpec } from './pods/config/config.ts';
 import { podManagerSpec } from './pods/manager/podManager.ts';
+import { configSpec } from './pods/podConfig/podConfig.ts';
 import { apiSourceSpec } from './pods/sources/api.ts';
 import { fileSourceSpec } from './pods/sources/file.ts';
 import { httpSourceSpec } from './pods/sources/http.ts';
@@ -47,6 +46,7 @@ import { tokensSpec } from './services/objects/tokens.ts';
 import { pluginsSpec } from './services/plugins/plugins.ts';
 import { probesSpec } from './services/probes/probes.ts';
 import { volumesSpec } from './services/volumes/volumes.ts';
+import type { AnySpec, SupervisorSpec } from './supervision/types.ts';
 import type { ApiOptions, TreeOptions } from './treeOptions.ts';
 
 /** Rest of a parked api layer. */

@@ -1,13 +1,13 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
-import type { CpuPlace } from '../machines/allocation/cpus/book.ts';
+import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
 import { namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../machines/api/nodeCapacity.ts';
 import type { KubeletConfiguration, NodeConfig } from '../machines/config.ts';
-import { thresholdsOf } from '../machines/eviction/thresholds.ts';
-import { tlsVersion } from '../machines/kubeletApi/tls.ts';
+import { tlsVersion } from '../machines/edge/https/tls.ts';
 import { quantityToInteger } from '../machines/pods/quantity.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
-import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/pullRecords.ts';
+import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
+import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../machines/runtime/imagePuller/pullRecords.ts';
 import type { AgentGroupsOptions } from './allocation/cgroups/agentGroups.ts';
 import type { CgroupsOptions } from './allocation/cgroups/cgroups.ts';
 import type { CpusOptions } from './allocation/cpus/cpus.ts';
@@ -27,8 +27,8 @@ import type { CheckpointOptions } from './foundation/checkpoint.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
 import type { AdmissionOptions } from './pods/admission/admission.ts';
 import { allocatorsOf } from './pods/admission/allocators.ts';
-import type { ConfigOptions } from './pods/config/config.ts';
 import type { PodManagerOptions } from './pods/manager/podManager.ts';
+import type { ConfigOptions } from './pods/podConfig/podConfig.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
 import type { FileSourceOptions } from './pods/sources/file.ts';
 import type { HttpSourceOptions } from './pods/sources/http.ts';

@@ -1,8 +1,8 @@
 /** Logs: pino behind the Logger port. `text` is the kubelet's line format, `json` is pino's; secrets never come out. */
 import pino from 'pino';
-import type { Logger } from '../actors/kernel/ports.ts';
 import type { LoggingConfig } from '../machines/config.ts';
 import { oneLine } from '../machines/text/oneLine.ts';
+import type { Logger } from '../ports/ports.ts';
 
 /** Fields whose values are secrets, at the top of a line and one and two levels down. */
 const SECRET_FIELDS = ['env', 'envs', 'auth', 'authorization', 'token', 'password', 'secret', 'headers', 'staticPodURLHeader'] as const;

@@ -1,10 +1,10 @@
 /** actorctl's commands: what a person asks a running daemon. Gets its surroundings as an argument, so tests can run it. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import yargs from 'yargs';
-import type { ActorView } from '../machines/actorState.ts';
 import type { LogFile } from '../machines/podLogs.ts';
 import type { PodSummary } from '../machines/podSummary.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
+import type { ActorView } from '../machines/supervision/actorState.ts';
 import { clockTime, shortDuration } from '../machines/text/duration.ts';
 import { printable } from '../machines/text/table.ts';
 import { renderTimeline, type TimelineData } from '../machines/text/timeline.ts';

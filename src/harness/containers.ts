@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { CRI_ANNOTATIONS, CRI_LABELS } from '../machines/cri.ts';
 import { containersOf, type PodView } from './history.ts';
-import type { Charge } from './keeper/charge.ts';
-import { isOwn } from './keeper/cleanup.ts';
+import type { Charge } from './reaper/charge.ts';
+import { isOwn } from './reaper/cleanup.ts';
 
 /** A container as the runtime has it; on the hollow runtime, as the status of its pod has it. */
 export interface ContainerView {

@@ -2,7 +2,7 @@
 import type { ContainerStatus, Pod, PodStatus } from '../machines/k8s.ts';
 import type { PodSummary } from '../machines/podSummary.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
-import type { DaemonEnd } from './keeper/client.ts';
+import type { DaemonEnd } from './reaper/client.ts';
 
 /** One pod as the node's admin socket shows it. */
 export interface PodView extends PodSummary {

@@ -9,12 +9,12 @@ import type { RecordedEvent } from '../machines/protocol.ts';
 import { type ContainerView, heldContainers, statedContainers } from './containers.ts';
 import { type Injected, inject, type ScenarioInput, scenarioText } from './faults.ts';
 import { endText, History, type Look, type PodView, podText, type TimelineEntry, type Timings } from './history.ts';
-import { type DaemonEnd, Keeper } from './keeper/client.ts';
 import { type Manifest, type ReadPod, readManifests } from './manifests.ts';
 import { notYet, nowMs, Observer, type Verdict, yes } from './observer.ts';
 import { freePort, type NodeOptions, type Plan, prepare, START_TIMEOUT_MS, TIMEOUT_MS, writeConfig } from './options.ts';
 import { type LogOptions, PodHandle, type PodNode } from './pod.ts';
 import { programs } from './programs.ts';
+import { type DaemonEnd, Keeper } from './reaper/client.ts';
 import { WaitError } from './waitError.ts';
 
 type PodName = { name: string; namespace: string };

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from '
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type Charge, RUNTIMES, type Runtime } from './keeper/charge.ts';
+import { type Charge, RUNTIMES, type Runtime } from './reaper/charge.ts';
 
 export interface NodeOptions {
   /**

@@ -9,7 +9,7 @@ export interface Programs {
   sandbox: string;
 }
 const BUILT: Programs = { daemon: 'dist/actorlet.mjs', keeper: 'dist/lib/keeper.mjs', sandbox: 'dist/sandboxd.mjs' };
-const SOURCES: Programs = { daemon: 'src/boot/main.ts', keeper: 'src/harness/keeper/main.ts', sandbox: 'src/sandbox/process/main.ts' };
+const SOURCES: Programs = { daemon: 'src/boot/main.ts', keeper: 'src/harness/reaper/main.ts', sandbox: 'src/sandbox/process/main.ts' };
 
 /** Sources start sources, bundles start bundles: never one with the other's idea of the protocol. */
 export function programs(from: string = import.meta.url): Programs {

@@ -2,10 +2,11 @@
  * What the flight recorder forgets too soon for a pod's timeline: its worker's states and its calls of the runtime. Kept
  * only where the node is inspected; bounded per pod and in pods, the one that was quiet the longest goes first.
  */
-import type { Clock, Cri, CriError } from '../actors/kernel/ports.ts';
-import type { KernelEvent } from '../actors/kernel/types.ts';
+
+import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import { CRI_LABELS, type CriMethod } from '../machines/cri.ts';
 import { addr } from '../machines/protocol.ts';
+import type { Clock, Cri, CriError } from '../ports/ports.ts';
 
 /** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
 const PODS_MAX = 256;
@@ -42,7 +43,7 @@ export interface PodHistory {
 }
 
 export interface History {
-  observe(e: KernelEvent): void;
+  observe(e: SupervisionEvent): void;
   /** The runtime, with its calls noted. */
   watch(cri: Cri): Cri;
   of(uid: string): PodHistory | undefined;

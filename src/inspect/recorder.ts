@@ -2,8 +2,8 @@
  * The flight recorder: a bounded ring of what the kernel saw last. It keeps types, keys, states, error messages and the
  * text of causes, never the payload of a message, so a dump holds no secret of a pod.
  */
-import type { KernelEvent } from '../actors/kernel/types.ts';
-import type { Cause } from '../machines/address.ts';
+import type { SupervisionEvent } from '../actors/supervision/types.ts';
+import type { Cause } from '../machines/supervision/address.ts';
 
 /** Entries kept by default: some seconds of a busy node, hours of a quiet one. */
 export const RECORDER_CAPACITY = 4096;
@@ -21,7 +21,7 @@ export interface RecorderEntry {
   /** Counts up from 0 over the life of the recorder. */
   n: number;
   atMs: number;
-  kind: KernelEvent['kind'] | 'note';
+  kind: SupervisionEvent['kind'] | 'note';
   path: string;
   /** A message's type, a transition's states, a crash's error. */
   what: string;
@@ -33,7 +33,7 @@ export interface RecorderEntry {
 }
 export interface Recorder {
   /** Give this to `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
-  observe(e: KernelEvent): void;
+  observe(e: SupervisionEvent): void;
   /** A line of its own, for what no event of the kernel tells. */
   note(o: { path: string; what: string; atMs: number }): void;
   /** Oldest first, one line each; the first line tells how many earlier ones the ring has overwritten. */
@@ -46,7 +46,7 @@ export interface Recorder {
 }
 
 export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
-  const events = new Array<KernelEvent['kind'] | 'note' | ''>(capacity).fill('');
+  const events = new Array<SupervisionEvent['kind'] | 'note' | ''>(capacity).fill('');
   const atMs = new Float64Array(capacity);
   const path = new Array<string>(capacity).fill('');
   const a = new Array<string>(capacity).fill('');

@@ -1,14 +1,14 @@
 /** What the inspectors look at: one node, from outside its tree. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { Clock, Logger } from '../actors/kernel/ports.ts';
-import type { ActorState, KernelEvent, Registry } from '../actors/kernel/types.ts';
+import type { ActorState, Registry, SupervisionEvent } from '../actors/supervision/types.ts';
+import type { Clock, Logger } from '../ports/ports.ts';
 import type { History } from './history.ts';
 import type { Recorder } from './recorder.ts';
 
 export interface InspectedTree {
   readonly registry: Registry;
   state(): ActorState;
-  observe(fn: (e: KernelEvent) => void): Disposable;
+  observe(fn: (e: SupervisionEvent) => void): Disposable;
   actorAt(path: string): AnyActorRef | null;
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;
 }

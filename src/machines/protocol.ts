@@ -3,19 +3,20 @@
  * `objects` and `plugins` stand in their `messages.ts`, views of a single area beside its decisions.
  * Events are `noun.verb`. Senders name addresses from {@link addr}; readers name views from {@link view}.
  */
-import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './address.ts';
+
 import type { GroupDriver } from './allocation/cgroups/names.ts';
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
-import type { EvictionBook } from './eviction/pass.ts';
-import type { NodePressure } from './eviction/thresholds.ts';
 import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
-import type { Built } from './pods/config/result.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
-import type { ProbeBook } from './probes/types.ts';
-import type { PullCredentials } from './runtime/keyring.ts';
-import type { MountedVolume } from './volumes/containerMounts.ts';
-import type { SubPathPart } from './volumes/subPaths.ts';
+import type { Built } from './pods/workers/config/result.ts';
+import type { EvictionBook } from './reclaim/eviction/pass.ts';
+import type { NodePressure } from './reclaim/eviction/thresholds.ts';
+import type { PullCredentials } from './runtime/imagePuller/keyring.ts';
+import type { ProbeBook } from './services/probes/types.ts';
+import type { MountedVolume } from './services/volumes/containerMounts.ts';
+import type { SubPathPart } from './services/volumes/subPaths.ts';
+import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './supervision/address.ts';
 
 // ---- runtime -----------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 /** Why a pod is as it is, as a chain a person can follow: what `actorctl why` prints. Pure. */
-import { type ActorView, findActor } from './actorState.ts';
+
 import { findPod } from './findPod.ts';
 import type { ContainerStatus, Pod, PodStatus } from './k8s.ts';
 import type { SourceName } from './pods/types.ts';
@@ -14,6 +14,7 @@ import {
   type SourceError,
   type StatusView,
 } from './protocol.ts';
+import { type ActorView, findActor } from './supervision/actorState.ts';
 import { clockTime, shortDuration } from './text/duration.ts';
 import { printable } from './text/table.ts';
 

@@ -2,9 +2,11 @@
  * One run: builds a world from a seed, lets faults rain, heals, waits for rest, kills what may be killed without a trace,
  * empties the nodes, and stops them. The first broken claim ends it.
  */
-import type { ActorState } from '../actors/kernel/types.ts';
+import type { ActorState } from '../actors/supervision/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
 import { type CoverageMeter, coverageMeter } from './coverage.ts';
+import { apiServer, type Outsiders, outsiders, renewalMs } from './environment.ts';
+import { drain, onUncaught } from './globals.ts';
 import { allCheckers } from './invariants/all.ts';
 import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
 import { unsettled } from './invariants/liveness.ts';
@@ -15,8 +17,6 @@ import { createNemesis, type Nemesis } from './nemesis/nemesis.ts';
 import { type Operator, operator } from './nemesis/operator.ts';
 import { planned } from './nemesis/plan.ts';
 import { scenarioTuning } from './nemesis/scenario.ts';
-import { apiServer, type Outsiders, outsiders, renewalMs } from './outsiders.ts';
-import { drain, onUncaught } from './realm.ts';
 import type { Phase, SimOptions, SimResult, Violation } from './result.ts';
 import { lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
 import type { SimKube } from './world/kubeApi.ts';
@@ -180,7 +180,7 @@ class Run implements NodeWatcher {
   }
   log(node: SimNode, level: string, text: string): void {
     this.#ask('logged', node, text);
-    if (level === 'error' && text.startsWith('fault in the kernel')) this.fail('nothing-escapes', `${node.name}: ${text}`);
+    if (level === 'error' && text.startsWith('fault in the supervision')) this.fail('nothing-escapes', `${node.name}: ${text}`);
   }
   booted(node: SimNode): void {
     this.#trace.add(this.#time.monoMs, node.name, `boot ${node.boots}`);

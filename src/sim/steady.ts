@@ -1,5 +1,5 @@
 /** Which containers of a node at rest are expected to go on as they are. */
-import type { ActorState } from '../actors/kernel/types.ts';
+import type { ActorState } from '../actors/supervision/types.ts';
 import { manifestName } from './invariants/checker.ts';
 import type { Operator } from './nemesis/operator.ts';
 import type { SimNode } from './world/node.ts';

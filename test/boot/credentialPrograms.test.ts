@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { loadCredentialPrograms } from '../../src/boot/dependencies/credentialPrograms.ts';
-import { providerRequest } from '../../src/machines/runtime/credentialProviders.ts';
+import { providerRequest } from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
 
 let dir: string;
 beforeEach(() => {

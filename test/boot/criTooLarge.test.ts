@@ -6,7 +6,7 @@ import { Server, ServerCredentials } from '@grpc/grpc-js';
 import { expect, it } from 'vitest';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
-import { collectingLogger } from '../kernel/fakePorts.ts';
+import { collectingLogger } from '../supervision/fakePorts.ts';
 
 it('a request above 16 MiB fails for certain, and names its size', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-large-'));

@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CsiError } from '../../src/actors/kernel/csi.ts';
 import { createClock } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../src/boot/dependencies/csi/grpcCsi.ts';
 import { unixTarget } from '../../src/boot/dependencies/unixGrpc.ts';
+import { CsiError } from '../../src/ports/csi.ts';
 import { type DriverOptions, startDriver, type TestDriver } from '../volumes/csiDriver.ts';
 
 const csi = createGrpcCsi({ clock: createClock() });

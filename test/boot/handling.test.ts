@@ -24,7 +24,7 @@ function begin(root: string, then: string): { process: ChildProcess; output(): s
     const { openHandling, noteFile } = await import('${SRC}/boot/process/handling.ts');
     const { loadLibc } = await import('${SRC}/boot/process/libc.ts');
     const { watchForStalls } = await import('${SRC}/boot/process/watchdogThread.ts');
-    const { Heartbeat } = await import('${SRC}/actors/kernel/watchdog.ts');
+    const { Heartbeat } = await import('${SRC}/actors/supervision/watchdog.ts');
     const say = (fields, text) => console.log(text);
     const root = ${JSON.stringify(root)};
     const handling = openHandling({ rootDir: root, libc: loadLibc(), wallMs: () => Date.now(), log: { info: say, warn: say, error: say } });

@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Ports } from '../../src/actors/kernel/ports.ts';
 import { boot } from '../../src/boot/boot.ts';
 import { type LoadedConfig, loadConfig } from '../../src/boot/config/load.ts';
 import { validate } from '../../src/boot/config/validate.ts';
@@ -12,6 +11,7 @@ import { parseFlags } from '../../src/boot/flags/parse.ts';
 import type { BootIo, BootNode, ProcessEvent, Wiring } from '../../src/boot/steps/context.ts';
 import { createFeatureGates } from '../../src/machines/config/gates.ts';
 import type { NodeConfig } from '../../src/machines/config.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 
 export const HEADER = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 

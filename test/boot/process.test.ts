@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Heartbeat } from '../../src/actors/kernel/watchdog.ts';
+import { Heartbeat } from '../../src/actors/supervision/watchdog.ts';
 import { loadLibc } from '../../src/boot/process/libc.ts';
 import { acquireLock } from '../../src/boot/process/lock.ts';
 import { createNotify, watchdogIntervalMs } from '../../src/boot/process/notify.ts';
@@ -14,7 +14,7 @@ const BOOT = join(import.meta.dirname, '../../src/boot/boot.ts');
 const LOCK = join(import.meta.dirname, '../../src/boot/process/lock.ts');
 const LIBC = join(import.meta.dirname, '../../src/boot/process/libc.ts');
 const WATCHDOG = join(import.meta.dirname, '../../src/boot/process/watchdogThread.ts');
-const HEARTBEAT = join(import.meta.dirname, '../../src/actors/kernel/watchdog.ts');
+const HEARTBEAT = join(import.meta.dirname, '../../src/actors/supervision/watchdog.ts');
 
 interface Child extends AsyncDisposable {
   process: ChildProcess;

@@ -1,9 +1,9 @@
 /** Environments that no process can be started with, on a real containerd and its kernel. */
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Cri, CriError } from '../../src/actors/kernel/ports.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
-import { EXEC_STRING_BYTES_MAX } from '../../src/machines/pods/config/execLimits.ts';
+import { EXEC_STRING_BYTES_MAX } from '../../src/machines/pods/workers/config/execLimits.ts';
+import { type Cri, CriError } from '../../src/ports/ports.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { call, containerConfig, sandboxConfig } from './lab/pods.ts';

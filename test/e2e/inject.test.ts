@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ActorView } from '../../src/machines/actorState.ts';
-import { findActor } from '../../src/machines/actorState.ts';
 import type { InjectionView } from '../../src/machines/faults/live.ts';
+import type { ActorView } from '../../src/machines/supervision/actorState.ts';
+import { findActor } from '../../src/machines/supervision/actorState.ts';
 import { buildDaemon, createDaemon, type Daemon, NODE_NAME } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { manifest, steady } from './manifests.ts';

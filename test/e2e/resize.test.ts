@@ -4,19 +4,19 @@
  * node, with an API server that does, is `integration/resize`.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Cri } from '../../src/actors/kernel/ports.ts';
 import { memoryUsage, updateResources } from '../../src/actors/pods/workers/resize.ts';
 import type { CriClient } from '../../src/actors/runtime/client.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { hostMemoryControl } from '../../src/boot/dependencies/memoryControl.ts';
 import { CRI_LABELS } from '../../src/machines/cri.ts';
 import type { Pod, ResourceRequirements } from '../../src/machines/k8s.ts';
-import { memoryControls } from '../../src/machines/pods/config/memoryControl.ts';
-import { containerResources } from '../../src/machines/pods/config/resources.ts';
-import { containerAnnotations } from '../../src/machines/pods/containerConfig.ts';
 import { type InForce, planResize, withStep } from '../../src/machines/pods/resize/actuation.ts';
 import { composeStatus, toContainer, toSandbox } from '../../src/machines/pods/runtimeStatus.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pods/types.ts';
+import { containerAnnotations } from '../../src/machines/pods/workers/config/containerConfig.ts';
+import { memoryControls } from '../../src/machines/pods/workers/config/memoryControl.ts';
+import { containerResources } from '../../src/machines/pods/workers/config/resources.ts';
+import type { Cri } from '../../src/ports/ports.ts';
 import { FACTS as SOME_FACTS } from '../machines/pods/fixtures.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { call, containerConfig, sandboxConfig } from './lab/pods.ts';

@@ -2,18 +2,18 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
-import { createTree } from '../../src/actors/kernel/tree.ts';
-import type { ActorSpec, SupervisorSpec, Tree } from '../../src/actors/kernel/types.ts';
 import { type CriClient, criCall, criClient } from '../../src/actors/runtime/client.ts';
 import { criLinkSpec } from '../../src/actors/runtime/cri/link.ts';
 import { imagePullerSpec } from '../../src/actors/runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from '../../src/actors/runtime/pleg/pleg.ts';
+import { createTree } from '../../src/actors/supervision/tree.ts';
+import type { ActorSpec, SupervisorSpec, Tree } from '../../src/actors/supervision/types.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
-import type { Message, ReplyTo } from '../../src/machines/address.ts';
 import { addr, type ImageEvent, type ImageResult, view } from '../../src/machines/protocol.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import type { Message, ReplyTo } from '../../src/machines/supervision/address.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { runPod, sandboxConfig } from './lab/pods.ts';
 import { quietLog, until } from './lab/ports.ts';

@@ -10,7 +10,7 @@ import { runCtl, socketPathFrom } from '../../src/ctl/cli.ts';
 import { adminClient } from '../../src/ctl/client.ts';
 import { apiView } from '../../src/machines/api/messages.ts';
 import { view } from '../../src/machines/protocol.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, until, views } from './harness.ts';
 import { crashEvents, crashing, crashRecord, criReady, NOW, pod, podsView, record, running, statusView } from './samples.ts';
 

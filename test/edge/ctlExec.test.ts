@@ -11,7 +11,7 @@ import { createNet } from '../../src/boot/dependencies/net.ts';
 import { runCtl } from '../../src/ctl/cli.ts';
 import { addr, type CriResult, view } from '../../src/machines/protocol.ts';
 import { CHANNEL, EXEC_PROTOCOL, frame, frameReader } from '../../src/sandbox/process/exec.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, until, views } from './harness.ts';
 import { crashing, crashRecord, pod, podsView, record, running, statusView } from './samples.ts';
 

@@ -1,8 +1,8 @@
-/** Runs one actor of the edge without a kernel: a registry of views, a mailbox that delivers at once, a real or fake clock. */
+/** Runs one actor of the edge without a supervision tree: a registry of views, a mailbox that delivers at once, a real or fake clock. */
 import { createActor } from 'xstate';
-import type { Ports } from '../../src/actors/kernel/ports.ts';
-import type { ActorCtx, ActorSpec, ActorState, Registry } from '../../src/actors/kernel/types.ts';
-import type { Address, Answer, Message, ReplyTo, ViewKey } from '../../src/machines/address.ts';
+import type { ActorCtx, ActorSpec, ActorState, Registry } from '../../src/actors/supervision/types.ts';
+import type { Address, Answer, Message, ReplyTo, ViewKey } from '../../src/machines/supervision/address.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 
 export interface Views extends Registry {
   /** Who answers questions; by default nobody. */
@@ -14,7 +14,7 @@ export function views(): Views {
   const it: Views = {
     set: (key, value) => void map.set(key.view, { version: (map.get(key.view)?.version ?? 0) + 1, value }),
     send: () => 'dead',
-    answerer: () => ({ kind: 'lost', reason: 'no kernel here' }),
+    answerer: () => ({ kind: 'lost', reason: 'no tree here' }),
     ask: async <E extends Message, R>(to: Address<E>, event: (replyTo: ReplyTo<R>) => E): Promise<Answer<R>> => {
       const reply = Object.assign(() => undefined, { refuse: () => undefined, signal: new AbortController().signal });
       return it.answerer(to.path, event(reply)) as Answer<R>;

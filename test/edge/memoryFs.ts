@@ -1,5 +1,5 @@
 /** A file system in memory that can lose its power: what was not synced is then torn or gone. Only what checkpoints use. */
-import type { HostFs } from '../../src/actors/kernel/ports.ts';
+import type { HostFs } from '../../src/ports/ports.ts';
 
 export interface MemoryFs extends HostFs {
   files: Map<string, string>;

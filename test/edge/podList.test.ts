@@ -1,9 +1,9 @@
 /** The list of very many pods, as an answer. */
 import { describe, expect, it } from 'vitest';
 import { PIECE_CHARS, podList, podListReply } from '../../src/actors/edge/podList.ts';
-import type { HttpReply } from '../../src/actors/kernel/ports.ts';
 import { createYield } from '../../src/boot/dependencies/clock.ts';
 import type { PodsView } from '../../src/machines/protocol.ts';
+import type { HttpReply } from '../../src/ports/ports.ts';
 
 const POD_CHARS = 20_000;
 

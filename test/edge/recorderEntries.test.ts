@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
-import type { KernelEvent } from '../../src/actors/kernel/types.ts';
+import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import { createRecorder } from '../../src/inspect/recorder.ts';
 
-const message = (n: number, from?: string): KernelEvent => ({
+const message = (n: number, from?: string): SupervisionEvent => ({
   kind: 'message',
   atMs: n,
   to: 'node/b',

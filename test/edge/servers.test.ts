@@ -3,12 +3,12 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { healthzServerSpec } from '../../src/actors/edge/healthz.ts';
 import { type ReadOnlyOptions, readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { type Inspect, probePort } from '../../src/actors/edge/server.ts';
-import type { ActorState } from '../../src/actors/kernel/types.ts';
+import type { ActorState } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
-import { treeHealth } from '../../src/machines/actorState.ts';
 import { view } from '../../src/machines/protocol.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import { treeHealth } from '../../src/machines/supervision/actorState.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, sampleTree, until, views } from './harness.ts';
 import { crashing, pod, podsView, record, running, statusView, worker } from './samples.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
 import { type EventsEvent, type PodRecord, type RecordedEvent, view } from '../../src/machines/protocol.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { run, type Views, views } from './harness.ts';
 
 const pod = (uid: string) => ({ uid, name: `name-${uid}`, namespace: 'default' });

@@ -1,4 +1,4 @@
-/** Foundation and edge under the real kernel: started as children, killed, asked while away. */
+/** Foundation and edge under the real supervision: started as children, killed, asked while away. */
 import { createHash } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { request } from 'node:http';
@@ -9,15 +9,15 @@ import { adminServerSpec } from '../../src/actors/edge/admin.ts';
 import { readOnlyServerSpec } from '../../src/actors/edge/readOnly.ts';
 import { checkpointSpec } from '../../src/actors/foundation/checkpoint.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
-import { createTree } from '../../src/actors/kernel/tree.ts';
-import type { AnySpec, SupervisorSpec } from '../../src/actors/kernel/types.ts';
+import { createTree } from '../../src/actors/supervision/tree.ts';
+import type { AnySpec, SupervisorSpec } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
 import { createRecorder } from '../../src/inspect/recorder.ts';
-import type { ActorView } from '../../src/machines/actorState.ts';
-import { findActor } from '../../src/machines/actorState.ts';
 import { addr, type CheckpointEvent, type CheckpointFound, view } from '../../src/machines/protocol.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import type { ActorView } from '../../src/machines/supervision/actorState.ts';
+import { findActor } from '../../src/machines/supervision/actorState.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { until } from './harness.ts';
 import { memoryFs } from './memoryFs.ts';
 
@@ -98,7 +98,7 @@ const FIGURES = {
   ...{ volumeStats: { periodMs: 0, health: false }, pressure: true },
 };
 
-describe('under the real kernel', () => {
+describe('under the real supervision', () => {
   it('starts listening, shows itself in /statez, and stops in order', async () => {
     const n = await node();
     const state = JSON.parse(await get(n.socketPath, '/statez')) as ActorView;

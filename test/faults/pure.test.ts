@@ -1,11 +1,11 @@
 /** Windows, patterns and subjects of faults. */
 import { describe, expect, it } from 'vitest';
-import type { HostFs } from '../../src/actors/kernel/ports.ts';
 import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import { actorPattern, createMatcher, globToRegExp } from '../../src/machines/faults/match.ts';
 import { type CriIds, criSubject, FS_OPS } from '../../src/machines/faults/subjects.ts';
 import type { FsOp } from '../../src/machines/faults/types.ts';
 import { windowsOf } from '../../src/machines/faults/windows.ts';
+import type { HostFs } from '../../src/ports/ports.ts';
 
 function windows(faults: string, durationMs: number): string[] {
   const decoded = decodeScenario(

@@ -71,13 +71,12 @@ it('the table of managers names folders and pages that are there', () => {
   const rows = table.split('\n').filter((line) => line.startsWith('| ') && line.includes(']('));
   expect(rows.length).toBeGreaterThan(20);
   for (const row of rows) {
-    const [, , , machines = '', actors = ''] = row.split('|');
-    for (const [cell, root] of [
-      [machines, 'src/machines'],
-      [actors, 'src/actors'],
-    ] as const)
-      for (const [, folder = ''] of cell.matchAll(/`([^`]+)`/g))
+    const [, , , folders = ''] = row.split('|');
+    for (const [, folder = '', note = ''] of folders.matchAll(/`([^`]+)`(?: \((decides|acts)\))?/g)) {
+      const roots = note === 'decides' ? ['src/machines'] : note === 'acts' ? ['src/actors'] : ['src/machines', 'src/actors'];
+      for (const root of roots)
         expect(statSync(join(project, root, folder), { throwIfNoEntry: false })?.isDirectory(), `${root}/${folder}`).toBe(true);
+    }
   }
 });
 

@@ -11,7 +11,7 @@ let root = '';
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'actorlet-lint-'));
   await put('src/machines/address.ts', 'export const a = 1;\n');
-  await put('src/actors/kernel/types.ts', "import { a } from '../../machines/address.ts';\nexport const k = a;\n");
+  await put('src/actors/supervision/types.ts', "import { a } from '../../machines/address.ts';\nexport const k = a;\n");
   await put('src/actors/runtime/client.ts', 'export const c = 1;\n');
   await put('src/actors/runtime/link.ts', 'export const l = 1;\n');
   await put('src/boot/main.ts', "import { l } from '../actors/runtime/link.ts';\nexport const m = l;\n");
@@ -43,16 +43,21 @@ describe('import direction', () => {
     [
       'a machine that imports an actor',
       'src/machines/x.ts',
-      "import { k } from '../actors/kernel/types.ts';",
-      'src/actors/kernel/types.ts',
+      "import { k } from '../actors/supervision/types.ts';",
+      'src/actors/supervision/types.ts',
     ],
     [
       'a type import of a higher layer',
       'src/machines/x.ts',
-      "import type { k } from '../actors/kernel/types.ts';",
-      'src/actors/kernel/types.ts',
+      "import type { k } from '../actors/supervision/types.ts';",
+      'src/actors/supervision/types.ts',
     ],
-    ['a kernel that knows an actor', 'src/actors/kernel/x.ts', "export { c } from '../runtime/client.ts';", 'src/actors/runtime/client.ts'],
+    [
+      'a supervision that knows an actor',
+      'src/actors/supervision/x.ts',
+      "export { c } from '../runtime/client.ts';",
+      'src/actors/runtime/client.ts',
+    ],
     [
       "an actor that imports a sibling's internals",
       'src/actors/pods/x.ts',

@@ -1,17 +1,17 @@
 /** What others answer: objects of the API, the runtime, the kernel. */
 import fc from 'fast-check';
-import { csiNodeUpdate, nodeMetadataPatch } from '../../src/machines/api/csiNode.ts';
+import { csiNodeUpdate, nodeMetadataPatch } from '../../src/machines/api/csiNodeMachine.ts';
 import { decodeWatchLine, isKubeObject, statusFailure } from '../../src/machines/api/kube.ts';
 import { type NodeStatus, nodeEvents, nodeStatus, nodeStatusPatch, sameNodeStatus } from '../../src/machines/api/nodeObject.ts';
 import type { CriContainer, CriContainerStatus, PodSandbox, PodSandboxStatus } from '../../src/machines/cri.ts';
-import { decodeObject, isConfigMap } from '../../src/machines/objects/decode.ts';
-import { toServiceEntry } from '../../src/machines/pods/config/serviceEnv.ts';
 import { podFromListed } from '../../src/machines/pods/killOrder.ts';
 import { toContainer, toSandbox } from '../../src/machines/pods/runtimeStatus.ts';
-import { pullCredentials } from '../../src/machines/runtime/keyring.ts';
+import { toServiceEntry } from '../../src/machines/pods/workers/config/serviceEnv.ts';
+import { pullCredentials } from '../../src/machines/runtime/imagePuller/keyring.ts';
 import { EMPTY_OOM_BOOK, readOoms } from '../../src/machines/runtime/oom.ts';
-import { countRunning, diffListing, groupByPod } from '../../src/machines/runtime/pleg.ts';
-import { boundClaim, claimedVolume } from '../../src/machines/volumes/claims.ts';
+import { countRunning, diffListing, groupByPod } from '../../src/machines/runtime/pleg/pleg.ts';
+import { decodeObject, isConfigMap } from '../../src/machines/services/objects/decode.ts';
+import { boundClaim, claimedVolume } from '../../src/machines/services/volumes/claims.ts';
 
 import {
   CLAIM,

@@ -2,8 +2,8 @@
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { createNet } from '../../src/boot/dependencies/net.ts';
-import { accessAttributes, accessReviewSpec } from '../../src/machines/kubeletApi/attributes.ts';
-import { readLogQuery } from '../../src/machines/kubeletApi/logQuery.ts';
+import { accessAttributes, accessReviewSpec } from '../../src/machines/edge/https/attributes.ts';
+import { readLogQuery } from '../../src/machines/edge/https/logQuery.ts';
 import { changedText, hostileText } from './hostile.ts';
 import { must, type Target } from './target.ts';
 

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { cleanEnv } from '../../src/harness/keeper/client.ts';
+import { cleanEnv } from '../../src/harness/reaper/client.ts';
 
 const project = join(import.meta.dirname, '..', '..');
 const modules = join(project, 'node_modules');

@@ -6,10 +6,10 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseExpectation, parseTime } from '../../src/harness/expectation.ts';
 import { History, type Look, type PodView, podText, type TimelineEntry } from '../../src/harness/history.ts';
-import { isOwn, mountsBelow } from '../../src/harness/keeper/cleanup.ts';
-import { cleanEnv } from '../../src/harness/keeper/client.ts';
 import { readManifests } from '../../src/harness/manifests.ts';
 import { prepare } from '../../src/harness/options.ts';
+import { isOwn, mountsBelow } from '../../src/harness/reaper/cleanup.ts';
+import { cleanEnv } from '../../src/harness/reaper/client.ts';
 import type { ContainerStatus, PodPhase } from '../../src/machines/k8s.ts';
 
 const dirs: string[] = [];

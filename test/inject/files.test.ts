@@ -3,7 +3,7 @@
  * asked for, and nothing elsewhere.
  */
 import { describe, expect, it } from 'vitest';
-import type { FsEvent } from '../../src/actors/kernel/ports.ts';
+import type { FsEvent } from '../../src/ports/ports.ts';
 import { injectorRig, SOURCE_URL, watched } from './rig.ts';
 
 describe('the disk', () => {

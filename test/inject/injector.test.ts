@@ -3,9 +3,9 @@
  * and every one of them is told.
  */
 import { describe, expect, it } from 'vitest';
-import { address, type Message } from '../../src/machines/address.ts';
 import { LIVE_SCENARIOS_MAX, planLive } from '../../src/machines/faults/live.ts';
 import { addr } from '../../src/machines/protocol.ts';
+import { address, type Message } from '../../src/machines/supervision/address.ts';
 import { injectorRig, NODE, scenario } from './rig.ts';
 
 const worker = address<Message>('node/pods/worker');

@@ -1,8 +1,8 @@
 /** The production tree with fault injection allowed, in virtual time. */
 import { describe, expect, it } from 'vitest';
-import type { Answer } from '../../src/machines/address.ts';
 import type { InjectAnswer, InjectorEvent } from '../../src/machines/faults/live.ts';
 import { addr, view } from '../../src/machines/protocol.ts';
+import type { Answer } from '../../src/machines/supervision/address.ts';
 import { manifest } from '../integration/hollowNode.ts';
 import { type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
 import { scenario } from './rig.ts';

@@ -1,18 +1,18 @@
 /** A small tree with the fault injector in it, on virtual time, and ports behind its interceptors. */
-import { FaultDoor } from '../../src/actors/foundation/injector/door.ts';
+import { FaultDoor } from '../../src/actors/foundation/injector/api.ts';
 import { injectorSpec } from '../../src/actors/foundation/injector/injector.ts';
+import { interceptPorts } from '../../src/actors/foundation/injector/interceptors/ports.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
-import type { Cri, Host, HostFs, KubeApi, Net, Ports, Sys } from '../../src/actors/kernel/ports.ts';
-import { createTree, type KernelTree } from '../../src/actors/kernel/tree.ts';
-import type { ActorSpec } from '../../src/actors/kernel/types.ts';
-import { interceptPorts } from '../../src/inspect/injector/ports.ts';
-import type { Answer, Message, ReplyTo } from '../../src/machines/address.ts';
+import { createTree, type SupervisionTree } from '../../src/actors/supervision/tree.ts';
+import type { ActorSpec } from '../../src/actors/supervision/types.ts';
 import { decodeScenario, scenarioErrorText } from '../../src/machines/faults/decode.ts';
 import type { InjectAnswer, InjectionView, InjectorEvent } from '../../src/machines/faults/live.ts';
 import type { Scenario } from '../../src/machines/faults/types.ts';
 import { addr, type RecordedEvent, view } from '../../src/machines/protocol.ts';
-import { type FakePorts, fakePorts } from '../kernel/fakePorts.ts';
-import { actor, layer, receiver } from '../kernel/helpers.ts';
+import type { Answer, Message, ReplyTo } from '../../src/machines/supervision/address.ts';
+import type { Cri, Host, HostFs, KubeApi, Net, Ports, Sys } from '../../src/ports/ports.ts';
+import { type FakePorts, fakePorts } from '../supervision/fakePorts.ts';
+import { actor, layer, receiver } from '../supervision/helpers.ts';
 
 export const NODE = 'n1';
 export const SOURCE_URL = 'http://source/pods';
@@ -35,7 +35,7 @@ export interface Rig {
   base: FakePorts;
   /** Behind the interceptors. */
   ports: Ports;
-  tree: KernelTree;
+  tree: SupervisionTree;
   door: FaultDoor;
   records: string[];
   /** Types of messages that reached `node/pods/worker`. */
@@ -81,8 +81,8 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; 
   const ports = interceptPorts(base, { door, nodeName: NODE, staticPodUrl: o.httpSource === true ? SOURCE_URL : '' });
   const records: string[] = [];
   const heard: string[] = [];
-  let tree: KernelTree | undefined;
-  const live = (): KernelTree => {
+  let tree: SupervisionTree | undefined;
+  const live = (): SupervisionTree => {
     if (tree === undefined) throw new Error('no tree yet');
     return tree;
   };

@@ -1,10 +1,10 @@
 /** `/inject` on the admin socket: closed unless fault injection is on, and nothing is injected of what is refused. */
 import { describe, expect, it } from 'vitest';
 import { faultRoute } from '../../src/actors/edge/faultRoute.ts';
-import type { HttpReply, HttpRequest } from '../../src/actors/kernel/ports.ts';
-import type { ActorCtx } from '../../src/actors/kernel/types.ts';
+import type { ActorCtx } from '../../src/actors/supervision/types.ts';
+import type { ServerEvent } from '../../src/machines/edge/serverMachine.ts';
 import { SCENARIO_BYTES_MAX } from '../../src/machines/faults/decode.ts';
-import type { ServerEvent } from '../../src/machines/server.ts';
+import type { HttpReply, HttpRequest } from '../../src/ports/ports.ts';
 import { injectorRig, type Rig } from './rig.ts';
 
 const GOOD = 'apiVersion: actorlet.dev/v1alpha1\nkind: FaultScenario\nmetadata:\n  name: good\nspec:\n  faults:\n  - kind: disk.full\n';

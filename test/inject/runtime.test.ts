@@ -3,8 +3,8 @@
  * told apart by pod and container.
  */
 import { describe, expect, it } from 'vitest';
-import { type Cri, CriError } from '../../src/actors/kernel/ports.ts';
 import type { CriMethod, RuntimeHint } from '../../src/machines/cri.ts';
+import { type Cri, CriError } from '../../src/ports/ports.ts';
 import { injectorRig, NODE, watched } from './rig.ts';
 
 const AT_ONCE = { timeoutMs: 10_000, signal: new AbortController().signal };

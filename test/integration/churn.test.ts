@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Cri } from '../../src/actors/kernel/ports.ts';
+import type { Cri } from '../../src/ports/ports.ts';
 import { hollowNode, manifest, until } from './hollowNode.ts';
 
 it('a sandbox that never gets an address is not created in a hot loop', async () => {

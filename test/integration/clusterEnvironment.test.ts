@@ -1,8 +1,8 @@
 /** Environment and pull credentials of pods of the API: a whole node in virtual time. */
 import { describe, expect, it } from 'vitest';
 import type { CriRequest } from '../../src/machines/cri.ts';
-import { servicesView } from '../../src/machines/objects/messages.ts';
 import { view } from '../../src/machines/protocol.ts';
+import { servicesView } from '../../src/machines/services/objects/messages.ts';
 import {
   ACCESS,
   account,

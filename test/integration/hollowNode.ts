@@ -3,7 +3,6 @@
 import { mkdirSync, mkdtempSync, renameSync, rmSync, unlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Ports } from '../../src/actors/kernel/ports.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
@@ -16,8 +15,9 @@ import { createSys } from '../../src/boot/dependencies/sys.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
-import { collectingLogger, type LogLine } from '../kernel/fakePorts.ts';
+import { collectingLogger, type LogLine } from '../supervision/fakePorts.ts';
 
 export interface HollowNode extends AsyncDisposable {
   dir: string;

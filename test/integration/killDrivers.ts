@@ -1,7 +1,7 @@
 /** Who minds plugins beside the node, and who tells the cluster of them, killed in each state of each of their charts. */
-import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
+import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { driversView } from '../../src/machines/plugins/messages.ts';
+import { driversView } from '../../src/machines/services/plugins/messages.ts';
 import type { KubeVerdict } from '../../src/sim/world/kubeApi.ts';
 import type { KillCase } from './killing.ts';
 import { pod, ROOT, type VirtualNode } from './virtualNode.ts';

@@ -1,5 +1,5 @@
 /** For every state of a change of resources: how a node is driven there; and admission killed while one waits. */
-import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
+import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { Pod, ResourceRequirements } from '../../src/machines/k8s.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';

@@ -1,7 +1,7 @@
 /** A runtime that is slow, lost, or answers nothing; hints that are lost or doubled; a daemon that is killed. */
 import { describe, expect, it } from 'vitest';
 import type { CriMethod } from '../../src/machines/cri.ts';
-import { seededRng } from '../kernel/fakePorts.ts';
+import { seededRng } from '../supervision/fakePorts.ts';
 import { notRunning, picture, workerless } from './killing.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 

@@ -1,6 +1,6 @@
 /** Many pods, and random stories: in the end what runs is what was asked for. */
 import { expect, it } from 'vitest';
-import { seededRng } from '../kernel/fakePorts.ts';
+import { seededRng } from '../supervision/fakePorts.ts';
 import { allActors, notRunning, workerless } from './killing.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';
 

@@ -1,7 +1,7 @@
 /** A pod that is set aside, on a whole node: refused by name, none of it handled, and given another chance. */
 import { expect, it } from 'vitest';
-import type { Handling } from '../../src/actors/kernel/handling.ts';
 import { view } from '../../src/machines/protocol.ts';
+import type { Handling } from '../../src/ports/handling.ts';
 import { pod, virtualNode } from './virtualNode.ts';
 
 /** Pods with that argument are set aside, and so are files. */

@@ -5,24 +5,24 @@
  */
 
 import { podList } from '../../src/actors/edge/podList.ts';
-import type { Certificates } from '../../src/actors/kernel/certificates.ts';
-import type { Handling } from '../../src/actors/kernel/handling.ts';
-import type { PathKind } from '../../src/actors/kernel/mounter.ts';
-import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
-import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/actors/kernel/ports.ts';
-import type { Prober } from '../../src/actors/kernel/prober.ts';
-import type { KernelTree, TreeOptions } from '../../src/actors/kernel/tree.ts';
-import type { ActorState, KernelEvent } from '../../src/actors/kernel/types.ts';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
+import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+import type { SupervisionTree, TreeOptions } from '../../src/actors/supervision/tree.ts';
+import type { ActorState, SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
-import { findActor } from '../../src/machines/actorState.ts';
 import type { CpuInfo } from '../../src/machines/allocation/cpus/topology.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../src/machines/config.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../src/machines/cri.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
 import { type PodRecord, type StatusEntry, view } from '../../src/machines/protocol.ts';
+import { findActor } from '../../src/machines/supervision/actorState.ts';
+import type { Certificates } from '../../src/ports/certificates.ts';
+import type { Handling } from '../../src/ports/handling.ts';
+import type { PathKind } from '../../src/ports/mounter.ts';
+import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/ports/ports.ts';
+import type { Prober } from '../../src/ports/prober.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { type SimCgroups, simCgroups } from '../../src/sim/world/cgroups.ts';
 import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/devicePlugins.ts';
@@ -32,7 +32,7 @@ import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
 import { processesIn } from '../../src/sim/world/processes.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
-import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../kernel/fakePorts.ts';
+import { collectingLogger, type LogLine, memoryMetrics, seededRng } from '../supervision/fakePorts.ts';
 import { type MemFs, memFs } from './memFs.ts';
 import { type VirtualTime, virtualTime } from './virtualTime.ts';
 
@@ -70,10 +70,10 @@ export interface VirtualNode extends AsyncDisposable {
   fs: MemFs;
   runtime: HollowRuntime;
   readonly node: Node;
-  readonly tree: KernelTree;
+  readonly tree: SupervisionTree;
   lines: LogLine[];
   /** Kernel events of the present tree. */
-  events: KernelEvent[];
+  events: SupervisionEvent[];
   faults: Faults;
   /** What network probes find: called with the URL, `tcp HOST:PORT` or `grpc HOST:PORT SERVICE`, and answered after `afterMs`. */
   probes: { answer: (what: string) => number | 'refused'; afterMs: number; asked: { what: string; atMs: number }[] };
@@ -204,7 +204,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   let power: { on: boolean } = { on: false };
   let metrics = memoryMetrics();
   let built: Node | undefined;
-  let events: KernelEvent[] = [];
+  let events: SupervisionEvent[] = [];
 
   const build = async (): Promise<Node> => {
     const mine = { on: true };
@@ -352,7 +352,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       return present();
     },
     get tree() {
-      return present().tree as KernelTree;
+      return present().tree as SupervisionTree;
     },
     lines,
     get events() {

@@ -1,5 +1,5 @@
 /** Virtual time that goes from timer to timer: hours pass in milliseconds, and every state between two timers can be seen. */
-import type { Clock, Yield } from '../../src/actors/kernel/ports.ts';
+import type { Clock, Yield } from '../../src/ports/ports.ts';
 
 export interface VirtualTime {
   clock: Clock;

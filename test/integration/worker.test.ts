@@ -1,11 +1,11 @@
 /** The pod worker's statechart with a scripted outside: transitions that a whole node hardly reaches. */
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
-import { dottedState } from '../../src/actors/kernel/nodes/snapshots.ts';
+import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { PodStatus } from '../../src/machines/k8s.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pods/types.ts';
-import type { WorkerInput, WorkerIo } from '../../src/machines/pods/worker/context.ts';
-import { podWorkerMachine } from '../../src/machines/pods/worker/podWorker.ts';
+import type { WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
+import { podWorkerMachine } from '../../src/machines/pods/workers/podWorkerMachine.ts';
 import type { WorkerSummary } from '../../src/machines/protocol.ts';
 import { box, container, FACTS, observed, pod, rc } from '../machines/pods/fixtures.ts';
 import { virtualTime } from './virtualTime.ts';

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { KubeResult } from '../../src/machines/api/kube.ts';
-import { reviewMachine } from '../../src/machines/kubeletApi/review.ts';
+import { reviewMachine } from '../../src/machines/edge/https/reviewMachine.ts';
 import { BYSTANDERS, bystandersUp, type KillCase } from '../integration/killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from '../integration/killTables.ts';
 import { virtualNode } from '../integration/virtualNode.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { lockable } from './purity/locked.ts';
 import { impurities, recordSteps } from './purity/steps.ts';
 
@@ -66,7 +66,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'containerStop choosing': AT_ONCE,
   'hook choosing': AT_ONCE,
   'listWatch stale': 'needs a watch that the API server ended as too old: `listWatch.test.ts` drives the machine there',
-  'supervisor failed': 'final, of a supervisor that gives up: `test/kernel` drives it there',
+  'supervisor failed': 'final, of a supervisor that gives up: `test/supervision` drives it there',
   'token gone': 'final: nothing happens in it',
   'devicePlugin failed': 'final: nothing happens in it',
   'container stoppingAgain': 'needs a stop that fails after a failed hook: `hooks.test.ts` drives a node there',

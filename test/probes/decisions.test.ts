@@ -1,7 +1,6 @@
 /** The tables of probes, row by row: thresholds, the book of results, schedules, slots, what is carried over a restart. */
 import { describe, expect, it } from 'vitest';
-import { initialResult, lookedAt, probeVerdicts, targetsOf, withoutPods, withResult } from '../../src/machines/probes/book.ts';
-import { fromCheckpoint, toCheckpoint } from '../../src/machines/probes/carried.ts';
+import { fromCheckpoint, toCheckpoint } from '../../src/machines/services/probes/carried.ts';
 import {
   firstDelayMs,
   freeSlots,
@@ -12,9 +11,10 @@ import {
   SLOTS_MAX,
   startOf,
   wantSlot,
-} from '../../src/machines/probes/schedule.ts';
-import { countOutcome, NO_RUN, type Run } from '../../src/machines/probes/threshold.ts';
-import type { ContainerProbes, ProbeBook, ProbeOutcome, ProbeType } from '../../src/machines/probes/types.ts';
+} from '../../src/machines/services/probes/schedule.ts';
+import { initialResult, lookedAt, probeVerdicts, targetsOf, withoutPods, withResult } from '../../src/machines/services/probes/state.ts';
+import { countOutcome, NO_RUN, type Run } from '../../src/machines/services/probes/threshold.ts';
+import type { ContainerProbes, ProbeBook, ProbeOutcome, ProbeType } from '../../src/machines/services/probes/types.ts';
 import { container, observed, pod, rc, sidecar } from '../machines/pods/fixtures.ts';
 import { EXEC, facts, STARTED_MS, target } from './fixtures.ts';
 

@@ -10,7 +10,7 @@ import {
   resolvePort,
   tcpProbe,
   timeoutSeconds,
-} from '../../src/machines/probes/requests.ts';
+} from '../../src/machines/services/probes/requests.ts';
 import { EXEC, target } from './fixtures.ts';
 
 const ports = [{ name: 'web', containerPort: 8080 }, { containerPort: 9090 }];

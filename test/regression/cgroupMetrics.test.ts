@@ -1,9 +1,9 @@
 /** Operations on control groups were not measured, although every dashboard of a kubelet asks for them. */
 import { expect, it } from 'vitest';
 import { measuredCgroups } from '../../src/actors/allocation/cgroups/measured.ts';
-import type { Cgroups } from '../../src/actors/kernel/cgroups.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import type { Cgroups } from '../../src/ports/cgroups.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 
 it('counts creations, updates and removals, also those that fail, and passes all else on', async () => {
   const [metrics, { clock }] = [createMetrics(), fakePorts()];

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { DeviceRecords } from '../../src/actors/allocation/devices/records.ts';
-import type { HostFs } from '../../src/actors/kernel/ports.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
+import type { HostFs } from '../../src/ports/ports.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 
 const RENAME_MS = 50;
 

@@ -1,8 +1,8 @@
 /** What the fuzzer found: answers of a form that the server's schema does not have must not throw. */
 import { expect, it } from 'vitest';
-import { csiNodeUpdate } from '../../src/machines/api/csiNode.ts';
-import { usedCpuNs } from '../../src/machines/kubeletApi/procStats.ts';
-import { claimedVolume } from '../../src/machines/volumes/claims.ts';
+import { csiNodeUpdate } from '../../src/machines/api/csiNodeMachine.ts';
+import { usedCpuNs } from '../../src/machines/edge/https/procStats.ts';
+import { claimedVolume } from '../../src/machines/services/volumes/claims.ts';
 import { VOLUME } from '../fuzz/documents.ts';
 
 const use = { claim: { uid: 'u', volume: 'pv' }, name: 'v', node: { name: 'n1', labels: { a: 'b' } }, readOnly: false, block: false };

@@ -2,8 +2,8 @@
 import { afterEach, expect, it } from 'vitest';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { layout } from '../../src/sandbox/process/store.ts';
-import { fakePorts } from '../kernel/fakePorts.ts';
 import { startRuntime, type TestRuntime } from '../sandbox/processRuntime.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 
 const runtimes: TestRuntime[] = [];
 afterEach(async () => {

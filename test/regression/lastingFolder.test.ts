@@ -1,7 +1,7 @@
 /** Files that were synced went with the power, because the folders that they stand in were as new as they and were not. */
 import { expect, it } from 'vitest';
-import { LastingFolder } from '../../src/actors/kernel/lastingFolder.ts';
-import type { HostFs } from '../../src/actors/kernel/ports.ts';
+import { LastingFolder } from '../../src/ports/lastingFolder.ts';
+import type { HostFs } from '../../src/ports/ports.ts';
 import { simDisk } from '../../src/sim/world/disk.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';

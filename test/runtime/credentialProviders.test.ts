@@ -9,8 +9,8 @@ import {
   providerRequest,
   readAnswer,
   readProviders,
-} from '../../src/machines/runtime/credentialProviders.ts';
-import { collectingLogger, fakePorts } from '../kernel/fakePorts.ts';
+} from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
+import { collectingLogger, fakePorts } from '../supervision/fakePorts.ts';
 
 const CONFIG = { apiVersion: 'kubelet.config.k8s.io/v1', kind: 'CredentialProviderConfig' };
 const SPOKEN = 'credentialprovider.kubelet.k8s.io/v1';

@@ -1,5 +1,5 @@
 /** A scripted runtime: each method answers by a function, or hangs until the test lets go; hints are pushed by hand. */
-import { type Cri, CriError } from '../../src/actors/kernel/ports.ts';
+
 import {
   CRI_LABELS,
   type CriContainer,
@@ -9,6 +9,7 @@ import {
   type PodSandbox,
   type RuntimeHint,
 } from '../../src/machines/cri.ts';
+import { type Cri, CriError } from '../../src/ports/ports.ts';
 
 export interface FakeCall {
   method: CriMethod;

@@ -1,10 +1,10 @@
 /** The CRI link: does it find, watch and lose the runtime; does it fence what changes a pod. */
 import { afterEach, describe, expect, it } from 'vitest';
-import { CriError } from '../../src/actors/kernel/ports.ts';
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
-import type { ReplyTo } from '../../src/machines/address.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../src/machines/protocol.ts';
-import { runtimeBusy } from '../../src/machines/runtime/startGate.ts';
+import { runtimeBusy } from '../../src/machines/runtime/cri/startGate.ts';
+import type { ReplyTo } from '../../src/machines/supervision/address.ts';
+import { CriError } from '../../src/ports/ports.ts';
 import { type FakeCri, fail, fakeCri, healthy } from './fakeCri.ts';
 import { type World, world } from './world.ts';
 

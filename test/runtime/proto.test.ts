@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { loadCriProto, loadEventsProto } from '../../src/boot/dependencies/cri/load.ts';
 import { protoRoot } from '../../src/boot/dependencies/cri/protoPath.ts';
 import type { CriCalls } from '../../src/machines/cri.ts';
-import { CRI_METHODS } from '../../src/machines/runtime/methods.ts';
+import { CRI_METHODS } from '../../src/machines/runtime/cri/methods.ts';
 
 const cri = loadCriProto();
 function roundTrip<T extends object>(message: string, value: T): Record<string, unknown> {

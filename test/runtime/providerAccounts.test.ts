@@ -6,12 +6,16 @@ import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { KubeResult } from '../../src/machines/api/kube.ts';
 import { parseGoDuration } from '../../src/machines/config/duration.ts';
 import { ANNOTATION_SOURCE } from '../../src/machines/pods/sources/decode.ts';
-import { type CredentialProvider, readProviders, type TokenAttributes } from '../../src/machines/runtime/credentialProviders.ts';
-import { accessOf, grantedBy } from '../../src/machines/runtime/pullRecords.ts';
-import type { TokenRequest } from '../../src/machines/volumes/objects.ts';
+import {
+  type CredentialProvider,
+  readProviders,
+  type TokenAttributes,
+} from '../../src/machines/runtime/imagePuller/credentialProviders.ts';
+import { accessOf, grantedBy } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
+import type { TokenRequest } from '../../src/machines/services/volumes/objects.ts';
 import { views } from '../edge/harness.ts';
 import { pod } from '../edge/samples.ts';
-import { collectingLogger, fakePorts, type LogLine } from '../kernel/fakePorts.ts';
+import { collectingLogger, fakePorts, type LogLine } from '../supervision/fakePorts.ts';
 
 const SPOKEN = 'credentialprovider.kubelet.k8s.io/v1';
 const ASKED = { serviceAccountTokenAudience: 'r.example', cacheType: 'ServiceAccount', requireServiceAccount: true };

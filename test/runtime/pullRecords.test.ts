@@ -5,10 +5,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { VerificationOptions } from '../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
-import type { ReplyTo } from '../../src/machines/address.ts';
 import type { AuthConfig, CriRequest, Image } from '../../src/machines/cri.ts';
 import { addr, type ImageEvent, type ImageResult } from '../../src/machines/protocol.ts';
-import type { OwnedAuth, PullOwner } from '../../src/machines/runtime/keyring.ts';
+import type { OwnedAuth, PullOwner } from '../../src/machines/runtime/imagePuller/keyring.ts';
 import {
   type AccessGranted,
   accessOf,
@@ -21,7 +20,8 @@ import {
   readRecord,
   recordText,
   withAccess,
-} from '../../src/machines/runtime/pullRecords.ts';
+} from '../../src/machines/runtime/imagePuller/pullRecords.ts';
+import type { ReplyTo } from '../../src/machines/supervision/address.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { fail, fakeCri, healthy } from './fakeCri.ts';
 import { type World, world } from './world.ts';

@@ -1,15 +1,15 @@
 /** Pure decisions of the container side. */
 import { describe, expect, it } from 'vitest';
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../src/machines/cri.ts';
-import { linkBackoffMs, readStatus } from '../../src/machines/runtime/criLink.ts';
-import { deadlineMs } from '../../src/machines/runtime/deadlines.ts';
-import { type FencedJob, Fences } from '../../src/machines/runtime/fence.ts';
-import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/hintTrust.ts';
-import { ImageBackoffs, remainingMs } from '../../src/machines/runtime/imageBackoff.ts';
-import { decideImage, imageFailures, pullDuration } from '../../src/machines/runtime/imagePolicy.ts';
-import { parseImageRef, withDefaultTag } from '../../src/machines/runtime/imageRef.ts';
-import { diffListing, diffPod, groupByPod, tells } from '../../src/machines/runtime/pleg.ts';
-import { TokenBucket } from '../../src/machines/runtime/tokenBucket.ts';
+import { linkBackoffMs, readStatus } from '../../src/machines/runtime/cri/criLinkMachine.ts';
+import { deadlineMs } from '../../src/machines/runtime/cri/deadlines.ts';
+import { type FencedJob, Fences } from '../../src/machines/runtime/cri/fence.ts';
+import { ImageBackoffs, remainingMs } from '../../src/machines/runtime/imagePuller/imageBackoff.ts';
+import { decideImage, imageFailures, pullDuration } from '../../src/machines/runtime/imagePuller/imagePolicy.ts';
+import { parseImageRef, withDefaultTag } from '../../src/machines/runtime/imagePuller/imageRef.ts';
+import { TokenBucket } from '../../src/machines/runtime/imagePuller/tokenBucket.ts';
+import { HintTrust, RELIST_PERIODS_MS } from '../../src/machines/runtime/pleg/hintTrust.ts';
+import { diffListing, diffPod, groupByPod, tells } from '../../src/machines/runtime/pleg/pleg.ts';
 
 describe('deadlines', () => {
   const timeout = 120_000;

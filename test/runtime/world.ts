@@ -1,13 +1,13 @@
 /** A tree with the runtime layer and a recorder in place of the pod manager and the event log. */
 import { fromCallback } from 'xstate';
-import type { Ports } from '../../src/actors/kernel/ports.ts';
-import { createTree } from '../../src/actors/kernel/tree.ts';
-import type { ActorSpec, AnySpec, SupervisorSpec, Tree } from '../../src/actors/kernel/types.ts';
 import { criLinkSpec } from '../../src/actors/runtime/cri/link.ts';
 import { type ImagePullerOptions, imagePullerSpec } from '../../src/actors/runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from '../../src/actors/runtime/pleg/pleg.ts';
-import type { Message } from '../../src/machines/address.ts';
-import { type FakePorts, fakePorts } from '../kernel/fakePorts.ts';
+import { createTree } from '../../src/actors/supervision/tree.ts';
+import type { ActorSpec, AnySpec, SupervisorSpec, Tree } from '../../src/actors/supervision/types.ts';
+import type { Message } from '../../src/machines/supervision/address.ts';
+import type { Ports } from '../../src/ports/ports.ts';
+import { type FakePorts, fakePorts } from '../supervision/fakePorts.ts';
 import { type FakeCri, fakeCri, healthy } from './fakeCri.ts';
 
 const LAYER = {

@@ -4,7 +4,6 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Cri, CriError } from '../../src/actors/kernel/ports.ts';
 import type {
   ContainerConfig,
   CriContainerStatus,
@@ -14,6 +13,7 @@ import type {
   PodSandboxConfig,
   RuntimeHint,
 } from '../../src/machines/cri.ts';
+import { type Cri, CriError } from '../../src/ports/ports.ts';
 
 /** `forever` ends on TERM; `stubborn` ignores it, and says `ready` in its log, if there are logs, once it does; `exit3` ends by itself within a second with code 3; `exit0` likewise with 0. */
 export type Recipe = 'forever' | 'stubborn' | 'exit3' | 'exit0';

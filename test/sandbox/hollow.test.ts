@@ -1,6 +1,6 @@
 /** The hollow runtime: conformance on real time, scripted lives and memory on a clock the test moves. */
 import { describe, expect, it } from 'vitest';
-import { type Clock, CriError } from '../../src/actors/kernel/ports.ts';
+import { type Clock, CriError } from '../../src/ports/ports.ts';
 import { createHollowRuntime, HOLLOW_ANNOTATION, type HollowOptions, parseLife } from '../../src/sandbox/hollow/index.ts';
 import { calls, codeOf, containerConfig, criConformance, podConfig, type Recipe } from './conformance.ts';
 

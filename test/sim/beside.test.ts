@@ -1,6 +1,6 @@
 /** What is beside a simulated daemon: it ends at its deadlines, tells what it holds, and writes on into a log whose name has changed. */
 import { describe, expect, it } from 'vitest';
-import { drain } from '../../src/sim/realm.ts';
+import { drain } from '../../src/sim/globals.ts';
 import { simDisk } from '../../src/sim/world/disk.ts';
 import { simJournal } from '../../src/sim/world/journal.ts';
 import { simPrograms } from '../../src/sim/world/programs.ts';

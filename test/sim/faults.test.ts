@@ -1,13 +1,13 @@
 /** Faults at the doors of one simulated node: disk, mailboxes. */
 import { describe, expect, it } from 'vitest';
-import type { KernelEvent } from '../../src/actors/kernel/types.ts';
+import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import type { FaultSpec } from '../../src/machines/faults/types.ts';
 import { addr } from '../../src/machines/protocol.ts';
+import { drain } from '../../src/sim/globals.ts';
 import { drawTuning } from '../../src/sim/nemesis/draw.ts';
 import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
 import { operator } from '../../src/sim/nemesis/operator.ts';
-import { drain } from '../../src/sim/realm.ts';
 import { simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimNode, simNode } from '../../src/sim/world/node.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -31,7 +31,7 @@ type Entry = FaultSpec & { forMs: number };
 function world(...faults: Entry[]) {
   const rng = simRng('faults');
   const time = simTime(rng.fork('ties'));
-  const events: KernelEvent[] = [];
+  const events: SupervisionEvent[] = [];
   const broken: string[] = [];
   const node: SimNode = simNode({
     index: 0,

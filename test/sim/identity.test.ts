@@ -1,8 +1,8 @@
 /** The parts of a world that have to do with certificates and with who may ask a node what: each by itself, then in a run. */
 import { describe, expect, it, vi } from 'vitest';
-import type { HttpReply, HttpRequest, TlsMaterial } from '../../src/actors/kernel/ports.ts';
+import { clientTemplate, SIGNERS } from '../../src/machines/api/certificates/template.ts';
 import type { KubeObject } from '../../src/machines/api/kube.ts';
-import { clientTemplate, SIGNERS } from '../../src/machines/certificates/template.ts';
+import type { HttpReply, HttpRequest, TlsMaterial } from '../../src/ports/ports.ts';
 import type { Fault } from '../../src/sim/index.ts';
 import { runSim } from '../../src/sim/index.ts';
 import { NOBODY, OPERATOR, REVIEWS, tokenOf, VIEWER } from '../../src/sim/world/accounts.ts';

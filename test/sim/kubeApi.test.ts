@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { KubeCallOptions } from '../../src/actors/kernel/ports.ts';
 import type { KubeResult } from '../../src/machines/api/kube.ts';
+import type { KubeCallOptions } from '../../src/ports/ports.ts';
 import { simKube } from '../../src/sim/world/kubeApi.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';

@@ -14,13 +14,13 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Mounter } from '../../src/actors/kernel/mounter.ts';
-import type { HostFs } from '../../src/actors/kernel/ports.ts';
 import { writeAtomically } from '../../src/actors/services/volumes/atomicWriter.ts';
 import { removeTree } from '../../src/actors/services/volumes/files.ts';
 import { createClock, createEntropy } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
-import { pathProblem } from '../../src/machines/volumes/atomic.ts';
+import { pathProblem } from '../../src/machines/services/volumes/atomic.ts';
+import type { Mounter } from '../../src/ports/mounter.ts';
+import type { HostFs } from '../../src/ports/ports.ts';
 
 let dir: string;
 beforeEach(() => {

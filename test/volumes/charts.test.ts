@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import type { Pod } from '../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../src/machines/protocol.ts';
-import { containerMounts } from '../../src/machines/volumes/containerMounts.ts';
-import { type Actual, reconcile, timedOut } from '../../src/machines/volumes/reconcile.ts';
-import type { PodVolume } from '../../src/machines/volumes/spec.ts';
-import { VOLUME_BACKOFF, type VolumeIo, volumeMachine } from '../../src/machines/volumes/volumeMachine.ts';
+import { containerMounts } from '../../src/machines/services/volumes/containerMounts.ts';
+import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
+import type { PodVolume } from '../../src/machines/services/volumes/spec.ts';
+import { VOLUME_BACKOFF, type VolumeIo, volumeMachine } from '../../src/machines/services/volumes/volumeMachine.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const POD: Pod = {

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readEnvFiles } from '../../src/actors/pods/workers/envFiles.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
-import { ENV_FILE_BYTES_MAX, type EnvFile } from '../../src/machines/pods/config/envFile.ts';
+import { ENV_FILE_BYTES_MAX, type EnvFile } from '../../src/machines/pods/workers/config/envFile.ts';
 import { container } from '../machines/pods/fixtures.ts';
 
 let dir: string;

@@ -1,18 +1,18 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PathKind } from '../../src/actors/kernel/mounter.ts';
-import type { Ports } from '../../src/actors/kernel/ports.ts';
-import { CsiBook } from '../../src/actors/services/volumes/csi/book.ts';
+import { CsiBook } from '../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
-import type { ApiSecret, ObjectResult, ObjectSource, TokenRequest } from '../../src/machines/volumes/objects.ts';
-import { podVolumes } from '../../src/machines/volumes/spec.ts';
+import type { ApiSecret, ObjectResult, ObjectSource, TokenRequest } from '../../src/machines/services/volumes/objects.ts';
+import { podVolumes } from '../../src/machines/services/volumes/spec.ts';
+import type { PathKind } from '../../src/ports/mounter.ts';
+import type { Ports } from '../../src/ports/ports.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
-import { collectingLogger } from '../kernel/fakePorts.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';
+import { collectingLogger } from '../supervision/fakePorts.ts';
 
 const ROOT = FACTS.rootDir;
 const bytes = (s: string) => new TextEncoder().encode(s);

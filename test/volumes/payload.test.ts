@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Pod, Volume } from '../../src/machines/k8s.ts';
-import { type ObjectAnswer, queryKey } from '../../src/machines/volumes/objects.ts';
-import { buildPayload, objectsNeeded } from '../../src/machines/volumes/payload.ts';
-import { commonUser, decodeVolume, nestedMountPoints, podVolumes, tmpfsBytes } from '../../src/machines/volumes/spec.ts';
+import { type ObjectAnswer, queryKey } from '../../src/machines/services/volumes/objects.ts';
+import { buildPayload, objectsNeeded } from '../../src/machines/services/volumes/payload.ts';
+import { commonUser, decodeVolume, nestedMountPoints, podVolumes, tmpfsBytes } from '../../src/machines/services/volumes/spec.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';
 
 interface GoldenCase {

@@ -22,9 +22,9 @@ import { createMounter } from '../../src/boot/dependencies/mounter.ts';
 import { SubPathHelpers } from '../../src/boot/dependencies/subPath/helper.ts';
 import { fdPath, openBelow } from '../../src/boot/dependencies/subPath/walk.ts';
 import type { Container } from '../../src/machines/k8s.ts';
-import { built } from '../../src/machines/pods/config/result.ts';
-import { mountsBelow, parseMountinfo } from '../../src/machines/volumes/mountinfo.ts';
-import { subPathParts } from '../../src/machines/volumes/subPaths.ts';
+import { built } from '../../src/machines/pods/workers/config/result.ts';
+import { mountsBelow, parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
+import { subPathParts } from '../../src/machines/services/volumes/subPaths.ts';
 
 let dir: string;
 let volume: string;

@@ -1,11 +1,12 @@
 /** How workers learn what a container of theirs was handed out. Holds nothing. */
-import { cpusOf } from '../../machines/allocation/cpus/book.ts';
+
 import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
+import { cpusOf } from '../../machines/allocation/cpus/ledger.ts';
 import { exclusiveCpus } from '../../machines/allocation/cpus/policy.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
 import type { Container, Pod } from '../../machines/k8s.ts';
-import type { Built } from '../../machines/pods/config/result.ts';
-import type { Registry } from '../kernel/types.ts';
+import type { Built } from '../../machines/pods/workers/config/result.ts';
+import type { Registry } from '../supervision/types.ts';
 
 export interface ContainerCpus {
   /** A list such as `0-3,7`. */

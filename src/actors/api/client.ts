@@ -12,10 +12,10 @@ import {
   type WatchEvent,
   wasAnswered,
 } from '../../machines/api/kube.ts';
-import { type Listed, type ListWatchContext, listWatchMachine } from '../../machines/api/listWatch.ts';
+import { type Listed, type ListWatchContext, listWatchMachine } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
-import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../kernel/ports.ts';
-import type { ActorCtx } from '../kernel/types.ts';
+import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../../ports/ports.ts';
+import type { ActorCtx } from '../supervision/types.ts';
 
 /** An answer that takes longer is given up; the server's own limit is a minute. */
 export const API_TIMEOUT_MS = 60_000;

@@ -5,11 +5,11 @@
  * Lost on restart: that; what a driver that went meanwhile left stays until it comes again.
  * Rebuilt from: the view of drivers, the objects in the API server.
  */
-import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNode.ts';
+import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
 import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
-import { driversView } from '../../machines/plugins/messages.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { driversView } from '../../machines/services/plugins/messages.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 
 export interface CsiNodeOptions {

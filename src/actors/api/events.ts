@@ -6,12 +6,12 @@
  * Rebuilt from: nothing.
  */
 import { fromPromise } from 'xstate';
-import { EVENTS_WAITING_MAX, EventBook, eventObject, eventPatch } from '../../machines/api/eventBook.ts';
-import { type EventOutcome, eventWriterMachine } from '../../machines/api/eventWriter.ts';
+import { EVENTS_WAITING_MAX, EventBook, eventObject, eventPatch } from '../../machines/api/eventCorrelator.ts';
+import { type EventOutcome, eventWriterMachine } from '../../machines/api/eventWriterMachine.ts';
 import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import type { EventWriterEvent } from '../../machines/api/messages.ts';
-import { runtimeBusy } from '../../machines/runtime/startGate.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { runtimeBusy } from '../../machines/runtime/cri/startGate.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 
 /** With more than so many none waits for anybody: beyond the book's room events are lost. */

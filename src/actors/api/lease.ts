@@ -7,10 +7,10 @@
  */
 import { fromPromise } from 'xstate';
 import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
-import { type LeaseOutcome, leaseMachine } from '../../machines/api/lease.ts';
+import { type LeaseOutcome, leaseMachine } from '../../machines/api/leaseMachine.ts';
 import { apiView, type LeaseEvent } from '../../machines/api/messages.ts';
 import type { WireLease, WireOwner } from '../../machines/api/wire.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
 
 export interface LeaseOptions {

@@ -5,11 +5,11 @@
  */
 import { fromPromise } from 'xstate';
 import { kubePath, wasAnswered } from '../../machines/api/kube.ts';
-import { apiLinkMachine, LINK_PROBE_TIMEOUT_MS, type ProbeResult } from '../../machines/api/link.ts';
+import { apiLinkMachine, LINK_PROBE_TIMEOUT_MS, type ProbeResult } from '../../machines/api/linkMachine.ts';
 import { type ApiLinkEvent, type ApiLinkView, apiAddr, apiView } from '../../machines/api/messages.ts';
-import { objectsAddr } from '../../machines/objects/messages.ts';
 import { view } from '../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { objectsAddr } from '../../machines/services/objects/messages.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubePort } from './client.ts';
 
 export function apiLinkSpec(): ActorSpec<ApiLinkEvent> {

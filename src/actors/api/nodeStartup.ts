@@ -1,5 +1,5 @@
 /** How long the start of a new node took, in parts, under the reference's names. Nothing of a node that the cluster knew before. */
-import type { Metrics } from '../kernel/ports.ts';
+import type { Metrics } from '../../ports/ports.ts';
 
 export interface NodeStartup {
   /** The first of them counts, of each. */

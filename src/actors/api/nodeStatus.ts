@@ -23,12 +23,12 @@ import {
   sameNodeStatus,
   schedulableEvent,
 } from '../../machines/api/nodeObject.ts';
-import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatus.ts';
-import { objectTtlView } from '../../machines/objects/messages.ts';
+import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
 import { addr, view } from '../../machines/protocol.ts';
 import { sameData } from '../../machines/sameData.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { objectTtlView } from '../../machines/services/objects/messages.ts';
 import { criClient } from '../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
 import { type NodeStartup, nodeStartup } from './nodeStartup.ts';
 

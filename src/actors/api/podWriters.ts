@@ -9,12 +9,12 @@ import { fromPromise } from 'xstate';
 import { toApiPod } from '../../machines/api/apiPod.ts';
 import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
-import { podWriterMachine, type WriteOutcome } from '../../machines/api/podWriter.ts';
 import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
+import { podWriterMachine, type WriteOutcome } from '../../machines/api/podWriterMachine.ts';
 import type { Pod } from '../../machines/k8s.ts';
 import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
 import { view } from '../../machines/protocol.ts';
-import type { ActorSpec, DynamicSpec } from '../kernel/types.ts';
+import type { ActorSpec, DynamicSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient } from './client.ts';
 
 const STATUS_SYNC_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60];

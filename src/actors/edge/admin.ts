@@ -3,17 +3,18 @@
  * Lost on restart: requests in progress.
  * Rebuilt from: nothing needed; answers come from published views, the tree and the flight recorder.
  */
-import { findActor, noSuchActor, treeHealth } from '../../machines/actorState.ts';
+
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import { findPod } from '../../machines/findPod.ts';
 import { logFileOf } from '../../machines/podLogs.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, type PodsView, view } from '../../machines/protocol.ts';
-import type { ServerEvent } from '../../machines/server.ts';
+import { findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
 import { renderTree } from '../../machines/text/tree.ts';
 import { explainPod } from '../../machines/why.ts';
-import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
-import type { ActorCtx, ActorSpec, Registry } from '../kernel/types.ts';
+import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { execOffer } from './execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
 import { type Inspect, json, type Route, router, serverSpec, text } from './server.ts';

@@ -1,10 +1,11 @@
 /** `POST /exec` of the admin socket: asks the runtime for a streaming address; the bytes never pass through the daemon. */
+
+import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import { findPod } from '../../machines/findPod.ts';
 import { containerStatus, pickContainer } from '../../machines/podLogs.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../machines/protocol.ts';
-import type { ServerEvent } from '../../machines/server.ts';
-import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
-import type { ActorCtx } from '../kernel/types.ts';
+import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { ActorCtx } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from './server.ts';
 
 interface ExecAsk {

@@ -1,12 +1,12 @@
 /** `/inject` of the admin socket: fault scenarios in, what is at work out, and healing. */
 
-import type { Answer } from '../../machines/address.ts';
+import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import type { InjectAnswer, InjectionView, InjectorEvent } from '../../machines/faults/live.ts';
 import { addr } from '../../machines/protocol.ts';
-import type { ServerEvent } from '../../machines/server.ts';
-import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
-import type { ActorCtx } from '../kernel/types.ts';
+import type { Answer } from '../../machines/supervision/address.ts';
+import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { ActorCtx } from '../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, text } from './server.ts';
 
 /** How many faults are at work now. */

@@ -1,8 +1,9 @@
 /** The kubelet's health endpoints: named checks, the root answer, one check's answer (spec: boot and node 8.3). */
-import { findActor } from '../../machines/actorState.ts';
+
 import { addr } from '../../machines/protocol.ts';
-import type { HttpReply, HttpRequest, Metrics } from '../kernel/ports.ts';
-import type { ActorState } from '../kernel/types.ts';
+import { findActor } from '../../machines/supervision/actorState.ts';
+import type { HttpReply, HttpRequest, Metrics } from '../../ports/ports.ts';
+import type { ActorState } from '../supervision/types.ts';
 import { text } from './server.ts';
 
 /** A check gives the reason of its failure, or nothing when it passes. */

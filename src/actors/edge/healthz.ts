@@ -3,8 +3,8 @@
  * Lost on restart: requests in progress.
  * Rebuilt from: nothing needed.
  */
-import type { ServerEvent } from '../../machines/server.ts';
-import type { ActorSpec } from '../kernel/types.ts';
+import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
+import type { ActorSpec } from '../supervision/types.ts';
 import { healthRoutes } from './healthChecks.ts';
 import { router, serverSpec } from './server.ts';
 

@@ -1,9 +1,9 @@
 /** Metrics computed from views and the tree at each scrape: pods as the kubelet counts them, and the tree itself. */
 import { apiView } from '../../machines/api/messages.ts';
 import { type PodRecord, view, type WorkerPhase } from '../../machines/protocol.ts';
-import { pluginName } from '../../machines/volumes/paths.ts';
-import type { Metrics } from '../kernel/ports.ts';
-import type { ActorState, Registry } from '../kernel/types.ts';
+import { pluginName } from '../../machines/services/volumes/paths.ts';
+import type { Metrics } from '../../ports/ports.ts';
+import type { ActorState, Registry } from '../supervision/types.ts';
 
 /** What kubernetes_build_info says; empty fields are allowed. */
 export interface BuildInfo {

@@ -1,8 +1,8 @@
 /** The PodList of /pods: what the pod manager knows, each with its live status. */
 import type { Pod } from '../../machines/k8s.ts';
 import type { PodsView, StatusView } from '../../machines/protocol.ts';
-import type { HttpReply, Ports } from '../kernel/ports.ts';
-import { inTurn } from '../kernel/turns.ts';
+import type { HttpReply, Ports } from '../../ports/ports.ts';
+import { inTurn } from '../../ports/turns.ts';
 
 type Item = Omit<Pod, 'kind' | 'apiVersion'>;
 export interface PodList {

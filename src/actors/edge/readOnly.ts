@@ -3,10 +3,11 @@
  * Lost on restart: requests in progress.
  * Rebuilt from: nothing needed; answers come from published views and the tree.
  */
+
+import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import { addr, view } from '../../machines/protocol.ts';
-import type { ServerEvent } from '../../machines/server.ts';
-import type { HttpReply, HttpRequest } from '../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type FigureOptions, figurePages, METRICS_PATHS } from './https/figures.ts';
 import { podListReply } from './podList.ts';
 import { withRequestMetrics } from './requestMetrics.ts';

@@ -1,5 +1,5 @@
 /** The kubelet's request metrics around a handler: kubelet_http_* (spec: boot and node 8.2). */
-import type { HttpReply, HttpRequest, Ports } from '../kernel/ports.ts';
+import type { HttpReply, HttpRequest, Ports } from '../../ports/ports.ts';
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE']);
 /** Prometheus' own default buckets, which the kubelet uses here. */

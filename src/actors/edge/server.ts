@@ -1,10 +1,10 @@
 /** What every server of the edge shares: the actor that listens, a small router and the words of its errors. */
 import { fromPromise } from 'xstate';
 import type { Chart } from '../../machines/chart/definition.ts';
-import { type ServerEvent, serverMachine } from '../../machines/server.ts';
+import { type ServerEvent, serverMachine } from '../../machines/edge/serverMachine.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
-import type { HttpReply, HttpRequest, Net } from '../kernel/ports.ts';
-import type { ActorCtx, ActorSpec, ActorState } from '../kernel/types.ts';
+import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
+import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
 /** What the edge may look at besides the published views; given by whoever builds the tree. */
 export interface Inspect {

@@ -1,9 +1,9 @@
 /** Reading another actor's view for an answer: with the owner's state, so that stale or missing data says so. */
 
-import { findActor } from '../../machines/actorState.ts';
-import type { ViewKey } from '../../machines/address.ts';
-import type { HttpReply } from '../kernel/ports.ts';
-import type { ActorState, Registry } from '../kernel/types.ts';
+import { findActor } from '../../machines/supervision/actorState.ts';
+import type { ViewKey } from '../../machines/supervision/address.ts';
+import type { HttpReply } from '../../ports/ports.ts';
+import type { ActorState, Registry } from '../supervision/types.ts';
 
 export type ViewRead<T> =
   | { ok: true; value: T /** Why the data may be old; '' while its owner runs. */; stale: string }

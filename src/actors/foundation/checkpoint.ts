@@ -5,7 +5,7 @@
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { addr, type CheckpointEvent } from '../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type CheckpointStore, createCheckpointStore, message } from './checkpointStore.ts';
 
 export interface CheckpointOptions {

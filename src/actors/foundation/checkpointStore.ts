@@ -1,9 +1,9 @@
 /** Reads and writes checkpoint files; one write per name at a time, the newest value wins, failed writes are retried. */
-import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/checkpoint.ts';
+import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/foundation/checkpoint.ts';
 import type { CheckpointFound } from '../../machines/protocol.ts';
-import { LastingFolder } from '../kernel/lastingFolder.ts';
-import type { Logger, Ports } from '../kernel/ports.ts';
-import { inTurn } from '../kernel/turns.ts';
+import { LastingFolder } from '../../ports/lastingFolder.ts';
+import type { Logger, Ports } from '../../ports/ports.ts';
+import { inTurn } from '../../ports/turns.ts';
 
 const RETRY_MIN_MS = 1000;
 const RETRY_MAX_MS = 60_000;

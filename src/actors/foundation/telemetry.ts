@@ -7,7 +7,7 @@ import { fromCallback } from 'xstate';
 import { apiAddr } from '../../machines/api/messages.ts';
 import { createEventLog, EVENT_LOG_LIMITS, type EventLogLimits } from '../../machines/eventLog.ts';
 import { addr, type EventsEvent, type RecordedEvent, view } from '../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
 export interface TelemetryOptions {
   /** The node belongs to a cluster: events go to the API too. Default false. */

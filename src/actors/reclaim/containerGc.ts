@@ -4,13 +4,13 @@
  * Rebuilt from: the runtime's lists, the pod manager's view, the log directories.
  */
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/cri.ts';
-import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/pods/gc.ts';
 import { containerIdOfLink, containerLogDir, containerLogLink, logFilesOf, podUidOfLogDir } from '../../machines/pods/logNames.ts';
 import { addr, type ContainerGcEvent, view } from '../../machines/protocol.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
-import { groupByPod } from '../../machines/runtime/pleg.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { exists, listOrEmpty, removeTree, unlinkIfThere } from './files.ts';
 
 export interface ContainerGcOptions {

@@ -1,5 +1,5 @@
 /** Removing files and directories with care: what is not there is not an error, links are never followed. */
-import type { HostFs } from '../kernel/ports.ts';
+import type { HostFs } from '../../ports/ports.ts';
 
 function isMissing(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ENOENT';

@@ -6,12 +6,12 @@
 
 import { addr, type HousekeepingEvent, type ListedPod, type PodsView, view } from '../../machines/protocol.ts';
 import { removingDirs } from '../../machines/reclaim/removing.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
-import { groupByPod } from '../../machines/runtime/pleg.ts';
-import { type MountEntry, mountsBelow } from '../../machines/volumes/mountinfo.ts';
-import type { HostFs, Metrics } from '../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
+import { type MountEntry, mountsBelow } from '../../machines/services/volumes/mountinfo.ts';
+import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { listOrEmpty, removeTree } from './files.ts';
 import { giveBackUserNamespaces } from './userNamespaces.ts';
 

@@ -7,10 +7,10 @@ import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import { containerLogDir, containerLogPath } from '../../machines/pods/logNames.ts';
 import { type ListedPod, view } from '../../machines/protocol.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeper.ts';
-import { CriError } from '../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { listOrEmpty, statIfThere, unlinkIfThere } from './files.ts';
 
 export interface LogRotationOptions {

@@ -1,7 +1,7 @@
 /** Gives back the ids of pods whose directory is gone. */
 import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
-import type { ActorCtx } from '../kernel/types.ts';
+import type { ActorCtx } from '../supervision/types.ts';
 import { listOrEmpty, unlinkIfThere } from './files.ts';
 
 /** `known`: a worker may be about to make the directory. One that fails is tried again after the next removal. */

@@ -1,16 +1,17 @@
 /** The typed way to the CRI link: what other actors use instead of building `cri.call` by hand. Holds nothing. */
-import type { ReplyTo } from '../../machines/address.ts';
+
 import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
 import { addr, type CriEvent, type CriFailure, type CriResult } from '../../machines/protocol.ts';
-import { deadlineMs, RUNTIME_REQUEST_TIMEOUT_MS } from '../../machines/runtime/deadlines.ts';
-import { CRI_METHODS } from '../../machines/runtime/methods.ts';
-import { CriError } from '../kernel/ports.ts';
-import type { Registry } from '../kernel/types.ts';
+import { deadlineMs, RUNTIME_REQUEST_TIMEOUT_MS } from '../../machines/runtime/cri/deadlines.ts';
+import { CRI_METHODS } from '../../machines/runtime/cri/methods.ts';
+import type { ReplyTo } from '../../machines/supervision/address.ts';
+import { CriError } from '../../ports/ports.ts';
+import type { Registry } from '../supervision/types.ts';
 
 /** How much longer than a read's own deadline its asker waits: the link enforces the deadline, this only bounds a bug. */
 const READ_ALLOWANCE_MS = 10_000;
 /**
- * The kernel's `ask` wants a number. For calls without a deadline, and for acts, whose turn may come late (a predecessor
+ * The registry's `ask` wants a number. For calls without a deadline, and for acts, whose turn may come late (a predecessor
  * may be stopping with a long grace), only the signal or the end of the link ends the wait.
  */
 const FOREVER_MS = 2 ** 31 - 1;

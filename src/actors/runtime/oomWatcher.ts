@@ -8,9 +8,9 @@
 import { fromCallback } from 'xstate';
 import { addr } from '../../machines/protocol.ts';
 import { EMPTY_OOM_BOOK, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
-import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcher.ts';
-import type { KernelLogPart } from '../kernel/kernelLog.ts';
-import type { ActorCtx, ActorSpec } from '../kernel/types.ts';
+import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcherMachine.ts';
+import type { KernelLogPart } from '../../ports/kernelLog.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
 export function oomWatcherSpec(): ActorSpec {
   return {

@@ -1,16 +1,16 @@
 /** What workers ask of the services layer for one container: environment from the API, and pull credentials. Holds nothing. */
 import { failureText, isKubeObject, isKubeRecord, kubePath } from '../../machines/api/kube.ts';
 import type { Container, Pod } from '../../machines/k8s.ts';
-import { servicesView } from '../../machines/objects/messages.ts';
-import { containerReferences, pullSecretNames, refKey } from '../../machines/objects/references.ts';
-import type { EnvSources } from '../../machines/pods/config/env.ts';
-import { type Built, built, refused } from '../../machines/pods/config/result.ts';
-import { serviceVariables } from '../../machines/pods/config/serviceEnv.ts';
 import { ANNOTATION_SOURCE } from '../../machines/pods/sources/decode.ts';
-import { type PullCredentials, type PullSecret, pullCredentials } from '../../machines/runtime/keyring.ts';
-import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/volumes/objects.ts';
+import type { EnvSources } from '../../machines/pods/workers/config/env.ts';
+import { type Built, built, refused } from '../../machines/pods/workers/config/result.ts';
+import { serviceVariables } from '../../machines/pods/workers/config/serviceEnv.ts';
+import { type PullCredentials, type PullSecret, pullCredentials } from '../../machines/runtime/imagePuller/keyring.ts';
+import { servicesView } from '../../machines/services/objects/messages.ts';
+import { containerReferences, pullSecretNames, refKey } from '../../machines/services/objects/references.ts';
+import type { ApiObject, ObjectResult, TokenRequest } from '../../machines/services/volumes/objects.ts';
 import { kubeClient } from '../api/client.ts';
-import type { ActorCtx, Registry } from '../kernel/types.ts';
+import type { ActorCtx, Registry } from '../supervision/types.ts';
 import { objectSource } from './objects/source.ts';
 import { createVolumeUsage, type VolumeUsageOptions, type VolumeUsageSource } from './volumes/usage.ts';
 

@@ -1,6 +1,6 @@
 /** The real ports of time, chance and turns: Clock, Rng, Entropy and Yield. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { Clock, Entropy, Rng, Yield } from '../../actors/kernel/ports.ts';
+import type { Clock, Entropy, Rng, Yield } from '../../ports/ports.ts';
 
 /** Longest wait a Node timer takes (2^31 - 1 ms, 24.8 days); a longer one would fire at once. */
 const TIMER_MAX_MS = 2_147_483_647;

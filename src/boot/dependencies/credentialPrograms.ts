@@ -3,9 +3,9 @@ import { constants } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
-import type { Clock, CredentialPrograms } from '../../actors/kernel/ports.ts';
 import { parseGoDuration } from '../../machines/config/duration.ts';
-import { type CredentialProvider, readProviders } from '../../machines/runtime/credentialProviders.ts';
+import { type CredentialProvider, readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
+import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
 import { messageOf, type Problem, StartError } from '../errors.ts';
 import { runProgram } from './program.ts';
 

@@ -1,6 +1,6 @@
 /** The real {@link DiskUsage} port: stat(1) and du(1), as a process group that is killed at its deadline. */
-import type { DiskFigures, DiskUsage } from '../../actors/kernel/diskUsage.ts';
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { DiskFigures, DiskUsage } from '../../ports/diskUsage.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { runProgram } from './program.ts';
 
 /** What du says of files that went meanwhile, or cannot be read, is no failure: the rest is counted. */

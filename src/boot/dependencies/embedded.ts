@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Clock, type Cri, CriError, type Logger, type Rng } from '../../actors/kernel/ports.ts';
+import { type Clock, type Cri, CriError, type Logger, type Rng } from '../../ports/ports.ts';
 import { createHollowRuntime, type HollowOptions } from '../../sandbox/hollow/index.ts';
 import { ensureProcessRuntime } from '../../sandbox/process/ensure.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';

@@ -15,7 +15,7 @@ import {
   symlink,
   unlink,
 } from 'node:fs/promises';
-import type { FileInfo, HostFs, ReadHandle } from '../../actors/kernel/ports.ts';
+import type { FileInfo, HostFs, ReadHandle } from '../../ports/ports.ts';
 import { O_PATH, openWithin } from './within.ts';
 
 /** Read chunk once the size that stat gave is used up: below /proc, /sys and in cgroups stat says 0 or one page. */

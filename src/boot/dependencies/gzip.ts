@@ -2,7 +2,7 @@
 import { createReadStream, createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { Gzip } from '../../actors/kernel/gzip.ts';
+import type { Gzip } from '../../ports/gzip.ts';
 
 /** As logs are made by runtimes. */
 const MODE = 0o640;

@@ -3,9 +3,9 @@ import { lookup } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import { BlockList } from 'node:net';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem, uptime } from 'node:os';
-import type { Host, HostIdentity } from '../../actors/kernel/ports.ts';
 import type { HostAddress } from '../../machines/api/nodeAddresses.ts';
-import { nodeMemory, taskCount } from '../../machines/kubeletApi/procStats.ts';
+import { nodeMemory, taskCount } from '../../machines/edge/https/procStats.ts';
+import type { Host, HostIdentity } from '../../ports/ports.ts';
 import { readCpus } from './cpuTopology.ts';
 import { hostMemoryControl } from './memoryControl.ts';
 

@@ -1,6 +1,6 @@
 /** The real {@link Journal} port: journalctl, as a process of its own. */
 import { PassThrough } from 'node:stream';
-import type { Journal } from '../../actors/kernel/journal.ts';
+import type { Journal } from '../../ports/journal.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 
 /** @param command The program; a test has its own. */

@@ -4,7 +4,7 @@
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import type { KernelLog, KernelLogPart } from '../../actors/kernel/kernelLog.ts';
+import type { KernelLog, KernelLogPart } from '../../ports/kernelLog.ts';
 
 const EVERY_MS = 1_000;
 /** The kernel gives one record a read, and refuses a read that it does not fit into; its own bound is 8 KiB. */

@@ -1,6 +1,6 @@
 /** What the kernel offers to hold memory by: which cgroups there are, whether they count swap, and how much of that there is. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import type { MemoryControlOfHost } from '../../actors/kernel/ports.ts';
+import type { MemoryControlOfHost } from '../../ports/ports.ts';
 
 const CGROUPS = '/sys/fs/cgroup';
 const SWAP_MAX = 'memory.swap.max';

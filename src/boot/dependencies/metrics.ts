@@ -13,7 +13,7 @@ import processMaxFileDescriptors from 'prom-client/lib/metrics/processMaxFileDes
 import processOpenFileDescriptors from 'prom-client/lib/metrics/processOpenFileDescriptors.js';
 import version from 'prom-client/lib/metrics/version.js';
 import Registry from 'prom-client/lib/registry.js';
-import type { Metrics } from '../../actors/kernel/ports.ts';
+import type { Metrics } from '../../ports/ports.ts';
 
 interface Known {
   kind: string;

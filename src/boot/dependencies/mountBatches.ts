@@ -6,7 +6,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import type { MountCall } from '../../actors/kernel/mounter.ts';
+import type { MountCall } from '../../ports/mounter.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import { messageOf } from '../errors.ts';
 import { MountError, mountErrorOf } from './mountError.ts';

@@ -3,7 +3,7 @@
  * times for a table of a thousand lines, which the kernel writes anew for each reader.
  */
 import { readFile } from 'node:fs/promises';
-import { type MountEntry, parseMountinfo } from '../../machines/volumes/mountinfo.ts';
+import { type MountEntry, parseMountinfo } from '../../machines/services/volumes/mountinfo.ts';
 
 export type MountTable = () => Promise<readonly MountEntry[]>;
 

@@ -6,7 +6,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
-import type { MountCall, Mounter, PathKind } from '../../actors/kernel/mounter.ts';
+import type { MountCall, Mounter, PathKind } from '../../ports/mounter.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import { messageOf } from '../errors.ts';
 import { MountBatches } from './mountBatches.ts';

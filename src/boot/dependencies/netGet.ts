@@ -1,8 +1,8 @@
 /** HTTP GET with redirects, one deadline for everything and a bound on the body. */
 
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import type { Net } from '../../actors/kernel/ports.ts';
 import { shownUrl } from '../../machines/text/shownUrl.ts';
+import type { Net } from '../../ports/ports.ts';
 
 type GetOptions = Parameters<Net['httpGet']>[1];
 type GetResult = Awaited<ReturnType<Net['httpGet']>>;

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
-import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../actors/kernel/ports.ts';
+import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
 import { type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';
 

@@ -3,7 +3,7 @@ import { constants, X509Certificate } from 'node:crypto';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import type { ClientCertificate, TlsMaterial, TlsServing } from '../../actors/kernel/ports.ts';
+import type { ClientCertificate, TlsMaterial, TlsServing } from '../../ports/ports.ts';
 import { type Connections, HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
 
 export interface TlsServer {

@@ -1,6 +1,6 @@
 /** The real {@link Prober}: plain sockets, `node:http`, and gRPC loaded with the first probe that needs it. */
 import { connect } from 'node:net';
-import type { Prober } from '../../actors/kernel/prober.ts';
+import type { Prober } from '../../ports/prober.ts';
 import { probeHttp } from './probe/http.ts';
 
 /** Holds nothing between calls. */

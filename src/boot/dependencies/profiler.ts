@@ -1,6 +1,6 @@
 /** The real Profiler port: V8's own samplers, through an inspector session of this process that opens no port. */
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Profiler } from '../../actors/kernel/ports.ts';
+import type { Profiler } from '../../ports/ports.ts';
 
 /** V8's default is 100 us: a node agent that is looked at while it works should not feel it. */
 const CPU_INTERVAL_US = 1_000;

@@ -1,6 +1,6 @@
 /** Runs a program that gives credentials: no longer than a limit, and with all that it started ended with it. */
 import type { ChildProcess } from 'node:child_process';
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import { codeOf, messageOf } from '../errors.ts';
 

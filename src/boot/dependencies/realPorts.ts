@@ -1,9 +1,9 @@
 /** The real ports of a node daemon. */
 
-import type { Certificates } from '../../actors/kernel/certificates.ts';
-import type { Cri, KubeApi, Ports } from '../../actors/kernel/ports.ts';
 import { servingFiles } from '../../actors/treeOptions.ts';
 import type { NodeConfig } from '../../machines/config.ts';
+import type { Certificates } from '../../ports/certificates.ts';
+import type { Cri, KubeApi, Ports } from '../../ports/ports.ts';
 import { StartError } from '../errors.ts';
 import type { PortsInput } from '../steps/context.ts';
 import { GIT_VERSION, versionInfo } from '../version.ts';

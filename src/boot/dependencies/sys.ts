@@ -5,7 +5,7 @@
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import type { FsEvent, Sys } from '../../actors/kernel/ports.ts';
+import type { FsEvent, Sys } from '../../ports/ports.ts';
 
 export interface SysOptions {
   /** Sends a datagram to the init system's notify socket; false when there is none. */

@@ -3,8 +3,8 @@ import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Logger } from '../../actors/kernel/ports.ts';
 import type { HostFigures, HostFrame } from '../../inspect/feed/frames.ts';
+import type { Logger } from '../../ports/ports.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import { messageOf } from '../errors.ts';
 

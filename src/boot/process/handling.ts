@@ -5,8 +5,6 @@
 import { createHash } from 'node:crypto';
 import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Handling } from '../../actors/kernel/handling.ts';
-import type { Logger } from '../../actors/kernel/ports.ts';
 import type { Pod } from '../../machines/k8s.ts';
 import {
   definitionText,
@@ -18,6 +16,8 @@ import {
   strike,
   whyAside,
 } from '../../machines/pods/setAside.ts';
+import type { Handling } from '../../ports/handling.ts';
+import type { Logger } from '../../ports/ports.ts';
 import { messageOf } from '../errors.ts';
 import type { Libc } from './libc.ts';
 

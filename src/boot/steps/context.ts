@@ -1,9 +1,10 @@
 /** What the boot steps share: the outside of the process, the parts the tree gives, and what earlier steps found. */
-import type { Logger, Ports } from '../../actors/kernel/ports.ts';
-import type { Registry } from '../../actors/kernel/types.ts';
-import type { Heartbeat } from '../../actors/kernel/watchdog.ts';
+
+import type { Registry } from '../../actors/supervision/types.ts';
+import type { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import type { Inspected } from '../../inspect/source.ts';
 import type { FeatureGates, NodeConfig } from '../../machines/config.ts';
+import type { Logger, Ports } from '../../ports/ports.ts';
 import type { Cleanup } from '../cleanup.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Problem } from '../errors.ts';

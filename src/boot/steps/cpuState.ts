@@ -1,8 +1,8 @@
 /** The step that looks at what an earlier node agent handed out of the CPUs, and refuses to go on over another policy's book. */
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
-import type { CpuPlace } from '../../machines/allocation/cpus/book.ts';
 import { CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../machines/allocation/cpus/file.ts';
+import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
 import { readCpus } from '../dependencies/cpuTopology.ts';
 import { codeOf, messageOf, StartError } from '../errors.ts';
 import { type BootContext, need, type Step } from './context.ts';

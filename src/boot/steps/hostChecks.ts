@@ -1,8 +1,8 @@
 /** Steps that look at the host and refuse it where the configuration says so: swap, cgroup version, taken ports. */
 import { access, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import type { Cgroups } from '../../actors/kernel/cgroups.ts';
 import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
+import type { Cgroups } from '../../ports/cgroups.ts';
 import { createCgroups } from '../dependencies/cgroups/cgroups.ts';
 import { codeOf, messageOf, type Problem, StartError } from '../errors.ts';
 import { need, type Step } from './context.ts';

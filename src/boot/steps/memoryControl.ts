@@ -1,6 +1,7 @@
 /** Whether this host has what the configuration asks for in the way of swap and memory of containers (resources 1.11, 1.12). */
-import type { MemoryControlOfHost } from '../../actors/kernel/ports.ts';
+
 import type { FeatureGates, KubeletConfiguration } from '../../machines/config.ts';
+import type { MemoryControlOfHost } from '../../ports/ports.ts';
 import { hostMemoryControl } from '../dependencies/memoryControl.ts';
 import { type Problem, StartError } from '../errors.ts';
 import { need, type Step } from './context.ts';

@@ -1,7 +1,7 @@
 /** Steps that bring the node up, tell the init system, keep watch and wait for the end. */
 import { realpathSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Heartbeat } from '../../actors/kernel/watchdog.ts';
+import { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import { EXIT, messageOf } from '../errors.ts';
 import { shownFlags } from '../flags/shown.ts';
 import { noteFile, openHandling } from '../process/handling.ts';

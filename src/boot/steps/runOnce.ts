@@ -1,6 +1,6 @@
 /** Run-once (boot-and-node 10.6): the static pods are brought up once and the process ends; containers keep running. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Registry } from '../../actors/kernel/types.ts';
+import type { Registry } from '../../actors/supervision/types.ts';
 import { view } from '../../machines/protocol.ts';
 import { EXIT } from '../errors.ts';
 import { need, type Step } from './context.ts';

@@ -1,6 +1,5 @@
 /** `actorctl inject`: faults in a running daemon. */
 import { readFile } from 'node:fs/promises';
-import { type ActorView, allPaths, findActor, noSuchActor } from '../../machines/actorState.ts';
 import {
   decodeScenario,
   SCENARIO_API_VERSION,
@@ -13,6 +12,7 @@ import { actorPattern } from '../../machines/faults/match.ts';
 import type { ScenarioError } from '../../machines/faults/types.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import { addr } from '../../machines/protocol.ts';
+import { type ActorView, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
 
 import { printable, renderTable } from '../../machines/text/table.ts';

@@ -1,7 +1,8 @@
 /** `actorctl ui` and `actorctl chart`: the inspection page's address, and a machine's chart for other tools. */
-import { type ActorView, findActor } from '../../machines/actorState.ts';
+
 import type { Chart } from '../../machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../machines/chart/export.ts';
+import { type ActorView, findActor } from '../../machines/supervision/actorState.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import { printable } from '../../machines/text/table.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';

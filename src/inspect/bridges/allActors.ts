@@ -3,7 +3,7 @@
  * event, it has another snapshot, it stopped. Raw inspection (three events a message) is attached only while this lives.
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import type { ActorState, KernelEvent } from '../../actors/kernel/types.ts';
+import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import { type Chart, chartOf } from '../../machines/chart/definition.ts';
 import { view } from '../../machines/protocol.ts';
 import { childrenOf, logicOf } from '../feed/actorDetail.ts';
@@ -72,7 +72,7 @@ export class AllActors implements Disposable {
     return [...this.#known.values()];
   }
 
-  #kernel(e: KernelEvent): void {
+  #kernel(e: SupervisionEvent): void {
     if (e.kind === 'child.started') {
       this.#incarnations.set(e.path, e.incarnation);
       this.#due.add(e.path);

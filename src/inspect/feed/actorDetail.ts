@@ -1,6 +1,6 @@
 /** One actor that somebody watches: its chart, where it is in it, the way it came, what it would take next. */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import { dottedState } from '../../actors/kernel/nodes/snapshots.ts';
+import { dottedState } from '../../actors/supervision/nodes/snapshots.ts';
 import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
 import { projectContext } from '../project.ts';
 import type { Inspected } from '../source.ts';

@@ -2,9 +2,9 @@
 import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
-import { NODE_PRESSURES } from '../../machines/eviction/thresholds.ts';
 import { addr, type PodRecord, view } from '../../machines/protocol.ts';
-import { imageBook } from '../../machines/reclaim/imageGc.ts';
+import { NODE_PRESSURES } from '../../machines/reclaim/eviction/thresholds.ts';
+import { imageBook } from '../../machines/reclaim/imageGc/imageGc.ts';
 import type { RecorderEntry } from '../recorder.ts';
 import type { Inspected } from '../source.ts';
 import type { DecisionsFrame } from './frames.ts';

@@ -3,10 +3,10 @@
  * a viewer that was too slow misses some and gets a `snapshot` again. All times are wall milliseconds.
  */
 
-import type { Cause } from '../../machines/address.ts';
 import type { Chart } from '../../machines/chart/definition.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import type { ContainerSummary, RecordedEvent, VolumeSummary } from '../../machines/protocol.ts';
+import type { Cause } from '../../machines/supervision/address.ts';
 import type { PodHistory } from '../history.ts';
 import type { Shown } from '../project.ts';
 import type { RecorderEntry } from '../recorder.ts';

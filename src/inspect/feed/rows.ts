@@ -1,8 +1,8 @@
 /** The supervision tree and the pods as flat rows, and what changed between two looks. */
-import type { ActorState, Registry } from '../../actors/kernel/types.ts';
-import { treeHealth } from '../../machines/actorState.ts';
+import type { ActorState, Registry } from '../../actors/supervision/types.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, view } from '../../machines/protocol.ts';
+import { treeHealth } from '../../machines/supervision/actorState.ts';
 import type { ActorRow, PodRow } from './frames.ts';
 
 /** Since-times of rows are computed from ages: less than this apart they are the same moment. */

@@ -1,7 +1,8 @@
 /** What the layer `allocation` is asked and what it publishes; each of its actors is there where it is configured. */
-import { address, type Message, type ReplyTo, viewKey } from '../address.ts';
+
 import type { Pod } from '../k8s.ts';
-import type { CpuBook } from './cpus/book.ts';
+import { address, type Message, type ReplyTo, viewKey } from '../supervision/address.ts';
+import type { CpuBook } from './cpus/ledger.ts';
 
 /** What a pod that is about to be let in gets. `later`: nothing is decided, mostly since others still hold what it needs and are on their way out; ask again. */
 export type AllocationAnswer = { kind: 'granted' } | { kind: 'refused'; reason: string; message: string } | { kind: 'later'; why: string };

@@ -1,8 +1,9 @@
 /** What the `api` layer is told and what it publishes; absent in standalone mode. */
-import { type Address, address, type Message, viewKey } from '../address.ts';
-import type { CertificateTemplate, ReportedAddress } from '../certificates/template.ts';
+
 import type { Pod, Taint } from '../k8s.ts';
 import type { RecordedEvent } from '../protocol.ts';
+import { type Address, address, type Message, viewKey } from '../supervision/address.ts';
+import type { CertificateTemplate, ReportedAddress } from './certificates/template.ts';
 
 /** To the link, from everybody who calls the API server: how it went, where that is news. */
 export type ApiLinkEvent = Message &

@@ -1,9 +1,9 @@
 /** The node's own object: what it registers with, what it reports, and when a report is due (boot-and-node 9). Pure. */
 
 import { isExtendedResource } from '../allocation/devices/rules.ts';
-import { NODE_PRESSURES, type NodePressure } from '../eviction/thresholds.ts';
 import { own } from '../own.ts';
 import type { CriView, RuntimePodsView } from '../protocol.ts';
+import { NODE_PRESSURES, type NodePressure } from '../reclaim/eviction/thresholds.ts';
 import { sameData } from '../sameData.ts';
 import { shortDuration } from '../text/duration.ts';
 import { HUGE_PAGES_PREFIX } from './nodeCapacity.ts';

@@ -4,7 +4,7 @@ import { ANNOTATION_HASH, ANNOTATION_MIRROR, ANNOTATION_SOURCE, fullName } from 
 import { isTerminal } from '../pods/status/generate.ts';
 import { mergeStatus } from '../pods/status/manager.ts';
 import type { PodRecord, StatusEntry } from '../protocol.ts';
-import { isOlder } from './listWatch.ts';
+import { isOlder } from './listWatchMachine.ts';
 import type { ApiPodsView, NodeView } from './messages.ts';
 import { isPassing } from './passing.ts';
 import { ownPart, saysNothingNew, statusPatch, withoutUnknown } from './statusPatch.ts';

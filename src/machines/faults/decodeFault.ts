@@ -1,6 +1,6 @@
 /** One entry of `spec.faults`. */
 import type { CriMethod } from '../cri.ts';
-import { CRI_METHODS } from '../runtime/methods.ts';
+import { CRI_METHODS } from '../runtime/cri/methods.ts';
 import { didYouMean } from '../text/nearest.ts';
 import { CALL_ACTIONS, FAULT_KIND_NAMES, FAULT_KINDS, GRPC_CODES } from './kinds.ts';
 import { actorPattern } from './match.ts';

@@ -2,8 +2,9 @@
  * The fault language: one vocabulary for the simulation and for a running daemon. A fault is a selector, an action, a
  * probability and a window; a scenario is a named list of them. Plain data: it can be printed, sent, and cut in half.
  */
-import type { Message } from '../address.ts';
+
 import type { CriMethod, RuntimeHint } from '../cri.ts';
+import type { Message } from '../supervision/address.ts';
 
 /**
  * What a fault is about. A list that is absent or empty selects everything; within a list one match is enough, and every
@@ -175,8 +176,8 @@ export interface ScenarioError {
 }
 
 /**
- * Decides what becomes of one message on its way into a mailbox. Installed in a tree's kernel; asked once per message
- * that an actor sends, never for what the kernel itself puts back (retries, resyncs). `path` is the address as the
+ * Decides what becomes of one message on its way into a mailbox. Installed in a tree; asked once per message
+ * that an actor sends, never for what the supervision itself puts back (retries, resyncs). `path` is the address as the
  * sender names it. A dropped message counts as delivered to its sender; a dropped question is lost to its asker.
  */
 export type MailboxTap = (path: string, lane: 'control' | 'data', event: Message) => MailboxVerdict;

@@ -4,7 +4,7 @@
  * must recognise in order to take their containers over without a restart (pod lifecycle 5.10).
  */
 import type { Container } from '../k8s.ts';
-import { encodeContainer, goString } from './config/goJson.ts';
+import { encodeContainer, goString } from './workers/config/goJson.ts';
 
 const FNV_OFFSET = 0x811c9dc5;
 const FNV_PRIME = 0x01000193;

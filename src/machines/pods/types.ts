@@ -1,7 +1,7 @@
 /** Shared shapes of pod decisions: what the runtime was seen to hold, and what a worker decides to do about it. */
 import type { GroupDriver } from '../allocation/cgroups/names.ts';
 import type { Container, Pod, PodStatus } from '../k8s.ts';
-import type { MemoryControl } from './config/memoryControl.ts';
+import type { MemoryControl } from './workers/config/memoryControl.ts';
 
 export type SourceName = 'file' | 'http' | 'api';
 

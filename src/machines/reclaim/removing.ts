@@ -1,4 +1,4 @@
-import { viewKey } from '../address.ts';
+import { viewKey } from '../supervision/address.ts';
 
 /**
  * UIDs of pods whose directories are being removed just now. The remover publishes a UID first and then asks once more

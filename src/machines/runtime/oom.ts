@@ -2,7 +2,7 @@
  * What the kernel's log says of processes that were killed for want of memory (resources 6.1): which lines belong
  * together, and whether the whole node ran out or only a group of processes that has a limit. Pure.
  */
-import { viewKey } from '../address.ts';
+import { viewKey } from '../supervision/address.ts';
 
 /** What is known of a kill that is being told, before the line that ends it. */
 interface Open {

@@ -1,5 +1,5 @@
 /** The supervision tree as indented text: what `actorctl tree` and `/statez?text` print. Pure. */
-import type { ActorView } from '../actorState.ts';
+import type { ActorView } from '../supervision/actorState.ts';
 import { shortDuration } from './duration.ts';
 import { cutLine, printable } from './table.ts';
 

@@ -2,8 +2,9 @@
  * One client of a hollow runtime: deadlines, cancellation and streams as a gRPC client has them. A call that times
  * out or is cancelled still has its effect: the outcome is unknown, as with a real runtime.
  */
-import { type Clock, type Cri, CriError } from '../../actors/kernel/ports.ts';
+
 import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
+import { type Clock, type Cri, CriError } from '../../ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { createHintStream, type HintStream } from './hints.ts';
 

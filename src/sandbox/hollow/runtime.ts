@@ -4,7 +4,7 @@
  *
  * It answers with objects it keeps (labels, annotations): callers treat CRI messages as immutable.
  */
-import type { Cri } from '../../actors/kernel/ports.ts';
+
 import type {
   ContainerConfig,
   CriCalls,
@@ -16,6 +16,7 @@ import type {
   PodSandboxConfig,
   RuntimeHint,
 } from '../../machines/cri.ts';
+import type { Cri } from '../../ports/ports.ts';
 import {
   CODE,
   type ContainerRow,

@@ -1,5 +1,5 @@
 /** What a hollow runtime is given and what it shows. */
-import type { Clock, Cri, Rng } from '../../actors/kernel/ports.ts';
+
 import type {
   ContainerConfig,
   CriContainerState,
@@ -8,6 +8,7 @@ import type {
   LinuxContainerResources,
   PodSandboxMetadata,
 } from '../../machines/cri.ts';
+import type { Clock, Cri, Rng } from '../../ports/ports.ts';
 import type { HollowImage } from './images.ts';
 import type { HollowLife } from './life.ts';
 

@@ -1,6 +1,6 @@
 /** Claims about supervision: who crashes, and when a supervisor gives up. */
-import { EscalationError } from '../../actors/kernel/errors.ts';
-import type { ActorState } from '../../actors/kernel/types.ts';
+import { EscalationError } from '../../actors/supervision/errors.ts';
+import type { ActorState } from '../../actors/supervision/types.ts';
 import type { Checker } from './checker.ts';
 
 /** Limits of `src/actors/tree.ts`, written down a second time on purpose: a changed limit is to be noticed. */

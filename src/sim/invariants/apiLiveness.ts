@@ -1,8 +1,8 @@
 /** What the API server must say some time after everything healed: each pod as its node has it, and no other pod of that node. */
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
-import { NODE_PRESSURES } from '../../machines/eviction/thresholds.ts';
 import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
 import type { PodsView, StatusView } from '../../machines/protocol.ts';
+import { NODE_PRESSURES } from '../../machines/reclaim/eviction/thresholds.ts';
 import { apiName } from '../nemesis/apiUser.ts';
 import type { Operator } from '../nemesis/operator.ts';
 import type { SimKube } from '../world/kubeApi.ts';

@@ -1,7 +1,7 @@
 /** Claims about what a node runs beside itself: programs for credentials, counts of what volumes hold, readings of the journal. */
 
-import { repositoryOf } from '../../machines/runtime/credentialProviders.ts';
-import { locationMatches } from '../../machines/runtime/keyring.ts';
+import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
+import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';
 import { REFUSED_QUERIES } from '../nemesis/logQueries.ts';
 import { JOURNAL_UNITS } from '../world/journal.ts';
 import { ROOT_DIR, type SimNode } from '../world/node.ts';

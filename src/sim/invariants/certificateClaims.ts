@@ -1,5 +1,5 @@
 /** Claims about the node's certificates: renewed in time, whole on disk, their keys nobody else's business, asked for sparingly. */
-import { SIGNERS } from '../../machines/certificates/template.ts';
+import { SIGNERS } from '../../machines/api/certificates/template.ts';
 import { REVIEWS } from '../world/accounts.ts';
 import { readPair, SECRET, type SimCertificate, textAt } from '../world/certificates.ts';
 import { keptPairs, type PairUse, pairPath } from '../world/identity.ts';

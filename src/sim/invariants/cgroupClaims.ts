@@ -1,5 +1,5 @@
 /** Claims about the control groups that a node keeps for its pods. */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { componentOf, uidOf } from '../../machines/allocation/cgroups/names.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
@@ -53,7 +53,7 @@ export function nothingAtWorkIsKilled(): Checker {
 }
 
 /** In fair weather each pod that runs has its group, with its values, and there is no other. */
-export function groupsUnsettled(node: SimNode, o: { tree: KernelTree; uids: ReadonlySet<string>; dump: HollowDump }): string[] {
+export function groupsUnsettled(node: SimNode, o: { tree: SupervisionTree; uids: ReadonlySet<string>; dump: HollowDump }): string[] {
   if (node.tuning.cgroups === null) return [];
   const found: string[] = [];
   const snapshot: unknown = o.tree.actorAt(MANAGER)?.getSnapshot();

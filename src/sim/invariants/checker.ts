@@ -1,14 +1,14 @@
 /** What a checker is: a named claim about the node that is looked at whenever something happens that could break it. */
-import type { ActorState, KernelEvent } from '../../actors/kernel/types.ts';
+import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { KubeRequest } from '../../machines/api/kube.ts';
-import { EVICTED } from '../../machines/eviction/rank.ts';
-import { PREEMPTING } from '../../machines/pods/fit/preemption.ts';
+import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
+import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
+import type { Outsiders } from '../environment.ts';
 import type { Asked } from '../nemesis/caller.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
-import type { Outsiders } from '../outsiders.ts';
 import type { SimCertificate } from '../world/certificates.ts';
 import type { DriverCall } from '../world/drivers.ts';
 import type { SimKube } from '../world/kubeApi.ts';
@@ -41,7 +41,7 @@ export interface Checker {
   /** At the end of a step in which the runtime changed. */
   changed?(s: Scene, dump: HollowDump): string | undefined;
   statuses?(s: Scene, statuses: StatusView): string | undefined;
-  kernel?(s: Scene, e: KernelEvent): string | undefined;
+  kernel?(s: Scene, e: SupervisionEvent): string | undefined;
   /** The daemon is about to remove this path. */
   removing?(s: Scene, path: string): string | undefined;
   /** Once a virtual second while a daemon is up. */

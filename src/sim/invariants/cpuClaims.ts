@@ -1,8 +1,8 @@
 /** Claims about the CPUs that a node hands out (resources and volumes 2.2). */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
-import { type CpuEntries, cpusOf } from '../../machines/allocation/cpus/book.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { type CpuSet, cpuSet, formatCpuSet, parseCpuSet, sameSet, shared, union, without } from '../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE, decodeCpuState } from '../../machines/allocation/cpus/file.ts';
+import { type CpuEntries, cpusOf } from '../../machines/allocation/cpus/ledger.ts';
 import type { CriRequest } from '../../machines/cri.ts';
 import type { Pod } from '../../machines/k8s.ts';
 import { hasPodLevel } from '../../machines/pods/podLevel.ts';
@@ -117,7 +117,7 @@ export function cpusAreGivenOnce(): Checker {
  * In fair weather the state file, the runtime and what pods asked for agree: whoever is to have CPUs alone has them, all
  * others have the rest, and nothing is held by a pod that is over.
  */
-export function cpusUnsettled(node: SimNode, o: { tree: KernelTree; dump: HollowDump }): string[] {
+export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: HollowDump }): string[] {
   const { cpus: tuning } = node.tuning;
   if (tuning === null) return [];
   const book = written(node);

@@ -1,5 +1,5 @@
 /** Claims about devices of plugins: who holds them, what containers get with them, who is refused for want of them, and what is left. */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { allocationOrder, deviceRequests } from '../../machines/allocation/devices/allocate.ts';
 import { CHECKPOINT_FILE, decodeCheckpoint } from '../../machines/allocation/devices/checkpoint.ts';
 import { devicesAddr, devicesView } from '../../machines/allocation/devices/messages.ts';
@@ -218,7 +218,7 @@ export function waitsForDevices(node: SimNode, o: { uid: string; manifest: objec
 }
 
 /** In fair weather plugins are heard, the node counts what they list, and what is gone counts as nothing. */
-export function devicesUnsettled(node: SimNode, o: { tree: KernelTree; kube: SimKube | undefined; monoMs: number }): string[] {
+export function devicesUnsettled(node: SimNode, o: { tree: SupervisionTree; kube: SimKube | undefined; monoMs: number }): string[] {
   const { plugins = [] } = node.tuning.devices ?? {};
   if (plugins.length === 0) return [];
   const found: string[] = [];

@@ -1,9 +1,9 @@
 /** Claims about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import type { CsiRequest } from '../../machines/csi.ts';
-import { driversView } from '../../machines/plugins/messages.ts';
 import { view } from '../../machines/protocol.ts';
+import { driversView } from '../../machines/services/plugins/messages.ts';
 import { DRIVER_VOLUME } from '../nemesis/draws/drivers.ts';
 import { handleOf } from '../nemesis/objectBodies.ts';
 import type { SimKube } from '../world/kubeApi.ts';
@@ -63,7 +63,10 @@ export function publishedFirst(): Checker {
 }
 
 /** In fair weather the driver is registered, the cluster knows, and nothing is published or staged for nobody. */
-export function driversUnsettled(node: SimNode, o: { tree: KernelTree; kube: SimKube | undefined; uids: ReadonlySet<string> }): string[] {
+export function driversUnsettled(
+  node: SimNode,
+  o: { tree: SupervisionTree; kube: SimKube | undefined; uids: ReadonlySet<string> },
+): string[] {
   if (node.tuning.driver === null) return [];
   const found: string[] = [];
   if (o.tree.registry.read(driversView)?.value.has(DRIVER) !== true) found.push('its storage driver is not registered');

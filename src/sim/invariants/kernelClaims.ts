@@ -1,5 +1,5 @@
 /** Claims about what the kernel says of processes that it killed for want of memory. */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { view } from '../../machines/protocol.ts';
 import { EMPTY_OOM_BOOK, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';
 import type { KernelVoice } from '../nemesis/kernelVoice.ts';
@@ -27,7 +27,7 @@ export function nodeKillsAreToldOnce(): Checker {
 }
 
 /** In fair weather the log is read to its end, and of what the kernel said since somebody listened nothing was left out. */
-export function killsUntold(node: SimNode, { kernel, tree }: { kernel: KernelVoice; tree: KernelTree }): string[] {
+export function killsUntold(node: SimNode, { kernel, tree }: { kernel: KernelVoice; tree: SupervisionTree }): string[] {
   const snapshot: unknown = tree.actorAt(OOM_WATCHER)?.getSnapshot();
   const value = snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
   if (value !== 'following') return ["the kernel's log is not read"];

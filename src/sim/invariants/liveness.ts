@@ -1,8 +1,8 @@
 /** What must be true some time after everything healed: the runtime holds what the manifests say and nothing else, and every actor is at rest. */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
-import type { ActorState } from '../../actors/kernel/types.ts';
-import { isCritical } from '../../machines/eviction/rank.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
+import type { ActorState } from '../../actors/supervision/types.ts';
 import { view } from '../../machines/protocol.ts';
+import { isCritical } from '../../machines/reclaim/eviction/rank.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Wanted } from '../nemesis/operator.ts';
 import { ONE_MANIFEST, ROOT_DIR, type SimNode } from '../world/node.ts';
@@ -28,7 +28,7 @@ function restless(a: ActorState, found: string[]): void {
 }
 
 /** In fair weather what was lost is opened again: the link, the hint stream, the watch on the manifests. */
-function deafness(node: SimNode, tree: KernelTree): string[] {
+function deafness(node: SimNode, tree: SupervisionTree): string[] {
   const found: string[] = [];
   const value = (path: string): unknown => {
     const snapshot: unknown = tree.actorAt(path)?.getSnapshot();

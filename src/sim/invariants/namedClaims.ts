@@ -1,8 +1,8 @@
 /** Claims about what containers are given of claims and images, and with whose credentials images are pulled. */
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import { view } from '../../machines/protocol.ts';
-import { repositoryOf } from '../../machines/runtime/credentialProviders.ts';
-import { locationMatches } from '../../machines/runtime/keyring.ts';
+import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
+import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';
 import { CLAIM_VOLUME } from '../nemesis/draws/named.ts';
 import { IMAGE_VOLUME } from '../nemesis/draws/volumes.ts';
 import { claimedPath } from '../nemesis/objectBodies.ts';

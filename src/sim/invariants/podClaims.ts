@@ -3,7 +3,7 @@ import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import type { Pod, PodStatus } from '../../machines/k8s.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
-import type { MuxState } from '../../machines/pods/sources/merge.ts';
+import type { MuxState } from '../../machines/pods/podConfig/merge.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
 import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';

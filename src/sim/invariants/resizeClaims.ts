@@ -1,7 +1,8 @@
 /** What containers were granted and what is in force, some time after everything healed. */
-import { cpuShares } from '../../machines/pods/config/resources.ts';
+
 import { quantityToInteger, quantityToMilli } from '../../machines/pods/quantity.ts';
 import { amountsOf, resizableContainers } from '../../machines/pods/resize/amounts.ts';
+import { cpuShares } from '../../machines/pods/workers/config/resources.ts';
 import type { PodsView, StatusView } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 

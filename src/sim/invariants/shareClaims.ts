@@ -1,8 +1,8 @@
 /** Claims about what pods share a node by: whose ids of the host are whose, and who has to make room for whom. */
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
-import { CRITICAL_PRIORITY } from '../../machines/eviction/rank.ts';
-import { PREEMPTING } from '../../machines/pods/fit/preemption.ts';
+import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { view } from '../../machines/protocol.ts';
+import { CRITICAL_PRIORITY } from '../../machines/reclaim/eviction/rank.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 
 interface Asked {

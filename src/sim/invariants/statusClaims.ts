@@ -1,10 +1,10 @@
 /** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
-import { EVICTED } from '../../machines/eviction/rank.ts';
-import { PREEMPTING } from '../../machines/pods/fit/preemption.ts';
+import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
-import { SANDBOX_LOST } from '../../machines/pods/worker/decide.ts';
+import { SANDBOX_LOST } from '../../machines/pods/workers/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
+import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
 import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);

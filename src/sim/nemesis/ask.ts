@@ -1,8 +1,8 @@
 /** Messages of the protocol that nobody in the tree sends yet, sent as whoever will send them one day. */
-import type { KernelTree } from '../../actors/kernel/tree.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import { serverAddr } from '../../machines/edge/serverMachine.ts';
 import { addr, view } from '../../machines/protocol.ts';
-import { serverAddr } from '../../machines/server.ts';
 import type { WorkloadAct } from './faults.ts';
 
 /** More than the mailbox of lifecycle events holds: what is too much becomes one resync. */
@@ -11,7 +11,7 @@ const FLOOD = 5_000;
 const STRANGERS = 24;
 
 /** False: there is nobody to ask, or nothing to ask for. */
-export function ask(what: WorkloadAct['kind'] & `ask.${string}`, tree: KernelTree | undefined): boolean {
+export function ask(what: WorkloadAct['kind'] & `ask.${string}`, tree: SupervisionTree | undefined): boolean {
   if (tree === undefined) return false;
   const { registry } = tree;
   switch (what) {

@@ -2,9 +2,10 @@
  * Who asks a node's API: with no, wrong, insufficient and right credentials, for pages that are there and some that are
  * not, giving up at times. A background to whatever else happens, from the first boot to the end.
  */
-import type { Clock } from '../../actors/kernel/ports.ts';
-import { accessAttributes } from '../../machines/kubeletApi/attributes.ts';
+
+import { accessAttributes } from '../../machines/edge/https/attributes.ts';
 import { view } from '../../machines/protocol.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { type Account, isAllowed, NOBODY, OPERATOR, tokenOf, VIEWER } from '../world/accounts.ts';
 import { SECRET, type SimCertificate } from '../world/certificates.ts';
 import { API_PORT } from '../world/identity.ts';

@@ -2,9 +2,10 @@
  * What becomes of a node's device plugins while faults rain: one goes and comes back, has sick devices or fewer, is slow,
  * refuses, never answers, registers again or with a version of its own; and nobody can listen for them.
  */
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import { VERSION } from '../../machines/allocation/devices/rules.ts';
 import { sameData } from '../../machines/sameData.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { type DevicePluginMethod, healthy } from '../world/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
 import { DEVICE_FOLDER, type SimNode } from '../world/node.ts';

@@ -4,9 +4,9 @@
  */
 
 import type { CriMethod } from '../../machines/cri.ts';
-import { LIMITS_EVERY_MS } from '../../machines/eviction/machine.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import type { FaultSpec, Scenario } from '../../machines/faults/types.ts';
+import { LIMITS_EVERY_MS } from '../../machines/reclaim/eviction/evictionMachine.ts';
 import type { CpuTuning } from '../world/cpus.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';

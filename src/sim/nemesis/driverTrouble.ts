@@ -2,8 +2,9 @@
  * What becomes of a node's storage driver while faults rain: it is slow to act or to answer, refuses, does what it then says
  * it did not, does not listen, goes and comes back, is started over.
  */
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import type { CsiMethod } from '../../machines/csi.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { DRIVER_SOCKET, type SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { spells, type Trouble } from './spells.ts';

@@ -1,5 +1,5 @@
 /** What becomes of the programs and processes that a node runs beside itself while faults rain: one of them at a time is slow, fails, hangs or answers garbage. */
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { MOODS, type Mood } from '../world/mood.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';

@@ -3,7 +3,7 @@
  * with a limit, in the words of newer and older kernels, at times with a pause in the middle; and times in which nobody
  * may listen.
  */
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Clock } from '../../ports/ports.ts';
 import type { SimKernelLog } from '../world/kernelLog.ts';
 import type { SimRng } from '../world/rng.ts';
 

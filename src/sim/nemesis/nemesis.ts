@@ -1,13 +1,13 @@
 /** Carries out a schedule on the nodes of a world, counts what it did, and heals everything when told to. */
 
-import type { Clock } from '../../actors/kernel/ports.ts';
-import type { KernelTree } from '../../actors/kernel/tree.ts';
-import type { ActorState } from '../../actors/kernel/types.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
+import type { ActorState } from '../../actors/supervision/types.ts';
 import type { CriMethod, CriRequest } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
 import { view } from '../../machines/protocol.ts';
+import type { Clock } from '../../ports/ports.ts';
 import type { HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
@@ -112,7 +112,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     });
 
   /** Which actors a fault means; each worker of a drawn fault only as often as its supervisor forgives. */
-  const victims = (f: EntryOf<'actor.kill'>, node: SimNode, tree: KernelTree): string[] => {
+  const victims = (f: EntryOf<'actor.kill'>, node: SimNode, tree: SupervisionTree): string[] => {
     const paths: string[] = [];
     const collect = (a: ActorState): void => {
       if (a.path !== 'node' && a.lifecycle === 'running') paths.push(a.path);

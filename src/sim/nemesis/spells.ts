@@ -1,5 +1,5 @@
 /** Trouble that comes in spells: some time of peace, then one thing is wrong for a while, over and over until the world heals. */
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Clock } from '../../ports/ports.ts';
 import type { SimRng } from '../world/rng.ts';
 
 /** What is wrong with somebody beside a node while faults rain. */

@@ -1,6 +1,7 @@
 /** What is beside the daemon on a simulated machine, besides its runtime and its drivers: programs that it runs, and logs that grow. */
-import type { Clock, HostFs, Ports } from '../../actors/kernel/ports.ts';
+
 import type { KubeletConfiguration } from '../../machines/config.ts';
+import type { Clock, HostFs, Ports } from '../../ports/ports.ts';
 import { SECRET } from './certificates.ts';
 import type { SimDisk } from './disk.ts';
 import { type SimJournal, simJournal } from './journal.ts';

@@ -2,10 +2,11 @@
  * Keys, requests and certificates of a simulated cluster: text with the rules of the real ones. A certificate belongs to
  * one key and ends at some time; nothing but the key's own text leads to the key.
  */
-import type { Certificates, ClientCredentials } from '../../actors/kernel/certificates.ts';
+
+import type { CertificateFacts, CertificateTemplate } from '../../machines/api/certificates/template.ts';
 import { isKubeRecord } from '../../machines/api/kube.ts';
-import type { CertificateFacts, CertificateTemplate } from '../../machines/certificates/template.ts';
-import { sha256Hex } from '../realm.ts';
+import type { Certificates, ClientCredentials } from '../../ports/certificates.ts';
+import { sha256Hex } from '../globals.ts';
 import type { SimDisk } from './disk.ts';
 import type { SimRng } from './rng.ts';
 

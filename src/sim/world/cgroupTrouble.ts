@@ -1,5 +1,5 @@
 /** A machine whose control groups fail now and then while a world is young: writes, makings, removals. Of its own chance. */
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Clock } from '../../ports/ports.ts';
 import type { HollowRuntime } from '../../sandbox/hollow/index.ts';
 import { type CgroupOperation, type SimCgroups, simCgroups } from './cgroups.ts';
 import { processesIn } from './processes.ts';

@@ -2,9 +2,10 @@
  * The control groups of a simulated machine: they outlive daemons, and go with its power. One hierarchy, of either version;
  * what stands in a group's files is kept as it was written.
  */
-import type { Cgroups } from '../../actors/kernel/cgroups.ts';
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import type { GroupLayout } from '../../machines/allocation/cgroups/files.ts';
+import type { Cgroups } from '../../ports/cgroups.ts';
+import type { Clock } from '../../ports/ports.ts';
 
 export type CgroupOperation = 'detect' | 'exists' | 'create' | 'apply' | 'read' | 'list' | 'pids' | 'kill' | 'remove';
 

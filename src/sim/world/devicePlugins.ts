@@ -2,9 +2,10 @@
  * Device plugins of a simulated machine: they outlive daemons, and register again when the daemon makes its socket anew, as
  * real ones do. What they are asked is noted; what they answer names the devices.
  */
-import type { DevicePlugins, PluginCall, PluginConnection } from '../../actors/kernel/devicePlugins.ts';
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../machines/allocation/devices/types.ts';
+import type { DevicePlugins, PluginCall, PluginConnection } from '../../ports/devicePlugins.ts';
+import type { Clock } from '../../ports/ports.ts';
 
 export interface SimDevicePlugin {
   resource: string;

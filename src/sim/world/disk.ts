@@ -2,8 +2,9 @@
  * A disk with the truth of disks: what was written but not synced may be gone, or half there, after the power fails;
  * names last when their directory was synced. One disk outlives many processes, each reaching it through its own mount.
  */
-import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../actors/kernel/ports.ts';
+
 import type { FsCall } from '../../machines/faults/subjects.ts';
+import type { Clock, FileInfo, FsEvent, HostFs, Sys } from '../../ports/ports.ts';
 import { type Entry, failure, type Kind, NOTHING, nameOf, type OpenFile, openFile, parentOf, sizeBelow, sizeSaid } from './diskEntry.ts';
 import type { SimRng } from './rng.ts';
 import type { Power, SimTime } from './time.ts';

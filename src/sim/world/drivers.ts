@@ -2,9 +2,10 @@
  * CSI drivers of a simulated machine: they outlive daemons, keep what they have staged and published, and hold their caller
  * to the order that drivers rely on. What was done against it is noted as a violation.
  */
-import { type Csi, type CsiCall, CsiError } from '../../actors/kernel/csi.ts';
-import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
+
 import type { CsiMethod, CsiRequest, CsiResponse, NodeCapability } from '../../machines/csi.ts';
+import { type Csi, type CsiCall, CsiError } from '../../ports/csi.ts';
+import type { Clock, HostFs } from '../../ports/ports.ts';
 import type { SimMounts } from './mounts.ts';
 
 export interface SimDriver {

@@ -1,8 +1,9 @@
 /** What a simulated node shows of itself: the pairs on its disk, what it is configured to ask for, and what its ports know of that. */
-import type { Certificates, ClientCredentials } from '../../actors/kernel/certificates.ts';
-import type { KubeApi } from '../../actors/kernel/ports.ts';
-import { clientTemplate } from '../../machines/certificates/template.ts';
+
+import { clientTemplate } from '../../machines/api/certificates/template.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
+import type { Certificates, ClientCredentials } from '../../ports/certificates.ts';
+import type { KubeApi } from '../../ports/ports.ts';
 import { certificateText, newKey, publicOf, simCertificates, simCredentials } from './certificates.ts';
 import type { SimDisk } from './disk.ts';
 import type { SimKube } from './kubeApi.ts';

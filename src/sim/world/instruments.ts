@@ -1,5 +1,5 @@
 /** Log lines and metrics of a simulated daemon: in memory. */
-import type { Logger, Metrics } from '../../actors/kernel/ports.ts';
+import type { Logger, Metrics } from '../../ports/ports.ts';
 
 export function simLogger(write: (level: string, text: string) => void, bindings: object = {}): Logger {
   const at = (level: string) => (fields: object, msg: string) => {

@@ -1,6 +1,6 @@
 /** The journal of a simulated machine: a few services, each with lines of its own. */
-import type { Journal } from '../../actors/kernel/journal.ts';
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Journal } from '../../ports/journal.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { type HelperCall, type Mood, working } from './mood.ts';
 import type { SimRng } from './rng.ts';
 

@@ -1,6 +1,6 @@
 /** The kernel of a simulated machine, as far as its log goes: it outlives daemons, and its numbers only grow. */
-import type { KernelLog, KernelLogPart } from '../../actors/kernel/kernelLog.ts';
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { KernelLog, KernelLogPart } from '../../ports/kernelLog.ts';
+import type { Clock } from '../../ports/ports.ts';
 
 /** From a record to its reading. */
 const READ_AFTER_MS = 300;

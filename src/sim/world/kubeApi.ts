@@ -3,8 +3,9 @@
  * happens between it and a node: delays, refusals, lost answers with and without effect, partitions, silent and cut
  * watches. It outlives the daemons that talk to it.
  */
-import type { Clock, KubeApi, KubeCallOptions } from '../../actors/kernel/ports.ts';
+
 import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
+import type { Clock, KubeApi, KubeCallOptions } from '../../ports/ports.ts';
 import type { SimCertificate, SimCredentials } from './certificates.ts';
 import { carryOut, failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
 import { KubeStore, type StoreEvent } from './kubeStore.ts';

@@ -1,6 +1,7 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import { isKubeRecord as isRecord, type KubeFailure, type KubeObject, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { review } from './accounts.ts';
 import { SECRET } from './certificates.ts';
 import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';

@@ -2,8 +2,8 @@
  * Logs of containers that grow: the runtime writes on into the file that it has open, whatever becomes of its name, until it
  * is asked to open the log anew.
  */
-import type { Gzip } from '../../actors/kernel/gzip.ts';
-import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
+import type { Gzip } from '../../ports/gzip.ts';
+import type { Clock, HostFs } from '../../ports/ports.ts';
 import type { SimDisk } from './disk.ts';
 import type { OpenFile } from './diskEntry.ts';
 import type { SimRng } from './rng.ts';

@@ -1,6 +1,7 @@
 /** The device plugins beside a simulated machine: which there are, when they come, and when one goes for good. Of its own chance. */
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import type { PluginOptions } from '../../machines/allocation/devices/types.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { healthy, type SimDevicePlugins, simDevicePlugins } from './devicePlugins.ts';
 import type { SimRng } from './rng.ts';
 

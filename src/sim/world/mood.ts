@@ -1,5 +1,5 @@
 /** How a helper of a node is at the moment: a program, or a process that looks for it. */
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { Clock } from '../../ports/ports.ts';
 
 /** `garbage`: it says what is no answer. */
 export const MOODS = ['well', 'slow', 'fails', 'hangs', 'garbage'] as const;

@@ -1,9 +1,10 @@
 /**
  * The mount table of a simulated machine: it outlives daemons. Mounts hide nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
  */
-import type { MountCall, Mounter, PathKind, SubPathResult } from '../../actors/kernel/mounter.ts';
-import type { Clock, HostFs } from '../../actors/kernel/ports.ts';
-import type { MountEntry } from '../../machines/volumes/mountinfo.ts';
+
+import type { MountEntry } from '../../machines/services/volumes/mountinfo.ts';
+import type { MountCall, Mounter, PathKind, SubPathResult } from '../../ports/mounter.ts';
+import type { Clock, HostFs } from '../../ports/ports.ts';
 
 export interface MountTrouble {
   /** Virtual milliseconds a call takes; the deadline comes first where this is longer. */

@@ -2,7 +2,7 @@
  * The network of one simulated machine: listeners that end with their daemon, addresses that can be taken, and, for the
  * node's own API, handshakes and requests of callers. Other servers listen and are asked nothing.
  */
-import type { ClientCertificate, HttpReply, HttpRequest, Net, TlsMaterial } from '../../actors/kernel/ports.ts';
+import type { ClientCertificate, HttpReply, HttpRequest, Net, TlsMaterial } from '../../ports/ports.ts';
 import { readPair, type SimCertificate } from './certificates.ts';
 import type { Power } from './time.ts';
 

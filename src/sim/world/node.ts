@@ -1,16 +1,16 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
 
 import type { InspectionEvent } from 'xstate';
-import type { HostFs, Ports } from '../../actors/kernel/ports.ts';
-import type { KernelTree } from '../../actors/kernel/tree.ts';
-import type { KernelEvent } from '../../actors/kernel/types.ts';
 import { createNode, type Node } from '../../actors/node.ts';
 import { documentsHere } from '../../actors/pods/sources/document.ts';
+import type { SupervisionTree } from '../../actors/supervision/tree.ts';
+import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 import { defaultNodeConfig } from '../../machines/config/defaults.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
-import { md5Hex, sha256Hex } from '../realm.ts';
+import type { HostFs, Ports } from '../../ports/ports.ts';
+import { md5Hex, sha256Hex } from '../globals.ts';
 import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
 import { type CgroupTuning, type SimCgroups, tunedCgroups } from './cgroupTrouble.ts';
 import { CPUS, type CpuTuning, cpusConfig, cpusOfHost, kubeReservedOf } from './cpus.ts';
@@ -126,7 +126,7 @@ export interface NodeTuning {
 
 /** Who is told what this node does. */
 export interface NodeWatcher {
-  kernel(node: SimNode, e: KernelEvent): void;
+  kernel(node: SimNode, e: SupervisionEvent): void;
   statuses(node: SimNode, statuses: StatusView): void;
   log(node: SimNode, level: string, text: string): void;
   /** A daemon began; its tree has not started yet. */
@@ -158,7 +158,7 @@ export interface SimNode {
   /** Its power failed at least once. */
   readonly lostPower: boolean;
   /** The running daemon; undefined while there is none. */
-  readonly daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
+  readonly daemon: { node: Node; tree: SupervisionTree; up: boolean } | undefined;
   /** What the HTTP pod source answers. */
   http: () => { status: number; body: string } | 'unreachable';
   /** What network probes of any pod find, after how many ms. */
@@ -217,7 +217,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   let power: Power = { on: false };
   let boots = 0;
   let lostPower = false;
-  let daemon: { node: Node; tree: KernelTree; up: boolean } | undefined;
+  let daemon: { node: Node; tree: SupervisionTree; up: boolean } | undefined;
   let last: Node | undefined;
 
   /** As binding does it: where a file is already, nobody can listen. */
@@ -317,8 +317,8 @@ export function simNode(o: SimNodeOptions): SimNode {
     const node = await createNode(config, portsFor(mine), inspect === undefined ? {} : { inspect });
     if (!mine.on) return;
     last = node;
-    // `Node` shows the contract; the kernel's tree has what leak checks need.
-    const mineNow = { node, tree: node.tree as KernelTree, up: false };
+    // `Node` shows the contract; the supervision's tree has what leak checks need.
+    const mineNow = { node, tree: node.tree as SupervisionTree, up: false };
     daemon = mineNow;
     if (self.tap !== undefined) mineNow.tree.tap(self.tap);
     node.tree.observe((e) => {

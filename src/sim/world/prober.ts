@@ -1,6 +1,6 @@
 /** Probes of the network on a simulated machine. */
-import type { Clock } from '../../actors/kernel/ports.ts';
-import type { Prober } from '../../actors/kernel/prober.ts';
+import type { Clock } from '../../ports/ports.ts';
+import type { Prober } from '../../ports/prober.ts';
 import type { Power } from './time.ts';
 
 /** What probes find, after how many ms. */

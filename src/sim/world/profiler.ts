@@ -1,5 +1,5 @@
 /** Profiles of a simulated daemon: one at a time, over when its time is, and nothing in them but how long was looked. */
-import type { Clock, Profiler } from '../../actors/kernel/ports.ts';
+import type { Clock, Profiler } from '../../ports/ports.ts';
 
 /** One for each daemon: what an earlier one was taking ended with it. */
 export function simProfiler(o: { clock: Clock; power: { on: boolean } }): Profiler {

@@ -2,8 +2,9 @@
  * Programs that know credentials for registries, and the registry that takes what they give. One is asked about every image,
  * one about one of them. A password holds for a registry, an image or nothing that is there; some the registry refuses.
  */
-import type { Clock, CredentialPrograms } from '../../actors/kernel/ports.ts';
-import { type CredentialProvider, repositoryOf } from '../../machines/runtime/credentialProviders.ts';
+
+import { type CredentialProvider, repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
+import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
 import { SECRET } from './certificates.ts';
 import { type HelperCall, type Mood, working } from './mood.ts';
 import type { SimRng } from './rng.ts';

@@ -1,5 +1,5 @@
 /** Seeded chance. Every part of the world draws from a fork with its own name, so that one more draw here shifts nothing there. */
-import type { Rng } from '../../actors/kernel/ports.ts';
+import type { Rng } from '../../ports/ports.ts';
 
 export interface SimRng extends Rng {
   /** A generator of its own, decided by the seed and the names on the way to it, not by what was drawn so far. */

@@ -2,9 +2,10 @@
  * A container runtime that can be far away: the hollow runtime behind delays, refusals, lost answers and outages. It
  * outlives the daemons that talk to it, and what a dead daemon asked for may still happen.
  */
-import { type Clock, type Cri, CriError } from '../../actors/kernel/ports.ts';
+
 import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../../machines/cri.ts';
-import { CRI_METHODS } from '../../machines/runtime/methods.ts';
+import { CRI_METHODS } from '../../machines/runtime/cri/methods.ts';
+import { type Clock, type Cri, CriError } from '../../ports/ports.ts';
 import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from './rng.ts';
 import type { Power } from './time.ts';

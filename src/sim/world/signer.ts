@@ -2,8 +2,9 @@
  * Who approves and signs what nodes ask for: at once, late, wrongly, with a no, or never. Certificates live for seconds
  * here, so that they are renewed while one looks.
  */
-import type { Clock } from '../../actors/kernel/ports.ts';
+
 import { isKubeRecord, type KubeObject } from '../../machines/api/kube.ts';
+import type { Clock } from '../../ports/ports.ts';
 import { certificateText, readRequest } from './certificates.ts';
 import type { SimKube } from './kubeApi.ts';
 import type { SimRng } from './rng.ts';

@@ -2,8 +2,8 @@
  * Virtual time: a heap of deadlines and a queue of yields. Deadlines of one instant come in an order the seed decides,
  * so do yields; time moves only when there is nothing to do without it.
  */
-import type { Clock, Yield } from '../../actors/kernel/ports.ts';
-import { drain } from '../realm.ts';
+import type { Clock, Yield } from '../../ports/ports.ts';
+import { drain } from '../globals.ts';
 import type { SimRng } from './rng.ts';
 
 /** Whether what armed a timer is still alive; a dead process's timers never fire. */

@@ -1,5 +1,5 @@
 /** What a run did, as lines and as one number: equal seeds give equal numbers. No host name, path, locale or wall time is in it. */
-import type { KernelEvent } from '../../actors/kernel/types.ts';
+import type { SupervisionEvent } from '../../actors/supervision/types.ts';
 
 export interface Trace {
   add(atMs: number, who: string, what: string): void;
@@ -37,8 +37,8 @@ export function createTrace(keepMax = 2_000): Trace {
   };
 }
 
-/** The part of a kernel event that is the same on every machine. */
-export function traceText(e: KernelEvent): { who: string; what: string } {
+/** The part of a supervision event that is the same on every machine. */
+export function traceText(e: SupervisionEvent): { who: string; what: string } {
   switch (e.kind) {
     case 'child.started':
       return { who: e.path, what: `started ${e.incarnation}` };

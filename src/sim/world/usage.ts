@@ -1,6 +1,6 @@
 /** What volumes hold, counted on a simulated disk. */
-import type { DiskFigures, DiskUsage } from '../../actors/kernel/diskUsage.ts';
-import type { Clock } from '../../actors/kernel/ports.ts';
+import type { DiskFigures, DiskUsage } from '../../ports/diskUsage.ts';
+import type { Clock } from '../../ports/ports.ts';
 import type { SimDisk } from './disk.ts';
 import { type Mood, working } from './mood.ts';
 import type { SimRng } from './rng.ts';

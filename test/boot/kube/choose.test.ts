@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { type ChooseOptions, chooseCredentials } from '../../../src/boot/dependencies/kube/choose.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
-import { collectingLogger, type LogLine } from '../../kernel/fakePorts.ts';
+import { collectingLogger, type LogLine } from '../../supervision/fakePorts.ts';
 import { tempDir } from '../helpers.ts';
 import { issue } from './certs.ts';
 

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createExecPlugin, EXEC_FRESH_MS, EXEC_REST_MS } from '../../../src/boot/dependencies/kube/execPlugin.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
-import { collectingLogger, type LogLine } from '../../kernel/fakePorts.ts';
+import { collectingLogger, type LogLine } from '../../supervision/fakePorts.ts';
 import { tempDir } from '../helpers.ts';
 
 const V1 = 'client.authentication.k8s.io/v1';

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { joinCluster } from '../../../src/boot/dependencies/realPorts.ts';
-import { collectingLogger } from '../../kernel/fakePorts.ts';
+import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { tempDir } from '../helpers.ts';
 import { issue } from './certs.ts';
 

@@ -5,13 +5,13 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { KubeApi, KubeCallOptions, Metrics } from '../../../src/actors/kernel/ports.ts';
 import { createClock } from '../../../src/boot/dependencies/clock.ts';
 import { createKubeApi } from '../../../src/boot/dependencies/kube/kubeApi.ts';
 import { parseKubeConfig } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import type { KubeResult } from '../../../src/machines/api/kube.ts';
-import { collectingLogger, type LogLine } from '../../kernel/fakePorts.ts';
+import type { KubeApi, KubeCallOptions, Metrics } from '../../../src/ports/ports.ts';
+import { collectingLogger, type LogLine } from '../../supervision/fakePorts.ts';
 import { type Issued, issue } from './certs.ts';
 
 const ca = issue({ cn: 'test-ca', issuer: null });

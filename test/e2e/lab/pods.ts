@@ -1,5 +1,5 @@
 /** Small CRI requests for tests: a sandbox and a busybox container with the labels the node itself would set. */
-import type { Cri } from '../../../src/actors/kernel/ports.ts';
+
 import {
   type ContainerConfig,
   CRI_LABELS,
@@ -8,6 +8,7 @@ import {
   type CriResponse,
   type PodSandboxConfig,
 } from '../../../src/machines/cri.ts';
+import type { Cri } from '../../../src/ports/ports.ts';
 import { BUSYBOX_IMAGES } from './images.ts';
 
 export function sandboxConfig(o: {

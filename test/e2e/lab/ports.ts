@@ -1,5 +1,5 @@
 /** Real clock and loggers for tests that talk to a real runtime. */
-import type { Clock, Logger } from '../../../src/actors/kernel/ports.ts';
+import type { Clock, Logger } from '../../../src/ports/ports.ts';
 
 export const realClock: Clock = {
   wallMs: () => Date.now(),

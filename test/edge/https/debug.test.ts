@@ -1,7 +1,7 @@
 /** /debug: profiles of the daemon and its log verbosity, for whoever may use everything; and /metrics/slis. */
 import { describe, expect, it } from 'vitest';
-import type { Profiler } from '../../../src/actors/kernel/ports.ts';
 import { createProfiler } from '../../../src/boot/dependencies/profiler.ts';
+import type { Profiler } from '../../../src/ports/ports.ts';
 import { ann, start } from './node.ts';
 
 const withProfiler = (profiler: Profiler, o: Parameters<typeof start>[0] = {}) => start({ ...o, profiler });

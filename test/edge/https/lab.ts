@@ -8,8 +8,6 @@ import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { type HttpsOptions, httpsServerSpec } from '../../../src/actors/edge/https/https.ts';
 import type { Inspect } from '../../../src/actors/edge/server.ts';
-import type { Journal } from '../../../src/actors/kernel/journal.ts';
-import type { Clock, KubeApi, Profiler } from '../../../src/actors/kernel/ports.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createGrpcCsi } from '../../../src/boot/dependencies/csi/grpcCsi.ts';
 import { createDiskUsage } from '../../../src/boot/dependencies/diskUsage.ts';
@@ -21,7 +19,9 @@ import { type CertificateRequest, issueCertificate, type Subject } from '../../.
 import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
 import type { CriMethod } from '../../../src/machines/cri.ts';
 import { addr, type CriResult } from '../../../src/machines/protocol.ts';
-import { fakePorts } from '../../kernel/fakePorts.ts';
+import type { Journal } from '../../../src/ports/journal.ts';
+import type { Clock, KubeApi, Profiler } from '../../../src/ports/ports.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 import { run, sampleTree, until, views } from '../harness.ts';
 
 const HOUR_MS = 3_600_000;

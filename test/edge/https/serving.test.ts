@@ -2,8 +2,8 @@
 import { type ClientRequestArgs, request } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { afterEach, expect, it } from 'vitest';
-import type { TlsMaterial } from '../../../src/actors/kernel/ports.ts';
 import { createNet } from '../../../src/boot/dependencies/net.ts';
+import type { TlsMaterial } from '../../../src/ports/ports.ts';
 import { issue } from '../../boot/kube/certs.ts';
 
 const ca = issue({ cn: 'ca', issuer: null });

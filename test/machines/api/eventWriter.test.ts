@@ -1,7 +1,12 @@
 /** The chart that sends events, in virtual time: whom it lets go first, and for how long. */
 import { expect, it } from 'vitest';
 import { createActor, fromPromise, SimulatedClock } from 'xstate';
-import { EVENT_YIELD_LOOK_MS, EVENT_YIELD_MS_MAX, type EventOutcome, eventWriterMachine } from '../../../src/machines/api/eventWriter.ts';
+import {
+  EVENT_YIELD_LOOK_MS,
+  EVENT_YIELD_MS_MAX,
+  type EventOutcome,
+  eventWriterMachine,
+} from '../../../src/machines/api/eventWriterMachine.ts';
 
 function world() {
   const clock = new SimulatedClock();

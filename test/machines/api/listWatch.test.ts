@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { SimulatedClock as Clock, createActor, fromCallback, fromPromise, type SimulatedClock } from 'xstate';
 import { decodeWatchLine, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/api/kube.ts';
-import { isOlder, type Listed, listWatchMachine, SILENCE_MAX_MS } from '../../../src/machines/api/listWatch.ts';
+import { isOlder, type Listed, listWatchMachine, SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
 
 const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject => ({
   metadata: { name, namespace: 'd', uid: o.uid ?? `uid-${name}`, resourceVersion: o.rv ?? '1' },

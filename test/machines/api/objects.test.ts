@@ -3,7 +3,7 @@
  * simulated server, so that they are judged by their effect.
  */
 import { describe, expect, it } from 'vitest';
-import { COMBINED_PREFIX, EventBook, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventBook.ts';
+import { COMBINED_PREFIX, EventBook, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
 import {
   nodeEvents,
   nodeStatus,

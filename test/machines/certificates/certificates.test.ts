@@ -1,8 +1,7 @@
 /** Decisions about the node's certificates: what they must say, when they are renewed, and which request is ours. */
 import { describe, expect, it } from 'vitest';
-import type { KubeObject } from '../../../src/machines/api/kube.ts';
-import { isDue } from '../../../src/machines/certificates/decide.ts';
-import { requestedWith, signingRequest, submitProblem, verdictOf } from '../../../src/machines/certificates/signing.ts';
+import { isDue } from '../../../src/machines/api/certificates/decide.ts';
+import { requestedWith, signingRequest, submitProblem, verdictOf } from '../../../src/machines/api/certificates/signing.ts';
 import {
   type CertificateFacts,
   canonicalIp,
@@ -12,7 +11,8 @@ import {
   SIGNERS,
   sameTemplate,
   servingTemplate,
-} from '../../../src/machines/certificates/template.ts';
+} from '../../../src/machines/api/certificates/template.ts';
+import type { KubeObject } from '../../../src/machines/api/kube.ts';
 
 const facts = (o: Partial<CertificateFacts> = {}): CertificateFacts => ({
   ...clientTemplate('n1'),

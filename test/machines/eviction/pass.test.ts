@@ -1,7 +1,7 @@
 /** What one look comes to: conditions, graces, what is to be reclaimed. Times are monotonic milliseconds. */
 import { describe, expect, it } from 'vitest';
-import { EMPTY_BOOK, type EvictionBook, metText, type Observations, type Pass, pass } from '../../../src/machines/eviction/pass.ts';
-import type { Signal, Threshold } from '../../../src/machines/eviction/thresholds.ts';
+import { EMPTY_BOOK, type EvictionBook, metText, type Observations, type Pass, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
+import type { Signal, Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 
 const MINUTE = 60_000;
 function threshold(text: string, over: Partial<Threshold> = {}): Threshold {

@@ -1,10 +1,17 @@
 /** Who goes first, with which words, and who may come in: expected values are written out. */
 import { describe, expect, it } from 'vitest';
-import { pressureRefusal } from '../../../src/machines/eviction/admission.ts';
-import type { Met } from '../../../src/machines/eviction/pass.ts';
-import { evictionGraceSeconds, evictionMessage, isCritical, type PodUsage, rank, type Usage } from '../../../src/machines/eviction/rank.ts';
-import type { Signal, StarvedResource } from '../../../src/machines/eviction/thresholds.ts';
 import type { Pod, PodSpec } from '../../../src/machines/k8s.ts';
+import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
+import type { Met } from '../../../src/machines/reclaim/eviction/pass.ts';
+import {
+  evictionGraceSeconds,
+  evictionMessage,
+  isCritical,
+  type PodUsage,
+  rank,
+  type Usage,
+} from '../../../src/machines/reclaim/eviction/rank.ts';
+import type { Signal, StarvedResource } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 
 const MIB = 1024 ** 2;

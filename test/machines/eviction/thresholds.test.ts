@@ -1,5 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { amountIn, amountText, type ThresholdConfig, thresholdsOf, thresholdText } from '../../../src/machines/eviction/thresholds.ts';
+import {
+  amountIn,
+  amountText,
+  type ThresholdConfig,
+  thresholdsOf,
+  thresholdText,
+} from '../../../src/machines/reclaim/eviction/thresholds.ts';
 
 const config = (over: Partial<ThresholdConfig>): ThresholdConfig => ({
   evictionHard: {},

@@ -1,5 +1,5 @@
 /** What a request to the kubelet's API asks for (boot-and-node 7.4), a row for each line of the table there, with and without the gate. */
-import { accessAttributes } from '../../../src/machines/kubeletApi/attributes.ts';
+import { accessAttributes } from '../../../src/machines/edge/https/attributes.ts';
 import { goldenTable } from './table.ts';
 
 const asked = (method: string, path: string, fineGrained: boolean) =>

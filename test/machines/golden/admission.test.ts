@@ -4,8 +4,8 @@
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { NodeSelectorRequirement, Pod, Taint } from '../../../src/machines/k8s.ts';
-import { admit } from '../../../src/machines/pods/admission.ts';
-import { sysctlPatterns } from '../../../src/machines/pods/fit/sysctls.ts';
+import { admit } from '../../../src/machines/pods/admission/admission.ts';
+import { sysctlPatterns } from '../../../src/machines/pods/admission/sysctls.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

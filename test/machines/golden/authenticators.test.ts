@@ -1,9 +1,9 @@
 /** Who a request is from (boot-and-node 7.2): each way to say so alone, with others, and with what is wrong with it. */
 import { type AuthenticationOptions, createAuthenticator } from '../../../src/actors/edge/https/authenticate.ts';
 import type { Reviewer } from '../../../src/actors/edge/https/reviews.ts';
-import type { HttpRequest } from '../../../src/actors/kernel/ports.ts';
 import { createEntropy } from '../../../src/boot/dependencies/clock.ts';
-import { fakePorts } from '../../kernel/fakePorts.ts';
+import type { HttpRequest } from '../../../src/ports/ports.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 import { goldenTable } from './table.ts';
 
 const YEAR_MS = 365 * 86_400_000;

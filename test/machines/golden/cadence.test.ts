@@ -3,8 +3,8 @@
  * asked of the API server over a while, with the second at which it is, where chance adds nothing.
  */
 import { createActor, fromPromise, type PromiseActorLogic } from 'xstate';
-import { type LeaseOutcome, leaseMachine } from '../../../src/machines/api/lease.ts';
-import { type NodeOutcome, nodeStatusMachine } from '../../../src/machines/api/nodeStatus.ts';
+import { type LeaseOutcome, leaseMachine } from '../../../src/machines/api/leaseMachine.ts';
+import { type NodeOutcome, nodeStatusMachine } from '../../../src/machines/api/nodeStatusMachine.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
 

@@ -1,5 +1,7 @@
 /** CPUs that containers have alone (resources and volumes 2.1, 2.2): who gets some, which, how they come back, what the file says. */
 import { fnv1a32 } from '../../../src/machines/allocation/checksum.ts';
+import { formatCpuSet, parseCpuSet } from '../../../src/machines/allocation/cpus/cpuSet.ts';
+import { cpuStateChecksum, encodeCpuState, olderCpuStateChecksum, openCpuState } from '../../../src/machines/allocation/cpus/file.ts';
 import {
   type CpuBook,
   type CpuPlace,
@@ -8,9 +10,7 @@ import {
   mistakeIn,
   release,
   releaseUnnamed,
-} from '../../../src/machines/allocation/cpus/book.ts';
-import { formatCpuSet, parseCpuSet } from '../../../src/machines/allocation/cpus/cpuSet.ts';
-import { cpuStateChecksum, encodeCpuState, olderCpuStateChecksum, openCpuState } from '../../../src/machines/allocation/cpus/file.ts';
+} from '../../../src/machines/allocation/cpus/ledger.ts';
 import { exclusiveCpus, readPolicyOptions, reservedCpus } from '../../../src/machines/allocation/cpus/policy.ts';
 import { type TakeOptions, takeCpus } from '../../../src/machines/allocation/cpus/take.ts';
 import { type CpuInfo, topologyOf } from '../../../src/machines/allocation/cpus/topology.ts';

@@ -6,7 +6,7 @@ import { type Choice, chooseCredentials } from '../../../src/boot/dependencies/k
 import type { KubeConfigFile } from '../../../src/boot/dependencies/kube/kubeconfig.ts';
 import { tempDir } from '../../boot/helpers.ts';
 import { issue } from '../../boot/kube/certs.ts';
-import { collectingLogger } from '../../kernel/fakePorts.ts';
+import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { goldenTable } from './table.ts';
 
 const DAY_MS = 86_400_000;

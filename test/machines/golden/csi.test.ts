@@ -1,11 +1,11 @@
 /** Volumes of CSI drivers (resources and volumes 8.17, 10), a row for each case of the specification's tables. */
 import { afterAll, describe, expect, it } from 'vitest';
-import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../src/machines/api/csiNode.ts';
+import { csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../../src/machines/api/csiNodeMachine.ts';
 import type { PluginInfo } from '../../../src/machines/csi.ts';
-import type { CsiDriver } from '../../../src/machines/plugins/messages.ts';
-import { admitDriver, csiVersion, describeDriver, type Names } from '../../../src/machines/plugins/rules.ts';
-import { decodeVolumeData, encodeVolumeData } from '../../../src/machines/volumes/csi/data.ts';
-import { attachmentOf, driverRules, NO_DRIVER_OBJECT } from '../../../src/machines/volumes/csi/driver.ts';
+import type { CsiDriver } from '../../../src/machines/services/plugins/messages.ts';
+import { admitDriver, csiVersion, describeDriver, type Names } from '../../../src/machines/services/plugins/rules.ts';
+import { decodeVolumeData, encodeVolumeData } from '../../../src/machines/services/volumes/csi/data.ts';
+import { attachmentOf, driverRules, NO_DRIVER_OBJECT } from '../../../src/machines/services/volumes/csi/driver.ts';
 import {
   accessMode,
   type CsiVolume,
@@ -16,7 +16,7 @@ import {
   podContext,
   uniqueName,
   volumeCapability,
-} from '../../../src/machines/volumes/csi/volume.ts';
+} from '../../../src/machines/services/volumes/csi/volume.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

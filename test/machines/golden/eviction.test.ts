@@ -2,9 +2,18 @@
  * Eviction (resources and volumes 3): what thresholds are in force, when they are met, who goes first, what is said and who
  * is let in, a row for each line of the tables there.
  */
-import { pressureRefusal } from '../../../src/machines/eviction/admission.ts';
-import { EMPTY_BOOK, type Met, type Observations, pass } from '../../../src/machines/eviction/pass.ts';
-import { evictionGraceSeconds, evictionMessage, isCritical, type PodUsage, rank, type Usage } from '../../../src/machines/eviction/rank.ts';
+
+import type { Pod, PodSpec, Toleration } from '../../../src/machines/k8s.ts';
+import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
+import { EMPTY_BOOK, type Met, type Observations, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
+import {
+  evictionGraceSeconds,
+  evictionMessage,
+  isCritical,
+  type PodUsage,
+  rank,
+  type Usage,
+} from '../../../src/machines/reclaim/eviction/rank.ts';
 import {
   NODE_PRESSURES,
   type NodePressure,
@@ -15,8 +24,7 @@ import {
   type Threshold,
   type ThresholdConfig,
   thresholdsOf,
-} from '../../../src/machines/eviction/thresholds.ts';
-import type { Pod, PodSpec, Toleration } from '../../../src/machines/k8s.ts';
+} from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -5,13 +5,13 @@
 import { evictionSpec } from '../../../src/actors/reclaim/eviction/eviction.ts';
 import { Readings } from '../../../src/actors/reclaim/eviction/readings.ts';
 import { criClient } from '../../../src/actors/runtime/client.ts';
-import { metText } from '../../../src/machines/eviction/pass.ts';
-import { SIGNALS, type Signal, type Threshold } from '../../../src/machines/eviction/thresholds.ts';
 import { addr, type CriView, view } from '../../../src/machines/protocol.ts';
+import { metText } from '../../../src/machines/reclaim/eviction/pass.ts';
+import { SIGNALS, type Signal, type Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 import { run, views } from '../../edge/harness.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { collectingLogger, fakePorts, type LogLine } from '../../kernel/fakePorts.ts';
+import { collectingLogger, fakePorts, type LogLine } from '../../supervision/fakePorts.ts';
 import { goldenTable } from './table.ts';
 
 const ROOT = '/var/lib/kubelet';

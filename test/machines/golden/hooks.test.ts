@@ -1,12 +1,12 @@
 /** Tables of stopping and restarting (pod lifecycle 5.2 shouldRestart, 5.13, 5.14): a row for each line of the specification. */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Container, Pod } from '../../../src/machines/k8s.ts';
-import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../src/machines/pods/hooks.ts';
 import { effectiveGraceSeconds, killPlan, stopTimeoutSeconds } from '../../../src/machines/pods/killOrder.ts';
-import { computePodActions } from '../../../src/machines/pods/podActions.ts';
 import { shouldRestart } from '../../../src/machines/pods/shouldRestart.ts';
 import { podPhase } from '../../../src/machines/pods/status/phase.ts';
-import { killTasks } from '../../../src/machines/pods/worker/stop.ts';
+import { hookKind, hookRequest, judgeCommand, plainRequest } from '../../../src/machines/pods/workers/hooks.ts';
+import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
+import { killTasks } from '../../../src/machines/pods/workers/stopMachine.ts';
 import { container, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

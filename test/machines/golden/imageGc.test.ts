@@ -13,7 +13,7 @@ import {
   tooLittleText,
   usedPercent,
   wholeName,
-} from '../../../src/machines/reclaim/imageGc.ts';
+} from '../../../src/machines/reclaim/imageGc/imageGc.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

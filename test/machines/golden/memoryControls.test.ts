@@ -5,10 +5,10 @@ import { defaultKubeletConfiguration } from '../../../src/machines/config/defaul
 import type { KubeletConfiguration } from '../../../src/machines/config.ts';
 import { CRI_ANNOTATIONS } from '../../../src/machines/cri.ts';
 import type { Container, Pod, PodSpec, ResourceRequirements } from '../../../src/machines/k8s.ts';
-import { type MemoryControl, memoryControls } from '../../../src/machines/pods/config/memoryControl.ts';
-import { generateContainerConfig } from '../../../src/machines/pods/containerConfig.ts';
 import { planResize } from '../../../src/machines/pods/resize/actuation.ts';
 import { amountsOf, writeAmounts } from '../../../src/machines/pods/resize/amounts.ts';
+import { generateContainerConfig } from '../../../src/machines/pods/workers/config/containerConfig.ts';
+import { type MemoryControl, memoryControls } from '../../../src/machines/pods/workers/config/memoryControl.ts';
 import { container, FACTS, observed, pod, rc } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

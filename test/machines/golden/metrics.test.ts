@@ -2,8 +2,9 @@
  * Families of /metrics (pod lifecycle 10.3, resources and volumes 7.9): those that a whole node has once pods ran on it, by
  * type and labels, and of those that the specification names and it has not, why.
  */
-import type { Metrics } from '../../../src/actors/kernel/ports.ts';
+
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
+import type { Metrics } from '../../../src/ports/ports.ts';
 import { cluster, create, drop, inApi, isReady } from '../../integration/clusterPods.ts';
 import { pod as staticPod } from '../../integration/virtualNode.ts';
 import { CLAIMING, provideClaim } from './driver.ts';

@@ -3,9 +3,9 @@
  * the host name, a row for each line of the tables there.
  */
 import type { Pod, PodSpec } from '../../../src/machines/k8s.ts';
-import { parseResolvConf, podDns } from '../../../src/machines/pods/dns.ts';
-import { etcHosts, podHostname } from '../../../src/machines/pods/hosts.ts';
 import type { NodeFacts } from '../../../src/machines/pods/types.ts';
+import { parseResolvConf, podDns } from '../../../src/machines/pods/workers/config/dns.ts';
+import { etcHosts, podHostname } from '../../../src/machines/pods/workers/config/hosts.ts';
 import { FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

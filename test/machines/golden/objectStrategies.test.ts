@@ -5,9 +5,9 @@
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
 import type { Pod, Volume } from '../../../src/machines/k8s.ts';
-import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/objects/objectMachine.ts';
-import { type ObjectRef, podReferences } from '../../../src/machines/objects/references.ts';
-import type { ApiObject, ObjectResult } from '../../../src/machines/volumes/objects.ts';
+import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/services/objects/objectMachine.ts';
+import { type ObjectRef, podReferences } from '../../../src/machines/services/objects/references.ts';
+import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

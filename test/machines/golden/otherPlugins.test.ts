@@ -4,11 +4,11 @@
  * claim. And each field of a pod that is refused, with why.
  */
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { unsupported } from '../../../src/machines/pods/admission.ts';
+import { unsupported } from '../../../src/machines/pods/admission/admission.ts';
 import { FIELD_TABLE } from '../../../src/machines/pods/sources/fieldTable.ts';
 import { VOLUME_SOURCES } from '../../../src/machines/pods/sources/schema.ts';
-import { claimedVolume } from '../../../src/machines/volumes/claims.ts';
-import { podVolumes } from '../../../src/machines/volumes/spec.ts';
+import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
+import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { cluster, create, events, isReady } from '../../integration/clusterPods.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { CLAIMING, provideClaim } from './driver.ts';

@@ -8,9 +8,9 @@ import {
   podLogDir,
   podUidOfLogDir,
 } from '../../../src/machines/pods/logNames.ts';
-import { csiPath, uniqueName } from '../../../src/machines/volumes/csi/volume.ts';
-import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath } from '../../../src/machines/volumes/paths.ts';
-import { podVolumes } from '../../../src/machines/volumes/spec.ts';
+import { csiPath, uniqueName } from '../../../src/machines/services/volumes/csi/volume.ts';
+import { deviceLink, LOCAL_VOLUME, markerDir, subPathsDir, volumePath } from '../../../src/machines/services/volumes/paths.ts';
+import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -4,13 +4,13 @@
  */
 
 import type { Container, PodSpec } from '../../../src/machines/k8s.ts';
-import { type EnvInput, resourceValue } from '../../../src/machines/pods/config/env.ts';
-import { containerResources, sandboxResources } from '../../../src/machines/pods/config/resources.ts';
-import { requestOf, shortages } from '../../../src/machines/pods/fit/resources.ts';
+import { requestOf, shortages } from '../../../src/machines/pods/admission/resources.ts';
 import { qosClass } from '../../../src/machines/pods/qos.ts';
 import { applyApiDefaults } from '../../../src/machines/pods/sources/defaults.ts';
 import { unsupportedFields } from '../../../src/machines/pods/sources/supported.ts';
 import { validatePod } from '../../../src/machines/pods/sources/validate.ts';
+import { type EnvInput, resourceValue } from '../../../src/machines/pods/workers/config/env.ts';
+import { containerResources, sandboxResources } from '../../../src/machines/pods/workers/config/resources.ts';
 import { container, FACTS, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -4,8 +4,8 @@
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { choosePreempted, Leaving, leavingMs } from '../../../src/machines/pods/fit/preemption.ts';
-import { requestOf, shortages } from '../../../src/machines/pods/fit/resources.ts';
+import { choosePreempted, Leaving, leavingMs } from '../../../src/machines/pods/admission/preemption.ts';
+import { requestOf, shortages } from '../../../src/machines/pods/admission/resources.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

@@ -1,7 +1,6 @@
 /** Probes (pod lifecycle 8.1 to 8.6): what is asked, how an answer counts, when a probe is due, what is said and counted. A row for each line. */
 import { probeMetrics } from '../../../src/actors/services/probes/metrics.ts';
 import type { Container, Pod, PodStatus, Probe } from '../../../src/machines/k8s.ts';
-import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from '../../../src/machines/probes/book.ts';
 import {
   execCommand,
   grpcProbe,
@@ -12,11 +11,18 @@ import {
   resolvePort,
   tcpProbe,
   timeoutSeconds,
-} from '../../../src/machines/probes/requests.ts';
-import { probeEvent } from '../../../src/machines/probes/said.ts';
-import { firstDelayMs, nextTickMs, periodMs } from '../../../src/machines/probes/schedule.ts';
-import { countOutcome, endsContainer, NO_RUN, type Run } from '../../../src/machines/probes/threshold.ts';
-import { PROBE_TYPES, type ProbeBook, type ProbeOutcome, type ProbeTarget, type ProbeType } from '../../../src/machines/probes/types.ts';
+} from '../../../src/machines/services/probes/requests.ts';
+import { probeEvent } from '../../../src/machines/services/probes/said.ts';
+import { firstDelayMs, nextTickMs, periodMs } from '../../../src/machines/services/probes/schedule.ts';
+import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from '../../../src/machines/services/probes/state.ts';
+import { countOutcome, endsContainer, NO_RUN, type Run } from '../../../src/machines/services/probes/threshold.ts';
+import {
+  PROBE_TYPES,
+  type ProbeBook,
+  type ProbeOutcome,
+  type ProbeTarget,
+  type ProbeType,
+} from '../../../src/machines/services/probes/types.ts';
 import { facts, target } from '../../probes/fixtures.ts';
 import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

@@ -5,11 +5,11 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { CRI_ANNOTATIONS } from '../../../src/machines/cri.ts';
 import type { Container, Pod, PodSpec } from '../../../src/machines/k8s.ts';
-import { computePodActions } from '../../../src/machines/pods/podActions.ts';
 import { actualResources, type InForce, planResize } from '../../../src/machines/pods/resize/actuation.ts';
 import { allocationOf, judgeResize, largerOf, resizeOrder } from '../../../src/machines/pods/resize/allocation.ts';
 import { type Amounts, amountsOf, withAmounts, writeAmounts } from '../../../src/machines/pods/resize/amounts.ts';
 import type { RuntimeContainer } from '../../../src/machines/pods/types.ts';
+import { computePodActions } from '../../../src/machines/pods/workers/podActions.ts';
 import { container, FACTS, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
 

@@ -1,10 +1,9 @@
 /** What listings of the runtime tell (pod lifecycle 4.1), what is taken back of the dead (9.1), who is critical (1.1), who comes in under pressure (2.6). */
 import { isMirror } from '../../../src/machines/api/podWriterDecide.ts';
 import type { CriContainer, CriContainerState, PodSandbox } from '../../../src/machines/cri.ts';
-import { pressureRefusal } from '../../../src/machines/eviction/admission.ts';
-import { isCritical } from '../../../src/machines/eviction/rank.ts';
-import type { NodePressure } from '../../../src/machines/eviction/thresholds.ts';
 import type { Toleration } from '../../../src/machines/k8s.ts';
+import { isStaticPod } from '../../../src/machines/pods/status/phase.ts';
+import type { ListedPod } from '../../../src/machines/protocol.ts';
 import {
   containersToCollect,
   DEFAULT_GC_POLICY,
@@ -12,10 +11,11 @@ import {
   type GcPolicy,
   logDirsToRemove,
   sandboxesToCollect,
-} from '../../../src/machines/pods/gc.ts';
-import { isStaticPod } from '../../../src/machines/pods/status/phase.ts';
-import type { ListedPod } from '../../../src/machines/protocol.ts';
-import { countRunning, diffListing, diffPod, groupByPod, tells } from '../../../src/machines/runtime/pleg.ts';
+} from '../../../src/machines/reclaim/containerGc.ts';
+import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
+import { isCritical } from '../../../src/machines/reclaim/eviction/rank.ts';
+import type { NodePressure } from '../../../src/machines/reclaim/eviction/thresholds.ts';
+import { countRunning, diffListing, diffPod, groupByPod, tells } from '../../../src/machines/runtime/pleg/pleg.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

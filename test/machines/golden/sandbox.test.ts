@@ -2,10 +2,10 @@
 import { runtimeHandler } from '../../../src/actors/pods/workers/runtimeClass.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { parseResolvConf, podDns } from '../../../src/machines/pods/dns.ts';
-import { etcHosts, podHostname } from '../../../src/machines/pods/hosts.ts';
-import { generateSandboxConfig, portMappings } from '../../../src/machines/pods/sandboxConfig.ts';
 import type { NodeFacts } from '../../../src/machines/pods/types.ts';
+import { parseResolvConf, podDns } from '../../../src/machines/pods/workers/config/dns.ts';
+import { etcHosts, podHostname } from '../../../src/machines/pods/workers/config/hosts.ts';
+import { generateSandboxConfig, portMappings } from '../../../src/machines/pods/workers/config/sandboxConfig.ts';
 import { container, FACTS, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -1,5 +1,6 @@
 /** Where pods come from (pod lifecycle 1.2, 1.3, 1.5, 1.7): what each reading, answer and set of pods leads to. */
 import type { Pod } from '../../../src/machines/k8s.ts';
+import { emptyMux, mergeSet } from '../../../src/machines/pods/podConfig/merge.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import {
   applyListing,
@@ -10,7 +11,6 @@ import {
   toSet,
 } from '../../../src/machines/pods/sources/fileStore.ts';
 import { afterPoll, type HttpSourceContext, type Poll } from '../../../src/machines/pods/sources/httpMachine.ts';
-import { emptyMux, mergeSet } from '../../../src/machines/pods/sources/merge.ts';
 import { goldenTable } from './table.ts';
 
 const NOW = Date.UTC(2026, 0, 1);

@@ -3,12 +3,12 @@
  * metrics, from what the runtime, /proc and the file systems say. A row for each line of the tables there.
  */
 import { createStats } from '../../../src/actors/edge/https/stats.ts';
-import type { Ports } from '../../../src/actors/kernel/ports.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
 import { CRI_LABELS, type CriContainerStats } from '../../../src/machines/cri.ts';
-import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../src/machines/kubeletApi/cadvisorMetrics.ts';
-import { resourceMetrics } from '../../../src/machines/kubeletApi/resourceMetrics.ts';
-import type { Summary } from '../../../src/machines/kubeletApi/stats.ts';
+import { cadvisorMetrics, containerKey, NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
+import { resourceMetrics } from '../../../src/machines/edge/https/resourceMetrics.ts';
+import type { Summary } from '../../../src/machines/edge/https/stats.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { FACTS } from '../pods/fixtures.ts';

@@ -6,12 +6,12 @@ import { statusSpec } from '../../../src/actors/pods/status/status.ts';
 import type { Container, PodStatus } from '../../../src/machines/k8s.ts';
 import { generatePodStatus } from '../../../src/machines/pods/status/generate.ts';
 import type { PodRuntimeStatus } from '../../../src/machines/pods/types.ts';
-import { probeVerdicts, withResult } from '../../../src/machines/probes/book.ts';
-import type { ProbeBook, ProbeResult, ProbeType } from '../../../src/machines/probes/types.ts';
 import { addr, type StatusEvent, view } from '../../../src/machines/protocol.ts';
+import { probeVerdicts, withResult } from '../../../src/machines/services/probes/state.ts';
+import type { ProbeBook, ProbeResult, ProbeType } from '../../../src/machines/services/probes/types.ts';
 import { run, views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { fakePorts } from '../../kernel/fakePorts.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 import { box, container, FACTS, NOW_MS, observed, pod, rc, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

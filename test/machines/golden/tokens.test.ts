@@ -4,9 +4,9 @@
  */
 import { createActor } from 'xstate';
 import type { KubeFailure } from '../../../src/machines/api/kube.ts';
-import { toHeldToken, tokenFailure, tokenKey, tokenRequestBody } from '../../../src/machines/objects/tokenRules.ts';
-import { type TokenOutcome, tokensMachine } from '../../../src/machines/objects/tokensMachine.ts';
-import type { ObjectResult, TokenRequest } from '../../../src/machines/volumes/objects.ts';
+import { toHeldToken, tokenFailure, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
+import { type TokenOutcome, tokensMachine } from '../../../src/machines/services/objects/tokensMachine.ts';
+import type { ObjectResult, TokenRequest } from '../../../src/machines/services/volumes/objects.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
 

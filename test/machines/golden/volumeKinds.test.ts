@@ -2,16 +2,17 @@
  * Kinds of volumes (resources and volumes 8.11 to 8.16): what each type of a hostPath finds, media of an emptyDir and the size
  * of what lies in memory, names in volumes of files, bits of a volume that is given to a group, and the age of tokens.
  */
-import type { Mounter, PathKind } from '../../../src/actors/kernel/mounter.ts';
+
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
 import type { Container, Pod, Volume } from '../../../src/machines/k8s.ts';
-import { toHeldToken } from '../../../src/machines/objects/tokenRules.ts';
-import { groupMode, pathProblem, topNames } from '../../../src/machines/volumes/atomic.ts';
-import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/volumes/spec.ts';
+import { toHeldToken } from '../../../src/machines/services/objects/tokenRules.ts';
+import { groupMode, pathProblem, topNames } from '../../../src/machines/services/volumes/atomic.ts';
+import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/services/volumes/spec.ts';
+import type { Mounter, PathKind } from '../../../src/ports/mounter.ts';
 import { simMounts } from '../../../src/sim/world/mounts.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { collectingLogger } from '../../kernel/fakePorts.ts';
+import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { container, FACTS, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -3,11 +3,11 @@
  * (8.9): what is done when, what its phase is for whoever waits, and what the user is told. A row is a story told step by step.
  */
 import { createActor, setup } from 'xstate';
-import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/volumes/csi/volume.ts';
-import { isMounted } from '../../../src/machines/volumes/reconcile.ts';
-import { mountFailure, setUpSuccess } from '../../../src/machines/volumes/said.ts';
-import type { PodVolume } from '../../../src/machines/volumes/spec.ts';
-import { type SetUpDone, type VolumeIo, type VolumePhase, volumeMachine } from '../../../src/machines/volumes/volumeMachine.ts';
+import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/services/volumes/csi/volume.ts';
+import { isMounted } from '../../../src/machines/services/volumes/reconcile.ts';
+import { mountFailure, setUpSuccess } from '../../../src/machines/services/volumes/said.ts';
+import type { PodVolume } from '../../../src/machines/services/volumes/spec.ts';
+import { type SetUpDone, type VolumeIo, type VolumePhase, volumeMachine } from '../../../src/machines/services/volumes/volumeMachine.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';

@@ -4,8 +4,8 @@
  */
 import type { Pod, Volume } from '../../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../../src/machines/protocol.ts';
-import { type Actual, type Desired, reconcile, timedOut, unmountedNames } from '../../../src/machines/volumes/reconcile.ts';
-import { refreshes, type VolumeSource } from '../../../src/machines/volumes/spec.ts';
+import { type Actual, type Desired, reconcile, timedOut, unmountedNames } from '../../../src/machines/services/volumes/reconcile.ts';
+import { refreshes, type VolumeSource } from '../../../src/machines/services/volumes/spec.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -1,11 +1,12 @@
 /** What a daemon finds of the volumes that an earlier one left on disk (resources and volumes 8.9): a row for each kind, and for what is no volume. */
-import type { Ports } from '../../../src/actors/kernel/ports.ts';
-import { CsiBook } from '../../../src/actors/services/volumes/csi/book.ts';
+
+import { CsiBook } from '../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
-import { encodeVolumeData } from '../../../src/machines/volumes/csi/data.ts';
+import { encodeVolumeData } from '../../../src/machines/services/volumes/csi/data.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { collectingLogger } from '../../kernel/fakePorts.ts';
+import { collectingLogger } from '../../supervision/fakePorts.ts';
 import { FACTS } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

@@ -3,17 +3,17 @@
  * must be, what asking once more brings, and whose volumes are wanted in each state of a pod.
  */
 import { createActor } from 'xstate';
-import type { KubeApi } from '../../../src/actors/kernel/ports.ts';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
 import type { KubeResult } from '../../../src/machines/api/kube.ts';
 import type { Container, Pod, PodSpec, Volume } from '../../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, RuntimePodsView, VolumesResult, WorkerPhase } from '../../../src/machines/protocol.ts';
-import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/volumes/reconcile.ts';
-import { podVolumes } from '../../../src/machines/volumes/spec.ts';
-import { type VolumesIo, volumesMachine } from '../../../src/machines/volumes/volumesMachine.ts';
+import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
+import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
+import { type VolumesIo, volumesMachine } from '../../../src/machines/services/volumes/volumesMachine.ts';
+import type { KubeApi } from '../../../src/ports/ports.ts';
 import { views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
-import { fakePorts } from '../../kernel/fakePorts.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 

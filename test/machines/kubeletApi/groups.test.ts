@@ -1,8 +1,8 @@
 /** Figures of control groups from the kernel's files, of either version, as containerd and cri-o place containers. */
 import { describe, expect, it } from 'vitest';
-import { cadvisorMetrics, containerKey, type GroupReading, NOTHING_READ } from '../../../src/machines/kubeletApi/cadvisorMetrics.ts';
-import { deviceNames, groupFigures, groupFiles, groupMounts, groupPlace, pidOf } from '../../../src/machines/kubeletApi/groupStats.ts';
-import { interfaceCounters } from '../../../src/machines/kubeletApi/procStats.ts';
+import { cadvisorMetrics, containerKey, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
+import { deviceNames, groupFigures, groupFiles, groupMounts, groupPlace, pidOf } from '../../../src/machines/edge/https/groupStats.ts';
+import { interfaceCounters } from '../../../src/machines/edge/https/procStats.ts';
 
 const V1_MOUNTS = groupMounts(
   [

@@ -2,8 +2,8 @@
 import { describe, expect, it } from 'vitest';
 import { apiReviewer } from '../../../src/actors/edge/https/reviews.ts';
 import type { KubeFailure, KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
-import { isRetried, REVIEW_ATTEMPTS_MAX, reviewDelayMs } from '../../../src/machines/kubeletApi/review.ts';
-import { fakePorts } from '../../kernel/fakePorts.ts';
+import { isRetried, REVIEW_ATTEMPTS_MAX, reviewDelayMs } from '../../../src/machines/edge/https/reviewMachine.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 
 const failure = (more: Partial<KubeFailure>): KubeFailure => ({ code: 0, reason: '', message: 'm', outcome: 'failed', ...more });
 const failed = (more: Partial<KubeFailure>): KubeResult => ({ ok: false, failure: failure(more) });

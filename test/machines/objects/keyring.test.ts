@@ -1,6 +1,6 @@
 /** Which credentials of pull secrets an image is pulled with. */
 import { describe, expect, it } from 'vitest';
-import { type PullSecret, pullCredentials } from '../../../src/machines/runtime/keyring.ts';
+import { type PullSecret, pullCredentials } from '../../../src/machines/runtime/imagePuller/keyring.ts';
 
 const bytes = (s: string) => new TextEncoder().encode(s);
 function config(auths: Record<string, object>, name = 's'): PullSecret {

@@ -3,11 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/objects/objectMachine.ts';
-import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/objects/objectsMachine.ts';
-import type { ObjectRef } from '../../../src/machines/objects/references.ts';
-import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/objects/tokenRules.ts';
-import type { ApiObject, ObjectResult } from '../../../src/machines/volumes/objects.ts';
+import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/services/objects/objectMachine.ts';
+import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
+import type { ObjectRef } from '../../../src/machines/services/objects/references.ts';
+import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
+import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { container, pod } from '../pods/fixtures.ts';
 

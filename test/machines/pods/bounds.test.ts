@@ -2,11 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../../src/actors/pods/sources/manifest.ts';
 import { toApiPod } from '../../../src/machines/api/apiPod.ts';
-import { admit } from '../../../src/machines/pods/admission.ts';
+import { admit } from '../../../src/machines/pods/admission/admission.ts';
 import { beyondBounds } from '../../../src/machines/pods/bounds.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
-import { buildPayload } from '../../../src/machines/volumes/payload.ts';
-import { nestedMountPoints } from '../../../src/machines/volumes/spec.ts';
+import { buildPayload } from '../../../src/machines/services/volumes/payload.ts';
+import { nestedMountPoints } from '../../../src/machines/services/volumes/spec.ts';
 import { atUrl, errorsOf, inFile, manifest } from '../sources/pods.ts';
 import { container, FACTS, pod } from './fixtures.ts';
 

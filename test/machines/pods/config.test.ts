@@ -1,13 +1,13 @@
 /** What CRI is told of sandboxes and containers. */
 import { describe, expect, it } from 'vitest';
 import type { Container, EnvVar, Pod } from '../../../src/machines/k8s.ts';
-import { containerEnv } from '../../../src/machines/pods/config/env.ts';
-import { expand } from '../../../src/machines/pods/config/execLimits.ts';
-import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../src/machines/pods/config/resources.ts';
-import { generateContainerConfig, type ImageUser } from '../../../src/machines/pods/containerConfig.ts';
-import { parseResolvConf, podDns } from '../../../src/machines/pods/dns.ts';
-import { etcHosts, podHostname } from '../../../src/machines/pods/hosts.ts';
-import { generateSandboxConfig } from '../../../src/machines/pods/sandboxConfig.ts';
+import { generateContainerConfig, type ImageUser } from '../../../src/machines/pods/workers/config/containerConfig.ts';
+import { parseResolvConf, podDns } from '../../../src/machines/pods/workers/config/dns.ts';
+import { containerEnv } from '../../../src/machines/pods/workers/config/env.ts';
+import { expand } from '../../../src/machines/pods/workers/config/execLimits.ts';
+import { etcHosts, podHostname } from '../../../src/machines/pods/workers/config/hosts.ts';
+import { containerResources, cpuQuotaUs, cpuShares, oomScoreAdj, podTotal } from '../../../src/machines/pods/workers/config/resources.ts';
+import { generateSandboxConfig } from '../../../src/machines/pods/workers/config/sandboxConfig.ts';
 import { container, FACTS, pod, sidecar } from './fixtures.ts';
 
 const GI = 1024 ** 3;

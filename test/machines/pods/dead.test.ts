@@ -1,6 +1,5 @@
 /** What is left of the dead: messages, logs, and what is collected. */
 import { describe, expect, it } from 'vitest';
-import { containersToCollect, DEFAULT_GC_POLICY, deadLinks, logDirsToRemove, sandboxesToCollect } from '../../../src/machines/pods/gc.ts';
 import {
   containerIdOfLink,
   containerLogLink,
@@ -12,6 +11,13 @@ import {
 } from '../../../src/machines/pods/logNames.ts';
 import { chooseTerminationMessage } from '../../../src/machines/pods/terminationMessage.ts';
 import type { ListedPod } from '../../../src/machines/protocol.ts';
+import {
+  containersToCollect,
+  DEFAULT_GC_POLICY,
+  deadLinks,
+  logDirsToRemove,
+  sandboxesToCollect,
+} from '../../../src/machines/reclaim/containerGc.ts';
 import { NOW_MS, rc, T0_MS } from './fixtures.ts';
 
 describe('termination message', () => {

@@ -1,7 +1,7 @@
 /** Variables from files that other containers of the pod wrote (`fileKeyRef`): what a file says, and what becomes of one that says nothing. */
 import { describe, expect, it } from 'vitest';
-import { containerEnv } from '../../../src/machines/pods/config/env.ts';
-import { type EnvFile, envFileKey, envFileValue, type FileKeyRef } from '../../../src/machines/pods/config/envFile.ts';
+import { containerEnv } from '../../../src/machines/pods/workers/config/env.ts';
+import { type EnvFile, envFileKey, envFileValue, type FileKeyRef } from '../../../src/machines/pods/workers/config/envFile.ts';
 import { container, FACTS, pod } from './fixtures.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);

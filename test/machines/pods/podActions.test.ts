@@ -1,9 +1,9 @@
 /** What to do about a pod: the traps; the golden table holds the breadth. */
 import { describe, expect, it } from 'vitest';
 import { hashWholeSpec } from '../../../src/machines/pods/containerHash.ts';
-import { computePodActions, type ProbeResult } from '../../../src/machines/pods/podActions.ts';
 import { shouldRestart } from '../../../src/machines/pods/shouldRestart.ts';
 import type { PodActions } from '../../../src/machines/pods/types.ts';
+import { computePodActions, type ProbeResult } from '../../../src/machines/pods/workers/podActions.ts';
 import { box, container, observed, pod, rc, sidecar } from './fixtures.ts';
 
 const IDLE: Partial<PodActions> = {

@@ -3,8 +3,8 @@
  * the process throws, and the attempt is noted. A pure step of a statechart passes under it.
  */
 import { Actor } from 'xstate';
-import type { Ports } from '../../../src/actors/kernel/ports.ts';
-import { RegistryCore } from '../../../src/actors/kernel/registry.ts';
+import { RegistryCore } from '../../../src/actors/supervision/registry.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
 
 let locked = false;
 let noted: string[] = [];

@@ -14,7 +14,7 @@ import {
   StateMachine,
   transition,
 } from 'xstate';
-import { dottedState } from '../../../src/actors/kernel/nodes/snapshots.ts';
+import { dottedState } from '../../../src/actors/supervision/nodes/snapshots.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { emptyMux, type MuxState, mergeSet, podsOf, seenStamp } from '../../../src/machines/pods/sources/merge.ts';
+import { emptyMux, type MuxState, mergeSet, podsOf, seenStamp } from '../../../src/machines/pods/podConfig/merge.ts';
 import type { SourceName } from '../../../src/machines/pods/types.ts';
 import { pod } from './pods.ts';
 

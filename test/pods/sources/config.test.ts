@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { configSpec } from '../../../src/actors/pods/config/config.ts';
+import { configSpec } from '../../../src/actors/pods/podConfig/podConfig.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
 import { type ConfigEvent, type PodsView, type SourceError, view } from '../../../src/machines/protocol.ts';
 import { pod } from '../../machines/sources/pods.ts';

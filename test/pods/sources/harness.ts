@@ -3,14 +3,14 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AnyActorRef, createActor } from 'xstate';
-import type { Ports } from '../../../src/actors/kernel/ports.ts';
-import type { ActorCtx, ActorSpec, Registry } from '../../../src/actors/kernel/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../../../src/actors/supervision/types.ts';
 import { createEntropy, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createSys } from '../../../src/boot/dependencies/sys.ts';
-import type { Address, Message, ViewKey } from '../../../src/machines/address.ts';
 import type { ConfigEvent, EventsEvent, PodOpEvent } from '../../../src/machines/protocol.ts';
-import { type FakePorts, fakePorts } from '../../kernel/fakePorts.ts';
+import type { Address, Message, ViewKey } from '../../../src/machines/supervision/address.ts';
+import type { Ports } from '../../../src/ports/ports.ts';
+import { type FakePorts, fakePorts } from '../../supervision/fakePorts.ts';
 
 export interface Sent {
   to: string;

@@ -1,11 +1,11 @@
 /** The real ports that sources stand on. */
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { FsEvent } from '../../../src/actors/kernel/ports.ts';
 import { createClock, createEntropy } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createHost, hostAddresses } from '../../../src/boot/dependencies/host.ts';
 import { watchDirectory } from '../../../src/boot/dependencies/sys.ts';
+import type { FsEvent } from '../../../src/ports/ports.ts';
 import { tempDir } from './harness.ts';
 
 let t: Awaited<ReturnType<typeof tempDir>>;

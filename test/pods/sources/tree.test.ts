@@ -2,16 +2,16 @@
 import { rename, unlink, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
-import { createTree } from '../../../src/actors/kernel/tree.ts';
-import type { ActorSpec, Tree } from '../../../src/actors/kernel/types.ts';
-import { configSpec } from '../../../src/actors/pods/config/config.ts';
+import { configSpec } from '../../../src/actors/pods/podConfig/podConfig.ts';
 import { fileSourceSpec } from '../../../src/actors/pods/sources/file.ts';
+import { createTree } from '../../../src/actors/supervision/tree.ts';
+import type { ActorSpec, Tree } from '../../../src/actors/supervision/types.ts';
 import { createClock, createEntropy, createYield } from '../../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../../src/boot/dependencies/fs.ts';
 import { createSys } from '../../../src/boot/dependencies/sys.ts';
 import type { PodOpEvent, PodRecord } from '../../../src/machines/protocol.ts';
 import { view } from '../../../src/machines/protocol.ts';
-import { fakePorts } from '../../kernel/fakePorts.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 import { tempDir, yaml } from './harness.ts';
 
 const SUPERVISION = {

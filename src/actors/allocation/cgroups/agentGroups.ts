@@ -5,12 +5,13 @@
  * Lost on restart: nothing.
  * Rebuilt from: the configuration, the kernel.
  */
-import { type Address, address } from '../../../machines/address.ts';
+
 import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.ts';
 import type { HousekeepingEvent } from '../../../machines/protocol.ts';
-import { sweeperMachine } from '../../../machines/reclaim/sweeper.ts';
-import type { Cgroups } from '../../kernel/cgroups.ts';
-import type { ActorSpec } from '../../kernel/types.ts';
+import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
+import { type Address, address } from '../../../machines/supervision/address.ts';
+import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { ActorSpec } from '../../supervision/types.ts';
 
 export interface AgentGroupsOptions {
   /** Paths; '' leaves the processes where they are. They are plain groups whatever driver pods have, as in the kubelet. */

@@ -6,8 +6,8 @@
  * Rebuilt from: the configuration, the link to the runtime, the pod manager's view, the kernel.
  */
 import { fromCallback, fromPromise } from 'xstate';
+import { cgroupsMachine } from '../../../machines/allocation/cgroups/cgroupsMachine.ts';
 import { type GroupLayout, groupWrites, presentValues, usageFile, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
-import { cgroupsMachine } from '../../../machines/allocation/cgroups/machine.ts';
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import {
   configuredName,
@@ -37,8 +37,8 @@ import {
 import type { Pod } from '../../../machines/k8s.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
 import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
-import type { Cgroups } from '../../kernel/cgroups.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface CgroupsOptions {
   /** What the runtime said, or else the configuration; undefined until the runtime was asked. */

@@ -1,7 +1,7 @@
 /** What changes of control groups took, under the reference's name. */
-import { DEFAULT_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
-import type { Cgroups } from '../../kernel/cgroups.ts';
-import type { Ports } from '../../kernel/ports.ts';
+import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
+import type { Cgroups } from '../../../ports/cgroups.ts';
+import type { Ports } from '../../../ports/ports.ts';
 
 /** The same port; its creations, updates and removals are measured. */
 export function measuredCgroups(port: Cgroups, { metrics, clock }: Pick<Ports, 'metrics' | 'clock'>): Cgroups {

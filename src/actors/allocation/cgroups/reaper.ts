@@ -19,10 +19,10 @@ import {
 import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { type HousekeepingEvent, view } from '../../../machines/protocol.ts';
-import { sweeperMachine } from '../../../machines/reclaim/sweeper.ts';
-import type { Cgroups } from '../../kernel/cgroups.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
+import type { Cgroups } from '../../../ports/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { atWork } from './cgroups.ts';
 
 /** As housekeeping. A sweep that finds the views unchanged costs nothing. */

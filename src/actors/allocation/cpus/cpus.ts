@@ -5,20 +5,20 @@
  * Rebuilt from: `<root-dir>/cpu_manager_state`; running containers are told their sets again.
  */
 import { assign, fromPromise } from 'xstate';
-import { type CpuBook, type CpuPlace, cpusOf, grant, sameBook } from '../../../machines/allocation/cpus/book.ts';
-import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/chart.ts';
 import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
 import { going, isSeen, type Known, tidied, withoutLeaving } from '../../../machines/allocation/cpus/holders.ts';
+import { type CpuBook, type CpuPlace, cpusOf, grant, sameBook } from '../../../machines/allocation/cpus/ledger.ts';
 import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { type ListedPod, view } from '../../../machines/protocol.ts';
-import { LastingFolder } from '../../kernel/lastingFolder.ts';
-import type { Ports } from '../../kernel/ports.ts';
-import { inTurn } from '../../kernel/turns.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { LastingFolder } from '../../../ports/lastingFolder.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import { inTurn } from '../../../ports/turns.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface CpusOptions {
   /** The node's root directory. */

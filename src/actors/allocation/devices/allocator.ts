@@ -14,15 +14,15 @@ import { type DeviceBook, deviceIds, NO_DEVICES, type PluginOptions } from '../.
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import { unsupported } from '../../../machines/pods/admission.ts';
-import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
+import { unsupported } from '../../../machines/pods/admission/admission.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
+import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
 import { view } from '../../../machines/protocol.ts';
-import type { PluginConnection } from '../../kernel/devicePlugins.ts';
-import type { Ports } from '../../kernel/ports.ts';
-import { inTurn } from '../../kernel/turns.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { PluginConnection } from '../../../ports/devicePlugins.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import { inTurn } from '../../../ports/turns.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** PreStartContainer's, of the reference; Allocate has none there. */
 const PRE_START_TIMEOUT_MS = 30_000;

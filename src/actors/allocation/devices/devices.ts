@@ -12,9 +12,9 @@ import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from 
 import { admitPlugin } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceBook, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import type { DevicePlugins, PluginConnection } from '../../kernel/devicePlugins.ts';
-import type { Ports } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugins.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { DeviceAllocator } from './allocator.ts';
 import { DeviceRecords } from './records.ts';
 

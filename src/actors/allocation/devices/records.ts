@@ -1,8 +1,8 @@
 /** The folder of device plugins: the record of who holds which devices, and what else is in it. */
 import { CHECKPOINT_FILE, decodeCheckpoint, encodeCheckpoint } from '../../../machines/allocation/devices/checkpoint.ts';
 import type { Allocation, DeviceBook } from '../../../machines/allocation/devices/types.ts';
-import { inTurn } from '../../kernel/turns.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { inTurn } from '../../../ports/turns.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Of the reference, as are the names of the files. */
 const FOLDER_MODE = 0o750;

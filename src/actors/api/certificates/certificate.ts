@@ -6,10 +6,9 @@
  * Rebuilt from: the files in `--cert-dir`, the API server.
  */
 import { fromCallback, fromPromise } from 'xstate';
-import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
-import type { LookOutcome, SubmitOutcome } from '../../../machines/certificates/decide.ts';
-import { certificateMachine } from '../../../machines/certificates/manager.ts';
-import type { Verdict } from '../../../machines/certificates/signing.ts';
+import { certificateMachine } from '../../../machines/api/certificates/certificateMachine.ts';
+import type { LookOutcome, SubmitOutcome } from '../../../machines/api/certificates/decide.ts';
+import type { Verdict } from '../../../machines/api/certificates/signing.ts';
 import {
   BOOTSTRAP_WAIT_MS,
   type CertificateFacts,
@@ -18,11 +17,12 @@ import {
   clientTemplate,
   SIGNERS,
   servingTemplate,
-} from '../../../machines/certificates/template.ts';
-import { serverAddr } from '../../../machines/server.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+} from '../../../machines/api/certificates/template.ts';
+import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
+import { serverAddr } from '../../../machines/edge/serverMachine.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { kubePort } from '../client.ts';
-import { CertificateKeeper } from './keeper.ts';
+import { CertificateKeeper } from './rotation.ts';
 
 export interface CertificateOptions {
   use: CertificateUse;

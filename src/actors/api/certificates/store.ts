@@ -2,7 +2,7 @@
  * Certificates on disk, in the reference's layout (boot-and-node 6.5): `PREFIX-TIME.pem` holds chain and key, and the link
  * `PREFIX-current.pem` leads to the newest. A crash at any moment leaves the old pair or the new one, never half of one.
  */
-import type { HostFs } from '../../kernel/ports.ts';
+import type { HostFs } from '../../../ports/ports.ts';
 
 const PEM_BYTES_MAX = 1 << 20;
 const SECRET_MODE = 0o600;

@@ -1,7 +1,7 @@
 /** What an authenticated user may do (boot-and-node 7.3). Fails closed: no answer is an error, never a grant. */
-import { type AccessAttributes, accessReviewSpec, type UserInfo } from '../../../machines/kubeletApi/attributes.ts';
-import { expiringCache } from '../../../machines/kubeletApi/expiringCache.ts';
-import type { Clock } from '../../kernel/ports.ts';
+import { type AccessAttributes, accessReviewSpec, type UserInfo } from '../../../machines/edge/https/attributes.ts';
+import { expiringCache } from '../../../machines/edge/https/expiringCache.ts';
+import type { Clock } from '../../../ports/ports.ts';
 import type { AccessVerdict, Reviewer } from './reviews.ts';
 
 export interface AuthorizationOptions {

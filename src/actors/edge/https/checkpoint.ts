@@ -1,6 +1,6 @@
 /** /checkpoint: the runtime writes what a running container is to an archive on this node (boot-and-node 8.11). */
 import type { PodRecord } from '../../../machines/protocol.ts';
-import { CriError, type HttpReply, type HttpRequest, type Ports } from '../../kernel/ports.ts';
+import { CriError, type HttpReply, type HttpRequest, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../server.ts';
 import { type Found, hasContainer, runningContainer } from './pods.ts';

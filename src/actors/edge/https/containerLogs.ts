@@ -1,11 +1,12 @@
 /** GET /containerLogs/NAMESPACE/POD/CONTAINER (boot-and-node 8.6). */
+
+import { parseLogOptions } from '../../../machines/edge/https/logOptions.ts';
+import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import type { ContainerStatus } from '../../../machines/k8s.ts';
-import { parseLogOptions } from '../../../machines/kubeletApi/logOptions.ts';
 import { containerStatus, logFileOf } from '../../../machines/podLogs.ts';
 import { type PodRecord, view } from '../../../machines/protocol.ts';
-import type { ServerEvent } from '../../../machines/server.ts';
-import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 import { METHOD_NOT_ALLOWED, text } from '../server.ts';
 import { openLog } from './logReader.ts';
 import { type Found, hasContainer } from './pods.ts';

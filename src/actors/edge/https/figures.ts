@@ -1,11 +1,11 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
-import { cadvisorMetrics, NOTHING_READ } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
-import { resourceMetrics } from '../../../machines/kubeletApi/resourceMetrics.ts';
-import type { ServerEvent } from '../../../machines/server.ts';
-import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { cadvisorMetrics, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
+import { resourceMetrics } from '../../../machines/edge/https/resourceMetrics.ts';
+import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
 import { volumeUsage } from '../../services/client.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 import { type Checks, countedChecks, healthRoutes, kubeletChecks, SLI_FAMILY } from '../healthChecks.ts';
 import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
 import { type Inspect, json, METHOD_NOT_ALLOWED, type Route, text } from '../server.ts';

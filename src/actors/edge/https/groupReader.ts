@@ -1,6 +1,6 @@
 /** Reads what /metrics/cadvisor needs beyond the runtime's statistics: control groups of containers, networks of pods. */
 import { CRI_LABELS } from '../../../machines/cri.ts';
-import { containerKey, type FoundContainer, type FoundPod, type GroupReading } from '../../../machines/kubeletApi/cadvisorMetrics.ts';
+import { containerKey, type FoundContainer, type FoundPod, type GroupReading } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import {
   deviceNames,
   type GroupMount,
@@ -12,9 +12,9 @@ import {
   type PressureOf,
   pidOf,
   pressureOf,
-} from '../../../machines/kubeletApi/groupStats.ts';
-import { interfaceCounters } from '../../../machines/kubeletApi/procStats.ts';
-import type { Ports } from '../../kernel/ports.ts';
+} from '../../../machines/edge/https/groupStats.ts';
+import { interfaceCounters } from '../../../machines/edge/https/procStats.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 /** The kernel's own files are some kB; one that never ends is not read on. */

@@ -1,5 +1,5 @@
 /** GET /logs/: the files below the host's log folder, with listings. Nothing outside of it, whatever links say. */
-import type { HttpReply, HttpRequest, Ports, ReadHandle } from '../../kernel/ports.ts';
+import type { HttpReply, HttpRequest, Ports, ReadHandle } from '../../../ports/ports.ts';
 import { METHOD_NOT_ALLOWED, text } from '../server.ts';
 
 const BLOCK_BYTES = 256 * 1024;

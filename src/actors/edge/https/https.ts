@@ -4,12 +4,12 @@
  * Rebuilt from: the certificate files and the client CA; the API server is asked again.
  */
 import { fromPromise } from 'xstate';
-import { accessAttributes, forbiddenText, isBelow } from '../../../machines/kubeletApi/attributes.ts';
-import { httpsServerMachine } from '../../../machines/kubeletApi/server.ts';
-import { cipherList, curveList, type TlsVersion } from '../../../machines/kubeletApi/tls.ts';
-import type { ServerEvent } from '../../../machines/server.ts';
-import type { HttpReply, HttpRequest, Net, TlsMaterial } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { accessAttributes, forbiddenText, isBelow } from '../../../machines/edge/https/attributes.ts';
+import { httpsServerMachine } from '../../../machines/edge/https/httpsMachine.ts';
+import { cipherList, curveList, type TlsVersion } from '../../../machines/edge/https/tls.ts';
+import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
+import type { HttpReply, HttpRequest, Net, TlsMaterial } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { withRequestMetrics } from '../requestMetrics.ts';
 import { listeningOrBlocked, NOT_FOUND, text } from '../server.ts';
 import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';

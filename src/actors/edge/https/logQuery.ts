@@ -7,8 +7,8 @@ import {
   journalArguments,
   type LogQuery,
   UNITS_ARGUMENTS,
-} from '../../../machines/kubeletApi/logQuery.ts';
-import type { HttpReply, HttpRequest, Ports } from '../../kernel/ports.ts';
+} from '../../../machines/edge/https/logQuery.ts';
+import type { HttpReply, HttpRequest, Ports } from '../../../ports/ports.ts';
 import { METHOD_NOT_ALLOWED, text } from '../server.ts';
 import { contents, type HostLogsOptions, hostLogs } from './hostLogs.ts';
 

@@ -1,11 +1,11 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
+import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import { pickContainer } from '../../../machines/podLogs.ts';
 import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
-import type { ServerEvent } from '../../../machines/server.ts';
-import { CriError, type HttpReply } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorState } from '../../kernel/types.ts';
+import { CriError, type HttpReply } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
+import type { ActorCtx, ActorState } from '../../supervision/types.ts';
 import { text } from '../server.ts';
 import { readView } from '../views.ts';
 

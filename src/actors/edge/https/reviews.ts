@@ -3,10 +3,10 @@
 import { createActor } from 'xstate';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
-import type { AccessReviewSpec, UserInfo } from '../../../machines/kubeletApi/attributes.ts';
-import { reviewMachine } from '../../../machines/kubeletApi/review.ts';
+import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
+import { reviewMachine } from '../../../machines/edge/https/reviewMachine.ts';
 import { put } from '../../../machines/own.ts';
-import type { KubeApi, Ports } from '../../kernel/ports.ts';
+import type { KubeApi, Ports } from '../../../ports/ports.ts';
 
 /** Of one try. A client of ours waits for it. */
 const REVIEW_TIMEOUT_MS = 10_000;

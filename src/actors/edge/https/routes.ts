@@ -1,13 +1,13 @@
 /** The pages of the kubelet's API by the first segment of their path, for requests that were let in already. */
 
 import { CRI_LABELS } from '../../../machines/cri.ts';
-import { readLogQuery } from '../../../machines/kubeletApi/logQuery.ts';
-import { flagzText, statuszText, takesText } from '../../../machines/kubeletApi/zpages.ts';
+import { readLogQuery } from '../../../machines/edge/https/logQuery.ts';
+import { flagzText, statuszText, takesText } from '../../../machines/edge/https/zpages.ts';
+import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import { addr, view } from '../../../machines/protocol.ts';
-import type { ServerEvent } from '../../../machines/server.ts';
-import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 import { adminPages } from '../admin.ts';
 import { podListReply } from '../podList.ts';
 import { json, METHOD_NOT_ALLOWED, NOT_FOUND, type Route, text } from '../server.ts';

@@ -9,7 +9,7 @@ import {
   taskCount,
   taskLimit,
   usedCpuNs,
-} from '../../../machines/kubeletApi/procStats.ts';
+} from '../../../machines/edge/https/procStats.ts';
 import {
   type CpuSample,
   cpuRate,
@@ -21,9 +21,9 @@ import {
   type NodeStats,
   podStats,
   type Summary,
-} from '../../../machines/kubeletApi/stats.ts';
-import type { PodVolumes } from '../../../machines/kubeletApi/volumeStats.ts';
-import type { Ports } from '../../kernel/ports.ts';
+} from '../../../machines/edge/https/stats.ts';
+import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
 

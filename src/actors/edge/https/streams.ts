@@ -4,7 +4,7 @@
  */
 import type { Container } from '../../../machines/k8s.ts';
 import type { PodRecord } from '../../../machines/protocol.ts';
-import type { HttpReply, HttpRequest } from '../../kernel/ports.ts';
+import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../server.ts';
 import { type Found, hasContainer, readySandbox, runningContainer, runtimeFailure } from './pods.ts';

@@ -1,5 +1,5 @@
 /** A few places for which many wait: first come, first served among those of one peer, and one after the other among peers. */
-import type { Clock } from '../../kernel/ports.ts';
+import type { Clock } from '../../../ports/ports.ts';
 
 export interface TurnsOptions {
   /** How many have a place at the same time. */

@@ -1,6 +1,6 @@
 /** What claims of pods use, in /metrics: as it was last measured. */
-import { claimStats, VOLUME_FAMILIES } from '../../../machines/kubeletApi/volumeStats.ts';
-import type { Metrics } from '../../kernel/ports.ts';
+import { claimStats, VOLUME_FAMILIES } from '../../../machines/edge/https/volumeStats.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
 
 const LABELS = ['namespace', 'persistentvolumeclaim'] as const;

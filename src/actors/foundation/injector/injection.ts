@@ -3,8 +3,8 @@ import { describeFault, describeWindow } from '../../../machines/faults/describe
 import { FAULT_KINDS } from '../../../machines/faults/kinds.ts';
 import type { FaultView, InjectionView } from '../../../machines/faults/live.ts';
 import type { FaultWindow, Scenario, ScenarioFault } from '../../../machines/faults/types.ts';
-import type { Clock } from '../../kernel/ports.ts';
-import type { ActiveFault, FaultOf, Lease } from './door.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import type { ActiveFault, FaultOf, Lease } from './api.ts';
 
 export interface InjectionEnv {
   clock: Clock;

@@ -4,14 +4,14 @@
  * Rebuilt from: nothing. Whoever wants the faults back sends the scenario again.
  */
 import { fromCallback } from 'xstate';
-import type { ActorView } from '../../../machines/actorState.ts';
 import { describeFault } from '../../../machines/faults/describe.ts';
 import { type InjectAnswer, type InjectorEvent, LIVE_SCENARIOS_MAX, planLive } from '../../../machines/faults/live.ts';
 import type { FaultWindow, MailboxTap, Scenario } from '../../../machines/faults/types.ts';
 import { addr, view } from '../../../machines/protocol.ts';
-import { isPowerOfTwo } from '../../kernel/errors.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
-import type { ActiveFault, FaultDoor, FaultOf, Lease } from './door.ts';
+import type { ActorView } from '../../../machines/supervision/actorState.ts';
+import { isPowerOfTwo } from '../../supervision/errors.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import type { ActiveFault, FaultDoor, FaultOf, Lease } from './api.ts';
 import { Injection, type InjectionEnv } from './injection.ts';
 import { aimProblems, killTargets, type Surroundings } from './targets.ts';
 

@@ -1,11 +1,12 @@
 /** What a fault is aimed at on this node just now. Pure. */
-import { type ActorView, findActor } from '../../../machines/actorState.ts';
+
 import { describeFault } from '../../../machines/faults/describe.ts';
 import { impossibleHere } from '../../../machines/faults/live.ts';
 import type { Matcher } from '../../../machines/faults/match.ts';
 import type { ScenarioFault } from '../../../machines/faults/types.ts';
 import { addr, type PodsView } from '../../../machines/protocol.ts';
-import type { FaultOf } from './door.ts';
+import { type ActorView, findActor } from '../../../machines/supervision/actorState.ts';
+import type { FaultOf } from './api.ts';
 
 export interface Surroundings {
   state: ActorView;

@@ -6,11 +6,8 @@
  * the API server shows it.
  */
 import { assign, fromPromise } from 'xstate';
-import { because } from '../../../machines/address.ts';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
-import { pressureRefusal } from '../../../machines/eviction/admission.ts';
-import { isCritical } from '../../../machines/eviction/rank.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import {
   admit,
@@ -19,19 +16,28 @@ import {
   type Placement,
   type Refusal,
   refusedForItself,
-} from '../../../machines/pods/admission.ts';
-import { choosePreempted, DEFAULT_GRACE_SECONDS, Leaving, PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/fit/preemption.ts';
-import { type Room, rememberedRequests, shortages } from '../../../machines/pods/fit/resources.ts';
-import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/fit/sysctls.ts';
+} from '../../../machines/pods/admission/admission.ts';
+import { type AdmissionContext, admissionMachine, type Deferred, undecided } from '../../../machines/pods/admission/admissionMachine.ts';
+import {
+  choosePreempted,
+  DEFAULT_GRACE_SECONDS,
+  Leaving,
+  PREEMPTING,
+  PREEMPTING_MESSAGE,
+} from '../../../machines/pods/admission/preemption.ts';
+import { type Room, rememberedRequests, shortages } from '../../../machines/pods/admission/resources.ts';
+import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
 import { fullName, podRef, stands } from '../../../machines/pods/manager/records.ts';
 import { SET_ASIDE_ANNOTATION } from '../../../machines/pods/setAside.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
-import { handlingPod } from '../../kernel/handling.ts';
-import type { Ports } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { pressureRefusal } from '../../../machines/reclaim/eviction/admission.ts';
+import { isCritical } from '../../../machines/reclaim/eviction/rank.ts';
+import { because } from '../../../machines/supervision/address.ts';
+import { handlingPod } from '../../../ports/handling.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type Allocator, Allocators } from './allocators.ts';
-import { type AdmissionContext, admissionMachine, type Deferred, undecided } from './chart.ts';
 import { byCreation, isLeaving, isWait, keepsRoom } from './order.ts';
 import { type ResizeRoom, Resizes } from './resizes.ts';
 

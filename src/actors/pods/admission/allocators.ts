@@ -2,18 +2,19 @@
  * What a pod is handed out before it is let in, by those who hand things out (`node/allocation`), one after the other. An
  * answer takes a moment, since it is on disk by then: until it is there the pod waits, and keeps its room.
  */
-import type { Address, ReplyTo } from '../../../machines/address.ts';
+
 import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
 import { asksForDevices } from '../../../machines/allocation/devices/allocate.ts';
 import { devicesAddr } from '../../../machines/allocation/devices/messages.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationAddr } from '../../../machines/allocation/messages.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import type { Refusal } from '../../../machines/pods/admission.ts';
+import type { Refusal } from '../../../machines/pods/admission/admission.ts';
+import type { Deferred } from '../../../machines/pods/admission/admissionMachine.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type RuntimePodsView, view } from '../../../machines/protocol.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
-import type { Deferred } from './chart.ts';
+import type { Address, ReplyTo } from '../../../machines/supervision/address.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 export interface Allocator {
   readonly address: Address<AllocationEvent>;

@@ -1,8 +1,8 @@
 /** Small questions of admission: who comes first, who goes anyway, what is no answer yet. */
 import type { Pod } from '../../../machines/k8s.ts';
-import type { Refusal } from '../../../machines/pods/admission.ts';
+import type { Refusal } from '../../../machines/pods/admission/admission.ts';
+import type { Deferred } from '../../../machines/pods/admission/admissionMachine.ts';
 import type { PodRecord } from '../../../machines/protocol.ts';
-import type { Deferred } from './chart.ts';
 
 export function isWait(verdict: Refusal | Deferred['verdict']): verdict is Deferred['verdict'] {
   return typeof verdict === 'string';

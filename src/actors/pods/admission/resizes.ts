@@ -2,9 +2,9 @@
  * What each pod of the API was granted, and whose change of it waits (pod lifecycle 6.6). Only pods that ask for cpu or
  * memory are in the books; what was granted survives a restart of the daemon (checkpoint `allocations`).
  */
-import type { ReplyTo } from '../../../machines/address.ts';
+
 import type { Pod, PodStatus, ResizePending } from '../../../machines/k8s.ts';
-import type { RequestOf } from '../../../machines/pods/fit/resources.ts';
+import type { RequestOf } from '../../../machines/pods/admission/resources.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import {
   ALLOCATIONS_CHECKPOINT,
@@ -23,7 +23,8 @@ import {
 import { ANNOTATION_SOURCE } from '../../../machines/pods/sources/decode.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type CheckpointFound, view } from '../../../machines/protocol.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 const LOAD_TIMEOUT_MS = 10_000;
 

@@ -4,12 +4,12 @@
  * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (orphans found by housekeeping).
  */
 
-import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/machine.ts';
+import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
 import { joinDirty, podRef, sourcesReady } from '../../../machines/pods/manager/records.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
 import { addr, type PodManagerEvent, view } from '../../../machines/protocol.ts';
-import type { Metrics } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { Metrics } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface PodManagerOptions {
   /** Configured sources; cleaning up waits for each of them. */

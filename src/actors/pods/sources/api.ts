@@ -7,14 +7,14 @@
  */
 import { toApiPod } from '../../../machines/api/apiPod.ts';
 import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
-import type { ListWatchContext } from '../../../machines/api/listWatch.ts';
+import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type StartMeter, startMeter } from './startMeter.ts';
 
 export interface ApiSourceOptions {

@@ -1,7 +1,7 @@
 /** From the bytes of a document to pods: parsing, defaults and validation, and which documents are cheap enough for the main thread. */
 import { type Decoded, decodeManifest } from '../../../machines/pods/sources/decode.ts';
-import type { DocumentSource, Documents } from '../../kernel/documents.ts';
-import type { Entropy } from '../../kernel/ports.ts';
+import type { DocumentSource, Documents } from '../../../ports/documents.ts';
+import type { Entropy } from '../../../ports/ports.ts';
 import { parseManifest } from './manifest.ts';
 
 type Hash = Pick<Entropy, 'md5Hex'>;

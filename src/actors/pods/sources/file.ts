@@ -6,7 +6,6 @@
  * Rebuilt from: the first listing, which posts a complete set.
  */
 import { fromCallback, fromPromise } from 'xstate';
-import { because, CAUSES_MAX, type Cause } from '../../../machines/address.ts';
 import {
   type FileSourceContext,
   type FileSourceEvent,
@@ -15,7 +14,8 @@ import {
 } from '../../../machines/pods/sources/fileMachine.ts';
 import { type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
 import { addr, view } from '../../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
 
 export interface FileSourceOptions {

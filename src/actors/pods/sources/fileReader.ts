@@ -1,8 +1,8 @@
 /** The file source's I/O: listing a manifest path and reading single manifests through the HostFs port. */
 import type { ListResult } from '../../../machines/pods/sources/fileMachine.ts';
 import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
-import { handlingDocument } from '../../kernel/handling.ts';
-import type { FileInfo, Ports } from '../../kernel/ports.ts';
+import { handlingDocument } from '../../../ports/handling.ts';
+import type { FileInfo, Ports } from '../../../ports/ports.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
 /** Files read at the same time: the pool of threads that reads has four. */

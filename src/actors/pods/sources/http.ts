@@ -8,8 +8,8 @@
 import { fromPromise } from 'xstate';
 import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
 import { addr } from '../../../machines/protocol.ts';
-import { handlingDocument } from '../../kernel/handling.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { handlingDocument } from '../../../ports/handling.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
 /** Time allowed for one request, body included (spec: pod lifecycle 1.3). */

@@ -2,7 +2,7 @@
 import { isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { hasStarted, imagePulls, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/startup.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 export interface StartMeter {
   /** Pods as a watch shows them; `byUid`: all that there are. */

@@ -13,7 +13,7 @@ import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { storeStatus } from '../../../machines/pods/status/manager.ts';
 import { POD_START_SECONDS } from '../../../machines/pods/status/startup.ts';
 import { addr, type StatusEntry, type StatusEvent, view } from '../../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 interface Context {
   entries: ReadonlyMap<string, StatusEntry>;

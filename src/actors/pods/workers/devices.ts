@@ -1,11 +1,12 @@
 /** What a container is given of the node's devices: those of plugins, then those of volumes. */
-import type { ReplyTo } from '../../../machines/address.ts';
+
 import { deviceRequests } from '../../../machines/allocation/devices/allocate.ts';
 import { devicesAddr } from '../../../machines/allocation/devices/messages.ts';
 import { NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/responses.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 import { volumeDevices } from './volumes.ts';
 
 /** A plugin may take its time to allocate, as in the reference; asked again after this, its answer is waited for. */

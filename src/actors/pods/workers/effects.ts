@@ -4,19 +4,23 @@
  */
 import type { ImageSpec } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import { envVariables, invalidEnvNames } from '../../../machines/pods/config/env.ts';
-import { type ContainerConfigInput, type ContainerConfigResult, generateContainerConfig } from '../../../machines/pods/containerConfig.ts';
 import { containerFieldPath } from '../../../machines/pods/killOrder.ts';
 import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import type { ResizeStep } from '../../../machines/pods/resize/actuation.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
-import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
-import { EARLIER_START, podDescription } from '../../../machines/pods/worker/container.ts';
-import type { SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/worker/context.ts';
-import type { HookAnswer, HookJob } from '../../../machines/pods/worker/hook.ts';
-import type { SandboxesInput } from '../../../machines/pods/worker/stop.ts';
+import {
+  type ContainerConfigInput,
+  type ContainerConfigResult,
+  generateContainerConfig,
+} from '../../../machines/pods/workers/config/containerConfig.ts';
+import { envVariables, invalidEnvNames } from '../../../machines/pods/workers/config/env.ts';
+import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import { EARLIER_START, podDescription } from '../../../machines/pods/workers/containerMachine.ts';
+import type { SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
+import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
+import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import {
   addr,
   type CriFailure,
@@ -26,11 +30,11 @@ import {
   type WorkerSummary,
 } from '../../../machines/protocol.ts';
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
+import { handlingPod } from '../../../ports/handling.ts';
 import { containerCpus } from '../../allocation/client.ts';
-import { handlingPod } from '../../kernel/handling.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';
 import { envSources } from '../../services/client.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 import { debugTarget } from './debugTarget.ts';
 import { containerDevices } from './devices.ts';
 import { readEnvFiles } from './envFiles.ts';

@@ -1,8 +1,8 @@
 /** Reads what `fileKeyRef`s of a container name. Containers wrote it, so it is trusted with nothing but text. */
 import type { Container } from '../../../machines/k8s.ts';
-import { ENV_FILE_BYTES_MAX, type EnvFile, type EnvFiles, envFileKey } from '../../../machines/pods/config/envFile.ts';
-import type { MountedVolume } from '../../../machines/volumes/containerMounts.ts';
-import type { HostFs } from '../../kernel/ports.ts';
+import { ENV_FILE_BYTES_MAX, type EnvFile, type EnvFiles, envFileKey } from '../../../machines/pods/workers/config/envFile.ts';
+import type { MountedVolume } from '../../../machines/services/volumes/containerMounts.ts';
+import type { HostFs } from '../../../ports/ports.ts';
 
 /** `mounted`: asked for only where a variable comes from a file. */
 export async function readEnvFiles(

@@ -1,11 +1,11 @@
 /** Files that the node makes for one container: hosts, termination message, the link to its log. */
 import type { Mount } from '../../../machines/cri.ts';
-import { etcHosts, etcHostsPath } from '../../../machines/pods/hosts.ts';
 import { containerLogDir, containerLogLink } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
-import type { StartJob } from '../../../machines/pods/worker/container.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { etcHosts, etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
+import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
 export const POD_DIR_MODE = 0o750;

@@ -1,12 +1,12 @@
 /** One hook of a container: a command by the runtime, or an HTTP request by way of the probes' port. */
 import type { Pod } from '../../../machines/k8s.ts';
-import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/hooks.ts';
-import type { HookAnswer, HookJob } from '../../../machines/pods/worker/hook.ts';
-import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/probes/requests.ts';
-import { CriError } from '../../kernel/ports.ts';
-import { PlainAnswerError } from '../../kernel/prober.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
+import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/workers/hooks.ts';
+import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/services/probes/requests.ts';
+import { CriError } from '../../../ports/ports.ts';
+import { PlainAnswerError } from '../../../ports/prober.ts';
 import type { CriClient } from '../../runtime/client.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Codes for nobody there: ABORTED where the link took no question, UNAVAILABLE where it or the runtime went away. */
 const AWAY: readonly number[] = [10, 14];

@@ -1,13 +1,14 @@
 /** Images that a container waits for: its own, and those that it mounts as volumes (resources and volumes 8.20). */
-import type { ReplyTo } from '../../../machines/address.ts';
+
 import type { ImageSpec, PodSandboxConfig } from '../../../machines/cri.ts';
 import type { PullPolicy } from '../../../machines/k8s.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
-import type { StartJob } from '../../../machines/pods/worker/container.ts';
+import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { addr, type ImageResult } from '../../../machines/protocol.ts';
-import { mountedImages } from '../../../machines/volumes/spec.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { mountedImages } from '../../../machines/services/volumes/spec.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { credentialsFor, serviceAccountOf } from '../../services/client.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** A pull has no deadline of its own; this only bounds how long an answer is waited for if the puller is lost. */
 const PULL_ANSWER_MS = 24 * 3_600_000;

@@ -3,7 +3,7 @@ import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machine
 import { composeStatus, toContainer, toSandbox } from '../../../machines/pods/runtimeStatus.ts';
 import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pods/terminationMessage.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
-import { CriError, type HostFs, type Ports } from '../../kernel/ports.ts';
+import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 /** gRPC NotFound: gone between the list and the question, so not there (pod lifecycle 4.1, since 1.26). */

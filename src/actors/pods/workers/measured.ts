@@ -1,9 +1,9 @@
 /** What a worker does, and how long it took: the kubelet's metrics of pods, sandboxes and containers (boot-and-node 8.5). */
 import type { Pod } from '../../../machines/k8s.ts';
-import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/worker/container.ts';
-import type { SandboxInput, WorkerContext } from '../../../machines/pods/worker/context.ts';
+import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import type { SandboxInput, WorkerContext } from '../../../machines/pods/workers/context.ts';
 import type { ImageResult, WorkerSummary } from '../../../machines/protocol.ts';
-import type { Metrics } from '../../kernel/ports.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 import { type EffectOptions, Effects } from './effects.ts';
 
 /** Seconds: Prometheus' own default buckets, which the kubelet uses for these. */

@@ -2,7 +2,7 @@
 import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../../machines/api/kube.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { kubeClient } from '../../api/client.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** A sandbox waits no longer than this for an answer about its class; it is asked again with the next try. */
 const CLASS_TIMEOUT_MS = 10_000;

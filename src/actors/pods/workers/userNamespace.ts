@@ -8,8 +8,8 @@
  */
 import type { UserNamespace } from '../../../machines/cri.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
+import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
 import {
   asksForUserNamespace,
   firstIds,
@@ -19,12 +19,12 @@ import {
   mappingText,
   namespaceFrom,
   userNamespaceRefusal,
-} from '../../../machines/pods/userNamespace.ts';
+} from '../../../machines/pods/workers/userNamespace.ts';
 import { view } from '../../../machines/protocol.ts';
 import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
-import { LastingFolder } from '../../kernel/lastingFolder.ts';
-import type { HostFs } from '../../kernel/ports.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { LastingFolder } from '../../../ports/lastingFolder.ts';
+import type { HostFs } from '../../../ports/ports.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 const MAPPING_FILE = 'userns';
 const MAPPING_BYTES_MAX = 4_096;

@@ -1,14 +1,15 @@
 /** What a worker asks of the volume manager. A lost answer is no failure of the pod's: it is asked again. */
-import type { Answer, ReplyTo } from '../../../machines/address.ts';
+
 import type { Device, ImageSpec, Mount } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import type { Built } from '../../../machines/pods/config/result.ts';
+import type { Built } from '../../../machines/pods/workers/config/result.ts';
 import { addr, type SubPathsResult, type VolumesResult, view } from '../../../machines/protocol.ts';
-import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/volumes/containerMounts.ts';
-import { usedVolumes } from '../../../machines/volumes/spec.ts';
-import { type SubPathPart, subPathParts } from '../../../machines/volumes/subPaths.ts';
-import { VOLUMES_WAIT_MS } from '../../../machines/volumes/volumesMachine.ts';
-import type { ActorCtx, Registry } from '../../kernel/types.ts';
+import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/services/volumes/containerMounts.ts';
+import { usedVolumes } from '../../../machines/services/volumes/spec.ts';
+import { type SubPathPart, subPathParts } from '../../../machines/services/volumes/subPaths.ts';
+import { VOLUMES_WAIT_MS } from '../../../machines/services/volumes/volumesMachine.ts';
+import type { Answer, ReplyTo } from '../../../machines/supervision/address.ts';
+import type { ActorCtx, Registry } from '../../supervision/types.ts';
 import { imageKey } from './images.ts';
 import { runtimeHandler } from './runtimeClass.ts';
 

@@ -6,14 +6,14 @@
  */
 
 import { createMachine } from 'xstate';
-import { joinCauses } from '../../../machines/address.ts';
 import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
-import type { WorkerEnv, WorkerInput } from '../../../machines/pods/worker/context.ts';
-import { podWorkerMachine } from '../../../machines/pods/worker/podWorker.ts';
+import type { WorkerEnv, WorkerInput } from '../../../machines/pods/workers/context.ts';
+import { podWorkerMachine } from '../../../machines/pods/workers/podWorkerMachine.ts';
 import { addr, type RuntimePodsView, view, type WorkerEvent } from '../../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec, DynamicSpec } from '../../kernel/types.ts';
+import { joinCauses } from '../../../machines/supervision/address.ts';
+import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
 import { MeasuredEffects, workerMetrics } from './measured.ts';
 
 export interface WorkersOptions {

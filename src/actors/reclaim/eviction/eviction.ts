@@ -5,19 +5,19 @@
  * until the first look says so.
  */
 import { fromPromise } from 'xstate';
-import { because, type ReplyTo } from '../../../machines/address.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
-import { exceeded, hasStorageLimits } from '../../../machines/eviction/limits.ts';
-import { evictionMachine, type Measured, type Offender, type Victim } from '../../../machines/eviction/machine.ts';
-import { EMPTY_BOOK, type Met, metText, type Observations, type Pass } from '../../../machines/eviction/pass.ts';
-import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/eviction/rank.ts';
-import { SIGNAL_FACTS, type Threshold } from '../../../machines/eviction/thresholds.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { evictionMachine, type Measured, type Offender, type Victim } from '../../../machines/reclaim/eviction/evictionMachine.ts';
+import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
+import { EMPTY_BOOK, type Met, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
+import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/reclaim/eviction/rank.ts';
+import { SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { criClient } from '../../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Readings } from './readings.ts';
 import { measure, measureStorage } from './usage.ts';
 

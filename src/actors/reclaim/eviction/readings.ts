@@ -1,7 +1,7 @@
 /** What is left of memory, disk and process ids, as far as the ports can tell. */
-import type { Observation, Observations } from '../../../machines/eviction/pass.ts';
-import type { Signal, Threshold } from '../../../machines/eviction/thresholds.ts';
-import type { Logger, Ports } from '../../kernel/ports.ts';
+import type { Observation, Observations } from '../../../machines/reclaim/eviction/pass.ts';
+import type { Signal, Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import type { Logger, Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
 export interface ReadingsOptions {

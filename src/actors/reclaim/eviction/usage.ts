@@ -1,11 +1,11 @@
 /** What pods use of what is short: asked only when one of them is about to be evicted. */
 import { CRI_LABELS } from '../../../machines/cri.ts';
-import type { StorageUse } from '../../../machines/eviction/limits.ts';
-import type { PodUsage, Usage } from '../../../machines/eviction/rank.ts';
-import type { Signal } from '../../../machines/eviction/thresholds.ts';
+import { figure } from '../../../machines/edge/https/stats.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { figure } from '../../../machines/kubeletApi/stats.ts';
-import type { HostFs } from '../../kernel/ports.ts';
+import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
+import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
+import type { Signal } from '../../../machines/reclaim/eviction/thresholds.ts';
+import type { HostFs } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { listOrEmpty } from '../files.ts';
 

@@ -19,11 +19,11 @@ import {
   planImages,
   tooLittleText,
   wholeName,
-} from '../../../machines/reclaim/imageGc.ts';
-import { type ImageLook, type ImageOutcome, imageGcMachine } from '../../../machines/reclaim/imageGcMachine.ts';
-import { CriError } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+} from '../../../machines/reclaim/imageGc/imageGc.ts';
+import { type ImageLook, type ImageOutcome, imageGcMachine } from '../../../machines/reclaim/imageGc/imageGcMachine.ts';
+import { CriError } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { exists } from '../files.ts';
 
 export interface ImageGcOptions {

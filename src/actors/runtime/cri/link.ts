@@ -6,12 +6,12 @@
 import { fromPromise } from 'xstate';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
 import { addr, type CriEvent, type CriView, view } from '../../../machines/protocol.ts';
-import { criLinkMachine, linkView, readCgroupDriver, readStatus } from '../../../machines/runtime/criLink.ts';
-import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/deadlines.ts';
-import { placesFor, runtimeBusy } from '../../../machines/runtime/startGate.ts';
+import { criLinkMachine, linkView, readCgroupDriver, readStatus } from '../../../machines/runtime/cri/criLinkMachine.ts';
+import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/cri/deadlines.ts';
+import { placesFor, runtimeBusy } from '../../../machines/runtime/cri/startGate.ts';
 import { shortDuration } from '../../../machines/text/duration.ts';
-import { CriError } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { CriError } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
 import { CriServer } from './server.ts';
 

@@ -1,7 +1,7 @@
 /** The kubelet's metrics of runtime operations. */
 import type { CriMethod } from '../../../machines/cri.ts';
-import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
-import type { Metrics } from '../../kernel/ports.ts';
+import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 
 /** Seconds: 5 ms and up, times 2.5, as the kubelet has them. */
 const BUCKETS = Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i);

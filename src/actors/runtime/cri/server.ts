@@ -1,11 +1,12 @@
 /** Runs the calls that others ask the CRI link for: reads at once, mutating acts one at a time per pod UID, save stops of single containers. */
-import type { ReplyTo } from '../../../machines/address.ts';
+
 import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
 import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
-import { Fences } from '../../../machines/runtime/fence.ts';
-import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
-import { heldMsMax, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/startGate.ts';
-import { type Clock, type Cri, CriError } from '../../kernel/ports.ts';
+import { Fences } from '../../../machines/runtime/cri/fence.ts';
+import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import { heldMsMax, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/cri/startGate.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
 import type { OperationMetrics } from './metrics.ts';
 
 type CallEvent = Extract<CriEvent, { type: 'cri.call' }>;

@@ -1,5 +1,5 @@
 /** The kubelet's metric of image pulls. */
-import type { Metrics } from '../../kernel/ports.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 
 const SECONDS = [1, 5, 10, 20, 30, 60, 180, 300, 600, 900, 1200, 1800, 2700, 3600];
 const MB = 1024 * 1024;

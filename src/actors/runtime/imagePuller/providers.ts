@@ -4,7 +4,7 @@
  */
 
 import { parseGoDuration } from '../../../machines/config/duration.ts';
-import { DEFAULT_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
+import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
 import type { PodRef } from '../../../machines/protocol.ts';
 import {
   askedAnnotations,
@@ -17,9 +17,9 @@ import {
   providerRequest,
   readAnswer,
   sharedBy,
-} from '../../../machines/runtime/credentialProviders.ts';
-import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
-import type { CredentialPrograms, Logger, Metrics, Ports } from '../../kernel/ports.ts';
+} from '../../../machines/runtime/imagePuller/credentialProviders.ts';
+import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import type { CredentialPrograms, Logger, Metrics, Ports } from '../../../ports/ports.ts';
 import type { AccountSource } from '../../services/client.ts';
 
 /** A program that takes longer is killed: the pull waits for it. */

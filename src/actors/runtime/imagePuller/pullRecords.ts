@@ -6,7 +6,7 @@
 
 import type { AuthConfig, Image } from '../../../machines/cri.ts';
 import { own } from '../../../machines/own.ts';
-import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
+import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import {
   type AccessGranted,
   accessOf,
@@ -23,9 +23,9 @@ import {
   recordText,
   type VerificationPolicy,
   withAccess,
-} from '../../../machines/runtime/pullRecords.ts';
-import { LastingFolder } from '../../kernel/lastingFolder.ts';
-import type { Clock, Entropy, HostFs, Logger } from '../../kernel/ports.ts';
+} from '../../../machines/runtime/imagePuller/pullRecords.ts';
+import { LastingFolder } from '../../../ports/lastingFolder.ts';
+import type { Clock, Entropy, HostFs, Logger } from '../../../ports/ports.ts';
 
 const DIR_MODE = 0o700;
 const FILE_MODE = 0o600;

@@ -1,8 +1,8 @@
 /** Pulls under way: one per image and credentials however many pods wait, and only so many at a time. */
 import type { AuthConfig, Image, PodSandboxConfig } from '../../../machines/cri.ts';
-import type { OwnedAuth } from '../../../machines/runtime/keyring.ts';
-import { TokenBucket } from '../../../machines/runtime/tokenBucket.ts';
-import { type Clock, CriError } from '../../kernel/ports.ts';
+import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { TokenBucket } from '../../../machines/runtime/imagePuller/tokenBucket.ts';
+import { type Clock, CriError } from '../../../ports/ports.ts';
 import type { CriClient } from '../client.ts';
 
 export interface PullOptions {

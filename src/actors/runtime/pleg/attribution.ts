@@ -1,6 +1,6 @@
 /** Whose is an id that no listing has shown yet? One question to the runtime instead of a whole listing. */
 import { CRI_LABELS } from '../../../machines/cri.ts';
-import { CriError } from '../../kernel/ports.ts';
+import { CriError } from '../../../ports/ports.ts';
 import type { CriClient } from '../client.ts';
 
 const NOT_FOUND = 5;

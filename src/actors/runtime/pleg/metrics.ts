@@ -1,6 +1,6 @@
 /** The kubelet's metrics of lifecycle events. */
-import type { RunningCounts } from '../../../machines/runtime/pleg.ts';
-import type { Metrics } from '../../kernel/ports.ts';
+import type { RunningCounts } from '../../../machines/runtime/pleg/pleg.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 
 /** Seconds: 5 ms and up, times 2.5. */
 const BUCKETS = Array.from({ length: 14 }, (_, i) => 0.005 * 2.5 ** i);

@@ -6,13 +6,13 @@
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
 import type { RuntimeHint } from '../../../machines/cri.ts';
 import { addr, type PlegEvent, view } from '../../../machines/protocol.ts';
-import { RELIST_PERIODS_MS } from '../../../machines/runtime/hintTrust.ts';
-import { type Listing, type PlegInput, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/plegMachine.ts';
-import { CriError } from '../../kernel/ports.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { RELIST_PERIODS_MS } from '../../../machines/runtime/pleg/hintTrust.ts';
+import { type Listing, type PlegInput, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/pleg/plegMachine.ts';
+import { CriError } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { podUidOf } from './attribution.ts';
-import { LifecycleBook } from './book.ts';
+import { LifecycleBook } from './state.ts';
 
 const UNIMPLEMENTED = 12;
 /** Questions about unknown ids at one time; beyond it a listing is cheaper. */

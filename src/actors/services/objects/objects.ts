@@ -4,14 +4,14 @@
  * Rebuilt from: the pod manager's view (who names what), the next questions, the API server.
  */
 import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
-import type { ListWatchContext } from '../../../machines/api/listWatch.ts';
-import { type ObjectsEvent, objectTtlView } from '../../../machines/objects/messages.ts';
-import type { Fetched, ObjectStrategy } from '../../../machines/objects/objectMachine.ts';
-import { type ObjectsIo, objectsMachine } from '../../../machines/objects/objectsMachine.ts';
-import { type ObjectRef, refKey } from '../../../machines/objects/references.ts';
+import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
 import { addr, view } from '../../../machines/protocol.ts';
+import { type ObjectsEvent, objectTtlView } from '../../../machines/services/objects/messages.ts';
+import type { Fetched, ObjectStrategy } from '../../../machines/services/objects/objectMachine.ts';
+import { type ObjectsIo, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
+import { type ObjectRef, refKey } from '../../../machines/services/objects/references.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface ObjectsOptions {
   /** `configMapAndSecretChangeDetectionStrategy`. */

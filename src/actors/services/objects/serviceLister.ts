@@ -4,10 +4,10 @@
  * Rebuilt from: one list. While the API server is away, what it showed last stays.
  */
 import { kubePath } from '../../../machines/api/kube.ts';
-import { type ServiceListerEvent, servicesView } from '../../../machines/objects/messages.ts';
-import { toServiceEntry } from '../../../machines/pods/config/serviceEnv.ts';
+import { toServiceEntry } from '../../../machines/pods/workers/config/serviceEnv.ts';
+import { type ServiceListerEvent, servicesView } from '../../../machines/services/objects/messages.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
-import type { ActorSpec } from '../../kernel/types.ts';
+import type { ActorSpec } from '../../supervision/types.ts';
 
 export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
   return {

@@ -1,11 +1,12 @@
 /** Who answers volumes for secrets, config maps and tokens: the actors beside this file, asked by message. Holds nothing. */
-import type { Answer, Message, ReplyTo } from '../../../machines/address.ts';
+
 import type { Pod } from '../../../machines/k8s.ts';
-import { isConfigMap } from '../../../machines/objects/decode.ts';
-import { objectsAddr } from '../../../machines/objects/messages.ts';
-import type { ObjectRef } from '../../../machines/objects/references.ts';
-import type { ApiObject, ObjectResult, ObjectSource, TokenRequest } from '../../../machines/volumes/objects.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { isConfigMap } from '../../../machines/services/objects/decode.ts';
+import { objectsAddr } from '../../../machines/services/objects/messages.ts';
+import type { ObjectRef } from '../../../machines/services/objects/references.ts';
+import type { ApiObject, ObjectResult, ObjectSource, TokenRequest } from '../../../machines/services/volumes/objects.ts';
+import type { Answer, Message, ReplyTo } from '../../../machines/supervision/address.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Somewhat more than the longest request behind an answer. */
 const ANSWER_MS = 40_000;

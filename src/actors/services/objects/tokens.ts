@@ -4,11 +4,11 @@
  * Rebuilt from: the volume manager's next questions.
  */
 import { kubePath } from '../../../machines/api/kube.ts';
-import type { TokensEvent } from '../../../machines/objects/messages.ts';
-import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/objects/tokenRules.ts';
-import { type TokensIo, tokensMachine } from '../../../machines/objects/tokensMachine.ts';
+import type { TokensEvent } from '../../../machines/services/objects/messages.ts';
+import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/services/objects/tokenRules.ts';
+import { type TokensIo, tokensMachine } from '../../../machines/services/objects/tokensMachine.ts';
 import { kubeClient } from '../../api/client.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface TokensOptions {
   podsMax: number;

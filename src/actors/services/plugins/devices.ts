@@ -2,8 +2,8 @@
 import { devicesAddr, type WatchedPlugin, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
 import { admitWatchedPlugin } from '../../../machines/allocation/devices/rules.ts';
 import type { PluginInfo } from '../../../machines/csi.ts';
-import type { Registered } from '../../../machines/plugins/messages.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { Registered } from '../../../machines/services/plugins/messages.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Of the reference, as where a plugin registers at our own socket. */
 const DIAL_TIMEOUT_MS = 10_000;

@@ -7,12 +7,12 @@
  */
 
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
-import { type CsiDriver, driversView } from '../../../machines/plugins/messages.ts';
-import { type FoundSocket, type PluginsIo, pluginsMachine } from '../../../machines/plugins/pluginsMachine.ts';
-import { type Admitted, admitDriver, describeDriver } from '../../../machines/plugins/rules.ts';
 import { addr } from '../../../machines/protocol.ts';
-import type { Csi } from '../../kernel/csi.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
+import { type FoundSocket, type PluginsIo, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
+import { type Admitted, admitDriver, describeDriver } from '../../../machines/services/plugins/rules.ts';
+import type { Csi } from '../../../ports/csi.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { WatchedDevices } from './devices.ts';
 
 export interface PluginsOptions {

@@ -1,4 +1,6 @@
 /** One try of a probe, through ports: exec by the CRI link, everything else over the network. */
+
+import { view } from '../../../machines/protocol.ts';
 import {
   BODY_BYTES_MAX,
   execCommand,
@@ -11,13 +13,12 @@ import {
   tcpProbe,
   timeoutSeconds,
   USER_AGENT,
-} from '../../../machines/probes/requests.ts';
-import type { ProbeOutcome, ProbeTarget } from '../../../machines/probes/types.ts';
-import { view } from '../../../machines/protocol.ts';
-import { CriError, type Ports } from '../../kernel/ports.ts';
-import { joinSignals } from '../../kernel/signals.ts';
-import type { Registry } from '../../kernel/types.ts';
+} from '../../../machines/services/probes/requests.ts';
+import type { ProbeOutcome, ProbeTarget } from '../../../machines/services/probes/types.ts';
+import { CriError, type Ports } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
+import { joinSignals } from '../../supervision/signals.ts';
+import type { Registry } from '../../supervision/types.ts';
 
 const DEADLINE_EXCEEDED = 4;
 

@@ -1,6 +1,6 @@
 /** The reference's metrics of probes (pod lifecycle 8.6). They go when their probe goes. */
-import { PROBE_NAMES, type ProbeOutcome, type ProbeTarget } from '../../../machines/probes/types.ts';
-import type { Metrics } from '../../kernel/ports.ts';
+import { PROBE_NAMES, type ProbeOutcome, type ProbeTarget } from '../../../machines/services/probes/types.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 
 /** Prometheus' default buckets, seconds. */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];

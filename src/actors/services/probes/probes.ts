@@ -5,16 +5,16 @@
  * there are, from the pod manager's and the status manager's views.
  */
 
-import type { ReplyTo } from '../../../machines/address.ts';
-import { because } from '../../../machines/address.ts';
-import type { PodFacts } from '../../../machines/probes/book.ts';
-import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/probes/carried.ts';
-import { type ProbeManagerIo, probeManagerMachine } from '../../../machines/probes/manager.ts';
-import { probeEvent } from '../../../machines/probes/said.ts';
-import { phaseOf } from '../../../machines/probes/schedule.ts';
-import type { ProbeBook, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/probes/types.ts';
 import { addr, type CheckpointFound, type ProbesEvent, view } from '../../../machines/protocol.ts';
-import type { ActorCtx, ActorSpec } from '../../kernel/types.ts';
+import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/services/probes/carried.ts';
+import { type ProbeManagerIo, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
+import { probeEvent } from '../../../machines/services/probes/said.ts';
+import { phaseOf } from '../../../machines/services/probes/schedule.ts';
+import type { PodFacts } from '../../../machines/services/probes/state.ts';
+import type { ProbeBook, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/services/probes/types.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import { because } from '../../../machines/supervision/address.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Attempts } from './attempt.ts';
 import { type ProbeMetrics, probeMetrics } from './metrics.ts';
 

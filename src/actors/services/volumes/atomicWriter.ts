@@ -11,10 +11,10 @@ import {
   isUnchanged,
   topNames,
   type WrittenFile,
-} from '../../../machines/volumes/atomic.ts';
-import type { Payload } from '../../../machines/volumes/payload.ts';
-import type { Mounter } from '../../kernel/mounter.ts';
-import type { Clock, Entropy, HostFs } from '../../kernel/ports.ts';
+} from '../../../machines/services/volumes/atomic.ts';
+import type { Payload } from '../../../machines/services/volumes/payload.ts';
+import type { Mounter } from '../../../ports/mounter.ts';
+import type { Clock, Entropy, HostFs } from '../../../ports/ports.ts';
 import { codeOf, giveToGroup, listIfThere, unlinkIfThere } from './files.ts';
 
 const DATA_DIR_MODE = 0o755;

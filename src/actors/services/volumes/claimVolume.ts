@@ -1,13 +1,13 @@
 /** Volumes of claims: what a claim stands for is bound to a directory of ours, or its device linked, and given to the group of its pod (resources and volumes 8.18). */
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
-import type { CsiVolume } from '../../../machines/volumes/csi/volume.ts';
-import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
-import { deviceLink, LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/volumes/paths.ts';
-import type { HostPathType, PodVolume } from '../../../machines/volumes/spec.ts';
-import type { SetUpDone } from '../../../machines/volumes/volumeMachine.ts';
-import type { Mounter } from '../../kernel/mounter.ts';
-import type { Logger, Ports } from '../../kernel/ports.ts';
+import type { CsiVolume } from '../../../machines/services/volumes/csi/volume.ts';
+import { mountsAt } from '../../../machines/services/volumes/mountinfo.ts';
+import { deviceLink, LOCAL_VOLUME, markerDir, volumePath } from '../../../machines/services/volumes/paths.ts';
+import type { HostPathType, PodVolume } from '../../../machines/services/volumes/spec.ts';
+import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
+import type { Mounter } from '../../../ports/mounter.ts';
+import type { Logger, Ports } from '../../../ports/ports.ts';
 import type { ClaimSource } from './claims.ts';
 import { standing } from './csi/place.ts';
 import { lstatIfThere, unlinkIfThere } from './files.ts';

@@ -2,10 +2,10 @@
 import { failureText, type KubeRequest, type KubeResult, kubePath } from '../../../machines/api/kube.ts';
 import { apiView } from '../../../machines/api/messages.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { type Built, refused } from '../../../machines/pods/config/result.ts';
-import { boundClaim, type ClaimedVolume, claimedVolume } from '../../../machines/volumes/claims.ts';
+import { type Built, refused } from '../../../machines/pods/workers/config/result.ts';
+import { boundClaim, type ClaimedVolume, claimedVolume } from '../../../machines/services/volumes/claims.ts';
 import { kubeClient } from '../../api/client.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 
 /** A volume that waits for an answer holds nobody else up; it is tried again. */
 const CLAIM_TIMEOUT_MS = 10_000;

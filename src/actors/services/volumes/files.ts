@@ -1,8 +1,8 @@
 /** Files of volumes: removing with care, a volume's marker, what fsGroup asks. Links are never followed. */
-import { groupMode } from '../../../machines/volumes/atomic.ts';
-import { type MountEntry, mountsBelow } from '../../../machines/volumes/mountinfo.ts';
-import type { Mounter } from '../../kernel/mounter.ts';
-import type { FileInfo, HostFs } from '../../kernel/ports.ts';
+import { groupMode } from '../../../machines/services/volumes/atomic.ts';
+import { type MountEntry, mountsBelow } from '../../../machines/services/volumes/mountinfo.ts';
+import type { Mounter } from '../../../ports/mounter.ts';
+import type { FileInfo, HostFs } from '../../../ports/ports.ts';
 
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';

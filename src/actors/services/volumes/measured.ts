@@ -1,7 +1,7 @@
 /** What operations on volumes took and how they ended, under the reference's names. */
-import { STORAGE_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
-import { pluginName, type VolumeRef } from '../../../machines/volumes/paths.ts';
-import type { Ports } from '../../kernel/ports.ts';
+import { STORAGE_SECONDS } from '../../../machines/edge/https/buckets.ts';
+import { pluginName, type VolumeRef } from '../../../machines/services/volumes/paths.ts';
+import type { Ports } from '../../../ports/ports.ts';
 
 export type StorageOperation = 'volume_mount' | 'volume_unmount';
 

@@ -4,8 +4,8 @@
  * end at their next step, and the manager that comes after waits for that, volume by volume: what the old one still does
  * would be done to what the new one has set up, up to the removal of files that containers have written since.
  */
-import { type VolumeRef, volumeKey } from '../../../machines/volumes/paths.ts';
-import type { HostFs } from '../../kernel/ports.ts';
+import { type VolumeRef, volumeKey } from '../../../machines/services/volumes/paths.ts';
+import type { HostFs } from '../../../ports/ports.ts';
 
 export class VolumeOperations {
   readonly #last = new Map<string, { ref: VolumeRef; over: Promise<void> }>();

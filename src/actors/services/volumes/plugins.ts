@@ -3,11 +3,17 @@
  * between: they look at what there is first. Foreign paths are only touched through the Mounter's killable helper.
  */
 import type { Pod } from '../../../machines/k8s.ts';
-import { type Built, built, refused } from '../../../machines/pods/config/result.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
-import { csiPath, ephemeralCsi, uniqueName } from '../../../machines/volumes/csi/volume.ts';
-import { mountsAt } from '../../../machines/volumes/mountinfo.ts';
-import { type ObjectAnswer, type ObjectQuery, type ObjectSource, type Objects, queryKey } from '../../../machines/volumes/objects.ts';
+import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
+import { csiPath, ephemeralCsi, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
+import { mountsAt } from '../../../machines/services/volumes/mountinfo.ts';
+import {
+  type ObjectAnswer,
+  type ObjectQuery,
+  type ObjectSource,
+  type Objects,
+  queryKey,
+} from '../../../machines/services/volumes/objects.ts';
 import {
   CSI,
   deviceLink,
@@ -22,8 +28,8 @@ import {
   type VolumeRef,
   volumeKey,
   volumePath,
-} from '../../../machines/volumes/paths.ts';
-import { buildPayload, objectsNeeded, type Payload } from '../../../machines/volumes/payload.ts';
+} from '../../../machines/services/volumes/paths.ts';
+import { buildPayload, objectsNeeded, type Payload } from '../../../machines/services/volumes/payload.ts';
 import {
   commonUser,
   type HostPathType,
@@ -31,13 +37,13 @@ import {
   nestedMountPoints,
   type PodVolume,
   tmpfsBytes,
-} from '../../../machines/volumes/spec.ts';
-import type { BoundPart } from '../../../machines/volumes/subPaths.ts';
-import type { SetUpDone, SetUpJob } from '../../../machines/volumes/volumeMachine.ts';
-import { handlingPod } from '../../kernel/handling.ts';
-import type { MountCall, Mounter, PathKind } from '../../kernel/mounter.ts';
-import type { Logger, Ports } from '../../kernel/ports.ts';
-import { inTurn } from '../../kernel/turns.ts';
+} from '../../../machines/services/volumes/spec.ts';
+import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
+import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
+import { handlingPod } from '../../../ports/handling.ts';
+import type { MountCall, Mounter, PathKind } from '../../../ports/mounter.ts';
+import type { Logger, Ports } from '../../../ports/ports.ts';
+import { inTurn } from '../../../ports/turns.ts';
 import { writeAtomically } from './atomicWriter.ts';
 import type { ClaimSource } from './claims.ts';
 import { setUpClaim } from './claimVolume.ts';

@@ -2,8 +2,8 @@
  * What volumes use, measured when somebody asks and not more often than once in a period: nobody looks at a node that
  * nobody asks. A volume that does not answer holds up neither the others nor the answer.
  */
-import { DEFAULT_SECONDS } from '../../../machines/kubeletApi/buckets.ts';
-import { isoOfNanos } from '../../../machines/kubeletApi/stats.ts';
+import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
+import { isoOfNanos } from '../../../machines/edge/https/stats.ts';
 import {
   type MeasuredVolume,
   measuredVolume,
@@ -12,13 +12,13 @@ import {
   type VolumeStats,
   type VolumeUsage,
   volumeStats,
-} from '../../../machines/kubeletApi/volumeStats.ts';
-import { driversView } from '../../../machines/plugins/messages.ts';
+} from '../../../machines/edge/https/volumeStats.ts';
 import { view } from '../../../machines/protocol.ts';
-import type { VolumeData } from '../../../machines/volumes/csi/data.ts';
-import { csiPath } from '../../../machines/volumes/csi/volume.ts';
-import { volumeKey, volumePath } from '../../../machines/volumes/paths.ts';
-import type { ActorCtx } from '../../kernel/types.ts';
+import { driversView } from '../../../machines/services/plugins/messages.ts';
+import type { VolumeData } from '../../../machines/services/volumes/csi/data.ts';
+import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
+import { volumeKey, volumePath } from '../../../machines/services/volumes/paths.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { readData } from './csi/place.ts';
 

@@ -1,7 +1,7 @@
 /** Rules about servers, authentication, TLS, registration and tracing. */
 
 import { isIP } from 'node:net';
-import { curveIds } from '../../../machines/kubeletApi/tls.ts';
+import { curveIds } from '../../../machines/edge/https/tls.ts';
 import { shownUrl } from '../../../machines/text/shownUrl.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';
 import { oneOf, type Rule } from './rule.ts';

@@ -1,6 +1,6 @@
 /** Rules about images, pulls, and the container runtime. */
 import { formatGoDuration } from '../../../machines/config/duration.ts';
-import { nameOf, VERIFICATION_POLICIES } from '../../../machines/runtime/pullRecords.ts';
+import { nameOf, VERIFICATION_POLICIES } from '../../../machines/runtime/imagePuller/pullRecords.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {

@@ -1,6 +1,6 @@
 /** Rules about logs, shutdown, sysctls, restarts and networking. */
 import { formatGoDuration } from '../../../machines/config/duration.ts';
-import { dottedSysctl, sysctlNamespace } from '../../../machines/pods/fit/sysctls.ts';
+import { dottedSysctl, sysctlNamespace } from '../../../machines/pods/admission/sysctls.ts';
 import { parseQuantity } from '../../../machines/pods/quantity.ts';
 import { TARGET_MAJOR, TARGET_MINOR } from '../../version.ts';
 import { oneOf, type Rule } from './rule.ts';

@@ -1,8 +1,8 @@
 /** Keys and certificates for the Certificates port, by node:crypto; requests are made by a library that is loaded when the first is. */
 import { createPrivateKey, generateKeyPair, X509Certificate } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { Certificates } from '../../../actors/kernel/certificates.ts';
-import { type CertificateFacts, canonicalIp } from '../../../machines/certificates/template.ts';
+import { type CertificateFacts, canonicalIp } from '../../../machines/api/certificates/template.ts';
+import type { Certificates } from '../../../ports/certificates.ts';
 
 const generate = promisify(generateKeyPair);
 

@@ -1,7 +1,7 @@
 /** Seconds that certificates have left which no actor of the node renews: given files, and the pair that the boot makes. */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Clock, Metrics } from '../../../actors/kernel/ports.ts';
+import type { Clock, Metrics } from '../../../ports/ports.ts';
 import type { Material } from '../kube/kubeconfig.ts';
 
 /** Read at each scrape: a file of a few kB. Under the name that the certificate's own actor uses where there is one. */

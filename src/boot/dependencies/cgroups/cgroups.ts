@@ -1,7 +1,6 @@
 /** The real control groups of this machine, through the kernel's files, and those that are slices through systemd as well. */
 import { access, constants, mkdir, readdir, readFile, readlink, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cgroups } from '../../../actors/kernel/cgroups.ts';
 import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
 import {
   type Hierarchy,
@@ -13,6 +12,7 @@ import {
 } from '../../../machines/allocation/cgroups/hierarchies.ts';
 import { type GroupDriver, sliceOf } from '../../../machines/allocation/cgroups/names.ts';
 import { newSlice, unitProperties } from '../../../machines/allocation/cgroups/units.ts';
+import type { Cgroups } from '../../../ports/cgroups.ts';
 import { codeOf, messageOf } from '../../errors.ts';
 import type { Slices } from './systemd.ts';
 

@@ -1,8 +1,8 @@
 /** The real {@link Cri} port: gRPC over the runtime's unix socket. The CRI link actor decides when to dial again. */
 import { type ChannelOptions, Client, type ClientUnaryCall, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { type Clock, type Cri, CriError, type Logger } from '../../../actors/kernel/ports.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
-import { CRI_METHODS } from '../../../machines/runtime/methods.ts';
+import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
+import { type Clock, type Cri, CriError, type Logger } from '../../../ports/ports.ts';
 import { toCriError } from './errors.ts';
 import { openHints } from './hintStream.ts';
 import { isLeftTask, LeftTasks } from './leftTask.ts';

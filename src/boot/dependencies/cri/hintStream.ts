@@ -3,8 +3,8 @@
  * out: hints, never truth.
  */
 import { type Client, type ClientReadableStream, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { type Clock, CriError } from '../../../actors/kernel/ports.ts';
 import type { RuntimeHint } from '../../../machines/cri.ts';
+import { type Clock, CriError } from '../../../ports/ports.ts';
 import { messageOf } from '../../errors.ts';
 import { toCriError } from './errors.ts';
 import { HintQueue } from './hintQueue.ts';

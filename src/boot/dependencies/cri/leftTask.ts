@@ -5,7 +5,7 @@
  * the task is ended through containerd's own task service, and the removal asked for again.
  */
 import { type Client, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { type Clock, CriError } from '../../../actors/kernel/ports.ts';
+import { type Clock, CriError } from '../../../ports/ports.ts';
 import { CRI_NAMESPACE, loadTasksProto, type Method, type TasksProto } from './load.ts';
 
 /** The refusal. Not said of a container that CRI holds for running or starting: those it stops, or says so. */

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
-import { type Csi, type CsiCall, CsiError } from '../../../actors/kernel/csi.ts';
-import type { Clock } from '../../../actors/kernel/ports.ts';
 import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/csi.ts';
+import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
+import type { Clock } from '../../../ports/ports.ts';
 import { LOAD_OPTIONS, rpcOf, serviceOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { unixChannel, unixTarget } from '../unixGrpc.ts';

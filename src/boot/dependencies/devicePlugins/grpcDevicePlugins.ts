@@ -12,10 +12,10 @@ import {
   status,
 } from '@grpc/grpc-js';
 import { loadSync, type ServiceDefinition } from '@grpc/proto-loader';
-import { CODE_NAMES } from '../../../actors/kernel/csi.ts';
-import type { DevicePlugins, PluginCall, PluginConnection } from '../../../actors/kernel/devicePlugins.ts';
-import type { Clock } from '../../../actors/kernel/ports.ts';
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
+import { CODE_NAMES } from '../../../ports/csi.ts';
+import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
+import type { Clock } from '../../../ports/ports.ts';
 import { LOAD_OPTIONS, rpcOf, serviceOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { unixChannel, unixTarget } from '../unixGrpc.ts';

@@ -6,10 +6,10 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
-import type { DocumentSource, Documents } from '../../../actors/kernel/documents.ts';
-import type { Entropy } from '../../../actors/kernel/ports.ts';
 import { decodeDocument, isCheap } from '../../../actors/pods/sources/document.ts';
 import type { Decoded } from '../../../machines/pods/sources/decode.ts';
+import type { DocumentSource, Documents } from '../../../ports/documents.ts';
+import type { Entropy } from '../../../ports/ports.ts';
 import { codeOf, messageOf } from '../../errors.ts';
 
 /** 1.5 MiB of YAML, the largest there may be, takes 2 s on one core of its own. */

@@ -1,5 +1,5 @@
 /** What the node asks of the API server and how it goes, as client-go counts it: `rest_client_*`. */
-import type { Metrics } from '../../../actors/kernel/ports.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 
 const SECONDS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60];
 /** In place of a status code where there was no answer. */

@@ -1,7 +1,7 @@
 /** Credentials of a kubeconfig, read again when their files change: rotated certificates and tokens need no restart. */
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
-import type { Clock, Logger } from '../../../actors/kernel/ports.ts';
+import type { Clock, Logger } from '../../../ports/ports.ts';
 import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import type { KubeConfigFile, Material } from './kubeconfig.ts';
 

@@ -3,7 +3,7 @@
  * has ended or the server refused it, one run at a time and none longer than a limit. What it prints is never logged, save
  * the end of its error output with everything that looks like a secret blacked out.
  */
-import type { Clock, Logger } from '../../../actors/kernel/ports.ts';
+import type { Clock, Logger } from '../../../ports/ports.ts';
 import { runProgram } from '../program.ts';
 import type { ExecConfig } from './execConfig.ts';
 

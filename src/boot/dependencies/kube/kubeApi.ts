@@ -4,7 +4,6 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
-import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger, Metrics } from '../../../actors/kernel/ports.ts';
 import {
   KUBE_CLASSES,
   type KubeClass,
@@ -14,6 +13,7 @@ import {
   PATCH_TYPES,
   statusFailure,
 } from '../../../machines/api/kube.ts';
+import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger, Metrics } from '../../../ports/ports.ts';
 import { type ClientMetrics, clientMetrics } from './clientMetrics.ts';
 import { type Credentials, createCredentials, type Loaded } from './credentials.ts';
 import type { KubeConfigFile } from './kubeconfig.ts';

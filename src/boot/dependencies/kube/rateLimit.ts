@@ -1,5 +1,5 @@
 /** A client-side rate limit that makes callers wait their turn, first come first served. */
-import type { Clock } from '../../../actors/kernel/ports.ts';
+import type { Clock } from '../../../ports/ports.ts';
 
 export interface RateLimiter {
   /** Resolves when the caller may go; rejects with the signal's reason when it gave up first. */

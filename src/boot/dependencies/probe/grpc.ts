@@ -3,7 +3,7 @@
  * rather than through a .proto file: a request holds a string in field 1, an answer an enumeration in field 1.
  */
 import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import type { Prober } from '../../../actors/kernel/prober.ts';
+import type { Prober } from '../../../ports/prober.ts';
 
 const PATH = '/grpc.health.v1.Health/Check';
 /** Far more than the one number that is expected. */

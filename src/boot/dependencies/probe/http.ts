@@ -1,6 +1,6 @@
 /** One GET of a probe: own connection, no redirects, TLS taken as it comes, the body cut where enough is known. */
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../actors/kernel/prober.ts';
+import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../ports/prober.ts';
 
 function message(error: unknown): string {
   // Several addresses of one name that all refuse come as an AggregateError with an empty message.

@@ -1,8 +1,8 @@
 /** Binds what `openBelow` opened. Runs in the daemon for volumes of its own, and in a helper process for others. */
 import { lstat, mkdir, open, readFile, realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { SubPathRequest, SubPathResult } from '../../../actors/kernel/mounter.ts';
-import { mountsAt, parseMountinfo } from '../../../machines/volumes/mountinfo.ts';
+import { mountsAt, parseMountinfo } from '../../../machines/services/volumes/mountinfo.ts';
+import type { SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
 import { codeOf, openBelow, SubPathError } from './walk.ts';
 
 const TARGET_DIR_MODE = 0o750;

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { MountCall, SubPathRequest, SubPathResult } from '../../../actors/kernel/mounter.ts';
+import type { MountCall, SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
 import type { GroupRequest } from './group.ts';
 
 /** Each is a process of some 45 MB for some 100 ms. */

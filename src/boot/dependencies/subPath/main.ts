@@ -3,7 +3,7 @@
  * became of it. It is killed at its caller's deadline. Not for people: the daemon starts it.
  */
 import { argv, exit, stderr, stdout } from 'node:process';
-import type { SubPathRequest } from '../../../actors/kernel/mounter.ts';
+import type { SubPathRequest } from '../../../ports/mounter.ts';
 import { runHelper } from '../mounter.ts';
 import { bindSubPath } from './bind.ts';
 import { type GroupRequest, giveToGroup } from './group.ts';

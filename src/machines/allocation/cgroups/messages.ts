@@ -1,6 +1,7 @@
 /** What is said to the actor that keeps the control groups of this node. */
-import { type Address, address, type Message, type ReplyTo } from '../../address.ts';
+
 import type { Pod } from '../../k8s.ts';
+import { type Address, address, type Message, type ReplyTo } from '../../supervision/address.ts';
 
 export type GroupAnswer = { ok: true } | { ok: false; message: string };
 export type CgroupsEvent = Message &

@@ -1,7 +1,7 @@
 /** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
 import { fnv1a32, goMap } from '../checksum.ts';
-import { type CpuBook, type CpuPlace, firstBook, mistakeIn } from './book.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
+import { type CpuBook, type CpuPlace, firstBook, mistakeIn } from './ledger.ts';
 
 export const CPU_STATE_FILE = 'cpu_manager_state';
 /** Some hundred bytes for each container with CPUs of its own. */

@@ -3,7 +3,7 @@ import type { Pod } from '../../k8s.ts';
 import { isTerminal } from '../../pods/status/generate.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
 import { mayLeave } from '../leaving.ts';
-import { type CpuBook, release, releaseUnnamed } from './book.ts';
+import { type CpuBook, release, releaseUnnamed } from './ledger.ts';
 
 export interface Known {
   /** Undefined: nobody keeps the book of pods yet. */

@@ -1,7 +1,8 @@
 /** What is said to and published by the device manager. */
-import { type Address, address, type Message, type ReplyTo, viewKey } from '../../address.ts';
+
 import type { Container, Pod } from '../../k8s.ts';
-import type { Built } from '../../pods/config/result.ts';
+import type { Built } from '../../pods/workers/config/result.ts';
+import { type Address, address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
 import type { AllocationEvent } from '../messages.ts';
 import type { NodeDevices } from './inventory.ts';
 import type { PluginShare } from './responses.ts';

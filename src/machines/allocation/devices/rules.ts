@@ -1,6 +1,6 @@
 /** Who may register as the plugin of what (resources 2.5). Pure. */
 import type { PluginInfo } from '../../csi.ts';
-import { type Built, built, refused } from '../../pods/config/result.ts';
+import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import type { RegisterRequest } from './types.ts';
 
 /** Type of plugins of devices at the plugin watcher. */

@@ -1,8 +1,9 @@
 /** What the pod manager's book holds of each pod, and what is asked of one record. Pure; step.ts changes it. */
-import { type Cause, joinCauses } from '../../address.ts';
+
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodRecord, PodRef, WorkerEvent } from '../../protocol.ts';
-import { sameDesired } from '../sources/merge.ts';
+import { type Cause, joinCauses } from '../../supervision/address.ts';
+import { sameDesired } from '../podConfig/merge.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
 import { livesBefore } from './lives.ts';

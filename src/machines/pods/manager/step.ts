@@ -3,10 +3,11 @@
  * It orders the updates of one UID and holds a pod back while its predecessor of the same full name is still being
  * wound down (pod lifecycle 3.3, trap 2), or while its own UID is (trap 58).
  */
-import { because, type Cause, joinCauses } from '../../address.ts';
-import { EVICTED } from '../../eviction/rank.ts';
+
 import type { Pod } from '../../k8s.ts';
 import type { ListedPod, PodManagerEvent, WorkerSummary } from '../../protocol.ts';
+import { EVICTED } from '../../reclaim/eviction/rank.ts';
+import { because, type Cause, joinCauses } from '../../supervision/address.ts';
 import { podFromListed } from '../killOrder.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';

@@ -2,12 +2,12 @@
 import type { LinuxContainerResources } from '../../cri.ts';
 import { CRI_ANNOTATIONS } from '../../cri.ts';
 import type { Container, Pod, Quantity, ResourceRequirements } from '../../k8s.ts';
-import { type MemoryControlFacts, memoryControls } from '../config/memoryControl.ts';
-import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from '../config/resources.ts';
 import { quantityToInteger, quantityToMilli } from '../quantity.ts';
 import { firstStatus } from '../runtimeStatus.ts';
 import { ANNOTATION_SOURCE } from '../sources/decode.ts';
 import type { PodRuntimeStatus, RuntimeContainer } from '../types.ts';
+import { type MemoryControlFacts, memoryControls } from '../workers/config/memoryControl.ts';
+import { containerResources, cpuQuotaUs, cpuShares, type ResourceFacts } from '../workers/config/resources.ts';
 import {
   type Amounts,
   amountsOf,

@@ -5,7 +5,7 @@
 
 import type { Container, Pod, PodStatus, ResizePending } from '../../k8s.ts';
 import { own } from '../../own.ts';
-import { type RequestOf, requestOf, shortages } from '../fit/resources.ts';
+import { type RequestOf, requestOf, shortages } from '../admission/resources.ts';
 import { qosClass } from '../qos.ts';
 import { quantityToInteger, quantityToMilli } from '../quantity.ts';
 import {

@@ -2,8 +2,8 @@
 
 import type { Container, LifecycleHandler, Pod, Probe, PullPolicy, Quantity } from '../../k8s.ts';
 import { own, put } from '../../own.ts';
-import { containersTotal } from '../config/resources.ts';
 import { isPodLevel } from '../podLevel.ts';
+import { containersTotal } from '../workers/config/resources.ts';
 import { isRecord, VOLUME_SOURCES } from './schema.ts';
 
 /** Octal 0644, the default mode of files in secret, config map, downward and projected volumes. */

@@ -3,7 +3,7 @@
  * a reason. What the table does not name refuses the pod at admission, with the path in the message: nothing is
  * silently ignored. Adding a feature means changing its line here.
  */
-import { HOST_PATH_TYPES } from '../../volumes/spec.ts';
+import { HOST_PATH_TYPES } from '../../services/volumes/spec.ts';
 
 /** `[*]` is any element of a list, a trailing `.*` any key of a mapping, `hugepages-*` any such key. A rule covers all below its path. */
 export const NO_SUCH_RESOURCE = 'this node has no such resource';

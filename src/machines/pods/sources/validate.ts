@@ -5,10 +5,10 @@
 import type { Pod, PodSpec } from '../../k8s.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';
 import { beyondBounds } from '../bounds.ts';
-import { containersTotal } from '../config/resources.ts';
-import { KERNEL_HOSTNAME_CHARS_MAX } from '../hosts.ts';
 import { isPodLevel } from '../podLevel.ts';
 import { compareQuantity } from '../quantity.ts';
+import { KERNEL_HOSTNAME_CHARS_MAX } from '../workers/config/hosts.ts';
+import { containersTotal } from '../workers/config/resources.ts';
 import { VOLUME_SOURCES } from './schema.ts';
 import { type ContainerScope, validateContainer } from './validation/container.ts';
 import { dnsLabel, dnsSubdomain, ipAddress, labelValue, qualifiedName, quantityValue } from './validation/names.ts';

@@ -1,10 +1,10 @@
 /** The API status of a pod, from its definition, the runtime and what was said before: the only place where one is made. */
 import type { Pod, PodCondition, PodPhase, PodStatus } from '../../k8s.ts';
-import { isIPv6, onePerFamily } from '../config/addresses.ts';
-import { checkSandbox } from '../podActions.ts';
 import { qosClass } from '../qos.ts';
 import type { InForce } from '../resize/actuation.ts';
 import type { NodeFacts, PodRuntimeStatus, StartFailures } from '../types.ts';
+import { isIPv6, onePerFamily } from '../workers/config/addresses.ts';
+import { checkSandbox } from '../workers/podActions.ts';
 import { isOwnedCondition, ownConditions, type ResizeProgress, stampTransitions } from './conditions.ts';
 import { containerStatuses, rfc3339 } from './containers.ts';
 import { podPhase } from './phase.ts';

@@ -1,6 +1,7 @@
 /** How long a pod of the API took to start, as its owner sees it, and how much of that was the node's own doing. Pure. */
-import { viewKey } from '../../address.ts';
+
 import type { ContainerStatus, Pod } from '../../k8s.ts';
+import { viewKey } from '../../supervision/address.ts';
 
 /** Seconds: buckets of the kubelet's metrics of pod starts. */
 export const POD_START_SECONDS = [

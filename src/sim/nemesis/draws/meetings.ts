@@ -3,7 +3,7 @@
  * some seeds of a hundred have it. Drawn last and apart: no other draw moves for one.
  */
 import type { CriMethod } from '../../../machines/cri.ts';
-import { CRITICAL_PRIORITY } from '../../../machines/eviction/rank.ts';
+import { CRITICAL_PRIORITY } from '../../../machines/reclaim/eviction/rank.ts';
 import { ROOT_DIR } from '../../world/node.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';

@@ -2,10 +2,16 @@
 
 import { failureText, isKubeRecord, type KubeRequest, type KubeResult, kubePath } from '../../../../machines/api/kube.ts';
 import { put } from '../../../../machines/own.ts';
-import { type Attachment, attachmentOf, type DriverRules, driverRules, NO_DRIVER_OBJECT } from '../../../../machines/volumes/csi/driver.ts';
-import type { SecretRef } from '../../../../machines/volumes/csi/volume.ts';
+import {
+  type Attachment,
+  attachmentOf,
+  type DriverRules,
+  driverRules,
+  NO_DRIVER_OBJECT,
+} from '../../../../machines/services/volumes/csi/driver.ts';
+import type { SecretRef } from '../../../../machines/services/volumes/csi/volume.ts';
 import { kubeClient } from '../../../api/client.ts';
-import type { ActorCtx } from '../../../kernel/types.ts';
+import type { ActorCtx } from '../../../supervision/types.ts';
 
 /** A volume that waits for an answer holds nobody else up; it is tried again. */
 const TIMEOUT_MS = 10_000;

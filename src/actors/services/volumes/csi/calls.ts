@@ -1,8 +1,8 @@
 /** Calls of drivers: who serves them now, their deadline, how long they took. */
 import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/csi.ts';
-import type { DriversView } from '../../../../machines/plugins/messages.ts';
-import { CODE_NAMES, CsiError } from '../../../kernel/csi.ts';
-import type { Ports } from '../../../kernel/ports.ts';
+import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
+import { CODE_NAMES, CsiError } from '../../../../ports/csi.ts';
+import type { Ports } from '../../../../ports/ports.ts';
 
 /** Of every call of a driver (resources and volumes 8.1). */
 const RPC_TIMEOUT_MS = 120_000;

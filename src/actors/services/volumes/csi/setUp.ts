@@ -5,10 +5,10 @@
 
 import type { Pod } from '../../../../machines/k8s.ts';
 import { put } from '../../../../machines/own.ts';
-import type { DriversView } from '../../../../machines/plugins/messages.ts';
 import type { NodeFacts } from '../../../../machines/pods/types.ts';
-import type { VolumeData } from '../../../../machines/volumes/csi/data.ts';
-import type { DriverRules } from '../../../../machines/volumes/csi/driver.ts';
+import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
+import type { VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
+import type { DriverRules } from '../../../../machines/services/volumes/csi/driver.ts';
 import {
   accessMode,
   attachmentId,
@@ -22,19 +22,19 @@ import {
   TOKENS_KEY,
   uniqueName,
   volumeCapability,
-} from '../../../../machines/volumes/csi/volume.ts';
-import { mountsAt } from '../../../../machines/volumes/mountinfo.ts';
-import type { ObjectSource } from '../../../../machines/volumes/objects.ts';
-import { type VolumeRef, volumeKey } from '../../../../machines/volumes/paths.ts';
-import type { SetUpDone } from '../../../../machines/volumes/volumeMachine.ts';
-import { CsiError } from '../../../kernel/csi.ts';
-import type { Mounter } from '../../../kernel/mounter.ts';
-import type { Logger, Ports } from '../../../kernel/ports.ts';
+} from '../../../../machines/services/volumes/csi/volume.ts';
+import { mountsAt } from '../../../../machines/services/volumes/mountinfo.ts';
+import type { ObjectSource } from '../../../../machines/services/volumes/objects.ts';
+import { type VolumeRef, volumeKey } from '../../../../machines/services/volumes/paths.ts';
+import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { CsiError } from '../../../../ports/csi.ts';
+import type { Mounter } from '../../../../ports/mounter.ts';
+import type { Logger, Ports } from '../../../../ports/ports.ts';
 import { lstatIfThere, unlinkIfThere } from '../files.ts';
 import type { CsiApi } from './api.ts';
-import type { CsiBook } from './book.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
+import type { CsiBook } from './state.ts';
 import { type Leftover, removeLeftovers } from './takeDown.ts';
 
 const DIR_MODE = 0o750;

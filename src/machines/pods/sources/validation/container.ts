@@ -3,7 +3,7 @@
 import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
 import { own } from '../../../own.ts';
 import { quoted } from '../../../text/errorList.ts';
-import type { FileKeyRef } from '../../config/envFile.ts';
+import type { FileKeyRef } from '../../workers/config/envFile.ts';
 import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
 import { validateProbes } from './probes.ts';
 import type { Problems } from './problems.ts';

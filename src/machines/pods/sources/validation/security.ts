@@ -1,7 +1,7 @@
 /** Validation of the security contexts of pods and containers. Pure. */
 import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../k8s.ts';
 import { quoted } from '../../../text/errorList.ts';
-import { dottedSysctl } from '../../fit/sysctls.ts';
+import { dottedSysctl } from '../../admission/sysctls.ts';
 import type { Problems } from './problems.ts';
 
 /** User and group ids are 32 bits wide and not negative. */

@@ -1,0 +1,340 @@
+/**
+ * One incarnation of one actor: an xstate root with the node's clock, its context, its end. Everything that user code
+ * throws is caught here and becomes the reason of the exit.
+ */
+import { type AnyActorRef, createActor, type InspectionEvent } from 'xstate';
+import type { Address, Message, ViewKey } from '../../../machines/supervision/address.ts';
+import { handlingPod } from '../../../ports/handling.ts';
+import type { Logger, Ports } from '../../../ports/ports.ts';
+import { NotReadyError, toError } from '../errors.ts';
+import type { PendingAsk } from '../mailbox/ask.ts';
+import { ScopedRegistry } from '../registry.ts';
+import type { TreeServices } from '../services.ts';
+import type { ActorCtx, ActorSpec, ExitReason, Registry } from '../types.ts';
+import { dottedState, reasonOf } from './snapshots.ts';
+import { supervisable } from './supervisable.ts';
+
+/** Who runs the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
+export interface CellHost {
+  onReady(): void;
+  /** Exactly once. `orderly`: the host had asked for this end. */
+  onEnd(reason: ExitReason, orderly: boolean): void;
+  onDone(key: string): void;
+}
+
+export interface CellIdentity {
+  path: string;
+  id: string;
+  incarnation: number;
+  /** UID of the pod that all its work is for; absent: there is none, or many. */
+  pod?: string;
+}
+
+interface SnapshotLike {
+  status: string;
+  value?: unknown;
+  error?: unknown;
+}
+
+export class ActorCell<E extends Message> {
+  readonly identity: CellIdentity;
+  note = '';
+  /** Monotonic ms of the last change of state value, else of the start. */
+  sinceMonoMs: number;
+  ended: ExitReason | null = null;
+  readonly #services: TreeServices;
+  readonly #spec: ActorSpec<E>;
+  readonly #host: CellHost;
+  #actor: AnyActorRef | null = null;
+  #alive: () => number = () => 0;
+  #abort: AbortController | null = null;
+  #ready = false;
+  #stopping = false;
+  /** Reason that whoever stops the actor gives; else it is told from the snapshot. */
+  #given: ExitReason | null = null;
+  #timer: unknown = null;
+  #value: unknown;
+  #state = '';
+  #handling = '';
+  #inside = false;
+  #asks: Set<PendingAsk> | null = null;
+
+  constructor(identity: CellIdentity, spec: ActorSpec<E>, env: { services: TreeServices; host: CellHost }) {
+    this.identity = identity;
+    this.#spec = spec;
+    this.#services = env.services;
+    this.#host = env.host;
+    this.sinceMonoMs = env.services.ports.clock.monoMs();
+  }
+
+  get path(): string {
+    return this.identity.path;
+  }
+  get actor(): AnyActorRef | null {
+    return this.#actor;
+  }
+  get state(): string {
+    return this.#state;
+  }
+  get stale(): boolean {
+    return this.ended !== null;
+  }
+  get isReady(): boolean {
+    return this.#ready;
+  }
+  /** xstate actors alive in this incarnation's system; 0 after its end. */
+  get aliveActors(): number {
+    return this.#alive();
+  }
+  get signal(): AbortSignal {
+    // Made on demand: most idle actors never look at it.
+    this.#abort ??= new AbortController();
+    if (this.ended !== null && !this.#abort.signal.aborted) this.#abort.abort();
+    return this.#abort.signal;
+  }
+
+  start(): void {
+    const { path, incarnation } = this.identity;
+    const { ports, observers } = this.#services;
+    if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
+    try {
+      const { logic, input } = this.#spec.start(new Context(this, this.#services, this.#host));
+      const actor = createActor(logic, { clock: this.#xstateClock(), id: this.identity.id, input, ...this.#inspection() });
+      this.#actor = actor;
+      this.#alive = supervisable(actor, (step) => this.#stamped(step));
+      actor.subscribe({
+        next: (snapshot: SnapshotLike) => this.#onSnapshot(snapshot),
+        error: (err: unknown) => this.#end({ kind: 'error', error: toError(err) }),
+        complete: () => this.#end(this.#given ?? { kind: this.#stopping ? 'shutdown' : 'normal' }),
+      });
+      this.#stamped(() => actor.start());
+    } catch (thrown) {
+      // `spec.start` threw, or gave no logic.
+      this.#end({ kind: 'error', error: toError(thrown) });
+    }
+    if (this.ended !== null) return;
+    this.checkReady();
+    const { ready } = this.#spec;
+    if (this.#ready || ready === undefined || this.ended !== null) return;
+    this.#timer = ports.clock.setTimeout(() => {
+      this.#timer = null;
+      this.#forceStop({ kind: 'error', error: new NotReadyError(path, ready.timeoutMs) });
+    }, ready.timeoutMs);
+  }
+
+  /** Handles one event synchronously. Afterwards `ended` tells whether it was the last. */
+  deliver(event: E, ask: PendingAsk | undefined): void {
+    if (this.#actor === null || this.ended !== null) return;
+    if (ask !== undefined) this.#track(ask);
+    this.#handling = event.type;
+    const actor = this.#actor;
+    const uid = this.identity.pod ?? this.#services.podOf(event);
+    if (uid === null) this.#stamped(() => actor.send(event));
+    else handlingPod(this.#services.ports, uid, () => this.#stamped(() => actor.send(event)));
+    this.#handling = '';
+  }
+
+  /** Orderly: `stopEvent` and time to finish, else at once. The end is told to the host, perhaps before this returns. */
+  stop(): void {
+    if (this.ended !== null || this.#stopping) return;
+    this.#stopping = true;
+    this.#clearTimer();
+    const { stopEvent, shutdownMs } = this.#spec;
+    if (stopEvent === undefined || shutdownMs === 'brutal' || this.#actor === null) {
+      this.#forceStop({ kind: 'shutdown' });
+      return;
+    }
+    this.#timer = this.#services.ports.clock.setTimeout(() => {
+      this.#timer = null;
+      this.#services.log.warn(
+        { actor: this.identity.path, incarnation: this.identity.incarnation, state: this.#state, shutdownMs },
+        'the actor did not end within its shutdown time and was abandoned',
+      );
+      this.#forceStop({ kind: 'shutdown' });
+    }, shutdownMs);
+    this.#handling = stopEvent.type;
+    this.#actor.send(stopEvent);
+    this.#handling = '';
+  }
+
+  /** Ends it where it is. */
+  kill(reason: ExitReason): void {
+    this.#forceStop(reason);
+  }
+
+  #forceStop(reason: ExitReason): void {
+    if (this.ended !== null) return;
+    this.#given = reason;
+    try {
+      this.#actor?.stop();
+    } catch (thrown) {
+      this.#services.log.error({ actor: this.identity.path, err: toError(thrown) }, 'stopping the actor threw');
+    }
+    // Stopped from inside its own handling xstate stops it a little later; for us it has ended now.
+    this.#end(reason);
+  }
+
+  checkReady(): void {
+    if (this.#ready || this.ended !== null || this.#actor === null) return;
+    try {
+      if (this.#spec.ready !== undefined && !this.#spec.ready.when(this.#actor.getSnapshot())) return;
+    } catch (thrown) {
+      this.#forceStop({ kind: 'error', error: toError(thrown) });
+      return;
+    }
+    this.#ready = true;
+    if (!this.#stopping) this.#clearTimer();
+    this.#host.onReady();
+  }
+
+  #onSnapshot(snapshot: SnapshotLike): void {
+    if (snapshot.value !== undefined && snapshot.value !== this.#value) this.#onValue(snapshot);
+    if (!this.#ready && this.#spec.ready !== undefined) this.checkReady();
+  }
+
+  #onValue(snapshot: SnapshotLike): void {
+    this.#value = snapshot.value;
+    const to = dottedState(snapshot.value);
+    const from = this.#state;
+    if (to === from) return;
+    this.#state = to;
+    const { clock } = this.#services.ports;
+    this.sinceMonoMs = clock.monoMs();
+    if (!this.#services.observers.any) return;
+    // Timers and invoked actors reach xstate without passing here.
+    const event = this.#handling === '' ? (from === '' ? 'start' : 'internal') : this.#handling;
+    const { path } = this.identity;
+    this.#services.observers.emit({
+      kind: 'transition',
+      atMs: clock.wallMs(),
+      path,
+      from,
+      to,
+      event,
+      reason: reasonOf(snapshot).reason,
+    });
+  }
+
+  #end(reason: ExitReason): void {
+    if (this.ended !== null) return;
+    this.ended = reason;
+    this.#clearTimer();
+    const asks = this.#asks;
+    this.#asks = null;
+    this.#actor = null;
+    this.#value = undefined;
+    this.#abort?.abort(new Error(`${this.identity.path} incarnation ${this.identity.incarnation} ended`));
+    for (const ask of asks ?? []) ask.lose(`${this.identity.path} ended before it answered`);
+    const { ports, observers } = this.#services;
+    if (observers.any) {
+      const { path, incarnation } = this.identity;
+      observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
+    }
+    this.#host.onEnd(reason, this.#stopping);
+  }
+
+  #track(ask: PendingAsk): void {
+    if (ask.settled) return;
+    this.#asks ??= new Set();
+    const asks = this.#asks;
+    asks.add(ask);
+    ask.onSettled(() => asks.delete(ask));
+  }
+
+  #clearTimer(): void {
+    if (this.#timer === null) return;
+    this.#services.ports.clock.clearTimeout(this.#timer);
+    this.#timer = null;
+  }
+
+  #inspection(): { inspect?: (e: InspectionEvent) => void } {
+    const { inspect } = this.#services;
+    return inspect === undefined ? {} : { inspect };
+  }
+
+  /** Under the heartbeat, once per step; of an actor of one pod, in the name of that pod. */
+  #stamped(step: () => void): void {
+    if (this.#inside) {
+      step();
+      return;
+    }
+    const { scheduler, ports } = this.#services;
+    const { path, pod } = this.identity;
+    this.#inside = true;
+    try {
+      if (pod !== undefined) handlingPod(ports, pod, () => scheduler.stamped(path, step));
+      else if (scheduler.heartbeat.running === path) step();
+      else scheduler.stamped(path, step);
+    } finally {
+      this.#inside = false;
+    }
+  }
+
+  /** xstate's timers run under the heartbeat, so that a stall names the actor whose `after` it was. */
+  #xstateClock(): { setTimeout(fn: () => void, ms: number): number; clearTimeout(id: number): void } {
+    const { ports } = this.#services;
+    return {
+      // xstate treats the id as opaque but types it as a number.
+      setTimeout: (fn, ms) => ports.clock.setTimeout(() => this.#stamped(fn), ms) as number,
+      clearTimeout: (id) => ports.clock.clearTimeout(id),
+    };
+  }
+}
+
+class Context<E extends Message> implements ActorCtx<E> {
+  readonly #cell: ActorCell<E>;
+  readonly #services: TreeServices;
+  readonly #host: CellHost;
+  #registry: Registry | null = null;
+  #log: Logger | null = null;
+
+  constructor(cell: ActorCell<E>, services: TreeServices, host: CellHost) {
+    this.#cell = cell;
+    this.#services = services;
+    this.#host = host;
+  }
+  get path(): string {
+    return this.#cell.identity.path;
+  }
+  get id(): string {
+    return this.#cell.identity.id;
+  }
+  get incarnation(): number {
+    return this.#cell.identity.incarnation;
+  }
+  get self(): Address<E> {
+    return { path: this.path };
+  }
+  get ports(): Ports {
+    return this.#services.ports;
+  }
+  get registry(): Registry {
+    this.#registry ??= new ScopedRegistry(this.#services.registry, this.#cell);
+    return this.#registry;
+  }
+  get log(): Logger {
+    this.#log ??= this.#services.ports.log.child({ actor: this.path });
+    return this.#log;
+  }
+  get signal(): AbortSignal {
+    return this.#cell.signal;
+  }
+  publish<T>(key: ViewKey<T>, value: T): void {
+    if (this.#cell.stale) return;
+    this.#services.registry.publish(key, value);
+    this.#recheck();
+  }
+  done(key: string): void {
+    if (!this.#cell.stale) this.#host.onDone(key);
+  }
+  note(reason: string): void {
+    if (this.#cell.stale) return;
+    this.#cell.note = reason;
+    this.#recheck();
+  }
+  /** Actors without snapshots of their own (callbacks) show by a note or a view that they are ready. */
+  #recheck(): void {
+    if (this.#cell.isReady) return;
+    this.#services.scheduler.post(this.path, () => this.#cell.checkReady());
+  }
+}

@@ -1,0 +1,367 @@
+/**
+ * The dynamic supervisor: many children of one kind in a Map, created by the first message of a new key, behind one
+ * mailbox. No xstate here: one machine with thousands of children costs time in the square of their number.
+ */
+import type { AnyActorRef } from 'xstate';
+import type { Message } from '../../../machines/supervision/address.ts';
+import { type Exit, judgeExit } from '../../../machines/supervision/restartPolicy.ts';
+import { describeExit } from '../../../machines/supervision/supervision.ts';
+import { toError } from '../errors.ts';
+import type { Item } from '../mailbox/item.ts';
+import { Mailbox } from '../mailbox/mailbox.ts';
+import type { TreeServices } from '../services.ts';
+import type { ActorState, DynamicSpec, ExitReason } from '../types.ts';
+import { mailboxState, POISON_MAX_DEFAULT } from './actorNode.ts';
+import { Child, type ChildEnd } from './dynamicChild.ts';
+import { Life } from './dynamicLife.ts';
+import type { Owner, TreeNode } from './node.ts';
+
+/** Ended keys whose last incarnation is remembered exactly; older ones raise the floor for all new keys. */
+const TOMBSTONES_MAX = 4096;
+
+export class DynamicNode<E extends Message> implements TreeNode {
+  readonly id: string;
+  readonly path: string;
+  incarnation = 0;
+  readonly #spec: DynamicSpec<E>;
+  readonly #services: TreeServices;
+  readonly #owner: Owner;
+  readonly #mailbox: Mailbox<E>;
+  readonly #children = new Map<string, Child<E>>();
+  readonly #tombstones = new Map<string, number>();
+  #floor = 0;
+  #life: Life<E> | null = null;
+  #stopping = false;
+  #stopTimer: unknown = null;
+  #current: Item<E> | null = null;
+  #lastError: string | null = null;
+  #sinceMonoMs: number;
+
+  constructor(path: string, spec: DynamicSpec<E>, env: { services: TreeServices; owner: Owner }) {
+    this.id = spec.id;
+    this.path = path;
+    this.#spec = spec;
+    this.#services = env.services;
+    this.#owner = env.owner;
+    this.#sinceMonoMs = env.services.ports.clock.monoMs();
+    this.#mailbox = new Mailbox(path, spec.mailbox, { services: env.services, consumer: this });
+    env.services.registry.add(this.#mailbox, { dynamic: true });
+    env.services.metrics.track(this.#mailbox);
+  }
+
+  // ---- as a child of its supervisor ------------------------------------------------------------------------------
+
+  start(incarnation: number): void {
+    this.incarnation = incarnation;
+    this.#stopping = false;
+    const { ports, observers } = this.#services;
+    this.#sinceMonoMs = ports.clock.monoMs();
+    const { path } = this;
+    if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
+    this.#life = new Life(this.#services, { path, id: this.id, incarnation });
+    this.#owner.started(this.id, incarnation);
+    this.#mailbox.reopen();
+    this.#mailbox.live = true;
+    this.#mailbox.resume();
+    this.#owner.ready(this.id, incarnation);
+  }
+
+  stop(): void {
+    if (this.#life === null || this.#stopping) return;
+    this.#stopping = true;
+    this.#mailbox.suspend();
+    const { shutdownMs } = this.#spec;
+    if (shutdownMs === 'brutal') {
+      this.kill({ kind: 'shutdown' });
+      return;
+    }
+    this.#stopTimer = this.#services.ports.clock.setTimeout(() => {
+      this.#stopTimer = null;
+      this.#services.scheduler.post(this.path, () => {
+        const abandoned = this.kill({ kind: 'shutdown' });
+        this.#services.log.warn(
+          { actor: this.path, shutdownMs, abandoned },
+          'children did not end within the shutdown time and were abandoned',
+        );
+      });
+    }, shutdownMs);
+    for (const child of [...this.#children.values()]) child.stop();
+    this.#endIfEmpty();
+  }
+
+  kill(reason: ExitReason): string[] {
+    if (this.#life === null) return [];
+    this.#stopping = true;
+    this.#mailbox.suspend();
+    const cut = [...this.#children.values()].flatMap((child) => (child.kill({ kind: 'shutdown' }) ? [child.path] : []));
+    for (const child of [...this.#children.values()]) this.#forget(child);
+    this.#end(reason);
+    return [...cut, this.path];
+  }
+
+  #endIfEmpty(): void {
+    if (!this.#stopping || [...this.#children.values()].some((c) => c.isUp)) return;
+    for (const child of [...this.#children.values()]) this.#forget(child);
+    this.#end({ kind: 'shutdown' });
+  }
+
+  #end(reason: ExitReason): void {
+    const life = this.#life;
+    if (life === null) return;
+    this.#life = null;
+    this.#sinceMonoMs = this.#services.ports.clock.monoMs();
+    if (this.#stopTimer !== null) this.#services.ports.clock.clearTimeout(this.#stopTimer);
+    this.#stopTimer = null;
+    if (reason.kind === 'killed') this.#lastError = describeExit(reason);
+    life.end();
+    const { ports, observers } = this.#services;
+    const { path, incarnation } = this;
+    if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
+    this.#owner.exited(this.id, incarnation, { reason, counts: true });
+  }
+
+  retire(): void {
+    this.#mailbox.close();
+  }
+
+  // ---- messages --------------------------------------------------------------------------------------------------
+
+  consume(item: Item<E>): void {
+    let key: string;
+    let child: Child<E> | undefined;
+    try {
+      key = item.route ?? this.#spec.route(item.event);
+      item.route = key;
+      child = this.#children.get(key);
+      if (child?.quarantine != null && this.#spec.release?.(item.event) === true) {
+        this.#forget(child);
+        child = undefined;
+      }
+      if (child === undefined) child = this.#create(key, item);
+    } catch (thrown) {
+      // route, release, starts or child threw: nobody can be blamed but the event.
+      this.#mailbox.refuse(item, 'poison', toError(thrown));
+      return;
+    }
+    if (child === undefined) return;
+    if (child.quarantine !== null) {
+      this.#mailbox.refuse(item, 'quarantined');
+      return;
+    }
+    if (!child.isUp || child.stopping) {
+      this.#mailbox.hold(key, item);
+      return;
+    }
+    this.#current = item;
+    child.deliver(item);
+    this.#current = null;
+    if (child.isUp && (!this.#mailbox.manual || item.key === undefined)) child.handled(item);
+    if (
+      item.crashedAtMs.length === 0 &&
+      this.#mailbox.manual &&
+      !child.isUp &&
+      child.lastExit?.kind === 'normal' &&
+      item.key !== undefined
+    ) {
+      this.#mailbox.done(item.key);
+    }
+  }
+
+  #create(key: string, item: Item<E>): Child<E> | undefined {
+    if (this.#spec.starts(item.event)) {
+      const spec = this.#spec.child(key, item.event);
+      const child = new Child<E>(`${this.path}/${key}`, key, spec, {
+        services: this.#services,
+        firstIncarnation: (this.#tombstones.get(key) ?? this.#floor) + 1,
+        mailbox: this.#mailbox,
+        metricPath: this.path,
+        pod: this.#services.podOf(item.event) ?? undefined,
+        onEnd: (ended, end) => this.#onChildEnd(ended, end),
+        onUp: (up) => this.#mailbox.unhold(up.key),
+        onOver: (over, error) => this.#quarantine(over, error),
+      });
+      this.#children.set(key, child);
+      child.start();
+      if (!child.isUp) this.#afterFailedStart(child, item);
+      return child.isUp ? child : undefined;
+    }
+    const life = this.#life;
+    if (this.#spec.unknown !== undefined && life !== null) {
+      this.#spec.unknown(item.event, life);
+      if (item.key !== undefined) this.#mailbox.done(item.key);
+    } else {
+      this.#mailbox.refuse(item, 'stopped');
+    }
+    return undefined;
+  }
+
+  /** The child ended inside its own start: its first message waits for the restart, if there will be one. */
+  #afterFailedStart(child: Child<E>, item: Item<E>): void {
+    if (child.quarantine !== null) this.#mailbox.refuse(item, 'quarantined');
+    else if (this.#children.get(child.key) === child) this.#mailbox.hold(child.key, item);
+    else if (child.lastExit?.kind !== 'normal') this.#mailbox.refuse(item, 'stopped');
+    else if (item.key !== undefined) this.#mailbox.done(item.key);
+  }
+
+  // ---- ends of children ------------------------------------------------------------------------------------------
+
+  #onChildEnd(child: Child<E>, end: ChildEnd): void {
+    const counts = this.#settleItems(child, end);
+    this.#callback('onExit', (life) => this.#spec.onExit?.(child.key, end.reason, life));
+    if (this.#stopping) {
+      if (end.orderly || this.#stopTimer !== null) this.#services.scheduler.post(this.path, () => this.#endIfEmpty());
+      return;
+    }
+    if (child.quarantine !== null) return;
+    const { clock, rng } = this.#services.ports;
+    const exit: Exit = { reason: end.reason, atMs: clock.monoMs(), random: rng.next(), counts };
+    const verdict = judgeExit(child.spec, child.history, exit);
+    child.history = verdict.history;
+    switch (verdict.next) {
+      case 'end':
+        this.#forget(child);
+        return;
+      case 'tick':
+        child.startLater(verdict.delayMs, true);
+        return;
+      case 'restart':
+        child.startLater(verdict.delayMs, false);
+        this.#reportRestart(child, end.reason, verdict.delayMs);
+        return;
+      case 'give-up': {
+        const { max, periodMs } = child.spec.intensity;
+        this.#quarantine(child, new Error(`crashed more than ${max} times in ${periodMs} ms; last: ${describeExit(end.reason)}`));
+      }
+    }
+  }
+
+  /** What becomes of the items the child had; false when its crash is held against one of them. */
+  #settleItems(child: Child<E>, end: ChildEnd): boolean {
+    const { reason } = end;
+    const box = this.#mailbox;
+    // What crashed at its start has handled nothing.
+    const inFlight = child.everUp ? box.processing((i) => i.route === child.key) : [];
+    // Only an item of this very child can be to blame: `current` may be on its way to another.
+    const current = this.#current?.route === child.key ? this.#current : null;
+    let suspect: Item<E> | null = null;
+    if (reason.kind === 'error' && !end.orderly) {
+      suspect = current ?? (inFlight.length === 1 ? (inFlight[0] ?? null) : null);
+      if (suspect?.ask !== undefined) suspect = null;
+    }
+    for (const item of inFlight) {
+      if (item === suspect || item === current) continue;
+      if (reason.kind === 'normal') box.done(item.key ?? '');
+      else box.retry(item, { hold: child.key });
+    }
+    if (suspect === null || reason.kind !== 'error') return true;
+    suspect.crashedAtMs.push(this.#services.ports.clock.monoMs());
+    if (suspect.crashedAtMs.length < (child.spec.poisonMax ?? POISON_MAX_DEFAULT)) {
+      box.retry(suspect, { hold: child.key });
+    } else {
+      box.poison(suspect, { error: reason.error, quarantine: false });
+      this.#quarantine(child, reason.error);
+    }
+    return false;
+  }
+
+  #quarantine(child: Child<E>, error: Error): void {
+    if (child.quarantine !== null) return;
+    child.quarantine = describeExit({ kind: 'error', error });
+    child.cancel();
+    const { ports, observers, log } = this.#services;
+    log.error({ actor: child.path, err: error }, 'the actor is quarantined: it is not started again until it is released');
+    if (observers.any) observers.emit({ kind: 'quarantined', atMs: ports.clock.wallMs(), path: child.path, error: child.quarantine });
+    this.#callback('onQuarantine', (life) => this.#spec.onQuarantine?.(child.key, error, life));
+    // What waited for it goes through `consume` again, which refuses it, or releases the child.
+    this.#mailbox.unhold(child.key);
+  }
+
+  #forget(child: Child<E>): void {
+    child.cancel();
+    if (this.#children.get(child.key) === child) this.#children.delete(child.key);
+    this.#tombstones.delete(child.key);
+    this.#tombstones.set(child.key, child.incarnation);
+    const oldest = this.#tombstones.entries().next().value;
+    if (this.#tombstones.size > TOMBSTONES_MAX && oldest !== undefined) {
+      this.#tombstones.delete(oldest[0]);
+      this.#floor = Math.max(this.#floor, oldest[1]);
+    }
+    this.#mailbox.unhold(child.key);
+  }
+
+  #callback(name: string, fn: (life: Life<E>) => void): void {
+    const life = this.#life;
+    if (life === null) return;
+    try {
+      fn(life);
+    } catch (thrown) {
+      this.#services.log.error({ actor: this.path, err: toError(thrown) }, `${name} threw; the children are not affected`);
+    }
+  }
+
+  #reportRestart(child: Child<E>, reason: ExitReason, delayMs: number): void {
+    const { ports, observers, log, metrics } = this.#services;
+    metrics.restarted(this.path, reason);
+    const restartsInWindow = child.history.crashes.length;
+    const { path } = child;
+    log.warn(
+      { actor: path, delayMs: Math.round(delayMs), crashesInWindow: restartsInWindow, because: describeExit(reason) },
+      'restarting the actor after a back-off',
+    );
+    if (observers.any) observers.emit({ kind: 'child.restarting', atMs: ports.clock.wallMs(), path, delayMs, restartsInWindow });
+  }
+
+  // ---- being looked at -------------------------------------------------------------------------------------------
+
+  state(lifecycle: string): ActorState {
+    const now = this.#services.ports.clock.monoMs();
+    const children = [...this.#children.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+    const quarantined = children.filter((c) => c.quarantine !== null).length;
+    const state: ActorState = {
+      path: this.path,
+      type: 'dynamic',
+      lifecycle,
+      state: '',
+      reason: this.#life?.noted ?? '',
+      message: quarantined === 0 ? `${children.length} children` : `${children.length} children, ${quarantined} quarantined`,
+      ageMs: Math.max(0, now - this.#sinceMonoMs),
+      incarnation: this.incarnation,
+      restarts: Math.max(0, this.incarnation - 1),
+      mailbox: mailboxState(this.#mailbox, now),
+      children: children.map((c) => c.state(now)),
+    };
+    if (this.#lastError !== null) state.lastError = this.#lastError;
+    return state;
+  }
+
+  find(path: string): TreeNode | null {
+    return path === this.path ? this : null;
+  }
+
+  killPath(path: string, by: string): boolean {
+    const { scheduler } = this.#services;
+    if (path === this.path) {
+      if (this.#life === null) return false;
+      scheduler.post(path, () => void this.kill({ kind: 'killed', by }));
+      return true;
+    }
+    const child = this.#children.get(path.slice(this.path.length + 1));
+    if (child === undefined || !child.isUp) return false;
+    const { incarnation } = child;
+    // Whoever kills twice before the first has taken effect means one life, and not the restart that follows it.
+    scheduler.post(path, () => {
+      if (child.isUp && child.incarnation === incarnation) child.kill({ kind: 'killed', by });
+    });
+    return true;
+  }
+
+  actorAt(path: string): AnyActorRef | null {
+    return this.#children.get(path.slice(this.path.length + 1))?.actor ?? null;
+  }
+
+  aliveActors(): number {
+    let sum = 0;
+    for (const child of this.#children.values()) sum += child.aliveActors;
+    return sum;
+  }
+}

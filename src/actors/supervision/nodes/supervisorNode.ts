@@ -1,0 +1,277 @@
+/** A layer: runs the supervisor statechart and carries out what it decides about its children. */
+import { type ActorRefFrom, type AnyActorRef, createActor } from 'xstate';
+import type { ChildRecord, SupervisorEffect, SupervisorEvent } from '../../../machines/supervision/supervision.ts';
+import { describeExit } from '../../../machines/supervision/supervision.ts';
+import { supervisorMachine } from '../../../machines/supervision/supervisorMachine.ts';
+import { EscalationError } from '../errors.ts';
+import type { TreeServices } from '../services.ts';
+import type { ActorState, ExitReason, SupervisorSpec } from '../types.ts';
+import type { Owner, TreeNode } from './node.ts';
+import { dottedState, reasonOf } from './snapshots.ts';
+
+/** Makes the node of one child specification. */
+export type BuildChild = (parentPath: string, index: number, owner: Owner) => TreeNode;
+
+export class SupervisorNode implements TreeNode {
+  readonly id: string;
+  readonly path: string;
+  incarnation = 0;
+  readonly #spec: SupervisorSpec;
+  readonly #services: TreeServices;
+  readonly #owner: Owner;
+  readonly #children: TreeNode[];
+  #actor: ActorRefFrom<typeof supervisorMachine> | null = null;
+  #state = '';
+  #toldReady = false;
+  #stopTimer: unknown = null;
+  #lastError: string | null = null;
+  #sinceMonoMs: number;
+
+  constructor(path: string, spec: SupervisorSpec, env: { services: TreeServices; owner: Owner; build: BuildChild }) {
+    this.id = spec.id;
+    this.path = path;
+    this.#spec = spec;
+    this.#services = env.services;
+    this.#owner = env.owner;
+    this.#sinceMonoMs = env.services.ports.clock.monoMs();
+    const tell = (event: SupervisorEvent) => this.#tell(event);
+    const { clock, rng } = env.services.ports;
+    const childOwner: Owner = {
+      started: (id, incarnation) => tell({ type: 'child.started', id, incarnation, atMs: clock.monoMs() }),
+      ready: (id, incarnation) => tell({ type: 'child.ready', id, incarnation }),
+      exited: (id, incarnation, { reason, counts }) =>
+        tell({ type: 'child.exited', id, incarnation, reason, counts, atMs: clock.monoMs(), random: rng.next() }),
+      counted: (id, atMs) => tell({ type: 'child.counted', id, atMs }),
+    };
+    this.#children = spec.children.map((_, i) => env.build(path, i, childOwner));
+  }
+
+  /** Supervision passes through the scheduler, so nothing recurses; an event for an earlier life is dropped. */
+  #tell(event: SupervisorEvent): void {
+    const actor = this.#actor;
+    this.#services.scheduler.post(this.path, () => {
+      if (actor !== null && actor === this.#actor) actor.send(event);
+    });
+  }
+
+  start(incarnation: number): void {
+    this.incarnation = incarnation;
+    this.#state = '';
+    this.#toldReady = false;
+    this.#owner.started(this.id, incarnation);
+    const { ports, observers, scheduler } = this.#services;
+    const { path } = this;
+    if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
+    const machine = supervisorMachine.provide({
+      actions: { perform: (_args, { effect }) => this.#perform(effect) },
+    });
+    const { strategy, intensity, escalate, children } = this.#spec;
+    const { inspect } = this.#services;
+    const actor = createActor(machine, {
+      ...(inspect === undefined ? {} : { inspect }),
+      id: this.id,
+      clock: {
+        setTimeout: (fn, ms) => ports.clock.setTimeout(() => scheduler.stamped(path, fn), ms) as number,
+        clearTimeout: (id) => ports.clock.clearTimeout(id),
+      },
+      input: {
+        strategy,
+        intensity,
+        escalate,
+        rules: children.map(({ id, restart, intensity: own, backoff, repeat }) => ({ id, restart, intensity: own, backoff, repeat })),
+        incarnations: Object.fromEntries(this.#children.map((c) => [c.id, c.incarnation])),
+      },
+    });
+    this.#actor = actor;
+    actor.subscribe({
+      next: (snapshot) => this.#onSnapshot(snapshot),
+      error: (err: unknown) => {
+        // Total by construction; should the statechart itself fail, its children must not go on unsupervised.
+        for (const child of this.#children.toReversed()) child.kill({ kind: 'shutdown' });
+        this.#end({ kind: 'error', error: err instanceof Error ? err : new Error(String(err)) });
+      },
+    });
+    actor.start();
+  }
+
+  #perform(effect: SupervisorEffect): void {
+    const { ports, observers, log, scheduler, metrics } = this.#services;
+    const child = 'id' in effect ? this.#children.find((c) => c.id === effect.id) : undefined;
+    const asking = this.#actor;
+    // What a life of this supervisor decided is void once that life is over: nothing may start under a dead supervisor.
+    const later = (fn: (node: TreeNode) => void): void => {
+      if (child === undefined) return;
+      scheduler.post(child.path, () => {
+        if (asking === this.#actor) fn(child);
+      });
+    };
+    switch (effect.type) {
+      case 'start':
+        later((node) => node.start(effect.incarnation));
+        return;
+      case 'stop':
+        later((node) => node.stop());
+        return;
+      case 'ended':
+        later((node) => node.retire());
+        return;
+      case 'restarting': {
+        const path = child?.path ?? `${this.path}/${effect.id}`;
+        metrics.restarted(path, effect.reason);
+        log.warn(
+          { actor: path, delayMs: Math.round(effect.delayMs), crashesInWindow: effect.inWindow, because: describeExit(effect.reason) },
+          'restarting the actor after a back-off',
+        );
+        if (observers.any) {
+          const { delayMs, inWindow } = effect;
+          observers.emit({ kind: 'child.restarting', atMs: ports.clock.wallMs(), path, delayMs, restartsInWindow: inWindow });
+        }
+        return;
+      }
+      case 'escalated': {
+        this.#lastError = effect.error;
+        const then =
+          this.#spec.escalate === 'parent' ? 'it fails upwards' : `it is parked and starts over in ${this.#spec.escalate.parkMs} ms`;
+        log.error({ actor: this.path, err: effect.error }, `the supervisor gave up: ${then}`);
+        if (observers.any)
+          observers.emit({ kind: 'supervisor.escalated', atMs: ports.clock.wallMs(), path: this.path, error: effect.error });
+        return;
+      }
+    }
+  }
+
+  #onSnapshot(snapshot: { value: unknown; context: { failure: string | null } }): void {
+    const to = dottedState(snapshot.value);
+    const from = this.#state;
+    if (to === from) return;
+    this.#state = to;
+    const { clock } = this.#services.ports;
+    this.#sinceMonoMs = clock.monoMs();
+    const { observers } = this.#services;
+    if (observers.any) {
+      const { path } = this;
+      observers.emit({ kind: 'transition', atMs: clock.wallMs(), path, from, to, event: 'supervision', reason: reasonOf(snapshot).reason });
+    }
+    if ((to === 'running' || to === 'parked') && !this.#toldReady) {
+      this.#toldReady = true;
+      this.#owner.ready(this.id, this.incarnation);
+    }
+    if (to === 'stopped') this.#end({ kind: 'shutdown' });
+    if (to === 'failed') this.#end({ kind: 'error', error: new EscalationError(this.path, snapshot.context.failure ?? 'unknown') });
+  }
+
+  #end(reason: ExitReason): void {
+    if (this.#actor === null) return;
+    this.#actor = null;
+    this.#sinceMonoMs = this.#services.ports.clock.monoMs();
+    if (this.#stopTimer !== null) this.#services.ports.clock.clearTimeout(this.#stopTimer);
+    this.#stopTimer = null;
+    const { ports, observers } = this.#services;
+    const { path, incarnation } = this;
+    if (observers.any) observers.emit({ kind: 'child.exited', atMs: ports.clock.wallMs(), path, incarnation, reason });
+    this.#owner.exited(this.id, incarnation, { reason, counts: true });
+  }
+
+  stop(): void {
+    if (this.#actor === null || this.#stopTimer !== null) return;
+    const { shutdownMs } = this.#spec;
+    if (shutdownMs === 'brutal') {
+      this.kill({ kind: 'shutdown' });
+      return;
+    }
+    const { clock } = this.#services.ports;
+    this.#stopTimer = clock.setTimeout(() => {
+      this.#stopTimer = null;
+      this.#services.scheduler.post(this.path, () => {
+        const abandoned = this.kill({ kind: 'shutdown' });
+        this.#services.log.warn(
+          { actor: this.path, shutdownMs, abandoned },
+          'children did not end within the shutdown time and were abandoned',
+        );
+      });
+    }, shutdownMs);
+    this.#tell({ type: 'sup.stop' });
+  }
+
+  kill(reason: ExitReason): string[] {
+    const actor = this.#actor;
+    if (actor === null) return [];
+    const cut = this.#children.toReversed().flatMap((child) => child.kill({ kind: 'shutdown' }));
+    if (reason.kind === 'killed') this.#lastError = describeExit(reason);
+    this.#end(reason);
+    actor.stop();
+    return cut;
+  }
+
+  retire(): void {
+    for (const child of this.#children) child.retire();
+  }
+
+  state(lifecycle: string): ActorState {
+    const snapshot = this.#actor?.getSnapshot();
+    const said = reasonOf(snapshot);
+    const records = new Map<string, ChildRecord>((snapshot?.context.children ?? []).map((c) => [c.id, c]));
+    const state: ActorState = {
+      path: this.path,
+      type: 'supervisor',
+      lifecycle: snapshot === undefined ? lifecycle : this.#state,
+      state: this.#state,
+      reason: said.reason,
+      message: said.message,
+      ageMs: Math.max(0, this.#services.ports.clock.monoMs() - this.#sinceMonoMs),
+      incarnation: this.incarnation,
+      restarts: Math.max(0, this.incarnation - 1),
+      children: this.#children.map((c) => c.state(lifecycleOf(records.get(c.id), this.#state))),
+    };
+    if (this.#lastError !== null) state.lastError = this.#lastError;
+    return state;
+  }
+
+  find(path: string): TreeNode | null {
+    if (path === this.path) return this;
+    for (const child of this.#children) {
+      const found = path === child.path || path.startsWith(`${child.path}/`) ? child.find(path) : null;
+      if (found !== null) return found;
+    }
+    return null;
+  }
+
+  killPath(path: string, by: string): boolean {
+    if (path !== this.path) return this.#below(path)?.killPath(path, by) ?? false;
+    if (this.#actor === null) return false;
+    this.#services.scheduler.post(path, () => void this.kill({ kind: 'killed', by }));
+    return true;
+  }
+
+  actorAt(path: string): AnyActorRef | null {
+    if (path === this.path) return this.#actor;
+    return this.#below(path)?.actorAt(path) ?? null;
+  }
+
+  aliveActors(): number {
+    return this.#children.reduce((sum, c) => sum + c.aliveActors(), this.#actor === null ? 0 : 1);
+  }
+
+  #below(path: string): TreeNode | undefined {
+    return this.#children.find((c) => path === c.path || path.startsWith(`${c.path}/`));
+  }
+}
+
+function lifecycleOf(record: ChildRecord | undefined, supervisor: string): string {
+  if (record === undefined) return supervisor === 'failed' ? 'failed' : 'stopped';
+  switch (record.status) {
+    case 'up':
+      return 'running';
+    case 'starting':
+      return record.history.row > 0 ? 'restarting' : 'starting';
+    case 'stopping':
+      return 'stopping';
+    case 'ended':
+      return 'stopped';
+    case 'down':
+      if (supervisor === 'parked') return 'parked';
+      if (supervisor === 'stopping' || supervisor === 'stopped' || supervisor === 'failed') return 'stopped';
+      if (record.ticking) return 'repeating';
+      return record.incarnation === 0 ? 'starting' : 'restarting';
+  }
+}

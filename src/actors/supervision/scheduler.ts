@@ -1,0 +1,123 @@
+/**
+ * One per tree: runs supervision work first, then lets mailboxes take turns, and yields to I/O after about 4 ms. Nothing
+ * here runs inside the caller's stack, so no exit, restart or message can recurse.
+ */
+
+import type { Ports } from '../../ports/ports.ts';
+import { toError } from './errors.ts';
+import { Heartbeat } from './watchdog.ts';
+
+/** Time after which a turn of the loop ends and I/O gets its chance. */
+const TURN_MS = 4;
+
+/** Something that takes turns: a mailbox. */
+export interface Runnable {
+  readonly path: string;
+  /** Owned by the scheduler. */
+  scheduled: boolean;
+  /** One slice; true when there is more to do. */
+  runSlice(): boolean;
+}
+
+interface Task {
+  path: string;
+  fn: () => void;
+}
+
+export class Scheduler {
+  readonly heartbeat: Heartbeat;
+  readonly #ports: Ports;
+  #tasks: Task[] = [];
+  #ready: Runnable[] = [];
+  #armed = false;
+
+  constructor(ports: Ports, heartbeat: Heartbeat = new Heartbeat()) {
+    this.#ports = ports;
+    this.heartbeat = heartbeat;
+  }
+
+  /** Supervision work: runs soon, in order, before any mailbox. `path` is who it is done for. */
+  post(path: string, fn: () => void): void {
+    this.#tasks.push({ path, fn });
+    this.#arm();
+  }
+
+  /** A mailbox has something to deliver. */
+  wake(runnable: Runnable): void {
+    if (runnable.scheduled) return;
+    runnable.scheduled = true;
+    this.#ready.push(runnable);
+    this.#arm();
+  }
+
+  /** Runs `fn` at once under the heartbeat: for timers, which do not wait for a turn, and inside the slice of another. Lets errors through. */
+  stamped(path: string, fn: () => void): void {
+    const { clock } = this.#ports;
+    const outer = this.heartbeat.running;
+    this.heartbeat.begin(path, clock.monoMs());
+    try {
+      fn();
+    } finally {
+      if (outer === null) this.heartbeat.end(clock.monoMs());
+      else this.heartbeat.begin(outer, clock.monoMs());
+    }
+  }
+
+  #arm(): void {
+    if (this.#armed) return;
+    this.#armed = true;
+    this.#ports.yield.defer(() => this.#turn());
+  }
+
+  #turn(): void {
+    const clock = this.#ports.clock;
+    const began = clock.monoMs();
+    this.#runTasks();
+    // Those ready now get one slice each; who wakes meanwhile waits for the next turn.
+    let left = this.#ready.length;
+    let taken = 0;
+    while (taken < left) {
+      const runnable = this.#ready[taken];
+      taken += 1;
+      if (runnable === undefined) break;
+      runnable.scheduled = false;
+      this.#run(runnable);
+      this.#runTasks();
+      if (clock.monoMs() - began >= TURN_MS) left = taken;
+    }
+    this.#ready.splice(0, taken);
+    this.#armed = false;
+    if (this.#tasks.length > 0 || this.#ready.length > 0) this.#arm();
+  }
+
+  #run(runnable: Runnable): void {
+    const clock = this.#ports.clock;
+    this.heartbeat.begin(runnable.path, clock.monoMs());
+    let more = false;
+    try {
+      more = runnable.runSlice();
+    } catch (thrown) {
+      this.#fault(runnable.path, thrown);
+    }
+    this.heartbeat.end(clock.monoMs());
+    if (more) this.wake(runnable);
+  }
+
+  /** The tasks posted so far; what they post runs in the next round, so that mailboxes are not starved. */
+  #runTasks(): void {
+    if (this.#tasks.length === 0) return;
+    const tasks = this.#tasks;
+    this.#tasks = [];
+    for (const task of tasks) {
+      try {
+        this.stamped(task.path, task.fn);
+      } catch (thrown) {
+        this.#fault(task.path, thrown);
+      }
+    }
+  }
+
+  #fault(path: string, thrown: unknown): void {
+    this.#ports.log.error({ actor: path, err: toError(thrown) }, 'fault in the supervision itself; the tree goes on');
+  }
+}

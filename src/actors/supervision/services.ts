@@ -1,0 +1,23 @@
+/** What every part of one tree shares. One per `createTree`; nothing of it is global. */
+import type { InspectionEvent } from 'xstate';
+import type { Message } from '../../machines/supervision/address.ts';
+import type { Logger, Ports } from '../../ports/ports.ts';
+import type { DeadLetters } from './deadLetters.ts';
+import type { SupervisionMetrics } from './metrics.ts';
+import type { Observers } from './observers.ts';
+import type { RegistryCore } from './registry.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface TreeServices {
+  readonly ports: Ports;
+  readonly log: Logger;
+  readonly scheduler: Scheduler;
+  readonly observers: Observers;
+  readonly deadLetters: DeadLetters;
+  readonly registry: RegistryCore;
+  readonly metrics: SupervisionMetrics;
+  /** The pod that a message is about, by UID; null: none, or several. */
+  readonly podOf: (message: Message) => string | null;
+  /** Raw inspection of every chart from its first step on; given by whoever measures, never in a daemon. */
+  readonly inspect: ((e: InspectionEvent) => void) | undefined;
+}

@@ -1,0 +1,192 @@
+/**
+ * The vocabulary of supervision: child specifications, mailboxes, the registry and what an actor is given when it starts.
+ * docs/architecture/supervision.md has the semantics; this file is their types. Knows nothing of pods.
+ */
+import type { AnyActorLogic } from 'xstate';
+import type { Address, Answer, Cause, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
+import type { Backoff, ExitReason, Intensity, Repeat, RestartType, Strategy } from '../../machines/supervision/restartPolicy.ts';
+import type { Logger, Ports } from '../../ports/ports.ts';
+
+export type { Backoff, ExitReason, Intensity, Repeat, RestartType, Strategy };
+
+export interface MailboxSpec<E extends Message> {
+  /** Distinct keys plus unkeyed items waiting. Default 1024. */
+  capacity?: number;
+  /** Control overtakes data; FIFO inside a lane. Default: all data. */
+  lane?(e: E): 'control' | 'data';
+  /** Events with equal key coalesce while queued. Undefined = never coalesced. */
+  key?(e: E): string | undefined;
+  /** Must be associative. Default: next wins, causes are joined. */
+  coalesce?(prev: E, next: E): E;
+  /**
+   * `reject`: the sender gets 'dead' (ask: refused). `mark-resync`: the item is dropped and `onResync` is delivered
+   * to the owner once there is room. `drop-oldest`: telemetry only. Default `reject`.
+   */
+  overflow?: 'mark-resync' | 'reject' | 'drop-oldest';
+  /** The event that tells the owner that hints were lost; required with `mark-resync`. */
+  resync?(): E;
+  /**
+   * `auto`: an item is done when the actor's synchronous handling returned. `manual`: a key stays in processing,
+   * and later items of that key merge into one dirty slot, until `ctx.done(key)`. Default auto.
+   */
+  ack?: 'auto' | 'manual';
+  /** Items per slice before yielding. Default 64. */
+  sliceMax?: number;
+  /** Milliseconds per slice before yielding. Default 4. */
+  sliceMs?: number;
+}
+
+/** What a starting actor is given. One per incarnation: a stale context's sends are dead letters, its publishes ignored. */
+export interface ActorCtx<E extends Message = Message> {
+  readonly path: string;
+  readonly id: string;
+  /** 1 for the first start of this child, then counting up; never reused within a node. */
+  readonly incarnation: number;
+  readonly self: Address<E>;
+  readonly ports: Ports;
+  readonly registry: Registry;
+  readonly log: Logger;
+  /** Aborted when this incarnation ends, whatever the way. */
+  readonly signal: AbortSignal;
+  /** Publishes an immutable view; readers see a growing version. */
+  publish<T>(key: ViewKey<T>, value: T): void;
+  /** For `ack: 'manual'` mailboxes. */
+  done(key: string): void;
+  /** Free text shown as this actor's reason in /statez where its machine has no `meta.reason`. */
+  note(reason: string): void;
+}
+
+interface SpecBase {
+  /** Unique among siblings; no `/`. */
+  id: string;
+  restart: RestartType;
+  /** `brutal` or milliseconds that an orderly stop may take before it is abandoned. */
+  shutdownMs: number | 'brutal';
+  intensity: Intensity;
+  backoff: Backoff;
+  repeat?: Repeat;
+}
+
+/** A leaf: its own xstate root. */
+export interface ActorSpec<E extends Message = Message> extends SpecBase {
+  type: 'actor';
+  mailbox?: MailboxSpec<E>;
+  /**
+   * Gives the logic of a fresh incarnation. May throw: that counts as a crash. The supervision wraps the logic in
+   * `supervisable`, starts it with the node's clock and connects the mailbox.
+   */
+  start(ctx: ActorCtx<E>): { logic: AnyActorLogic; input?: unknown };
+  /** Waits for this before starting the next sibling. Default: ready at once. */
+  ready?: { when(snapshot: unknown): boolean; timeoutMs: number };
+  /** Event sent for an orderly stop; the actor should end by itself. Without it the actor is stopped at once. */
+  stopEvent?: E;
+  /** Poison: crashes on one item before it is dead-lettered. Default 2. */
+  poisonMax?: number;
+}
+
+/** A layer: children started left to right, stopped right to left. */
+export interface SupervisorSpec extends SpecBase {
+  type: 'supervisor';
+  strategy: Strategy;
+  children: readonly AnySpec[];
+  /**
+   * What happens over the intensity: `parent` fails this supervisor upwards; `park` keeps it failed, says so, and
+   * tries again after `parkMs`; never escalates.
+   */
+  escalate: 'parent' | { parkMs: number };
+}
+
+/** Many children of one kind, in a Map, created by the first message of a new key. */
+export interface DynamicSpec<E extends Message = Message> extends SpecBase {
+  type: 'dynamic';
+  mailbox: MailboxSpec<E>;
+  /** Which child an event is for. */
+  route(e: E): string;
+  /** Whether an event of an unknown key creates its child; otherwise it goes to `unknown`, else to dead letters. */
+  starts(e: E): boolean;
+  unknown?(e: E, ctx: ActorCtx<E>): void;
+  /**
+   * The child's specification; its `restart`, `intensity` and `backoff` are its own. Over its intensity the child is
+   * quarantined: it stays listed with the reason until `release(e)` says that an event is of a newer incarnation.
+   */
+  child(key: string, first: E): ActorSpec<E>;
+  release?(e: E): boolean;
+  onQuarantine?(key: string, error: Error, ctx: ActorCtx<E>): void;
+  onExit?(key: string, reason: ExitReason, ctx: ActorCtx<E>): void;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a list of specifications is heterogeneous; the event type is checked where each is written.
+export type AnySpec = ActorSpec<any> | SupervisorSpec | DynamicSpec<any>;
+
+export type SendResult = 'delivered' | 'queued' | 'dead';
+export interface DeadLetter {
+  atMs: number;
+  to: string;
+  type: string;
+  key?: string;
+  reason: 'stopped' | 'overflow' | 'poison' | 'unknown-address' | 'quarantined' | 'stale-sender' | 'injected';
+}
+
+export interface Registry {
+  /** `delivered`: in the mailbox of a live actor. `queued`: in the mailbox of one that is restarting. `dead`: a dead letter. */
+  send<E extends Message>(to: Address<E>, event: E): SendResult;
+  /** Never rejects. */
+  ask<E extends Message, R>(
+    to: Address<E>,
+    event: (replyTo: ReplyTo<R>) => E,
+    opts: { timeoutMs: number; signal?: AbortSignal },
+  ): Promise<Answer<R>>;
+  /** Undefined until first published. */
+  read<T>(key: ViewKey<T>): { version: number; value: T } | undefined;
+  /** Called after each publish; the disposer is idempotent. Prefer messages; this is for readers outside the tree. */
+  watch<T>(key: ViewKey<T>, fn: (value: T, version: number) => void): Disposable;
+  deadLetters(): { total: number; byReason: Record<string, number>; recent: readonly DeadLetter[] };
+}
+
+/** One node of /statez. */
+export interface ActorState {
+  path: string;
+  type: 'actor' | 'supervisor' | 'dynamic';
+  /** Supervision state: starting, running, restarting, repeating, stopping, stopped, failed, parked, quarantined. */
+  lifecycle: string;
+  /** The statechart's state value, e.g. `syncing.pulling`; '' for actors that are no machine. */
+  state: string;
+  /** From `meta.reason` of the innermost active state, else `ctx.note`. */
+  reason: string;
+  message: string;
+  /** Milliseconds in the present state (statechart) or lifecycle. */
+  ageMs: number;
+  incarnation: number;
+  restarts: number;
+  mailbox?: { depth: number; depthMax: number; oldestAgeMs: number; coalesced: number; dropped: number; suspended: boolean };
+  lastError?: string;
+  children: ActorState[];
+}
+
+/** What inspectors and the flight recorder see; delivered through one wrapper that never throws. */
+export type SupervisionEvent =
+  | { kind: 'child.started'; atMs: number; path: string; incarnation: number }
+  | { kind: 'child.exited'; atMs: number; path: string; incarnation: number; reason: ExitReason }
+  | { kind: 'child.restarting'; atMs: number; path: string; delayMs: number; restartsInWindow: number }
+  | { kind: 'supervisor.escalated'; atMs: number; path: string; error: string }
+  | { kind: 'quarantined'; atMs: number; path: string; error: string }
+  | { kind: 'transition'; atMs: number; path: string; from: string; to: string; event: string; reason: string }
+  /** Without `from`: sent from outside the tree. */
+  | { kind: 'message'; atMs: number; to: string; from?: string; type: string; key?: string; causes: readonly Cause[] }
+  | { kind: 'dead-letter'; atMs: number; letter: DeadLetter };
+
+export interface Tree {
+  readonly registry: Registry;
+  /** Resolves when every child is ready, or rejects with the reason of the first escalation to the root. */
+  start(): Promise<void>;
+  /** Right to left, in the order of the semantics page. Never rejects; abandoned children are named in the log. */
+  stop(): Promise<void>;
+  state(): ActorState;
+  /** Kills one incarnation by path, as a crash would; false when there is none. */
+  kill(path: string, by: string): boolean;
+  observe(fn: (e: SupervisionEvent) => void): Disposable;
+  /** Settles when the root itself failed (over its intensity): the process must exit 70. */
+  readonly failed: Promise<Error>;
+}
+/** `createTree(spec, ports)` in `tree.ts` of this folder. */
+export type CreateTree = (root: SupervisorSpec, ports: Ports, opts?: { observers?: ((e: SupervisionEvent) => void)[] }) => Tree;

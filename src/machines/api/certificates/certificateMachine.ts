@@ -1,0 +1,304 @@
+/**
+ * One of the node's certificates as a statechart: kept, and asked for anew in time (boot-and-node 6.4, 6.5). Everything
+ * that waits is a state: for addresses, for approval, for the next attempt. Keys never enter it.
+ */
+import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import type { CertificateEvent } from '../messages.ts';
+import {
+  type CertificateContext,
+  type CertificateInput,
+  ended,
+  faultOf,
+  isDue,
+  issuedPem,
+  KEEP_MIN_MS,
+  LOOK_AGAIN_MS,
+  type LookOutcome,
+  messageOf,
+  present,
+  REFUSED_RETRY_MAX_MS,
+  REFUSED_RETRY_MS,
+  RELOAD_MS,
+  RETRY_MAX_MS,
+  RETRY_MS,
+  refusal,
+  type SubmitOutcome,
+  WATCH_TRUST_MS,
+  waitOf,
+  when,
+  words,
+} from './decide.ts';
+import type { Verdict } from './signing.ts';
+import { CERTIFICATE_MISSING, type CertificateFacts, type CertificateTemplate, rotationDeadlineMs, sameTemplate } from './template.ts';
+
+const promise = <O, I = unknown>(): PromiseActorLogic<O, I> => fromPromise(() => Promise.reject(new Error('not provided')));
+type Done<T> = { event: { output: T } };
+const thrown = {
+  type: 'failed',
+  params: ({ event }: { event: { error: unknown } }) => ({ problem: messageOf(event.error), refused: false }),
+} as const;
+
+export const certificateMachine = setup({
+  types: { context: {} as CertificateContext, input: {} as CertificateInput, events: {} as CertificateEvent },
+  actors: {
+    /** Says when the template changes. */
+    templates: fromCallback(() => {}) as CallbackActorLogic<{ type: 'none' }>,
+    /** What is on disk; rejects when that cannot be told. */
+    load: promise<CertificateFacts | null>(),
+    /** Makes key and request; the key is kept outside. */
+    prepare: promise<void, { template: CertificateTemplate | null; first: boolean }>(),
+    submit: promise<SubmitOutcome, { first: boolean }>(),
+    look: promise<LookOutcome, { name: string; uid: string }>(),
+    /** Ends with a verdict that is not `pending`, or with null when the watch ended. */
+    follow: promise<Verdict | null, { name: string; uid: string; resourceVersion: string }>(),
+    /** Checks the certificate against its key and puts both on disk. */
+    store: promise<CertificateFacts, { pem: string }>(),
+  },
+  actions: {
+    /** Says once per problem, and counts. */
+    reportFailure: () => {},
+    /** Says so, and tells those who use it. */
+    announce: (_, _p: { stored: boolean }) => {},
+    /** The key of a request that was refused is used no more. */
+    dropKey: () => {},
+    took: assign(({ context }, p: { facts: CertificateFacts | null; fresh?: boolean }): Partial<CertificateContext> => {
+      const now = context.wallMs();
+      const same = p.facts !== null && p.facts.fingerprint === context.facts?.fingerprint;
+      const drawnMs = p.facts === null ? 0 : same ? context.deadlineMs : rotationDeadlineMs(p.facts, context.random());
+      const keptMs = p.fresh === true && p.facts !== null ? now + Math.min(KEEP_MIN_MS, Math.max(0, p.facts.notAfterMs - now) / 2) : 0;
+      const deadlineMs = Math.max(drawnMs, keptMs);
+      return { facts: p.facts, deadlineMs };
+    }),
+    settled: assign({ failures: 0, problem: '', refused: false, request: null, renewNow: false }),
+    failed: assign(
+      ({ context }, p: { problem: string; refused: boolean }): Partial<CertificateContext> => ({
+        problem: p.problem,
+        refused: p.refused,
+        // A first no, and a first failure, wait the shortest.
+        failures: p.refused === context.refused ? context.failures + 1 : 1,
+        request: null,
+      }),
+    ),
+    retemplate: assign(({ event }): Partial<CertificateContext> => ({ template: event.template })),
+    asks: assign(({ context }): Partial<CertificateContext> => ({ requested: context.template })),
+  },
+  guards: {
+    due: ({ context }) => isDue(context),
+    unmanaged: ({ context }) => !context.managed,
+    templateless: ({ context }) => context.template === null,
+    /** The outstanding request asks for what is wanted no more. */
+    otherwise: ({ context, event }) => !sameTemplate(context.requested, event.template),
+    good: ({ context }, p: { facts: CertificateFacts }) => faultOf(p.facts, context) === '',
+  },
+  delays: {
+    retry: ({ context: c }) => {
+      const [first, last] = c.refused ? [REFUSED_RETRY_MS, REFUSED_RETRY_MAX_MS] : [RETRY_MS, RETRY_MAX_MS];
+      return Math.min(first * 2 ** Math.min(16, Math.max(0, c.failures - 1)), last) * (1 + 0.1 * c.random());
+    },
+    patience: ({ context }) => waitOf(context),
+    trust: WATCH_TRUST_MS,
+    lookAgain: ({ context }) => LOOK_AGAIN_MS * (1 + 0.2 * context.random()),
+    rest: ({ context: c }) => {
+      const untilMs = (c.rotate ? Math.min(c.deadlineMs, c.facts?.notAfterMs ?? 0) : (c.facts?.notAfterMs ?? 0)) - c.wallMs();
+      return Math.min(Math.max(untilMs, 1_000), RELOAD_MS);
+    },
+  },
+}).createMachine({
+  id: 'certificate',
+  context: ({ input }) => ({
+    ...input,
+    ...{ facts: null, deadlineMs: 0, requested: null, request: null, resourceVersion: '' },
+    ...{ failures: 0, refused: false, problem: '' },
+  }),
+  invoke: { src: 'templates' },
+  initial: 'beginning',
+  on: { 'certificate.template': { actions: ['retemplate'] } },
+  states: {
+    beginning: { always: [{ guard: 'unmanaged', target: 'unmanaged' }, { target: 'loading' }] },
+    unmanaged: { meta: { reason: 'AsGiven', message: 'the credentials of the kubeconfig are used as they are' } },
+    loading: {
+      meta: { reason: 'Loading', message: (c: CertificateContext) => `reading the ${words(c)} from disk` },
+      invoke: {
+        src: 'load',
+        onDone: {
+          target: 'judging',
+          actions: [
+            { type: 'took', params: ({ event }: Done<CertificateFacts | null>) => ({ facts: event.output }) },
+            { type: 'announce', params: { stored: false } },
+          ],
+        },
+        onError: { target: 'backingOff', actions: [thrown, 'reportFailure'] },
+      },
+    },
+    judging: {
+      always: [
+        { guard: 'due', target: 'asking', actions: ['asks'] },
+        { guard: 'templateless', target: 'unaddressed' },
+        { target: 'resting' },
+      ],
+    },
+    unaddressed: {
+      meta: { reason: 'NoAddresses', message: 'the API server shows no address of this node yet: there is nothing to be certified' },
+      on: { 'certificate.template': { target: 'judging', actions: ['retemplate'] } },
+    },
+    resting: {
+      meta: {
+        reason: 'Held',
+        message: (c: CertificateContext) => `${present(c)}${c.rotate ? `, renewed from ${when(c.deadlineMs)} on` : ''}`,
+      },
+      after: { rest: { target: 'loading' } },
+      on: { 'certificate.template': { target: 'judging', actions: ['retemplate'] } },
+    },
+    asking: {
+      initial: 'keying',
+      on: { 'certificate.template': [{ guard: 'otherwise', target: 'judging', actions: ['retemplate'] }, { actions: ['retemplate'] }] },
+      states: {
+        keying: {
+          meta: { reason: 'Keying', message: (c: CertificateContext) => `making a key for the next ${words(c)}` },
+          invoke: {
+            src: 'prepare',
+            input: ({ context }) => ({ template: context.template, first: ended(context) }),
+            onDone: { target: 'requesting' },
+            onError: { target: '#certificate.backingOff', actions: [thrown, 'reportFailure'] },
+          },
+        },
+        requesting: {
+          meta: { reason: 'Requesting', message: (c: CertificateContext) => `asking the API server for a ${words(c)}` },
+          invoke: {
+            src: 'submit',
+            input: ({ context }) => ({ first: ended(context) }),
+            onDone: [
+              {
+                guard: ({ event }) => event.output.ok,
+                target: 'waiting',
+                actions: assign(({ event }) => ({
+                  request: event.output.ok ? { name: event.output.name, uid: event.output.uid } : null,
+                })),
+              },
+              {
+                target: '#certificate.backingOff',
+                actions: [
+                  { type: 'failed', params: ({ event }) => ({ problem: event.output.ok ? '' : event.output.problem, refused: false }) },
+                  'reportFailure',
+                ],
+              },
+            ],
+            onError: { target: '#certificate.backingOff', actions: [thrown, 'reportFailure'] },
+          },
+        },
+        waiting: {
+          meta: {
+            reason: 'WaitingForApproval',
+            message: (c: CertificateContext) =>
+              `the certificate request ${c.request?.name ?? ''} waits to be approved and signed (kubectl certificate approve ${c.request?.name ?? ''}); ${present(c)}${c.problem === '' ? '' : `; ${c.problem}`}`,
+          },
+          after: {
+            patience: {
+              target: '#certificate.backingOff',
+              actions: [
+                {
+                  type: 'failed',
+                  params: ({ context: c }) => ({
+                    problem: `the certificate request ${c.request?.name ?? ''} was not answered within ${Math.round(waitOf(c) / 60_000)} min`,
+                    refused: false,
+                  }),
+                },
+                'reportFailure',
+              ],
+            },
+          },
+          initial: 'looking',
+          states: {
+            looking: {
+              invoke: {
+                src: 'look',
+                input: ({ context }) => context.request ?? { name: '', uid: '' },
+                onDone: [
+                  {
+                    guard: ({ event }) => event.output.ok && event.output.verdict.kind === 'pending',
+                    target: 'watching',
+                    actions: assign(({ event }) => ({ problem: '', resourceVersion: event.output.ok ? event.output.resourceVersion : '' })),
+                  },
+                  { guard: ({ event }) => event.output.ok && event.output.verdict.kind === 'issued', target: '#certificate.storing' },
+                  {
+                    guard: ({ event }) => event.output.ok,
+                    target: '#certificate.backingOff',
+                    actions: [
+                      { type: 'failed', params: ({ event }) => refusal(event.output.ok ? event.output.verdict : null) },
+                      'reportFailure',
+                      'dropKey',
+                    ],
+                  },
+                  { target: 'pausing', actions: assign(({ event }) => ({ problem: event.output.ok ? '' : event.output.problem })) },
+                ],
+                onError: { target: 'pausing', actions: assign(({ event }) => ({ problem: messageOf(event.error) })) },
+              },
+            },
+            watching: {
+              after: { trust: { target: 'looking' } },
+              invoke: {
+                src: 'follow',
+                input: ({ context }) => ({ ...(context.request ?? { name: '', uid: '' }), resourceVersion: context.resourceVersion }),
+                onDone: [
+                  { guard: ({ event }) => event.output?.kind === 'issued', target: '#certificate.storing' },
+                  {
+                    guard: ({ event }) => event.output !== null,
+                    target: '#certificate.backingOff',
+                    actions: [{ type: 'failed', params: ({ event }) => refusal(event.output) }, 'reportFailure', 'dropKey'],
+                  },
+                  { target: 'pausing' },
+                ],
+                onError: { target: 'pausing', actions: assign(({ event }) => ({ problem: messageOf(event.error) })) },
+              },
+            },
+            pausing: { after: { lookAgain: { target: 'looking' } } },
+          },
+        },
+      },
+    },
+    storing: {
+      meta: { reason: 'Storing', message: (c: CertificateContext) => `putting the new ${words(c)} on disk` },
+      invoke: {
+        src: 'store',
+        input: ({ event }) => ({ pem: issuedPem(event) }),
+        onDone: [
+          {
+            guard: { type: 'good', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output }) },
+            target: 'judging',
+            actions: [
+              'settled',
+              { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output, fresh: true }) },
+              { type: 'announce', params: { stored: true } },
+            ],
+          },
+          {
+            target: 'backingOff',
+            actions: [
+              { type: 'took', params: ({ event }: Done<CertificateFacts>) => ({ facts: event.output, fresh: true }) },
+              { type: 'announce', params: { stored: true } },
+              {
+                type: 'failed',
+                params: ({ event, context }: Done<CertificateFacts> & { context: CertificateContext }) => ({
+                  problem: faultOf(event.output, context),
+                  refused: false,
+                }),
+              },
+              'reportFailure',
+            ],
+          },
+        ],
+        onError: { target: 'backingOff', actions: [thrown, 'reportFailure'] },
+      },
+    },
+    backingOff: {
+      meta: {
+        reason: (c: CertificateContext) => (ended(c) ? CERTIFICATE_MISSING : 'RenewalFailed'),
+        message: (c: CertificateContext) => `${present(c)}; ${c.problem}; it is tried again`,
+      },
+      after: { retry: { target: 'loading' } },
+      on: {
+        'certificate.template': [{ guard: 'otherwise', target: 'judging', actions: ['retemplate'] }, { actions: ['retemplate'] }],
+      },
+    },
+  },
+});

@@ -1,0 +1,170 @@
+/** What the cluster is told of drivers on this node: an object of kind CSINode, an annotation and labels of the node (resources and volumes 8.17). */
+
+import { assign, fromPromise, setup } from 'xstate';
+import { own, put } from '../own.ts';
+import { sameData } from '../sameData.ts';
+import type { CsiDriver } from '../services/plugins/messages.ts';
+import { isKubeRecord as isRecord } from './kube.ts';
+import type { WireCsiNode } from './wire.ts';
+
+export const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
+
+export interface CsiNodeInput {
+  node: { name: string; uid: string };
+  drivers: readonly CsiDriver[];
+  /** Names of drivers that this daemon knew and that have gone; whatever else is there stays. */
+  gone: ReadonlySet<string>;
+}
+interface DriverEntry {
+  name: string;
+  nodeID: string;
+  topologyKeys: string[] | null;
+  allocatable?: { count: number };
+}
+
+function entryOf(d: CsiDriver): DriverEntry {
+  const keys = Object.keys(d.topology).sort();
+  return {
+    name: d.name,
+    nodeID: d.nodeId,
+    topologyKeys: keys.length === 0 ? null : keys,
+    ...(d.volumesMax > 0 ? { allocatable: { count: d.volumesMax } } : {}),
+  };
+}
+
+export function newCsiNode({ node, drivers }: CsiNodeInput): WireCsiNode {
+  return {
+    apiVersion: 'storage.k8s.io/v1',
+    kind: 'CSINode',
+    metadata: { name: node.name, ownerReferences: [{ apiVersion: 'v1', kind: 'Node', name: node.name, uid: node.uid }] },
+    spec: { drivers: drivers.map(entryOf) },
+  };
+}
+
+/**
+ * The object as it should be, or null where it is. An entry cannot be changed, only taken out and put in: one that differs
+ * goes with one update and comes with the next.
+ */
+export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput): Record<string, unknown> | null {
+  const spec = isRecord(existing.spec) ? existing.spec : {};
+  const held = Array.isArray(spec.drivers) ? spec.drivers.filter(isRecord) : [];
+  const wanted = new Map(o.drivers.map((d) => [d.name, entryOf(d)]));
+  const plain = (entry: Record<string, unknown> | DriverEntry) => ({
+    ...entry,
+    topologyKeys: Array.isArray(entry.topologyKeys) ? [...entry.topologyKeys].sort() : [],
+  });
+  const same = (entry: Record<string, unknown>, want: DriverEntry) => sameData(plain(entry), plain(want));
+  const kept = held.filter((entry) => {
+    const name = typeof entry.name === 'string' ? entry.name : '';
+    const want = wanted.get(name);
+    return want === undefined ? !o.gone.has(name) : same(entry, want);
+  });
+  const missing = [...wanted.values()].filter((want) => !held.some((entry) => entry.name === want.name));
+  if (kept.length === held.length && missing.length === 0) return null;
+  return { ...existing, spec: { ...spec, drivers: [...kept, ...missing] } };
+}
+
+/** The patch of the node's own object; `conflicts`: labels that say something else, which stays. */
+export function nodeMetadataPatch(
+  metadata: { annotations?: Readonly<Record<string, string>> | undefined; labels?: Readonly<Record<string, string>> | undefined },
+  o: Pick<CsiNodeInput, 'drivers' | 'gone'>,
+): { patch: Record<string, unknown> | null; conflicts: string[] } {
+  const before = idsOf(metadata.annotations?.[NODE_ID_ANNOTATION]);
+  const ids = Object.fromEntries(Object.entries(before).filter(([name]) => !o.gone.has(name)));
+  for (const { name, nodeId } of o.drivers) put(ids, name, nodeId);
+  const labels: Record<string, string> = {};
+  const conflicts: string[] = [];
+  for (const { name, topology } of o.drivers) {
+    for (const [key, value] of Object.entries(topology)) {
+      const held = own(metadata.labels, key) ?? own(labels, key);
+      if (held === undefined) put(labels, key, value);
+      else if (held !== value) conflicts.push(`label ${key} of the node is ${held}, and CSI driver ${name} says ${value}`);
+    }
+  }
+  const annotated = !sameData(before, ids);
+  if (!annotated && Object.keys(labels).length === 0) return { patch: null, conflicts };
+  const text = Object.keys(ids).length === 0 ? null : JSON.stringify(ids);
+  return {
+    patch: {
+      metadata: {
+        ...(annotated ? { annotations: { [NODE_ID_ANNOTATION]: text } } : {}),
+        ...(Object.keys(labels).length === 0 ? {} : { labels }),
+      },
+    },
+    conflicts,
+  };
+}
+
+function idsOf(annotation: string | undefined): Record<string, string> {
+  try {
+    const value: unknown = JSON.parse(annotation ?? '{}');
+    return Object.fromEntries(Object.entries(isRecord(value) ? value : {}).filter((e): e is [string, string] => typeof e[1] === 'string'));
+  } catch {
+    return {};
+  }
+}
+
+const BACKOFF_MIN_MS = 500;
+const BACKOFF_MAX_MS = 30_000;
+/** What others did to these objects is put right this often. */
+const LOOK_MS = 300_000;
+
+export interface CsiNodeIo {
+  /** Brings both objects to what they should be. Rejects with what stood in the way. */
+  converge(signal: AbortSignal): Promise<void>;
+  failed(message: string): void;
+  random(): number;
+}
+interface Context {
+  io: CsiNodeIo;
+  again: boolean;
+  attempts: number;
+  error: string;
+}
+
+export const csiNodeMachine = setup({
+  types: { context: {} as Context, events: {} as { type: 'csiNode.look' }, input: {} as { io: CsiNodeIo } },
+  actors: {
+    converge: fromPromise(({ input, signal }: { input: { io: CsiNodeIo }; signal: AbortSignal }) => input.io.converge(signal)),
+  },
+  guards: { again: ({ context }) => context.again },
+  delays: {
+    wait: ({ context }) => Math.min(BACKOFF_MIN_MS * 2 ** Math.min(context.attempts, 10), BACKOFF_MAX_MS) * (1 + 0.2 * context.io.random()),
+  },
+}).createMachine({
+  id: 'csiNode',
+  context: ({ input }) => ({ io: input.io, again: false, attempts: 0, error: '' }),
+  initial: 'converging',
+  states: {
+    converging: {
+      meta: { reason: 'Converging', message: 'the cluster is told of the drivers on this node' },
+      entry: [assign({ again: false })],
+      invoke: {
+        src: 'converge',
+        input: ({ context }) => ({ io: context.io }),
+        onDone: { target: 'settled', actions: [assign({ attempts: 0, error: '' })] },
+        onError: {
+          target: 'failed',
+          actions: [
+            assign(({ context, event }) => ({
+              attempts: context.attempts + 1,
+              error: event.error instanceof Error ? event.error.message : String(event.error),
+            })),
+            ({ context }) => context.io.failed(context.error),
+          ],
+        },
+      },
+      on: { 'csiNode.look': { actions: [assign({ again: true })] } },
+    },
+    settled: {
+      meta: { reason: 'Settled', message: '' },
+      always: { guard: 'again', target: 'converging' },
+      after: { [LOOK_MS]: { target: 'converging' } },
+      on: { 'csiNode.look': { target: 'converging' } },
+    },
+    failed: {
+      meta: { reason: 'Failed', message: ({ error }: Context) => error },
+      after: { wait: { target: 'converging' } },
+    },
+  },
+});

@@ -1,0 +1,195 @@
+/**
+ * Events on their way to the API: similar ones combined, floods cut per object, repeats counted into the event that is
+ * there already (boot-and-node 9.9). State without I/O.
+ */
+import type { RecordedEvent } from '../protocol.ts';
+import { TokenBucket } from '../runtime/imagePuller/tokenBucket.ts';
+import type { WireEvent } from './wire.ts';
+
+/** Events that wait; beyond it the oldest is dropped. */
+export const EVENTS_WAITING_MAX = 1_000;
+/**
+ * Events of one object, type and reason with different messages: from this many on they are combined, until none came for
+ * so long.
+ */
+export const SIMILAR_MAX = 10;
+export const SIMILAR_MS = 600_000;
+export const COMBINED_PREFIX = '(combined from similar events): ';
+/** Per object: so many at once, then one per five minutes. */
+export const OBJECT_BURST = 25;
+export const OBJECT_PER_SECOND = 1 / 300;
+/** What is remembered of written events and of objects; the oldest goes. */
+export const REMEMBERED_MAX = 4_096;
+/** Of events about the node, which has no namespace. */
+const NODE_NAMESPACE = 'default';
+
+export interface PendingEvent {
+  key: string;
+  namespace: string;
+  name: string;
+  /** Of this event, repeats included. */
+  count: number;
+  firstAtMs: number;
+  lastAtMs: number;
+  event: RecordedEvent;
+  message: string;
+  /** It was created before: only count, time and message are patched. */
+  exists: boolean;
+}
+interface Written {
+  name: string;
+  namespace: string;
+  count: number;
+  firstAtMs: number;
+}
+
+/** Keeps the newest `max` by use. */
+class Recent<V> {
+  readonly #map = new Map<string, V>();
+  readonly #max: number;
+  constructor(max: number) {
+    this.#max = max;
+  }
+  get(key: string): V | undefined {
+    return this.#map.get(key);
+  }
+  put(key: string, value: V): void {
+    this.#map.delete(key);
+    this.#map.set(key, value);
+    for (const oldest of this.#map.keys()) {
+      if (this.#map.size <= this.#max) break;
+      this.#map.delete(oldest);
+    }
+  }
+  delete(key: string): void {
+    this.#map.delete(key);
+  }
+}
+
+export class EventBook {
+  readonly #nodeName: string;
+  /** By key; the oldest first. */
+  readonly #waiting = new Map<string, PendingEvent>();
+  readonly #written = new Recent<Written>(REMEMBERED_MAX);
+  readonly #similar = new Recent<{ lastMs: number; messages: Set<string> }>(REMEMBERED_MAX);
+  readonly #buckets = new Recent<TokenBucket>(REMEMBERED_MAX);
+  #sequence = 0n;
+  /** Since the start: cut for their number, and pushed out of the queue. */
+  dropped = 0;
+
+  constructor(nodeName: string) {
+    this.#nodeName = nodeName;
+  }
+
+  get size(): number {
+    return this.#waiting.size;
+  }
+
+  take(event: RecordedEvent, now: { wallMs: number; monoMs: number }): void {
+    const owner = event.pod?.uid ?? '';
+    const bucket = this.#buckets.get(owner) ?? new TokenBucket(OBJECT_PER_SECOND, OBJECT_BURST);
+    this.#buckets.put(owner, bucket);
+    const { key, message } = this.#combine(event, now.monoMs);
+    if (!bucket.take(now.monoMs)) {
+      this.dropped += 1;
+      return;
+    }
+    const before = this.#waiting.get(key);
+    const written = this.#written.get(key);
+    const namespace = event.pod?.namespace ?? NODE_NAMESPACE;
+    this.#sequence += 1n;
+    const stamp = (BigInt(Math.floor(now.wallMs)) * 1_000_000n + (this.#sequence % 1_000_000n)).toString(16);
+    this.#waiting.set(key, {
+      key,
+      namespace,
+      name: before?.name ?? written?.name ?? `${event.pod?.name ?? this.#nodeName}.${stamp}`,
+      count: (before?.count ?? written?.count ?? 0) + 1,
+      firstAtMs: before?.firstAtMs ?? written?.firstAtMs ?? event.atMs,
+      lastAtMs: event.atMs,
+      event,
+      message,
+      exists: before?.exists ?? written !== undefined,
+    });
+    for (const oldest of this.#waiting.keys()) {
+      if (this.#waiting.size <= EVENTS_WAITING_MAX) break;
+      this.#waiting.delete(oldest);
+      this.dropped += 1;
+    }
+  }
+
+  /** The one to send now; it stays until {@link done} or {@link drop}. */
+  next(): PendingEvent | null {
+    for (const pending of this.#waiting.values()) return pending;
+    return null;
+  }
+  done(sent: PendingEvent): void {
+    const { key, name, namespace, count, firstAtMs } = sent;
+    this.#written.put(key, { name, namespace, count, firstAtMs });
+    const now = this.#waiting.get(key);
+    if (now === undefined) return;
+    if (now.count === sent.count) this.#waiting.delete(key);
+    else this.#waiting.set(key, { ...now, exists: true });
+  }
+  /** The server will not have it. */
+  drop(sent: PendingEvent): void {
+    this.#waiting.delete(sent.key);
+    this.#written.delete(sent.key);
+    this.dropped += 1;
+  }
+  /** The event it would be counted into is no more: events live for an hour. */
+  recreate(sent: PendingEvent): void {
+    this.#written.delete(sent.key);
+    const now = this.#waiting.get(sent.key);
+    if (now !== undefined) this.#waiting.set(sent.key, { ...now, exists: false });
+  }
+
+  #combine(event: RecordedEvent, nowMs: number): { key: string; message: string } {
+    const kind = JSON.stringify([event.pod?.uid ?? '', event.type, event.reason]);
+    let group = this.#similar.get(kind);
+    if (group === undefined || nowMs - group.lastMs > SIMILAR_MS) group = { lastMs: nowMs, messages: new Set() };
+    group.lastMs = nowMs;
+    // What was told alone before is counted there.
+    if (group.messages.size < SIMILAR_MAX - 1) group.messages.add(event.message);
+    this.#similar.put(kind, group);
+    if (group.messages.has(event.message)) return { key: `${kind} ${event.fieldPath ?? ''} ${event.message}`, message: event.message };
+    return { key: kind, message: `${COMBINED_PREFIX}${event.message}` };
+  }
+}
+
+/** The object on the wire. */
+export function eventObject(p: PendingEvent, nodeName: string): WireEvent {
+  const { pod, fieldPath, type, reason } = p.event;
+  const time = (ms: number): string => `${new Date(ms).toISOString().slice(0, 19)}Z`;
+  const involvedObject =
+    pod === undefined
+      ? // The reference names the node by its name here, not by its UID.
+        { kind: 'Node', name: nodeName, uid: nodeName }
+      : {
+          apiVersion: 'v1',
+          kind: 'Pod',
+          namespace: pod.namespace,
+          name: pod.name,
+          uid: pod.uid,
+          ...(fieldPath === undefined ? {} : { fieldPath }),
+        };
+  return {
+    apiVersion: 'v1',
+    kind: 'Event',
+    metadata: { name: p.name, namespace: p.namespace },
+    involvedObject,
+    type,
+    reason,
+    message: p.message,
+    source: { component: 'kubelet', host: nodeName },
+    reportingComponent: 'kubelet',
+    reportingInstance: nodeName,
+    firstTimestamp: time(p.firstAtMs),
+    lastTimestamp: time(p.lastAtMs),
+    count: p.count,
+  };
+}
+
+/** What a repeat changes. */
+export function eventPatch(p: PendingEvent): Record<string, unknown> {
+  return { count: p.count, lastTimestamp: `${new Date(p.lastAtMs).toISOString().slice(0, 19)}Z`, message: p.message };
+}

@@ -1,0 +1,221 @@
+/** Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. The request is given with `provide`. */
+import { assign, fromPromise, not, type PromiseActorLogic, setup } from 'xstate';
+import type { Pod } from '../k8s.ts';
+import { isRefusal, type KubeFailure } from './kube.ts';
+import { isOlder } from './listWatchMachine.ts';
+import type { PodWriterEvent } from './messages.ts';
+import { decideWrite, type WriterFacts, type WriterPlan, type Written } from './podWriterDecide.ts';
+import { leftOutOf, ownPart } from './statusPatch.ts';
+
+export const WRITE_RETRY_MS = 500;
+export const WRITE_RETRY_MAX_MS = 10_000;
+/** The server will not have it: asked again rarely, and when there is something new to say. */
+export const REFUSED_RETRY_MS = 60_000;
+export const WAIT_MS = 1_000;
+/** For what will be overtaken: longer than a container's start or the removal of a sandbox takes while many want one. */
+export const HOLD_MS = 5_000;
+
+type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' | 'hold' }>;
+export type WriteOutcome =
+  /** `object`: as the server has it now; null: it is gone. */
+  | { ok: true; object: Pod | null }
+  /** `gone`: there is no object of that UID any more. `object`: as it was read after a conflict. */
+  | { ok: false; failure: KubeFailure; gone: boolean; object?: Pod };
+
+export interface PodWriterInput {
+  uid: string;
+  /** What is known now, without what this writer remembers. */
+  facts(): Omit<WriterFacts, 'uid' | 'written' | 'latest' | 'gone' | 'last' | 'held'>;
+  random(): number;
+}
+export interface PodWriterContext extends PodWriterInput {
+  plan: WriterPlan;
+  written: Written | null;
+  latest: Pod | null;
+  last: Pod | null;
+  gone: ReadonlySet<string>;
+  /** UID of `latest` once the watch has shown it: if it shows it no more, it is gone. */
+  shown: string;
+  /** What would be overtaken has waited its time: it is said now. */
+  held: boolean;
+  failures: number;
+  failure: KubeFailure | null;
+}
+
+const act: PromiseActorLogic<WriteOutcome, { plan: WriterPlan }> = fromPromise(() => Promise.reject(new Error('no request was provided')));
+
+function decided(context: PodWriterContext): Partial<PodWriterContext> {
+  const facts = context.facts();
+  const { record } = facts;
+  const last = record !== undefined && (record.source === 'file' || record.source === 'http') ? record.pod : context.last;
+  const { uid, written, gone, held } = context;
+  const newest = context.latest?.metadata.uid ?? '';
+  const isShown = facts.api?.byUid.has(newest) === true;
+  // What came and went again while the watch was silent is never shown: what is shown is newer than our own write, and without it.
+  const at = facts.api?.resourceVersion ?? '';
+  const own = context.latest?.metadata.resourceVersion ?? '';
+  const passed = own !== '' && (own === at || isOlder(own, at));
+  // Once the watch shows it, or something newer, there is nothing in it that is worth keeping.
+  const overtaken = isShown && !isOlder(facts.api?.byUid.get(newest)?.metadata.resourceVersion ?? '', own);
+  const latest = overtaken || (!isShown && newest !== '' && (newest === context.shown || passed)) ? null : context.latest;
+  // What the watch has taken away need not be remembered as gone.
+  const still = new Set([...gone].filter((g) => facts.api?.byUid.has(g) === true));
+  const plan = decideWrite({ ...facts, uid, written, latest, gone: still, last, held });
+  return {
+    plan,
+    last,
+    latest,
+    gone: still,
+    // Until it was said.
+    held: held && plan.kind !== 'rest',
+    shown: isShown ? newest : context.shown,
+  };
+}
+
+/** What a request that succeeded, or came too late, leaves known. */
+function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodWriterContext> {
+  const { plan } = context;
+  const calm = { failures: 0, failure: null };
+  const without = (uid: string): Partial<PodWriterContext> => ({
+    gone: new Set([...context.gone, uid]),
+    latest: context.latest?.metadata.uid === uid ? null : context.latest,
+    written: context.written?.apiUid === uid ? null : context.written,
+  });
+  if (!outcome.ok) {
+    if (outcome.gone && 'target' in plan) return { ...calm, ...without(plan.target.metadata.uid) };
+    return {
+      failures: context.failures + 1,
+      failure: outcome.failure,
+      ...(outcome.object === undefined ? {} : { latest: outcome.object }),
+    };
+  }
+  switch (plan.kind) {
+    case 'patch': {
+      const object = outcome.object;
+      if (object === null) return calm;
+      const { version, finished } = plan;
+      const before = context.written;
+      const apiUid = object.metadata.uid;
+      const sent = plan.body.status;
+      const same = before?.apiUid === apiUid;
+      const tries = same && before.version === version && before.finished === finished ? before.tries + 1 : 1;
+      const leftOut = leftOutOf(object.status, sent, same ? before.leftOut : {});
+      return {
+        ...calm,
+        latest: object,
+        held: false,
+        written: { apiUid, version, finished, own: ownPart(object.status), sent, leftOut, tries },
+      };
+    }
+    case 'createMirror':
+      return { ...calm, latest: outcome.object };
+    case 'delete':
+    case 'deleteMirror':
+      return outcome.object === null || plan.kind === 'deleteMirror' ? { ...calm, ...without(plan.target.metadata.uid) } : calm;
+    default:
+      return calm;
+  }
+}
+
+export const podWriterMachine = setup({
+  types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
+  actors: { act },
+  actions: {
+    decide: assign(({ context }) => decided(context)),
+    settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
+    /** Writes what failed to the log: new failures loudly, repeats quietly. */
+    complain: () => {},
+  },
+  guards: {
+    ends: ({ context }) => context.plan.kind === 'end',
+    rests: ({ context }) => context.plan.kind === 'rest',
+    waits: ({ context }) => context.plan.kind === 'wait',
+    holds: ({ context }) => context.plan.kind === 'hold',
+    failed: ({ context }) => context.failures > 0,
+    urgent: ({ event }) => event.urgent === true,
+    refused: ({ context }) => context.failure !== null && isRefusal(context.failure),
+  },
+  delays: {
+    wait: WAIT_MS,
+    hold: HOLD_MS,
+    retry: ({ context }) => {
+      const { failure, failures } = context;
+      const base =
+        failure !== null && isRefusal(failure)
+          ? REFUSED_RETRY_MS
+          : Math.min(WRITE_RETRY_MS * 2 ** Math.min(16, Math.max(0, failures - 1)), WRITE_RETRY_MAX_MS);
+      return Math.max(base * (1 + 0.5 * context.random()), failure?.retryAfterMs ?? 0);
+    },
+  },
+}).createMachine({
+  id: 'podWriter',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({
+    ...input,
+    plan: { kind: 'rest' },
+    written: null,
+    latest: null,
+    last: null,
+    gone: new Set(),
+    shown: '',
+    held: false,
+    failures: 0,
+    failure: null,
+  }),
+  initial: 'deciding',
+  states: {
+    deciding: {
+      entry: ['decide'],
+      always: [
+        { guard: 'ends', target: 'ended' },
+        { guard: 'rests', target: 'resting' },
+        { guard: 'waits', target: 'waiting' },
+        { guard: 'holds', target: 'holding' },
+        { target: 'acting' },
+      ],
+    },
+    resting: {
+      meta: { reason: 'UpToDate', message: 'the API server has what there is to say' },
+      on: { 'pod.write': { target: 'deciding' } },
+    },
+    waiting: {
+      meta: { reason: 'Waiting', message: ({ plan }: PodWriterContext) => (plan.kind === 'wait' ? plan.why : '') },
+      after: { wait: { target: 'deciding' } },
+      on: { 'pod.write': { target: 'deciding' } },
+    },
+    /** Looked at anew with every word about the pod; the time is that of the first. */
+    holding: {
+      meta: { reason: 'Holding', message: ({ plan }: PodWriterContext) => (plan.kind === 'hold' ? plan.why : '') },
+      always: { guard: not('holds'), target: 'deciding' },
+      after: { hold: { target: 'deciding', actions: [assign({ held: true })] } },
+      on: { 'pod.write': { actions: ['decide'] } },
+    },
+    acting: {
+      meta: { reason: 'Writing', message: ({ plan }: PodWriterContext) => `request under way: ${plan.kind}` },
+      invoke: {
+        src: 'act',
+        input: ({ context }) => ({ plan: context.plan }),
+        onDone: { target: 'judging', actions: [{ type: 'settle', params: ({ event }) => ({ outcome: event.output }) }] },
+      },
+    },
+    judging: {
+      always: [{ guard: 'failed', target: 'backingOff', actions: ['complain'] }, { target: 'deciding' }],
+    },
+    backingOff: {
+      meta: {
+        reason: 'WriteFailed',
+        message: ({ plan, failure }: PodWriterContext) => `${plan.kind}: ${failure?.message ?? ''}; it is tried again`,
+      },
+      after: { retry: { target: 'deciding' } },
+      on: {
+        'pod.write': [
+          { guard: 'urgent', target: 'deciding' },
+          { guard: 'refused', target: 'deciding' },
+        ],
+      },
+    },
+    ended: { type: 'final', meta: { reason: 'Ended', message: '' } },
+  },
+});
+
+export type { Act };

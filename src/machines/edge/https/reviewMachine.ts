@@ -1,0 +1,67 @@
+/** One question to the API server about a caller (TokenReview, SubjectAccessReview), asked again where that may help (boot-and-node 7.2). */
+import { assign, fromPromise, setup } from 'xstate';
+import type { KubeFailure, KubeResult } from '../../api/kube.ts';
+
+/** First wait, its factor and jitter, and how often it is asked in all: 0.5, 0.75, 1.1, 1.7 s between five. */
+const RETRY_BASE_MS = 500;
+const RETRY_FACTOR = 1.5;
+const RETRY_JITTER = 0.2;
+export const REVIEW_ATTEMPTS_MAX = 5;
+/** Somebody waits for the answer: a server that asks for more time is asked again after this. */
+const RETRY_AFTER_MAX_MS = 5_000;
+const RETRIED_CODES: ReadonlySet<number> = new Set([429, 500, 504]);
+
+/** Reset connections and a server in trouble; where nobody listens at all, asking again within seconds is in vain. */
+export function isRetried(failure: KubeFailure): boolean {
+  return failure.reason === 'ECONNRESET' || RETRIED_CODES.has(failure.code) || failure.retryAfterMs !== undefined;
+}
+
+/** After so many answers that were none. `random` from 0 to 1. */
+export function reviewDelayMs(failure: KubeFailure, attempts: number, random: number): number {
+  const ownMs = RETRY_BASE_MS * RETRY_FACTOR ** (attempts - 1) * (1 + RETRY_JITTER * random);
+  return Math.max(ownMs, Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
+}
+
+export interface ReviewInput {
+  ask(signal: AbortSignal): Promise<KubeResult>;
+  random(): number;
+}
+interface Context {
+  input: ReviewInput;
+  attempts: number;
+  delayMs: number;
+  result: KubeResult | null;
+}
+
+export const reviewMachine = setup({
+  types: { context: {} as Context, input: {} as ReviewInput, output: {} as KubeResult | null },
+  actors: { ask: fromPromise(({ input, signal }: { input: ReviewInput; signal: AbortSignal }) => input.ask(signal)) },
+  actions: {
+    take: assign(({ context }, { result }: { result: KubeResult }) => {
+      const attempts = context.attempts + 1;
+      return { attempts, result, delayMs: result.ok ? 0 : reviewDelayMs(result.failure, attempts, context.input.random()) };
+    }),
+  },
+  delays: { retry: ({ context }) => context.delayMs },
+  guards: {
+    again: ({ context }) => context.result?.ok === false && context.attempts < REVIEW_ATTEMPTS_MAX && isRetried(context.result.failure),
+  },
+}).createMachine({
+  id: 'review',
+  context: ({ input }) => ({ input, attempts: 0, delayMs: 0, result: null }),
+  initial: 'asking',
+  states: {
+    asking: {
+      invoke: {
+        src: 'ask',
+        input: ({ context }) => context.input,
+        onDone: { target: 'weighing', actions: { type: 'take', params: ({ event }) => ({ result: event.output }) } },
+        onError: { target: 'answered' },
+      },
+    },
+    weighing: { always: [{ guard: 'again', target: 'waiting' }, { target: 'answered' }] },
+    waiting: { after: { retry: { target: 'asking' } } },
+    answered: { type: 'final' },
+  },
+  output: ({ context }) => context.result,
+});

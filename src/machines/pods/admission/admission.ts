@@ -1,0 +1,144 @@
+/**
+ * Hard admission of one pod on this node (pod lifecycle 2.6): what the pod asks for, then what the node can hold, in
+ * the order of the reference. The first refusal counts. Pure.
+ */
+
+import type { Pod, Taint } from '../../k8s.ts';
+import { isCritical } from '../../reclaim/eviction/rank.ts';
+import { enumerated } from '../../text/errorList.ts';
+import { beyondBounds } from '../bounds.ts';
+import { ANNOTATION_SOURCE } from '../sources/decode.ts';
+import { unsupportedFields } from '../sources/supported.ts';
+import { takenPort } from './hostPorts.ts';
+import { nodeMismatch } from './nodeAffinity.ts';
+import { type RequestOf, shortages } from './resources.ts';
+import { forbiddenSysctl, type SysctlPatterns } from './sysctls.ts';
+import { taintText, untolerated } from './taints.ts';
+
+export interface Refusal {
+  reason: string;
+  message: string;
+  /**
+   * The node as it is now is in the way, not the pod: its `room` (a pod that runs here already keeps its place), or
+   * its `placement`, labels and taints, which may have changed since they were last read.
+   */
+  about: 'pod' | 'room' | 'placement';
+  /** Nothing is in the way but that too little of this resource is left: others may have to make room for a critical pod. */
+  short?: string;
+}
+
+/** Of the node: what pods may select or must tolerate. */
+export interface Placement {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+}
+
+export interface AdmissionInput {
+  pod: Pod;
+  /** Pods that hold room: not terminal, and not the predecessor of the same full name. */
+  others: readonly Pod[];
+  podsMax: number;
+  allocatable: Readonly<Record<string, string>>;
+  node: Placement;
+  /** Default: worked out anew. */
+  requests?: RequestOf | undefined;
+  ability: NodeAbility;
+}
+
+/** What this node, its kernel and its runtime can do. */
+export interface NodeAbility {
+  readonly sysctls: SysctlPatterns;
+  /** The runtime gives a container exactly the groups that the pod lists, where it is asked to. */
+  readonly strictGroups: boolean;
+  /** A control group of the node's own holds each pod as a whole. Default false. */
+  readonly podGroups?: boolean;
+  /** Device plugins can be spoken to: whether there are devices is found out when they are given. Default false. */
+  readonly devices?: boolean;
+}
+
+/** All that this node runs on. */
+const NODE_OS = 'linux';
+const OS_LABEL = 'kubernetes.io/os';
+
+export function admit(input: AdmissionInput): Refusal | null {
+  return refusedForItself(input.pod, input.ability) ?? unfit(input);
+}
+
+/** What this node can never do. */
+export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null {
+  const about = 'pod';
+  const beyond = beyondBounds(pod);
+  if (beyond.length > 0) return { reason: 'PodOutOfBounds', message: enumerated(beyond), about };
+  const sysctl = forbiddenSysctl(pod, ability.sysctls);
+  if (sysctl !== null) return { reason: 'SysctlForbidden', message: sysctl, about };
+  if ((pod.metadata.labels?.[OS_LABEL] ?? NODE_OS) !== NODE_OS) {
+    const message = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
+    return { reason: 'PodOSSelectorNodeLabelDoesNotMatch', message, about };
+  }
+  if ((pod.spec.os?.name ?? NODE_OS) !== NODE_OS) {
+    return { reason: 'PodOSNotSupported', message: "Failed to admit pod as the OS field doesn't match node OS", about };
+  }
+  if (asksForStrictGroups(pod) && !ability.strictGroups) {
+    const message = 'SupplementalGroupsPolicy=Strict is not supported in this node';
+    return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
+  }
+  const { podGroups = false, devices = false } = ability;
+  return unsupported(pod, { podGroups, devices });
+}
+
+/** What it sets that this node does not have. `devices`: except for what plugins may have. */
+export function unsupported(pod: Pod, o: { podGroups: boolean; devices: boolean }): Refusal | null {
+  const fields = unsupportedFields(pod, { api: !isStatic(pod), ...o });
+  if (fields.length === 0) return null;
+  const message = `this node cannot honour ${fields.length === 1 ? 'the field' : 'the fields'} ${fields.join(', ')}`;
+  return { reason: 'UnsupportedField', message, about: 'pod' };
+}
+
+/** Whether the runtime can keep this is to be asked before the pod is judged. */
+export function asksForStrictGroups(pod: Pod): boolean {
+  return pod.spec.securityContext?.supplementalGroupsPolicy === 'Strict';
+}
+
+/** The predicates of the reference, with what exactly is in the way. */
+function unfit(input: AdmissionInput): Refusal | null {
+  const [short] = shortages(input.pod, input);
+  if (short === undefined) return misplaced(input);
+  // Room can be made for a critical pod; what else is in its way is what keeps it from running.
+  const other = isCritical(input.pod) ? misplaced(input) : null;
+  if (other !== null) return other;
+  const { resource, requested, used, capacity } = short;
+  const message = `Node didn't have enough resource: ${resource}, requested: ${requested}, used: ${used}, capacity: ${capacity}`;
+  return { reason: `OutOf${resource}`, message, about: 'room', short: resource };
+}
+
+/** What is in the way although there may be room. */
+function misplaced({ pod, others, node }: AdmissionInput): Refusal | null {
+  const mismatch = nodeMismatch(pod.spec, node);
+  if (mismatch !== null) {
+    const message = `Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector (${mismatch})`;
+    return { reason: 'NodeAffinity', message, about: 'placement' };
+  }
+  if (pod.spec.nodeName && pod.spec.nodeName !== node.name) {
+    const detail = `${pod.spec.nodeName}, this is ${node.name}`;
+    const message = `Predicate NodeName failed: node(s) didn't match the requested node name (${detail})`;
+    return { reason: 'NodeName', message, about: 'pod' };
+  }
+  const port = takenPort(pod, others);
+  if (port !== null) {
+    const message = `Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports (${port})`;
+    return { reason: 'NodePorts', message, about: 'room' };
+  }
+  // Only what would also drive out a running pod counts: whether to schedule here was decided elsewhere.
+  const taint = isStatic(pod) ? null : untolerated(node.taints, pod.spec.tolerations ?? [], 'NoExecute');
+  if (taint !== null) {
+    const message = `Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate (${taintText(taint)})`;
+    return { reason: 'TaintToleration', message, about: 'placement' };
+  }
+  return null;
+}
+
+/** One that did not come from the API server. */
+function isStatic(pod: Pod): boolean {
+  return pod.metadata.annotations?.[ANNOTATION_SOURCE] !== 'api';
+}

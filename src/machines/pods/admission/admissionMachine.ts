@@ -1,0 +1,85 @@
+/** How admission goes about it: who was not admitted at first sight is looked at again. */
+import { assign, fromPromise, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import type { AdmissionEvent, PodOpEvent } from '../../protocol.ts';
+
+/** How often a pod that was not admitted at first sight is looked at again. */
+const LOOK_AGAIN_MS = 500;
+/** How often changes of resources that do not fit are looked at again. */
+const RESIZES_AGAIN_MS = 2_000;
+
+export interface Deferred {
+  pod: Pod;
+  event: PodOpEvent;
+  sinceMonoMs: number;
+  /**
+   * `later`: something has to be looked at first. `room`: others make room for it, which nobody else gets. `allocating`: it
+   * fits, and is being handed out what its containers are to have alone; nobody else gets its room. `readmitting`: the same,
+   * of a pod that runs here already.
+   */
+  verdict: 'later' | 'room' | 'allocating' | 'readmitting';
+}
+/** What nobody has judged yet. One that room is made for was, and one that is being handed out something: nothing of it is here. */
+export function undecided(deferred: readonly Deferred[]): string[] {
+  return deferred.filter((d) => d.verdict === 'later' || d.verdict === 'readmitting').map((d) => d.pod.metadata.uid);
+}
+export interface AdmissionContext {
+  /** Admitted here, perhaps not in the view yet. */
+  recent: ReadonlyMap<string, Pod>;
+  deferred: readonly Deferred[];
+  /** A change of resources waits for room. */
+  resizes: boolean;
+  /** Came before the checkpoint was read: left in the mailbox by an earlier incarnation. */
+  early: readonly PodOpEvent[];
+}
+
+export const admissionMachine = setup({
+  types: { context: {} as AdmissionContext, events: {} as AdmissionEvent },
+  actors: { load: fromPromise<void>(() => Promise.resolve()) },
+  actions: {
+    take: assign((_, _p: { event: PodOpEvent }): Partial<AdmissionContext> => ({})),
+    takeEarly: assign((): Partial<AdmissionContext> => ({})),
+    retry: assign((): Partial<AdmissionContext> => ({})),
+  },
+  guards: {
+    waiting: ({ context }) => context.deferred.length > 0,
+    resizesWait: ({ context }) => context.resizes,
+    noResizeWaits: ({ context }) => !context.resizes,
+  },
+}).createMachine({
+  id: 'admission',
+  context: { recent: new Map(), deferred: [], resizes: false, early: [] },
+  initial: 'loading',
+  on: { 'pods.op': { actions: { type: 'take', params: ({ event }) => ({ event }) } } },
+  states: {
+    loading: {
+      meta: { reason: 'Loading', message: 'reading what pods were granted before the daemon started' },
+      invoke: { src: 'load', onDone: { target: 'ready', actions: ['takeEarly'] }, onError: { target: 'ready', actions: ['takeEarly'] } },
+      on: { 'pods.op': { actions: assign({ early: ({ context, event }) => [...context.early, event] }) } },
+    },
+    ready: {
+      meta: { reason: 'Ready', message: 'every pod seen so far was judged' },
+      always: [
+        { guard: 'waiting', target: 'lookingAgain' },
+        { guard: 'resizesWait', target: 'holdingResizes' },
+      ],
+    },
+    holdingResizes: {
+      meta: { reason: 'ResizePending', message: 'a change of resources does not fit, or cannot be; waiting for room' },
+      always: [
+        { guard: 'waiting', target: 'lookingAgain' },
+        { guard: 'noResizeWaits', target: 'ready' },
+      ],
+      after: { [RESIZES_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
+    },
+    lookingAgain: {
+      meta: {
+        reason: 'LookingAgain',
+        message:
+          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or it is being handed out CPUs or devices. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
+      },
+      on: { 'admission.look': { target: 'ready', actions: ['retry'] } },
+      after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
+    },
+  },
+});

@@ -1,0 +1,159 @@
+/**
+ * The mux: turns complete sets of pods per source into operations (spec: pod lifecycle 1.7). Pure: state in, state
+ * and operations out.
+ */
+import type { Pod } from '../../k8s.ts';
+import { sameData } from '../../sameData.ts';
+import { ANNOTATION_MIRROR, ANNOTATION_SEEN, ANNOTATION_SOURCE, fullName } from '../sources/decode.ts';
+import type { PodOpKind, SourceName } from '../types.ts';
+
+interface Stored {
+  pod: Pod;
+  /** The object the source delivered last: the same object again cannot differ. */
+  delivered: Pod;
+}
+export interface MuxState {
+  readonly pods: ReadonlyMap<SourceName, ReadonlyMap<string, Stored>>;
+  /** Sources that have delivered at least one SET. */
+  readonly seen: ReadonlySet<SourceName>;
+}
+export interface MuxOp {
+  op: PodOpKind;
+  source: SourceName;
+  /** Deep copies: the receiver may keep and change them. */
+  pods: Pod[];
+}
+export interface Duplicate {
+  pod: Pod;
+  /** The pod of the same batch that has the name or the UID. */
+  winner: Pod;
+  same: 'name' | 'uid';
+}
+export interface MergeInput {
+  source: SourceName;
+  pods: readonly Pod[];
+  /** Wall milliseconds, for config.seen. */
+  nowWallMs: number;
+}
+export interface MergeResult {
+  state: MuxState;
+  ops: MuxOp[];
+  duplicates: Duplicate[];
+}
+
+export const emptyMux: MuxState = { pods: new Map(), seen: new Set() };
+
+/** Annotations this node writes itself: never compared, never overwritten. */
+const LOCAL = [ANNOTATION_SOURCE, ANNOTATION_MIRROR, ANNOTATION_SEEN];
+
+/** RFC 3339 with nine digits of a second, UTC. */
+export function seenStamp(wallMs: number): string {
+  return new Date(wallMs).toISOString().replace('Z', '000000Z');
+}
+
+function foreignAnnotations(pod: Pod): Record<string, string> {
+  return Object.fromEntries(Object.entries(pod.metadata.annotations ?? {}).filter(([k]) => !LOCAL.includes(k)));
+}
+
+/** What of a pod makes an update when it changes. */
+export function sameDesired(a: Pod, b: Pod): boolean {
+  const [m, n] = [a.metadata, b.metadata];
+  return (
+    sameData(a.spec, b.spec) &&
+    sameData(m.labels ?? {}, n.labels ?? {}) &&
+    sameData(m.deletionTimestamp ?? null, n.deletionTimestamp ?? null) &&
+    sameData(m.deletionGracePeriodSeconds ?? null, n.deletionGracePeriodSeconds ?? null) &&
+    sameData(foreignAnnotations(a), foreignAnnotations(b))
+  );
+}
+
+function stamped(pod: Pod, local: Record<string, string>): Pod {
+  return { ...pod, metadata: { ...pod.metadata, annotations: { ...foreignAnnotations(pod), ...local } } };
+}
+
+function localOf(pod: Pod): Record<string, string> {
+  const own: Record<string, string> = {};
+  for (const key of LOCAL) {
+    const value = pod.metadata.annotations?.[key];
+    if (value !== undefined) own[key] = value;
+  }
+  return own;
+}
+
+/** Gives the stored pod and what changed: nothing, its status only, or what is wanted of it. */
+function compare(known: Stored, incoming: Pod): { stored: Stored; change: 'none' | 'RECONCILE' | 'UPDATE' | 'DELETE' } {
+  if (known.delivered === incoming) return { stored: known, change: 'none' };
+  const existing = known.pod;
+  if (sameDesired(existing, incoming)) {
+    if (sameData(existing.status, incoming.status)) return { stored: { pod: existing, delivered: incoming }, change: 'none' };
+    return { stored: { pod: { ...existing, status: incoming.status }, delivered: incoming }, change: 'RECONCILE' };
+  }
+  const pod = stamped(incoming, localOf(existing));
+  return { stored: { pod, delivered: incoming }, change: incoming.metadata.deletionTimestamp ? 'DELETE' : 'UPDATE' };
+}
+
+/** Merges the complete set of one source. Operations come out in the order in which they must be sent. */
+export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
+  const { source } = input;
+  const before = state.pods.get(source) ?? new Map<string, Stored>();
+  const after = new Map<string, Stored>();
+  const names = new Map<string, Pod>();
+  const duplicates: Duplicate[] = [];
+  const changed: Record<'ADD' | 'UPDATE' | 'DELETE' | 'RECONCILE', Pod[]> = { ADD: [], UPDATE: [], DELETE: [], RECONCILE: [] };
+
+  for (const incoming of input.pods) {
+    const uid = incoming.metadata.uid;
+    const named = names.get(fullName(incoming));
+    if (named !== undefined) {
+      duplicates.push({ pod: incoming, winner: named, same: 'name' });
+      continue;
+    }
+    const numbered = after.get(uid);
+    if (numbered !== undefined) {
+      duplicates.push({ pod: incoming, winner: numbered.pod, same: 'uid' });
+      continue;
+    }
+    names.set(fullName(incoming), incoming);
+    const known = before.get(uid);
+    if (known === undefined) {
+      const mirror = incoming.metadata.annotations?.[ANNOTATION_MIRROR];
+      const pod = stamped(incoming, {
+        [ANNOTATION_SOURCE]: source,
+        [ANNOTATION_SEEN]: seenStamp(input.nowWallMs),
+        ...(mirror === undefined ? {} : { [ANNOTATION_MIRROR]: mirror }),
+      });
+      after.set(uid, { pod, delivered: incoming });
+      changed.ADD.push(pod);
+      continue;
+    }
+    const { stored, change } = compare(known, incoming);
+    after.set(uid, stored);
+    if (change !== 'none') changed[change].push(stored.pod);
+  }
+
+  const removed = [...before].filter(([uid]) => !after.has(uid)).map(([, s]) => s.pod);
+  const first = !state.seen.has(source);
+  const ops: MuxOp[] = [];
+  const emit = (op: PodOpKind, pods: readonly Pod[], evenIfEmpty = false) => {
+    if (pods.length > 0 || evenIfEmpty) ops.push({ op, source, pods: pods.map((p) => structuredClone(p)) });
+  };
+  const quiet = changed.ADD.length + changed.UPDATE.length + changed.DELETE.length === 0;
+  emit('REMOVE', removed);
+  emit('ADD', changed.ADD);
+  emit('UPDATE', changed.UPDATE);
+  emit('DELETE', changed.DELETE);
+  // Downstream counts a source as ready when it handled something of it, so an empty first SET must be seen too.
+  if (first && quiet) emit('ADD', [], true);
+  emit('RECONCILE', changed.RECONCILE);
+
+  return {
+    state: { pods: new Map(state.pods).set(source, after), seen: new Set(state.seen).add(source) },
+    ops,
+    duplicates,
+  };
+}
+
+/** Pods of one source as the mux holds them. */
+export function podsOf(state: MuxState, source: SourceName): Pod[] {
+  return [...(state.pods.get(source)?.values() ?? [])].map((s) => s.pod);
+}

@@ -1,0 +1,152 @@
+/** What CRI is told of one container (pod lifecycle 5.10). */
+import { NO_SHARE, type PluginShare } from '../../../allocation/devices/responses.ts';
+import {
+  type ContainerConfig,
+  CRI_ANNOTATIONS,
+  CRI_LABELS,
+  type Device,
+  type LinuxContainerResources,
+  type Mount,
+  type UserNamespace,
+} from '../../../cri.ts';
+import type { Container, Pod } from '../../../k8s.ts';
+import { hashNameAndImage } from '../../containerHash.ts';
+import { containerLogPath } from '../../logNames.ts';
+import { qosClass } from '../../qos.ts';
+import { amountsOf, writeAmounts } from '../../resize/amounts.ts';
+import { criSignal } from '../../stopSignal.ts';
+import type { NodeFacts } from '../../types.ts';
+import { containerEnv, type EnvSources } from './env.ts';
+import type { EnvFiles } from './envFile.ts';
+import { ExecRoom, expandAll } from './execLimits.ts';
+import { encodeHandler, encodePorts } from './goJson.ts';
+import { memoryControls } from './memoryControl.ts';
+import { containerResources } from './resources.ts';
+import { refused } from './result.ts';
+import { podLabels } from './sandboxConfig.ts';
+import { containerSecurity, type ImageUser } from './security.ts';
+
+export type { ImageUser } from './security.ts';
+
+export interface ContainerConfigInput {
+  pod: Pod;
+  container: Container;
+  kind: 'init' | 'regular' | 'ephemeral';
+  restartCount: number;
+  /** What the image manager answered: digest or id. */
+  imageRef: string;
+  /** Null: not known; then the runtime applies the image's user. */
+  imageUser: ImageUser | null;
+  podIPs: readonly string[];
+  facts: NodeFacts;
+  mounts: readonly Mount[];
+  devices?: readonly Device[];
+  /** What comes with devices of plugins, besides the devices; their mounts are among `mounts`. */
+  plugin?: Pick<PluginShare, 'envs' | 'annotations' | 'cdiDevices'>;
+  /** Newest instance of an ephemeral container's target. */
+  targetContainerId?: string;
+  /** That of the sandbox; absent: the users of the host. */
+  userNamespace?: UserNamespace | undefined;
+  /** Absent: it runs on all CPUs. `quotaLifted`: as long as it wants, since they are its own. */
+  cpus?: { cpuset: string; quotaLifted: boolean } | undefined;
+  /** Of a node that belongs to a cluster. */
+  cluster?: EnvSources;
+  /** Those that variables come from. */
+  files?: EnvFiles;
+}
+export type ContainerConfigResult =
+  | { ok: true; config: ContainerConfig }
+  /** Becomes `CreateContainerConfigError`. */
+  | { ok: false; message: string };
+
+/** What must survive a restart of the node agent is written on the container itself. */
+export function containerAnnotations(pod: Pod, container: Container, restartCount: number): Record<string, string> {
+  const { deletionGracePeriodSeconds } = pod.metadata;
+  const { terminationGracePeriodSeconds } = pod.spec;
+  const preStop = container.lifecycle?.preStop;
+  return {
+    [CRI_ANNOTATIONS.hash]: hashNameAndImage(container),
+    [CRI_ANNOTATIONS.restartCount]: String(restartCount),
+    [CRI_ANNOTATIONS.terminationMessagePath]: container.terminationMessagePath ?? '',
+    [CRI_ANNOTATIONS.terminationMessagePolicy]: container.terminationMessagePolicy ?? '',
+    ...(deletionGracePeriodSeconds === undefined ? {} : { [CRI_ANNOTATIONS.podDeletionGracePeriod]: String(deletionGracePeriodSeconds) }),
+    ...(terminationGracePeriodSeconds === undefined
+      ? {}
+      : { [CRI_ANNOTATIONS.podTerminationGracePeriod]: String(terminationGracePeriodSeconds) }),
+    ...(preStop === undefined ? {} : { [CRI_ANNOTATIONS.preStopHandler]: encodeHandler(preStop) }),
+    ...(container.ports === undefined || container.ports.length === 0 ? {} : { [CRI_ANNOTATIONS.ports]: encodePorts(container.ports) }),
+    // Where nothing is asked for nothing can change: it would be another class of pod.
+    ...(qosClass(pod) === 'BestEffort' ? {} : { [CRI_ANNOTATIONS.resources]: writeAmounts(amountsOf(container)) }),
+  };
+}
+
+/** Files belong on the disk to whom they belong in the container: the mount maps the ids, not the files. */
+function mapped(mount: Mount, users: UserNamespace | undefined): Mount {
+  return users === undefined ? mount : { ...mount, uidMappings: users.uids, gidMappings: users.gids };
+}
+
+/** No quota is -1: 0 would leave it to the runtime. */
+function onCpus(resources: LinuxContainerResources, cpus: ContainerConfigInput['cpus']): LinuxContainerResources {
+  if (cpus === undefined) return resources;
+  const quota = cpus.quotaLifted && resources.cpuQuota !== undefined ? { cpuQuota: -1 } : {};
+  return { ...resources, ...quota, cpusetCpus: cpus.cpuset };
+}
+
+export function generateContainerConfig(input: ContainerConfigInput): ContainerConfigResult {
+  const { pod, container, facts } = input;
+  const sources = {
+    ...(input.cluster === undefined ? {} : { cluster: input.cluster }),
+    ...(input.files === undefined ? {} : { files: input.files }),
+  };
+  const room = new ExecRoom();
+  const { envs: given, annotations: told, cdiDevices } = input.plugin ?? NO_SHARE;
+  for (const { key, value } of given) {
+    const why = room.take(`${key}=${value}`);
+    if (why !== null) return refused(`container "${container.name}": environment variable "${key}" of a device plugin ${why}`);
+  }
+  const env = containerEnv({ pod, container, podIPs: input.podIPs, facts, ...sources }, room);
+  if (!env.ok) return env;
+  const variables = new Map(env.value.map(({ key, value }) => [key, value]));
+  const expanded = (what: 'command' | 'args') =>
+    expandAll(container[what] ?? [], (name) => variables.get(name), { room, what: `container "${container.name}": ${what}` });
+  const command = expanded('command');
+  if (!command.ok) return command;
+  const args = expanded('args');
+  if (!args.ok) return args;
+  const security = containerSecurity({
+    pod,
+    container,
+    imageUser: input.imageUser,
+    facts,
+    targetContainerId: input.targetContainerId,
+    userNamespace: input.userNamespace,
+  });
+  if (!security.ok) return security;
+  const stopSignal = container.lifecycle?.stopSignal;
+  return {
+    ok: true,
+    config: {
+      metadata: { name: container.name, attempt: input.restartCount },
+      image: { image: input.imageRef, userSpecifiedImage: container.image ?? '' },
+      command: command.value,
+      args: args.value,
+      workingDir: container.workingDir ?? '',
+      // Those of the pod come later, and win.
+      envs: [...given, ...env.value],
+      mounts: input.mounts.map((m) => mapped(m, input.userNamespace)),
+      devices: [...(input.devices ?? [])],
+      labels: { [CRI_LABELS.containerName]: container.name, ...podLabels(pod) },
+      annotations: { ...told, ...containerAnnotations(pod, container, input.restartCount) },
+      logPath: containerLogPath(container.name, input.restartCount),
+      stdin: container.stdin ?? false,
+      stdinOnce: container.stdinOnce ?? false,
+      tty: container.tty ?? false,
+      linux: {
+        resources: onCpus({ ...containerResources(pod, container, facts), ...memoryControls(pod, container, facts) }, input.cpus),
+        securityContext: security.value,
+      },
+      ...(cdiDevices.length === 0 ? {} : { CDIDevices: cdiDevices.map((name) => ({ name })) }),
+      ...(stopSignal === undefined ? {} : { stopSignal: criSignal(stopSignal) }),
+    },
+  };
+}

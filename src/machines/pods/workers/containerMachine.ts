@@ -1,0 +1,589 @@
+/**
+ * One container of one pod, as a statechart inside its pod's worker: waiting, backing off, pulling, creating,
+ * starting, running, exited. It never looks at the runtime; the worker feeds it what was observed and asks it to
+ * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
+ */
+import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { containerGraceSeconds } from '../killOrder.ts';
+import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
+import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
+import { checkBackoff } from './crashBackoff.ts';
+import { type HookOutcome, hookMachine } from './hookMachine.ts';
+import type { ContainerEnv, ContainerIo, ContainerKind, ContainerReport, ImageUser, StartJob } from './startJob.ts';
+
+export type {
+  ActOutcome,
+  Cleared,
+  ContainerEnv,
+  ContainerIo,
+  ContainerKind,
+  ContainerReport,
+  ImageUser,
+  StartJob,
+} from './startJob.ts';
+
+export interface ContainerInput {
+  name: string;
+  kind: ContainerKind;
+  env: ContainerEnv;
+  io: ContainerIo;
+  /** Wall ms since which this worker has kept back-off in memory; earlier starts are judged by their restart count. */
+  sinceWallMs: number;
+}
+
+interface Context extends ContainerInput {
+  job: StartJob | null;
+  observed: RuntimeContainer | null;
+  imageRef: string;
+  imageUser: ImageUser | null;
+  containerId: string;
+  restartCount: number;
+  /** See {@link StartJob}; until the new instance is there. */
+  clearedCount: number | null;
+  /** Monotonic ms of the last act: only an inspection that began later shows its effect. */
+  actedAtMonoMs: number;
+  /** Its postStart hook has not ended yet (it may not have begun): it does not count as running. */
+  hookAhead: boolean;
+  failure: StartFailure | null;
+  waitMs: number;
+  nextStartAtMs: number | null;
+  backoff: CrashBackoffEntry | undefined;
+  backoffKey: string;
+  /** Acts in a row that ended with an unknown outcome; null: the last one did not. */
+  unknown: { inRow: number; failure: StartFailure; untilMonoMs: number } | null;
+}
+
+export type ContainerEvent =
+  | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
+  | { type: 'container.start'; job: StartJob }
+  | { type: 'container.cancel' }
+  /** The sandbox that it was to start in is given up. */
+  | { type: 'container.sandboxGone' }
+  /** To itself: the worker is to hear that a hook is ahead, or no more. */
+  | { type: 'hook.told' }
+  | PreStopEnded;
+
+/** Reason of a start for which something that the container's definition names is not there. */
+export const CONFIG_ERROR = 'CreateContainerConfigError';
+
+/**
+ * Reason of a start that must wait for an earlier one of the same container, which the runtime has not ended with yet
+ * (this node was killed in the middle of it): no failure, so it is looked at again soon.
+ */
+export const EARLIER_START = 'ContainerCreating';
+const EARLIER_START_RETRY_MS = 250;
+/**
+ * The first act of an unknown outcome is followed up at once: the runtime restarted under it, say. Each one after that waits,
+ * at first this long, then twice as long each time up to the longest crash back-off.
+ */
+export const UNKNOWN_RETRY_MS = 1_000;
+/** Reason of a start whose postStart hook failed. */
+const POST_START_ERROR = 'PostStartHookError';
+/** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
+const STOP_RETRY_MS = 1_000;
+/** An inspection that began in the very instant of the act may not show it; then another is asked for. */
+const OBSERVE_AGAIN_MS = 100;
+
+export const containerMachine = setup({
+  types: {
+    context: {} as Context,
+    events: {} as ContainerEvent,
+    input: {} as ContainerInput,
+  },
+  actors: {
+    ensureImage: fromPromise(({ input, signal }: { input: { io: ContainerIo; job: StartJob }; signal: AbortSignal }) =>
+      input.io.ensureImage(input.job, signal),
+    ),
+    createContainer: fromPromise(
+      ({
+        input,
+        signal,
+      }: {
+        input: { io: ContainerIo; job: StartJob; imageRef: string; imageUser: ImageUser | null };
+        signal: AbortSignal;
+      }) => input.io.createContainer(input, signal),
+    ),
+    startContainer: fromPromise(
+      ({ input, signal }: { input: { io: ContainerIo; job: StartJob; id: string; restartCount: number }; signal: AbortSignal }) =>
+        input.io.startContainer(input, signal),
+    ),
+    hook: hookMachine,
+    containerStop: containerStopMachine,
+  },
+  actions: {
+    recordBackOff: ({ context }) => {
+      if (context.job !== null && context.failure !== null) context.io.backingOff(context.job, context.failure);
+    },
+    report: sendParent(
+      ({ context }): ContainerReport => ({
+        type: 'container.report',
+        name: context.name,
+        failure: context.failure,
+        nextStartAtMs: context.nextStartAtMs,
+        hookAhead: context.hookAhead,
+      }),
+    ),
+    expectHook: enqueueActions(({ context, enqueue }) => {
+      if (context.job?.container.lifecycle?.postStart === undefined) return;
+      enqueue.assign({ hookAhead: true, containerId: '' });
+      enqueue.raise({ type: 'hook.told' });
+    }),
+    /** It ran, or there will be none: what the runtime shows counts again. */
+    hookOver: enqueueActions(({ context, enqueue }) => {
+      if (!context.hookAhead) return;
+      enqueue.assign({ hookAhead: false });
+      enqueue.raise({ type: 'hook.told' });
+    }),
+    sayHookFailed: ({ context: { io, job } }, { why }: { why: string }) => {
+      if (job !== null) io.event(job.pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed: ${why}`, job.container);
+    },
+    noteHookFailure: assign((_, params: StartFailure) => ({ failure: params })),
+    acted: sendParent(
+      ({ context }, params: { why: string }): ContainerReport => ({ type: 'container.acted', name: context.name, why: params.why }),
+    ),
+    takeJob: assign(({ context, event }) => {
+      assertEvent(event, 'container.start');
+      return { job: context.clearedCount === null ? event.job : { ...event.job, clearedCount: context.clearedCount } };
+    }),
+    loseSandbox: assign(({ context }) => (context.job === null ? {} : { job: { ...context.job, sandboxId: '' } })),
+    noteCleared: assign(({ context }) => ({ clearedCount: Math.max(context.clearedCount ?? 0, context.job?.restartCount ?? 0) })),
+    observe: assign(({ event }) => {
+      assertEvent(event, 'container.observed');
+      return { observed: event.current };
+    }),
+    clearFailure: assign({ failure: null, nextStartAtMs: null }),
+    stampAct: assign(({ context }) => ({ actedAtMonoMs: context.env.now().monoMs })),
+    fail: assign(({ context }, params: StartFailure) => {
+      const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.env.retryMs;
+      const waitMs = baseMs * (1 + 0.5 * context.env.random());
+      return { failure: params, waitMs, nextStartAtMs: context.env.now().wallMs + waitMs };
+    }),
+    /** What may have had its effect is looked at; where it had none, the next attempt waits. */
+    noteUnknown: assign(({ context }, { reason, message }: StartFailure) => {
+      const { env, unknown } = context;
+      const inRow = (unknown?.inRow ?? 0) + 1;
+      const waitMs = inRow === 1 ? 0 : Math.min(env.backoffMaxMs, UNKNOWN_RETRY_MS * 2 ** Math.min(inRow - 2, 30));
+      const failure = { reason, message: `${message} (outcome unknown ${inRow === 1 ? 'once' : `${inRow} times in a row`})` };
+      return { unknown: { inRow, failure, untilMonoMs: env.now().monoMs + waitMs * (1 + 0.5 * env.random()) } };
+    }),
+    known: assign({ unknown: null }),
+    checkUnknown: assign(({ context }) => {
+      const { unknown, env, failure } = context;
+      const now = env.now();
+      if (failure !== null || unknown === null || unknown.untilMonoMs <= now.monoMs) return {};
+      const waitMs = unknown.untilMonoMs - now.monoMs;
+      return { failure: unknown.failure, waitMs, nextStartAtMs: now.wallMs + waitMs };
+    }),
+    checkBackoff: assign(({ context }) => {
+      const { job, env } = context;
+      if (job === null) return {};
+      const now = env.now();
+      const entry = context.backoffKey === job.specKey ? context.backoff : undefined;
+      const verdict = checkBackoff({
+        entry,
+        newestExited: job.newestExited,
+        restartCount: job.newest?.restartCount ?? 0,
+        nowWallMs: now.wallMs,
+        nowMonoMs: now.monoMs,
+        baseMs: Math.min(env.backoffBaseMs, env.backoffMaxMs),
+        maxMs: env.backoffMaxMs,
+        container: job.container,
+        rememberedSinceWallMs: context.sinceWallMs,
+      });
+      if (verdict.allowed) return { backoff: verdict.next, backoffKey: job.specKey, failure: null, waitMs: 0, nextStartAtMs: null };
+      return {
+        backoff: verdict.entry,
+        backoffKey: job.specKey,
+        waitMs: Math.max(1, verdict.retryAtWallMs - now.wallMs),
+        nextStartAtMs: verdict.retryAtWallMs,
+        failure: {
+          reason: 'CrashLoopBackOff',
+          message: `back-off ${goSeconds(verdict.delayMs)} restarting failed container=${context.name} pod=${podDescription(job.pod)}`,
+        },
+      };
+    }),
+  },
+  delays: { wait: ({ context }) => context.waitMs },
+  guards: {
+    backingOff: ({ context }) => context.failure !== null,
+    unknownBefore: ({ context }) => context.failure !== null && context.failure === context.unknown?.failure,
+    /** It was not asked to start in another sandbox yet: containers before it may have to run there first. */
+    sandboxGone: ({ context }) => context.job?.sandboxId === '',
+    startedWithHook: ({ context }, { kind }: { kind: string }) => context.hookAhead && kind === 'done',
+    /** Its start had an unknown outcome, or was given up, and it did start: its hook has not run to its end. */
+    startedUnheard: ({ context, event }) =>
+      context.hookAhead &&
+      event.type === 'container.observed' &&
+      event.current?.state === 'running' &&
+      event.current.id === context.containerId,
+    endedMeanwhile: ({ context, event }) =>
+      event.type === 'container.observed' && event.current?.id === context.containerId && event.current.state === 'exited',
+    observedRunning: ({ event }) => event.type === 'container.observed' && event.current?.state === 'running',
+    observedExited: ({ event }) =>
+      event.type === 'container.observed' && (event.current?.state === 'exited' || event.current?.state === 'unknown'),
+    stale: ({ context, event }) => event.type === 'container.observed' && event.observedAtMonoMs <= context.actedAtMonoMs,
+    specChanged: ({ context, event }) => event.type === 'container.start' && event.job.specKey !== context.job?.specKey,
+    /** What failed in another sandbox, with another definition, or for want of what has changed since, says nothing about this one. */
+    freshGround: ({ context, event }) =>
+      event.type === 'container.start' &&
+      (event.job.specKey !== context.job?.specKey ||
+        event.job.sandboxId !== context.job.sandboxId ||
+        (context.failure?.reason === CONFIG_ERROR && event.job.objectChanges !== context.job.objectChanges) ||
+        (event.job.pod !== context.job.pod && JSON.stringify(event.job.pod.spec) !== JSON.stringify(context.job.pod.spec))),
+  },
+}).createMachine({
+  id: 'container',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({
+    ...input,
+    job: null,
+    observed: null,
+    imageRef: '',
+    imageUser: null,
+    containerId: '',
+    restartCount: 0,
+    clearedCount: null,
+    actedAtMonoMs: Number.NEGATIVE_INFINITY,
+    hookAhead: false,
+    failure: null,
+    waitMs: 0,
+    nextStartAtMs: null,
+    backoff: undefined,
+    backoffKey: '',
+    unknown: null,
+  }),
+  initial: 'waiting',
+  on: {
+    'container.cancel': { target: '.waiting', actions: ['clearFailure'] },
+    'container.observed': { actions: ['observe'] },
+    'hook.told': { actions: ['report'] },
+  },
+  states: {
+    waiting: {
+      meta: { reason: 'Waiting', message: 'not started yet: an earlier container, the sandbox or a decision is ahead' },
+      on: {
+        'container.start': { target: 'deciding', actions: ['takeJob'] },
+        'container.observed': [
+          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe', 'hookOver'] },
+          { actions: ['observe', 'hookOver'] },
+        ],
+      },
+    },
+    running: {
+      meta: { reason: 'Running', message: 'the runtime shows it running' },
+      entry: ['known'],
+      // Nobody asks for its start: each is asked for after what the same look found, and that would have led out of here.
+      on: {
+        'container.observed': [
+          { guard: 'observedRunning', actions: ['observe'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe'] },
+          { target: 'waiting', actions: ['observe'] },
+        ],
+      },
+    },
+    exited: {
+      meta: { reason: 'Exited', message: 'the runtime shows its newest instance exited' },
+      on: {
+        'container.start': { target: 'deciding', actions: ['takeJob'] },
+        'container.observed': [
+          { guard: 'observedRunning', target: 'running', actions: ['observe'] },
+          { guard: 'observedExited', actions: ['observe'] },
+          { target: 'waiting', actions: ['observe'] },
+        ],
+      },
+    },
+    deciding: {
+      meta: { reason: 'CheckingBackOff', message: 'whether its crash back-off is over' },
+      entry: ['checkBackoff', 'checkUnknown'],
+      always: [{ guard: 'unknownBefore', target: 'failed' }, { guard: 'backingOff', target: 'backingOff' }, { target: 'pulling' }],
+    },
+    backingOff: {
+      meta: { reason: 'CrashLoopBackOff', message: 'crashed before; waiting until its back-off is over' },
+      entry: ['report', 'recordBackOff'],
+      after: { wait: { target: 'exited', actions: [{ type: 'acted', params: { why: 'back-off is over' } }] } },
+      on: {
+        'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
+        'container.observed': [
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'clearFailure', 'report'] },
+          { actions: ['observe'] },
+        ],
+      },
+    },
+    pulling: {
+      meta: { reason: 'Pulling', message: 'its image is being checked or pulled' },
+      // The newest job: its sandbox may be another by the time the image is there.
+      on: {
+        'container.start': [{ guard: 'specChanged', target: 'deciding', actions: ['takeJob'] }, { actions: ['takeJob'] }],
+        'container.sandboxGone': { actions: ['loseSandbox'] },
+      },
+      invoke: {
+        src: 'ensureImage',
+        input: ({ context }) => ({ io: context.io, job: required(context.job) }),
+        onDone: [
+          { guard: 'sandboxGone', target: 'waiting' },
+          {
+            guard: ({ event }) => event.output.ok,
+            target: 'creating',
+            actions: assign(({ event }) => {
+              if (!event.output.ok) return {};
+              const image = event.output.image;
+              return {
+                imageRef: event.output.imageRef,
+                imageUser: image === null ? null : { uid: image.uid === null ? null : Number(image.uid.value), username: image.username },
+              };
+            }),
+          },
+          {
+            target: 'failed',
+            actions: {
+              type: 'fail',
+              params: ({ event }) => (event.output.ok ? { reason: 'ErrImagePull', message: '' } : event.output.failure),
+            },
+          },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'fail', params: ({ event }) => ({ reason: 'ErrImagePull', message: messageOf(event.error) }) },
+        },
+      },
+    },
+    creating: {
+      meta: { reason: 'ContainerCreating', message: 'the runtime is creating it' },
+      entry: ['expectHook'],
+      invoke: {
+        src: 'createContainer',
+        input: ({ context }) => ({ io: context.io, job: required(context.job), imageRef: context.imageRef, imageUser: context.imageUser }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'done',
+            target: 'starting',
+            actions: assign(({ event }) =>
+              event.output.kind === 'done'
+                ? { containerId: event.output.value.id, restartCount: event.output.value.restartCount, clearedCount: null }
+                : {},
+            ),
+          },
+          {
+            guard: ({ event }) => event.output.kind === 'cleared',
+            target: 'observing',
+            actions: ['noteCleared', 'stampAct', { type: 'acted', params: { why: 'what was not seen to start was removed' } }],
+          },
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'failed',
+            actions: [
+              'known',
+              {
+                type: 'fail',
+                params: ({ event }) =>
+                  event.output.kind === 'failed' ? event.output.failure : { reason: 'CreateContainerError', message: '' },
+              },
+            ],
+          },
+          {
+            target: 'observing',
+            actions: [
+              {
+                type: 'noteUnknown',
+                params: ({ event }) => ({
+                  reason: 'CreateContainerError',
+                  message: event.output.kind === 'unknown' ? event.output.details : '',
+                }),
+              },
+              'stampAct',
+              { type: 'acted', params: { why: 'create has an unknown outcome' } },
+            ],
+          },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'fail', params: ({ event }) => ({ reason: 'CreateContainerError', message: messageOf(event.error) }) },
+        },
+      },
+    },
+    starting: {
+      meta: { reason: 'ContainerCreating', message: 'the runtime is starting it' },
+      invoke: {
+        src: 'startContainer',
+        input: ({ context }) => ({
+          io: context.io,
+          job: required(context.job),
+          id: context.containerId,
+          restartCount: context.restartCount,
+        }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'failed',
+            actions: [
+              'known',
+              {
+                type: 'fail',
+                params: ({ event }) =>
+                  event.output.kind === 'failed' ? event.output.failure : { reason: 'RunContainerError', message: '' },
+              },
+              'stampAct',
+            ],
+          },
+          {
+            guard: ({ event }) => event.output.kind === 'unknown',
+            target: 'observing',
+            actions: [
+              {
+                type: 'noteUnknown',
+                params: ({ event }) => ({
+                  reason: 'RunContainerError',
+                  message: event.output.kind === 'unknown' ? event.output.details : '',
+                }),
+              },
+              'clearFailure',
+              'stampAct',
+              'report',
+              { type: 'acted', params: { why: 'start has an unknown outcome' } },
+            ],
+          },
+          {
+            guard: { type: 'startedWithHook', params: ({ event }) => ({ kind: event.output.kind }) },
+            target: 'hooking',
+            actions: ['known', 'clearFailure', 'report'],
+          },
+          {
+            target: 'observing',
+            actions: ['known', 'clearFailure', 'stampAct', 'report', { type: 'acted', params: { why: 'container was started' } }],
+          },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'fail', params: ({ event }) => ({ reason: 'RunContainerError', message: messageOf(event.error) }) },
+        },
+      },
+    },
+    /** The runtime shows it running; it counts as started when this has ended (pod lifecycle 5.7 step 12). */
+    hooking: {
+      meta: { reason: 'PostStartHook', message: 'its postStart hook runs; it counts as started when that has ended' },
+      invoke: {
+        src: 'hook',
+        input: ({ context }) => {
+          const { pod, container, podIPs } = required(context.job);
+          const handler = container.lifecycle?.postStart ?? {};
+          return {
+            io: context.io,
+            job: { which: 'postStart' as const, handler, pod, container, containerId: context.containerId, podIPs },
+            limitMs: null,
+          };
+        },
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'stoppingFailed',
+            actions: [
+              { type: 'sayHookFailed', params: ({ event }) => ({ why: event.output.kind === 'failed' ? event.output.why : '' }) },
+              { type: 'noteHookFailure', params: ({ event }) => hookStartFailure(event.output) },
+            ],
+          },
+          { target: 'observing', actions: ['stampAct', 'hookOver', { type: 'acted', params: { why: 'its postStart hook has ended' } }] },
+        ],
+      },
+      on: {
+        // Nobody waits for the hook of what has ended.
+        'container.observed': [{ guard: 'endedMeanwhile', target: 'exited', actions: ['observe', 'hookOver'] }, { actions: ['observe'] }],
+      },
+    },
+    stoppingFailed: {
+      meta: { reason: 'PostStartHookError', message: 'its postStart hook failed: it is being stopped' },
+      invoke: {
+        src: 'containerStop',
+        input: ({ context }) => {
+          const { pod, container, podIPs } = required(context.job);
+          const graceSeconds = containerGraceSeconds({ pod, container, reason: 'FailedPostStartHook' });
+          const preStop = graceSeconds > 0 ? container.lifecycle?.preStop : undefined;
+          return {
+            io: context.io,
+            pod,
+            podIPs,
+            step: { id: context.containerId, name: container.name, container, graceSeconds, preStop, waitForIds: [] },
+            message: 'FailedPostStartHook',
+            monoMs: () => context.env.now().monoMs,
+          };
+        },
+        onDone: [
+          { guard: ({ event }) => event.output.failure !== null, target: 'stoppingAgain' },
+          {
+            target: 'failed',
+            actions: [
+              { type: 'fail', params: ({ context }) => required(context.failure) },
+              'stampAct',
+              { type: 'acted', params: { why: 'it was stopped after its postStart hook failed' } },
+            ],
+          },
+        ],
+      },
+    },
+    stoppingAgain: {
+      meta: { reason: 'PostStartHookError', message: 'its postStart hook failed and it could not be stopped; that is tried again' },
+      after: { [STOP_RETRY_MS]: { target: 'stoppingFailed' } },
+      on: {
+        'container.observed': [{ guard: 'endedMeanwhile', target: 'exited', actions: ['observe', 'hookOver'] }, { actions: ['observe'] }],
+      },
+    },
+    observing: {
+      meta: { reason: 'Observing', message: 'acted; waiting for an inspection that began after the act' },
+      after: {
+        [OBSERVE_AGAIN_MS]: { target: 'observing', reenter: true, actions: [{ type: 'acted', params: { why: 'not seen since the act' } }] },
+      },
+      on: {
+        'container.observed': [
+          { guard: 'stale' },
+          { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
+          { guard: 'observedExited', target: 'exited', actions: ['observe', 'hookOver'] },
+          { target: 'waiting', actions: ['observe', 'hookOver'] },
+        ],
+      },
+    },
+    failed: {
+      meta: { reason: 'StartFailed', message: 'the last attempt to start it failed; it is tried again after a wait' },
+      entry: [assign({ hookAhead: false }), 'report'],
+      // Not at once `waiting`: a look that began before the act would start it as if it had never been.
+      after: { wait: { target: 'observing', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
+      on: {
+        'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob', 'known'] }, {}],
+        'container.observed': [
+          { guard: 'stale' },
+          { guard: 'observedRunning', target: 'running', actions: ['observe', 'clearFailure', 'report'] },
+          { actions: ['observe'] },
+        ],
+      },
+    },
+  },
+});
+
+function hookStartFailure(outcome: HookOutcome): StartFailure {
+  if (outcome.kind === 'done') return { reason: POST_START_ERROR, message: '' };
+  return {
+    reason: POST_START_ERROR,
+    message: `${outcome.why}${outcome.output === '' ? '' : `, message: ${JSON.stringify(outcome.output)}`}`,
+  };
+}
+
+function required<T>(value: T | null): T {
+  if (value === null) throw new Error('container machine: a start without a job');
+  return value;
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** `name_namespace(uid)`, the form used in the kubelet's messages. */
+export function podDescription(pod: { metadata: { name: string; namespace: string; uid: string } }): string {
+  return `${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})`;
+}
+
+/** Go's duration text for whole seconds: `10s`, `1m20s`, `5m0s`. */
+export function goSeconds(ms: number): string {
+  const s = Math.round(ms / 1000);
+  return s < 60 ? `${s}s` : `${Math.floor(s / 60)}m${s % 60}s`;
+}

@@ -1,0 +1,151 @@
+/**
+ * The stop of one container: its preStop hook within the grace, then the wait for those that are to stop before it, then
+ * TERM with what is left of the grace, 2 s at least (pod lifecycle 5.14).
+ */
+import { assign, fromPromise, sendParent, setup } from 'xstate';
+import type { Container, Pod } from '../../k8s.ts';
+import { type KillStep, stopTimeoutSeconds } from '../killOrder.ts';
+import type { StartFailure } from '../types.ts';
+import { type HookIo, hookMachine } from './hookMachine.ts';
+
+/** What came of something that was asked for. */
+export type Settled = { kind: 'done' } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
+
+export interface StopIo extends HookIo {
+  /** Asks the runtime to stop it: TERM now, KILL after `timeoutSeconds`. Settles when it has ended. */
+  stopContainer(input: { pod: Pod; id: string; timeoutSeconds: number }, signal: AbortSignal): Promise<Settled>;
+  event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void;
+}
+
+export interface ContainerStopInput {
+  io: StopIo;
+  pod: Pod;
+  podIPs: readonly string[];
+  step: KillStep;
+  /** Text of the event `Killing`. */
+  message: string;
+  /** Monotonic milliseconds. */
+  monoMs(): number;
+}
+
+/** To whoever started it. */
+export interface PreStopEnded {
+  type: 'preStop.ended';
+  containerId: string;
+}
+/** What it came to. `failure` null: it has ended. */
+export interface Stopped {
+  containerId: string;
+  failure: string | null;
+}
+
+/** From whoever started it: one of those that it waits for has ended, or could not be stopped. */
+export interface EarlierEnded {
+  type: 'earlier.ended';
+  containerId: string;
+}
+
+interface Context extends ContainerStopInput {
+  beganMonoMs: number;
+  waitFor: ReadonlySet<string>;
+  failure: string | null;
+}
+
+export const containerStopMachine = setup({
+  types: {
+    context: {} as Context,
+    events: {} as EarlierEnded,
+    input: {} as ContainerStopInput,
+    output: {} as Stopped,
+  },
+  actors: {
+    hook: hookMachine,
+    stopContainer: fromPromise(
+      ({ input, signal }: { input: { io: StopIo; pod: Pod; id: string; timeoutSeconds: number }; signal: AbortSignal }) =>
+        input.io.stopContainer(input, signal),
+    ),
+  },
+  actions: {
+    sayKilling: ({ context: { io, pod, step, message } }) => io.event(pod, 'Normal', 'Killing', message, { name: step.name }),
+    sayHookFailed: ({ context: { io, pod, step } }, { why }: { why: string }) =>
+      io.event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${why}`, { name: step.name }),
+    hookEnded: sendParent(({ context }): PreStopEnded => ({ type: 'preStop.ended', containerId: context.step.id })),
+    noteEarlier: assign(({ context, event }) => ({
+      waitFor: new Set([...context.waitFor].filter((id) => id !== event.containerId)),
+    })),
+  },
+  delays: {
+    graceLeft: ({ context }) => Math.max(0, context.step.graceSeconds * 1000 - (context.monoMs() - context.beganMonoMs)),
+  },
+  guards: {
+    hasHook: ({ context }) => context.step.preStop !== undefined,
+    nobodyAhead: ({ context }) => context.waitFor.size === 0,
+  },
+}).createMachine({
+  id: 'containerStop',
+  context: ({ input }) => ({ ...input, beganMonoMs: input.monoMs(), waitFor: new Set(input.step.waitForIds), failure: null }),
+  initial: 'choosing',
+  entry: ['sayKilling'],
+  output: ({ context }) => ({ containerId: context.step.id, failure: context.failure }),
+  on: { 'earlier.ended': { actions: ['noteEarlier'] } },
+  states: {
+    choosing: { always: [{ guard: 'hasHook', target: 'hooking' }, { target: 'waiting' }] },
+    hooking: {
+      meta: { reason: 'PreStopHook', message: 'its preStop hook runs, within the grace' },
+      invoke: {
+        src: 'hook',
+        input: ({ context: { io, pod, podIPs, step } }) => ({
+          io,
+          job: {
+            which: 'preStop' as const,
+            handler: step.preStop ?? {},
+            pod,
+            container: step.container ?? { name: step.name },
+            containerId: step.id,
+            podIPs,
+          },
+          limitMs: step.graceSeconds * 1000,
+        }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'waiting',
+            actions: [
+              { type: 'sayHookFailed', params: ({ event }) => ({ why: event.output.kind === 'failed' ? event.output.why : '' }) },
+              'hookEnded',
+            ],
+          },
+          { target: 'waiting', actions: ['hookEnded'] },
+        ],
+      },
+    },
+    waiting: {
+      meta: { reason: 'Waiting', message: 'containers that stop before it have not ended' },
+      always: { guard: 'nobodyAhead', target: 'stopping' },
+      after: { graceLeft: { target: 'stopping' } },
+    },
+    stopping: {
+      meta: { reason: 'Stopping', message: 'it was asked to stop; waiting for it or for the end of its grace' },
+      invoke: {
+        src: 'stopContainer',
+        input: ({ context: { io, pod, step, monoMs, beganMonoMs } }) => ({
+          io,
+          pod,
+          id: step.id,
+          timeoutSeconds: stopTimeoutSeconds(step.graceSeconds, monoMs() - beganMonoMs),
+        }),
+        onDone: { target: 'ended', actions: [assign(({ event }) => ({ failure: failureOf(event.output) }))] },
+        onError: {
+          target: 'ended',
+          actions: [assign(({ event }) => ({ failure: event.error instanceof Error ? event.error.message : String(event.error) }))],
+        },
+      },
+    },
+    ended: { type: 'final' },
+  },
+});
+
+function failureOf(settled: Settled): string | null {
+  if (settled.kind === 'done') return null;
+  return settled.kind === 'failed' ? settled.failure.message : settled.details;
+}

@@ -1,0 +1,290 @@
+/** What a pod worker knows, what it is given, and small questions about both. */
+import type { ActorRefFrom } from 'xstate';
+import type { Pod, PodStatus } from '../../k8s.ts';
+import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
+import type { ProbeBook } from '../../services/probes/types.ts';
+import type { Cause } from '../../supervision/address.ts';
+import type { InForce } from '../resize/actuation.ts';
+import type { ReplacedInstances } from '../runtimeStatus.ts';
+import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
+import { onePerFamily } from './config/addresses.ts';
+import {
+  type ActOutcome,
+  type ContainerEnv,
+  type ContainerIo,
+  type ContainerKind,
+  type containerMachine,
+  messageOf,
+} from './containerMachine.ts';
+import type { Settled } from './containerStopMachine.ts';
+import { type Decision, decide } from './decide.ts';
+import type { ResizeIo, resizeMachine } from './resizeMachine.ts';
+import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stopMachine.ts';
+
+export type { Settled } from './containerStopMachine.ts';
+
+export interface WorkerEnv extends ContainerEnv {
+  facts(): NodeFacts;
+  network(): { ready: boolean; reason: string };
+  /** The status last accepted for this UID, for a worker that was restarted. */
+  lastStatus(): PodStatus | undefined;
+  /** The newest listing of the runtime is newer than this inspection and shows the same. Absent: never. */
+  listingAgrees?(status: PodRuntimeStatus): boolean;
+  /** The newest listing of the runtime, of whatever age, shows the same as this inspection. Absent: never. */
+  listingShows?(status: PodRuntimeStatus): boolean;
+  /** Probe results by container id. Absent: none. */
+  probes?(): ProbeBook;
+  /** `syncFrequency`; the next look lies between it and 1.5 times it. */
+  resyncMs: number;
+}
+export interface WorkerInput {
+  uid: string;
+  pod: Pod;
+  /** Known to the runtime only: never started, only wound down; no status is written. */
+  runtimeOnly: boolean;
+  /** A stop was asked before this incarnation began. */
+  terminating: boolean;
+  /** The UID was wound down and wanted again since the pod manager began. Default false. */
+  newLife?: boolean;
+  /** Which life of the UID this is: a stop that was meant for another is not acted on. Absent: any will do. */
+  life?: number;
+  /** What that stop gave as the pod's final status. */
+  killStatus?: KillStatus | null;
+  /** And what grace, in seconds. */
+  graceOverride?: number | null;
+  causes: readonly Cause[];
+  env: WorkerEnv;
+  io: WorkerIo;
+}
+export interface ReportAt {
+  phase: WorkerPhase;
+  state: string;
+  reason: string;
+  message: string;
+}
+export type KillStatus = { phase: 'Failed'; reason: string; message: string; disruption?: string };
+export interface WorkerContext {
+  uid: string;
+  pod: Pod;
+  runtimeOnly: boolean;
+  newLife: boolean;
+  life: number | undefined;
+  env: WorkerEnv;
+  io: WorkerIo;
+  causes: readonly Cause[];
+  status: PodRuntimeStatus | null;
+  decision: Decision | null;
+  apiStatus: PodStatus | undefined;
+  failures: ReadonlyMap<string, StartFailure>;
+  /** Changes of secrets and config maps that the pod names, as this worker heard of them. Absent: none. */
+  objectChanges?: number;
+  nextStarts: ReadonlyMap<string, number>;
+  /** Instances this worker stopped in order to replace them: what the crash back-off looks at instead (trap 17). */
+  replaced: ReplacedInstances;
+  /** Containers on their way whose postStart hook has not ended: they do not count as running. */
+  hookAhead: ReadonlySet<string>;
+  /** Ids of containers whose preStop hook has ended: it is not run again. */
+  preStopped: ReadonlySet<string>;
+  /** A container that is to start waits for the postStart hook of one before it. */
+  heldBack: boolean;
+  /** Containers of unknown state that this worker stopped with success; only those still there. */
+  stoppedUnknown: ReadonlySet<string>;
+  sinceWallMs: number;
+  children: ReadonlyMap<string, ActorRefFrom<typeof containerMachine>>;
+  /** A hint arrived while something was under way: look again after it; `listed`: unless the listing shows the same. */
+  dirty: 'no' | 'listed' | 'yes';
+  killAsked: boolean;
+  graceSeconds: number | null;
+  graceOverride: number | null;
+  killStatus: KillStatus | null;
+  trouble: { reason: string; message: string } | null;
+  /** Consecutive failed attempts of the present act, for its back-off. */
+  failuresInRow: number;
+  waitMs: number;
+  /** Acts on the pod as a whole that followed one another without {@link CALM_AFTER_MS} of rest. */
+  actsInRow: number;
+  lastActMonoMs: number;
+  /** Containers whose end was announced and not yet seen, and how often it was looked for. */
+  ended: ReadonlySet<string>;
+  chases: number;
+  /** The sandbox whose replacement was last announced, or passed over because the pod moved to or from the host's network. */
+  changedSandboxId: string;
+  /** The calming wait before the next act is over. */
+  calmed: boolean;
+  /** Resources that this worker changed in place, by container id. */
+  inForce: InForce;
+  /** Who changes them: there once something is to be changed. */
+  resizer: ActorRefFrom<typeof resizeMachine> | null;
+  /** Why that failed at last, or null. */
+  resizeError: string | null;
+}
+
+export interface SandboxInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  actions: PodActions;
+}
+/** What a worker's chart asks of the outside; given by `actors/pods/workers`, or by a test. Promises honour the signal. */
+export interface WorkerIo extends ContainerIo, ResizeIo {
+  /** Settles when no act of an earlier incarnation is in flight. */
+  fence(uid: string): Promise<unknown>;
+  inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus>;
+  prepare(pod: Pod): Promise<void>;
+  /** Settles when every volume that a container mounts is set up. */
+  mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled>;
+  /**
+   * Stops earlier sandboxes that this worker has not stopped yet (their network goes with that), removes what is left of
+   * init containers, then makes the sandbox: a new one is initialised anew.
+   */
+  runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>>;
+  /** Stops every sandbox; removes init containers where a new sandbox is to come. */
+  stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<Settled>;
+  /** Fences, then waits until the pod's volumes are taken down. */
+  cleanup(pod: Pod): Promise<void>;
+  /** The API status in context goes to the status manager. */
+  publish(context: WorkerContext, finished: boolean): void;
+  /** A summary of the worker goes to the pod manager. */
+  report(summary: WorkerSummary): void;
+}
+export type Io<T> = { input: T & { io: WorkerIo }; signal: AbortSignal };
+
+/** Back-off of a failed pod-level act: 10 s, lengthened by up to half (pod lifecycle 3.1). */
+export const ACT_RETRY_MS = 10_000;
+/** Network not ready (pod lifecycle 2.1). */
+export const NETWORK_RETRY_MS = 1_000;
+/** First retry of a failed stop; doubles to ACT_RETRY_MS, so that a stop is never slower than the reference. */
+export const STOP_RETRY_MS = 500;
+export const RUNTIME_RETRY_MS = 1_000;
+/** First retry after a wait for volumes that was in vain: the volume manager goes on meanwhile. Doubles to ACT_RETRY_MS. */
+export const VOLUMES_RETRY_MS = 1_000;
+/** So many acts in a row are ordinary (kill, create, kill a container); more look like a pod that cannot come to rest. */
+export const ACTS_IN_ROW_MAX = 6;
+export const CALM_AFTER_MS = 60_000;
+/** First calming wait; doubles to ACT_RETRY_MS. */
+export const CALM_BASE_MS = 1_000;
+/** An end is announced before the runtime's books show it: looked for again after each of these. */
+export const CHASE_DELAYS_MS = [10, 20, 40, 80, 160, 320, 640] as const;
+/** Old ones are garbage collected long before this many. */
+export const REPLACED_MAX = 32;
+
+/** What went wrong with a pod-level act, and the first wait before it is tried again (doubling to ACT_RETRY_MS). */
+export interface Trouble {
+  reason: string;
+  message: string;
+  baseMs: number;
+}
+/** From an error or from a failed outcome; an outcome's own reason wins. */
+export function troubleOf(reason: string, what: unknown, baseMs: number): Trouble {
+  if (isFailed(what)) return { reason: what.failure.reason, message: what.failure.message, baseMs };
+  return { reason, message: messageOf(what), baseMs };
+}
+export function stopTrouble(what: unknown): Trouble {
+  return troubleOf('FailedKillPod', what, STOP_RETRY_MS);
+}
+function isFailed(what: unknown): what is { kind: 'failed'; failure: StartFailure } {
+  return typeof what === 'object' && what !== null && 'kind' in what && what.kind === 'failed';
+}
+
+export function isDeleting(pod: Pod): boolean {
+  const t = pod.metadata.deletionTimestamp;
+  return t !== undefined && t !== null;
+}
+
+/** What is to be done, and said, of what was seen last, by what is known at this moment. */
+export function decisionNow(context: WorkerContext, status: NonNullable<WorkerContext['status']>): Decision {
+  const { env } = context;
+  const network = env.network();
+  return decide({
+    pod: context.pod,
+    status,
+    old: context.apiStatus ?? env.lastStatus(),
+    failures: context.failures,
+    facts: env.facts(),
+    networkReady: network.ready,
+    networkReason: network.reason,
+    nowWallMs: env.now().wallMs,
+    stoppedUnknown: context.stoppedUnknown,
+    probes: env.probes?.() ?? new Map(),
+    hookAhead: context.hookAhead,
+    newLife: context.newLife,
+    inForce: context.inForce,
+    resizeError: context.resizeError,
+  });
+}
+export function planActions(context: WorkerContext): PodActions | null {
+  const plan = context.decision?.plan;
+  return plan !== undefined && 'actions' in plan ? plan.actions : null;
+}
+export function requiredActions(context: WorkerContext): PodActions {
+  const actions = planActions(context);
+  if (actions === null) throw new Error('pod worker: an act without a plan');
+  return actions;
+}
+export function requiredStatus(context: WorkerContext): PodRuntimeStatus {
+  if (context.status === null) throw new Error('pod worker: an act without an inspection');
+  return context.status;
+}
+
+/** Where hooks of this pod go that name no host. */
+export function podIPsOf({ pod, env, status, apiStatus }: WorkerContext): readonly string[] {
+  if (pod.spec.hostNetwork === true) return onePerFamily(env.facts().hostIPs);
+  return status !== null && status.ips.length > 0 ? status.ips : (apiStatus?.podIPs ?? []).map(({ ip }) => ip);
+}
+/** Everything of the pod is to stop. `graceSeconds` null: each container's own grace. */
+export function podStop(context: WorkerContext, o: { graceSeconds: number | null; forSandbox: boolean }): StopInput {
+  const status = requiredStatus(context);
+  const { pod, preStopped } = context;
+  return {
+    ...stopBasis(context),
+    tasks: podTasks({ pod, status, graceSeconds: o.graceSeconds, preStopped, forced: context.graceOverride === 0 }),
+    sandboxes: { pod, status, forSandbox: o.forSandbox },
+    failedReason: 'FailedKillPod',
+  };
+}
+/** Single containers are to stop: those that the plan names. */
+export function plannedStop(context: WorkerContext): StopInput {
+  const { pod, preStopped } = context;
+  const kills = planActions(context)?.containersToKill ?? [];
+  return { ...stopBasis(context), tasks: killTasks({ pod, kills, preStopped }), sandboxes: null, failedReason: 'KillContainerError' };
+}
+function stopBasis(context: WorkerContext): Pick<StopInput, 'io' | 'pod' | 'podIPs' | 'monoMs'> {
+  const { io, pod, env } = context;
+  return { io, pod, podIPs: podIPsOf(context), monoMs: () => env.now().monoMs };
+}
+
+/** Containers of a pod in start order, by name. */
+export function containersOf(pod: Pod): [string, ContainerKind][] {
+  return [
+    ...(pod.spec.initContainers ?? []).map((c): [string, ContainerKind] => [c.name, 'init']),
+    ...pod.spec.containers.map((c): [string, ContainerKind] => [c.name, 'regular']),
+    ...(pod.spec.ephemeralContainers ?? []).map((c): [string, ContainerKind] => [c.name, 'ephemeral']),
+  ];
+}
+export function specOf(pod: Pod, name: string) {
+  return (
+    pod.spec.initContainers?.find((c) => c.name === name) ??
+    pod.spec.containers.find((c) => c.name === name) ??
+    pod.spec.ephemeralContainers?.find((c) => c.name === name)
+  );
+}
+
+export function summarize(context: WorkerContext, at: ReportAt): WorkerSummary {
+  const statuses = new Map(
+    [...(context.apiStatus?.initContainerStatuses ?? []), ...(context.apiStatus?.containerStatuses ?? [])].map((s) => [s.name, s]),
+  );
+  const containers = containersOf(context.pod).map(([name, kind]): ContainerSummary => {
+    const s = statuses.get(name);
+    const state = s?.state.running !== undefined ? 'running' : s?.state.terminated !== undefined ? 'terminated' : 'waiting';
+    const next = context.nextStarts.get(name);
+    return {
+      name,
+      init: kind === 'init',
+      state,
+      reason: s?.state.waiting?.reason ?? s?.state.terminated?.reason ?? '',
+      message: s?.state.waiting?.message ?? s?.state.terminated?.message ?? '',
+      restartCount: s?.restartCount ?? 0,
+      ...(next === undefined ? {} : { nextStartAtMs: next }),
+    };
+  });
+  return { ...at, sinceMs: context.env.now().wallMs, containers, causes: context.causes };
+}

@@ -1,0 +1,147 @@
+/**
+ * What a pod worker does next, from its pod, the newest inspection and the node's facts: one pure step of
+ * decide -> act -> observe -> decide. The order of the checks is pod lifecycle 5.1 and 5.3.
+ */
+import type { Pod, PodStatus } from '../../k8s.ts';
+import { probeVerdicts } from '../../services/probes/state.ts';
+import type { ProbeBook } from '../../services/probes/types.ts';
+import { type InForce, inProgress, planResize, type ResizePlan } from '../resize/actuation.ts';
+import { firstStatus } from '../runtimeStatus.ts';
+import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
+import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
+import { computePodActions } from './podActions.ts';
+
+export interface DecideInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  old: PodStatus | undefined;
+  failures: ReadonlyMap<string, StartFailure>;
+  facts: NodeFacts;
+  networkReady: boolean;
+  networkReason: string;
+  nowWallMs: number;
+  /** Not the first life of its UID: what the runtime holds from an earlier one says nothing about when this one began. */
+  newLife?: boolean;
+  /** Containers of unknown state that were stopped with success: there is nothing more to stop. */
+  stoppedUnknown?: ReadonlySet<string>;
+  /** Probe results by container id. */
+  probes?: ProbeBook;
+  /** Names of containers whose postStart hook has not ended. */
+  hookAhead?: ReadonlySet<string>;
+  /** Resources that this worker changed in place. Absent: none. */
+  inForce?: InForce;
+  /** Why they could not be changed at last, or null. */
+  resizeError?: string | null;
+}
+
+export type Plan =
+  /** The pod's phase is terminal, or its deadline is over: wind it down. */
+  | { kind: 'terminal' }
+  | { kind: 'deadline' }
+  /** Stop everything; then create a sandbox if `actions.createSandbox`. */
+  | { kind: 'killPod'; actions: PodActions }
+  | { kind: 'network'; message: string }
+  | { kind: 'createSandbox'; actions: PodActions }
+  | { kind: 'killContainers'; actions: PodActions }
+  /** Nothing to do to the sandbox: feed the containers. */
+  | { kind: 'steady'; actions: PodActions };
+
+export interface Decision {
+  plan: Plan;
+  apiStatus: PodStatus;
+  resize: ResizePlan;
+}
+
+/** Wall ms at which `activeDeadlineSeconds` ends, or null. */
+export function deadlineAtMs(pod: Pod, status: PodStatus | undefined): number | null {
+  const seconds = pod.spec.activeDeadlineSeconds;
+  if (seconds === undefined || status?.startTime === undefined) return null;
+  return Date.parse(status.startTime) + seconds * 1000;
+}
+
+/** First sight of a pod that the runtime already holds: its start is its oldest sandbox (pod lifecycle trap 56). */
+export function withStartTime(old: PodStatus | undefined, status: PodRuntimeStatus, nowWallMs: number): PodStatus {
+  if (old?.startTime !== undefined) return old;
+  let ms = nowWallMs;
+  for (const s of status.sandboxes) ms = Math.min(ms, Number(s.createdAtNs / 1_000_000n));
+  return { ...old, startTime: `${new Date(ms).toISOString().slice(0, 19)}Z` };
+}
+
+export function decide(input: DecideInput): Decision {
+  const { pod, status, facts } = input;
+  const held = input.newLife === true ? { ...status, sandboxes: [] } : status;
+  // After a restart of the daemon only the API server remembers when the pod began (trap 56).
+  const before = input.old ?? (pod.status.startTime === undefined ? undefined : pod.status);
+  const old = withStartTime(before, held, input.nowWallMs);
+  const deadline = deadlineAtMs(pod, old);
+  const over = deadline !== null && deadline <= input.nowWallMs;
+  const probes = probeVerdicts(pod, status, input.probes ?? new Map());
+  const resize = planResize({ pod, status, inForce: input.inForce ?? new Map(), facts });
+  const generate = (deadlineExceeded: boolean, override?: StatusOverride): PodStatus =>
+    generatePodStatus({
+      pod,
+      status,
+      old,
+      failures: input.failures,
+      facts,
+      nowWallMs: input.nowWallMs,
+      podIsTerminal: false,
+      deadlineExceeded,
+      startedContainers: probes.started,
+      readyContainers: probes.ready,
+      hookAhead: input.hookAhead ?? new Set(),
+      inForce: resize.inForce,
+      ...(inProgress(resize) ? { resizing: { error: input.resizeError ?? null } } : {}),
+      ...(override === undefined ? {} : { override }),
+    });
+  const plain = generate(false);
+  // What had ended by itself in time stays what it was, also when nobody remembers having said so.
+  const inTime = isTerminalPhase(plain) && status.containers.every((c) => c.finishedAtMs === null || c.finishedAtMs <= (deadline ?? 0));
+  const deadlineExceeded = over && !inTime && !isTerminalPhase(old);
+  const apiStatus = deadlineExceeded ? generate(true) : plain;
+  const done = (plan: Plan): Decision => ({ plan, apiStatus, resize });
+  if (deadlineExceeded) return done({ kind: 'deadline' });
+  if (apiStatus.phase === 'Failed' || apiStatus.phase === 'Succeeded') return done({ kind: 'terminal' });
+
+  const computed = computePodActions({
+    pod,
+    status,
+    liveness: probes.liveness,
+    startup: probes.startup,
+    hookAhead: input.hookAhead ?? new Set(),
+    resizeRestarts: resize.restart,
+  });
+  const kills = computed.containersToKill.filter((k) => k.reason !== 'Unknown' || input.stoppedUnknown?.has(k.id) !== true);
+  const actions: PodActions = { ...computed, containersToKill: kills };
+  const anythingUp = status.containers.some((c) => c.state === 'running') || status.sandboxes.some((s) => s.ready);
+  if (actions.killPod && anythingUp) return done({ kind: 'killPod', actions });
+  // Nothing runs, nothing is to start and nothing may be made again: the reference waits for ever here.
+  if (actions.killPod && !actions.createSandbox)
+    return { ...done({ kind: 'terminal' }), apiStatus: generate(false, stranded(pod, status)) };
+  if (actions.createSandbox) {
+    if (!input.networkReady && pod.spec.hostNetwork !== true) return done({ kind: 'network', message: input.networkReason });
+    return done({ kind: 'createSandbox', actions });
+  }
+  if (!actions.killPod && actions.containersToKill.length > 0) return done({ kind: 'killContainers', actions });
+  return done({ kind: 'steady', actions });
+}
+
+/** Reason of a pod that can neither go on nor begin anew: ours, where the reference waits for ever. */
+export const SANDBOX_LOST = 'SandboxLost';
+
+function stranded(pod: Pod, status: PodRuntimeStatus): StatusOverride {
+  const succeeded = pod.spec.containers.every((c) => {
+    const newest = firstStatus(status, c.name);
+    return newest?.state === 'exited' && newest.exitCode === 0;
+  });
+  return {
+    phase: succeeded ? 'Succeeded' : 'Failed',
+    reason: SANDBOX_LOST,
+    message: 'The sandbox of the pod ended, and its restart policy allows no other',
+  };
+}
+
+/** What the worker says about each container for `why` and `actorctl pods`. */
+export function isTerminalPhase(status: PodStatus | undefined): boolean {
+  return status?.phase === 'Failed' || status?.phase === 'Succeeded';
+}

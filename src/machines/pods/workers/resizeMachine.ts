@@ -1,0 +1,146 @@
+/**
+ * Sets other resources of running containers, one step after the other. It stands beside the worker's loop, so that what
+ * cannot be set holds up no start and no stop; the worker feeds it what is to be done, and looks again when it reports.
+ */
+import { assign, fromPromise, sendParent, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import type { ResizeStep } from '../resize/actuation.ts';
+import { messageOf } from './containerMachine.ts';
+
+export interface ResizeIo {
+  /** Bytes of memory that the container uses now; null: the runtime does not say. */
+  memoryUsage(containerId: string, signal: AbortSignal): Promise<number | null>;
+  /** Null: it is set; else why it is not, or perhaps not. May be repeated. */
+  updateResources(
+    input: { pod: Pod; step: ResizeStep /** No other is to follow. */; last: boolean },
+    signal: AbortSignal,
+  ): Promise<string | null>;
+}
+export type ResizeReport =
+  | { type: 'resize.set'; step: ResizeStep }
+  /** Null: what had failed is wanted no longer. */
+  | { type: 'resize.trouble'; message: string | null }
+  | { type: 'resize.acted'; why: string };
+type ResizeEvent = { type: 'resize.wanted'; pod: Pod; steps: readonly ResizeStep[] };
+
+/** First wait after a failure; doubles to {@link RESIZE_RETRY_MS_MAX}, lengthened by up to half. */
+export const RESIZE_RETRY_MS = 1_000;
+export const RESIZE_RETRY_MS_MAX = 60_000;
+
+interface Context {
+  io: ResizeIo;
+  random(): number;
+  pod: Pod;
+  steps: readonly ResizeStep[];
+  /** What the steps were when one of them failed. */
+  failedKey: string;
+  failuresInRow: number;
+  message: string;
+  waitMs: number;
+}
+type Input = Pick<Context, 'io' | 'random' | 'pod' | 'steps'>;
+type Io<T> = { input: T & { io: ResizeIo }; signal: AbortSignal };
+
+function keyOf(steps: readonly ResizeStep[]): string {
+  return JSON.stringify(steps.map(({ containerId, resource, to }) => [containerId, resource, to]));
+}
+function firstOf({ steps }: Context): ResizeStep {
+  const step = steps[0];
+  if (step === undefined) throw new Error('resize: no step to take');
+  return step;
+}
+
+export const resizeMachine = setup({
+  types: { context: {} as Context, events: {} as ResizeEvent, input: {} as Input },
+  actors: {
+    memoryUsage: fromPromise(({ input, signal }: Io<{ containerId: string }>) => input.io.memoryUsage(input.containerId, signal)),
+    updateResources: fromPromise(({ input, signal }: Io<{ pod: Pod; step: ResizeStep; last: boolean }>) =>
+      input.io.updateResources({ pod: input.pod, step: input.step, last: input.last }, signal),
+    ),
+  },
+  actions: {
+    take: assign(({ event }) => ({ pod: event.pod, steps: event.steps })),
+    forgetFailures: assign({ failuresInRow: 0, failedKey: '' }),
+    sayStep: sendParent(({ context }): ResizeReport => ({ type: 'resize.set', step: firstOf(context) })),
+    dropStep: assign(({ context }) => ({ steps: context.steps.slice(1), failuresInRow: 0, failedKey: '' })),
+    fail: assign(({ context }, { message }: { message: string }) => ({
+      message,
+      failedKey: keyOf(context.steps),
+      failuresInRow: context.failuresInRow + 1,
+      waitMs: Math.min(RESIZE_RETRY_MS * 2 ** Math.min(context.failuresInRow, 16), RESIZE_RETRY_MS_MAX) * (1 + 0.5 * context.random()),
+    })),
+    sayTrouble: sendParent(({ context }): ResizeReport => ({ type: 'resize.trouble', message: context.message })),
+    sayRecovered: sendParent((): ResizeReport => ({ type: 'resize.trouble', message: null })),
+    acted: sendParent((_, { why }: { why: string }): ResizeReport => ({ type: 'resize.acted', why })),
+  },
+  guards: {
+    nothingLeft: ({ context }) => context.steps.length === 0,
+    lowersMemory: ({ context }) => context.steps[0]?.lowersTo !== null,
+    asksForSome: ({ event }) => event.steps.length > 0,
+    isAnother: ({ context, event }) => keyOf(event.steps) !== context.failedKey,
+    isOutdated: ({ context, event }) => keyOf(event.steps) !== keyOf(context.steps),
+  },
+  delays: { wait: ({ context }) => context.waitMs },
+}).createMachine({
+  id: 'resize',
+  context: ({ input }) => ({ ...input, failedKey: '', failuresInRow: 0, message: '', waitMs: 0 }),
+  initial: 'choosing',
+  states: {
+    idle: {
+      meta: { reason: 'InForce', message: 'what was granted is in force' },
+      on: { 'resize.wanted': { guard: 'asksForSome', target: 'choosing', actions: ['take'] } },
+    },
+    choosing: {
+      always: [
+        { guard: 'nothingLeft', target: 'idle', actions: [{ type: 'acted', params: { why: 'resources of a container were changed' } }] },
+        { guard: 'lowersMemory', target: 'measuring' },
+        { target: 'updating' },
+      ],
+    },
+    measuring: {
+      meta: { reason: 'MeasuringMemory', message: 'asking how much memory is in use before its limit is lowered' },
+      invoke: {
+        src: 'memoryUsage',
+        input: ({ context }) => ({ io: context.io, containerId: firstOf(context).containerId }),
+        onDone: [
+          {
+            guard: ({ context, event }) => event.output === null || event.output >= (firstOf(context).lowersTo ?? 0),
+            target: 'failed',
+            actions: { type: 'fail', params: ({ context, event }) => ({ message: tooLow(firstOf(context), event.output) }) },
+          },
+          { target: 'updating' },
+        ],
+        onError: { target: 'failed', actions: { type: 'fail', params: ({ event }) => ({ message: messageOf(event.error) }) } },
+      },
+      // A limit is not lowered that was raised again meanwhile.
+      on: { 'resize.wanted': { guard: 'isOutdated', target: 'choosing', actions: ['take'] } },
+    },
+    updating: {
+      meta: { reason: 'UpdatingResources', message: 'the runtime is setting what was granted' },
+      invoke: {
+        src: 'updateResources',
+        input: ({ context }) => ({ io: context.io, pod: context.pod, step: firstOf(context), last: context.steps.length === 1 }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output !== null,
+            target: 'failed',
+            actions: { type: 'fail', params: ({ event }) => ({ message: event.output ?? '' }) },
+          },
+          { target: 'choosing', actions: ['sayStep', 'dropStep'] },
+        ],
+        onError: { target: 'failed', actions: { type: 'fail', params: ({ event }) => ({ message: messageOf(event.error) }) } },
+      },
+    },
+    failed: {
+      meta: { reason: 'ResizeFailed', message: ({ message }: Context) => message },
+      entry: ['sayTrouble'],
+      after: { wait: { target: 'choosing' } },
+      on: { 'resize.wanted': { guard: 'isAnother', target: 'choosing', actions: ['take', 'forgetFailures', 'sayRecovered'] } },
+    },
+  },
+});
+
+function tooLow({ name, lowersTo }: ResizeStep, usage: number | null): string {
+  const limit = `attempting to set the memory limit of container ${name} to ${lowersTo} bytes`;
+  return usage === null ? `${limit}: the runtime does not say how much it uses` : `${limit}, below its current usage of ${usage} bytes`;
+}

@@ -1,0 +1,385 @@
+/** Names of the worker's chart: its actors, actions, guards and delays. Actions are total. */
+import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
+import type { WorkerEvent } from '../../protocol.ts';
+import { sameData } from '../../sameData.ts';
+import { probeVerdicts } from '../../services/probes/state.ts';
+import { joinCauses } from '../../supervision/address.ts';
+import { hashNameAndImage } from '../containerHash.ts';
+import { effectiveGraceSeconds } from '../killOrder.ts';
+import { ofPresent, withStep } from '../resize/actuation.ts';
+import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
+import { generatePodStatus } from '../status/generate.ts';
+import { terminateStatus } from '../status/manager.ts';
+import { CONFIG_ERROR, type ContainerReport, containerMachine } from './containerMachine.ts';
+import type { PreStopEnded } from './containerStopMachine.ts';
+import {
+  ACT_RETRY_MS,
+  ACTS_IN_ROW_MAX,
+  CALM_AFTER_MS,
+  CALM_BASE_MS,
+  CHASE_DELAYS_MS,
+  containersOf,
+  decisionNow,
+  type Io,
+  isDeleting,
+  planActions,
+  podIPsOf,
+  type ReportAt,
+  type SandboxInput,
+  specOf,
+  summarize,
+  type Trouble,
+  type WorkerContext,
+  type WorkerInput,
+} from './context.ts';
+import { BACKOFF_RESET_MS } from './crashBackoff.ts';
+import { type Decision, deadlineAtMs } from './decide.ts';
+import { type ResizeReport, resizeMachine } from './resizeMachine.ts';
+import { stopMachine } from './stopMachine.ts';
+
+/** A container in one of these is not on its way: nobody waits for its hook. */
+const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
+
+/** Changed objects are of interest to who waits for one. */
+function concerns({ failures }: WorkerContext, event: { type: string; objects?: 'only' | 'too' }): boolean {
+  return event.objects !== 'only' || [...failures.values()].some((f) => f.reason === CONFIG_ERROR);
+}
+
+function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
+  return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
+}
+
+function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = status;
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find((s) => s.name === name);
+}
+
+function seen({ env, status }: WorkerContext): boolean {
+  return status !== null && env.listingShows?.(status) === true;
+}
+
+export const workerSetup = setup({
+  types: {
+    context: {} as WorkerContext,
+    events: {} as WorkerEvent | ContainerReport | PreStopEnded | ResizeReport | { type: 'worker.resync' },
+    input: {} as WorkerInput,
+  },
+  actors: {
+    container: containerMachine,
+    resize: resizeMachine,
+    fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
+    inspect: fromPromise(({ input, signal }: Io<{ uid: string }>) => input.io.inspect(input.uid, signal)),
+    prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
+    mountVolumes: fromPromise(({ input, signal }: Io<{ pod: Pod }>) => input.io.mountVolumes(input.pod, signal)),
+    runSandbox: fromPromise(({ input, signal }: Io<SandboxInput>) => input.io.runSandbox(input, signal)),
+    stopPod: stopMachine,
+    killContainers: stopMachine,
+    cleanup: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.cleanup(input.pod)),
+  },
+  actions: {
+    publish: ({ context }, params: { finished: boolean }) => context.io.publish(context, params.finished),
+    report: ({ context }, params: ReportAt) => context.io.report(summarize(context, params)),
+    recordEvent: ({ context }, params: { type: 'Normal' | 'Warning'; reason: string; message: string }) =>
+      context.io.event(context.pod, params.type, params.reason, params.message),
+
+    /** Once per sandbox that is given up; not when the pod moved to or from the host's network (trap 35). */
+    saySandboxChanged: enqueueActions(({ context, enqueue }) => {
+      const actions = planActions(context);
+      const id = context.status?.sandboxes[0]?.id ?? '';
+      if (actions?.createSandbox !== true || id === '' || id === context.changedSandboxId) return;
+      enqueue.assign({ changedSandboxId: id });
+      if (actions.sandboxId === '') return;
+      enqueue(() => context.io.event(context.pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.'));
+    }),
+    takePod: assign(({ context, event }) => {
+      if (event.type !== 'pod.update') return {};
+      return { pod: event.pod, causes: joinCauses(context.causes, event.causes) };
+    }),
+    takeKill: assign(({ context, event }) => {
+      if (event.type !== 'pod.kill') return {};
+      const graceOverride =
+        event.graceOverrideSeconds === undefined
+          ? context.graceOverride
+          : Math.min(event.graceOverrideSeconds, context.graceOverride ?? Number.POSITIVE_INFINITY);
+      return {
+        killAsked: true,
+        graceOverride,
+        killStatus: event.status ?? context.killStatus,
+        causes: joinCauses(context.causes, event.causes),
+      };
+    }),
+    computeGrace: assign(({ context }) => ({
+      graceSeconds: effectiveGraceSeconds({ pod: context.pod, current: context.graceSeconds, override: context.graceOverride }),
+    })),
+    markDirty: assign(({ context, event }) => ({
+      dirty: concerns(context, event) ? dirtier(context.dirty, event) : context.dirty,
+      ...(event.type === 'pod.dirty' && event.objects !== undefined ? { objectChanges: (context.objectChanges ?? 0) + 1 } : {}),
+      causes: joinCauses(context.causes, 'causes' in event ? event.causes : undefined),
+      ...(event.type === 'pod.dirty' && event.ended !== undefined ? { ended: new Set([...context.ended, ...event.ended]), chases: 0 } : {}),
+    })),
+    noteObjects: assign(({ context, event }) =>
+      event.type === 'pod.dirty' && event.objects !== undefined ? { objectChanges: (context.objectChanges ?? 0) + 1 } : {},
+    ),
+    /** An announced end that the inspection shows, or that was looked for long enough, is not looked for again. */
+    settleEnded: assign(({ context }) => {
+      if (context.ended.size === 0) return {};
+      const up = new Set(context.status?.containers.filter((c) => c.state === 'running').map((c) => c.id));
+      const ended = context.chases < CHASE_DELAYS_MS.length ? new Set([...context.ended].filter((id) => up.has(id))) : new Set<string>();
+      return { ended };
+    }),
+    countChase: assign(({ context }) => ({ waitMs: CHASE_DELAYS_MS[context.chases] ?? 0, chases: context.chases + 1 })),
+    /** Acts that follow one another without a long rest in between. */
+    countAct: assign(({ context }) => {
+      const nowMonoMs = context.env.now().monoMs;
+      const rested = nowMonoMs - context.lastActMonoMs > CALM_AFTER_MS;
+      return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };
+    }),
+    calm: assign(({ context }) => ({
+      waitMs: Math.min(CALM_BASE_MS * 2 ** (context.actsInRow - ACTS_IN_ROW_MAX), ACT_RETRY_MS) * (1 + 0.5 * context.env.random()),
+    })),
+    /** A changed definition is not held back for what the one before it came to. */
+    beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
+    clearDirty: assign({ dirty: 'no' }),
+    clearTrouble: assign({ trouble: null, failuresInRow: 0 }),
+    takeReport: assign(({ context, event }) => {
+      if (event.type !== 'container.report') return {};
+      const failures = new Map(context.failures);
+      const nextStarts = new Map(context.nextStarts);
+      if (event.failure === null) failures.delete(event.name);
+      else failures.set(event.name, event.failure);
+      if (event.nextStartAtMs === null) nextStarts.delete(event.name);
+      else nextStarts.set(event.name, event.nextStartAtMs);
+      const hookAhead = new Set(context.hookAhead);
+      if (event.hookAhead) hookAhead.add(event.name);
+      else hookAhead.delete(event.name);
+      return { failures, nextStarts, hookAhead };
+    }),
+    /** What a container that is held back waits for has come further: look whether it may start. */
+    release: assign(({ context }) => (context.heldBack ? { dirty: 'yes' as const } : {})),
+    notePreStop: assign(({ context, event }) => {
+      if (event.type !== 'preStop.ended') return {};
+      const there = new Set(context.status?.containers.map((c) => c.id));
+      return { preStopped: new Set([...context.preStopped, event.containerId].filter((id) => there.has(id))) };
+    }),
+    decide: assign(({ context }) => {
+      const { status } = context;
+      if (status === null) return {};
+      const decision = decisionNow(context, status);
+      return { decision, apiStatus: decision.apiStatus, inForce: ofPresent(decision.resize.inForce, status) };
+    }),
+    /** What of the granted resources is not in force; nobody is asked for it before there is something. */
+    feedResize: enqueueActions(({ context, enqueue }) => {
+      const { decision, pod, io, env, resizer } = context;
+      if (decision === null || decision.plan.kind !== 'steady') return;
+      const { steps } = decision.resize;
+      if (resizer !== null) enqueue.sendTo(resizer, { type: 'resize.wanted', pod, steps });
+      else if (steps.length > 0) {
+        enqueue.assign(({ spawn }) => ({
+          resizer: spawn('resize', { id: 'resize', input: { io, pod, steps, random: () => env.random() } }),
+        }));
+      }
+    }),
+    noteResized: assign(({ context, event }) => {
+      if (event.type !== 'resize.set') return {};
+      const from = context.status?.containers.find((c) => c.id === event.step.containerId);
+      return { resizeError: null, ...(from === undefined ? {} : { inForce: withStep(context.inForce, event.step, from) }) };
+    }),
+    noteResizeTrouble: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'resize.trouble') return;
+      const { message } = event;
+      enqueue.assign({ resizeError: message });
+      if (message !== null) enqueue(() => context.io.event(context.pod, 'Warning', 'ResizeError', `Pod resize Error: ${message}`));
+    }),
+    noteStopped: assign(({ context }) => {
+      const kills = planActions(context)?.containersToKill ?? [];
+      const there = new Set(context.status?.containers.map((c) => c.id));
+      const ids = [...context.stoppedUnknown, ...kills.filter((k) => k.reason === 'Unknown').map((k) => k.id)];
+      return { stoppedUnknown: new Set(ids.filter((id) => there.has(id))) };
+    }),
+    terminalStatus: assign(({ context }, params: { podIsTerminal: boolean }) => {
+      const { status, env } = context;
+      if (status === null || context.runtimeOnly) return {};
+      const old = context.apiStatus ?? env.lastStatus();
+      const deadline = deadlineAtMs(context.pod, old);
+      const nowWallMs = env.now().wallMs;
+      const probes = probeVerdicts(context.pod, status, env.probes?.() ?? new Map());
+      const apiStatus = generatePodStatus({
+        pod: context.pod,
+        status,
+        old,
+        startedContainers: probes.started,
+        readyContainers: probes.ready,
+        // Nothing starts any more: that a start had failed does not make a container wait.
+        failures: params.podIsTerminal ? new Map() : context.failures,
+        facts: env.facts(),
+        nowWallMs,
+        podIsTerminal: params.podIsTerminal,
+        inForce: context.inForce,
+        deadlineExceeded: deadline !== null && deadline <= nowWallMs,
+        ...(context.killStatus === null ? {} : { override: context.killStatus }),
+      });
+      return { apiStatus: params.podIsTerminal ? terminateStatus(context.pod, apiStatus) : apiStatus };
+    }),
+    /** Tells each container's child what was observed, and which of them are to start. */
+    feed: enqueueActions(({ context, enqueue }) => {
+      const { status, decision, pod } = context;
+      if (status === null || decision === null) return;
+      let heldBack = false;
+      let hookBefore = false;
+      for (const [name, kind] of containersOf(pod)) {
+        const ref = context.children.get(name);
+        const current = firstStatus(status, name) ?? null;
+        if (ref === undefined) continue;
+        enqueue.sendTo(ref, { type: 'container.observed', current, observedAtMonoMs: status.observedAtMonoMs });
+        const held = kind === 'regular' && hookBefore;
+        if (kind === 'regular' && context.hookAhead.has(name)) hookBefore = true;
+        if (decision.plan.kind !== 'steady') continue;
+        const a = decision.plan.actions;
+        if (!a.initToStart.includes(name) && !a.containersToStart.includes(name) && !a.ephemeralToStart.includes(name)) continue;
+        const spec = specOf(pod, name);
+        if (spec === undefined) continue;
+        if (held) {
+          heldBack = true;
+          continue;
+        }
+        // The ones after it start when its hook has ended, or when it turned out that it does not start now (trap 46).
+        if (kind === 'regular' && spec.lifecycle?.postStart !== undefined && !RESTS_FAILED.has(String(ref.getSnapshot().value))) {
+          hookBefore = true;
+        }
+        enqueue.sendTo(ref, {
+          type: 'container.start',
+          job: {
+            pod,
+            container: spec,
+            kind,
+            sandboxId: a.sandboxId,
+            sandboxAttempt: a.attempt,
+            podIPs: pod.spec.hostNetwork === true ? podIPsOf(context) : status.ips,
+            newest: current,
+            newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),
+            unstarted: status.containers.filter((c) => c.name === name && c.state === 'created').map((c) => c.id),
+            restartCount: nextRestartCount(status, name, shownOf(decision.apiStatus, name)),
+            terminationFiles: status.containers.flatMap((c) =>
+              c.name === name && c.terminationMessageHostPath !== null ? [c.terminationMessageHostPath] : [],
+            ),
+            specKey: hashNameAndImage(spec),
+            ...(context.objectChanges === undefined ? {} : { objectChanges: context.objectChanges }),
+            causes: context.causes,
+          },
+        });
+      }
+      enqueue.assign({ heldBack });
+    }),
+    /** A container that the definition no longer names: its pull or its wait ends, and nothing is remembered of it. */
+    dropRemoved: enqueueActions(({ context, enqueue }) => {
+      const wanted = new Set(containersOf(context.pod).map(([name]) => name));
+      const kept = <V>(map: ReadonlyMap<string, V>) => new Map([...map].filter(([name]) => wanted.has(name)));
+      for (const [name, ref] of context.children) if (!wanted.has(name)) enqueue.stopChild(ref);
+      const hookAhead = new Set([...context.hookAhead].filter((name) => wanted.has(name)));
+      enqueue.assign({
+        children: kept(context.children),
+        failures: kept(context.failures),
+        nextStarts: kept(context.nextStarts),
+        hookAhead,
+      });
+    }),
+    ensureChildren: assign(({ context, spawn }) => {
+      const wanted = containersOf(context.pod);
+      const children = new Map(context.children);
+      for (const [name, kind] of wanted) {
+        if (!children.has(name))
+          children.set(
+            name,
+            spawn('container', {
+              id: `container:${name}`,
+              input: { name, kind, env: context.env, io: context.io, sinceWallMs: context.sinceWallMs },
+            }),
+          );
+      }
+      return { children };
+    }),
+    cancelChildren: enqueueActions(({ context, enqueue }) => {
+      for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
+    }),
+    tellSandboxGone: enqueueActions(({ context, enqueue }) => {
+      for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.sandboxGone' });
+    }),
+    /** A hook of what is stopped anyway is not waited for. */
+    cancelKilled: enqueueActions(({ context, enqueue }) => {
+      for (const { name } of planActions(context)?.containersToKill ?? []) {
+        const ref = context.hookAhead.has(name) ? context.children.get(name) : undefined;
+        if (ref !== undefined) enqueue.sendTo(ref, { type: 'container.cancel' });
+      }
+    }),
+    dropChildren: enqueueActions(({ context, enqueue }) => {
+      for (const ref of context.children.values()) enqueue.stopChild(ref);
+      if (context.resizer !== null) enqueue.stopChild(context.resizer);
+      enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, resizer: null });
+    }),
+    trouble: assign(({ context }, params: Trouble) => {
+      const n = context.failuresInRow;
+      const base = Math.min(params.baseMs * 2 ** Math.min(n, 16), ACT_RETRY_MS);
+      return {
+        trouble: { reason: params.reason, message: params.message },
+        failuresInRow: n + 1,
+        waitMs: base * (1 + 0.5 * context.env.random()),
+      };
+    }),
+  },
+  delays: {
+    wait: ({ context }) => context.waitMs,
+    /** 60 to 90 s by default, or the active deadline if that comes first. */
+    resync: ({ context }) => {
+      const ms = context.env.resyncMs * (1 + 0.5 * context.env.random());
+      const deadline = deadlineAtMs(context.pod, context.apiStatus);
+      return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - context.env.now().wallMs + 1));
+    },
+  },
+  guards: {
+    /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
+    ofThisLife: ({ context, event }) =>
+      event.type !== 'pod.kill' || event.incarnation === 0 || context.life === undefined || event.incarnation === context.life,
+    terminating: ({ context }) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
+    graceShrank: ({ context, event }) => {
+      const pod = event.type === 'pod.update' ? event.pod : context.pod;
+      const override = event.type === 'pod.kill' ? (event.graceOverrideSeconds ?? context.graceOverride) : context.graceOverride;
+      const next = effectiveGraceSeconds({ pod, current: context.graceSeconds, override });
+      return context.graceSeconds !== null && next < context.graceSeconds;
+    },
+    deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
+    dirty: ({ context }) => context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
+    /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
+    alreadySeen: ({ context, event }) =>
+      event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),
+    /**
+     * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
+     * another matter, and so is what the probes found since, if its hint was lost.
+     */
+    nothingNew: ({ context }) => {
+      const { status, env, failures } = context;
+      const deadline = deadlineAtMs(context.pod, context.apiStatus);
+      if (status === null || failures.size > 0 || (deadline !== null && deadline <= env.now().wallMs)) return false;
+      const { plan, apiStatus } = decisionNow(context, status);
+      if (plan.kind !== 'steady') return false;
+      const { initToStart, containersToStart, ephemeralToStart } = plan.actions;
+      if (initToStart.length + containersToStart.length + ephemeralToStart.length > 0) return false;
+      return sameData(apiStatus, context.apiStatus) && env.listingAgrees?.(status) === true;
+    },
+    endAwaited: ({ context }) => context.ended.size > 0,
+    noProgress: ({ context }) => {
+      const kind = context.decision?.plan.kind;
+      const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
+      const rested = context.env.now().monoMs - context.lastActMonoMs > CALM_AFTER_MS;
+      return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
+    },
+    heldBack: ({ context }) => context.heldBack,
+    planIs: ({ context }, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
+    mustCreate: ({ context }) => planActions(context)?.createSandbox === true,
+    somethingUp: ({ context }) =>
+      context.status === null ||
+      context.status.containers.some((c) => c.state === 'running') ||
+      context.status.sandboxes.some((s) => s.ready),
+    containersUp: ({ context }) => context.status?.containers.some((c) => c.state === 'running') === true,
+  },
+});

@@ -1,0 +1,85 @@
+/** What a container's chart is given and what it asks and tells: one start of one container. */
+import type { Container, Pod } from '../../k8s.ts';
+import type { ImageResult } from '../../protocol.ts';
+import type { RuntimeContainer, StartFailure } from '../types.ts';
+import type { StopIo } from './containerStopMachine.ts';
+
+export type ContainerKind = 'init' | 'regular' | 'ephemeral';
+
+/** All that one start needs; a snapshot taken when the worker decided. */
+export interface StartJob {
+  pod: Pod;
+  container: Container;
+  kind: ContainerKind;
+  sandboxId: string;
+  sandboxAttempt: number;
+  podIPs: readonly string[];
+  /** The instance of this name that counts, in any state, and newest exited one that this node did not stop in order to replace it. */
+  newest: RuntimeContainer | null;
+  newestExited: RuntimeContainer | null;
+  /** Instances of this name that were created and never started. */
+  unstarted: readonly string[];
+  /** Null: neither the runtime nor an earlier status tells. */
+  restartCount: number | null;
+  /**
+   * What the next instance was to count when one that had not been seen to start was removed for it: the log that it may
+   * have left tells of no run. Absent: none was.
+   */
+  clearedCount?: number;
+  /** Host paths of the termination files of all instances of this name that the runtime still holds; others are litter. */
+  terminationFiles?: readonly string[];
+  /** Hash of the name and image: a change starts a fresh back-off. */
+  specKey: string;
+  /** See {@link WorkerContext}: what was not there before may be there now. */
+  objectChanges?: number;
+  causes: readonly { atMs: number; by: string; what: string }[];
+}
+
+/** What an act came to. `unknown`: it may have had its effect; only an inspection can tell. */
+export type ActOutcome<T> = { kind: 'done'; value: T } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
+
+/**
+ * What stood in the way of a new instance was removed, and nothing was created. It may have started before it went: what
+ * the new one counts is decided anew, by an inspection that began after that.
+ */
+export interface Cleared {
+  kind: 'cleared';
+}
+
+export interface ContainerEnv {
+  now(): { wallMs: number; monoMs: number };
+  /** Uniform in [0, 1). */
+  random(): number;
+  backoffBaseMs: number;
+  backoffMaxMs: number;
+  /** Wait after a failed start before the worker may decide again, lengthened by up to half (pod lifecycle 3.1: 10 s). */
+  retryMs: number;
+}
+
+/** To the worker. */
+export type ContainerReport =
+  | {
+      type: 'container.report';
+      name: string;
+      failure: StartFailure | null;
+      nextStartAtMs: number | null;
+      /** It is on its way, and does not count as running before its postStart hook has ended. */
+      hookAhead: boolean;
+    }
+  /** Something was done to the runtime, or a wait is over: inspect and decide again. */
+  | { type: 'container.acted'; name: string; why: string };
+
+/** What a container's chart asks of the outside; given by `actors/pods/workers`, or by a test. */
+export interface ContainerIo extends StopIo {
+  ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult>;
+  createContainer(
+    input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
+    signal: AbortSignal,
+  ): Promise<ActOutcome<{ id: string; restartCount: number }> | Cleared>;
+  startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>>;
+  backingOff(job: StartJob, failure: StartFailure): void;
+}
+export interface ImageUser {
+  uid: number | null;
+  username: string;
+}

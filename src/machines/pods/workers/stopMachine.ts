@@ -1,0 +1,172 @@
+/**
+ * The stop of several containers of a pod, each in a chart of its own, and after them, where the whole pod goes, of its
+ * sandboxes, whatever became of the containers.
+ */
+import { type ActorRefFrom, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../killOrder.ts';
+import type { KillContainer, PodRuntimeStatus } from '../types.ts';
+import { containerStopMachine, type PreStopEnded, type Settled, type StopIo, type Stopped } from './containerStopMachine.ts';
+
+export interface SandboxesInput {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  /** Everything goes so that a new sandbox can come: init containers are removed too. */
+  forSandbox: boolean;
+}
+export interface PodStopIo extends StopIo {
+  stopSandboxes(input: SandboxesInput, signal: AbortSignal): Promise<Settled>;
+}
+
+export interface StopTask {
+  step: KillStep;
+  /** Text of the event `Killing`. */
+  message: string;
+}
+export interface StopInput {
+  io: PodStopIo;
+  pod: Pod;
+  podIPs: readonly string[];
+  tasks: readonly StopTask[];
+  /** Null: containers only. */
+  sandboxes: SandboxesInput | null;
+  /** Reason of a failure. */
+  failedReason: 'FailedKillPod' | 'KillContainerError';
+  monoMs(): number;
+}
+
+/** The chart of one container has come to its end. */
+interface ContainerEnded {
+  type: `xstate.done.actor.stop:${string}`;
+  output: Stopped;
+}
+function isEnded(event: PreStopEnded | ContainerEnded): event is ContainerEnded {
+  return event.type !== 'preStop.ended';
+}
+
+interface Context extends StopInput {
+  left: ReadonlyMap<string, ActorRefFrom<typeof containerStopMachine>>;
+  failures: readonly string[];
+}
+
+/** Everything that runs of a pod. A hook that has ended once (`preStopped`: ids of containers) is not run again. */
+export function podTasks(o: {
+  pod: Pod;
+  status: PodRuntimeStatus;
+  /** Null: each container's own grace. */
+  graceSeconds: number | null;
+  preStopped: ReadonlySet<string>;
+  /** Whoever asked for it gave no time at all. */
+  forced: boolean;
+}): StopTask[] {
+  return killPlan(o).map((step) => ({ step: unlessDone(step, o.preStopped), message: `Stopping container ${step.name}` }));
+}
+
+/** Single containers that are to be replaced, or whose definition is gone. */
+export function killTasks(o: { pod: Pod; kills: readonly KillContainer[]; preStopped: ReadonlySet<string> }): StopTask[] {
+  return o.kills.map(({ id, name, reason, message }) => {
+    const container = findContainer(o.pod, name);
+    const graceSeconds = containerGraceSeconds({ pod: o.pod, container, reason });
+    const preStop = graceSeconds > 0 ? container?.lifecycle?.preStop : undefined;
+    return { step: unlessDone({ id, name, container, graceSeconds, preStop, waitForIds: [] }, o.preStopped), message };
+  });
+}
+
+function unlessDone(step: KillStep, preStopped: ReadonlySet<string>): KillStep {
+  return preStopped.has(step.id) ? { ...step, preStop: undefined } : step;
+}
+
+export const stopMachine = setup({
+  types: {
+    context: {} as Context,
+    events: {} as PreStopEnded | ContainerEnded,
+    input: {} as StopInput,
+    output: {} as Settled,
+  },
+  actors: {
+    containerStop: containerStopMachine,
+    stopSandboxes: fromPromise(({ input, signal }: { input: SandboxesInput & { io: PodStopIo }; signal: AbortSignal }) =>
+      input.io.stopSandboxes(input, signal),
+    ),
+  },
+  actions: {
+    begin: assign(({ context, spawn }) => {
+      const { io, pod, podIPs, monoMs } = context;
+      const left = new Map(
+        context.tasks.map(({ step, message }) => [
+          step.id,
+          spawn('containerStop', { id: `stop:${step.id}`, input: { io, pod, podIPs, step, message, monoMs } }),
+        ]),
+      );
+      return { left };
+    }),
+    noteEnded: enqueueActions(({ context, event, enqueue }) => {
+      if (!isEnded(event)) return;
+      const { containerId, failure } = event.output;
+      const left = new Map([...context.left].filter(([id]) => id !== containerId));
+      for (const ref of left.values()) enqueue.sendTo(ref, { type: 'earlier.ended', containerId });
+      enqueue.assign({ left, failures: failure === null ? context.failures : [...context.failures, failure] });
+    }),
+    noteFailure: assign(({ context }, { message }: { message: string }) => ({ failures: [...context.failures, message] })),
+    passOn: sendParent(({ event }) => event),
+  },
+  guards: {
+    allEnded: ({ context }) => context.left.size === 0,
+    containersEnded: ({ context }) => context.left.size === 0 && context.sandboxes !== null,
+  },
+}).createMachine({
+  id: 'stop',
+  context: ({ input }) => ({ ...input, left: new Map(), failures: [] }),
+  initial: 'containers',
+  output: ({ context }): Settled =>
+    context.failures.length === 0
+      ? { kind: 'done' }
+      : { kind: 'failed', failure: { reason: context.failedReason, message: context.failures.join('; ') } },
+  on: { 'preStop.ended': { actions: ['passOn'] } },
+  states: {
+    containers: {
+      meta: { reason: 'StoppingContainers', message: 'hooks run and containers stop, within their grace' },
+      entry: ['begin'],
+      on: { 'xstate.done.actor.*': { actions: ['noteEnded'] } },
+      always: [
+        { guard: 'containersEnded', target: 'sandboxes' },
+        { guard: 'allEnded', target: 'done' },
+      ],
+    },
+    sandboxes: {
+      meta: { reason: 'StoppingSandboxes', message: 'its containers have ended; sandboxes are being stopped' },
+      invoke: {
+        src: 'stopSandboxes',
+        input: ({ context }) => ({ io: context.io, ...requiredSandboxes(context) }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'done',
+            actions: [
+              {
+                type: 'noteFailure',
+                params: ({ event }) => ({ message: event.output.kind === 'failed' ? event.output.failure.message : '' }),
+              },
+            ],
+          },
+          { target: 'done' },
+        ],
+        onError: {
+          target: 'done',
+          actions: [
+            {
+              type: 'noteFailure',
+              params: ({ event }) => ({ message: event.error instanceof Error ? event.error.message : String(event.error) }),
+            },
+          ],
+        },
+      },
+    },
+    done: { type: 'final' },
+  },
+});
+
+function requiredSandboxes(context: Context): SandboxesInput {
+  if (context.sandboxes === null) throw new Error('pod stop: no sandboxes to stop');
+  return context.sandboxes;
+}

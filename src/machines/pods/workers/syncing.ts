@@ -1,0 +1,378 @@
+/** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
+import { assign, cancel, raise } from 'xstate';
+import { withReplaced } from '../runtimeStatus.ts';
+import { DEADLINE_OVERRIDE } from '../status/generate.ts';
+import { messageOf } from './containerMachine.ts';
+import {
+  ACT_RETRY_MS,
+  NETWORK_RETRY_MS,
+  planActions,
+  plannedStop,
+  podStop,
+  REPLACED_MAX,
+  RUNTIME_RETRY_MS,
+  requiredActions,
+  requiredStatus,
+  STOP_RETRY_MS,
+  troubleOf,
+  VOLUMES_RETRY_MS,
+  type WorkerContext,
+} from './context.ts';
+import { workerSetup } from './setup.ts';
+
+/** A new definition ends every wait: nothing of what was waited for may still hold. */
+const updated = [
+  { guard: 'deletes' as const, target: '#podWorker.terminating', actions: ['takePod' as const] },
+  {
+    target: '#podWorker.syncing.inspecting',
+    actions: ['takePod' as const, 'dropRemoved' as const, 'ensureChildren' as const, 'beginAnew' as const],
+  },
+];
+
+export const syncing = workerSetup.createStateConfig({
+  initial: 'inspecting',
+  entry: ['ensureChildren'],
+  on: {
+    'pod.kill': { guard: 'ofThisLife', target: 'terminating', actions: ['takeKill'] },
+    'pod.update': [
+      { guard: 'deletes', target: 'terminating', actions: ['takePod'] },
+      { actions: ['takePod', 'dropRemoved', 'ensureChildren', 'markDirty'] },
+    ],
+    'container.acted': { actions: ['markDirty'] },
+    'resize.acted': { actions: ['markDirty'] },
+  },
+  states: {
+    inspecting: {
+      meta: { reason: 'Inspecting', message: 'asking the runtime what it holds of this pod' },
+      entry: ['clearDirty'],
+      invoke: {
+        src: 'inspect',
+        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        onDone: { target: 'deciding', actions: [assign(({ event }) => ({ status: event.output }))] },
+        onError: {
+          target: 'runtimeAway',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('RuntimeUnavailable', event.error, RUNTIME_RETRY_MS) },
+        },
+      },
+    },
+    deciding: {
+      meta: { reason: 'Deciding', message: 'comparing the pod with what the runtime holds' },
+      entry: ['settleEnded', 'decide', { type: 'publish', params: { finished: false } }, 'feed', 'feedResize'],
+      always: [
+        {
+          guard: { type: 'planIs', params: { kind: 'deadline' } },
+          target: '#podWorker.terminating',
+          actions: {
+            type: 'recordEvent',
+            params: { type: 'Normal', reason: DEADLINE_OVERRIDE.reason, message: DEADLINE_OVERRIDE.message },
+          },
+        },
+        { guard: { type: 'planIs', params: { kind: 'terminal' } }, target: '#podWorker.terminating' },
+        { guard: { type: 'planIs', params: { kind: 'network' } }, target: 'networkAway' },
+        { guard: 'noProgress', target: 'calming' },
+        { guard: { type: 'planIs', params: { kind: 'killPod' } }, target: 'killing', actions: ['countAct', 'saySandboxChanged'] },
+        {
+          guard: { type: 'planIs', params: { kind: 'createSandbox' } },
+          target: 'preparing',
+          actions: ['countAct', 'saySandboxChanged', 'tellSandboxGone'],
+        },
+        { guard: { type: 'planIs', params: { kind: 'killContainers' } }, target: 'killingContainers', actions: ['countAct'] },
+        { guard: 'dirty', target: 'inspecting' },
+        { guard: 'endAwaited', target: 'awaitingEnd' },
+        { target: 'settled' },
+      ],
+    },
+    preparing: {
+      meta: { reason: 'PodInitializing', message: 'making the directories of this pod' },
+      entry: [{ type: 'report', params: { phase: 'syncing', state: 'preparing', reason: 'PodInitializing', message: '' } }],
+      invoke: {
+        src: 'prepare',
+        input: ({ context }) => ({ io: context.io, pod: context.pod }),
+        onDone: { target: 'mountingVolumes' },
+        onError: {
+          target: 'actFailed',
+          actions: [
+            {
+              type: 'trouble',
+              params: ({ event }) => troubleOf('FailedToMakePodDataDirectories', event.error, ACT_RETRY_MS),
+            },
+            {
+              type: 'recordEvent',
+              params: ({ event }) => ({
+                type: 'Warning' as const,
+                reason: 'Failed',
+                message: `error making pod data directories: ${messageOf(event.error)}`,
+              }),
+            },
+          ],
+        },
+      },
+    },
+    mountingVolumes: {
+      meta: { reason: 'MountingVolumes', message: 'waiting until every volume that a container mounts is set up' },
+      entry: [
+        {
+          type: 'report',
+          params: { phase: 'syncing', state: 'mountingVolumes', reason: 'MountingVolumes', message: 'volumes are being set up' },
+        },
+      ],
+      invoke: {
+        src: 'mountVolumes',
+        input: ({ context }) => ({ io: context.io, pod: context.pod }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'actFailed',
+            actions: [
+              { type: 'trouble', params: ({ event }) => troubleOf('FailedMount', event.output, VOLUMES_RETRY_MS) },
+              {
+                type: 'recordEvent',
+                params: ({ event }) => ({
+                  type: 'Warning' as const,
+                  reason: 'FailedMount',
+                  message: troubleOf('FailedMount', event.output, VOLUMES_RETRY_MS).message,
+                }),
+              },
+            ],
+          },
+          { target: 'creatingSandbox' },
+        ],
+        onError: {
+          target: 'actFailed',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedMount', event.error, VOLUMES_RETRY_MS) },
+        },
+      },
+      on: { 'pod.update': updated },
+    },
+    creatingSandbox: {
+      meta: { reason: 'CreatingSandbox', message: 'the runtime is creating the pod sandbox' },
+      invoke: {
+        src: 'runSandbox',
+        input: ({ context }) => ({
+          io: context.io,
+          pod: context.pod,
+          status: requiredStatus(context),
+          actions: requiredActions(context),
+        }),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'actFailed',
+            actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.output, ACT_RETRY_MS) },
+          },
+          { target: 'inspecting', actions: ['clearTrouble'] },
+        ],
+        onError: {
+          target: 'actFailed',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.error, ACT_RETRY_MS) },
+        },
+      },
+    },
+    killing: {
+      meta: { reason: 'KillingPod', message: 'stopping everything of this pod before going on' },
+      entry: [
+        'cancelChildren',
+        {
+          type: 'report',
+          params: {
+            phase: 'syncing',
+            state: 'killing',
+            reason: 'KillingPod',
+            message: 'the sandbox must be replaced or nothing is left to run',
+          },
+        },
+      ],
+      initial: 'fencing',
+      states: {
+        fencing: {
+          invoke: {
+            src: 'fence',
+            input: ({ context }) => ({ io: context.io, uid: context.uid }),
+            onDone: { target: 'inspecting' },
+            onError: { target: '#podWorker.syncing.inspecting' },
+          },
+        },
+        /** An act that the fence waited for may have started a container: it is to be stopped with its grace like the others. */
+        inspecting: {
+          invoke: {
+            src: 'inspect',
+            input: ({ context }) => ({ io: context.io, uid: context.uid }),
+            onDone: { target: 'stopping', actions: [assign(({ event }) => ({ status: event.output }))] },
+            onError: { target: '#podWorker.syncing.inspecting' },
+          },
+        },
+        stopping: {
+          invoke: {
+            src: 'stopPod',
+            input: ({ context }) => podStop(context, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
+            onDone: [
+              {
+                guard: ({ event }) => event.output.kind === 'failed',
+                target: '#podWorker.syncing.actFailed',
+                actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedKillPod', event.output, STOP_RETRY_MS) },
+              },
+              { target: '#podWorker.syncing.inspecting', actions: ['clearTrouble'] },
+            ],
+            onError: {
+              target: '#podWorker.syncing.actFailed',
+              actions: { type: 'trouble', params: ({ event }) => troubleOf('FailedKillPod', event.error, STOP_RETRY_MS) },
+            },
+          },
+        },
+      },
+    },
+    killingContainers: {
+      meta: { reason: 'KillingContainers', message: 'stopping containers whose definition changed or that must be replaced' },
+      entry: [
+        'cancelKilled',
+        assign(({ context }) => ({
+          replaced: withReplaced(context.replaced, planActions(context)?.containersToKill ?? [], {
+            status: requiredStatus(context),
+            max: REPLACED_MAX,
+          }),
+        })),
+      ],
+      invoke: {
+        src: 'killContainers',
+        input: ({ context }) => plannedStop(context),
+        onDone: [
+          {
+            guard: ({ event }) => event.output.kind === 'failed',
+            target: 'actFailed',
+            actions: { type: 'trouble', params: ({ event }) => troubleOf('KillContainerError', event.output, STOP_RETRY_MS) },
+          },
+          { target: 'inspecting', actions: ['clearTrouble', 'noteStopped'] },
+        ],
+        onError: {
+          target: 'actFailed',
+          actions: { type: 'trouble', params: ({ event }) => troubleOf('KillContainerError', event.error, STOP_RETRY_MS) },
+        },
+      },
+    },
+    awaitingEnd: {
+      meta: { reason: 'EndAnnounced', message: 'the runtime announced the end of a container and still shows it running; looking again' },
+      entry: ['countChase'],
+      after: { wait: { target: 'inspecting' } },
+      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
+    },
+    settled: {
+      meta: { reason: 'Synced', message: 'the runtime holds what the pod asks for, or a container is on its way' },
+      entry: [
+        'clearTrouble',
+        { type: 'report', params: { phase: 'syncing', state: 'settled', reason: 'Synced', message: '' } },
+        raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' }),
+      ],
+      exit: [cancel('resync')],
+      on: {
+        'worker.resync': [
+          { guard: 'nothingNew', actions: [raise({ type: 'worker.resync' }, { id: 'resync', delay: 'resync' })] },
+          { target: 'inspecting' },
+        ],
+        'pod.dirty': [
+          { guard: 'alreadySeen', actions: ['noteObjects'] },
+          { target: 'inspecting', actions: ['markDirty'] },
+        ],
+        'container.acted': { target: 'inspecting' },
+        'resize.acted': { target: 'inspecting' },
+        'resize.trouble': { actions: ['noteResizeTrouble', 'decide', { type: 'publish', params: { finished: false } }] },
+        'container.report': [
+          { guard: 'heldBack', target: 'inspecting', actions: ['takeReport'] },
+          {
+            actions: [
+              'takeReport',
+              'decide',
+              { type: 'publish', params: { finished: false } },
+              { type: 'report', params: { phase: 'syncing', state: 'settled', reason: 'Synced', message: '' } },
+            ],
+          },
+        ],
+        'pod.update': updated,
+      },
+    },
+    actFailed: {
+      meta: {
+        reason: ({ trouble }: WorkerContext) => trouble?.reason ?? 'Failed',
+        message: ({ trouble }: WorkerContext) => trouble?.message ?? '',
+      },
+      entry: [
+        {
+          type: 'report',
+          params: ({ context }) => ({
+            phase: 'syncing' as const,
+            state: 'actFailed',
+            reason: context.trouble?.reason ?? 'Failed',
+            message: context.trouble?.message ?? '',
+          }),
+        },
+      ],
+      after: { wait: { target: 'inspecting' } },
+      on: { 'pod.update': updated },
+    },
+    calming: {
+      meta: {
+        reason: 'NoProgress',
+        message: 'several acts in a row did not bring this pod to rest (a sandbox that does not stay, say); waiting before the next',
+      },
+      entry: [
+        'calm',
+        {
+          type: 'report',
+          params: {
+            phase: 'syncing',
+            state: 'calming',
+            reason: 'NoProgress',
+            message: 'several acts in a row did not bring this pod to rest',
+          },
+        },
+      ],
+      after: { wait: { target: 'acting' } },
+      on: { 'pod.update': updated },
+    },
+    /** The wait is over: do what was decided, on a fresh inspection. */
+    acting: {
+      entry: [assign({ calmed: true })],
+      always: { target: 'inspecting' },
+    },
+    networkAway: {
+      meta: { reason: 'NetworkNotReady', message: 'network is not ready' },
+      entry: [
+        {
+          type: 'report',
+          params: ({ context }) => ({
+            phase: 'syncing' as const,
+            state: 'networkAway',
+            reason: 'NetworkNotReady',
+            message: context.env.network().reason,
+          }),
+        },
+        {
+          type: 'recordEvent',
+          params: ({ context }) => ({
+            type: 'Warning' as const,
+            reason: 'NetworkNotReady',
+            message: `network is not ready: ${context.env.network().reason}`,
+          }),
+        },
+        assign(({ context }) => ({ waitMs: NETWORK_RETRY_MS * (1 + 0.5 * context.env.random()) })),
+      ],
+      after: { wait: { target: 'inspecting' } },
+      on: { 'pod.update': updated },
+    },
+    runtimeAway: {
+      meta: { reason: 'RuntimeUnavailable', message: ({ trouble }: WorkerContext) => trouble?.message ?? '' },
+      entry: [
+        {
+          type: 'report',
+          params: ({ context }) => ({
+            phase: 'syncing' as const,
+            state: 'runtimeAway',
+            reason: 'RuntimeUnavailable',
+            message: context.trouble?.message ?? '',
+          }),
+        },
+      ],
+      after: { wait: { target: 'inspecting' } },
+      on: { 'pod.dirty': { target: 'inspecting', actions: ['markDirty'] }, 'pod.update': updated },
+    },
+  },
+});

@@ -1,0 +1,78 @@
+/** User namespaces of pods (`hostUsers: false`): which ids of the host those of a pod are. Pure. */
+import type { IdMapping, UserNamespace } from '../../cri.ts';
+import type { Pod } from '../../k8s.ts';
+import type { RuntimeHandlerView } from '../../protocol.ts';
+import { type Built, built, refused } from './config/result.ts';
+
+/** What every pod gets where `userNamespaces.idsPerPod` says nothing else: all ids that are 16 bits wide. */
+export const IDS_PER_POD = 65_536;
+/** Ids are 32 bits wide, and the last one stands for nobody. */
+const ID_MAX = 4_294_967_294;
+
+/** Which runs of ids this node gives away. */
+export interface IdRanges {
+  /** Length of each, and where the first begins: the ids below are the host's own. */
+  idsPerPod: number;
+  podsMax: number;
+}
+
+export function asksForUserNamespace(pod: Pod): boolean {
+  return pod.spec.hostUsers === false;
+}
+
+/** First ids of the runs, one for every pod that the node may have. */
+export function firstIds({ idsPerPod, podsMax }: IdRanges): number[] {
+  const ids: number[] = [];
+  for (let first = idsPerPod; ids.length < podsMax && first + idsPerPod - 1 <= ID_MAX; first += idsPerPod) ids.push(first);
+  return ids;
+}
+
+export function namespaceFrom(first: number, length: number): UserNamespace {
+  const mapping: IdMapping = { hostId: first, containerId: 0, length };
+  return { mode: 'POD', uids: [mapping], gids: [{ ...mapping }] };
+}
+
+/** What is written in the pod's directory, in the reference's words. */
+export function mappingText(first: number, length: number): string {
+  const mapping = { hostId: first, containerId: 0, length };
+  return JSON.stringify({ uidMappings: [mapping], gidMappings: [mapping] });
+}
+
+/** The first id of what was written; refused when this node cannot have written it. */
+export function mappingFrom(text: string, ranges: IdRanges): Built<number> {
+  const bad = (why: string) => refused(`user namespace: invalid user namespace configuration: ${why}`);
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    return bad('it is no JSON');
+  }
+  const uids = onlyMapping(parsed, 'uidMappings');
+  const gids = onlyMapping(parsed, 'gidMappings');
+  if (uids === null || gids === null) return bad('one mapping of users and one of groups is expected');
+  if (uids.hostId !== gids.hostId || uids.containerId !== gids.containerId || uids.length !== gids.length)
+    return bad('the mappings of users and groups differ');
+  if (uids.containerId !== 0) return bad('id 0 is not mapped');
+  if (uids.length !== ranges.idsPerPod)
+    return bad(`its length is ${uids.length}, not ${ranges.idsPerPod} as userNamespaces.idsPerPod says`);
+  if (!firstIds(ranges).includes(uids.hostId)) return bad(`id ${uids.hostId} of the host is not one where a pod's ids begin`);
+  return built(uids.hostId);
+}
+
+function onlyMapping(parsed: unknown, key: string): IdMapping | null {
+  if (typeof parsed !== 'object' || parsed === null) return null;
+  const list: unknown = Reflect.get(parsed, key);
+  if (!Array.isArray(list) || list.length !== 1) return null;
+  const [only]: unknown[] = list;
+  if (typeof only !== 'object' || only === null) return null;
+  const [hostId, containerId, length] = ['hostId', 'containerId', 'length'].map((k) => Reflect.get(only, k) as unknown);
+  if (typeof hostId !== 'number' || typeof containerId !== 'number' || typeof length !== 'number') return null;
+  return { hostId, containerId, length };
+}
+
+/** Null: the handler says that it makes user namespaces. What it does not say, it does not do. */
+export function userNamespaceRefusal(handlers: readonly RuntimeHandlerView[], handler: string): string | null {
+  if (handlers.find(({ name }) => name === handler)?.userNamespaces === true) return null;
+  const who = handler === '' ? 'runtime' : `RuntimeClass handler ${JSON.stringify(handler)}`;
+  return `can't set \`spec.hostUsers: false\`, ${who} does not support user namespaces`;
+}

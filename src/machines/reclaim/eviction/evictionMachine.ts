@@ -1,0 +1,243 @@
+/**
+ * The eviction manager as a statechart (resources 3.3): look at what is left, say what that means for the node, and while
+ * too little is left give back what nobody needs, then end one pod and wait until it is gone. Reading, measuring and
+ * ending are given with `provide`.
+ */
+import { assign, fromPromise, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import type { Exceeded } from './limits.ts';
+import { type EvictionBook, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
+import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
+import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts';
+
+/** Between two looks. */
+export const LOOK_EVERY_MS = 10_000;
+/** What the collector of dead containers is given before the disk is looked at again. */
+export const COLLECT_MS = 5_000;
+/** Between two looks at what pods with storage limits have written: it is many files to look at. */
+export const LIMITS_EVERY_MS = 60_000;
+/** An evicted pod is looked for this often, and this long at most, before the next look at the node. */
+export const GONE_EVERY_MS = 1_000;
+export const GONE_WITHIN_MS = 30_000;
+
+export interface EvictionInput {
+  thresholds: readonly Threshold[];
+  transitionMs: number;
+  /** evictionMaxPodGracePeriod. */
+  maxGraceSeconds: number;
+  /** As the incarnation before left it. */
+  book: EvictionBook;
+  monoMs(): number;
+  /** Pods are held to the limits of what they may write. */
+  limits: boolean;
+  /** Pods that run and may be evicted. */
+  candidates(): readonly Pod[];
+  /** Nothing of this pod runs any more, and what it took is given back. */
+  isGone(uid: string): boolean;
+}
+/** Who is evicted, why, and what is said of it. */
+export interface Victim {
+  pod: Pod;
+  met: Met;
+  message: string;
+  graceSeconds: number;
+}
+/** A pod that wrote more than it may. */
+export interface Offender {
+  pod: Pod;
+  exceeded: Exceeded;
+}
+interface Context extends EvictionInput {
+  /** When pods were last held to their limits. */
+  limitsMs: number;
+  observations: Observations;
+  last: Pass;
+  /** Dead containers were collected in this round. */
+  collected: boolean;
+  victim: Victim | null;
+  sinceMs: number;
+  error: string | null;
+}
+export type Measured = ReadonlyMap<string, PodUsage>;
+
+function dueOf({ last }: Context): Met | undefined {
+  return last.due[0];
+}
+function victimOf(context: Context, usage: Measured): Victim | null {
+  const met = dueOf(context);
+  if (met === undefined) return null;
+  const [pod] = rank(context.candidates(), usage, SIGNAL_FACTS[met.threshold.signal].resource);
+  if (pod === undefined) return null;
+  return {
+    pod,
+    met,
+    message: evictionMessage(pod, usage.get(pod.metadata.uid), met),
+    graceSeconds: evictionGraceSeconds(pod, met, context.maxGraceSeconds),
+  };
+}
+function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]): string {
+  if (pressures.length === 0) return 'there is enough of everything that has a threshold';
+  return `${pressures.join(', ')}: ${met.length === 0 ? 'over, and said until the transition period has passed' : met.map(metText).join('; ')}`;
+}
+
+export const evictionMachine = setup({
+  types: { context: {} as Context, input: {} as EvictionInput },
+  actors: {
+    observe: fromPromise<Observations>(() => Promise.reject(new Error('no way to observe was provided'))),
+    /** Who wrote more than it may. Rejects where the runtime does not say what containers wrote. */
+    checkLimits: fromPromise<readonly Offender[]>(() => Promise.reject(new Error('no way to check limits was provided'))),
+    /** Resolves when the images that nobody uses are gone, or could not be removed: the next look tells whether it helped. */
+    freeImages: fromPromise<void, { met: Met | undefined }>(() => Promise.reject(new Error('no way to free images was provided'))),
+    /** What each candidate uses of the resource that is short. Rejects where the runtime does not say. */
+    measure: fromPromise<Measured, { met: Met | undefined }>(() => Promise.reject(new Error('no way to measure was provided'))),
+  },
+  actions: {
+    judge: assign(({ context }): Partial<Context> => {
+      const { book, thresholds, observations, transitionMs } = context;
+      const last = pass(book, { thresholds, observations, nowMs: context.monoMs(), transitionMs });
+      return { last, book: last.book };
+    }),
+    /** Makes `context.last` known. */
+    publish: () => {},
+    /** What is short is about to be reclaimed. */
+    sayAttempt: (_, _p: { met: Met | undefined }) => {},
+    collect: () => {},
+    choose: assign(({ context }, p: { usage: Measured }) => ({ victim: victimOf(context, p.usage), sinceMs: context.monoMs() })),
+    /** Asks for the end of `context.victim`. */
+    evict: (_, _p: { victim: Victim | null }) => {},
+    evictOffenders: (_, _p: { offenders: readonly Offender[] }) => {},
+    sayNobody: (_, _p: { met: Met | undefined }) => {},
+  },
+  guards: {
+    limitsDue: ({ context }) => context.limits && context.monoMs() - context.limitsMs >= LIMITS_EVERY_MS,
+    anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length > 0,
+    nothingDue: ({ context }) => dueOf(context) === undefined,
+    collectable: ({ context }) => {
+      const met = dueOf(context);
+      return met !== undefined && SIGNAL_FACTS[met.threshold.signal].pressure === 'DiskPressure' && !context.collected;
+    },
+    nobody: ({ context }) => context.candidates().length === 0,
+    someone: ({ context }, p: { usage: Measured }) => victimOf(context, p.usage) !== null,
+    gone: ({ context }) => context.victim === null || context.isGone(context.victim.pod.metadata.uid),
+    waitedEnough: ({ context }) => context.monoMs() - context.sinceMs >= GONE_WITHIN_MS,
+  },
+}).createMachine({
+  id: 'eviction',
+  context: ({ input }) => ({
+    ...input,
+    limitsMs: Number.NEGATIVE_INFINITY,
+    observations: new Map(),
+    last: { book: input.book, pressures: [], met: [], due: [] },
+    collected: false,
+    victim: null,
+    sinceMs: 0,
+    error: null,
+  }),
+  initial: 'observing',
+  states: {
+    observing: {
+      meta: { reason: 'Observing', message: 'reading how much memory, disk and process ids are left' },
+      invoke: {
+        src: 'observe',
+        onDone: [
+          {
+            guard: 'limitsDue',
+            target: 'checkingLimits',
+            actions: assign(({ event }) => ({ observations: event.output, error: null })),
+          },
+          { target: 'judging', actions: assign(({ event }) => ({ observations: event.output, error: null })) },
+        ],
+      },
+    },
+    checkingLimits: {
+      meta: { reason: 'CheckingLimits', message: 'measuring what pods with storage limits have written' },
+      entry: [assign(({ context }) => ({ limitsMs: context.monoMs() }))],
+      invoke: {
+        src: 'checkLimits',
+        onDone: [
+          // What they give back shows at the next look only.
+          {
+            guard: { type: 'anyOffender', params: ({ event }) => ({ offenders: event.output }) },
+            target: 'resting',
+            actions: [{ type: 'evictOffenders', params: ({ event }) => ({ offenders: event.output }) }],
+          },
+          { target: 'judging' },
+        ],
+        onError: {
+          target: 'judging',
+          actions: assign(({ event }) => ({ error: event.error instanceof Error ? event.error.message : String(event.error) })),
+        },
+      },
+    },
+    judging: {
+      meta: { reason: 'Judging', message: 'comparing what is left with the thresholds' },
+      entry: ['judge', 'publish'],
+      always: [
+        { guard: 'nothingDue', target: 'resting' },
+        {
+          guard: 'collectable',
+          target: 'collecting',
+          actions: [{ type: 'sayAttempt', params: ({ context }) => ({ met: dueOf(context) }) }],
+        },
+        { guard: 'nobody', target: 'resting', actions: [{ type: 'sayNobody', params: ({ context }) => ({ met: dueOf(context) }) }] },
+        { target: 'measuring' },
+      ],
+    },
+    collecting: {
+      meta: { reason: 'Collecting', message: 'dead containers are removed before a pod is evicted for its disk' },
+      entry: ['collect', assign({ collected: true })],
+      after: { [COLLECT_MS]: { target: 'freeingImages' } },
+    },
+    freeingImages: {
+      meta: { reason: 'FreeingImages', message: 'images that nobody uses are removed before a pod is evicted for its disk' },
+      invoke: { src: 'freeImages', input: ({ context }) => ({ met: dueOf(context) }), onDone: { target: 'observing' } },
+    },
+    measuring: {
+      meta: { reason: 'Measuring', message: 'asking the runtime which pods use most of what is short' },
+      entry: [{ type: 'sayAttempt', params: ({ context }) => ({ met: context.collected ? undefined : dueOf(context) }) }],
+      invoke: {
+        src: 'measure',
+        input: ({ context }) => ({ met: dueOf(context) }),
+        onDone: [
+          {
+            guard: { type: 'someone', params: ({ event }) => ({ usage: event.output }) },
+            target: 'awaitingEnd',
+            actions: [
+              { type: 'choose', params: ({ event }) => ({ usage: event.output }) },
+              { type: 'evict', params: ({ context }) => ({ victim: context.victim }) },
+            ],
+          },
+          { target: 'resting' },
+        ],
+        onError: {
+          target: 'resting',
+          actions: assign(({ event }) => ({ error: event.error instanceof Error ? event.error.message : String(event.error) })),
+        },
+      },
+    },
+    awaitingEnd: {
+      meta: {
+        reason: 'Evicting',
+        message: ({ victim }: Context) =>
+          victim === null ? '' : `waiting until pod ${victim.pod.metadata.namespace}/${victim.pod.metadata.name} has ended`,
+      },
+      entry: [assign({ collected: false })],
+      after: {
+        [GONE_EVERY_MS]: [
+          { guard: 'gone', target: 'observing' },
+          { guard: 'waitedEnough', target: 'observing' },
+          { target: 'awaitingEnd', reenter: true },
+        ],
+      },
+    },
+    resting: {
+      meta: {
+        reason: ({ last, error }: Context) => (error !== null ? 'MeasureFailed' : last.pressures.length === 0 ? 'Idle' : 'UnderPressure'),
+        message: ({ last, error }: Context) =>
+          `${pressuresText(last.pressures, last.met)}${error === null ? '' : `; nobody is evicted before the runtime says what pods use: ${error}`}`,
+      },
+      entry: [assign({ collected: false, victim: null })],
+      after: { [LOOK_EVERY_MS]: { target: 'observing' } },
+    },
+  },
+});

@@ -1,0 +1,87 @@
+/** Who is evicted first, and what is said of it (resources 3.5, 3.6). Pure. */
+import type { Container, Pod } from '../../k8s.ts';
+import { requestOf } from '../../pods/admission/resources.ts';
+import { quantityToInteger } from '../../pods/quantity.ts';
+import { ANNOTATION_MIRROR, ANNOTATION_SOURCE } from '../../pods/sources/decode.ts';
+import type { Met } from './pass.ts';
+import { amountText, SIGNAL_FACTS, type StarvedResource, thresholdText } from './thresholds.ts';
+
+export const EVICTED = 'Evicted';
+/** Priorities from here on are the system's own. */
+export const CRITICAL_PRIORITY = 2_000_000_000;
+/** Seconds that a pod gets where a hard threshold is met. */
+export const HARD_GRACE_SECONDS = 1;
+
+export interface Usage {
+  memoryBytes?: number;
+  diskBytes?: number;
+  inodes?: number;
+}
+/** What a pod uses just now. A figure that nobody knows is absent. */
+export interface PodUsage extends Usage {
+  containers: ReadonlyMap<string, Usage>;
+}
+
+/** Static pods, mirrors and the system's own are never evicted, and are admitted under any pressure. */
+export function isCritical(pod: Pod): boolean {
+  const { annotations } = pod.metadata;
+  if (annotations?.[ANNOTATION_SOURCE] !== 'api' || annotations[ANNOTATION_MIRROR] !== undefined) return true;
+  return (pod.spec.priority ?? 0) >= CRITICAL_PRIORITY;
+}
+
+const FIGURES: Readonly<Record<StarvedResource, keyof Usage | null>> = {
+  memory: 'memoryBytes',
+  'ephemeral-storage': 'diskBytes',
+  inodes: 'inodes',
+  // No runtime says how many processes a pod has.
+  pids: null,
+};
+
+function ownRequest(c: Container, resource: StarvedResource): number {
+  return resource === 'memory' || resource === 'ephemeral-storage' ? quantityToInteger(c.resources?.requests?.[resource]) : 0;
+}
+function podRequest(pod: Pod, resource: StarvedResource): number {
+  return resource === 'memory' || resource === 'ephemeral-storage' ? requestOf(pod, resource) : 0;
+}
+
+/** First who uses more than it asked for, then the lower priority, then who is furthest above. A pod of unknown usage goes first. */
+export function rank(pods: readonly Pod[], usage: ReadonlyMap<string, PodUsage>, resource: StarvedResource): Pod[] {
+  const figure = FIGURES[resource];
+  const keys = (pod: Pod): [number, number, number, number] => {
+    const priority = pod.spec.priority ?? 0;
+    if (figure === null) return [0, 0, priority, 0];
+    const used = usage.get(pod.metadata.uid)?.[figure];
+    if (used === undefined) return [0, 0, priority, 0];
+    const above = used - podRequest(pod, resource);
+    return [1, above > 0 ? 0 : 1, priority, -above];
+  };
+  return pods
+    .map((pod) => ({ pod, keys: keys(pod) }))
+    .sort((a, b) => a.keys.map((k, i) => k - (b.keys[i] ?? 0)).find((d) => d !== 0) ?? 0)
+    .map(({ pod }) => pod);
+}
+
+/** Status and event of an evicted pod, in the reference's words. */
+export function evictionMessage(pod: Pod, usage: PodUsage | undefined, { threshold, observation }: Met): string {
+  const { resource } = SIGNAL_FACTS[threshold.signal];
+  const wanted = thresholdText(threshold.value, observation.capacity);
+  const head = `The node was low on resource: ${resource}. Threshold quantity: ${wanted}, available: ${amountText(observation.available)}. `;
+  const figure = FIGURES[resource];
+  if (figure === null || figure === 'inodes') return head;
+  const counted = [...pod.spec.containers, ...(pod.spec.initContainers ?? []).filter((c) => c.restartPolicy === 'Always')];
+  const parts = counted.flatMap((c) => {
+    const used = usage?.containers.get(c.name)?.[figure];
+    const request = ownRequest(c, resource);
+    if (used === undefined || used <= request) return [];
+    return [
+      `Container ${c.name} was using ${amountText(used)}, request is ${amountText(request)}, has larger consumption of ${resource}. `,
+    ];
+  });
+  return `${head}${parts.join('')}`;
+}
+
+/** Seconds: next to none where a hard threshold is met, else the pod's own up to `maxSeconds`. */
+export function evictionGraceSeconds(pod: Pod, { threshold }: Met, maxSeconds: number): number {
+  if (threshold.graceMs === 0) return HARD_GRACE_SECONDS;
+  return Math.min(maxSeconds, pod.spec.terminationGracePeriodSeconds ?? maxSeconds);
+}

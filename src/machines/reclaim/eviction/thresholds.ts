@@ -1,0 +1,106 @@
+/** Eviction thresholds: the signals they are about, and what the configuration says of them (resources 3.1, 3.2). Pure. */
+
+import { parseGoDuration } from '../../config/duration.ts';
+import type { KubeletConfiguration } from '../../config.ts';
+import { canonicalQuantity, parseQuantity, quantityToInteger } from '../../pods/quantity.ts';
+
+/** What this node can observe. */
+export const SIGNALS = [
+  'memory.available',
+  'nodefs.available',
+  'nodefs.inodesFree',
+  'imagefs.available',
+  'imagefs.inodesFree',
+  'pid.available',
+] as const;
+export type Signal = (typeof SIGNALS)[number];
+
+export const NODE_PRESSURES = ['MemoryPressure', 'DiskPressure', 'PIDPressure'] as const;
+export type NodePressure = (typeof NODE_PRESSURES)[number];
+/** As it stands in messages. */
+export type StarvedResource = 'memory' | 'ephemeral-storage' | 'inodes' | 'pids';
+
+export const SIGNAL_FACTS: Readonly<Record<Signal, { resource: StarvedResource; pressure: NodePressure }>> = {
+  'memory.available': { resource: 'memory', pressure: 'MemoryPressure' },
+  'nodefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure' },
+  'nodefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure' },
+  'imagefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure' },
+  'imagefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure' },
+  'pid.available': { resource: 'pids', pressure: 'PIDPressure' },
+};
+
+/** An amount, or a share of the capacity. */
+export type Amount = { kind: 'quantity'; text: string } | { kind: 'percent'; percent: number };
+export interface Threshold {
+  signal: Signal;
+  value: Amount;
+  /** 0: a hard threshold. */
+  graceMs: number;
+  /** How much more than `value` must be there before it counts as left behind. */
+  minReclaim: Amount | null;
+}
+
+export type ThresholdConfig = Pick<
+  KubeletConfiguration,
+  'evictionHard' | 'evictionSoft' | 'evictionSoftGracePeriod' | 'evictionMinimumReclaim'
+>;
+
+function isSignal(name: string): name is Signal {
+  return (SIGNALS as readonly string[]).includes(name);
+}
+
+/** @throws on what is neither a quantity nor a percentage, which the check of the configuration refuses before. */
+function amountOf(text: string, field: string): Amount {
+  if (/^\d+(\.\d+)?%$/.test(text)) return { kind: 'percent', percent: Number(text.slice(0, -1)) };
+  if (parseQuantity(text) === undefined) throw new Error(`${field}: ${JSON.stringify(text)} is neither a quantity nor a percentage`);
+  return { kind: 'quantity', text };
+}
+
+/**
+ * The thresholds in force, hard ones first. Exactly `0%` and `100%` switch a signal off. `unseen`: signals that were asked
+ * for and that this node has no way to observe (it makes no cgroups, and knows of no third file system).
+ * @throws naming the field.
+ */
+export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]; unseen: string[] } {
+  const thresholds: Threshold[] = [];
+  const unseen: string[] = [];
+  for (const field of ['evictionHard', 'evictionSoft'] as const) {
+    for (const [signal, text] of Object.entries(config[field])) {
+      if (text === '0%' || text === '100%') continue;
+      if (!isSignal(signal)) {
+        unseen.push(`${field}.${signal}`);
+        continue;
+      }
+      const reclaim = config.evictionMinimumReclaim[signal];
+      thresholds.push({
+        signal,
+        value: amountOf(text, `${field}.${signal}`),
+        graceMs: field === 'evictionHard' ? 0 : softGraceMs(config, signal),
+        minReclaim: reclaim === undefined ? null : amountOf(reclaim, `evictionMinimumReclaim.${signal}`),
+      });
+    }
+  }
+  return { thresholds, unseen };
+}
+
+function softGraceMs(config: ThresholdConfig, signal: Signal): number {
+  const ms = parseGoDuration(config.evictionSoftGracePeriod[signal] ?? '');
+  if (ms === undefined || ms <= 0)
+    throw new Error(`evictionSoft.${signal}: needs an entry in evictionSoftGracePeriod (--eviction-soft-grace-period)`);
+  return ms;
+}
+
+/** In the signal's unit: bytes, inodes or processes. */
+export function amountIn(value: Amount, capacity: number): number {
+  return value.kind === 'percent' ? Math.trunc((capacity * value.percent) / 100) : quantityToInteger(value.text);
+}
+
+/** As Kubernetes writes an amount that is counted in powers of two. */
+export function amountText(amount: number): string {
+  return amount !== 0 && amount % 1024 === 0 ? canonicalQuantity(`${amount / 1024}Ki`) : String(amount);
+}
+
+/** As messages have the threshold: what was configured, a share as what it comes to. */
+export function thresholdText(value: Amount, capacity: number): string {
+  return value.kind === 'quantity' ? canonicalQuantity(value.text) : amountText(amountIn(value, capacity));
+}

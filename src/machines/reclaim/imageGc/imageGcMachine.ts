@@ -1,0 +1,150 @@
+/**
+ * The collector of images as a statechart: looks from time to time, or when it is asked to, and removes what may go. Looking
+ * and removing are given with `provide`; what the look found decides whether there is anything to do.
+ */
+import { assign, fromPromise, setup } from 'xstate';
+import type { ImageGcEvent } from '../../protocol.ts';
+import type { ReplyTo } from '../../supervision/address.ts';
+import type { ImageBook, ImagePlan } from './imageGc.ts';
+
+/** Between two looks. */
+export const IMAGE_GC_EVERY_MS = 300_000;
+/** From the start of the daemon to the first: the runtime has answered by then. */
+export const IMAGE_GC_FIRST_MS = 10_000;
+
+export interface ImageLook {
+  book: ImageBook;
+  plan: ImagePlan;
+}
+/** What was removed; `errors`: what was not, and why, or that it was too little. */
+export interface ImageOutcome {
+  removed: readonly string[];
+  freedBytes: number;
+  errors: readonly string[];
+}
+export interface ImageGcInput {
+  /** As the incarnation before left it. */
+  book: ImageBook;
+}
+type Asker = ReplyTo<{ freedBytes: number }>;
+interface Context extends ImageGcInput {
+  /** Who waits for the next collection, and who for this one. */
+  asked: readonly Asker[];
+  waiting: readonly Asker[];
+  plan: ImagePlan | null;
+  last: string;
+  error: string | null;
+}
+
+const NOTHING: ImageOutcome = { removed: [], freedBytes: 0, errors: [] };
+
+export const imageGcMachine = setup({
+  types: { context: {} as Context, events: {} as ImageGcEvent, input: {} as ImageGcInput },
+  actors: {
+    /** What there is, what of it is used, and how full it is there. `all`: somebody needs the room. */
+    look: fromPromise<ImageLook, { book: ImageBook; all: boolean }>(() =>
+      Promise.reject(new Error('no way to look at images was provided')),
+    ),
+    /** Never rejects: what could not be removed is in the outcome. */
+    remove: fromPromise<ImageOutcome, ImageLook>(() => Promise.reject(new Error('no way to remove images was provided'))),
+  },
+  actions: {
+    ask: assign(({ context, event }) => ({ asked: [...context.asked, event.replyTo] })),
+    take: assign(({ context }) => ({ waiting: context.asked, asked: [] })),
+    learn: assign((_, p: ImageLook) => ({ book: p.book, plan: p.plan })),
+    settle: assign(({ context }, p: { outcome: ImageOutcome }) => {
+      const { removed, freedBytes, errors } = p.outcome;
+      const records = new Map(context.book.records);
+      for (const id of removed) records.delete(id);
+      const book = { ...context.book, records, failures: errors.length === 0 ? 0 : context.book.failures + 1 };
+      const last = removed.length === 0 ? '' : `${removed.length} images removed, ${freedBytes} bytes`;
+      return { book, last, error: errors.length === 0 ? null : errors.join('; ') };
+    }),
+    fail: assign(({ context }, p: { error: unknown }) => ({
+      book: { ...context.book, failures: context.book.failures + 1 },
+      error: p.error instanceof Error ? p.error.message : String(p.error),
+    })),
+    answer: ({ context }, p: { outcome: ImageOutcome }) => {
+      for (const reply of context.waiting) reply({ freedBytes: p.outcome.freedBytes });
+    },
+    /** Keeps `book` for the next incarnation, and says what is to be said of `error`. */
+    publish: (_, _p: { book: ImageBook; error: string | null }) => {},
+  },
+  delays: { wait: ({ context }) => (context.book.records === null && context.book.failures === 0 ? IMAGE_GC_FIRST_MS : IMAGE_GC_EVERY_MS) },
+  guards: {
+    asked: ({ context }) => context.asked.length > 0,
+    nothingToGo: (_, p: { plan: ImagePlan }) => p.plan.byAge.length === 0 && p.plan.wantedBytes === 0,
+  },
+}).createMachine({
+  id: 'imageGc',
+  context: ({ input }) => ({ ...input, asked: [], waiting: [], plan: null, last: '', error: null }),
+  initial: 'idle',
+  on: { 'images.free': { actions: 'ask' } },
+  states: {
+    idle: {
+      meta: {
+        reason: ({ error }: Context) => (error === null ? 'Idle' : 'ImageGCFailed'),
+        message: ({ error, last }: Context) => error ?? last,
+      },
+      always: { guard: 'asked', target: 'looking' },
+      after: { wait: { target: 'looking' } },
+    },
+    looking: {
+      meta: { reason: 'Looking', message: 'asking the runtime which images there are, which are used, and how much room is left' },
+      entry: ['take'],
+      invoke: {
+        src: 'look',
+        input: ({ context }) => ({ book: context.book, all: context.waiting.length > 0 }),
+        onDone: [
+          {
+            guard: { type: 'nothingToGo', params: ({ event }) => ({ plan: event.output.plan }) },
+            target: 'idle',
+            actions: [
+              { type: 'learn', params: ({ event }) => event.output },
+              { type: 'settle', params: { outcome: NOTHING } },
+              { type: 'answer', params: { outcome: NOTHING } },
+              { type: 'publish', params: ({ context }) => context },
+            ],
+          },
+          {
+            target: 'removing',
+            actions: [
+              { type: 'learn', params: ({ event }) => event.output },
+              { type: 'publish', params: ({ context }) => ({ book: context.book, error: null }) },
+            ],
+          },
+        ],
+        onError: {
+          target: 'idle',
+          actions: [
+            { type: 'fail', params: ({ event }) => ({ error: event.error }) },
+            { type: 'answer', params: { outcome: NOTHING } },
+            { type: 'publish', params: ({ context }) => context },
+          ],
+        },
+      },
+    },
+    removing: {
+      meta: {
+        reason: 'Removing',
+        message: ({ plan }: Context) =>
+          `removing images that nobody uses: ${plan?.byAge.length ?? 0} for their age, ${plan?.bySpace.length ?? 0} at most for their room`,
+      },
+      invoke: {
+        src: 'remove',
+        input: ({ context }) => ({
+          book: context.book,
+          plan: context.plan ?? { byAge: [], bySpace: [], wantedBytes: 0, usedPercent: null },
+        }),
+        onDone: {
+          target: 'idle',
+          actions: [
+            { type: 'settle', params: ({ event }) => ({ outcome: event.output }) },
+            { type: 'answer', params: ({ event }) => ({ outcome: event.output }) },
+            { type: 'publish', params: ({ context }) => context },
+          ],
+        },
+      },
+    },
+  },
+});

@@ -1,0 +1,183 @@
+/** Statechart of the link to the container runtime: is it there, does it answer, what does it say of itself. Pure. */
+import { assign, fromPromise, setup } from 'xstate';
+import type { GroupDriver } from '../../allocation/cgroups/names.ts';
+import type { CriResponse } from '../../cri.ts';
+import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
+
+export const LINK_BACKOFF_MIN_MS = 200;
+/** A dial of a local socket costs next to nothing, and every pod that has something to do waits for it. */
+export const LINK_BACKOFF_MAX_MS = 1000;
+/** The kubelet asks for Status every 5 s (CRI reference 13.2). */
+export const STATUS_PERIOD_MS = 5000;
+
+/** Wait before the n-th dial in a row (0-based): 0.2 s, doubled, at most 1 s. */
+export function linkBackoffMs(attempt: number): number {
+  return Math.min(LINK_BACKOFF_MAX_MS, LINK_BACKOFF_MIN_MS * 2 ** Math.min(attempt, 10));
+}
+
+export interface RuntimeIdentity {
+  name: string;
+  version: string;
+  cgroupDriver: GroupDriver | null;
+}
+export interface StatusReading {
+  runtimeReady: boolean;
+  networkReady: boolean;
+  networkReason: string;
+  /** Why the runtime says that it is not ready; '' when it is. */
+  runtimeReason: string;
+  handlers?: readonly RuntimeHandlerView[];
+  strictGroups?: boolean;
+  atMonoMs: number;
+}
+
+/** The runtime's own word for its cgroup driver; null where it gives none. An unknown word is an error, as in the kubelet. */
+export function readCgroupDriver(response: CriResponse<'RuntimeConfig'> | null): GroupDriver | null {
+  const said = response?.linux?.cgroupDriver;
+  if (said === undefined) return null;
+  if (said === 'SYSTEMD') return 'systemd';
+  if (said === 'CGROUPFS') return 'cgroupfs';
+  throw new Error(`runtime returned an unknown cgroup driver ${JSON.stringify(said)}`);
+}
+
+/** A condition that is missing counts as false, as the kubelet has it. */
+export function readStatus(response: CriResponse<'Status'>, atMonoMs: number): StatusReading {
+  const find = (type: string) => response.status?.conditions.find((c) => c.type === type);
+  const why = (type: string) => {
+    const condition = find(type);
+    if (condition?.status === true) return '';
+    if (condition === undefined) return `the runtime reports no ${type} condition`;
+    return [condition.reason, condition.message].filter((s) => s !== '').join(': ') || `${type} is false`;
+  };
+  return {
+    runtimeReady: find('RuntimeReady')?.status === true,
+    runtimeReason: why('RuntimeReady'),
+    networkReady: find('NetworkReady')?.status === true,
+    networkReason: why('NetworkReady'),
+    ...((response.runtimeHandlers?.length ?? 0) === 0 ? {} : { handlers: (response.runtimeHandlers ?? []).map(handlerView) }),
+    ...(response.features === undefined || response.features === null ? {} : { strictGroups: response.features.supplementalGroupsPolicy }),
+    atMonoMs,
+  };
+}
+
+/** What a handler does not claim, it cannot do. */
+function handlerView({ name, features }: NonNullable<CriResponse<'Status'>['runtimeHandlers']>[number]): RuntimeHandlerView {
+  return {
+    name,
+    recursiveReadOnlyMounts: features?.recursiveReadOnlyMounts === true,
+    userNamespaces: features?.userNamespaces === true,
+  };
+}
+
+export interface LinkContext {
+  attempt: number;
+  /** Why the link is lost; '' while it is not. */
+  lostReason: string;
+  identity: RuntimeIdentity | null;
+  reading: StatusReading | null;
+}
+
+export type LinkEvent = CriEvent | { type: 'server.broken'; error: Error };
+
+const said = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+export function linkView(context: LinkContext, state: CriView['state']): CriView {
+  const { identity, reading } = context;
+  return {
+    state,
+    reason: state === 'ready' ? (reading?.runtimeReason ?? '') : context.lostReason,
+    runtimeName: identity?.name ?? '',
+    runtimeVersion: identity?.version ?? '',
+    ...(identity === null ? {} : { cgroupDriver: identity.cgroupDriver }),
+    runtimeReady: state === 'ready' && reading?.runtimeReady === true,
+    networkReady: state === 'ready' && reading?.networkReady === true,
+    networkReason: state === 'ready' ? (reading?.networkReason ?? '') : context.lostReason,
+    ...(reading?.handlers === undefined ? {} : { handlers: reading.handlers }),
+    ...(reading?.strictGroups === undefined ? {} : { strictGroups: reading.strictGroups }),
+    lastGoodMonoMs: reading?.atMonoMs ?? null,
+  };
+}
+
+function readyMessage({ identity, reading }: LinkContext): string {
+  const troubles = [reading?.runtimeReason ?? '', reading?.networkReason ?? ''].filter((t) => t !== '');
+  return [`${identity?.name ?? ''} ${identity?.version ?? ''}`, ...troubles].join('; ');
+}
+
+/**
+ * connecting -> ready | lost; ready -> lost when a Status poll fails; lost -> connecting after a back-off.
+ * Calls are served in every state: whether the runtime is there is for the call itself to find out.
+ */
+export const criLinkMachine = setup({
+  types: { context: {} as LinkContext, events: {} as LinkEvent },
+  actors: {
+    /** Version and RuntimeConfig, then Status, on a fresh connection. */
+    dial: fromPromise<{ identity: RuntimeIdentity; reading: StatusReading }>(() => Promise.reject(new Error('dial is not provided'))),
+    poll: fromPromise<StatusReading>(() => Promise.reject(new Error('poll is not provided'))),
+  },
+  actions: {
+    serve: () => {},
+    fence: () => {},
+    announce: (_, _params: { state: CriView['state'] }) => {},
+    tellReady: () => {},
+    tellLost: () => {},
+    fail: (_, params: { error: Error }) => {
+      throw params.error;
+    },
+  },
+  delays: {
+    backoff: ({ context }) => linkBackoffMs(context.attempt),
+    statusPeriod: STATUS_PERIOD_MS,
+  },
+}).createMachine({
+  id: 'criLink',
+  context: { attempt: 0, lostReason: 'not connected yet', identity: null, reading: null },
+  initial: 'connecting',
+  on: {
+    'cri.call': { actions: 'serve' },
+    'cri.fence': { actions: 'fence' },
+    'server.broken': { actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
+  },
+  states: {
+    connecting: {
+      meta: { reason: 'Connecting', message: 'asking the container runtime for its version and status' },
+      entry: { type: 'announce', params: { state: 'connecting' } },
+      invoke: {
+        src: 'dial',
+        onDone: {
+          target: 'ready',
+          actions: [
+            assign(({ event }) => ({ ...event.output, attempt: 0, lostReason: '' })),
+            { type: 'announce', params: { state: 'ready' } },
+            'tellReady',
+          ],
+        },
+        onError: { target: 'lost', actions: assign({ lostReason: ({ event }) => said(event.error) }) },
+      },
+    },
+    ready: {
+      meta: { reason: 'Ready', message: readyMessage },
+      initial: 'waiting',
+      states: {
+        waiting: { after: { statusPeriod: 'polling' }, on: { 'cri.check': 'polling' } },
+        polling: {
+          invoke: {
+            src: 'poll',
+            onDone: {
+              target: 'waiting',
+              actions: [assign({ reading: ({ event }) => event.output }), { type: 'announce', params: { state: 'ready' } }],
+            },
+            onError: {
+              target: '#criLink.lost',
+              actions: [assign({ lostReason: ({ event }) => said(event.error) }), 'tellLost'],
+            },
+          },
+        },
+      },
+    },
+    lost: {
+      meta: { reason: 'RuntimeLost', message: ({ lostReason }: LinkContext) => `${lostReason}; dialling again after a back-off` },
+      entry: { type: 'announce', params: { state: 'lost' } },
+      after: { backoff: { target: 'connecting', actions: assign({ attempt: ({ context }) => context.attempt + 1 }) } },
+    },
+  },
+});

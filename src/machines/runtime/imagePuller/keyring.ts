@@ -1,0 +1,176 @@
+/** Pull credentials from secrets, and which of them an image is pulled with (pod lifecycle 5.9). Nothing secret is put in errors. Pure. */
+
+import type { AuthConfig } from '../../cri.ts';
+import { own } from '../../own.ts';
+import { isRecord } from '../../pods/sources/schema.ts';
+import type { ApiSecret } from '../../services/volumes/objects.ts';
+import { trimEndOf } from '../../text/trim.ts';
+import { parseImageRef } from './imageRef.ts';
+
+export interface PullSecret {
+  namespace: string;
+  name: string;
+  secret: ApiSecret;
+}
+/** Who brought credentials, by what the API knows them as. */
+export interface PullOwner {
+  /** `token`: only who has the pod's own token; a pull with them shows nothing for others. */
+  kind: 'secret' | 'serviceAccount' | 'token';
+  uid: string;
+  namespace: string;
+  name: string;
+}
+/** Without an owner they are the node's own. */
+export interface OwnedAuth {
+  auth: AuthConfig;
+  owner?: PullOwner;
+}
+/** Not `ok`: some secret cannot be read; nothing is pulled then. */
+export type PullCredentials = { ok: true; auths: readonly OwnedAuth[] } | { ok: false; message: string };
+
+/** Of one registry, or a part of it. */
+export interface Credential {
+  /** `host[:port][/path]`, parts of the host may be globs. */
+  key: string;
+  auth: AuthConfig;
+  owner?: PullOwner;
+}
+
+const DEFAULT_REGISTRY = 'index.docker.io';
+
+/** Credentials that match the image, best first. None: it is pulled anonymously. */
+export function pullCredentials(secrets: readonly PullSecret[], image: string): PullCredentials {
+  const entries: Credential[] = [];
+  for (const { namespace, name, secret } of secrets) {
+    const read = entriesOf(secret);
+    if (typeof read === 'string') return { ok: false, message: `image pull secret "${name}": ${read}` };
+    const owner: PullOwner = { kind: 'secret', uid: secret.uid ?? '', namespace, name };
+    for (const entry of read) entries.push({ ...entry, owner });
+  }
+  const parsed = parseImageRef(image);
+  if (entries.length === 0 || !parsed.ok) return { ok: true, auths: [] };
+  return { ok: true, auths: credentialsAmong(entries, `${parsed.ref.domain}/${parsed.ref.path}`) };
+}
+
+/** Those that match `host[:port]/path`, the more exact ones first. */
+export function credentialsAmong(entries: readonly Credential[], repository: string): OwnedAuth[] {
+  const owned = ({ auth, owner }: Credential): OwnedAuth => (owner === undefined ? { auth } : { auth, owner });
+  const byKey = Map.groupBy(entries, (e) => e.key);
+  const keys = [...byKey.keys()].sort().reverse();
+  const of = (key: string): OwnedAuth[] => (byKey.get(key) ?? []).map(owned);
+  const matching = keys.filter((key) => locationMatches(key, repository)).flatMap(of);
+  if (matching.length > 0) return matching;
+  return repository.startsWith('docker.io/') ? of(DEFAULT_REGISTRY) : [];
+}
+
+/** What the secret holds, or what is wrong with it. Other types of secrets hold no credentials. */
+function entriesOf(secret: ApiSecret): Credential[] | string {
+  const kind = own({ 'kubernetes.io/dockerconfigjson': '.dockerconfigjson', 'kubernetes.io/dockercfg': '.dockercfg' }, secret.type ?? '');
+  const bytes = kind === undefined ? undefined : own(secret.data, kind);
+  if (kind === undefined || bytes === undefined || bytes.length === 0) return [];
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return `${kind} is not JSON`;
+  }
+  const auths = kind === '.dockerconfigjson' ? (isRecord(value) ? (value.auths ?? {}) : null) : value;
+  if (!isRecord(auths)) return `${kind} is not a map of registries`;
+  const entries: Credential[] = [];
+  for (const [location, entry] of Object.entries(auths)) {
+    if (!isRecord(entry)) return `${kind} has an entry that is no object`;
+    const auth = authOf(entry);
+    if (auth === null) return `${kind} has an auth field that is not base64(username:password)`;
+    entries.push({ key: keyOf(location), auth });
+  }
+  return entries;
+}
+
+function authOf(entry: Record<string, unknown>): AuthConfig | null {
+  const text = (v: unknown): string => (typeof v === 'string' ? v : '');
+  if (text(entry.auth) === '') return { username: text(entry.username), password: text(entry.password) };
+  let decoded: string;
+  try {
+    decoded = new TextDecoder().decode(Uint8Array.from(atob(text(entry.auth)), (c) => c.charCodeAt(0)));
+  } catch {
+    return null;
+  }
+  const colon = decoded.indexOf(':');
+  // Some writers end the password with zero bytes.
+  return colon < 0 ? null : { username: decoded.slice(0, colon), password: trimEndOf(decoded.slice(colon + 1), '\0') };
+}
+
+/** Scheme gone, and the version that the path of a registry's API begins with. */
+function keyOf(location: string): string {
+  const [bare = ''] = location.replace(/^https?:\/\//, '').split(/[?#]/, 1);
+  const slash = bare.indexOf('/');
+  if (slash < 0) return bare;
+  const path = bare.slice(slash).replace(/^\/v[12](?=\/)/, '');
+  return `${bare.slice(0, slash)}${path === '/' ? '' : path}`;
+}
+
+function split(location: string): { host: string; port: string; path: string } {
+  const slash = location.indexOf('/');
+  const authority = slash < 0 ? location : location.slice(0, slash);
+  const port = /:(\d+)$/.exec(authority);
+  const host = port === null ? authority : authority.slice(0, port.index);
+  return { host, port: port?.[1] ?? '', path: slash < 0 ? '' : location.slice(slash) };
+}
+
+/** Same port, as many parts of the host, each matching its glob, and the beginning of the path. */
+export function locationMatches(key: string, repository: string): boolean {
+  const wanted = split(key);
+  const given = split(repository);
+  const globs = wanted.host.split('.');
+  const parts = given.host.split('.');
+  return (
+    wanted.port === given.port &&
+    globs.length === parts.length &&
+    given.path.startsWith(wanted.path) &&
+    globs.every((glob, i) => globMatches(glob, parts[i] ?? ''))
+  );
+}
+
+/** A part of a host name has at most 63 characters; brackets that are not closed are each looked for to the end. */
+const GLOB_CHARS_MAX = 128;
+
+/** Shell globs: `*`, `?`, `[a-z]`, `[^a]`. Goes back to the last star only, so its time is bounded whatever the pattern. */
+function globMatches(glob: string, text: string): boolean {
+  if (glob.length > GLOB_CHARS_MAX) return false;
+  const tokens = glob.match(/\[\^?[^\]]+\]|[\s\S]/g) ?? [];
+  let t = 0;
+  let i = 0;
+  let star = -1;
+  let from = 0;
+  while (i < text.length) {
+    const token = tokens[t];
+    if (token === '*') {
+      star = t++;
+      from = i;
+    } else if (token !== undefined && tokenMatches(token, text[i] ?? '')) {
+      t++;
+      i++;
+    } else if (star >= 0) {
+      t = star + 1;
+      i = ++from;
+    } else return false;
+  }
+  while (tokens[t] === '*') t++;
+  return t === tokens.length;
+}
+
+function tokenMatches(token: string, c: string): boolean {
+  if (token === '?') return true;
+  if (token.length === 1) return token === c;
+  const negated = token[1] === '^';
+  const inside = token.slice(negated ? 2 : 1, -1);
+  let found = false;
+  for (let i = 0; i < inside.length; i++) {
+    const low = inside[i] ?? '';
+    const isRange = inside[i + 1] === '-' && i + 2 < inside.length;
+    const high = isRange ? (inside[i + 2] ?? '') : low;
+    if (low <= c && c <= high) found = true;
+    if (isRange) i += 2;
+  }
+  return found !== negated;
+}

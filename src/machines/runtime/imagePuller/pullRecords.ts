@@ -1,0 +1,195 @@
+/**
+ * Who may use an image that is on the node already (resources and volumes 4.4): what is recorded of each pull, in the
+ * files of the reference, and whether credentials have been seen to open the image before. Nothing in a record is secret:
+ * credentials stand in it as hashes. Pure.
+ */
+
+import type { AuthConfig } from '../../cri.ts';
+import { put } from '../../own.ts';
+import { isRecord } from '../../pods/sources/schema.ts';
+import { goString } from '../../pods/workers/config/goJson.ts';
+import { parseImageRef } from './imageRef.ts';
+import type { OwnedAuth, PullOwner } from './keyring.ts';
+
+export const VERIFICATION_POLICIES = ['NeverVerify', 'NeverVerifyPreloadedImages', 'NeverVerifyAllowlistedImages', 'AlwaysVerify'] as const;
+export type VerificationPolicy = (typeof VERIFICATION_POLICIES)[number];
+/** What holds while the configuration says nothing. */
+export const DEFAULT_VERIFICATION: VerificationPolicy = 'NeverVerifyPreloadedImages';
+
+export interface Coordinates {
+  uid: string;
+  namespace: string;
+  name: string;
+}
+export interface SecretUsed extends Coordinates {
+  /** SHA-256 of the credentials; '' where it is not known, which matches none. */
+  credentialHash: string;
+}
+/** What opened an image; either every pod of the node may use it, or those that come with one of these. */
+export interface AccessGranted {
+  nodePodsAccessible?: true;
+  kubernetesSecrets?: readonly SecretUsed[];
+  kubernetesServiceAccounts?: readonly Coordinates[];
+}
+export interface PulledRecord {
+  /** Wall time, ms. */
+  updatedMs: number;
+  /** The runtime's id of the image. */
+  imageRef: string;
+  /** By name of the image, without tag and digest. */
+  access: Readonly<Record<string, AccessGranted>>;
+}
+
+const GROUP = 'kubelet.config.k8s.io';
+const VERSIONS = ['v1alpha1', 'v1beta1', 'v1'].map((v) => `${GROUP}/${v}`);
+/** What Kubernetes 1.36 writes. Releases before 1.35 read v1alpha1 only. */
+const VERSION = `${GROUP}/v1beta1`;
+/** Identities that are learned for one image; what is beyond asks the registry each time. As in the reference. */
+export const IDENTITIES_MAX = 100;
+/** Of a file: far more than identities up to the bound take. */
+export const RECORD_BYTES_MAX = 1_048_576;
+
+/** `docker.io/library/busybox` of `busybox:1.36`; null for what is no name. */
+export function nameOf(image: string): string | null {
+  const parsed = parseImageRef(image);
+  return parsed.ok ? `${parsed.ref.domain}/${parsed.ref.path}` : null;
+}
+/** In full, so that two ways to write one image are the same. */
+export function fullNameOf(image: string): string {
+  const parsed = parseImageRef(image);
+  if (!parsed.ok) return image;
+  const { domain, path, tag, digest } = parsed.ref;
+  return `${domain}/${path}${tag === undefined ? '' : `:${tag}`}${digest === undefined ? '' : `@${digest}`}`;
+}
+
+/** Whether a pod has to show that it may use an image that is there. `pulledHere`: this node pulled it at some time. */
+export function mustVerify(
+  o: { policy: VerificationPolicy; allowlist: readonly string[] },
+  image: { image: string; pulledHere: boolean },
+): boolean {
+  switch (o.policy) {
+    case 'NeverVerify':
+      return false;
+    case 'NeverVerifyPreloadedImages':
+      return image.pulledHere;
+    case 'AlwaysVerify':
+      return true;
+    case 'NeverVerifyAllowlistedImages': {
+      const name = nameOf(image.image);
+      return name === null || !o.allowlist.some((entry) => (entry.endsWith('/*') ? name.startsWith(entry.slice(0, -1)) : name === entry));
+    }
+  }
+}
+
+/** What the hash of credentials is taken of: as the reference writes them, so that records can be taken over. */
+export function credentialText(auth: AuthConfig): string {
+  const { username, password, auth: both, serverAddress, identityToken, registryToken } = auth;
+  const fields = { username, password, auth: both, serverAddress, identityToken, registryToken };
+  const written = Object.entries(fields).flatMap(([key, value]) => (value ? [`"${key}":${goString(value)}`] : []));
+  return `{${written.join(',')}}`;
+}
+
+const at = ({ uid, namespace, name }: Coordinates): Coordinates => ({ uid, namespace, name });
+const samePlace = (a: Coordinates, b: Coordinates): boolean => a.uid === b.uid && a.namespace === b.namespace && a.name === b.name;
+
+/** What a pull with these credentials proves. Without any, and with those of the node itself, everybody may use the image. */
+export function grantedBy(auth: OwnedAuth | null, hash: (auth: AuthConfig) => string): AccessGranted {
+  const owner: PullOwner | undefined = auth?.owner;
+  if (auth === null || owner === undefined) return { nodePodsAccessible: true };
+  if (owner.kind === 'token') return {};
+  if (owner.kind === 'serviceAccount') return { kubernetesServiceAccounts: [at(owner)] };
+  return { kubernetesSecrets: [{ ...at(owner), credentialHash: hash(auth.auth) }] };
+}
+
+/** With what was just proved. A secret counts once, with its newest credentials. */
+export function withAccess(known: AccessGranted | undefined, more: AccessGranted): AccessGranted {
+  if (known?.nodePodsAccessible === true || more.nodePodsAccessible === true) return { nodePodsAccessible: true };
+  const secrets = more.kubernetesSecrets ?? [];
+  const accounts = more.kubernetesServiceAccounts ?? [];
+  const kept = (known?.kubernetesSecrets ?? []).filter((k) => !secrets.some((s) => samePlace(k, s)));
+  const keptAccounts = (known?.kubernetesServiceAccounts ?? []).filter((k) => !accounts.some((a) => samePlace(k, a)));
+  const all = [...kept, ...secrets];
+  const allAccounts = [...keptAccounts, ...accounts];
+  return {
+    ...(all.length === 0 ? {} : { kubernetesSecrets: all }),
+    ...(allAccounts.length === 0 ? {} : { kubernetesServiceAccounts: allAccounts }),
+  };
+}
+
+/** `learn`: what to add to the record, since the same credentials came from elsewhere, or the same secret has others now. */
+export type Access = { granted: false } | { granted: true; learn: AccessGranted | null };
+
+/** Whether one of these credentials has opened the image before. */
+export function accessOf(access: AccessGranted | undefined, auths: readonly OwnedAuth[], hash: (auth: AuthConfig) => string): Access {
+  if (access === undefined) return { granted: false };
+  if (access.nodePodsAccessible === true) return { granted: true, learn: null };
+  const secrets = access.kubernetesSecrets ?? [];
+  for (const owned of auths) {
+    const { owner } = owned;
+    if (owner === undefined || owner.kind === 'token') continue;
+    if (owner.kind === 'serviceAccount') {
+      if ((access.kubernetesServiceAccounts ?? []).some((a) => samePlace(a, owner))) return { granted: true, learn: null };
+      continue;
+    }
+    const credentialHash = hash(owned.auth);
+    for (const known of secrets) {
+      const sameHash = known.credentialHash !== '' && known.credentialHash === credentialHash;
+      const same = samePlace(known, owner);
+      if (!sameHash && !same) continue;
+      const learn = !(sameHash && same) && secrets.length < IDENTITIES_MAX;
+      return { granted: true, learn: learn ? { kubernetesSecrets: [{ ...at(owner), credentialHash }] } : null };
+    }
+  }
+  return { granted: false };
+}
+
+// ---- files -------------------------------------------------------------------------------------------------------
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
+function coordinates(value: unknown): Coordinates {
+  const { uid, namespace, name } = isRecord(value) ? value : {};
+  return { uid: textOf(uid), namespace: textOf(namespace), name: textOf(name) };
+}
+function listOf(value: unknown): Record<string, unknown>[] {
+  return (Array.isArray(value) ? (value as unknown[]) : []).filter(isRecord);
+}
+
+/** Null: not a document of that kind. */
+function documentOf(text: string, kind: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) && value.kind === kind && VERSIONS.includes(textOf(value.apiVersion)) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+export function intentText(image: string): string {
+  return `${JSON.stringify({ kind: 'ImagePullIntent', apiVersion: VERSION, image })}\n`;
+}
+/** The image of an intent; null for what is none. */
+export function readIntent(text: string): string | null {
+  const image = documentOf(text, 'ImagePullIntent')?.image;
+  return typeof image === 'string' && image !== '' ? image : null;
+}
+
+export function recordText(record: PulledRecord): string {
+  const lastUpdatedTime = `${new Date(record.updatedMs).toISOString().slice(0, 19)}Z`;
+  const document = { kind: 'ImagePulledRecord', apiVersion: VERSION, lastUpdatedTime, imageRef: record.imageRef };
+  return `${JSON.stringify({ ...document, credentialMapping: record.access })}\n`;
+}
+/** Null for what is none. */
+export function readRecord(text: string): PulledRecord | null {
+  const value = documentOf(text, 'ImagePulledRecord');
+  if (value === null || textOf(value.imageRef) === '') return null;
+  const access: Record<string, AccessGranted> = {};
+  for (const [name, entry] of Object.entries(isRecord(value.credentialMapping) ? value.credentialMapping : {})) {
+    if (!isRecord(entry)) continue;
+    const secrets = listOf(entry.kubernetesSecrets).map((s) => ({ ...coordinates(s), credentialHash: textOf(s.credentialHash) }));
+    const accounts = listOf(entry.kubernetesServiceAccounts).map(coordinates);
+    const everybody: AccessGranted = entry.nodePodsAccessible === true ? { nodePodsAccessible: true } : {};
+    put(access, name, withAccess(everybody, { kubernetesSecrets: secrets, kubernetesServiceAccounts: accounts }));
+  }
+  const updatedMs = Date.parse(textOf(value.lastUpdatedTime));
+  return { updatedMs: Number.isNaN(updatedMs) ? 0 : updatedMs, imageRef: textOf(value.imageRef), access };
+}

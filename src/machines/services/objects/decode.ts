@@ -1,0 +1,53 @@
+/** Secrets and config maps as the API gives them, decoded. What is wrong is said without its content. Pure. */
+
+import { isKubeRecord, type KubeObject } from '../../api/kube.ts';
+import { put } from '../../own.ts';
+import type { ApiConfigMap, ApiObject, ApiSecret } from '../volumes/objects.ts';
+import type { ObjectRef } from './references.ts';
+
+export type DecodedObject = { ok: true; value: ApiObject; immutable: boolean } | { ok: false; message: string };
+
+function bytesOf(base64: string): Uint8Array | null {
+  try {
+    return Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+  } catch {
+    return null;
+  }
+}
+
+/** Null: some value of it is no base64 text. */
+function binary(map: unknown): Record<string, Uint8Array> | null {
+  const out: Record<string, Uint8Array> = {};
+  for (const [key, value] of Object.entries(isKubeRecord(map) ? map : {})) {
+    const bytes = typeof value === 'string' ? bytesOf(value) : null;
+    if (bytes === null) return null;
+    put(out, key, bytes);
+  }
+  return out;
+}
+
+export function decodeObject(ref: ObjectRef, object: KubeObject): DecodedObject {
+  const immutable = object.immutable === true;
+  const malformed = (): DecodedObject => ({
+    ok: false,
+    message: `${ref.kind === 'secret' ? 'secret' : 'configmap'} "${ref.name}" holds data that is not base64 text`,
+  });
+  if (ref.kind === 'secret') {
+    const data = binary(object.data);
+    if (data === null) return malformed();
+    const { uid = '' } = object.metadata;
+    const value: ApiSecret = { uid, type: typeof object.type === 'string' ? object.type : '', data };
+    return { ok: true, value, immutable };
+  }
+  const binaryData = binary(object.binaryData);
+  if (binaryData === null) return malformed();
+  const data: Record<string, string> = {};
+  for (const [key, value] of Object.entries(isKubeRecord(object.data) ? object.data : {}))
+    if (typeof value === 'string') put(data, key, value);
+  const value: ApiConfigMap = { data, binaryData };
+  return { ok: true, value, immutable };
+}
+
+export function isConfigMap(object: ApiObject): object is ApiConfigMap {
+  return 'binaryData' in object;
+}

@@ -1,0 +1,48 @@
+/** What is asked about objects of the API that pods name, and what is published of services; absent in standalone mode. */
+
+import type { ApiFound } from '../../api/messages.ts';
+import type { Pod } from '../../k8s.ts';
+import { type Address, address, type Message, type ReplyTo, viewKey } from '../../supervision/address.ts';
+import type { ApiObject, ObjectResult, TokenRequest } from '../volumes/objects.ts';
+import type { ObjectRef } from './references.ts';
+
+export type ServiceListerEvent = ApiFound;
+/** The pod is given so that what it names is kept for as long as it is there. */
+export type ObjectsEvent = ApiFound | ObjectQuestion;
+export interface ObjectQuestion extends Message {
+  type: 'object.get';
+  pod: Pod;
+  ref: ObjectRef;
+  replyTo: ReplyTo<ObjectResult<ApiObject>>;
+}
+export interface TokenQuestion extends Message {
+  type: 'token.get';
+  request: TokenRequest;
+  replyTo: ReplyTo<ObjectResult<{ token: string }>>;
+}
+/** That pod is gone, and its tokens with it. */
+export interface TokenForget extends Message {
+  type: 'token.forget';
+  uid: string;
+}
+export type TokensEvent = TokenQuestion | TokenForget;
+
+/** A service that has an address of its own. */
+export interface ServiceEntry {
+  namespace: string;
+  name: string;
+  clusterIP: string;
+  ports: readonly { name: string; protocol: string; port: number }[];
+}
+/** Published once a complete list was received, and whenever it changed. */
+export type ServicesView = readonly ServiceEntry[];
+
+export const objectsAddr = {
+  objects: address<ObjectsEvent>('node/services/objects'),
+  tokens: address<TokensEvent>('node/services/tokens'),
+  serviceLister: address<ServiceListerEvent>('node/services/serviceLister'),
+} as const satisfies Record<string, Address<never>>;
+
+/** How long the cluster wants answers about objects to be kept under `Cache`, ms; from an annotation of the node. */
+export const objectTtlView = viewKey<number>('apiObjectTtlMs');
+export const servicesView = viewKey<ServicesView>('apiServices');

@@ -1,0 +1,190 @@
+/**
+ * Secrets and config maps that pods of this node name: one chart per object for as long as some pod names it. Pods are
+ * noted when they ask, and found again in the pod manager's view; one that has ended gives up what it named.
+ */
+import { enqueueActions, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import type { PodRecord, PodsView } from '../../protocol.ts';
+import type { ObjectQuestion, ObjectsEvent } from './messages.ts';
+import { type ObjectChanged, type ObjectEvent, type ObjectIo, type ObjectStrategy, objectMachine } from './objectMachine.ts';
+import { type ObjectRef, podReferences, refKey } from './references.ts';
+
+/** What became of pods is looked at this often. Costs no I/O. */
+export const OBJECTS_LOOK_MS = 2_000;
+/**
+ * Objects that have a watch of their own; each holds a connection, and the other calls need some too. Objects beyond it
+ * are asked for as under `Cache`.
+ */
+export const OBJECT_WATCHES_MAX = 128;
+
+export interface ObjectsIo extends ObjectIo {
+  pods(): PodsView | undefined;
+  /** That pod's files are made of something that changed, or a container of it waits for it. */
+  changed(uid: string, what: string): void;
+}
+export interface ObjectsInput {
+  strategy: ObjectStrategy;
+  io: ObjectsIo;
+}
+interface Entry {
+  ref: ObjectRef;
+  chart: string;
+  watched: boolean;
+  pods: ReadonlySet<string>;
+}
+export interface ObjectsContext extends ObjectsInput {
+  entries: ReadonlyMap<string, Entry>;
+  /** By UID, as it was when it was noted, with the keys of what it names. */
+  pods: ReadonlyMap<string, { pod: Pod; keys: ReadonlySet<string> }>;
+  lastId: number;
+}
+type Event =
+  | ObjectsEvent
+  | ObjectChanged
+  | { type: 'pods.take'; pods: readonly Pod[]; gone: readonly string[] }
+  | { type: 'object.pass'; question: ObjectQuestion };
+
+/** Static pods name nothing of the API: those that do are refused. */
+export function mayNameObjects(record: PodRecord): boolean {
+  const phase = record.worker?.phase;
+  return record.source === 'api' && !record.rejected && phase !== undefined && phase !== 'terminated' && phase !== 'finished';
+}
+
+/** What the references of pods come to: added before anything is dropped (trap 66). */
+export function retake(
+  context: Pick<ObjectsContext, 'entries' | 'pods' | 'lastId' | 'strategy'>,
+  o: { pods: readonly Pod[]; gone: readonly string[] },
+): {
+  entries: Map<string, Entry>;
+  pods: Map<string, { pod: Pod; keys: ReadonlySet<string> }>;
+  lastId: number;
+  added: Entry[];
+  renewed: string[];
+  dropped: string[];
+} {
+  const entries = new Map(context.entries);
+  const pods = new Map(context.pods);
+  const added: Entry[] = [];
+  const renewed: string[] = [];
+  const dropped: string[] = [];
+  let { lastId } = context;
+  let watches = [...entries.values()].filter((e) => e.watched).length;
+  const give = (uid: string, keys: Iterable<string>): void => {
+    for (const key of keys) {
+      const entry = entries.get(key);
+      if (entry === undefined) continue;
+      const left = new Set(entry.pods);
+      left.delete(uid);
+      if (left.size > 0) entries.set(key, { ...entry, pods: left });
+      else {
+        entries.delete(key);
+        dropped.push(entry.chart);
+      }
+    }
+  };
+  for (const pod of o.pods) {
+    const { uid } = pod.metadata;
+    const before = pods.get(uid);
+    if (before?.pod === pod) continue;
+    const refs = podReferences(pod);
+    for (const [key, ref] of refs) {
+      const entry = entries.get(key);
+      if (entry === undefined) {
+        lastId += 1;
+        const watched = context.strategy === 'Watch' && watches < OBJECT_WATCHES_MAX;
+        if (watched) watches += 1;
+        const made: Entry = { ref, chart: `${key}#${lastId}`, watched, pods: new Set([uid]) };
+        entries.set(key, made);
+        added.push(made);
+      } else if (!entry.pods.has(uid)) {
+        entries.set(key, { ...entry, pods: new Set([...entry.pods, uid]) });
+        renewed.push(entry.chart);
+      }
+    }
+    pods.set(uid, { pod, keys: new Set(refs.keys()) });
+    give(
+      uid,
+      [...(before?.keys ?? [])].filter((key) => !refs.has(key)),
+    );
+  }
+  for (const uid of o.gone) {
+    give(uid, pods.get(uid)?.keys ?? []);
+    pods.delete(uid);
+  }
+  return { entries, pods, lastId, added, renewed, dropped };
+}
+
+export const objectsMachine = setup({
+  types: { context: {} as ObjectsContext, events: {} as Event, input: {} as ObjectsInput },
+  actors: { object: objectMachine },
+  actions: {
+    look: enqueueActions(({ context, enqueue }) => {
+      const records = context.io.pods()?.records;
+      if (records === undefined) return;
+      const pods = [...records.values()].filter(mayNameObjects).map((r) => r.pod);
+      const gone = [...context.pods.keys()].filter((uid) => {
+        const record = records.get(uid);
+        return record === undefined || !mayNameObjects(record);
+      });
+      const news = pods.filter((p) => context.pods.get(p.metadata.uid)?.pod !== p);
+      if (news.length + gone.length > 0) enqueue.raise({ type: 'pods.take', pods: news, gone });
+    }),
+    noteAsker: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'object.get') return;
+      const known = context.pods.get(event.pod.metadata.uid);
+      if (known?.keys.has(refKey(event.ref)) !== true) enqueue.raise({ type: 'pods.take', pods: [event.pod], gone: [] });
+      // After that: raised events are handled in order.
+      enqueue.raise({ type: 'object.pass', question: event });
+    }),
+    pass: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'object.pass') return;
+      const { ref, replyTo } = event.question;
+      const entry = context.entries.get(refKey(ref));
+      if (entry === undefined) {
+        enqueue(() => replyTo({ kind: 'failed', message: `object "${ref.namespace}"/"${ref.name}" not registered` }));
+        return;
+      }
+      const asker = { reply: replyTo, signal: replyTo.signal };
+      enqueue.sendTo(entry.chart, { type: 'object.ask', asker } satisfies ObjectEvent);
+    }),
+    take: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'pods.take') return;
+      const { entries, pods, lastId, added, renewed, dropped } = retake(context, event);
+      enqueue.assign({ entries, pods, lastId });
+      for (const entry of added) {
+        const strategy = context.strategy === 'Watch' && !entry.watched ? 'Cache' : context.strategy;
+        enqueue.spawnChild('object', { id: entry.chart, input: { ref: entry.ref, strategy, io: context.io } });
+      }
+      for (const chart of renewed) enqueue.sendTo(chart, { type: 'object.renew' } satisfies ObjectEvent);
+      for (const chart of dropped) enqueue.stopChild(chart);
+    }),
+    tellPods: ({ context, event }) => {
+      if (event.type !== 'object.changed') return;
+      for (const uid of context.entries.get(event.key)?.pods ?? []) context.io.changed(uid, event.key);
+    },
+    wake: enqueueActions(({ context, enqueue }) => {
+      for (const { chart } of context.entries.values()) enqueue.sendTo(chart, { type: 'api.found' } satisfies ObjectEvent);
+    }),
+  },
+}).createMachine({
+  id: 'objects',
+  context: ({ input }) => ({ ...input, entries: new Map(), pods: new Map(), lastId: 0 }),
+  initial: 'ready',
+  on: {
+    'object.get': { actions: ['noteAsker'] },
+    'object.pass': { actions: ['pass'] },
+    'pods.take': { actions: ['take'] },
+    'object.changed': { actions: ['tellPods'] },
+    'api.found': { actions: ['wake'] },
+  },
+  states: {
+    ready: {
+      meta: {
+        reason: 'Ready',
+        message: ({ entries }: ObjectsContext) => (entries.size === 0 ? '' : `${entries.size} secrets and config maps are named by pods`),
+      },
+      entry: ['look'],
+      after: { [OBJECTS_LOOK_MS]: { target: 'ready', reenter: true } },
+    },
+  },
+});

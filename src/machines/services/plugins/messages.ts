@@ -1,0 +1,25 @@
+/** What is published of plugins that registered themselves beside this node. */
+
+import type { WatchedPlugin } from '../../allocation/devices/messages.ts';
+import { viewKey } from '../../supervision/address.ts';
+
+export interface CsiDriver {
+  name: string;
+  /** The socket it registered through. */
+  socket: string;
+  /** Path of the socket on which it serves volumes. */
+  endpoint: string;
+  /** The newest version of the interface that both sides speak. */
+  version: string;
+  /** What its cluster side calls this node. */
+  nodeId: string;
+  /** 0 = it names no limit. */
+  volumesMax: number;
+  /** Where this node is, as the driver sees it. */
+  topology: Readonly<Record<string, string>>;
+}
+/** What came of a plugin's registration: one of these, by its type. */
+export type Registered = { name: string } & ({ driver: CsiDriver } | { device: WatchedPlugin });
+
+export type DriversView = ReadonlyMap<string, CsiDriver>;
+export const driversView = viewKey<DriversView>('csiDrivers');

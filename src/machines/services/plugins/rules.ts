@@ -1,0 +1,65 @@
+/** Who may register as what (resources and volumes 10). Pure. */
+import type { CsiCalls, PluginInfo } from '../../csi.ts';
+import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import type { CsiDriver } from './messages.ts';
+
+export const CSI_PLUGIN = 'CSIPlugin';
+const MAJOR_MAX = 1;
+/** As an object of the API may be called. */
+const DRIVER_NAME = /^[a-z0-9A-Z]([-a-z0-9A-Z.]{0,61}[a-z0-9A-Z])?$/;
+
+type Version = readonly [major: number, minor: number, patch: number];
+
+function parse(text: string): Version | null {
+  const match = /^v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+.].*)?$/.exec(text.trim());
+  return match === null ? null : [Number(match[1]), Number(match[2]), Number(match[3] ?? 0)];
+}
+function compare(a: Version, b: Version): number {
+  return a[0] - b[0] || a[1] - b[1] || a[2] - b[2];
+}
+
+/** The highest version that this node understands of those a driver names. */
+export function csiVersion(versions: readonly string[]): Built<string> {
+  if (versions.length === 0) return refused('CSI driver reporting empty array for supported versions');
+  const known = versions.flatMap((text) => {
+    const version = parse(text);
+    return version === null || version[0] > MAJOR_MAX ? [] : [{ text, version }];
+  });
+  const [best] = known.sort((a, b) => compare(b.version, a.version));
+  const said = `[${versions.join(' ')}]`;
+  if (best === undefined) return refused(`none of the versions ${said} that the driver names can be used: this node speaks 1.x`);
+  if (best.version[0] !== 1) return refused(`unsupported versions ${said}: this node speaks 1.x`);
+  return built(best.text);
+}
+
+/** Who has a name, by the name. `socket`: the one it registered through. */
+export type Names = ReadonlyMap<string, { socket: string; version: string }>;
+
+export type Admitted = Pick<CsiDriver, 'name' | 'socket' | 'endpoint' | 'version'>;
+
+/** What kind of driver is behind a socket, or why it may not register. */
+export function admitDriver(info: PluginInfo, socket: string, names: Names): Built<Admitted> {
+  const { name } = info;
+  if (info.type !== CSI_PLUGIN) return refused(`no handler registered for plugin type "${info.type}" at socket ${socket}`);
+  if (!DRIVER_NAME.test(name)) return refused(`"${name}" cannot be the name of a CSI driver`);
+  const version = csiVersion(info.supportedVersions);
+  if (!version.ok) return refused(`CSI driver ${name}: ${version.message}`);
+  const holder = names.get(name);
+  if (holder !== undefined && holder.socket !== socket) {
+    const [theirs, ours] = [parse(holder.version), parse(version.value)];
+    if (theirs !== null && ours !== null && compare(theirs, ours) >= 0) {
+      return refused(
+        `CSI driver ${name} is already registered with version ${holder.version} through ${holder.socket}: only a higher version may take its place`,
+      );
+    }
+  }
+  const endpoint = info.endpoint === '' ? socket : info.endpoint;
+  return built({ name, socket, endpoint, version: version.value });
+}
+
+/** What a driver says about the node it is on. */
+export function describeDriver(who: Admitted, info: CsiCalls['NodeGetInfo']['response']): Built<CsiDriver> {
+  if (info.nodeId === '') return refused(`CSI driver ${who.name} gave an empty node id`);
+  const volumesMax = Math.min(Math.max(0, Number(info.maxVolumesPerNode) || 0), 2 ** 31 - 1);
+  return built({ ...who, nodeId: info.nodeId, volumesMax, topology: { ...info.accessibleTopology?.segments } });
+}

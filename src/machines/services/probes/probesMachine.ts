@@ -1,0 +1,170 @@
+/**
+ * The probe manager as a statechart: which probes run, what they found, how many go at once. It learns of pods from views
+ * (a message only says where to look again), so that it can be started over at any time.
+ */
+import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { type ProberEnv, type ProberIo, type ProberReport, proberMachine } from './proberMachine.ts';
+import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
+import { lookedAt, type PodFacts, targetsOf, withoutPods, withResult } from './state.ts';
+import type { ProbeBook, ProbeResult, ProbeTarget } from './types.ts';
+
+/** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
+export const SWEEP_MS = 60_000;
+
+export interface ProbeManagerIo extends ProberIo {
+  /** What earlier incarnations, of this actor or of this node, knew. */
+  load(signal: AbortSignal): Promise<ProbeBook>;
+  /** UIDs of every pod with a status. */
+  known(): Iterable<string>;
+  /** Undefined: the pod is in no list, or has no status yet. */
+  facts(uid: string): PodFacts | undefined;
+  /** Whether the lists of pods are complete, and which pods are in them. */
+  listed(): { complete: boolean; has(uid: string): boolean };
+  /** In [0, 1), the same at every start. */
+  phase(key: string): number;
+  /** The book changed. */
+  publish(book: ProbeBook): void;
+  /** A result changed that the pod's worker must act on or report. */
+  changed(target: ProbeTarget, result: ProbeResult, output: string): void;
+  /** A probe is no more: its metrics go. */
+  ended(target: ProbeTarget): void;
+}
+export interface ProbeManagerInput {
+  env: ProberEnv;
+  io: ProbeManagerIo;
+}
+interface Context extends ProbeManagerInput {
+  beganAtMs: number;
+  book: ProbeBook;
+  /** Running schedules by key. */
+  probes: ReadonlyMap<string, ProbeTarget>;
+  /** Their keys by pod. */
+  byPod: ReadonlyMap<string, readonly string[]>;
+  slots: Slots;
+  /** Pods with results that no list had at the last sweep. */
+  absent: ReadonlySet<string>;
+}
+export type ProbeManagerEvent = { type: 'probes.look'; uid: string | null } | ProberReport;
+
+export const probeManagerMachine = setup({
+  types: { context: {} as Context, events: {} as ProbeManagerEvent, input: {} as ProbeManagerInput },
+  actors: {
+    prober: proberMachine,
+    load: fromPromise(({ input, signal }: { input: { io: ProbeManagerIo }; signal: AbortSignal }) => input.io.load(signal)),
+  },
+  actions: {
+    /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the book up to date. */
+    look: enqueueActions(({ context, enqueue }, params: { uids: readonly string[] | null }) => {
+      const { io, env } = context;
+      const uids = params.uids ?? [...new Set([...io.known(), ...context.byPod.keys()])];
+      let { book } = context;
+      const probes = new Map(context.probes);
+      const byPod = new Map(context.byPod);
+      const stopped: string[] = [];
+      for (const uid of uids) {
+        const facts = io.facts(uid);
+        if (facts === undefined && io.listed().has(uid)) continue;
+        if (facts !== undefined) book = lookedAt(book, facts);
+        const targets = facts === undefined ? [] : targetsOf(book, facts);
+        const wanted = new Set(targets.map((t) => t.key));
+        for (const key of byPod.get(uid) ?? []) {
+          const target = probes.get(key);
+          if (wanted.has(key) || target === undefined) continue;
+          enqueue.stopChild(key);
+          enqueue(() => io.ended(target));
+          probes.delete(key);
+          stopped.push(key);
+        }
+        for (const target of targets) {
+          const result = book.get(target.containerId)?.[target.type] ?? 'unknown';
+          if (probes.has(target.key)) enqueue.sendTo(target.key, { type: 'probe.target', target, result });
+          else {
+            const phase = isResumed(target, context.beganAtMs) ? io.phase(target.key) : null;
+            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase, env, io } });
+          }
+          probes.set(target.key, target);
+        }
+        if (wanted.size === 0) byPod.delete(uid);
+        else byPod.set(uid, [...wanted]);
+      }
+      enqueue.assign({ book, probes, byPod });
+      if (book !== context.book) enqueue(() => io.publish(book));
+      grantTo(enqueue, freeSlots(context.slots, stopped));
+    }),
+    result: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'probe.result') return;
+      const { target, result, output } = event;
+      const book = withResult(context.book, { containerId: target.containerId, type: target.type, result });
+      if (book === context.book) return;
+      enqueue.assign({ book });
+      enqueue(() => context.io.publish(book));
+      enqueue(() => context.io.changed(target, result, output));
+    }),
+    want: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type === 'probe.want') grantTo(enqueue, wantSlot(context.slots, event.key, event.kind));
+    }),
+    free: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type === 'probe.free') grantTo(enqueue, freeSlots(context.slots, [event.key]));
+    }),
+    sweep: enqueueActions(({ context, enqueue }) => {
+      const listed = context.io.listed();
+      if (!listed.complete) return;
+      const absent = new Set([...context.book.values()].map((e) => e.uid).filter((uid) => !listed.has(uid)));
+      const gone = new Set([...absent].filter((uid) => context.absent.has(uid)));
+      const book = withoutPods(context.book, gone);
+      enqueue.assign({ absent, book });
+      if (book !== context.book) enqueue(() => context.io.publish(book));
+    }),
+  },
+  delays: { sweep: SWEEP_MS },
+}).createMachine({
+  id: 'probes',
+  options: { maxIterations: 1000 },
+  context: ({ input }) => ({
+    ...input,
+    beganAtMs: input.env.now().wallMs,
+    book: new Map(),
+    probes: new Map(),
+    byPod: new Map(),
+    slots: NO_SLOTS,
+    absent: new Set(),
+  }),
+  initial: 'loading',
+  states: {
+    loading: {
+      meta: { reason: 'Loading', message: 'reading the results of the probes that ran before' },
+      invoke: {
+        src: 'load',
+        input: ({ context }) => ({ io: context.io }),
+        onDone: { target: 'serving', actions: [assign(({ event }) => ({ book: event.output }))] },
+        // Whoever loads says why; without them every container begins anew.
+        onError: { target: 'serving' },
+      },
+    },
+    serving: {
+      meta: { reason: 'Serving', message: ({ probes }: Context) => `${probes.size} probes are kept up` },
+      entry: [({ context }) => context.io.publish(context.book), { type: 'look', params: { uids: null } }],
+      initial: 'sweeping',
+      on: {
+        'probes.look': {
+          actions: [{ type: 'look', params: ({ event }) => ({ uids: event.uid === null ? null : [event.uid] }) }],
+        },
+        'probe.result': {
+          actions: ['result', { type: 'look', params: ({ event }) => ({ uids: [event.target.pod.uid] }) }],
+        },
+        'probe.want': { actions: ['want'] },
+        'probe.free': { actions: ['free'] },
+      },
+      states: {
+        sweeping: { after: { sweep: { target: 'sweeping', reenter: true, actions: ['sweep'] } } },
+      },
+    },
+  },
+});
+
+type Enqueue = { assign(c: { slots: Slots }): void; sendTo(id: string, event: { type: 'probe.granted' }): void };
+
+function grantTo(enqueue: Enqueue, next: { slots: Slots; granted: string[] }): void {
+  enqueue.assign({ slots: next.slots });
+  for (const key of next.granted) enqueue.sendTo(key, { type: 'probe.granted' });
+}

@@ -1,0 +1,178 @@
+/**
+ * The book of probe results: what a container instance begins with, what is dropped, what the rest of the node concludes
+ * from it (pod lifecycle 8.1, 8.2, 8.5). Pure.
+ */
+import type { Container, ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
+import { containerFieldPath } from '../../pods/killOrder.ts';
+import { isRestartableInit } from '../../pods/shouldRestart.ts';
+import type { PodRuntimeStatus } from '../../pods/types.ts';
+import type { ProbeResults } from '../../pods/workers/podActions.ts';
+import {
+  type ContainerProbes,
+  PROBE_FIELDS,
+  PROBE_TYPES,
+  type ProbeBook,
+  type ProbeResult,
+  type ProbeTarget,
+  type ProbeType,
+} from './types.ts';
+
+/** One pod as the probes see it. */
+export interface PodFacts {
+  pod: Pod;
+  /** As the status manager last accepted it. */
+  status: PodStatus;
+  /** It is being stopped: no probe may end a container any more, readiness goes on. */
+  terminating: boolean;
+}
+
+const INITIAL: Readonly<Record<ProbeType, ProbeResult>> = { startup: 'unknown', readiness: 'failure', liveness: 'success' };
+
+/** Containers that may have probes: regular ones and sidecars. */
+export function probedContainers(pod: Pod): Container[] {
+  return [...(pod.spec.initContainers ?? []).filter(isRestartableInit), ...pod.spec.containers];
+}
+
+/** `containerd://abc` is `abc`. */
+export function bareId(containerID: string | undefined): string {
+  return containerID?.slice(containerID.indexOf('://') + 3) ?? '';
+}
+
+function statusesOf(status: PodStatus): ContainerStatus[] {
+  return [...(status.initContainerStatuses ?? []), ...(status.containerStatuses ?? [])];
+}
+
+/**
+ * What holds of an instance that has had no result yet. An instance that the API server's copy of the status shows as
+ * running keeps what was said of it there: this node said it, before it was restarted. Nothing flips for want of memory.
+ */
+export function initialResult(type: ProbeType, of: { pod: Pod; containerId: string }): ProbeResult {
+  const said = statusesOf(of.pod.status).find((s) => s.state.running !== undefined && bareId(s.containerID) === of.containerId);
+  if (type === 'readiness' && said?.ready === true) return 'success';
+  if (type === 'startup' && said?.started === true) return 'success';
+  return INITIAL[type];
+}
+
+export interface ProbeVerdicts {
+  /** By container id; only containers with the probe concerned. */
+  started: ReadonlyMap<string, boolean>;
+  ready: ReadonlyMap<string, boolean>;
+  liveness: ProbeResults;
+  startup: ProbeResults;
+}
+
+/** What the results mean for a pod's status and for what is to be done with its containers. */
+export function probeVerdicts(pod: Pod, status: PodRuntimeStatus, book: ProbeBook): ProbeVerdicts {
+  const started = new Map<string, boolean>();
+  const ready = new Map<string, boolean>();
+  const liveness = new Map<string, ProbeResult>();
+  const startup = new Map<string, ProbeResult>();
+  const probed = new Map(probedContainers(pod).map((c) => [c.name, c]));
+  for (const { id, name, state } of status.containers) {
+    const container = probed.get(name);
+    if (container === undefined || state !== 'running') continue;
+    const result = (type: ProbeType): ProbeResult => book.get(id)?.[type] ?? initialResult(type, { pod, containerId: id });
+    if (container.startupProbe !== undefined) {
+      startup.set(id, result('startup'));
+      started.set(id, result('startup') === 'success');
+    }
+    if (container.readinessProbe !== undefined) ready.set(id, result('readiness') === 'success');
+    if (container.livenessProbe !== undefined) liveness.set(id, result('liveness'));
+  }
+  return { started, ready, liveness, startup };
+}
+
+interface Instance {
+  container: Container;
+  id: string;
+  startedAtMs: number;
+}
+
+/** The running instances that have a probe; none when the pod is over. */
+function instances({ pod, status }: PodFacts): Instance[] {
+  if (status.phase === 'Failed' || status.phase === 'Succeeded') return [];
+  const shown = new Map(statusesOf(status).map((s) => [s.name, s]));
+  return probedContainers(pod).flatMap((container) => {
+    const s = shown.get(container.name);
+    const id = bareId(s?.containerID);
+    if (s?.state.running === undefined || id === '') return [];
+    if (!PROBE_TYPES.some((type) => container[PROBE_FIELDS[type]] !== undefined)) return [];
+    return [{ container, id, startedAtMs: Date.parse(s.state.running.startedAt) }];
+  });
+}
+
+function sameProbes(a: ContainerProbes | undefined, b: ContainerProbes): boolean {
+  return a !== undefined && a.startup === b.startup && a.readiness === b.readiness && a.liveness === b.liveness;
+}
+
+/**
+ * The book after a look at one pod: new instances begin with their initial results, those that run no more are dropped,
+ * and what could only have ended a container counts as passed while the pod is being stopped. The same object when
+ * nothing changed.
+ */
+export function lookedAt(book: ProbeBook, facts: PodFacts): ProbeBook {
+  const { pod, terminating } = facts;
+  const { uid } = pod.metadata;
+  const next = new Map(book);
+  let changed = false;
+  const running = new Set<string>();
+  for (const { container, id } of instances(facts)) {
+    running.add(id);
+    const had = book.get(id);
+    const now: ContainerProbes = { uid, container: container.name };
+    for (const type of PROBE_TYPES) {
+      if (container[PROBE_FIELDS[type]] === undefined) continue;
+      const result = had?.[type] ?? initialResult(type, { pod, containerId: id });
+      now[type] = terminating && type !== 'readiness' ? 'success' : result;
+    }
+    if (sameProbes(had, now)) continue;
+    next.set(id, now);
+    changed = true;
+  }
+  for (const [id, entry] of book) {
+    if (entry.uid !== uid || running.has(id)) continue;
+    next.delete(id);
+    changed = true;
+  }
+  return changed ? next : book;
+}
+
+/** The probes that are to be running for a pod, from a book that {@link lookedAt} it. */
+export function targetsOf(book: ProbeBook, facts: PodFacts): ProbeTarget[] {
+  const { pod, status, terminating } = facts;
+  const { uid, name, namespace } = pod.metadata;
+  return instances(facts).flatMap(({ container, id, startedAtMs }) => {
+    const started = container.startupProbe === undefined || book.get(id)?.startup === 'success';
+    return PROBE_TYPES.flatMap((type): ProbeTarget[] => {
+      const probe = container[PROBE_FIELDS[type]];
+      if (probe === undefined || (terminating && type !== 'readiness')) return [];
+      return [
+        {
+          key: `${uid}/${container.name}/${type}`,
+          pod: { uid, name, namespace },
+          container,
+          fieldPath: containerFieldPath(pod, container.name) ?? '',
+          type,
+          probe,
+          containerId: id,
+          podIP: status.podIP ?? '',
+          startedAtMs,
+          started,
+        },
+      ];
+    });
+  });
+}
+
+/** The book with one result in it; the same object when it says so already, or when the instance is not in it any more. */
+export function withResult(book: ProbeBook, of: { containerId: string; type: ProbeType; result: ProbeResult }): ProbeBook {
+  const entry = book.get(of.containerId);
+  if (entry === undefined || entry[of.type] === of.result) return book;
+  return new Map(book).set(of.containerId, { ...entry, [of.type]: of.result });
+}
+
+/** Without the results of these pods. */
+export function withoutPods(book: ProbeBook, uids: ReadonlySet<string>): ProbeBook {
+  const kept = [...book].filter(([, entry]) => !uids.has(entry.uid));
+  return kept.length === book.size ? book : new Map(kept);
+}

@@ -1,0 +1,115 @@
+/** What a persistent volume claim stands for on this node (resources and volumes 8.4, 8.18), in the words of the reference. Pure. */
+import { isKubeRecord as isRecord } from '../../api/kube.ts';
+import type { NodeSelectorTerm, Pod } from '../../k8s.ts';
+import { type NodeIdentityLabels, nodeMismatch } from '../../pods/admission/nodeAffinity.ts';
+import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import { type CsiVolume, persistentCsi } from './csi/volume.ts';
+import { type HostPathType, isHostPathType } from './spec.ts';
+
+export interface BoundClaim {
+  uid: string;
+  /** Name of the persistent volume. */
+  volume: string;
+}
+/** Where the content of a persistent volume lies on this node, or who knows. */
+export type ClaimedVolume =
+  | { volume: string; kind: 'local' | 'hostPath'; path: string; type: HostPathType }
+  | { volume: string; kind: 'csi'; csi: CsiVolume };
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const part = (value: unknown, key: string): Record<string, unknown> => {
+  const found = isRecord(value) ? value[key] : undefined;
+  return isRecord(found) ? found : {};
+};
+
+/** Of a PersistentVolumeClaim as the API shows it. `owner`: the pod for whose volume alone it must have been made. */
+export function boundClaim(pvc: unknown, owner: Pod | null = null): Built<BoundClaim> {
+  const metadata = part(pvc, 'metadata');
+  if (owner !== null && !isControlledBy(metadata, owner)) {
+    const { namespace, name } = owner.metadata;
+    return refused(
+      `PVC ${text(metadata.namespace)}/${text(metadata.name)} was not created for pod ${namespace}/${name} (pod is not owner)`,
+    );
+  }
+  if (metadata.deletionTimestamp !== undefined) return refused('PVC is being deleted');
+  if (part(pvc, 'status').phase !== 'Bound') return refused('PVC is not bound');
+  const volume = text(part(pvc, 'spec').volumeName);
+  return volume === '' ? refused('PVC has empty pvc.Spec.VolumeName') : built({ uid: text(metadata.uid), volume });
+}
+
+function isControlledBy(metadata: Record<string, unknown>, { metadata: { uid } }: Pod): boolean {
+  const owners = Array.isArray(metadata.ownerReferences) ? metadata.ownerReferences.filter(isRecord) : [];
+  return owners.some((o) => o.controller === true && o.uid === uid);
+}
+
+function termsOf(value: unknown): NodeSelectorTerm[] | null {
+  const required = part(value, 'required');
+  return Array.isArray(required.nodeSelectorTerms) ? required.nodeSelectorTerms.map((t) => (isTerm(t) ? t : NO_MATCH)) : null;
+}
+
+/** A term without requirements matches no node. */
+const NO_MATCH: NodeSelectorTerm = {};
+function isTerm(value: unknown): value is NodeSelectorTerm {
+  if (!isRecord(value)) return false;
+  return [value.matchExpressions, value.matchFields].every(
+    (list) => list === undefined || (Array.isArray(list) && list.every(isRequirement)),
+  );
+}
+function isRequirement(value: unknown): boolean {
+  if (!isRecord(value) || typeof value.key !== 'string') return false;
+  return value.values === undefined || (Array.isArray(value.values) && value.values.every((v) => typeof v === 'string'));
+}
+
+export interface ClaimUse {
+  claim: BoundClaim;
+  /** Of the volume in the pod. */
+  name: string;
+  node: NodeIdentityLabels;
+  readOnly: boolean;
+  /** Containers are given the device itself. */
+  block: boolean;
+}
+/** Of a PersistentVolume as the API shows it. */
+export function claimedVolume(pv: unknown, of: ClaimUse): Built<ClaimedVolume> {
+  const { claim, name, node, block } = of;
+  const spec = part(pv, 'spec');
+  const { volume } = claim;
+  if (!isRecord(spec.claimRef)) {
+    return refused(`found PV object ${volume} but it has a nil pv.Spec.ClaimRef indicating it is not yet bound to the claim`);
+  }
+  const holder = text(spec.claimRef.uid);
+  if (holder !== claim.uid) {
+    return refused(`found PV object ${volume} but its pv.Spec.ClaimRef.UID ${holder} does not point to claim.UID ${claim.uid}`);
+  }
+  const isBlock = spec.volumeMode === 'Block';
+  if (isBlock && !block) return refused(`volume ${name} has volumeMode Block, but is specified in volumeMounts`);
+  if (!isBlock && block) return refused(`volume ${name} has volumeMode Filesystem, but is specified in volumeDevices`);
+  const nodeSelectorTerms = termsOf(spec.nodeAffinity);
+  if (nodeSelectorTerms !== null) {
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+    if (nodeMismatch({ containers: [], affinity: { nodeAffinity } }, node) !== null) {
+      return refused('MountVolume.NodeAffinity check failed: no matching NodeSelectorTerms');
+    }
+  }
+  if (isRecord(spec.csi)) {
+    const csi = persistentCsi(spec, { volume, readOnly: of.readOnly });
+    return csi.ok ? built({ volume, kind: 'csi', csi: csi.value }) : csi;
+  }
+  if (Array.isArray(spec.mountOptions) && spec.mountOptions.length > 0) {
+    return refused(`mount options of PV ${volume} are not honoured by this node: ${spec.mountOptions.join(',')}`);
+  }
+  return sourceOf(volume, spec);
+}
+
+function sourceOf(volume: string, spec: Record<string, unknown>): Built<ClaimedVolume> {
+  const kind = isRecord(spec.local) ? 'local' : isRecord(spec.hostPath) ? 'hostPath' : null;
+  if (kind === null)
+    return refused(`PV ${volume} is neither local nor hostPath nor of a CSI driver: there is no plugin for its kind of volume`);
+  const source = part(spec, kind);
+  const path = text(source.path);
+  const type = kind === 'local' ? (spec.volumeMode === 'Block' ? 'BlockDevice' : 'Directory') : text(source.type);
+  if (!path.startsWith('/') || path.split('/').includes('..'))
+    return refused(`path "${path}" of PV ${volume} must be absolute, without ".."`);
+  if (!isHostPathType(type)) return refused(`hostPath.type "${type}" of PV ${volume} is not a type of hostPath`);
+  return built({ volume, kind, path, type });
+}

@@ -1,0 +1,55 @@
+/** `vol_data.json`: what is known of a CSI volume without asking anybody, in the reference's own keys (resources and volumes 8.17). Pure. */
+import { isKubeRecord as isRecord } from '../../../api/kube.ts';
+
+export interface VolumeData {
+  driver: string;
+  handle: string;
+  /** Name in the pod. */
+  specName: string;
+  nodeName: string;
+  attachmentId: string;
+  lifecycle: 'Persistent' | 'Ephemeral';
+  /** Somebody attached it to this node for us, so it is in use until it is taken down. A key of our own. */
+  attached: boolean;
+  /** Its device is mapped, nothing is mounted. A key of our own. */
+  block: boolean;
+}
+
+export function encodeVolumeData(d: VolumeData): string {
+  return JSON.stringify({
+    attachmentID: d.attachmentId,
+    driverName: d.driver,
+    nodeName: d.nodeName,
+    specVolID: d.specName,
+    volumeHandle: d.handle,
+    volumeLifecycleMode: d.lifecycle,
+    'actorlet.dev/attached': String(d.attached),
+    'actorlet.dev/block': String(d.block),
+  });
+}
+
+/** Null for what is no such file. */
+export function decodeVolumeData(text: string): VolumeData | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return null;
+  }
+  if (!isRecord(value)) return null;
+  const of = (key: string): string => (typeof value[key] === 'string' ? value[key] : '');
+  const [driver, handle] = [of('driverName'), of('volumeHandle')];
+  if (driver === '' || handle === '') return null;
+  const lifecycle = of('volumeLifecycleMode') === 'Ephemeral' ? 'Ephemeral' : 'Persistent';
+  return {
+    driver,
+    handle,
+    specName: of('specVolID'),
+    nodeName: of('nodeName'),
+    attachmentId: of('attachmentID'),
+    lifecycle,
+    // A file of another agent does not say.
+    attached: of('actorlet.dev/attached') !== 'false' && lifecycle === 'Persistent',
+    block: of('actorlet.dev/block') === 'true',
+  };
+}

@@ -1,0 +1,176 @@
+/** A CSI volume as a pod asks for it, and what drivers are told of it (resources and volumes 8.17). Pure. */
+
+import { isKubeRecord as isRecord } from '../../../api/kube.ts';
+import type { AccessMode, VolumeCapability } from '../../../csi.ts';
+import type { Pod } from '../../../k8s.ts';
+import { own } from '../../../own.ts';
+import { type Built, built, refused } from '../../../pods/workers/config/result.ts';
+import type { DriverRules } from './driver.ts';
+
+export interface SecretRef {
+  namespace: string;
+  name: string;
+}
+export interface CsiVolume {
+  driver: string;
+  handle: string;
+  lifecycle: 'Persistent' | 'Ephemeral';
+  readOnly: boolean;
+  fsType: string;
+  attributes: Readonly<Record<string, string>>;
+  mountOptions: readonly string[];
+  accessModes: readonly string[];
+  stageSecret: SecretRef | null;
+  publishSecret: SecretRef | null;
+  block: boolean;
+}
+
+const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v) => typeof v === 'string') : []);
+const strings = (value: unknown): Record<string, string> =>
+  Object.fromEntries(Object.entries(isRecord(value) ? value : {}).filter((e): e is [string, string] => typeof e[1] === 'string'));
+
+function secretRef(value: unknown, namespace: string): SecretRef | null {
+  const name = isRecord(value) ? text(value.name) : '';
+  return !isRecord(value) || name === '' ? null : { name, namespace: text(value.namespace) || namespace };
+}
+
+/** Of a persistent volume's specification that has `csi`. `readOnly`: of the claim in the pod. */
+export function persistentCsi(spec: Record<string, unknown>, of: { volume: string; readOnly: boolean }): Built<CsiVolume> {
+  const csi = isRecord(spec.csi) ? spec.csi : {};
+  const [driver, handle] = [text(csi.driver), text(csi.volumeHandle)];
+  if (driver === '' || handle === '') return refused(`PV ${of.volume} must name a CSI driver and a volume handle`);
+  return built({
+    driver,
+    handle,
+    lifecycle: 'Persistent',
+    readOnly: of.readOnly,
+    fsType: text(csi.fsType),
+    attributes: strings(csi.volumeAttributes),
+    mountOptions: texts(spec.mountOptions),
+    accessModes: texts(spec.accessModes),
+    stageSecret: secretRef(csi.nodeStageSecretRef, ''),
+    publishSecret: secretRef(csi.nodePublishSecretRef, ''),
+    block: spec.volumeMode === 'Block',
+  });
+}
+
+/** As it stands in a pod: what a driver makes for that pod alone. */
+export interface InlineCsi {
+  driver: string;
+  readOnly: boolean;
+  fsType: string;
+  attributes: Readonly<Record<string, string>>;
+  /** '' = none. In the pod's namespace. */
+  secret: string;
+}
+export function inlineCsi(value: Record<string, unknown>): Built<InlineCsi> {
+  const driver = text(value.driver);
+  if (driver === '') return refused('csi.driver must be set');
+  const secret = isRecord(value.nodePublishSecretRef) ? text(value.nodePublishSecretRef.name) : '';
+  return built({
+    driver,
+    readOnly: value.readOnly === true,
+    fsType: text(value.fsType),
+    attributes: strings(value.volumeAttributes),
+    secret,
+  });
+}
+
+type Hash = (text: string) => string;
+
+export function ephemeralCsi(inline: InlineCsi, of: { pod: Pod; name: string; sha256Hex: Hash }): CsiVolume {
+  const { namespace, uid } = of.pod.metadata;
+  const { driver, readOnly, fsType, attributes, secret } = inline;
+  return {
+    ...{ driver, readOnly, fsType, attributes },
+    handle: `csi-${of.sha256Hex(`${uid}${of.name}`)}`,
+    lifecycle: 'Ephemeral',
+    mountOptions: [],
+    accessModes: [],
+    stageSecret: null,
+    publishSecret: secret === '' ? null : { namespace, name: secret },
+    block: false,
+  };
+}
+
+export function attachmentId(of: { handle: string; driver: string; node: string; sha256Hex: Hash }): string {
+  return `csi-${of.sha256Hex(`${of.handle}${of.driver}${of.node}`)}`;
+}
+/** As the attach controller names it in the node's status. */
+export function uniqueName(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
+  return `kubernetes.io/csi/${v.driver}^${v.handle}`;
+}
+
+const MODES: Readonly<Record<string, [plain: AccessMode, several: AccessMode]>> = {
+  ReadWriteOnce: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_MULTI_WRITER'],
+  ReadOnlyMany: ['MULTI_NODE_READER_ONLY', 'MULTI_NODE_READER_ONLY'],
+  ReadWriteMany: ['MULTI_NODE_MULTI_WRITER', 'MULTI_NODE_MULTI_WRITER'],
+  ReadWriteOncePod: ['SINGLE_NODE_WRITER', 'SINGLE_NODE_SINGLE_WRITER'],
+};
+export function accessMode(v: Pick<CsiVolume, 'accessModes'>, capabilities: ReadonlySet<string>): Built<AccessMode> {
+  const [first = 'ReadWriteOnce'] = v.accessModes;
+  const modes = own(MODES, first);
+  if (modes === undefined) return refused(`access mode "${first}" is not one that CSI drivers know`);
+  return built(modes[capabilities.has('SINGLE_NODE_MULTI_WRITER') ? 1 : 0]);
+}
+
+/** `group`: for the driver to give the volume to; '' = none, or it does not do that. */
+export function volumeCapability(v: CsiVolume, o: { mode: AccessMode; group: string }): VolumeCapability {
+  const accessMode = { mode: o.mode };
+  if (v.block) return { block: {}, accessMode };
+  return { mount: { fsType: v.fsType, mountFlags: v.mountOptions, volumeMountGroup: o.group }, accessMode };
+}
+
+/** What a driver may do for such volumes, in words of the reference; null where it may. */
+export function lifecycleRefusal(v: CsiVolume, rules: DriverRules): string | null {
+  // Inline volumes are only for drivers that say so.
+  const modes = rules.lifecycleModes ?? ['Persistent'];
+  if (modes.includes(v.lifecycle)) return null;
+  const only = modes.map((m) => JSON.stringify(m)).join(' ');
+  return `volume mode "${v.lifecycle}" not supported by driver ${v.driver} (only supports [${only}])`;
+}
+
+export function podContext(v: CsiVolume, pod: Pod, rules: DriverRules): Record<string, string> {
+  if (!rules.podInfoOnMount) return { ...v.attributes };
+  const { name, namespace, uid } = pod.metadata;
+  return {
+    ...v.attributes,
+    'csi.storage.k8s.io/pod.name': name,
+    'csi.storage.k8s.io/pod.namespace': namespace,
+    'csi.storage.k8s.io/pod.uid': uid,
+    'csi.storage.k8s.io/serviceAccount.name': pod.spec.serviceAccountName ?? '',
+    'csi.storage.k8s.io/ephemeral': String(v.lifecycle === 'Ephemeral'),
+  };
+}
+export const TOKENS_KEY = 'csi.storage.k8s.io/serviceAccount.tokens';
+
+/** Whether this node gives the files of the volume to the group of the pod. */
+export function groupApplies(v: CsiVolume, rules: DriverRules, gid: number | undefined): boolean {
+  if (gid === undefined || v.readOnly || v.block) return false;
+  if (rules.fsGroupPolicy !== 'ReadWriteOnceWithFSType') return rules.fsGroupPolicy === 'File';
+  if (v.fsType === '') return false;
+  return v.lifecycle === 'Ephemeral' || v.accessModes.includes('ReadWriteOnce') || v.accessModes.includes('ReadWriteOncePod');
+}
+
+/** gRPC codes after which an operation may still be under way: Canceled, DeadlineExceeded, ResourceExhausted, Aborted, Unavailable. */
+const UNCERTAIN: readonly number[] = [1, 4, 8, 10, 14];
+export function isFinal(code: number): boolean {
+  return !UNCERTAIN.includes(code);
+}
+
+export const csiPath = {
+  /** Of one volume of a pod: `mount` and `vol_data.json` are in it. */
+  dir: (rootDir: string, uid: string, name: string): string => `${rootDir}/pods/${uid}/volumes/kubernetes.io~csi/${name}`,
+  staging: (rootDir: string, driver: string, handleHash: string): string => `${rootDir}/plugins/kubernetes.io/csi/${driver}/${handleHash}`,
+  /** Of a device: a driver puts it there, for one pod. */
+  blockDir: (rootDir: string, handleHash: string): string => `${rootDir}/plugins/kubernetes.io/csi/volumeDevices/publish/${handleHash}`,
+} as const;
+export const VOL_DATA = 'vol_data.json';
+
+/** What the node must be told before a volume is attached to it. Waiting for that is nothing that went wrong. */
+export const NOT_REPORTED = "Volume has not been added to the list of VolumesInUse in the node's volume status";
+export const NOT_ATTACHED = 'Volume not attached according to node status';
+export function isWait(message: string): boolean {
+  return message.includes(NOT_REPORTED) || message.includes(NOT_ATTACHED);
+}

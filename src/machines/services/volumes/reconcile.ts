@@ -1,0 +1,150 @@
+/** Desired and actual volumes as plain data, and what follows from comparing them with what the node knows. Pure. */
+import type { Pod } from '../../k8s.ts';
+import type { PodsView, RuntimePodsView, VolumeSummary } from '../../protocol.ts';
+import type { MountedVolume } from './containerMounts.ts';
+import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from './paths.ts';
+import { type PodVolume, podVolumes } from './spec.ts';
+import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
+
+/** A pod whose worker asked for its volumes and has not given them back. */
+export interface Desired {
+  pod: Pod;
+  /** When its files are compared with their sources again. */
+  refreshAtMonoMs: number;
+}
+export interface Actual {
+  ref: VolumeRef;
+  phase: VolumePhase;
+  error: string;
+  sinceMs: number;
+  /** Where it stands, where that does not follow from its name. */
+  done: SetUpDone | null;
+}
+export type DesiredState = ReadonlyMap<string, Desired>;
+/** By `volumeKey`. */
+export type ActualState = ReadonlyMap<string, Actual>;
+
+export interface Look {
+  pods: PodsView | undefined;
+  listed: RuntimePodsView | undefined;
+  nowMonoMs: number;
+}
+export interface Reconciled {
+  /** Nobody wants these pods' volumes: down with them. */
+  drop: string[];
+  /** Found on disk, and their pods run on: set up again, which changes nothing where all is well. */
+  want: { uid: string; pod: Pod }[];
+  /** The pod changed, or its time has come. */
+  refresh: { uid: string; pod: Pod }[];
+  /** Pods that nobody minds, and since which monotonic ms that was seen. */
+  unminded: ReadonlyMap<string, number>;
+}
+
+/** A container that runs, or was made and may start, still uses what it was given. */
+function inUse(listed: RuntimePodsView, uid: string): boolean {
+  return listed.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true;
+}
+
+/**
+ * Volumes are made of a pod's definition and metadata. Its status comes back from the API server after each of our own writes,
+ * and a burst of pods would have every file of theirs looked at for each of them.
+ */
+function redefined(before: Pod, after: Pod): boolean {
+  return before.spec !== after.spec || before.metadata !== after.metadata;
+}
+
+/**
+ * Nothing is dropped before every source has delivered and the runtime was listed: until then an unknown pod may only be
+ * one we have not been told of. And only on a listing that began after the pod was seen to be nobody's: an older one need
+ * not show what its worker, which is gone since, had started.
+ */
+export function reconcile(o: {
+  desired: DesiredState;
+  actual: ActualState;
+  look: Look;
+  /** As the last call gave it. */
+  unminded: ReadonlyMap<string, number>;
+}): Reconciled {
+  const { desired, actual, look } = o;
+  const unminded = new Map<string, number>();
+  const result: Reconciled = { drop: [], want: [], refresh: [], unminded };
+  const { pods, listed } = look;
+  if (pods === undefined) return result;
+  const uids = new Set([...desired.keys(), ...[...actual.values()].map((a) => a.ref.uid)]);
+  for (const uid of uids) {
+    const record = pods.records.get(uid);
+    const nobody = record === undefined || (record.rejected && record.worker === null);
+    if (nobody) {
+      if (!pods.sourcesReady) continue;
+      const sinceMs = o.unminded.get(uid) ?? look.nowMonoMs;
+      unminded.set(uid, sinceMs);
+      if (listed !== undefined && listed.atMonoMs > sinceMs && !inUse(listed, uid)) result.drop.push(uid);
+      continue;
+    }
+    const entry = desired.get(uid);
+    if (entry === undefined) {
+      const runs = record.worker?.phase === 'syncing' && !record.removed && record.source !== 'runtime';
+      if (runs && volumesOfPod(actual, uid).some((a) => a.phase === 'uncertain')) result.want.push({ uid, pod: record.pod });
+    } else if (!record.removed && (redefined(entry.pod, record.pod) || entry.refreshAtMonoMs <= look.nowMonoMs)) {
+      result.refresh.push({ uid, pod: record.pod });
+    }
+  }
+  return result;
+}
+
+export function volumesOfPod(actual: ActualState, uid: string): Actual[] {
+  return [...actual.values()].filter((a) => a.ref.uid === uid);
+}
+
+export function isMounted(phase: VolumePhase | undefined): boolean {
+  return phase === 'mounted' || phase === 'stale';
+}
+
+/** Wanted volumes of a pod that are not set up, by name. */
+export function unmountedNames(pod: Pod, actual: ActualState, keyOf: (v: PodVolume) => string): string[] {
+  return podVolumes(pod)
+    .volumes.filter((v) => !isMounted(actual.get(keyOf(v))?.phase))
+    .map((v) => v.name)
+    .sort();
+}
+
+/** What containers of the pod are given, by volume name. */
+export function mountedVolumes(pod: Pod, actual: ActualState, rootDir: string): Map<string, MountedVolume> {
+  return new Map(podVolumes(pod).volumes.map((v) => [v.name, mountedVolume(v, actual.get(volumeKey(v))?.done ?? null, rootDir)]));
+}
+function mountedVolume(v: PodVolume, done: SetUpDone | null, rootDir: string): MountedVolume {
+  if (done !== null) {
+    const { at, readOnly, device } = done;
+    return { hostPath: at, readOnly, managed: !readOnly, ...(device ? { device: true as const } : {}) };
+  }
+  switch (v.source.kind) {
+    case 'hostPath':
+      return { hostPath: v.source.path, readOnly: false, managed: false };
+    case 'claim':
+      return { hostPath: volumePath(rootDir, v), readOnly: v.source.readOnly, managed: !v.source.readOnly };
+    case 'image':
+      return { hostPath: '', readOnly: true, managed: true, image: true };
+    default:
+      return { hostPath: volumePath(rootDir, v), readOnly: v.plugin !== EMPTY_DIR, managed: true };
+  }
+}
+
+/** The words of the reference at the end of its wait. */
+export function timedOut(unmounted: readonly string[], failed: readonly string[]): string {
+  return (
+    `Unable to attach or mount volumes: unmounted volumes=[${unmounted.join(' ')}], unattached volumes=[], ` +
+    `failed to process volumes=[${failed.join(' ')}]: context deadline exceeded`
+  );
+}
+
+/** What others may see of a pod's volumes. */
+export function summaries(actual: ActualState): Map<string, VolumeSummary[]> {
+  const result = new Map<string, VolumeSummary[]>();
+  for (const a of actual.values()) {
+    const entry: VolumeSummary = { name: a.ref.name, plugin: a.ref.plugin, state: a.phase, message: a.error, sinceMs: a.sinceMs };
+    const list = result.get(a.ref.uid);
+    if (list === undefined) result.set(a.ref.uid, [entry]);
+    else list.push(entry);
+  }
+  return result;
+}

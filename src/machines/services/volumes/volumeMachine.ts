@@ -1,0 +1,272 @@
+/**
+ * The life of one volume of one pod: set up, kept up to date, taken down. One operation at a time, none of them is cut
+ * short; what is wanted may change meanwhile and is looked at when it ends. Each wait has a reason and a back-off.
+ */
+import { assign, fromPromise, sendParent, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import type { VolumeRef } from './paths.ts';
+import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
+
+/** Back-off of failed volume operations (resources and volumes 8.1). */
+export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
+
+export interface SetUpJob {
+  volume: PodVolume;
+  pod: Pod;
+  /** It was never mounted by this daemon: what a failure leaves half made is taken away again. */
+  first: boolean;
+}
+/** Where a volume stands, where that does not follow from its name. */
+export interface SetUpDone {
+  at: string;
+  /** No container can write it, whatever its mount says. */
+  readOnly: boolean;
+  /** It is a device, or a link to one. */
+  device: boolean;
+  /** Its driver wants it set up again at each refresh. */
+  republish: boolean;
+}
+/** What a volume's chart asks of the outside; given by `actors/services/volumes`, or by a test. */
+export interface VolumeIo {
+  /** Must do nothing where nothing is to be done: it is repeated at each refresh and after each restart. */
+  setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;
+  /** Must succeed where there is nothing left. */
+  tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void>;
+  mountFailed(pod: Pod, volume: PodVolume, message: string): void;
+  tearDownFailed(ref: VolumeRef, message: string): void;
+  random(): number;
+}
+
+/** `mounted` is set up as wanted; `stale` is set up, and its last refresh failed; `uncertain` was found on disk. */
+export type VolumePhase = 'mounting' | 'mounted' | 'stale' | 'failed' | 'uncertain' | 'unmounting' | 'unmountFailed' | 'gone';
+
+export interface VolumeInput {
+  ref: VolumeRef;
+  /** Null: found on disk by a daemon that does not know yet whether anybody wants it. */
+  job: { volume: PodVolume; pod: Pod } | null;
+  io: VolumeIo;
+}
+export interface VolumeContext {
+  ref: VolumeRef;
+  job: { volume: PodVolume; pod: Pod } | null;
+  io: VolumeIo;
+  wanted: boolean;
+  /** The definition or what it draws on may have changed while an operation was under way. */
+  again: boolean;
+  everMounted: boolean;
+  /** Of the last setting up that succeeded. */
+  done: SetUpDone | null;
+  attempts: number;
+  error: string;
+  waitMs: number;
+}
+export type VolumeEvent =
+  | { type: 'volume.want'; volume: PodVolume; pod: Pod }
+  /** `changed`: what its files are made of is another than before. */
+  | { type: 'volume.refresh'; volume: PodVolume; pod: Pod; changed?: boolean }
+  /** Something that was missing may be there now. */
+  | { type: 'volume.retry' }
+  | { type: 'volume.unwant' };
+export interface VolumeChanged {
+  type: 'volume.changed';
+  key: string;
+  phase: VolumePhase;
+  error: string;
+  done: SetUpDone | null;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+const keyOf = (ref: VolumeRef): string => `${ref.uid}/${ref.plugin}/${ref.name}`;
+
+/** There is something to do at a refresh. */
+function renews(context: VolumeContext, source: VolumeSource): boolean {
+  return refreshes(source) || context.done?.republish === true;
+}
+
+const volumeSetup = setup({
+  types: { context: {} as VolumeContext, events: {} as VolumeEvent, input: {} as VolumeInput },
+  actors: {
+    setUp: fromPromise(({ input, signal }: { input: { io: VolumeIo; job: SetUpJob }; signal: AbortSignal }) =>
+      input.io.setUp(input.job, signal),
+    ),
+    tearDown: fromPromise(({ input, signal }: { input: { io: VolumeIo; ref: VolumeRef }; signal: AbortSignal }) =>
+      input.io.tearDown(input.ref, signal),
+    ),
+  },
+  actions: {
+    tell: sendParent(
+      ({ context }, params: { phase: VolumePhase }): VolumeChanged => ({
+        type: 'volume.changed',
+        key: keyOf(context.ref),
+        phase: params.phase,
+        error: context.error,
+        done: context.done,
+      }),
+    ),
+    take: assign(({ context, event }) => {
+      if (event.type === 'volume.unwant' || event.type === 'volume.retry') return {};
+      return { job: { volume: event.volume, pod: event.pod }, wanted: context.wanted || event.type === 'volume.want' };
+    }),
+    unwant: assign({ wanted: false }),
+    later: assign({ again: true }),
+    /** Another operation than the one that failed is not held back for it (trap 46). */
+    beginAnew: assign({ attempts: 0, error: '' }),
+    clearAgain: assign({ again: false }),
+    noteMounted: assign((_, params: { done: SetUpDone | null }) => ({ everMounted: true, attempts: 0, error: '', done: params.done })),
+    noteFailure: assign(({ context }, params: { error: unknown }) => ({
+      error: messageOf(params.error),
+      attempts: context.attempts + 1,
+      waitMs:
+        Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
+        (1 + 0.1 * context.io.random()),
+    })),
+    sayMountFailed: ({ context }) => {
+      if (context.job !== null) context.io.mountFailed(context.job.pod, context.job.volume, context.error);
+    },
+    sayTearDownFailed: ({ context }) => context.io.tearDownFailed(context.ref, context.error),
+  },
+  delays: { wait: ({ context }) => context.waitMs },
+  guards: {
+    found: ({ context }) => context.job === null,
+    wanted: ({ context }) => context.wanted,
+    unwanted: ({ context }) => !context.wanted,
+    askedAgain: ({ context }) => context.again && context.job !== null && renews(context, context.job.volume.source),
+    sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
+    refreshes: ({ context, event }) => event.type === 'volume.refresh' && renews(context, event.volume.source),
+    changed: ({ context, event }) => event.type === 'volume.want' && renews(context, event.volume.source) && event.pod !== context.job?.pod,
+  },
+});
+
+function jobOf(context: VolumeContext): { io: VolumeIo; job: SetUpJob } {
+  if (context.job === null) throw new Error(`volume ${keyOf(context.ref)}: set up without a definition`);
+  return { io: context.io, job: { ...context.job, first: !context.everMounted } };
+}
+const error = (context: VolumeContext): string => context.error;
+
+export const volumeMachine = volumeSetup.createMachine({
+  id: 'volume',
+  context: ({ input }) => ({
+    ref: input.ref,
+    job: input.job,
+    io: input.io,
+    wanted: input.job !== null,
+    again: false,
+    everMounted: false,
+    done: null,
+    attempts: 0,
+    error: '',
+    waitMs: 0,
+  }),
+  initial: 'starting',
+  states: {
+    starting: { always: [{ guard: 'found', target: 'uncertain' }, { target: 'mounting' }] },
+    uncertain: {
+      meta: { reason: 'Uncertain', message: 'found on disk after a restart; waiting to learn whether its pod is still wanted' },
+      entry: [{ type: 'tell', params: { phase: 'uncertain' } }],
+      on: { 'volume.want': { target: 'mounting', actions: ['take'] }, 'volume.unwant': { target: 'unmounting', actions: ['unwant'] } },
+    },
+    mounting: {
+      meta: { reason: 'Mounting', message: 'being set up' },
+      entry: ['clearAgain', { type: 'tell', params: { phase: 'mounting' } }],
+      invoke: {
+        src: 'setUp',
+        input: ({ context }) => jobOf(context),
+        onDone: [
+          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
+          {
+            guard: 'askedAgain',
+            target: 'refreshing',
+            actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }],
+          },
+          { target: 'mounted', actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }] },
+        ],
+        onError: [
+          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
+          { target: 'mountFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
+        ],
+      },
+      on: {
+        'volume.want': { actions: ['take', 'later'] },
+        'volume.refresh': { actions: ['take', 'later'] },
+        'volume.unwant': { actions: ['unwant'] },
+      },
+    },
+    mountFailed: {
+      meta: { reason: 'MountFailed', message: error },
+      entry: ['sayMountFailed', { type: 'tell', params: { phase: 'failed' } }],
+      after: { wait: { target: 'mounting' } },
+      on: {
+        'volume.retry': { target: 'mounting', actions: ['beginAnew'] },
+        'volume.want': { actions: ['take'] },
+        // What it lacked may be there now.
+        'volume.refresh': [{ guard: 'sourceChanged', target: 'mounting', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
+        'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
+      },
+    },
+    mounted: {
+      meta: { reason: 'Mounted', message: '' },
+      entry: [{ type: 'tell', params: { phase: 'mounted' } }],
+      on: {
+        'volume.want': [{ guard: 'changed', target: 'refreshing', actions: ['take'] }, { actions: ['take'] }],
+        'volume.refresh': { guard: 'refreshes', target: 'refreshing', actions: ['take'] },
+        'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
+      },
+    },
+    refreshing: {
+      meta: { reason: 'Refreshing', message: 'its content is compared with what it should be' },
+      entry: ['clearAgain'],
+      invoke: {
+        src: 'setUp',
+        input: ({ context }) => jobOf(context),
+        onDone: [
+          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
+          { guard: 'askedAgain', target: 'refreshing', reenter: true },
+          { target: 'mounted', actions: [{ type: 'noteMounted', params: ({ event }) => ({ done: event.output }) }] },
+        ],
+        onError: [
+          { guard: 'unwanted', target: 'unmounting', actions: ['beginAnew'] },
+          { target: 'refreshFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
+        ],
+      },
+      on: {
+        'volume.want': { actions: ['take', 'later'] },
+        'volume.refresh': { actions: ['take', 'later'] },
+        'volume.unwant': { actions: ['unwant'] },
+      },
+    },
+    /** What is there stays and counts as mounted: containers go on with the content they have. */
+    refreshFailed: {
+      meta: { reason: 'RefreshFailed', message: error },
+      entry: ['sayMountFailed', { type: 'tell', params: { phase: 'stale' } }],
+      after: { wait: { target: 'refreshing' } },
+      on: {
+        'volume.want': { actions: ['take'] },
+        'volume.refresh': [{ guard: 'sourceChanged', target: 'refreshing', actions: ['take', 'beginAnew'] }, { actions: ['take'] }],
+        'volume.unwant': { target: 'unmounting', actions: ['unwant', 'beginAnew'] },
+      },
+    },
+    unmounting: {
+      meta: { reason: 'Unmounting', message: 'being taken down' },
+      entry: [{ type: 'tell', params: { phase: 'unmounting' } }, assign({ everMounted: false })],
+      invoke: {
+        src: 'tearDown',
+        input: ({ context }) => ({ io: context.io, ref: context.ref }),
+        onDone: [{ guard: 'wanted', target: 'mounting', actions: ['beginAnew'] }, { target: 'gone' }],
+        onError: [
+          { guard: 'wanted', target: 'mounting', actions: ['beginAnew'] },
+          { target: 'unmountFailed', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
+        ],
+      },
+      on: { 'volume.want': { actions: ['take'] }, 'volume.unwant': { actions: ['unwant'] } },
+    },
+    unmountFailed: {
+      meta: { reason: 'UnmountFailed', message: error },
+      entry: ['sayTearDownFailed', { type: 'tell', params: { phase: 'unmountFailed' } }],
+      after: { wait: { target: 'unmounting' } },
+      on: { 'volume.want': { target: 'mounting', actions: ['take', 'beginAnew'] } },
+    },
+    gone: { type: 'final', entry: [{ type: 'tell', params: { phase: 'gone' } }] },
+  },
+});

@@ -1,0 +1,371 @@
+/**
+ * The volume manager: what pods want, what there is, and a chart per volume that leads from one to the other. It begins
+ * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
+ */
+import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import type { Pod } from '../../k8s.ts';
+import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
+import type { ReplyTo } from '../../supervision/address.ts';
+import { type VolumeRef, volumeKey } from './paths.ts';
+import {
+  type Actual,
+  type ActualState,
+  type DesiredState,
+  isMounted,
+  type Look,
+  mountedVolumes,
+  reconcile,
+  timedOut,
+  unmountedNames,
+  volumesOfPod,
+} from './reconcile.ts';
+import { podVolumes } from './spec.ts';
+import type { BoundPart } from './subPaths.ts';
+import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine } from './volumeMachine.ts';
+
+/** How long a worker waits for its volumes, and for their end (resources and volumes 8.1). */
+export const VOLUMES_WAIT_MS = 123_000;
+/** What became of pods is looked at this often: a pod that changed, one that nobody wants any more. Costs no I/O. */
+const LOOK_MS = 2_000;
+/** First wait after the disk could not be read; doubles. */
+const SCAN_RETRY_MS = 500;
+const SCAN_RETRY_MAX_MS = 30_000;
+
+export interface VolumesIo extends VolumeIo {
+  rootDir: string;
+  /** Volumes found on disk that this daemon can take down by name alone. */
+  scan(signal: AbortSignal): Promise<readonly VolumeRef[]>;
+  look(): Look;
+  publish(actual: ActualState): void;
+  wallMs(): number;
+  /** Until a pod's files are compared with their sources again: `syncFrequency`, lengthened by up to half. */
+  refreshMs(): number;
+  /** Nothing of this pod is left. */
+  forget(uid: string): void;
+  /**
+   * After what is under way on that volume, and before what comes later: nothing is bound of one that is being taken down.
+   * Rejects when one of the signals comes first. Once it has begun, only the end of the manager cuts it short: a bind that
+   * is given up while it is under way may come after the volume was taken down.
+   */
+  bindSubPath(part: BoundPart, until: { asked: AbortSignal; signal: AbortSignal }): Promise<Built<string>>;
+}
+interface BindJob {
+  io: VolumesIo;
+  parts: readonly BoundPart[];
+  replyTo: ReplyTo<SubPathsResult>;
+}
+interface Waiter {
+  id: number;
+  uid: string;
+  /** Null: waits for the end. */
+  pod: Pod | null;
+  reply(result: VolumesResult): void;
+  signal: AbortSignal;
+}
+export interface VolumesContext {
+  io: VolumesIo;
+  desired: DesiredState;
+  actual: ActualState;
+  /** Ids of the charts, by volume key. */
+  charts: ReadonlyMap<string, string>;
+  waiters: readonly Waiter[];
+  /** Pods that nobody minds, and since when. */
+  unminded: ReadonlyMap<string, number>;
+  lastId: number;
+  /** Charts may be made: what is on disk is known. */
+  scanned: boolean;
+  error: string;
+  attempts: number;
+}
+type Event = VolumesEvent | VolumeChanged | { type: 'waiter.expired'; id: number } | { type: 'pods.direct'; uids: readonly string[] };
+
+const volumesSetup = setup({
+  types: { context: {} as VolumesContext, events: {} as Event, input: {} as { io: VolumesIo } },
+  actors: {
+    volume: volumeMachine,
+    /** Never rejects: who asked is told. */
+    bind: fromPromise(async ({ input, signal }: { input: BindJob; signal: AbortSignal }) => input.replyTo(await bound(input, signal))),
+    scan: fromPromise(({ input, signal }: { input: { io: VolumesIo }; signal: AbortSignal }) => input.io.scan(signal)),
+  },
+  actions: {
+    noteAsk: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'volumes.mount' && event.type !== 'volumes.unmount') return;
+      const { uid, replyTo } = event;
+      const id = context.lastId + 1;
+      const pod = event.type === 'volumes.mount' ? event.pod : null;
+      // An earlier question of the other kind is of an earlier life of the pod's worker: nobody waits for its answer.
+      const waiters = context.waiters.filter((w) => w.uid !== uid || (w.pod === null) === (pod === null));
+      const desired = new Map(context.desired);
+      if (pod === null) desired.delete(uid);
+      else desired.set(uid, { pod, refreshAtMonoMs: context.io.look().nowMonoMs + context.io.refreshMs() });
+      enqueue.assign({ lastId: id, desired, waiters: [...waiters, { id, uid, pod, reply: replyTo, signal: replyTo.signal }] });
+      enqueue.raise({ type: 'waiter.expired', id }, { id: `waiter:${id}`, delay: VOLUMES_WAIT_MS });
+    }),
+    bind: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'volumes.bind') return;
+      const { replyTo } = event;
+      const parts = boundParts(context, event);
+      if (!parts.ok) return enqueue(() => replyTo(parts));
+      const id = context.lastId + 1;
+      enqueue.assign({ lastId: id });
+      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { io: context.io, parts: parts.value, replyTo } });
+    }),
+    /** Charts of everything found; they wait to be told what is wanted of them. */
+    adopt: enqueueActions(({ context, enqueue }, params: { found: readonly VolumeRef[] }) => {
+      const charts = new Map<string, string>();
+      const actual = new Map<string, Actual>();
+      for (const ref of params.found) {
+        const key = volumeKey(ref);
+        charts.set(key, `${key}#0`);
+        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: context.io.wallMs(), done: null });
+      }
+      enqueue.assign({ charts, actual, scanned: true, error: '', attempts: 0 });
+      for (const ref of params.found) {
+        const id = `${volumeKey(ref)}#0`;
+        enqueue.spawnChild('volume', { id, input: { ref, job: null, io: context.io } });
+      }
+    }),
+    /** Every wanted pod has its charts, and they know that they are wanted; the others know that they are not. */
+    direct: enqueueActions(({ context, enqueue }, params: { uids: readonly string[] | 'all' }) => {
+      if (!context.scanned) return;
+      const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context)] : params.uids;
+      const charts = new Map(context.charts);
+      const actual = new Map(context.actual);
+      let { lastId } = context;
+      for (const uid of new Set(uids)) {
+        const entry = context.desired.get(uid);
+        if (entry === undefined) {
+          for (const a of volumesOfPod(actual, uid)) enqueue.sendTo(charts.get(volumeKey(a.ref)) ?? '', { type: 'volume.unwant' });
+          continue;
+        }
+        for (const volume of podVolumes(entry.pod).volumes) {
+          const key = volumeKey(volume);
+          const chart = charts.get(key);
+          if (chart !== undefined) {
+            enqueue.sendTo(chart, { type: 'volume.want', volume, pod: entry.pod } satisfies VolumeEvent);
+            continue;
+          }
+          lastId += 1;
+          const id = `${key}#${lastId}`;
+          const ref = { uid, plugin: volume.plugin, name: volume.name };
+          charts.set(key, id);
+          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: context.io.wallMs(), done: null });
+          enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod }, io: context.io } });
+        }
+      }
+      enqueue.assign({ charts, actual, lastId });
+    }),
+    refresh: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'volumes.refresh') return;
+      for (const [uid, { pod }] of context.desired) {
+        if (event.uid !== undefined && event.uid !== uid) continue;
+        for (const volume of podVolumes(pod).volumes) {
+          const chart = context.charts.get(volumeKey(volume));
+          if (chart === undefined) continue;
+          enqueue.sendTo(chart, { type: 'volume.refresh', volume, pod, changed: event.changed === true } satisfies VolumeEvent);
+        }
+      }
+    }),
+    retry: enqueueActions(({ context, enqueue }) => {
+      for (const chart of context.charts.values()) enqueue.sendTo(chart, { type: 'volume.retry' } satisfies VolumeEvent);
+    }),
+    noteChange: assign(({ context, event }) => {
+      if (event.type !== 'volume.changed') return {};
+      const was = context.actual.get(event.key);
+      if (was === undefined) return {};
+      const actual = new Map(context.actual);
+      if (event.phase !== 'gone') {
+        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: context.io.wallMs(), done: event.done });
+        return { actual };
+      }
+      actual.delete(event.key);
+      const charts = new Map(context.charts);
+      charts.delete(event.key);
+      return { actual, charts };
+    }),
+    forget: ({ context, event }) => {
+      if (event.type !== 'volume.changed' || event.phase !== 'gone') return;
+      const uid = event.key.split('/')[0] ?? '';
+      if (volumesOfPod(context.actual, uid).length === 0) context.io.forget(uid);
+    },
+    publish: ({ context }) => context.io.publish(context.actual),
+    /** Answers every worker whose wait is over. */
+    answer: enqueueActions(({ context, enqueue }) => {
+      if (!context.scanned) return;
+      const left: Waiter[] = [];
+      for (const waiter of context.waiters) {
+        const result = waiter.signal.aborted ? null : outcome(context, waiter);
+        if (result === undefined) left.push(waiter);
+        else {
+          enqueue.cancel(`waiter:${waiter.id}`);
+          if (result !== null) enqueue(() => waiter.reply(result));
+        }
+      }
+      if (left.length < context.waiters.length) enqueue.assign({ waiters: left });
+    }),
+    expire: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'waiter.expired') return;
+      const waiter = context.waiters.find((w) => w.id === event.id);
+      if (waiter === undefined) return;
+      enqueue.assign({ waiters: context.waiters.filter((w) => w !== waiter) });
+      enqueue(() => waiter.reply({ ok: false, failure: lateness(context, waiter) }));
+    }),
+    lookAround: enqueueActions(({ context, enqueue }) => {
+      if (context.desired.size === 0 && context.actual.size === 0) {
+        if (context.unminded.size > 0) enqueue.assign({ unminded: new Map() });
+        return;
+      }
+      const look = context.io.look();
+      const { desired: asked, actual, unminded: before } = context;
+      const { drop, want, refresh, unminded } = reconcile({ desired: asked, actual, look, unminded: before });
+      enqueue.assign({ unminded });
+      if (drop.length + want.length + refresh.length === 0) return;
+      const desired = new Map(context.desired);
+      const refreshAtMonoMs = look.nowMonoMs + context.io.refreshMs();
+      for (const uid of drop) desired.delete(uid);
+      for (const { uid, pod } of [...want, ...refresh]) desired.set(uid, { pod, refreshAtMonoMs });
+      enqueue.assign({ desired });
+      enqueue.raise({ type: 'pods.direct', uids: [...drop, ...want.map((w) => w.uid)] });
+      for (const { uid } of refresh) enqueue.raise({ type: 'volumes.refresh', uid });
+    }),
+  },
+  guards: {
+    /** Who asked may have gone on meanwhile, to the end of its pod perhaps: then nothing is wanted, and nothing is unwanted. */
+    stillAsked: ({ event }) => event.type === 'volumes.mount' && !event.replyTo.signal.aborted,
+  },
+  delays: {
+    scanRetry: ({ context }) => Math.min(SCAN_RETRY_MS * 2 ** Math.min(context.attempts, 16), SCAN_RETRY_MAX_MS),
+  },
+});
+
+/** A volume that is being taken down, or was given back, has no parts. */
+function boundParts(
+  { desired, actual }: VolumesContext,
+  { uid, container, parts }: Extract<VolumesEvent, { type: 'volumes.bind' }>,
+): Built<BoundPart[]> {
+  const pod = desired.get(uid)?.pod;
+  const volumes = pod === undefined ? [] : podVolumes(pod).volumes;
+  const found: BoundPart[] = [];
+  for (const part of parts) {
+    const volume = volumes.find((v) => v.name === part.volume && isMounted(actual.get(volumeKey(v))?.phase));
+    if (volume === undefined) return refused(`cannot find volume "${part.volume}" to mount into container "${container}"`);
+    found.push({ ...part, volume, container });
+  }
+  return built(found);
+}
+
+/**
+ * One after the other, as the container names them, for as long as its worker waits: one that has gone on may have given
+ * the volumes back, and whatever is bound after that stays.
+ */
+async function bound({ io, parts, replyTo }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
+  const paths = new Map<number, string>();
+  for (const part of parts) {
+    try {
+      const path = await io.bindSubPath(part, { asked: replyTo.signal, signal });
+      if (!path.ok) return path;
+      paths.set(part.index, path.value);
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      return refused(`part of volume "${part.volume.name}" of container "${part.container}" cannot be mounted: ${why}`);
+    }
+  }
+  return built(paths);
+}
+
+/** Pods somebody waits to see the end of. */
+function givenBack(context: VolumesContext): string[] {
+  return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
+}
+
+function outcome(context: VolumesContext, waiter: Waiter): VolumesResult | undefined {
+  if (waiter.pod === null) return volumesOfPod(context.actual, waiter.uid).length === 0 ? { ok: true, mounts: new Map() } : undefined;
+  const [bad] = podVolumes(waiter.pod).failed;
+  if (bad !== undefined) {
+    const message = `Unable to attach or mount volumes: volume "${bad.name}": ${bad.message}`;
+    return { ok: false, failure: { reason: 'FailedMount', message } };
+  }
+  if (unmountedNames(waiter.pod, context.actual, volumeKey).length > 0) return undefined;
+  return { ok: true, mounts: mountedVolumes(waiter.pod, context.actual, context.io.rootDir) };
+}
+
+function lateness(context: VolumesContext, waiter: Waiter): { reason: string; message: string } {
+  if (waiter.pod !== null) {
+    const failed = volumesOfPod(context.actual, waiter.uid).filter((a) => a.phase === 'failed');
+    const names = unmountedNames(waiter.pod, context.actual, volumeKey);
+    const message = timedOut(names, failed.map((a) => a.ref.name).sort());
+    return { reason: 'FailedMount', message: context.scanned ? message : `${message}; ${context.error}` };
+  }
+  const left = volumesOfPod(context.actual, waiter.uid).map((a) => (a.error === '' ? a.ref.name : `${a.ref.name} (${a.error})`));
+  return {
+    reason: 'FailedUnmount',
+    message: `volumes are still there: ${left.join(', ') || context.error || 'the disk was not read yet'}`,
+  };
+}
+
+export const volumesMachine = volumesSetup.createMachine({
+  id: 'volumes',
+  context: ({ input }) => ({
+    io: input.io,
+    desired: new Map(),
+    actual: new Map(),
+    charts: new Map(),
+    waiters: [],
+    unminded: new Map(),
+    lastId: 0,
+    scanned: false,
+    error: '',
+    attempts: 0,
+  }),
+  initial: 'reconstructing',
+  on: {
+    'volumes.mount': {
+      guard: 'stillAsked',
+      actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer', 'publish'],
+    },
+    'volumes.unmount': { actions: ['noteAsk', { type: 'direct', params: ({ event }) => ({ uids: [event.uid] }) }, 'answer'] },
+    'volumes.bind': { actions: ['bind'] },
+    'volumes.refresh': { actions: ['refresh'] },
+    'volumes.retry': { actions: ['retry'] },
+    'volume.changed': { actions: ['noteChange', 'forget', 'publish', 'answer'] },
+    'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
+    'waiter.expired': { actions: ['expire'] },
+  },
+  states: {
+    reconstructing: {
+      meta: { reason: 'Reconstructing', message: 'looking on disk for volumes of an earlier daemon' },
+      invoke: {
+        src: 'scan',
+        input: ({ context }) => ({ io: context.io }),
+        onDone: {
+          target: 'ready',
+          actions: [
+            { type: 'adopt', params: ({ event }) => ({ found: event.output }) },
+            { type: 'direct', params: { uids: 'all' } },
+            'publish',
+            'answer',
+          ],
+        },
+        onError: {
+          target: 'scanFailed',
+          actions: assign(({ context, event }) => ({
+            attempts: context.attempts + 1,
+            error: `the volumes on disk cannot be listed: ${event.error instanceof Error ? event.error.message : String(event.error)}`,
+          })),
+        },
+      },
+    },
+    scanFailed: {
+      meta: { reason: 'ReconstructionFailed', message: ({ error }: VolumesContext) => error },
+      after: { scanRetry: { target: 'reconstructing' } },
+    },
+    ready: {
+      meta: {
+        reason: 'Ready',
+        message: ({ actual }: VolumesContext) => (actual.size === 0 ? '' : `${actual.size} volumes`),
+      },
+      after: { [LOOK_MS]: { target: 'ready', reenter: true, actions: ['lookAround'] } },
+    },
+  },
+});

@@ -1,0 +1,377 @@
+/**
+ * Ports: the only doors from the tree to the outside, to time and to chance. Production gives real ones
+ * (`src/boot/dependencies`), simulation and tests give fakes; no actor imports `node:` I/O, reads a clock or rolls
+ * a die by itself. Every port method that can wait takes an `AbortSignal`, and every method may be slow or fail.
+ */
+import type { CpuInfo } from '../machines/allocation/cpus/topology.ts';
+import type { KubeClass, KubeFailure, KubeRequest, KubeResult } from '../machines/api/kube.ts';
+import type { HostAddress } from '../machines/api/nodeAddresses.ts';
+import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../machines/cri.ts';
+import type { CredentialProvider } from '../machines/runtime/imagePuller/credentialProviders.ts';
+import type { Certificates } from './certificates.ts';
+import type { Cgroups } from './cgroups.ts';
+import type { Csi } from './csi.ts';
+import type { DevicePlugins } from './devicePlugins.ts';
+import type { DiskUsage } from './diskUsage.ts';
+import type { Documents } from './documents.ts';
+import type { Gzip } from './gzip.ts';
+import type { Handling } from './handling.ts';
+import type { Journal } from './journal.ts';
+import type { KernelLog } from './kernelLog.ts';
+import type { Mounter } from './mounter.ts';
+import type { Prober } from './prober.ts';
+
+export interface Clock {
+  /** Wall time, milliseconds since the epoch; may jump. For time stamps people read. */
+  wallMs(): number;
+  /** Monotonic milliseconds from an arbitrary origin. For durations, back-off and restart intensity. */
+  monoMs(): number;
+  /** Same contract as xstate's clock; `id` is opaque. */
+  setTimeout(fn: () => void, ms: number): unknown;
+  clearTimeout(id: unknown): void;
+}
+
+export interface Rng {
+  /** Uniform in [0, 1). Jitter only, never keys. */
+  next(): number;
+}
+
+export interface Entropy {
+  bytes(count: number): Uint8Array;
+  md5Hex(text: string | Uint8Array): string;
+  sha256Hex(text: string | Uint8Array): string;
+}
+
+export interface Yield {
+  /** Runs `fn` after whatever I/O is ready now has had its turn (`setImmediate` in production). */
+  defer(fn: () => void): void;
+}
+
+export interface FileInfo {
+  kind: 'file' | 'dir' | 'symlink' | 'other';
+  /** In bytes. The kernel says 4096 for every file below /sys and 0 below /proc and in cgroups, however long it is. */
+  size: number;
+  mode: number;
+  mtimeMs: number;
+  dev: number;
+  ino: number;
+}
+
+/** A file that was opened once and stays the same file, whatever happens to its name. */
+export interface ReadHandle {
+  /** At most `bytesMax` bytes from `offset` on; none at the end of the file. */
+  read(offset: number, bytesMax: number): Promise<Uint8Array>;
+  stat(): Promise<FileInfo>;
+  close(): Promise<void>;
+}
+
+/** File system of the host. Errors carry Node's `code` (`ENOENT`, ...). Paths are absolute. */
+export interface HostFs {
+  /** Reads to the end, at most `bytesMax` bytes; fails with code `EFBIG` when more comes. The size from `stat` does not count. */
+  readFile(path: string, opts: { bytesMax: number }): Promise<Uint8Array>;
+  /** Reads the last `bytesMax` bytes of a file whose size `stat` knows: not below /proc, /sys or in a cgroup. */
+  readTail(path: string, bytesMax: number): Promise<Uint8Array>;
+  /**
+   * Opens a regular file for reading (else code `EINVAL`). With `within`, the path and every link on it must stay below
+   * one of these folders, or it fails with `EACCES`, whether there is anything outside or not.
+   */
+  openRead(path: string, o?: { within?: readonly string[] }): Promise<ReadHandle>;
+  writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
+  rename(from: string, to: string): Promise<void>;
+  fsyncDir(path: string): Promise<void>;
+  mkdirp(path: string, mode: number): Promise<void>;
+  /** Names only, sorted by code unit. `within` as for openRead. */
+  readdir(path: string, o?: { within?: readonly string[] }): Promise<string[]>;
+  /** Follows symlinks. */
+  stat(path: string): Promise<FileInfo>;
+  /** With `within` links on the way, too, must stay inside, as for openRead. */
+  lstat(path: string, o?: { within?: readonly string[] }): Promise<FileInfo>;
+  readlink(path: string): Promise<string>;
+  symlink(target: string, path: string): Promise<void>;
+  chmod(path: string, mode: number): Promise<void>;
+  unlink(path: string): Promise<void>;
+  rmdir(path: string): Promise<void>;
+  /** `bytesFree` is with what is set aside for root; absent: as much as is available. */
+  statfs(
+    path: string,
+  ): Promise<{ bytesTotal: number; bytesAvailable: number; bytesFree?: number; inodesTotal: number; inodesFree: number }>;
+}
+
+export interface FsEvent {
+  kind: 'create' | 'modify' | 'delete';
+  /** Base name inside the watched directory. */
+  name: string;
+}
+
+/** System calls Node lacks. */
+export interface Sys {
+  /** inotify on a directory (create, close-write, chmod, move, delete). `onEnd` runs once if the watch breaks by itself. */
+  watchDir(path: string, onEvent: (e: FsEvent) => void, onEnd: (error: Error) => void): Disposable;
+  /** Datagram to NOTIFY_SOCKET; false when there is none. */
+  notify(state: string): boolean;
+}
+
+/** What a TLS handshake showed of the client. `verified`: the chain stands on the client CA and was valid then. */
+export type ClientCertificate =
+  | { kind: 'none' }
+  | { kind: 'verified'; commonName: string; organizations: readonly string[]; notAfterMs: number }
+  | { kind: 'rejected'; reason: string };
+
+export interface TlsMaterial {
+  /** PEM: the leaf first, then what links it to its CA. Empty, with the key: there is none yet, and handshakes fail. */
+  cert: Uint8Array;
+  /** PEM. Secret. */
+  key: Uint8Array;
+  /** PEM bundle that client certificates must stand on; null = none is asked for. May not change between null and not null. */
+  clientCa: Uint8Array | null;
+}
+export interface TlsServing {
+  material: TlsMaterial;
+  minVersion: 'TLSv1' | 'TLSv1.1' | 'TLSv1.2' | 'TLSv1.3';
+  /** OpenSSL names joined by `:`; '' = the library's own choice. Concerns TLS up to 1.2 only. */
+  ciphers: string;
+  /** Key exchanges by OpenSSL's names, joined by `:`; absent or '' = the library's own choice. */
+  curves?: string;
+  /** Gives the function that changes the material of new connections; it throws on material that does not fit together. */
+  renew(apply: (material: TlsMaterial) => void): void;
+}
+
+export interface HttpRequest {
+  method: string;
+  /** Path without query, decoded once. */
+  path: string;
+  query: URLSearchParams;
+  headers: Record<string, string>;
+  body: Uint8Array;
+  signal: AbortSignal;
+  /** The connection's client certificate; absent on a server without TLS. */
+  client?: ClientCertificate;
+  /** Who shares what room there is: an IPv4 address, or a network of 64 bits of IPv6; absent or '' on a unix socket. */
+  peer?: string;
+  /** To be called once it is known who sent this: the connection is then not among those dropped for want of room. */
+  authenticated?(): void;
+}
+export interface HttpReply {
+  status: number;
+  headers?: Record<string, string>;
+  body: string | Uint8Array | AsyncIterable<string | Uint8Array>;
+  /**
+   * For a request that asks to switch protocols, instead of the rest: the connection is handed on to the server at this
+   * URL (http, https, or `http+unix://<encoded socket path>/path`), the request sent again without credentials, and bytes
+   * carried both ways until either side ends. Not honoured for an ordinary request.
+   */
+  relay?: string;
+}
+export interface Net {
+  /** GET with redirects; the body is cut with an error at `bytesMax`. */
+  httpGet(
+    url: string,
+    opts: { headers: Record<string, string[]>; timeoutMs: number; bytesMax: number; signal: AbortSignal },
+  ): Promise<{ status: number; body: Uint8Array }>;
+  /**
+   * Listens on TCP, with TLS where asked for, or on a unix socket (created with `mode`). Rejects with the bind error.
+   * `bodyBytesMax` bounds request bodies (default 4 MiB).
+   */
+  serveHttp(
+    at: ({ host: string; port: number; tls?: TlsServing } | { socketPath: string; mode: number }) & { bodyBytesMax?: number },
+    handler: (req: HttpRequest) => Promise<HttpReply>,
+  ): Promise<{ close(): Promise<void>; address: string }>;
+}
+
+/** What a node says about its machine; '' where the machine does not tell. */
+export interface HostIdentity {
+  machineId: string;
+  systemUuid: string;
+  kernelVersion: string;
+  osImage: string;
+  /** Go's spelling: `linux`; `amd64`, `arm64`. */
+  os: string;
+  arch: string;
+}
+
+export interface MemoryControlOfHost {
+  cgroupVersion: 1 | 2;
+  /** The kernel counts swap by cgroup. */
+  swapController: boolean;
+  /** All swap there is, in bytes. */
+  swapBytes: number;
+}
+
+export interface Host {
+  hostname(): string;
+  bootId(): string;
+  /** Wall ms at which the machine started. Absent in worlds without a machine. */
+  bootTimeMs?(): number;
+  /** Absent in worlds without a machine. */
+  identity?(): HostIdentity;
+  /** Bytes of memory and number of logical CPUs the node has. */
+  capacity(): { memoryBytes: number; cpus: number };
+  /** Memory as the kernel counts it just now; file pages that are easily given back count as available. Throws; absent in worlds that do not tell. */
+  memory?(): { capacityBytes: number; availableBytes: number };
+  /** By what a container's memory can be held. Absent in worlds that do not tell: containers are told their limits alone. */
+  memoryControl?(): MemoryControlOfHost;
+  /** Processes and threads there are, and may be. Throws; absent in worlds that do not tell. */
+  tasks?(): { current: number; max: number };
+  /** Online CPUs and how they lie. Throws; absent in worlds that do not tell. */
+  cpus?(): CpuInfo[];
+  /** Every address of this machine that peers can reach, interface by interface, the loopback interface last. */
+  addresses(): HostAddress[];
+  /** Addresses of a name, from the machine's resolver; takes as long as that does. Rejects; absent in worlds without one. */
+  lookup?(name: string): Promise<string[]>;
+  cpuUsageMs(): number;
+  rssBytes(): number;
+}
+
+/** What went wrong with a CRI call. `outcome: 'unknown'` means the call may or may not have had its effect. */
+export class CriError extends Error {
+  readonly method: string;
+  /** gRPC status code (5 NotFound, 4 DeadlineExceeded, 14 Unavailable, 1 Cancelled, 12 Unimplemented). */
+  readonly code: number;
+  readonly outcome: 'failed' | 'unknown';
+  /** The runtime's own words, without gRPC's wrapper. */
+  readonly details: string;
+  constructor(o: { method: string; code: number; outcome: 'failed' | 'unknown'; details: string }) {
+    super(`CRI ${o.method}: ${o.details} (gRPC code ${o.code}, outcome ${o.outcome})`);
+    this.name = 'CriError';
+    this.method = o.method;
+    this.code = o.code;
+    this.outcome = o.outcome;
+    this.details = o.details;
+  }
+}
+
+/** One container runtime. Real: gRPC over a unix socket. Simulated: the hollow runtime. */
+export interface Cri {
+  /** Rejects with {@link CriError}. `timeoutMs` null = no deadline (only the signal ends it). */
+  call<M extends CriMethod>(
+    method: M,
+    req: CriRequest<M>,
+    opts: { timeoutMs: number | null; signal: AbortSignal },
+  ): Promise<CriResponse<M>>;
+  /**
+   * Lifecycle hints: CRI GetContainerEvents where the runtime has it, else containerd's event stream. Rejects with
+   * {@link CriError} code 12 when the runtime has neither; the iterator ends or throws when the stream is lost.
+   */
+  hints(signal: AbortSignal): Promise<{ via: 'cri' | 'containerd'; stream: AsyncIterable<RuntimeHint> }>;
+  /** Drops the channel; the next call dials again. */
+  reconnect(): void;
+  close(): void;
+}
+
+export interface KubeCallOptions {
+  /** Whose rate limit and connections: default `kube`. */
+  class?: KubeClass;
+  /** Milliseconds for the whole call, the wait for the rate limit included; null = none. */
+  timeoutMs: number | null;
+  signal: AbortSignal;
+}
+export type KubeWatch = { ok: true; lines: AsyncIterable<string> } | { ok: false; failure: KubeFailure };
+
+/** The API server of the cluster this node belongs to. Real: HTTPS with the credentials of the kubeconfig. */
+export interface KubeApi {
+  /** Where it is, as people may see it. */
+  readonly server: string;
+  /** Never rejects: what went wrong is a {@link KubeFailure}. An aborted call is one with reason `Aborted`. */
+  request(request: KubeRequest, opts: KubeCallOptions): Promise<KubeResult>;
+  /**
+   * Opens a watch (`watch=true` is added) and gives its lines as they come. `timeoutMs` bounds the opening only. The
+   * iterator ends when the server closes the stream, and throws when it is cut; a cut last line is never given.
+   */
+  watch(request: Pick<KubeRequest, 'path' | 'query'>, opts: KubeCallOptions): Promise<KubeWatch>;
+  /** Drops every connection of that class; what is in flight on them fails. The next call dials again. */
+  closeConnections(of: KubeClass): void;
+  /** The files of its credentials were just replaced: they are read now, and connections made with the old ones end. */
+  reload?(): Promise<void>;
+  close(): void;
+}
+
+/** Where the daemon's own time and memory go, as V8 samples them on its main thread. One at a time; another rejects. */
+export interface Profiler {
+  /** What ran in the next `ms`: a `.cpuprofile` document (JSON). An aborted one rejects. */
+  cpu(ms: number, signal: AbortSignal): Promise<string>;
+  /** What was allocated in the next `ms` and is still held then: a `.heapprofile` document (JSON). */
+  heap(ms: number, signal: AbortSignal): Promise<string>;
+}
+
+export interface Logger {
+  debug(fields: object, msg: string): void;
+  info(fields: object, msg: string): void;
+  warn(fields: object, msg: string): void;
+  error(fields: object, msg: string): void;
+  child(bindings: object): Logger;
+  /** Of this logger, its parents and children from now on, as `--v`. Absent where it is fixed. */
+  setVerbosity?(verbosity: number): void;
+}
+
+/** Metrics sink; one per node, no module state. Names and labels are the kubelet's own where they exist. */
+export interface Metrics {
+  counter(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+  ): { inc(labels?: Record<string, string>, by?: number): void; remove(labels: Record<string, string>): void };
+  gauge(
+    name: string,
+    help: string,
+    labels?: readonly string[],
+  ): { set(value: number, labels?: Record<string, string>): void; remove(labels: Record<string, string>): void };
+  histogram(
+    name: string,
+    help: string,
+    buckets: readonly number[],
+    labels?: readonly string[],
+  ): { observe(value: number, labels?: Record<string, string>): void; remove(labels: Record<string, string>): void };
+  /** Called at each scrape, before rendering. A later `fn` with the same `key` replaces it: what a restarted actor needs. */
+  onCollect(fn: () => void, key?: string): void;
+  /** Prometheus text format. */
+  render(): Promise<string>;
+}
+
+/** Programs on the node that know credentials for registries. */
+export interface CredentialPrograms {
+  readonly providers: readonly CredentialProvider[];
+  /** What it printed when it was given `input`. @throws Error without anything secret in it. */
+  run(provider: CredentialProvider, input: string, o: { timeoutMs: number; signal: AbortSignal }): Promise<string>;
+}
+
+export interface Ports {
+  readonly clock: Clock;
+  readonly rng: Rng;
+  readonly entropy: Entropy;
+  readonly yield: Yield;
+  readonly fs: HostFs;
+  readonly documents: Documents;
+  readonly sys: Sys;
+  readonly net: Net;
+  readonly prober: Prober;
+  readonly host: Host;
+  readonly cri: Cri;
+  /** Absent where none are configured. */
+  readonly credentialPrograms?: CredentialPrograms;
+  /** Absent where nothing can be mounted: volumes that need it fail, saying so. */
+  readonly mounter?: Mounter;
+  /** Absent where the machine keeps none. */
+  readonly journal?: Journal;
+  /** Absent where no process can look: what volumes of this node's own use is not told. */
+  readonly diskUsage?: DiskUsage;
+  /** Absent where nothing compresses: logs that were rotated stay as they are. */
+  readonly gzip?: Gzip;
+  /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
+  readonly csi?: Csi;
+  /** Absent where the node makes no control groups. */
+  readonly cgroups?: Cgroups;
+  /** Absent where device plugins beside this node cannot be spoken to: there is no device manager. */
+  readonly devicePlugins?: DevicePlugins;
+  /** Absent where there is no kernel to listen to. */
+  readonly kernelLog?: KernelLog;
+  /** Absent in standalone mode. */
+  readonly kube?: KubeApi;
+  /** Absent in standalone mode. */
+  readonly certificates?: Certificates;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  /** Absent where nothing outlives the process: nothing is set aside. */
+  readonly handling?: Handling;
+  /** Absent where there is no process to look at. */
+  readonly profiler?: Profiler;
+}

@@ -1,0 +1,32 @@
+/** The layout of the sources: machines mirror actors, and a statechart is found by its name. */
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, it } from 'vitest';
+
+const src = join(import.meta.dirname, '..', '..', 'src');
+/** Charts that still stand in their actor's file, since they call it. The list only gets shorter. */
+const IN_ACTORS = [
+  'actors/foundation/checkpoint.ts',
+  'actors/pods/podConfig/podConfig.ts',
+  'actors/pods/status/status.ts',
+  'actors/pods/workers/workers.ts',
+];
+/** actorctl's own view of a stream, which is no actor of the node. */
+const ELSEWHERE = ['ctl/commands/inspect.ts'];
+
+const charts = globSync('**/*.ts', { cwd: src })
+  .filter((file) => /\bcreateMachine\(/.test(readFileSync(join(src, file), 'utf8')))
+  .sort();
+
+it('a statechart is <name>Machine.ts in src/machines', () => {
+  expect(charts.length).toBeGreaterThan(30);
+  const others = charts.filter((file) => !/^machines\/.*Machine\.ts$/.test(file));
+  expect(others).toEqual([...IN_ACTORS, ...ELSEWHERE].sort());
+});
+
+it('a folder of src/machines with a statechart is a folder of src/actors', () => {
+  const folders = new Set(
+    charts.filter((file) => file.startsWith('machines/')).map((file) => dirname(file).replace(/^machines/, 'actors')),
+  );
+  expect([...folders].filter((folder) => !existsSync(join(src, folder)))).toEqual([]);
+});
