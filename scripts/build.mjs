@@ -28,7 +28,7 @@ const programs = {
  */
 const libraries = {
   harness: 'src/harness/index.ts',
-  keeper: 'src/harness/reaper/main.ts',
+  reaper: 'src/harness/reaper/main.ts',
   sim: 'src/sim/index.ts',
 };
 /** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */

@@ -16,7 +16,7 @@ import { measuredCgroups } from './allocation/cgroups/measured.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
-import { FaultDoor } from './foundation/injector/api.ts';
+import { ActiveFaults } from './foundation/injector/activeFaults.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
 import { interceptPorts } from './foundation/injector/interceptors/ports.ts';
 import { readNodeFacts } from './nodeFacts.ts';
@@ -116,12 +116,12 @@ export async function createNode(
   if (ports.cgroups !== undefined) ports = { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
   let injector: InjectorOptions | null = null;
   if (config.flags.faultInjection) {
-    const door = new FaultDoor(outside.rng);
+    const activeFaults = new ActiveFaults(outside.rng);
     const { nodeName } = facts;
     const { staticPodURL: staticPodUrl } = config.config;
-    ports = interceptPorts(ports, { door, nodeName, staticPodUrl });
+    ports = interceptPorts(ports, { activeFaults, nodeName, staticPodUrl });
     injector = {
-      door,
+      activeFaults,
       nodeName,
       httpSource: staticPodUrl !== '',
       looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => t.signal === 'memory.available'),

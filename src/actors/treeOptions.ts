@@ -154,7 +154,7 @@ export function treeOptions(
             socketPath: flags.adminSocket,
             inspect: o.inspect,
             podLogsDir: c.podLogsDir,
-            faults: o.injector === null ? null : o.injector.door,
+            faults: o.injector === null ? null : o.injector.activeFaults,
           },
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
     readOnly:

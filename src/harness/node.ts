@@ -14,7 +14,7 @@ import { notYet, nowMs, Observer, type Verdict, yes } from './observer.ts';
 import { freePort, type NodeOptions, type Plan, prepare, START_TIMEOUT_MS, TIMEOUT_MS, writeConfig } from './options.ts';
 import { type LogOptions, PodHandle, type PodNode } from './pod.ts';
 import { programs } from './programs.ts';
-import { type DaemonEnd, Keeper } from './reaper/client.ts';
+import { type DaemonEnd, Reaper } from './reaper/client.ts';
 import { WaitError } from './waitError.ts';
 
 type PodName = { name: string; namespace: string };
@@ -29,16 +29,16 @@ const PORT_TAKEN = 'already in use';
 
 /** Brings a node up and waits until it answers. Dispose of it (`await using`, or `dispose()`): that removes all of it. */
 export async function startNode(o: NodeOptions = {}): Promise<TestNode> {
-  const { daemon, keeper, sandbox } = programs();
+  const { daemon, reaper, sandbox } = programs();
   const plan = prepare(o, sandbox);
-  let kept: Keeper;
+  let kept: Reaper;
   try {
-    kept = await Keeper.start(keeper, plan.charge);
+    kept = await Reaper.start(reaper, plan.charge);
   } catch (error) {
     rmSync(plan.layout.dir, { recursive: true, force: true });
     throw error;
   }
-  const node = new TestNode(o, { plan, keeper: kept, entry: daemon });
+  const node = new TestNode(o, { plan, reaper: kept, entry: daemon });
   try {
     await node.restart();
     return node;
@@ -57,7 +57,7 @@ export class TestNode implements AsyncDisposable {
   readonly adminSocket: string;
   readonly #o: NodeOptions;
   readonly #plan: Plan;
-  readonly #keeper: Keeper;
+  readonly #reaper: Reaper;
   readonly #entry: string;
   readonly #admin: AdminClient;
   readonly #history: History;
@@ -73,11 +73,11 @@ export class TestNode implements AsyncDisposable {
   #disposed: Promise<void> | undefined;
 
   /** Use {@link startNode}. */
-  constructor(o: NodeOptions, at: { plan: Plan; keeper: Keeper; entry: string }) {
+  constructor(o: NodeOptions, at: { plan: Plan; reaper: Reaper; entry: string }) {
     const { charge, layout } = at.plan;
     this.#o = o;
     this.#plan = at.plan;
-    this.#keeper = at.keeper;
+    this.#reaper = at.reaper;
     this.#entry = at.entry;
     this.name = charge.nodeName;
     this.dir = layout.dir;
@@ -210,8 +210,8 @@ export class TestNode implements AsyncDisposable {
     if (daemon === undefined) throw new Error('the daemon is down already');
     this.#telling = true;
     try {
-      this.#keeper.signal(signal);
-      await this.#keeper.hold(daemon.ended);
+      this.#reaper.signal(signal);
+      await this.#reaper.hold(daemon.ended);
     } finally {
       this.#telling = false;
     }
@@ -259,14 +259,14 @@ export class TestNode implements AsyncDisposable {
     let ended: (end: DaemonEnd) => void = () => undefined;
     const daemon = { pid: 0, ended: new Promise<DaemonEnd>((resolve) => (ended = resolve)) };
     this.#daemon = daemon;
-    this.#keeper.onDaemonEnd((end) => {
+    this.#reaper.onDaemonEnd((end) => {
       ended(end);
       if (this.#daemon !== daemon) return;
       this.#daemon = undefined;
       if (!this.#telling) this.#broken = `the daemon ended by itself: ${endText(end)}`;
       this.note('node', '', this.#telling ? `daemon ended: ${endText(end)}` : this.#broken);
     });
-    daemon.pid = await this.#keeper.startDaemon([this.#entry, ...flags], { ...process.env, ...this.#o.env });
+    daemon.pid = await this.#reaper.startDaemon([this.#entry, ...flags], { ...process.env, ...this.#o.env });
     this.#observer.start();
     await this.#wait('the node to be up', () => yes(undefined), { timeoutMs: this.#o.startTimeoutMs ?? START_TIMEOUT_MS });
     this.note('node', '', `up: ${charge.runtime} runtime, process ${daemon.pid}`);
@@ -275,7 +275,7 @@ export class TestNode implements AsyncDisposable {
   async #end(): Promise<void> {
     this.#observer.stop();
     this.#telling = true;
-    const left = await this.#keeper.end();
+    const left = await this.#reaper.end();
     if (left.length > 0) throw new Error(`the test node ${this.name} left something behind:\n${left.map((l) => `  ${l}`).join('\n')}`);
   }
 

@@ -5,11 +5,11 @@ import { fileURLToPath } from 'node:url';
 
 export interface Programs {
   daemon: string;
-  keeper: string;
+  reaper: string;
   sandbox: string;
 }
-const BUILT: Programs = { daemon: 'dist/actorlet.mjs', keeper: 'dist/lib/keeper.mjs', sandbox: 'dist/sandboxd.mjs' };
-const SOURCES: Programs = { daemon: 'src/boot/main.ts', keeper: 'src/harness/reaper/main.ts', sandbox: 'src/sandbox/process/main.ts' };
+const BUILT: Programs = { daemon: 'dist/actorlet.mjs', reaper: 'dist/lib/reaper.mjs', sandbox: 'dist/sandboxd.mjs' };
+const SOURCES: Programs = { daemon: 'src/boot/main.ts', reaper: 'src/harness/reaper/main.ts', sandbox: 'src/sandbox/process/main.ts' };
 
 /** Sources start sources, bundles start bundles: never one with the other's idea of the protocol. */
 export function programs(from: string = import.meta.url): Programs {
@@ -17,7 +17,7 @@ export function programs(from: string = import.meta.url): Programs {
   const names = here.endsWith('.ts') ? SOURCES : BUILT;
   for (let dir = dirname(here); ; dir = dirname(dir)) {
     if (existsSync(join(dir, names.daemon))) {
-      const found = { daemon: join(dir, names.daemon), keeper: join(dir, names.keeper), sandbox: join(dir, names.sandbox) };
+      const found = { daemon: join(dir, names.daemon), reaper: join(dir, names.reaper), sandbox: join(dir, names.sandbox) };
       for (const file of Object.values(found))
         if (!existsSync(file)) throw new Error(`${file} is not there: the installation is incomplete`);
       return found;

@@ -4,10 +4,10 @@ import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
 import { deviceTrouble } from './nemesis/deviceTrouble.ts';
 import { driverTrouble } from './nemesis/driverTrouble.ts';
+import type { Trouble } from './nemesis/faultBursts.ts';
 import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
 import { makeDriverObject } from './nemesis/objectBodies.ts';
-import type { Trouble } from './nemesis/spells.ts';
 import type { SimCertificate } from './world/certificates.ts';
 import { keptPairs } from './world/identity.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
@@ -15,7 +15,7 @@ import type { NodeTuning, SimNode } from './world/node.ts';
 import type { SimRng } from './world/rng.ts';
 import { type Signer, signer } from './world/signer.ts';
 
-export interface Outsiders {
+export interface Environment {
   /** All nodes were made and begin. */
   begin(): void;
   /** Faults begin, and the signer does as it likes. */
@@ -48,7 +48,7 @@ export interface OutsidersOptions {
   shown(node: SimNode, certificate: SimCertificate): void;
 }
 
-export function outsiders(o: OutsidersOptions): Outsiders {
+export function environment(o: OutsidersOptions): Environment {
   const { kube, clock, nodes } = o;
   let fairSinceMs = clock.monoMs();
   const lives = new Map(nodes.flatMap((n) => (n.tuning.certificates === null ? [] : [[n.name, n.tuning.certificates.lifeMs] as const])));

@@ -5,7 +5,7 @@
 import type { ActorState } from '../actors/supervision/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
 import { type CoverageMeter, coverageMeter } from './coverage.ts';
-import { apiServer, type Outsiders, outsiders, renewalMs } from './environment.ts';
+import { apiServer, type Environment, environment, renewalMs } from './environment.ts';
 import { drain, onUncaught } from './globals.ts';
 import { allCheckers } from './invariants/all.ts';
 import { type Checker, type Scene, targetOf } from './invariants/checker.ts';
@@ -62,7 +62,7 @@ class Run implements NodeWatcher {
   readonly #nodes: SimNode[];
   readonly #operators: Operator[];
   readonly #nemesis: Nemesis;
-  readonly #outsiders: Outsiders;
+  readonly #environment: Environment;
   readonly #schedule: readonly Fault[];
   /** Of the scenario's faults. */
   readonly #names: readonly string[];
@@ -93,7 +93,7 @@ class Run implements NodeWatcher {
       return simNode({ index, rng: rngOf(index), time: this.#time, tuning, watcher: this, kube });
     });
     if (this.#kube !== undefined) this.#heed(this.#kube);
-    this.#outsiders = outsiders({
+    this.#environment = environment({
       nodes: this.#nodes,
       kube: this.#kube,
       clock: this.#clock,
@@ -146,7 +146,7 @@ class Run implements NodeWatcher {
 
   async all(): Promise<SimResult> {
     for (const n of this.#nodes) n.boot();
-    this.#outsiders.begin();
+    this.#environment.begin();
     await this.#phaseOf('booting', () => this.#boot());
     await this.#phaseOf('faults', () => this.#rain());
     await this.#phaseOf('healing', () => this.#heal());
@@ -216,7 +216,7 @@ class Run implements NodeWatcher {
   #scene(node: SimNode): Scene {
     const op = this.#operators[node.index];
     if (op === undefined) throw new Error(`node ${node.name} has no operator`);
-    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs, kube: node.kube, outsiders: this.#outsiders };
+    return { node, operator: op, nemesis: this.#nemesis, monoMs: this.#time.monoMs, kube: node.kube, environment: this.#environment };
   }
   #ask<K extends Question>(question: K, node: SimNode, ...about: About<K>): void {
     if (this.#violation !== null) return;
@@ -295,13 +295,13 @@ class Run implements NodeWatcher {
 
   async #rain(): Promise<void> {
     this.#nemesis.begin();
-    this.#outsiders.misbehave();
+    this.#environment.misbehave();
     await this.#advance(this.#o.minutes * 60_000);
   }
 
   async #heal(): Promise<void> {
     this.#nemesis.heal();
-    this.#outsiders.heal();
+    this.#environment.heal();
     await this.#rest('comes-to-rest');
   }
 
@@ -385,7 +385,7 @@ class Run implements NodeWatcher {
   }
 
   async #stop(): Promise<void> {
-    this.#outsiders.end();
+    this.#environment.end();
     for (const n of this.#nodes) {
       const tree = n.daemon?.tree;
       if (tree === undefined) continue;

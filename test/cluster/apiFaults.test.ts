@@ -6,20 +6,20 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
-import { type ApiDoor, type DoorCall, type DoorFault, openDoor } from '../e2e/lab/apiDoor.ts';
+import { type ApiProxy, type DoorCall, type DoorFault, startApiProxy } from '../e2e/lab/apiProxy.ts';
 import { sh, steady } from '../e2e/manifests.ts';
 import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster } from './cluster.ts';
 import { Witness } from './witness.ts';
 
 let cluster: Cluster;
-let door: ApiDoor;
+let proxy: ApiProxy;
 let witness: Witness;
 
 beforeAll(async () => {
   cluster = await startCluster({
     kubeconfig: async (plane) => {
-      door = await openDoor(plane, NODE_NAME);
-      return door.kubeconfig;
+      proxy = await startApiProxy(plane, NODE_NAME);
+      return proxy.kubeconfig;
     },
     // That a lease came late is the API server's doing here.
     plane: { controllerManager: true, scheduler: true, flags: { 'kube-controller-manager': ['--node-monitor-grace-period=10m'] } },
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await witness?.stop();
   await cluster?.daemon.end('SIGKILL');
-  await door?.stop();
+  await proxy?.stop();
   await cluster?.stop();
 });
 
@@ -71,10 +71,10 @@ const DAYS: readonly (readonly [name: string, fault: (call: DoorCall) => DoorFau
 
 describe('a node whose API server', () => {
   it('answers well tells it of a start in two patches', async () => {
-    door.passed.length = 0;
+    proxy.passed.length = 0;
     await cluster.create('quiet', { containers: [steady()] });
     await cluster.ready('quiet');
-    const told = door.passed.filter((c) => c.method === 'PATCH' && c.path.endsWith('/pods/quiet/status'));
+    const told = proxy.passed.filter((c) => c.method === 'PATCH' && c.path.endsWith('/pods/quiet/status'));
     expect(told.map((c) => (c.sent as Pick<Pod, 'status'>).status.phase)).toEqual([undefined, 'Running']);
     await cluster.kubectl('delete', 'pod', 'quiet', '--wait=false');
     await cluster.gone('quiet');
@@ -83,11 +83,11 @@ describe('a node whose API server', () => {
   it.each(DAYS)('%s carries its pods through', async (name, fault) => {
     const bystander = lifeOf((await cluster.pod('bystander')) as Pod);
     const { size } = new Set([...witness.containers.values()].filter((c) => c.pod === 'bystander').map((c) => c.id));
-    door.faults.clear();
-    door.passed.length = 0;
+    proxy.faults.clear();
+    proxy.passed.length = 0;
     // Watches that stand would never meet it: they begin anew, as they do every few minutes anyway.
-    door.cut();
-    door.fault = everySecond(fault);
+    proxy.cut();
+    proxy.fault = everySecond(fault);
     try {
       await cluster.post('configmaps', { metadata: { name }, data: { word: 'kept' } });
       const scratch = { name: 'scratch', emptyDir: {} };
@@ -112,11 +112,11 @@ describe('a node whose API server', () => {
       await cluster.gone(`${name}-twin`);
       await cluster.gone(`${name}-falls`);
     } finally {
-      door.fault = () => undefined;
+      proxy.fault = () => undefined;
     }
-    expect([...door.faults.values()].reduce((sum, n) => sum + n, 0)).toBeGreaterThan(3);
+    expect([...proxy.faults.values()].reduce((sum, n) => sum + n, 0)).toBeGreaterThan(3);
     // Each status went to the pod that it was about, and to no other of its name.
-    const patches = door.passed.filter(
+    const patches = proxy.passed.filter(
       (c) => c.method === 'PATCH' && c.path.endsWith('/status') && c.path.includes('/pods/') && c.code === 200,
     );
     expect(patches.length).toBeGreaterThan(3);

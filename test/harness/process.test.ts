@@ -98,15 +98,15 @@ it('leaves nothing when the runner of the tests is killed', { timeout: 240_000 }
   await until('every process and file of the node to be gone', () => processesOf(dir).length === 0 && !existsSync(dir));
 });
 
-it('leaves nothing when its keeper is killed either', { timeout: 240_000 }, async () => {
+it('leaves nothing when its reaper is killed either', { timeout: 240_000 }, async () => {
   const node = await startNode(START);
   await running(node);
-  const keeper = processesOf(node.dir).find((line) => line.includes('keeper/main.ts'));
+  const reaper = processesOf(node.dir).find((line) => line.includes('reaper/main.ts'));
   const waiting = node
     .pod('nobody')
     .ready()
     .catch((e: unknown) => String(e));
-  process.kill(Number.parseInt(keeper ?? '', 10), 'SIGKILL');
+  process.kill(Number.parseInt(reaper ?? '', 10), 'SIGKILL');
   expect(await waiting).toContain('the daemon ended by itself');
   await node.dispose();
   expect(existsSync(node.dir)).toBe(false);

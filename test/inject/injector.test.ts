@@ -58,9 +58,9 @@ describe('the injector', () => {
     expect(await r.list()).toMatchObject([
       { id, endsInMs: 90_000, faults: [{ name: 'slow', phase: 'waiting', windows: 0, changesInMs: 10_000 }] },
     ]);
-    expect(r.door.size).toBe(0);
+    expect(r.activeFaults.size).toBe(0);
     await r.base.advance(10_000);
-    expect(r.door.size).toBe(1);
+    expect(r.activeFaults.size).toBe(1);
     expect(await r.metric('actorlet_faults_active 1')).toBe(true);
     expect(await r.list()).toMatchObject([{ faults: [{ phase: 'active', windows: 1, changesInMs: 20_000 }] }]);
     expect(reasons(r)).toEqual(['FaultInjected Warning node']);
@@ -69,12 +69,12 @@ describe('the injector', () => {
       r.base.lines.some((l) => l.level === 'warn' && l.msg === 'slow of test-1: disk.slow 1s' && l.fields.reason === 'FaultInjected'),
     ).toBe(true);
     await r.base.advance(20_000);
-    expect(r.door.size).toBe(0);
+    expect(r.activeFaults.size).toBe(0);
     expect(reasons(r)).toEqual(['FaultInjected Warning node', 'FaultHealed Normal node']);
     await r.base.advance(40_000);
-    expect(r.door.size).toBe(1);
+    expect(r.activeFaults.size).toBe(1);
     await r.base.advance(20_000);
-    expect([r.door.size, (await r.list()).length]).toEqual([0, 0]);
+    expect([r.activeFaults.size, (await r.list()).length]).toEqual([0, 0]);
     expect(await r.metric('actorlet_faults_active 0')).toBe(true);
   });
 
@@ -84,11 +84,11 @@ describe('the injector', () => {
     const b = await r.begin([{ kind: 'disk.full' }, { ...slow, name: 'later', at: '1h', for: '1s' }]);
     expect(await r.stop('no-such')).toEqual([]);
     expect(await r.stop(a)).toEqual([a]);
-    expect([r.door.of('disk.slow').length, r.door.of('disk.full').length]).toEqual([0, 1]);
+    expect([r.activeFaults.of('disk.slow').length, r.activeFaults.of('disk.full').length]).toEqual([0, 1]);
     expect(await r.stop()).toEqual([b]);
-    expect([r.door.size, (await r.list()).length]).toEqual([0, 0]);
+    expect([r.activeFaults.size, (await r.list()).length]).toEqual([0, 0]);
     await r.base.advance(2 * 3_600_000);
-    expect(r.door.size).toBe(0);
+    expect(r.activeFaults.size).toBe(0);
   });
 
   it('heals everything when it is killed, says so when it is back, and injects nothing again', async () => {
@@ -98,16 +98,16 @@ describe('the injector', () => {
       { name: 'full', kind: 'disk.full', at: '1s' },
       { name: 'mail', kind: 'mailbox', action: 'delay', delay: '1h', select: { actors: 'pods/worker' } },
     ]);
-    const active = r.door.of('disk.slow')[0];
+    const active = r.activeFaults.of('disk.slow')[0];
     r.tree.registry.send(worker, { type: 'pod.dirty' });
     await r.base.settle();
     expect([active?.healed.aborted, r.heard]).toEqual([false, []]);
     expect(r.tree.kill(addr.injector.path, 'the test')).toBe(true);
     await r.base.settle();
-    expect([active?.healed.aborted, r.door.size]).toEqual([true, 0]);
+    expect([active?.healed.aborted, r.activeFaults.size]).toEqual([true, 0]);
     expect(r.heard).toEqual(['pod.dirty']);
     await r.base.advance(10_000);
-    expect([r.door.size, (await r.list()).length]).toEqual([0, 0]);
+    expect([r.activeFaults.size, (await r.list()).length]).toEqual([0, 0]);
     const last = r.events().at(-1);
     expect(last?.reason).toBe('FaultHealed');
     expect(last?.message).toContain('the fault injector ended; what it had injected was healed: slow (disk.slow 1s); mail (');
@@ -157,7 +157,7 @@ describe('the injector', () => {
       const answer = await r.inject([fault]);
       expect(answer.ok ? '' : answer.message).toContain(why);
     }
-    expect(r.door.size).toBe(0);
+    expect(r.activeFaults.size).toBe(0);
   });
 
   it('makes memory seem short where some eviction threshold is about it, until healed', async () => {

@@ -1,5 +1,5 @@
 /** A small tree with the fault injector in it, on virtual time, and ports behind its interceptors. */
-import { FaultDoor } from '../../src/actors/foundation/injector/api.ts';
+import { ActiveFaults } from '../../src/actors/foundation/injector/activeFaults.ts';
 import { injectorSpec } from '../../src/actors/foundation/injector/injector.ts';
 import { interceptPorts } from '../../src/actors/foundation/injector/interceptors/ports.ts';
 import { telemetrySpec } from '../../src/actors/foundation/telemetry.ts';
@@ -36,7 +36,7 @@ export interface Rig {
   /** Behind the interceptors. */
   ports: Ports;
   tree: SupervisionTree;
-  door: FaultDoor;
+  activeFaults: ActiveFaults;
   records: string[];
   /** Types of messages that reached `node/pods/worker`. */
   heard: string[];
@@ -77,8 +77,8 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; 
     ...(fakes.host === undefined ? {} : { host: missing<Host>('host', fakes.host) }),
     ...(fakes.kube === undefined ? {} : { kube: missing<KubeApi>('kube', fakes.kube) }),
   });
-  const door = new FaultDoor(base.rng);
-  const ports = interceptPorts(base, { door, nodeName: NODE, staticPodUrl: o.httpSource === true ? SOURCE_URL : '' });
+  const activeFaults = new ActiveFaults(base.rng);
+  const ports = interceptPorts(base, { activeFaults, nodeName: NODE, staticPodUrl: o.httpSource === true ? SOURCE_URL : '' });
   const records: string[] = [];
   const heard: string[] = [];
   let tree: SupervisionTree | undefined;
@@ -87,7 +87,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; 
     return tree;
   };
   const injector = injectorSpec({
-    door,
+    activeFaults,
     nodeName: NODE,
     httpSource: o.httpSource === true,
     looksAtMemory: o.looksAtMemory === true,
@@ -121,7 +121,7 @@ export async function injectorRig(fakes: Fakes = {}, o: { httpSource?: boolean; 
     base,
     ports,
     tree: built,
-    door,
+    activeFaults,
     records,
     heard,
     ask,

@@ -30,7 +30,7 @@ async function bed(o: { off?: boolean } = {}): Promise<{ r: Rig; ask: (a: Ask) =
       signal: new AbortController().signal,
     };
     let reply: HttpReply | undefined;
-    void faultRoute(ctx, req, o.off === true ? null : r.door).then((got) => {
+    void faultRoute(ctx, req, o.off === true ? null : r.activeFaults).then((got) => {
       reply = got;
     });
     await r.base.settle();
@@ -74,7 +74,7 @@ describe('/inject', () => {
     });
     expect(await ask({ method: 'DELETE' })).toEqual({ status: 200, text: '{"stopped":["json-2"]}\n' });
     expect(await ask({ method: 'DELETE' })).toEqual({ status: 200, text: '{"stopped":[]}\n' });
-    expect(r.door.size).toBe(0);
+    expect(r.activeFaults.size).toBe(0);
   });
 
   it('refuses what is no scenario, and injects nothing of it', async () => {
@@ -95,6 +95,6 @@ describe('/inject', () => {
     expect(nobody).toMatchObject({ status: 404, text: expect.stringContaining('line 7: fault fault-1: is aimed at nothing') });
     expect(await ask({ method: 'PUT' })).toMatchObject({ status: 405 });
     expect(await ask({ path: '/inject/good-1' })).toMatchObject({ status: 405 });
-    expect(r.door.size).toBe(0);
+    expect(r.activeFaults.size).toBe(0);
   });
 });

@@ -155,7 +155,7 @@ export const WORKER_CASES: KillCase[] = [
   }),
   // Its sandbox loses its address again and again.
   starting(
-    'podWorker syncing.calming',
+    'podWorker syncing.backingOff',
     (h) => {
       let left = 8;
       h.faults.fault = (m, req) => {

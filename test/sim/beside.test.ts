@@ -54,7 +54,7 @@ describe('a program for credentials', () => {
   it('that hangs is killed at its limit, and not before', async () => {
     const { rng, within, call, clock, power } = machine();
     const programs = simPrograms({ latencyMs: 0, tokens: 'none' }, rng);
-    programs.mood = 'hangs';
+    programs.faultMode = 'hangs';
     const port = programs.connect({ clock, power });
     const [all] = port.providers;
     if (all === undefined) throw new Error('there is no program');

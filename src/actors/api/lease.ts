@@ -31,11 +31,11 @@ export function leaseSpec(o: LeaseOptions): ActorSpec<LeaseEvent> {
     backoff: { minMs: 200, maxMs: 5_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
-      const keeper = new Keeper(ctx, o);
+      const calls = new LeaseCalls(ctx, o);
       const logic = leaseMachine.provide({
         actors: {
-          acquire: fromPromise<LeaseOutcome>(({ signal }) => keeper.acquire(signal)),
-          renew: fromPromise<LeaseOutcome>(({ signal }) => keeper.renew(signal)),
+          acquire: fromPromise<LeaseOutcome>(({ signal }) => calls.acquire(signal)),
+          renew: fromPromise<LeaseOutcome>(({ signal }) => calls.renew(signal)),
         },
         actions: {
           failing: ({ context }) => {
@@ -48,7 +48,7 @@ export function leaseSpec(o: LeaseOptions): ActorSpec<LeaseEvent> {
   };
 }
 
-class Keeper {
+class LeaseCalls {
   readonly #ctx: ActorCtx<LeaseEvent>;
   readonly #o: LeaseOptions;
   readonly #client: KubeClient;

@@ -1,9 +1,9 @@
-/** What the runner of tests and the keeper of its node tell each other. */
+/** What the runner of tests and the reaper of its node tell each other. */
 
 export const RUNTIMES = ['process', 'hollow', 'containerd'] as const;
 export type Runtime = (typeof RUNTIMES)[number];
 
-/** What a keeper looks after: given once, as its argument, so that it knows it whatever happens to the runner. */
+/** What a reaper looks after: given once, as its argument, so that it knows it whatever happens to the runner. */
 export interface Charge {
   /** Everything of the node is below it; removed at the end unless `keep`. */
   dir: string;
@@ -18,13 +18,13 @@ export interface Charge {
   keep: boolean;
 }
 
-export type ToKeeper =
+export type ToReaper =
   | { type: 'start'; args: string[]; env: Record<string, string> }
   | { type: 'signal'; signal: NodeJS.Signals }
   /** End the daemon, remove its pods and files, then end. */
   | { type: 'end' };
 
-export type FromKeeper =
+export type FromReaper =
   /** The charge can be taken on. */
   | { type: 'ready' }
   | { type: 'refused'; why: string }

@@ -26,7 +26,7 @@ export async function cleanUp(c: Charge): Promise<string[]> {
     }
   };
   if (c.runtime === 'process' && existsSync(join(c.rootDir, 'sandbox'))) {
-    // Loaded only here: a keeper lives as long as its node and needs CRI once.
+    // Loaded only here: a reaper lives as long as its node and needs CRI once.
     await attempt('the embedded runtime could not be emptied', async () => {
       const { stopAll } = await import('../../sandbox/process/admin.ts');
       const said: string[] = [];

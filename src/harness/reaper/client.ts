@@ -1,10 +1,10 @@
-/** The runner's end of a keeper: starts it, tells it what to do, and cleans up itself should the keeper be killed. */
+/** The runner's end of a reaper: starts it, tells it what to do, and cleans up itself should the reaper be killed. */
 import type { ChildProcess } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
-import type { Charge, FromKeeper, ToKeeper } from './charge.ts';
+import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 
 /** Generous: what is left after a failed start of Node on a loaded machine is an error, not a wait. */
@@ -18,7 +18,7 @@ export interface DaemonEnd {
   signal: string | null;
 }
 
-export class Keeper {
+export class Reaper {
   readonly #charge: Charge;
   readonly #child: ChildProcess;
   readonly #told = new EventEmitter();
@@ -32,16 +32,16 @@ export class Keeper {
     this.#charge = charge;
     this.#child = child;
     this.#told.setMaxListeners(0);
-    child.on('message', (m) => this.#hear(m as FromKeeper));
+    child.on('message', (m) => this.#hear(m as FromReaper));
     child.once('exit', () => this.#told.emit('gone'));
-    // A runner that forgets to end its node may still end: the keeper sees the channel close.
+    // A runner that forgets to end its node may still end: the reaper sees the channel close.
     child.unref();
     child.channel?.unref();
   }
 
   /** @throws when the runtime is not to be had, with the reason. Nothing is left then. */
-  static async start(entry: string, charge: Charge): Promise<Keeper> {
-    const log = openSync(join(charge.dir, 'keeper.log'), 'a', 0o600);
+  static async start(entry: string, charge: Charge): Promise<Reaper> {
+    const log = openSync(join(charge.dir, 'reaper.log'), 'a', 0o600);
     // Detached: a session of its own, which a Ctrl-C at the runner's terminal does not reach.
     const child = startProcess(process.execPath, [DISABLE_WARNINGS, entry, JSON.stringify(charge)], {
       detached: true,
@@ -49,14 +49,14 @@ export class Keeper {
       env: cleanEnv(process.env),
     });
     closeSync(log);
-    const keeper = new Keeper(charge, child);
+    const reaper = new Reaper(charge, child);
     try {
-      await keeper.#answer('ready', READY_TIMEOUT_MS);
+      await reaper.#answer('ready', READY_TIMEOUT_MS);
     } catch (error) {
-      await keeper.end();
+      await reaper.end();
       throw error;
     }
-    return keeper;
+    return reaper;
   }
 
   /** The daemon's process id, once there is one. */
@@ -90,7 +90,7 @@ export class Keeper {
     this.#told.once('gone', () => fn({ code: null, signal: null }));
   }
 
-  /** Ends the daemon, removes everything, ends the keeper. Resolves with what is left. May be called again. */
+  /** Ends the daemon, removes everything, ends the reaper. Resolves with what is left. May be called again. */
   end(): Promise<string[]> {
     this.#ended ??= this.#end();
     return this.#ended;
@@ -106,13 +106,13 @@ export class Keeper {
         if (this.#alive()) await exited;
         return last.left;
       }
-      if (this.#alive()) return [`the keeper (process ${this.#child.pid}) did not finish: ${last instanceof Error ? last.message : ''}`];
+      if (this.#alive()) return [`the reaper (process ${this.#child.pid}) did not finish: ${last instanceof Error ? last.message : ''}`];
     }
     this.#killOrphan();
     return cleanUp(this.#charge);
   }
 
-  /** The keeper was killed: its daemon lives on, unless it is another process by now. */
+  /** The reaper was killed: its daemon lives on, unless it is another process by now. */
   #killOrphan(): void {
     if (this.#daemonPid === 0 || this.#daemonBorn === '' || bornAt(this.#daemonPid) !== this.#daemonBorn) return;
     try {
@@ -122,7 +122,7 @@ export class Keeper {
     }
   }
 
-  /** Keeps the runner alive until the keeper has ended. */
+  /** Keeps the runner alive until the reaper has ended. */
   async #exited(): Promise<void> {
     this.#child.ref();
     await once(this.#child, 'exit');
@@ -132,7 +132,7 @@ export class Keeper {
     return this.#child.exitCode === null && this.#child.signalCode === null && this.#child.pid !== undefined;
   }
 
-  #hear(m: FromKeeper): void {
+  #hear(m: FromReaper): void {
     if (m.type === 'started') {
       this.#daemonPid = m.pid;
       this.#daemonBorn = bornAt(m.pid);
@@ -140,14 +140,14 @@ export class Keeper {
     this.#told.emit(m.type, m);
   }
 
-  #tell(m: ToKeeper): void {
-    if (!this.#child.connected) throw new Error('the keeper of this node is gone; the node has ended with it');
-    // The callback takes the error of a keeper that died just now; its end is seen elsewhere.
+  #tell(m: ToReaper): void {
+    if (!this.#child.connected) throw new Error('the reaper of this node is gone; the node has ended with it');
+    // The callback takes the error of a reaper that died just now; its end is seen elsewhere.
     this.#child.send(m, () => undefined);
   }
 
   /** The next message of that type. Keeps the runner alive meanwhile. */
-  async #answer(type: FromKeeper['type'], timeoutMs: number): Promise<FromKeeper> {
+  async #answer(type: FromReaper['type'], timeoutMs: number): Promise<FromReaper> {
     const seen = new AbortController();
     const { signal } = seen;
     const late = setTimeout(() => this.#told.emit('late'), timeoutMs);
@@ -156,12 +156,12 @@ export class Keeper {
         once(this.#told, type, { signal }),
         once(this.#told, 'refused', { signal }),
         once(this.#told, 'gone', { signal }).then(() => {
-          throw new Error(`the keeper of the node ended (${this.#child.exitCode ?? this.#child.signalCode ?? 'could not be started'})`);
+          throw new Error(`the reaper of the node ended (${this.#child.exitCode ?? this.#child.signalCode ?? 'could not be started'})`);
         }),
         once(this.#told, 'late', { signal }).then(() => {
-          throw new Error(`no word from the keeper of the node within ${timeoutMs / 1_000} s`);
+          throw new Error(`no word from the reaper of the node within ${timeoutMs / 1_000} s`);
         }),
-      ])) as [FromKeeper];
+      ])) as [FromReaper];
       if (m.type === 'refused') throw new Error(m.why);
       return m;
     } finally {

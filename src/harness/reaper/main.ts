@@ -1,5 +1,5 @@
 /**
- * The keeper of one test node: a process between the runner of the tests and the daemon. It is the daemon's parent, so it
+ * The reaper of one test node: a process between the runner of the tests and the daemon. It is the daemon's parent, so it
  * knows its end without looking for process ids, and it outlives the runner by as long as it takes to remove everything,
  * however the runner ended. Its one argument is the charge as JSON; the rest comes over the IPC channel.
  */
@@ -10,7 +10,7 @@ import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { CRI_LABELS } from '../../machines/cri.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
-import type { Charge, FromKeeper, ToKeeper } from './charge.ts';
+import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
 
 /** An orderly end of the daemon is not waited for longer: its pods are removed next. */
@@ -22,7 +22,7 @@ const charge = JSON.parse(process.argv[2] ?? '') as Charge;
 let daemon: ChildProcess | undefined;
 let ending = false;
 
-function say(message: FromKeeper): Promise<void> {
+function say(message: FromReaper): Promise<void> {
   return new Promise((done) => {
     if (!process.connected || process.send === undefined) done();
     // A runner that has gone does not want to know.
@@ -60,7 +60,7 @@ function lockOn(socket: string): Promise<Server> {
   });
 }
 
-function start(m: Extract<ToKeeper, { type: 'start' }>): void {
+function start(m: Extract<ToReaper, { type: 'start' }>): void {
   const log = openSync(join(charge.dir, 'daemon.log'), 'a', 0o600);
   let child: ChildProcess;
   try {
@@ -106,7 +106,7 @@ async function end(): Promise<void> {
 for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => void end());
 process.on('disconnect', () => void end());
 process.on('message', (message) => {
-  const m = message as ToKeeper;
+  const m = message as ToReaper;
   if (ending) return;
   if (m.type === 'start') start(m);
   else if (m.type === 'signal') daemon?.kill(m.signal);

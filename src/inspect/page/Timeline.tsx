@@ -138,7 +138,7 @@ function phasesOf(told: Told, now: number): Bar[] {
 function kindOf(state: string): string {
   if (/settled$/.test(state)) return 'rest';
   if (/^terminat|killing|finished|cleaning/.test(state)) return 'end';
-  if (/Failed|Away|calming|Again/.test(state)) return 'trouble';
+  if (/Failed|Away|backingOff|Again/.test(state)) return 'trouble';
   if (/fencing|inspecting|deciding/.test(state)) return 'look';
   return 'act';
 }

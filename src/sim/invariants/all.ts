@@ -1,22 +1,22 @@
 /** Every claim that is checked while a world runs, in the order in which they are asked. */
-import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorClaims.ts';
-import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiClaims.ts';
-import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideClaims.ts';
-import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateClaims.ts';
-import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupClaims.ts';
+import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorInvariants.ts';
+import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiInvariants.ts';
+import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideInvariants.ts';
+import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateInvariants.ts';
+import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupInvariants.ts';
 import type { Checker } from './checker.ts';
-import { cpusAreGivenOnce } from './cpuClaims.ts';
-import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './deviceClaims.ts';
-import { driversAreHeldToTheirOrder, publishedFirst } from './driverClaims.ts';
-import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './edgeClaims.ts';
-import { hooksAreWaitedFor, hooksComeFirst } from './hookClaims.ts';
-import { imagesStay } from './imageClaims.ts';
-import { nodeKillsAreToldOnce } from './kernelClaims.ts';
-import { logsAreKept } from './logClaims.ts';
-import { claimsComeFirst, pullsHaveTheirKeys } from './namedClaims.ts';
-import { envIsOfItsObjects, volumesComeFirst } from './objectClaims.ts';
-import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podClaims.ts';
-import { endsAreHeeded } from './restartClaims.ts';
+import { cpusAreGivenOnce } from './cpuInvariants.ts';
+import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, devicesComeOfTheirPlugin } from './deviceInvariants.ts';
+import { driversAreHeldToTheirOrder, publishedFirst } from './driverInvariants.ts';
+import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './edgeInvariants.ts';
+import { hooksAreWaitedFor, hooksComeFirst } from './hookInvariants.ts';
+import { imagesStay } from './imageInvariants.ts';
+import { nodeKillsAreToldOnce } from './kernelLogInvariants.ts';
+import { logsAreKept } from './logInvariants.ts';
+import { claimsComeFirst, pullsHaveTheirKeys } from './namedInvariants.ts';
+import { envIsOfItsObjects, volumesComeFirst } from './objectInvariants.ts';
+import { attemptsGrow, crashLoopsAreSlow, graceIsKept, nobodyIsStoppedUnheard, onePodPerName } from './podInvariants.ts';
+import { endsAreHeeded } from './restartInvariants.ts';
 import {
   healthyIsLeftAlone,
   nothingStartsWhileStopping,
@@ -24,10 +24,10 @@ import {
   oneRunningPerName,
   oneSandboxInUse,
   podDirStays,
-} from './runtimeClaims.ts';
-import { nobodyGoesForNothing, usersAreNotShared } from './shareClaims.ts';
-import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusClaims.ts';
-import { partsAreBound } from './subPathClaims.ts';
+} from './runtimeInvariants.ts';
+import { nobodyGoesForNothing, usersAreNotShared } from './shareInvariants.ts';
+import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusInvariants.ts';
+import { partsAreBound } from './subPathInvariants.ts';
 
 export function allCheckers(): Checker[] {
   return [

@@ -5,7 +5,7 @@ import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
-import type { Outsiders } from '../environment.ts';
+import type { Environment } from '../environment.ts';
 import type { Asked } from '../nemesis/caller.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
@@ -25,7 +25,7 @@ export interface Scene {
   monoMs: number;
   /** Undefined for a node that belongs to no cluster. */
   kube: SimKube | undefined;
-  outsiders: Outsiders;
+  environment: Environment;
 }
 
 /** A claim is broken when a method gives a text: what was seen, with names and numbers. */

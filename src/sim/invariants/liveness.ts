@@ -7,17 +7,17 @@ import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollo
 import type { Wanted } from '../nemesis/operator.ts';
 import { ONE_MANIFEST, ROOT_DIR, type SimNode } from '../world/node.ts';
 import { apiUnsettled } from './apiLiveness.ts';
-import { certificatesUnsettled } from './certificateClaims.ts';
-import { groupsUnsettled } from './cgroupClaims.ts';
+import { certificatesUnsettled } from './certificateInvariants.ts';
+import { groupsUnsettled } from './cgroupInvariants.ts';
 import { isEvicted, manifestName, type Scene } from './checker.ts';
-import { cpusUnsettled } from './cpuClaims.ts';
-import { devicesUnsettled, waitsForDevices } from './deviceClaims.ts';
-import { driversUnsettled } from './driverClaims.ts';
-import { apiUnanswered } from './edgeClaims.ts';
-import { killsUntold } from './kernelClaims.ts';
-import { logsUnsettled } from './logClaims.ts';
+import { cpusUnsettled } from './cpuInvariants.ts';
+import { devicesUnsettled, waitsForDevices } from './deviceInvariants.ts';
+import { driversUnsettled } from './driverInvariants.ts';
+import { apiUnanswered } from './edgeInvariants.ts';
+import { killsUntold } from './kernelLogInvariants.ts';
+import { logsUnsettled } from './logInvariants.ts';
 import { outdatedFiles } from './objectFiles.ts';
-import { resourcesUnsettled } from './resizeClaims.ts';
+import { resourcesUnsettled } from './resizeInvariants.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
 
@@ -127,9 +127,9 @@ export async function unsettled(
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
   found.push(...cpusUnsettled(node, { tree: daemon.tree, dump }));
-  const kernel = scene.outsiders.kernelOf(node);
+  const kernel = scene.environment.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
-  const caller = scene.outsiders.callerOf(node);
+  const caller = scene.environment.callerOf(node);
   if (caller !== undefined) found.push(...apiUnanswered(caller.givenAtMs, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);
 }

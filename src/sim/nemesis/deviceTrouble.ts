@@ -10,7 +10,7 @@ import { type DevicePluginMethod, healthy } from '../world/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
 import { DEVICE_FOLDER, type SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import { spells, type Trouble } from './spells.ts';
+import { faultBursts, type Trouble } from './faultBursts.ts';
 
 const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'stranger', 'deaf'] as const;
 type Kind = (typeof KINDS)[number];
@@ -103,7 +103,7 @@ export function deviceTrouble(o: {
       if (kills < KILLS_MAX && node.daemon?.tree.kill(MANAGER, 'nemesis') === true) kills += 1;
     },
   };
-  return spells({
+  return faultBursts({
     rng,
     clock,
     everyMs: EVERY_MS,

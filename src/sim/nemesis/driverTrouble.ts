@@ -7,7 +7,7 @@ import type { CsiMethod } from '../../machines/csi.ts';
 import type { Clock } from '../../ports/ports.ts';
 import { DRIVER_SOCKET, type SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import { spells, type Trouble } from './spells.ts';
+import { faultBursts, type Trouble } from './faultBursts.ts';
 
 const KINDS = ['slow', 'slow-answer', 'fails', 'fails', 'lost', 'lost', 'deaf', 'away', 'anew'] as const;
 type Kind = (typeof KINDS)[number];
@@ -73,7 +73,7 @@ export function driverTrouble(o: {
     },
     anew: () => disk.putSocket(DRIVER_SOCKET),
   };
-  return spells({
+  return faultBursts({
     rng,
     clock,
     everyMs: EVERY_MS,

@@ -1,14 +1,14 @@
 /** What becomes of the programs and processes that a node runs beside itself while faults rain: one of them at a time is slow, fails, hangs or answers garbage. */
 import type { Clock } from '../../ports/ports.ts';
-import { MOODS, type Mood } from '../world/mood.ts';
+import { FAULT_MODES, type FaultMode } from '../world/faultMode.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
-import { spells, type Trouble } from './spells.ts';
+import { faultBursts, type Trouble } from './faultBursts.ts';
 
 const EVERY_MS = { min: 500, max: 8_000 } as const;
 const FOR_MS = { min: 500, max: 20_000 } as const;
 
-export function helpersOf({ beside }: Pick<SimNode, 'beside'>): { mood: Mood }[] {
+export function helpersOf({ beside }: Pick<SimNode, 'beside'>): { faultMode: FaultMode }[] {
   return [beside.programs, beside.usage, beside.journal].filter((h) => h !== undefined);
 }
 
@@ -21,7 +21,7 @@ export function helperTrouble(o: {
 }): Trouble {
   const { rng, clock } = o;
   const helpers = helpersOf(o.node);
-  return spells({
+  return faultBursts({
     rng,
     clock,
     everyMs: EVERY_MS,
@@ -30,14 +30,14 @@ export function helperTrouble(o: {
       const at = rng.int(helpers.length);
       const helper = helpers[at];
       if (helper === undefined) throw new Error('a node that runs nothing beside itself has no such trouble');
-      helper.mood = rng.pick(MOODS) ?? 'well';
-      o.on(`${at} ${helper.mood}`);
+      helper.faultMode = rng.pick(FAULT_MODES) ?? 'well';
+      o.on(`${at} ${helper.faultMode}`);
       return () => {
-        helper.mood = 'well';
+        helper.faultMode = 'well';
       };
     },
     heal() {
-      for (const helper of helpers) helper.mood = 'well';
+      for (const helper of helpers) helper.faultMode = 'well';
     },
   });
 }

@@ -1,7 +1,7 @@
 /** The journal of a simulated machine: a few services, each with lines of its own. */
 import type { Journal } from '../../ports/journal.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { type HelperCall, type Mood, working } from './mood.ts';
+import { type FaultMode, type HelperCall, working } from './faultMode.ts';
 import type { SimRng } from './rng.ts';
 
 export const JOURNAL_UNITS = ['containerd.service', 'kubelet.service', 'ssh.service'] as const;
@@ -19,7 +19,7 @@ export interface JournalRead {
 }
 
 export interface SimJournal {
-  mood: Mood;
+  faultMode: FaultMode;
   readonly reads: readonly JournalRead[];
   connect(o: { clock: Clock; power: { on: boolean } }): Journal;
 }
@@ -41,20 +41,20 @@ export function simJournal({ rng }: { rng: SimRng }): SimJournal {
     return last === 0 ? [] : lines.slice(-last);
   };
   const self: SimJournal = {
-    mood: 'well',
+    faultMode: 'well',
     reads,
     connect: ({ clock, power }) => ({
       async *read(args, { timeoutMs, signal }) {
         reads.push({ args, timeoutMs });
-        const { mood } = self;
+        const { faultMode } = self;
         const call: HelperCall = { clock, power, timeoutMs, signal };
-        if (mood === 'fails') throw new Error('journalctl cannot be run: spawn journalctl ENOENT');
+        if (faultMode === 'fails') throw new Error('journalctl cannot be run: spawn journalctl ENOENT');
         try {
-          await working(mood === 'hangs' ? null : rng.between(0, mood === 'slow' ? SLOW_MS : LATENCY_MS), call);
+          await working(faultMode === 'hangs' ? null : rng.between(0, faultMode === 'slow' ? SLOW_MS : LATENCY_MS), call);
           const lines = printed(args);
           for (const line of lines) yield encoder.encode(line);
           // A journal that is written faster than it is read.
-          while (mood === 'garbage' && args[0] !== '--field') {
+          while (faultMode === 'garbage' && args[0] !== '--field') {
             await working(PART_MS, call);
             yield encoder.encode(lines[0] ?? '');
           }

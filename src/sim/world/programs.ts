@@ -6,7 +6,7 @@
 import { type CredentialProvider, repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
 import { SECRET } from './certificates.ts';
-import { type HelperCall, type Mood, working } from './mood.ts';
+import { type FaultMode, type HelperCall, working } from './faultMode.ts';
 import type { SimRng } from './rng.ts';
 
 export interface ProgramTuning {
@@ -37,7 +37,7 @@ export interface GivenPassword {
 }
 
 export interface SimPrograms {
-  mood: Mood;
+  faultMode: FaultMode;
   readonly runs: readonly ProgramRun[];
   /** By password. */
   readonly given: ReadonlyMap<string, GivenPassword>;
@@ -114,7 +114,7 @@ export function simPrograms(tuning: ProgramTuning, rng: SimRng): SimPrograms {
     return rng.pick(texts) ?? '';
   };
   const self: SimPrograms = {
-    mood: 'well',
+    faultMode: 'well',
     runs,
     given,
     connect: ({ clock, power }) => {
@@ -128,14 +128,14 @@ export function simPrograms(tuning: ProgramTuning, rng: SimRng): SimPrograms {
         runs.push(asked);
         mine.push(asked);
         const call: HelperCall = { clock, power, timeoutMs, signal };
-        const { mood } = self;
+        const { faultMode } = self;
         try {
-          await working(mood === 'hangs' ? null : rng.between(0, mood === 'slow' ? SLOW_MS : tuning.latencyMs), call);
+          await working(faultMode === 'hangs' ? null : rng.between(0, faultMode === 'slow' ? SLOW_MS : tuning.latencyMs), call);
         } finally {
           asked.over = true;
         }
-        if (mood === 'fails') throw new Error('exit status 1');
-        return mood === 'garbage' ? garbage(provider, asked) : answer(provider, asked);
+        if (faultMode === 'fails') throw new Error('exit status 1');
+        return faultMode === 'garbage' ? garbage(provider, asked) : answer(provider, asked);
       }
     },
   };

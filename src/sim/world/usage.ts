@@ -2,7 +2,7 @@
 import type { DiskFigures, DiskUsage } from '../../ports/diskUsage.ts';
 import type { Clock } from '../../ports/ports.ts';
 import type { SimDisk } from './disk.ts';
-import { type Mood, working } from './mood.ts';
+import { type FaultMode, working } from './faultMode.ts';
 import type { SimRng } from './rng.ts';
 
 export interface Measuring {
@@ -17,7 +17,7 @@ export interface Measuring {
 }
 
 export interface SimUsage {
-  mood: Mood;
+  faultMode: FaultMode;
   readonly measured: readonly Measuring[];
   connect(o: { clock: Clock; power: { on: boolean } }): DiskUsage;
 }
@@ -29,7 +29,7 @@ const ROOM = { bytesTotal: 1e12, bytesAvailable: 5e11, inodesTotal: 1e6, inodesF
 export function simUsage({ disk, rng }: { disk: Pick<SimDisk, 'has' | 'sizeBelow'>; rng: SimRng }): SimUsage {
   const measured: Measuring[] = [];
   const self: SimUsage = {
-    mood: 'well',
+    faultMode: 'well',
     measured,
     connect: ({ clock, power }) => {
       const mine: Measuring[] = [];
@@ -40,9 +40,9 @@ export function simUsage({ disk, rng }: { disk: Pick<SimDisk, 'has' | 'sizeBelow
         const m: Measuring = { path, tree, timeoutMs, atOnce, bytesUsed: null, over: false };
         mine.push(m);
         measured.push(m);
-        const { mood } = self;
+        const { faultMode } = self;
         try {
-          await working(mood === 'hangs' ? null : rng.between(0, mood === 'slow' ? SLOW_MS : LATENCY_MS), {
+          await working(faultMode === 'hangs' ? null : rng.between(0, faultMode === 'slow' ? SLOW_MS : LATENCY_MS), {
             clock,
             power,
             timeoutMs,
@@ -51,8 +51,8 @@ export function simUsage({ disk, rng }: { disk: Pick<SimDisk, 'has' | 'sizeBelow
         } finally {
           m.over = true;
         }
-        if (mood === 'fails' || !disk.has(path)) throw new Error(`stat: cannot read file system information for '${path}'`);
-        if (mood === 'garbage') throw new Error(`what ${path} uses could not be made out of ""`);
+        if (faultMode === 'fails' || !disk.has(path)) throw new Error(`stat: cannot read file system information for '${path}'`);
+        if (faultMode === 'garbage') throw new Error(`what ${path} uses could not be made out of ""`);
         const { bytes, inodes } = disk.sizeBelow(path);
         m.bytesUsed = tree ? bytes : ROOM.bytesTotal - ROOM.bytesAvailable;
         return { ...ROOM, bytesUsed: m.bytesUsed, inodesUsed: tree ? inodes : ROOM.inodesTotal - ROOM.inodesFree };

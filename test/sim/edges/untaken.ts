@@ -60,7 +60,7 @@ export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>>
     'fencingAgain -> fencing on after wait': RARE,
     'fencingAgain -> fencing on pod.dirty': RARE,
     'syncing.awaitingEnd -> terminating on pod.update #1': RARE,
-    'syncing.calming -> terminating on pod.update #1': RARE,
+    'syncing.backingOff -> terminating on pod.update #1': RARE,
     'syncing.creatingSandbox -> syncing.actFailed on error(runSandbox)': THROWS,
     'syncing.killing.fencing -> syncing.inspecting on error(fence)': RARE,
     'syncing.killing.stopping -> syncing.actFailed on error(stopPod)': THROWS,

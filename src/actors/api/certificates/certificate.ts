@@ -22,7 +22,7 @@ import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/m
 import { serverAddr } from '../../../machines/edge/serverMachine.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { kubePort } from '../client.ts';
-import { CertificateKeeper } from './rotation.ts';
+import { CertificateRotation } from './rotation.ts';
 
 export interface CertificateOptions {
   use: CertificateUse;
@@ -60,7 +60,7 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
   const { clock, rng, certificates } = ctx.ports;
   if (certificates === undefined) throw new Error('there are no certificates to keep in standalone mode');
   const signer = SIGNERS[o.use];
-  const keeper = new CertificateKeeper(ctx, { use: o.use, dir: o.dir, certificates });
+  const rotation = new CertificateRotation(ctx, { use: o.use, dir: o.dir, certificates });
   const metrics = certificateMetrics(ctx, o.use);
   const kube = kubePort(ctx);
   let heldSinceMs = 0;
@@ -84,16 +84,16 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
         });
         return () => watching[Symbol.dispose]();
       }),
-      load: fromPromise<CertificateFacts | null>(() => keeper.load()),
+      load: fromPromise<CertificateFacts | null>(() => rotation.load()),
       prepare: fromPromise<void, { template: CertificateTemplate | null; first: boolean }>(async ({ input }) => {
-        if (input.template !== null) await keeper.prepare(input.template, input);
+        if (input.template !== null) await rotation.prepare(input.template, input);
       }),
-      submit: fromPromise<SubmitOutcome, { first: boolean }>(({ input, signal }) => keeper.submit({ ...input, signal })),
-      look: fromPromise<LookOutcome, { name: string; uid: string }>(({ input, signal }) => keeper.look(input, signal)),
+      submit: fromPromise<SubmitOutcome, { first: boolean }>(({ input, signal }) => rotation.submit({ ...input, signal })),
+      look: fromPromise<LookOutcome, { name: string; uid: string }>(({ input, signal }) => rotation.look(input, signal)),
       follow: fromPromise<Verdict | null, { name: string; uid: string; resourceVersion: string }>(({ input, signal }) =>
-        keeper.follow(input, signal),
+        rotation.follow(input, signal),
       ),
-      store: fromPromise<CertificateFacts, { pem: string }>(({ input }) => keeper.store(input.pem)),
+      store: fromPromise<CertificateFacts, { pem: string }>(({ input }) => rotation.store(input.pem)),
     },
     actions: {
       reportFailure: ({ context }) => {
@@ -102,7 +102,7 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
         complained = context.problem;
       },
       dropKey: ({ context }) => {
-        if (context.refused) keeper.forgetKey();
+        if (context.refused) rotation.forgetKey();
       },
       announce: ({ context }, { stored }) => {
         metrics.holds(context.facts);
@@ -117,7 +117,7 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
         const until = facts === null ? '' : new Date(facts.notAfterMs).toISOString();
         const fields = {
           certificate: o.use,
-          file: keeper.file,
+          file: rotation.file,
           until,
           ...(o.rotate ? { renewedFrom: new Date(deadlineMs).toISOString() } : {}),
         };

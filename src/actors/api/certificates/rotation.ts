@@ -24,7 +24,7 @@ import type { ActorCtx } from '../../supervision/types.ts';
 import { API_TIMEOUT_MS, WATCH_SECONDS_MIN } from '../client.ts';
 import { CertificateStore } from './store.ts';
 
-export class CertificateKeeper {
+export class CertificateRotation {
   readonly #ctx: Pick<ActorCtx, 'ports' | 'log'>;
   readonly #use: CertificateUse;
   readonly #signer: Signer;

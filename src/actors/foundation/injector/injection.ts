@@ -4,11 +4,11 @@ import { FAULT_KINDS } from '../../../machines/faults/kinds.ts';
 import type { FaultView, InjectionView } from '../../../machines/faults/live.ts';
 import type { FaultWindow, Scenario, ScenarioFault } from '../../../machines/faults/types.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import type { ActiveFault, FaultOf, Lease } from './api.ts';
+import type { ActiveFault, FaultOf, FaultSession } from './activeFaults.ts';
 
 export interface InjectionEnv {
   clock: Clock;
-  lease: Lease;
+  session: FaultSession;
   /** Kills what a fault is aimed at; gives how many it hit and, where none, why. */
   kill(fault: FaultOf<'actor.kill'>, active: ActiveFault): { hits: number; missed: string };
   /** A window has begun; `missed` says why an instant hit nothing. */
@@ -65,7 +65,7 @@ export class Injection {
     this.#env.onOver(this);
   }
 
-  /** The injector ends: what is at work is healed by the end of its lease, and nobody is told by this. */
+  /** The injector ends: what is at work is healed by the end of its session, and nobody is told by this. */
   abandon(): void {
     this.#over = true;
     this.#env.clock.clearTimeout(this.#timer);
@@ -92,19 +92,19 @@ export class Injection {
 
   #begin(window: FaultWindow, nowMs: number): void {
     const { fault } = window;
-    const { lease, onBegin } = this.#env;
+    const { session, onBegin } = this.#env;
     const progress = this.#progressOf(fault);
     progress.windows += 1;
     progress.missed = '';
     if (FAULT_KINDS[fault.kind].lasts) {
       // Its time was over before its turn came: the process stood still.
       if (window.endMs <= nowMs) return;
-      const { active } = lease.begin(fault);
+      const { active } = session.begin(fault);
       this.#running.push({ window, active });
       onBegin(this, window, '');
       return;
     }
-    const { active, atOnce } = lease.begin(fault);
+    const { active, atOnce } = session.begin(fault);
     if (fault.kind === 'actor.kill') {
       const { hits, missed } = this.#env.kill(fault, active);
       progress.hits += hits;
@@ -113,12 +113,12 @@ export class Injection {
       progress.hits += atOnce;
       if (atOnce === 0 && fault.probability === 1) progress.missed = `nothing is there that ${fault.kind} could hit`;
     }
-    lease.heal(active);
+    session.heal(active);
     onBegin(this, window, progress.missed);
   }
 
   #end(window: FaultWindow, active: ActiveFault): void {
-    this.#env.lease.heal(active);
+    this.#env.session.heal(active);
     this.#progressOf(window.fault).hits += active.hits;
     this.#env.onHealed(this, window, active.hits);
   }

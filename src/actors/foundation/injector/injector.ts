@@ -11,12 +11,12 @@ import { addr, view } from '../../../machines/protocol.ts';
 import type { ActorView } from '../../../machines/supervision/actorState.ts';
 import { isPowerOfTwo } from '../../supervision/errors.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
-import type { ActiveFault, FaultDoor, FaultOf, Lease } from './api.ts';
+import type { ActiveFault, ActiveFaults, FaultOf, FaultSession } from './activeFaults.ts';
 import { Injection, type InjectionEnv } from './injection.ts';
 import { aimProblems, killTargets, type Surroundings } from './targets.ts';
 
 export interface InjectorOptions {
-  door: FaultDoor;
+  activeFaults: ActiveFaults;
   nodeName: string;
   /** The node has an HTTP source of pods. */
   httpSource: boolean;
@@ -67,7 +67,7 @@ function injectorLogic(ctx: ActorCtx<InjectorEvent>, o: InjectorOptions) {
 class Injector {
   readonly #ctx: ActorCtx<InjectorEvent>;
   readonly #o: InjectorOptions;
-  readonly #lease: Lease;
+  readonly #session: FaultSession;
   readonly #injected;
   readonly #injections = new Map<string, Injection>();
   #ids = 0;
@@ -81,9 +81,9 @@ class Injector {
       'kind',
     ]);
     const active = metrics.gauge('actorlet_faults_active', 'Injected faults at work now.');
-    metrics.onCollect(() => active.set(o.door.size), 'injector');
-    const left = o.door.left;
-    this.#lease = o.door.lease(ctx.signal, (hit, what) => this.#onHit(hit, what));
+    metrics.onCollect(() => active.set(o.activeFaults.size), 'injector');
+    const left = o.activeFaults.left;
+    this.#session = o.activeFaults.session(ctx.signal, (hit, what) => this.#onHit(hit, what));
     // The signal aborts whatever the end of this incarnation; the dispose function may not run when it throws.
     ctx.signal.addEventListener('abort', () => this.#untap(), { once: true });
     if (left.length > 0)
@@ -93,7 +93,7 @@ class Injector {
 
   end(): void {
     this.#untap();
-    this.#lease.end();
+    this.#session.end();
     // Their timers; everything they had injected is healed already.
     for (const i of [...this.#injections.values()]) i.abandon();
   }
@@ -137,7 +137,7 @@ class Injector {
   #env(): InjectionEnv {
     return {
       clock: this.#ctx.ports.clock,
-      lease: this.#lease,
+      session: this.#session,
       kill: (fault, active) => this.#kill(fault, active),
       onBegin: (i, w, missed) => this.#onBegin(i, w, missed),
       onHealed: (i, w, hits) => {
@@ -153,10 +153,18 @@ class Injector {
   }
 
   #surroundings(): Surroundings {
-    const { door, nodeName, httpSource, looksAtMemory, state } = this.#o;
+    const { activeFaults, nodeName, httpSource, looksAtMemory, state } = this.#o;
     const { ports, registry } = this.#ctx;
     const apiServer = ports.kube !== undefined;
-    return { state: state(), pods: registry.read(view.pods)?.value, match: door.match, nodeName, httpSource, looksAtMemory, apiServer };
+    return {
+      state: state(),
+      pods: registry.read(view.pods)?.value,
+      match: activeFaults.match,
+      nodeName,
+      httpSource,
+      looksAtMemory,
+      apiServer,
+    };
   }
 
   #onBegin(i: Injection, { fault }: FaultWindow, missed: string): void {
@@ -176,7 +184,7 @@ class Injector {
     for (const path of chosen) {
       if (!this.#o.kill(path, `the fault injector (${fault.name})`)) continue;
       hits += 1;
-      this.#o.door.count(active, path);
+      this.#o.activeFaults.count(active, path);
     }
     return { hits, missed: hits > 0 ? '' : `${chosen.join(', ')} has no running incarnation just now` };
   }
@@ -196,7 +204,7 @@ class Injector {
   }
 
   #changed(): void {
-    const wanted = this.#o.door.of('mailbox').length > 0;
+    const wanted = this.#o.activeFaults.of('mailbox').length > 0;
     if (wanted && this.#tap === null) this.#tap = this.#o.tap(this.#judge);
     else if (!wanted) this.#untap();
     this.#note();
@@ -211,11 +219,11 @@ class Injector {
   readonly #judge: MailboxTap = (path, lane, event) => {
     // Its own mail always arrives: faults can be stopped whatever they are.
     if (path === addr.injector.path) return 'pass';
-    const { match } = this.#o.door;
+    const { match } = this.#o.activeFaults;
     // Mail for one pod goes to its worker's supervisor; people aim at the worker.
     const uid = 'uid' in event && typeof event.uid === 'string' ? event.uid : undefined;
     const child = uid !== undefined && path === addr.workers.path ? `${path}/${uid}` : path;
-    const hit = this.#o.door.first('mailbox', `${event.type} to ${child}`, ({ select }) => {
+    const hit = this.#o.activeFaults.first('mailbox', `${event.type} to ${child}`, ({ select }) => {
       const aimed = match.any(select.actors, path) || match.any(select.actors, child);
       return aimed && match.one(select.lanes, lane) && match.any(select.events, event.type);
     });

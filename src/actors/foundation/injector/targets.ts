@@ -6,7 +6,7 @@ import type { Matcher } from '../../../machines/faults/match.ts';
 import type { ScenarioFault } from '../../../machines/faults/types.ts';
 import { addr, type PodsView } from '../../../machines/protocol.ts';
 import { type ActorView, findActor } from '../../../machines/supervision/actorState.ts';
-import type { FaultOf } from './api.ts';
+import type { FaultOf } from './activeFaults.ts';
 
 export interface Surroundings {
   state: ActorView;

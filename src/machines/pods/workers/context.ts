@@ -109,7 +109,7 @@ export interface WorkerContext {
   chases: number;
   /** The sandbox whose replacement was last announced, or passed over because the pod moved to or from the host's network. */
   changedSandboxId: string;
-  /** The calming wait before the next act is over. */
+  /** The back-off before the next act is over. */
   calmed: boolean;
   /** Resources that this worker changed in place, by container id. */
   inForce: InForce;
@@ -160,7 +160,7 @@ export const VOLUMES_RETRY_MS = 1_000;
 /** So many acts in a row are ordinary (kill, create, kill a container); more look like a pod that cannot come to rest. */
 export const ACTS_IN_ROW_MAX = 6;
 export const CALM_AFTER_MS = 60_000;
-/** First calming wait; doubles to ACT_RETRY_MS. */
+/** First wait of the back-off; doubles to ACT_RETRY_MS. */
 export const CALM_BASE_MS = 1_000;
 /** An end is announced before the runtime's books show it: looked for again after each of these. */
 export const CHASE_DELAYS_MS = [10, 20, 40, 80, 160, 320, 640] as const;

@@ -69,7 +69,7 @@ export const syncing = workerSetup.createStateConfig({
         },
         { guard: { type: 'planIs', params: { kind: 'terminal' } }, target: '#podWorker.terminating' },
         { guard: { type: 'planIs', params: { kind: 'network' } }, target: 'networkAway' },
-        { guard: 'noProgress', target: 'calming' },
+        { guard: 'noProgress', target: 'backingOff' },
         { guard: { type: 'planIs', params: { kind: 'killPod' } }, target: 'killing', actions: ['countAct', 'saySandboxChanged'] },
         {
           guard: { type: 'planIs', params: { kind: 'createSandbox' } },
@@ -308,7 +308,7 @@ export const syncing = workerSetup.createStateConfig({
       after: { wait: { target: 'inspecting' } },
       on: { 'pod.update': updated },
     },
-    calming: {
+    backingOff: {
       meta: {
         reason: 'NoProgress',
         message: 'several acts in a row did not bring this pod to rest (a sandbox that does not stay, say); waiting before the next',
@@ -319,7 +319,7 @@ export const syncing = workerSetup.createStateConfig({
           type: 'report',
           params: {
             phase: 'syncing',
-            state: 'calming',
+            state: 'backingOff',
             reason: 'NoProgress',
             message: 'several acts in a row did not bring this pod to rest',
           },

@@ -5,14 +5,14 @@ import { codeName } from '../../../../machines/faults/describe.ts';
 import { GRPC_CODES } from '../../../../machines/faults/kinds.ts';
 import { CRI_METHODS } from '../../../../machines/runtime/cri/methods.ts';
 import { type Clock, type Cri, CriError } from '../../../../ports/ports.ts';
-import type { ActiveFault, ActiveFaultOf, FaultDoor } from '../api.ts';
+import type { ActiveFault, ActiveFaultOf, ActiveFaults } from '../activeFaults.ts';
 import { type CallSubject, CallSubjects } from './callSubject.ts';
 import { tamperedHints } from './hints.ts';
 import { override, pause } from './pause.ts';
 
 /** `podNames`: the names a pattern may match for a pod called so. */
 export interface CriInterceptorOptions {
-  door: FaultDoor;
+  activeFaults: ActiveFaults;
   clock: Clock;
   podNames(name: string): readonly string[];
 }
@@ -22,8 +22,8 @@ interface CallOpts {
 }
 
 export function interceptCri(cri: Cri, o: CriInterceptorOptions): Cri {
-  const { door, clock } = o;
-  const { any, one } = door.match;
+  const { activeFaults, clock } = o;
+  const { any, one } = activeFaults.match;
   const subjects = new CallSubjects();
   const open = new Set<(active: ActiveFault) => void>();
   const failure = (method: string, code: number, why: string, unknown: boolean): CriError =>
@@ -45,7 +45,7 @@ export function interceptCri(cri: Cri, o: CriInterceptorOptions): Cri {
     const cut = new AbortController();
     let cutBy: ActiveFault | undefined;
     const onCut = (active: ActiveFault) => {
-      if (!door.strikes(active, method)) return;
+      if (!activeFaults.strikes(active, method)) return;
       cutBy = active;
       cut.abort(new Error('the runtime went away'));
     };
@@ -64,7 +64,7 @@ export function interceptCri(cri: Cri, o: CriInterceptorOptions): Cri {
 
   function withNetwork<M extends CriMethod>(res: CriResponse<M>, method: M): CriResponse<M> {
     const { status } = res as CriResponse<'Status'>;
-    if (status === null || door.first('network.down', method, () => true) === undefined) return res;
+    if (status === null || activeFaults.first('network.down', method, () => true) === undefined) return res;
     const down = { type: 'NetworkReady', status: false, reason: 'InjectedFault', message: 'injected fault: the network is down' };
     const conditions = [...status.conditions.filter((c) => c.type !== 'NetworkReady'), down];
     return { ...res, status: { ...status, conditions } };
@@ -125,33 +125,35 @@ export function interceptCri(cri: Cri, o: CriInterceptorOptions): Cri {
   const streams = new Set<(error: Error) => void>();
   const cutStreams = (active: ActiveFault): void => {
     for (const cut of [...streams]) {
-      if (door.strikes(active, 'hints')) cut(failure('hints', GRPC_CODES.Unavailable, 'the event stream broke', false));
+      if (activeFaults.strikes(active, 'hints')) cut(failure('hints', GRPC_CODES.Unavailable, 'the event stream broke', false));
     }
   };
-  door.onBegin('hints.cut', (active) => {
+  activeFaults.onBegin('hints.cut', (active) => {
     cutStreams(active);
     return active.hits;
   });
-  door.onBegin('runtime.down', (active) => {
+  activeFaults.onBegin('runtime.down', (active) => {
     for (const cut of [...open]) cut(active);
     cutStreams(active);
     return active.hits;
   });
-  const away = (what: string): boolean => door.first('runtime.down', what, () => true) !== undefined;
+  const away = (what: string): boolean => activeFaults.first('runtime.down', what, () => true) !== undefined;
   const refused = (what: string): CriError => failure(what, GRPC_CODES.Unavailable, 'no connection to the runtime', false);
 
   return override(cri, {
     async call(method, req, opts) {
       if (away(method)) throw refused(method);
       const hit =
-        door.of('cri').length === 0 ? undefined : door.first('cri', method, (f) => fits(f.select, method, subjects.of(method, req)));
+        activeFaults.of('cri').length === 0
+          ? undefined
+          : activeFaults.first('cri', method, (f) => fits(f.select, method, subjects.of(method, req)));
       return hit === undefined ? pass(method, req, opts) : struck(hit, method, { req, opts });
     },
     async hints(signal) {
       if (away('hints')) throw refused('hints');
       const own = new AbortController();
       const { via, stream } = await cri.hints(AbortSignal.any([signal, own.signal]));
-      return { via, stream: tamperedHints(stream, { door, clock, cuts: streams, close: () => own.abort() }) };
+      return { via, stream: tamperedHints(stream, { activeFaults, clock, cuts: streams, close: () => own.abort() }) };
     },
   });
 }

@@ -2,11 +2,11 @@
 
 import type { DiskCode, FsOp } from '../../../../machines/faults/types.ts';
 import type { Clock, HostFs, Rng, Sys } from '../../../../ports/ports.ts';
-import type { FaultDoor, FaultOf } from '../api.ts';
+import type { ActiveFaults, FaultOf } from '../activeFaults.ts';
 import { override, pause } from './pause.ts';
 
 interface FileOptions {
-  door: FaultDoor;
+  activeFaults: ActiveFaults;
   clock: Clock;
   rng: Rng;
 }
@@ -47,19 +47,21 @@ function diskError(code: DiskCode, op: FsOp, path: string): Error {
 }
 
 export function interceptFs(fs: HostFs, o: FileOptions): HostFs {
-  const { door } = o;
+  const { activeFaults } = o;
   const touches = (f: FaultOf<'disk.full' | 'disk.slow' | 'disk.error'>, paths: readonly string[]): boolean =>
-    paths.some((path) => door.match.any(f.select.paths, path));
+    paths.some((path) => activeFaults.match.any(f.select.paths, path));
 
   async function before(op: FsOp, paths: readonly string[]): Promise<void> {
     const what = `${op} ${paths.join(' ')}`;
-    const slow = door.first('disk.slow', what, (f) => door.match.one(f.select.ops, op) && touches(f, paths));
+    const slow = activeFaults.first('disk.slow', what, (f) => activeFaults.match.one(f.select.ops, op) && touches(f, paths));
     if (slow !== undefined) await pause(o.clock, o.rng.next() * slow.fault.delayMs, { healed: slow.healed });
     const path = paths[0] ?? '';
-    if (GROWS.includes(op) && door.first('disk.full', what, (f) => touches(f, paths)) !== undefined) throw diskError('ENOSPC', op, path);
+    if (GROWS.includes(op) && activeFaults.first('disk.full', what, (f) => touches(f, paths)) !== undefined)
+      throw diskError('ENOSPC', op, path);
     // Reads fail only where they are named: a node that cannot read at all cannot start anything worth testing.
-    const named = (f: FaultOf<'disk.error'>): boolean => (f.select.ops === undefined ? op !== 'read' : door.match.one(f.select.ops, op));
-    const bad = door.first('disk.error', what, (f) => named(f) && touches(f, paths));
+    const named = (f: FaultOf<'disk.error'>): boolean =>
+      f.select.ops === undefined ? op !== 'read' : activeFaults.match.one(f.select.ops, op);
+    const bad = activeFaults.first('disk.error', what, (f) => named(f) && touches(f, paths));
     if (bad !== undefined) throw diskError(bad.fault.code, op, path);
   }
 
@@ -79,7 +81,7 @@ export function interceptFs(fs: HostFs, o: FileOptions): HostFs {
   }
   wrapped.statfs = async (path) => {
     const real = await fs.statfs(path);
-    const hit = door.first('pressure.disk', `statfs ${path}`, (f) => door.match.any(f.select.paths, path));
+    const hit = activeFaults.first('pressure.disk', `statfs ${path}`, (f) => activeFaults.match.any(f.select.paths, path));
     return hit === undefined ? real : { ...real, bytesAvailable: Math.min(real.bytesAvailable, hit.fault.availableBytes) };
   };
   return override(fs, wrapped);
@@ -90,14 +92,14 @@ interface Watch {
   end(error: Error): void;
 }
 
-export function interceptSys(sys: Sys, o: Pick<FileOptions, 'door'>): Sys {
-  const { door } = o;
+export function interceptSys(sys: Sys, o: Pick<FileOptions, 'activeFaults'>): Sys {
+  const { activeFaults } = o;
   const open = new Set<Watch>();
-  door.onBegin('watch.break', (active) => {
+  activeFaults.onBegin('watch.break', (active) => {
     if (active.fault.kind !== 'watch.break') return 0;
     const { paths } = active.fault.select;
     for (const watch of [...open]) {
-      if (!door.match.any(paths, watch.path) || !door.strikes(active, `watch ${watch.path}`)) continue;
+      if (!activeFaults.match.any(paths, watch.path) || !activeFaults.strikes(active, `watch ${watch.path}`)) continue;
       watch.end(new Error(`the watch of ${watch.path} broke (injected fault)`));
     }
     return active.hits;
@@ -108,10 +110,10 @@ export function interceptSys(sys: Sys, o: Pick<FileOptions, 'door'>): Sys {
         path,
         (e) => {
           const file = `${path}/${e.name}`;
-          const deaf = door.first(
+          const deaf = activeFaults.first(
             'disk.deaf',
             `watch ${file}`,
-            ({ select: { paths } }) => door.match.any(paths, file) || door.match.any(paths, path),
+            ({ select: { paths } }) => activeFaults.match.any(paths, file) || activeFaults.match.any(paths, path),
           );
           if (deaf === undefined) onEvent(e);
         },

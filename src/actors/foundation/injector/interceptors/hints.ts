@@ -2,11 +2,11 @@
 
 import type { RuntimeHint } from '../../../../machines/cri.ts';
 import type { Clock } from '../../../../ports/ports.ts';
-import type { FaultDoor } from '../api.ts';
+import type { ActiveFaults } from '../activeFaults.ts';
 import { pause } from './pause.ts';
 
 export interface HintOptions {
-  door: FaultDoor;
+  activeFaults: ActiveFaults;
   clock: Clock;
   /** Where the stream can be broken from while it is read. */
   cuts: Set<(error: Error) => void>;
@@ -91,7 +91,7 @@ async function pump(stream: AsyncIterable<RuntimeHint>, out: Outbox, o: HintOpti
   try {
     for await (const hint of stream) {
       await out.room();
-      const hit = o.door.first('hints', hint.kind, (f) => o.door.match.one(f.select.hints, hint.kind));
+      const hit = o.activeFaults.first('hints', hint.kind, (f) => o.activeFaults.match.one(f.select.hints, hint.kind));
       switch (hit?.fault.action) {
         case 'drop':
           continue;

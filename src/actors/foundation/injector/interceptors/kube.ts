@@ -4,17 +4,17 @@ import { type KubeFailure, type KubeRequest, type KubeResult, statusFailure } fr
 import { type ApiSubject, apiSubject } from '../../../../machines/faults/subjects.ts';
 import type { Select } from '../../../../machines/faults/types.ts';
 import type { Clock, KubeApi, KubeCallOptions } from '../../../../ports/ports.ts';
-import type { ActiveFaultOf, FaultDoor } from '../api.ts';
+import type { ActiveFaultOf, ActiveFaults } from '../activeFaults.ts';
 import { override, pause } from './pause.ts';
 
 interface KubeOptions {
-  door: FaultDoor;
+  activeFaults: ActiveFaults;
   clock: Clock;
 }
 
 export function interceptKube(kube: KubeApi, o: KubeOptions): KubeApi {
-  const { door, clock } = o;
-  const { any, one } = door.match;
+  const { activeFaults, clock } = o;
+  const { any, one } = activeFaults.match;
   const fits = (select: Select, s: ApiSubject): boolean =>
     one(select.verbs, s.verb) && any(select.resources, s.resource) && any(select.namespaces, s.namespace) && any(select.pods, s.pod);
   const wordsOf = (s: ApiSubject): string => `${s.verb} ${s.resource}`;
@@ -70,14 +70,14 @@ export function interceptKube(kube: KubeApi, o: KubeOptions): KubeApi {
     return kube.request(request, { ...opts, signal: new AbortController().signal });
   }
 
-  const partition = (what: string) => door.first('api.partition', what, () => true);
+  const partition = (what: string) => activeFaults.first('api.partition', what, () => true);
 
   async function* lines(real: AsyncIterable<string>, s: ApiSubject, signal: AbortSignal): AsyncGenerator<string> {
     for await (const line of real) {
       const cutOff = partition(wordsOf(s));
       // What was on its way arrives when the network is whole again.
       if (cutOff !== undefined && (await pause(clock, null, { healed: cutOff.healed, givenUp: signal })) === 'given-up') return;
-      const hit = door.first('api.watch', wordsOf(s), (f) => any(f.select.resources, s.resource));
+      const hit = activeFaults.first('api.watch', wordsOf(s), (f) => any(f.select.resources, s.resource));
       switch (hit?.fault.action) {
         case 'silence':
           if ((await pause(clock, null, { healed: hit.healed, givenUp: signal })) === 'given-up') return;
@@ -98,14 +98,14 @@ export function interceptKube(kube: KubeApi, o: KubeOptions): KubeApi {
       const s = apiSubject(request);
       const cutOff = partition(wordsOf(s));
       if (cutOff !== undefined) return { ok: false, failure: await silence(s, opts, cutOff.healed) };
-      const hit = door.first('api.call', wordsOf(s), (f) => fits(f.select, s));
+      const hit = activeFaults.first('api.call', wordsOf(s), (f) => fits(f.select, s));
       return hit === undefined ? kube.request(request, opts) : struck(hit, request, { s, opts });
     },
     async watch(request, opts) {
       const s = apiSubject({ ...request, verb: 'watch' });
       const cutOff = partition(wordsOf(s));
       if (cutOff !== undefined) return { ok: false, failure: await silence(s, opts, cutOff.healed) };
-      const refused = door.first('api.call', wordsOf(s), (f) => f.action === 'error' && fits(f.select, s));
+      const refused = activeFaults.first('api.call', wordsOf(s), (f) => f.action === 'error' && fits(f.select, s));
       if (refused !== undefined) {
         return {
           ok: false,

@@ -1,5 +1,5 @@
 /**
- * A door in front of a real API server, through which a node goes: it passes requests on with the node's own
+ * A proxy in front of a real API server, through which a node goes: it passes requests on with the node's own
  * certificate, and for some of them does what servers and networks do on bad days. What came through is kept.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ export interface Passed extends DoorCall {
   got: unknown;
 }
 
-export class ApiDoor {
+export class ApiProxy {
   /** Asked for each request; undefined lets it pass. */
   fault: (call: DoorCall) => DoorFault | undefined = () => undefined;
   /** Every request that the server answered, watches excepted. */
@@ -44,32 +44,32 @@ export class ApiDoor {
   readonly cut: () => void;
   readonly stop: () => Promise<void>;
 
-  constructor(o: Pick<ApiDoor, 'kubeconfig' | 'cut' | 'stop'>) {
+  constructor(o: Pick<ApiProxy, 'kubeconfig' | 'cut' | 'stop'>) {
     this.kubeconfig = o.kubeconfig;
     this.cut = o.cut;
     this.stop = o.stop;
   }
 }
 
-/** For the node of that name; its kubeconfig leads through the door. */
-export async function openDoor(plane: ControlPlane, nodeName: string): Promise<ApiDoor> {
+/** For the node of that name; its kubeconfig leads through the proxy. */
+export async function startApiProxy(plane: ControlPlane, nodeName: string): Promise<ApiProxy> {
   const identity = { name: `system:node:${nodeName}`, groups: ['system:nodes'] };
   const own = plane.ca.issue(`node-${nodeName}`, identity);
-  const serving = plane.ca.issue('door', { name: 'door', hosts: ['127.0.0.1'] });
+  const serving = plane.ca.issue('proxy', { name: 'proxy', hosts: ['127.0.0.1'] });
   const [cert, key, ca] = [own.certFile, own.keyFile, plane.ca.certFile].map((f) => readFileSync(f));
   const agent = new Agent({ keepAlive: true, maxSockets: 256 });
   const upstream = (req: IncomingMessage) =>
     request(new URL(req.url ?? '/', plane.url), { method: req.method ?? 'GET', headers: req.headers, agent, ca, cert, key });
   const server = createServer({ cert: readFileSync(serving.certFile), key: readFileSync(serving.keyFile) }, (req, res) => {
-    pass(door, { req, res, upstream }).catch(() => res.destroy());
+    pass(proxy, { req, res, upstream }).catch(() => res.destroy());
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);
     server.listen(0, '127.0.0.1', () => resolve());
   });
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the door has no port');
-  const kubeconfig = join(plane.dir, 'door.kubeconfig');
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
+  const kubeconfig = join(plane.dir, 'proxy.kubeconfig');
   const config = {
     apiVersion: 'v1',
     kind: 'Config',
@@ -80,7 +80,7 @@ export async function openDoor(plane: ControlPlane, nodeName: string): Promise<A
   };
   // JSON is YAML.
   writeFileSync(kubeconfig, JSON.stringify(config), { mode: 0o600 });
-  const door: ApiDoor = new ApiDoor({
+  const proxy: ApiProxy = new ApiProxy({
     kubeconfig,
     cut: () => server.closeAllConnections(),
     stop: async () => {
@@ -89,17 +89,17 @@ export async function openDoor(plane: ControlPlane, nodeName: string): Promise<A
       await new Promise((resolve) => server.close(resolve));
     },
   });
-  return door;
+  return proxy;
 }
 
 type Exchange = { req: IncomingMessage; res: ServerResponse; upstream(req: IncomingMessage): ReturnType<typeof request> };
 
-async function pass(door: ApiDoor, { req, res, upstream }: Exchange): Promise<void> {
-  const url = new URL(req.url ?? '/', 'https://door');
+async function pass(proxy: ApiProxy, { req, res, upstream }: Exchange): Promise<void> {
+  const url = new URL(req.url ?? '/', 'https://proxy');
   const call: DoorCall = { method: req.method ?? 'GET', path: url.pathname, watch: url.searchParams.get('watch') === 'true' };
   const sent = await bodyOf(req);
-  const fault = door.fault(call);
-  if (fault !== undefined) door.faults.set(fault.kind, (door.faults.get(fault.kind) ?? 0) + 1);
+  const fault = proxy.fault(call);
+  if (fault !== undefined) proxy.faults.set(fault.kind, (proxy.faults.get(fault.kind) ?? 0) + 1);
   if (fault?.kind === 'refused') {
     const status = { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason: fault.reason, code: fault.code, message: 'a bad day' };
     const later = fault.retryAfterSeconds === undefined ? {} : { 'retry-after': String(fault.retryAfterSeconds) };
@@ -133,7 +133,7 @@ async function pass(door: ApiDoor, { req, res, upstream }: Exchange): Promise<vo
       if (left.bytes <= 0) setImmediate(() => res.destroy());
     });
     answer.once('end', () => {
-      if (!call.watch) door.passed.push({ ...call, code: answer.statusCode ?? 0, sent: json(sent), got: json(Buffer.concat(chunks)) });
+      if (!call.watch) proxy.passed.push({ ...call, code: answer.statusCode ?? 0, sent: json(sent), got: json(Buffer.concat(chunks)) });
       if (fault?.kind === 'lost') res.destroy();
       else res.end();
     });

@@ -50,8 +50,8 @@ export function certificatesAreRenewed(): Checker {
     // The second half of what it had to live; the signer's doings count from the moment at which it was signed.
     const beganMs = mono(certificate.notAfterMs - certificates.lifeMs);
     const halfMs = mono(certificate.notAfterMs - certificates.lifeMs / 2);
-    const quietSinceMs = Math.max(d.atMs, s.outsiders.fairSinceMs() + CARRY_MS, d.jumpedAtMs + RELOAD_MS + CARRY_MS);
-    if (quietSinceMs > halfMs || s.outsiders.signerTroubledAtMs(s.node.name) > beganMs) return undefined;
+    const quietSinceMs = Math.max(d.atMs, s.environment.fairSinceMs() + CARRY_MS, d.jumpedAtMs + RELOAD_MS + CARRY_MS);
+    if (quietSinceMs > halfMs || s.environment.signerTroubledAtMs(s.node.name) > beganMs) return undefined;
     const when = overMs >= 0 ? `ended ${(overMs / 1_000).toFixed(3)} s ago` : `ends in ${(-overMs / 1_000).toFixed(3)} s`;
     return `${s.node.name}: ${o.what} ${when}, and nothing was in the way of another`;
   };

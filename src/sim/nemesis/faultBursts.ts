@@ -1,4 +1,4 @@
-/** Trouble that comes in spells: some time of peace, then one thing is wrong for a while, over and over until the world heals. */
+/** Trouble that comes in bursts: some time of peace, then one thing is wrong for a while, over and over until the world heals. */
 import type { Clock } from '../../ports/ports.ts';
 import type { SimRng } from '../world/rng.ts';
 
@@ -14,7 +14,7 @@ interface Span {
   max: number;
 }
 
-export function spells(o: {
+export function faultBursts(o: {
   rng: SimRng;
   clock: Pick<Clock, 'setTimeout'>;
   /** Between two of them. */

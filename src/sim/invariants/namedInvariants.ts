@@ -85,7 +85,7 @@ export function pullsHaveTheirKeys(): Checker {
         return names.some((name) => versions.get(name)?.has(password) === true)
           ? undefined
           : `${what} with credentials of no secret of its own`;
-      const fairMs = s.outsiders.fairSinceMs() + FAIR_MS;
+      const fairMs = s.environment.fairSinceMs() + FAIR_MS;
       const known = names.filter((name) => (sinceMs.get(name) ?? Number.POSITIVE_INFINITY) + FAIR_MS < s.monoMs);
       return known.length > 0 && fairMs < s.monoMs ? `${what} by nobody, and ${known.join(', ')} has been there all the time` : undefined;
     },

@@ -2,8 +2,8 @@
 import type { Clock } from '../../ports/ports.ts';
 
 /** `garbage`: it says what is no answer. */
-export const MOODS = ['well', 'slow', 'fails', 'hangs', 'garbage'] as const;
-export type Mood = (typeof MOODS)[number];
+export const FAULT_MODES = ['well', 'slow', 'fails', 'hangs', 'garbage'] as const;
+export type FaultMode = (typeof FAULT_MODES)[number];
 
 /** One call of one daemon: it ends at its deadline, and when nobody wants its answer any more. */
 export interface HelperCall {

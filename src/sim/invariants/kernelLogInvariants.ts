@@ -13,7 +13,7 @@ export function nodeKillsAreToldOnce(): Checker {
   return {
     name: 'node-kills-are-told-once',
     beat(s) {
-      const kernel = s.outsiders.kernelOf(s.node);
+      const kernel = s.environment.kernelOf(s.node);
       if (kernel === undefined) return undefined;
       for (const { reason, message, count } of s.node.daemon?.tree.registry.read(view.events)?.value ?? []) {
         if (reason !== SYSTEM_OOM) continue;

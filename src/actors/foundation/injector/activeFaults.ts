@@ -31,12 +31,12 @@ interface Entry extends ActiveFault {
 
 const NONE: readonly never[] = [];
 
-export class FaultDoor {
+export class ActiveFaults {
   readonly match: Matcher = createMatcher();
   readonly #rng: Rng;
   readonly #active = new Map<FaultKind, Entry[]>();
   readonly #listeners = new Map<FaultKind, BeginListener[]>();
-  #owner: Lease | null = null;
+  #owner: FaultSession | null = null;
   #onHit: HitListener = () => undefined;
   #left: readonly string[] = [];
 
@@ -80,7 +80,7 @@ export class FaultDoor {
     this.#onHit(entry, what);
   }
 
-  /** What was at work when the last lease ended, for the next one to tell. */
+  /** What was at work when the last session ended, for the next one to tell. */
   get left(): readonly string[] {
     return this.#left;
   }
@@ -93,29 +93,29 @@ export class FaultDoor {
   }
 
   /** For the injector: from now on the content is this incarnation's, until `signal` aborts. What another left is healed. */
-  lease(signal: AbortSignal, onHit: HitListener): Lease {
+  session(signal: AbortSignal, onHit: HitListener): FaultSession {
     this.#owner?.end();
-    const lease: Lease = {
-      begin: (fault) => this.#begin(lease, fault),
+    const session: FaultSession = {
+      begin: (fault) => this.#begin(session, fault),
       heal: (active) => this.#heal(active),
       end: () => {
-        if (this.#owner !== lease) return;
+        if (this.#owner !== session) return;
         this.#owner = null;
         this.#left = [...this.#active.values()].flat().map(({ fault }) => `${fault.name} (${describeFault(fault)})`);
         for (const list of [...this.#active.values()]) for (const entry of [...list]) this.#heal(entry);
         this.#onHit = () => undefined;
       },
     };
-    this.#owner = lease;
+    this.#owner = session;
     this.#onHit = onHit;
     this.#left = [];
-    if (signal.aborted) lease.end();
-    else signal.addEventListener('abort', lease.end, { once: true });
-    return lease;
+    if (signal.aborted) session.end();
+    else signal.addEventListener('abort', session.end, { once: true });
+    return session;
   }
 
-  #begin(lease: Lease, fault: ScenarioFault): { active: ActiveFault; atOnce: number } {
-    if (this.#owner !== lease) throw new Error('the injector that began this fault has ended');
+  #begin(session: FaultSession, fault: ScenarioFault): { active: ActiveFault; atOnce: number } {
+    if (this.#owner !== session) throw new Error('the injector that began this fault has ended');
     const heal = new AbortController();
     const entry: Entry = { fault, heal, healed: heal.signal, hits: 0 };
     const list = this.#active.get(fault.kind);
@@ -137,9 +137,9 @@ export class FaultDoor {
   }
 }
 
-/** One incarnation's hold on the door. */
-export interface Lease {
-  /** `atOnce`: what the beginning itself hit: watches broken, streams and calls cut. Throws once the lease has ended. */
+/** One incarnation's hold on the active faults. */
+export interface FaultSession {
+  /** `atOnce`: what the beginning itself hit: watches broken, streams and calls cut. Throws once the session has ended. */
   begin(fault: ScenarioFault): { active: ActiveFault; atOnce: number };
   heal(active: ActiveFault): void;
   /** Heals everything; a second call does nothing. */
