@@ -3,58 +3,89 @@
  * Names what failed, with its message. The last line is `N passed, N failed`; exit code 1 when anything failed. Under CI a
  * skipped or todo test is a failure.
  *
+ * A file that failed and then passed alone (`NAME.again`) counts as passed, and is named as flaky with its first failure.
+ *
  * Usage: test-summary.mjs FOLDER true|no [FAILED-STEP...]
+ *        test-summary.mjs --failed-files FOLDER PROJECT    prints the files of a project that failed, if they are few
  */
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 /** Of what one failed test says. */
 const MESSAGE_MAX_CHARS = 2_000;
+/** More failed files than these are no accident of a busy machine. */
+const AGAIN_FILES_MAX = 8;
 
-const [folder = '.', ci, ...brokenSteps] = process.argv.slice(2);
-let passed = 0;
-let failed = brokenSteps.length;
-const notes = brokenSteps.map((name) => `step failed: ${name}`);
+const readReport = (path) => JSON.parse(readFileSync(path, 'utf8'));
+const failedTests = (file) => file.assertionResults.filter((test) => test.status === 'failed');
+const isFailed = (file) => file.status === 'failed' || failedTests(file).length > 0;
+const shown = (path) => relative(process.cwd(), path);
 
-for (const file of readdirSync(folder).filter((name) => name.endsWith('.code'))) {
-  const project = file.slice(0, -'.code'.length);
-  const code = Number(readFileSync(join(folder, file), 'utf8'));
-  let report;
+/** A line for each failure of one file; a file that could not even be loaded has no failed test in it. */
+function failures(file) {
+  const tests = failedTests(file).map(
+    (test) => `${shown(file.name)}: ${test.fullName}: ${(test.failureMessages ?? []).join('\n').slice(0, MESSAGE_MAX_CHARS)}`,
+  );
+  if (tests.length > 0) return tests;
+  return file.status === 'failed' ? [`${shown(file.name)} failed as a whole: ${(file.message ?? '').slice(0, MESSAGE_MAX_CHARS)}`] : [];
+}
+
+/** One project: `{passed, failed, notes}`. */
+function projectResult(folder, project, ci) {
+  const code = Number(readFileSync(join(folder, `${project}.code`), 'utf8'));
+  let files;
   try {
-    report = JSON.parse(readFileSync(join(folder, `${project}.json`), 'utf8'));
+    files = readReport(join(folder, `${project}.json`)).testResults;
   } catch (error) {
-    failed += 1;
-    notes.push(`${project}: vitest left no readable report (exit code ${code}): ${error.message}`);
-    continue;
+    return { passed: 0, failed: 1, notes: [`${project}: vitest left no readable report (exit code ${code}): ${error.message}`] };
   }
-  let here = report.numFailedTests;
-  // Named here again with their messages: a log is often kept by its end alone.
-  for (const { name, assertionResults } of report.testResults) {
-    for (const test of assertionResults) {
-      if (test.status !== 'failed') continue;
-      const why = (test.failureMessages ?? []).join('\n').slice(0, MESSAGE_MAX_CHARS);
-      notes.push(`${project}: ${relative(process.cwd(), name)}: ${test.fullName}: ${why}`);
-    }
+  const notes = [];
+  let codeCounts = !files.some(isFailed);
+  const second = join(folder, `${project}.again`);
+  if (existsSync(second)) {
+    const again = new Map(readReport(second).testResults.map((file) => [file.name, file]));
+    codeCounts = ![...again.values()].some(isFailed);
+    files = files.map((file) => {
+      const other = again.get(file.name);
+      if (other === undefined || isFailed(other)) return file;
+      for (const why of failures(file)) notes.push(`${project}: FLAKY, passed when run again alone: ${why}`);
+      return other;
+    });
   }
-  // A file that could not even be loaded has no failed test in it.
-  for (const result of report.testResults) {
-    if (result.status !== 'failed' || result.assertionResults.some((test) => test.status === 'failed')) continue;
-    here += 1;
-    notes.push(`${project}: ${result.name} failed as a whole`);
-  }
-  const skipped = report.numPendingTests + report.numTodoTests;
+  const wrong = files.flatMap(failures);
+  notes.push(...wrong.map((why) => `${project}: ${why}`));
+  let failed = wrong.length;
+  const tests = files.flatMap((file) => file.assertionResults);
+  const skipped = tests.filter((test) => test.status !== 'passed' && test.status !== 'failed').length;
   if (skipped > 0) {
-    notes.push(`${project}: ${skipped} skipped${ci === 'true' ? ', which is a failure under CI' : ''}`);
-    if (ci === 'true') here += skipped;
+    notes.push(`${project}: ${skipped} skipped${ci ? ', which is a failure under CI' : ''}`);
+    if (ci) failed += skipped;
   }
   // Errors outside any test (an unhandled rejection) show in the exit code only.
-  if (code !== 0 && here === 0) {
-    here = 1;
-    notes.push(`${project}: vitest ended with exit code ${code} though no test failed`);
+  const last = existsSync(`${second}-code`) ? Number(readFileSync(`${second}-code`, 'utf8')) : code;
+  if (last !== 0 && failed === 0 && codeCounts) {
+    failed = 1;
+    notes.push(`${project}: vitest ended with exit code ${last} though no test failed`);
   }
-  passed += report.numPassedTests;
-  failed += here;
+  return { passed: tests.filter((test) => test.status === 'passed').length, failed, notes };
 }
-for (const note of notes) console.log(`npm test: ${note}`);
-console.log(`${passed} passed, ${failed} failed`);
-process.exitCode = failed === 0 ? 0 : 1;
+
+function printFailedFiles(folder, project) {
+  const files = readReport(join(folder, `${project}.json`)).testResults.filter(isFailed);
+  if (files.length <= AGAIN_FILES_MAX) for (const file of files) console.log(shown(file.name));
+}
+
+function summarise([folder = '.', ci, ...brokenSteps]) {
+  const results = readdirSync(folder)
+    .filter((name) => name.endsWith('.code'))
+    .map((name) => projectResult(folder, name.slice(0, -'.code'.length), ci === 'true'));
+  results.push({ passed: 0, failed: brokenSteps.length, notes: brokenSteps.map((name) => `step failed: ${name}`) });
+  for (const note of results.flatMap((result) => result.notes)) console.log(`npm test: ${note}`);
+  const sum = (key) => results.reduce((total, result) => total + result[key], 0);
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed`);
+  process.exitCode = sum('failed') === 0 ? 0 : 1;
+}
+
+const args = process.argv.slice(2);
+if (args[0] === '--failed-files') printFailedFiles(args[1] ?? '.', args[2] ?? '');
+else summarise(args);

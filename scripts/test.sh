@@ -28,6 +28,16 @@ project() {
   vitest run --project "$name" --passWithNoTests --reporter=default --reporter=json --outputFile.json="$reports/$name.json" "$@"
   echo $? >"$reports/$name.code"
 }
+# again NAME: runs the files of a project that failed once more, alone. The summary names those that pass now as flaky.
+again() {
+  name=$1
+  files=$("$node" scripts/test-summary.mjs --failed-files "$reports" "$name") || return 0
+  [ -n "$files" ] || return 0
+  echo "--- tests: $name, once more: $(echo "$files" | tr '\n' ' ')"
+  # shellcheck disable=SC2086 # a list of paths without spaces
+  vitest run --project "$name" --maxWorkers=1 --reporter=default --reporter=json --outputFile.json="$reports/$name.again" $files
+  echo $? >"$reports/$name.again-code"
+}
 
 step build build_programs
 step lint npm run --silent lint
@@ -61,6 +71,9 @@ else
   echo
   echo "!!! THE REAL-RUNTIME TESTS (test/e2e) DID NOT RUN: $why !!!"
 fi
+
+[ -z "$e2e" ] || again e2e
+again unit
 
 if [ -n "$e2e" ] && [ "${ACTORLET_CLUSTER_TESTS:-}" = 1 ]; then
   if sh scripts/control-plane-setup.sh --with-kubelet; then project cluster "$@"; else broken="$broken control-plane-setup"; fi
