@@ -12,6 +12,7 @@ export interface BarePod {
   startedMs: number;
 }
 
+const STOP_ATTEMPTS = 5;
 const long = () => ({ timeoutMs: 120_000, signal: new AbortController().signal });
 
 /** `count` pods at the same moment. Leaves them running: {@link bareRemoval}. */
@@ -48,9 +49,21 @@ export async function bareBurst(lab: Containerd, o: { count: number; round: numb
 /** Stops them at the same moment; gives of each the milliseconds until container and sandbox are stopped, as long as a pod is in the API. */
 export function bareStop(lab: Containerd, pods: readonly BarePod[], graceSeconds: number): Promise<number[]> {
   return each(pods, async ({ podSandboxId, containerId }) => {
-    await lab.cri.call('StopContainer', { containerId, timeout: graceSeconds }, long());
+    await stopContainer(lab, containerId, graceSeconds);
     await lab.cri.call('StopPodSandbox', { podSandboxId }, long());
   });
+}
+
+/** containerd answers "ttrpc: closed" when the last process of a shim ends while it is sent a signal. The next call finds the container ended. */
+async function stopContainer(lab: Containerd, containerId: string, graceSeconds: number): Promise<void> {
+  for (let left = STOP_ATTEMPTS; ; left--) {
+    try {
+      await lab.cri.call('StopContainer', { containerId, timeout: graceSeconds }, long());
+      return;
+    } catch (error) {
+      if (left <= 1 || !String(error).includes('ttrpc: closed')) throw error;
+    }
+  }
 }
 
 /** Removes what {@link bareStop} stopped; gives of each the milliseconds until nothing of it is left in the runtime. */
