@@ -66,6 +66,8 @@ export interface PodRuntimeStatus {
   containers: RuntimeContainer[];
   /** Monotonic milliseconds at which the inspection began: everything that happened before is in it. */
   observedAtMonoMs: number;
+  /** Present after a partial inspection: when what was read since the last whole inspection was read, by id. */
+  partial?: { readAtMonoMs: ReadonlyMap<string, number>; wholeAtMonoMs: number };
 }
 
 /** Why a start did not succeed: becomes the waiting reason (spec 5.3) and message of the container's status. */

@@ -80,8 +80,8 @@ export class Effects implements WorkerIo {
     return this.cri.fence(uid, this.ctx.incarnation);
   }
 
-  inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus> {
-    return this.inspector.inspect(uid, signal);
+  inspect(of: { uid: string; partial: boolean }, signal: AbortSignal): Promise<PodRuntimeStatus> {
+    return this.inspector.inspect(of, signal);
   }
 
   /** The pod's directories: its own, its volumes', its plugins', its logs'. */
@@ -373,9 +373,11 @@ export class Effects implements WorkerIo {
     return result;
   }
 
-  private acts(pod: Pod, calls: readonly CriCall[], signal: AbortSignal): Promise<readonly CriResult[]> {
-    if (calls.length === 0) return Promise.resolve([]);
-    return this.cri.act(pod.metadata.uid, this.ctx.incarnation, calls, { signal });
+  private async acts(pod: Pod, calls: readonly CriCall[], signal: AbortSignal): Promise<readonly CriResult[]> {
+    if (calls.length === 0) return [];
+    const results = await this.cri.act(pod.metadata.uid, this.ctx.incarnation, calls, { signal });
+    this.inspector.acts.ended(calls, results);
+    return results;
   }
 }
 

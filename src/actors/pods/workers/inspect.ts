@@ -5,6 +5,7 @@ import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../ma
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
 import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
+import { OwnActs, type Touched } from './ownActs.ts';
 
 /** gRPC NotFound: gone between the list and the question, so not there (pod lifecycle 4.1, since 1.26). */
 const NOT_FOUND = 5;
@@ -30,6 +31,10 @@ export class Inspector {
   private namespace = '';
   private known = { sandboxes: new Map<string, Known<RuntimeSandbox>>(), containers: new Map<string, Known<RuntimeContainer>>() };
 
+  /** What the worker's acts touched since the last inspection began. */
+  readonly acts = new OwnActs();
+  private last: PodRuntimeStatus | null = null;
+
   /** When a container was last changed in place, by id: what was read earlier is not kept. */
   private readonly changes = new Map<string, number>();
 
@@ -38,7 +43,49 @@ export class Inspector {
     this.ports = ports;
   }
 
-  async inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus> {
+  /** `partial`: reads only what the worker's own acts touched, if that is known. */
+  async inspect({ uid, partial }: { uid: string; partial: boolean }, signal: AbortSignal): Promise<PodRuntimeStatus> {
+    const { last } = this;
+    const touched = this.acts.take();
+    try {
+      const found = partial && last !== null && touched !== null ? await this.touched(last, touched, signal) : null;
+      this.last = found ?? (await this.whole(uid, signal));
+      return this.last;
+    } catch (error) {
+      this.acts.unsure();
+      throw error;
+    }
+  }
+
+  /** Null: something that was just made is gone already. */
+  private async touched(
+    last: PodRuntimeStatus,
+    { sandboxIds, containerIds }: Touched,
+    signal: AbortSignal,
+  ): Promise<PodRuntimeStatus | null> {
+    const observedAtMonoMs = this.ports.clock.monoMs();
+    const [sandboxes, containers] = await Promise.all([
+      Promise.all(sandboxIds.map((id) => this.readSandbox(id, signal))),
+      Promise.all(containerIds.map((id) => this.readContainer(id, signal))),
+    ]);
+    if ([...sandboxes, ...containers].includes(null)) return null;
+    const read = [...sandboxIds, ...containerIds].map((id) => [id, observedAtMonoMs] as const);
+    const others = <T extends { id: string }>(list: readonly T[], read: readonly string[]) => list.filter(({ id }) => !read.includes(id));
+    return composeStatus({
+      uid: last.uid,
+      name: this.name,
+      namespace: this.namespace,
+      sandboxes: [...others(last.sandboxes, sandboxIds), ...sandboxes.filter(present)],
+      containers: [...others(last.containers, containerIds), ...containers.filter(present)],
+      observedAtMonoMs,
+      partial: {
+        readAtMonoMs: new Map([...(last.partial?.readAtMonoMs ?? []), ...read]),
+        wholeAtMonoMs: last.partial?.wholeAtMonoMs ?? last.observedAtMonoMs,
+      },
+    });
+  }
+
+  private async whole(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus> {
     const observedAtMonoMs = this.ports.clock.monoMs();
     const filter = { labelSelector: { [CRI_LABELS.podUid]: uid } };
     const [sandboxList, containerList] = await Promise.all([
@@ -66,11 +113,16 @@ export class Inspector {
   changed(containerId: string): void {
     this.known.containers.delete(containerId);
     this.changes.set(containerId, this.ports.clock.monoMs());
+    this.acts.unsure();
   }
 
   private async sandbox({ id, state }: PodSandbox, signal: AbortSignal): Promise<RuntimeSandbox | null> {
     const known = this.known.sandboxes.get(id);
     if (state === 'SANDBOX_READY' && this.recent(known)) return known.it;
+    return this.readSandbox(id, signal);
+  }
+
+  private async readSandbox(id: string, signal: AbortSignal): Promise<RuntimeSandbox | null> {
     this.known.sandboxes.delete(id);
     const status = await found(async () => (await this.cri.read('PodSandboxStatus', { podSandboxId: id }, { signal })).status);
     if (status === null) return null;
@@ -83,6 +135,10 @@ export class Inspector {
   private async container({ id, state }: CriContainer, signal: AbortSignal): Promise<RuntimeContainer | null> {
     const known = this.known.containers.get(id);
     if (known?.final === true || (state === 'CONTAINER_RUNNING' && this.recent(known))) return known.it;
+    return this.readContainer(id, signal);
+  }
+
+  private async readContainer(id: string, signal: AbortSignal): Promise<RuntimeContainer | null> {
     this.known.containers.delete(id);
     const beganMs = this.ports.clock.monoMs();
     const status = await found(async () => (await this.cri.read('ContainerStatus', { containerId: id }, { signal })).status);

@@ -6,6 +6,7 @@
  */
 
 import { createMachine } from 'xstate';
+import { tellsNothing } from '../../../machines/pods/listed.ts';
 import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
@@ -109,6 +110,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
   if (rec !== undefined && rec.worker === null && !runtimeOnly) {
     metrics.workerStarted(rec.pod, (ports.clock.wallMs() - rec.seenAtMs) / 1000);
   }
+  const io = new MeasuredEffects({ ctx, life: first.incarnation, facts: opts.facts, metrics });
   const env: WorkerEnv = {
     now: () => ({ wallMs: ports.clock.wallMs(), monoMs: ports.clock.monoMs() }),
     random: () => ports.rng.next(),
@@ -124,7 +126,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
       const entry = registry.read(view.statuses)?.value.get(first.uid);
       return entry !== undefined && goesOn(entry.incarnation, first.incarnation) ? entry.status : undefined;
     },
-    listingShows: (status) => listingShows(registry.read(view.runtimePods)?.value, status),
+    listingTellsNothing: (status) => tellsNothing(registry.read(view.runtimePods)?.value, status, (id) => io.inspector.acts.touched(id)),
     listingAgrees: (status) => listingAgrees(registry.read(view.runtimePods)?.value, status, ports.clock.monoMs()),
     probes: () => registry.read(view.probes)?.value ?? new Map(),
     resyncMs: opts.syncFrequencyMs,
@@ -144,7 +146,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],
     env,
-    io: new MeasuredEffects({ ctx, life: first.incarnation, facts: opts.facts, metrics }),
+    io,
   };
 }
 
@@ -152,12 +154,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
 function listingAgrees(listing: RuntimePodsView | undefined, status: PodRuntimeStatus, nowMonoMs: number): boolean {
   if (listing === undefined || listing.atMonoMs <= status.observedAtMonoMs || nowMonoMs - listing.atMonoMs > LISTING_RECENT_MS)
     return false;
-  return listingShows(listing, status);
-}
-
-/** Every sandbox and container as the inspection found it. */
-function listingShows(listing: RuntimePodsView | undefined, status: PodRuntimeStatus): boolean {
-  const listed = listing?.pods.get(status.uid);
+  const listed = listing.pods.get(status.uid);
   if (listed === undefined || listed.sandboxes.length !== status.sandboxes.length) return false;
   if (listed.containers.length !== status.containers.length) return false;
   const sandboxes = new Map(listed.sandboxes.map((s) => [s.id, s.ready]));

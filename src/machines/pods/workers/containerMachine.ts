@@ -139,7 +139,12 @@ export const containerMachine = setup({
     },
     noteHookFailure: assign((_, params: StartFailure) => ({ failure: params })),
     acted: sendParent(
-      ({ context }, params: { why: string }): ContainerReport => ({ type: 'container.acted', name: context.name, why: params.why }),
+      ({ context: { name } }, { why, known = false }: { why: string; known?: boolean }): ContainerReport => ({
+        type: 'container.acted',
+        name,
+        why,
+        known,
+      }),
     ),
     takeJob: assign(({ context, event }) => {
       assertEvent(event, 'container.start');
@@ -451,7 +456,13 @@ export const containerMachine = setup({
           },
           {
             target: 'observing',
-            actions: ['known', 'clearFailure', 'stampAct', 'report', { type: 'acted', params: { why: 'container was started' } }],
+            actions: [
+              'known',
+              'clearFailure',
+              'stampAct',
+              'report',
+              { type: 'acted', params: { why: 'container was started', known: true } },
+            ],
           },
         ],
         onError: {

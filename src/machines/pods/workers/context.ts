@@ -30,8 +30,8 @@ export interface WorkerEnv extends ContainerEnv {
   lastStatus(): PodStatus | undefined;
   /** The newest listing of the runtime is newer than this inspection and shows the same. Absent: never. */
   listingAgrees?(status: PodRuntimeStatus): boolean;
-  /** The newest listing of the runtime, of whatever age, shows the same as this inspection. Absent: never. */
-  listingShows?(status: PodRuntimeStatus): boolean;
+  /** The newest listing of the runtime, of whatever age, shows nothing that this inspection does not. Absent: never. */
+  listingTellsNothing?(status: PodRuntimeStatus): boolean;
   /** Probe results by container id. Absent: none. */
   probes?(): ProbeBook;
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
@@ -93,6 +93,10 @@ export interface WorkerContext {
   children: ReadonlyMap<string, ActorRefFrom<typeof containerMachine>>;
   /** A hint arrived while something was under way: look again after it; `listed`: unless the listing shows the same. */
   dirty: 'no' | 'listed' | 'yes';
+  /** Acts of this worker had their effect since the last inspection began. */
+  acted: boolean;
+  /** The inspection under way reads only what those acts touched. */
+  partial: boolean;
   killAsked: boolean;
   graceSeconds: number | null;
   graceOverride: number | null;
@@ -128,7 +132,8 @@ export interface SandboxInput {
 export interface WorkerIo extends ContainerIo, ResizeIo {
   /** Settles when no act of an earlier incarnation is in flight. */
   fence(uid: string): Promise<unknown>;
-  inspect(uid: string, signal: AbortSignal): Promise<PodRuntimeStatus>;
+  /** `partial`: what the worker's own acts touched since the last inspection, where that is known; else everything. */
+  inspect(of: { uid: string; partial: boolean }, signal: AbortSignal): Promise<PodRuntimeStatus>;
   prepare(pod: Pod): Promise<void>;
   /** Settles when every volume that a container mounts is set up. */
   mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled>;

@@ -33,6 +33,8 @@ export const podWorkerMachine = workerSetup.createMachine({
     sinceWallMs: input.env.now().wallMs,
     children: new Map(),
     dirty: 'no',
+    acted: false,
+    partial: false,
     killAsked: input.terminating,
     graceSeconds: null,
     graceOverride: input.graceOverride ?? null,

@@ -56,7 +56,7 @@ function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
 }
 
 function seen({ env, status }: WorkerContext): boolean {
-  return status !== null && env.listingShows?.(status) === true;
+  return status !== null && env.listingTellsNothing?.(status) === true;
 }
 
 export const workerSetup = setup({
@@ -69,7 +69,9 @@ export const workerSetup = setup({
     container: containerMachine,
     resize: resizeMachine,
     fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
-    inspect: fromPromise(({ input, signal }: Io<{ uid: string }>) => input.io.inspect(input.uid, signal)),
+    inspect: fromPromise(({ input, signal }: Io<{ uid: string; partial?: boolean }>) =>
+      input.io.inspect({ uid: input.uid, partial: input.partial === true }, signal),
+    ),
     prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
     mountVolumes: fromPromise(({ input, signal }: Io<{ pod: Pod }>) => input.io.mountVolumes(input.pod, signal)),
     runSandbox: fromPromise(({ input, signal }: Io<SandboxInput>) => input.io.runSandbox(input, signal)),
@@ -140,7 +142,12 @@ export const workerSetup = setup({
     })),
     /** A changed definition is not held back for what the one before it came to. */
     beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
-    clearDirty: assign({ dirty: 'no' }),
+    /** A partial inspection answers for no hint; a listing that is behind it is found to be so afterwards. */
+    beginInspection: assign(({ context: { acted, dirty, ended } }) => {
+      const partial = acted && dirty !== 'yes' && ended.size === 0;
+      return { partial, acted: false, dirty: partial ? dirty : ('no' as const) };
+    }),
+    noteActed: assign({ acted: true }),
     clearTrouble: assign({ trouble: null, failuresInRow: 0 }),
     takeReport: assign(({ context, event }) => {
       if (event.type !== 'container.report') return {};
@@ -337,6 +344,7 @@ export const workerSetup = setup({
     },
   },
   guards: {
+    actKnown: ({ event }) => event.type === 'container.acted' && event.known,
     /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
     ofThisLife: ({ context, event }) =>
       event.type !== 'pod.kill' || event.incarnation === 0 || context.life === undefined || event.incarnation === context.life,
@@ -348,7 +356,7 @@ export const workerSetup = setup({
       return context.graceSeconds !== null && next < context.graceSeconds;
     },
     deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
-    dirty: ({ context }) => context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
+    dirty: ({ context }) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
     /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
     alreadySeen: ({ context, event }) =>
       event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),

@@ -66,8 +66,11 @@ export type ContainerReport =
       /** It is on its way, and does not count as running before its postStart hook has ended. */
       hookAhead: boolean;
     }
-  /** Something was done to the runtime, or a wait is over: inspect and decide again. */
-  | { type: 'container.acted'; name: string; why: string };
+  /**
+   * Something was done to the runtime, or a wait is over: inspect and decide again. `known`: an act of this worker had its
+   * effect, so a partial inspection is enough.
+   */
+  | { type: 'container.acted'; name: string; why: string; known: boolean };
 
 /** What a container's chart asks of the outside; given by `actors/pods/workers`, or by a test. */
 export interface ContainerIo extends StopIo {

@@ -38,16 +38,16 @@ export const syncing = workerSetup.createStateConfig({
       { guard: 'deletes', target: 'terminating', actions: ['takePod'] },
       { actions: ['takePod', 'dropRemoved', 'ensureChildren', 'markDirty'] },
     ],
-    'container.acted': { actions: ['markDirty'] },
+    'container.acted': [{ guard: 'actKnown', actions: ['noteActed'] }, { actions: ['markDirty'] }],
     'resize.acted': { actions: ['markDirty'] },
   },
   states: {
     inspecting: {
       meta: { reason: 'Inspecting', message: 'asking the runtime what it holds of this pod' },
-      entry: ['clearDirty'],
+      entry: ['beginInspection'],
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        input: ({ context }) => ({ io: context.io, uid: context.uid, partial: context.partial }),
         onDone: { target: 'deciding', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: {
           target: 'runtimeAway',
@@ -160,7 +160,7 @@ export const syncing = workerSetup.createStateConfig({
             target: 'actFailed',
             actions: { type: 'trouble', params: ({ event }) => troubleOf('CreatePodSandboxError', event.output, ACT_RETRY_MS) },
           },
-          { target: 'inspecting', actions: ['clearTrouble'] },
+          { target: 'inspecting', actions: ['clearTrouble', 'noteActed'] },
         ],
         onError: {
           target: 'actFailed',
@@ -272,7 +272,10 @@ export const syncing = workerSetup.createStateConfig({
           { guard: 'alreadySeen', actions: ['noteObjects'] },
           { target: 'inspecting', actions: ['markDirty'] },
         ],
-        'container.acted': { target: 'inspecting' },
+        'container.acted': [
+          { guard: 'actKnown', target: 'inspecting', actions: ['noteActed'] },
+          { target: 'inspecting', actions: ['markDirty'] },
+        ],
         'resize.acted': { target: 'inspecting' },
         'resize.trouble': { actions: ['noteResizeTrouble', 'decide', { type: 'publish', params: { finished: false } }] },
         'container.report': [

@@ -1,0 +1,39 @@
+/** A pod in a listing of the runtime, beside an inspection of that pod. Pure. */
+import type { ListedPod, RuntimePodsView } from '../protocol.ts';
+import type { PodRuntimeStatus, RuntimeContainer } from './types.ts';
+
+/** A container never goes back to an earlier one of these. */
+const LIVES: readonly RuntimeContainer['state'][] = ['created', 'running', 'exited'];
+const BEGINS: readonly RuntimeContainer['state'][] = ['created', 'running'];
+
+/**
+ * Whether a listing shows nothing of this pod that the inspection does not. In a burst, listings are behind the
+ * inspections that follow each act: such a listing lacks what was made after it, or shows it in an earlier state. What the
+ * worker itself just made (`own`) is inspected when its start has ended.
+ */
+export function tellsNothing(
+  listing: RuntimePodsView | undefined,
+  status: PodRuntimeStatus,
+  own: (id: string) => boolean = () => false,
+): boolean {
+  if (listing === undefined) return false;
+  const listed: Pick<ListedPod, 'sandboxes' | 'containers'> = listing.pods.get(status.uid) ?? { sandboxes: [], containers: [] };
+  const sandboxes = new Map(status.sandboxes.map((s) => [s.id, s.ready]));
+  const containers = new Map(status.containers.map((c) => [c.id, c.state]));
+  const ids = new Set([...listed.sandboxes, ...listed.containers].map(({ id }) => id));
+  return (
+    listed.sandboxes.every(({ id, ready }) => sandboxes.get(id) === ready || (ready && (sandboxes.has(id) || own(id)))) &&
+    listed.containers.every(({ id, state }) => reached(containers.get(id), state) || (BEGINS.includes(state) && own(id))) &&
+    [...status.sandboxes, ...status.containers].every(({ id }) => ids.has(id) || readAtMonoMs(status, id) >= listing.atMonoMs)
+  );
+}
+
+function reached(seen: RuntimeContainer['state'] | undefined, listed: RuntimeContainer['state']): boolean {
+  if (seen === undefined) return false;
+  return seen === listed || (LIVES.includes(listed) && LIVES.indexOf(seen) > LIVES.indexOf(listed));
+}
+
+function readAtMonoMs({ partial, observedAtMonoMs }: PodRuntimeStatus, id: string): number {
+  if (partial === undefined) return observedAtMonoMs;
+  return partial.readAtMonoMs.get(id) ?? partial.wholeAtMonoMs;
+}
