@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { builtinsWithoutFacade } from './build-builtins.mjs';
 import { buildPage } from './build-page.mjs';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -32,7 +33,15 @@ const libraries = {
   sim: 'src/sim/index.ts',
 };
 /** Folders whose files are read at run time next to the bundle (`<package root>/proto`, not copied) or are inputs. */
-const inputs = ['src', 'proto', 'package.json', 'package-lock.json', 'scripts/build.mjs', 'scripts/build-page.mjs'];
+const inputs = [
+  'src',
+  'proto',
+  'package.json',
+  'package-lock.json',
+  'scripts/build.mjs',
+  'scripts/build-builtins.mjs',
+  'scripts/build-page.mjs',
+];
 
 /** Every file below `path`, sorted. */
 function files(path) {
@@ -95,9 +104,10 @@ try {
       chunkNames: 'chunks/[name]-[hash]',
       // Native code, found in node_modules at run time.
       external: ['koffi'],
+      plugins: [builtinsWithoutFacade],
       // CommonJS packages inside an ES module still want `require`.
       banner: {
-        js: "import { createRequire as actorletCreateRequire } from 'node:module';\nconst require = actorletCreateRequire(import.meta.url);",
+        js: "const require = process.getBuiltinModule('node:module').createRequire(import.meta.url);",
       },
       // Names stay as they are but where two are the same; kept to the letter each function that is made at run time would be
       // defined a property: 3 % of what the daemon does in a burst of pods.
