@@ -1,5 +1,5 @@
 /**
- * Node's own modules without their ES module façade, for bundles. To import one, Node reads every property of it, also those
+ * Node's own modules without their ES module facade, for bundles. To import one, Node reads every property of it, also those
  * that load more on first use: `import 'node:http'` loads undici for `http.WebSocket`. That costs 13 MiB and 75 ms.
  * `process.getBuiltinModule` gives the same object and reads nothing.
  */

@@ -41,9 +41,9 @@ function fakeHeap() {
     heapBytes: () => state.heapMiB << 20,
     cpuMs: () => state.cpuMs,
     monoMs: () => state.nowMs,
-    collect: () => {
+    collect: (how: 'everything' | 'quickly') => {
       state.collected += 1;
-      state.heapMiB = 40;
+      state.heapMiB = how === 'everything' ? 40 : 45;
     },
   };
   const keeper = new HeapKeeper(source);
@@ -54,7 +54,11 @@ function fakeHeap() {
     if (heapMiB !== undefined) state.heapMiB = heapMiB;
     return keeper.look();
   };
-  return { state, look };
+  const lookInBurst = (heapMiB: number) => {
+    state.heapMiB = heapMiB;
+    return keeper.lookInBurst();
+  };
+  return { state, look, lookInBurst };
 }
 
 it('collects the heap once the start, or a burst of work, is over', () => {
@@ -64,6 +68,16 @@ it('collects the heap once the start, or a burst of work, is over', () => {
   expect(look(9_000, 180)).toBe(false);
   for (let i = 0; i < 4; i++) expect(look(9_000)).toBe(false);
   expect(look(100)).toBe(true);
+  expect(state.collected).toBe(2);
+});
+
+it('collects the heap in the middle of a burst each time that it has grown by 24 MiB', () => {
+  const { state, lookInBurst } = fakeHeap();
+  expect([60, 70, 73].map(lookInBurst)).toEqual([false, false, false]);
+  expect(lookInBurst(75)).toBe(true);
+  expect([60, 65].map(lookInBurst)).toEqual([false, false]);
+  // The pages of what was collected went back meanwhile.
+  expect([42, 65, 66].map(lookInBurst)).toEqual([false, false, true]);
   expect(state.collected).toBe(2);
 });
 

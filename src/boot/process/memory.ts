@@ -74,6 +74,8 @@ export function releaseMemory(program: string): boolean {
 
 /** A heap that has grown by less since it was last collected is left to V8. */
 const GROWN_BYTES = 16 << 20;
+/** In a burst the heap is collected each time that it has grown by this much: half of it is garbage by then. */
+const BURST_GROWN_BYTES = 24 << 20;
 /** Share of one core, since the look before, below which nothing is going on that a pause would hold up. */
 const IDLE_SHARE = 0.1;
 /** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
@@ -85,24 +87,28 @@ export interface HeapSource {
   /** CPU time of this process so far, milliseconds. */
   cpuMs(): number;
   monoMs(): number;
-  /** Collects everything and gives free pages back. */
-  collect(): void;
+  /** `everything`: also what only a small young generation shows to be garbage, which takes several times as long. */
+  collect(how: 'everything' | 'quickly'): void;
 }
 
 /**
- * Collects the heap once a burst of work is over. V8 lets the heap grow as far as a burst wants, which makes the burst cheap,
- * but with nothing to do it allocates nothing either, and so keeps for hours what a hundred starts needed.
+ * Collects the heap once a burst of work is over, and in a burst each time that it has grown by {@link BURST_GROWN_BYTES}. V8
+ * lets the heap grow as far as a burst wants, to three times its size, but with nothing to do it allocates nothing either,
+ * and so keeps for hours what a hundred starts needed.
  */
 export class HeapKeeper {
   readonly #source: HeapSource;
   /** Zero: what the start of the process needed is collected too. */
   #settledBytes = 0;
+  /** The least since the last collection of either kind. */
+  #collectedBytes: number;
   #collectedMs = Number.NEGATIVE_INFINITY;
   #cpuMs: number;
   #lookedMs: number;
 
   constructor(source: HeapSource) {
     this.#source = source;
+    this.#collectedBytes = source.heapBytes();
     this.#cpuMs = source.cpuMs();
     this.#lookedMs = source.monoMs();
   }
@@ -115,9 +121,21 @@ export class HeapKeeper {
     this.#cpuMs = cpuMs;
     this.#lookedMs = nowMs;
     if (!idle || nowMs - this.#collectedMs < REST_MS || source.heapBytes() - this.#settledBytes < GROWN_BYTES) return false;
-    source.collect();
+    source.collect('everything');
     this.#collectedMs = nowMs;
     this.#settledBytes = source.heapBytes();
+    this.#collectedBytes = this.#settledBytes;
+    return true;
+  }
+
+  /** To be called about once a second. True when it collected. */
+  lookInBurst(): boolean {
+    const source = this.#source;
+    // Free pages go back to the system some time after a quick collection.
+    this.#collectedBytes = Math.min(this.#collectedBytes, source.heapBytes());
+    if (source.heapBytes() - this.#collectedBytes < BURST_GROWN_BYTES) return false;
+    source.collect('quickly');
+    this.#collectedBytes = source.heapBytes();
     return true;
   }
 }
@@ -133,7 +151,7 @@ export function ownHeap(monoMs: () => number): HeapSource | null {
       return (user + system) / 1000;
     },
     monoMs,
-    // The only flavour after which the young generation is small again.
-    collect: () => gc({ type: 'major', execution: 'sync', flavor: 'last-resort' }),
+    // Last resort is the only flavour after which the young generation is small again.
+    collect: (how) => gc({ type: 'major', execution: 'sync', flavor: how === 'everything' ? 'last-resort' : 'regular' }),
   };
 }

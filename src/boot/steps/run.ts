@@ -17,12 +17,14 @@ const STOP_LIMIT_MS = 20_000;
 const PULSES_PER_LIMIT = 10;
 /** Below that, ordinary work would count as a stall. */
 const STALL_LIMIT_MIN_MS = 500;
-/** By then a hundred pods were started or adopted. */
-const START_SETTLES_MS = 30_000;
-/** What a burst of work touched meanwhile goes again; some milliseconds each time. */
-const RELEASE_EVERY_MS = 60_000;
+/** By then the node is up; what a burst right after it touches goes with the next release. */
+const START_SETTLES_MS = 5_000;
+/** What a burst of work touched meanwhile goes again, also in the middle of it: some 40 MiB, for some milliseconds each time. */
+const RELEASE_EVERY_MS = 20_000;
 /** How soon after a burst of work its garbage is collected. */
 const HEAP_LOOK_EVERY_MS = 10_000;
+/** A burst of a hundred pods grows the heap by some MiB each second. */
+const HEAP_BURST_LOOK_EVERY_MS = 1_000;
 
 export const createDependencies: Step = {
   name: 'create dependencies',
@@ -167,9 +169,12 @@ export const giveBackStartPages: Step = {
     const heap = ownHeap(() => clock.monoMs());
     if (heap !== null) {
       const keeper = new HeapKeeper(heap);
+      // What was collected is given back to the system by the C library, not by V8 alone.
       every(ctx, HEAP_LOOK_EVERY_MS, () => {
-        // What was collected is given back to the system by the C library, not by V8 alone.
         if (keeper.look()) releaseMemory(program);
+      });
+      every(ctx, HEAP_BURST_LOOK_EVERY_MS, () => {
+        if (keeper.lookInBurst()) releaseMemory(program);
       });
     }
     return undefined;
