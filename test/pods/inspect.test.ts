@@ -1,10 +1,10 @@
 /** What an inspection reads of the runtime: everything, or only what the worker's own acts touched. */
 import { expect, it } from 'vitest';
-import type { Ports } from '../../src/actors/kernel/ports.ts';
-import { CriError } from '../../src/actors/kernel/ports.ts';
 import { Inspector } from '../../src/actors/pods/workers/inspect.ts';
 import type { CriCall, CriClient } from '../../src/actors/runtime/client.ts';
 import type { CriResult } from '../../src/machines/protocol.ts';
+import type { Ports } from '../../src/ports/ports.ts';
+import { CriError } from '../../src/ports/ports.ts';
 
 const { signal } = new AbortController();
 const META = { name: 'p', namespace: 'ns', uid: 'u', attempt: 0 };
