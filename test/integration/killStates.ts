@@ -314,6 +314,21 @@ export const POD_CASES: KillCase[] = [
   { covers: 'status standalone', path: 'node/pods/status', arrange: write, rests: runs() },
   { covers: 'admission ready', path: 'node/pods/admission', arrange: write, rests: runs() },
   {
+    // What it admitted before is asked for while the checkpoint reads its own file again.
+    covers: 'admission loading',
+    path: 'node/pods/admission',
+    arrange: async (h) => {
+      h.write('subject', pod('subject'));
+      h.fs.delayMs = (op) => (op === 'readFile' || op === 'readdir' ? 3_000 : 0);
+      h.kill('node/foundation/checkpoint');
+      h.kill('node/pods/admission');
+    },
+    release: (h) => {
+      h.fs.delayMs = () => 0;
+    },
+    rests: runs(),
+  },
+  {
     // No room, and the runtime cannot be listed after a restart of that layer: perhaps it is running here already.
     covers: 'admission lookingAgain',
     path: 'node/pods/admission',

@@ -16,7 +16,7 @@ const clusterNode = 'integration/clusterNode.test.ts';
 const config = 'boot/config.test.ts';
 const flags = 'boot/flags.test.ts';
 const goldenNode = 'machines/golden/node.test.ts';
-const logs = 'machines/edge/https/logs.test.ts';
+const logs = 'machines/kubeletApi/logs.test.ts';
 const logPages = 'edge/https/logs.test.ts';
 const nodeObject = 'machines/api/objects.test.ts';
 const pages = 'edge/https/pages.test.ts';
@@ -226,7 +226,7 @@ export const bootAndNode: Traps = {
   ]),
   56: held(
     'when to renew is drawn',
-    ['machines/api/certificates/certificates.test.ts', 'is drawn between 70 and 90 % of the life'],
+    ['machines/certificates/certificates.test.ts', 'is drawn between 70 and 90 % of the life'],
     [certificates, 'is renewed between 70 and 90 % of its life with a new key, and the old one stays until then'],
   ),
   57: held('a serving certificate waits for addresses that the API shows', [

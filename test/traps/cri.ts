@@ -20,7 +20,7 @@ export const cri: Traps = {
   5: held(
     'processes are not shared by accident',
     [proto, 'sends no pid mode as POD, so CONTAINER must be sent'],
-    ['machines/pods/workers/config.test.ts', 'CRI trap 5: each container of a pod has processes of its own, %s'],
+    ['machines/pods/config.test.ts', 'CRI trap 5: each container of a pod has processes of its own, %s'],
   ),
   6: held('a stop has its grace on top', [
     'runtime/pure.test.ts',

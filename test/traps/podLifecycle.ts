@@ -9,11 +9,11 @@ export const POD_LIFECYCLE_TRAPS = 60;
 
 const held = (says: string, ...tests: Held[]): Trap => ({ says, tests });
 
-const actions = 'machines/pods/workers/podActions.test.ts';
-const backoff = 'machines/pods/workers/crashBackoff.test.ts';
+const actions = 'machines/pods/podActions.test.ts';
+const backoff = 'machines/pods/crashBackoff.test.ts';
 const cluster = 'integration/cluster.test.ts';
 const dead = 'machines/pods/dead.test.ts';
-const environment = 'machines/services/objects/environment.test.ts';
+const environment = 'machines/objects/environment.test.ts';
 const file = 'pods/sources/file.test.ts';
 const hooks = 'integration/hooks.test.ts';
 const life = 'integration/lifeRestarts.test.ts';
@@ -277,7 +277,7 @@ export const podLifecycle: Traps = {
     'waits for the first list of services, which static pods do not (trap 49)',
   ]),
   50: held('resource references round up and fall back to what the node can give', [
-    'machines/pods/workers/config.test.ts',
+    'machines/pods/config.test.ts',
     'trap 50: resource references round up and fall back to what the node can give',
   ]),
   51: held(

@@ -6,7 +6,7 @@ export const RESOURCES_TRAPS = 75;
 export const resources: Traps = {
   1: {
     says: 'a threshold of 0% or 100% is switched off, and is no mistake',
-    tests: [['machines/reclaim/eviction/thresholds.test.ts', 'of exactly 0% and 100% are off (trap 1)']],
+    tests: [['machines/eviction/thresholds.test.ts', 'of exactly 0% and 100% are off (trap 1)']],
   },
   2: {
     says: 'one threshold in the file drops all defaults',
@@ -15,7 +15,7 @@ export const resources: Traps = {
   3: {
     says: 'as much as the threshold is enough',
     tests: [
-      ['machines/reclaim/eviction/pass.test.ts', 'is met by less, not by as much'],
+      ['machines/eviction/pass.test.ts', 'is met by less, not by as much'],
       ['machines/golden/eviction.test.ts', 'met: as much as the threshold'],
     ],
   },
@@ -25,12 +25,12 @@ export const resources: Traps = {
   },
   5: {
     says: 'nobody is evicted twice over one reading',
-    tests: [['machines/reclaim/eviction/pass.test.ts', 'is acted on once per reading (trap 5)']],
+    tests: [['machines/eviction/pass.test.ts', 'is acted on once per reading (trap 5)']],
   },
   6: {
     says: 'a pressure shows at once and goes after its transition period',
     tests: [
-      ['machines/reclaim/eviction/pass.test.ts', 'a pressure is said for the transition period after it was last observed'],
+      ['machines/eviction/pass.test.ts', 'a pressure is said for the transition period after it was last observed'],
       ['integration/eviction.test.ts', 'says so at once, and takes it back when the transition period has passed'],
     ],
   },
@@ -38,7 +38,7 @@ export const resources: Traps = {
     says: 'the grace of a soft threshold delays eviction only',
     tests: [
       [
-        'machines/reclaim/eviction/pass.test.ts',
+        'machines/eviction/pass.test.ts',
         'that is soft is said at once and acted on when its grace is over; a break begins it anew (trap 7)',
       ],
       ['integration/eviction.test.ts', 'waits out the grace of a soft threshold, and gives what evictionMaxPodGracePeriod allows'],
@@ -47,25 +47,25 @@ export const resources: Traps = {
   8: {
     says: 'memory comes before disk',
     tests: [
-      ['machines/reclaim/eviction/pass.test.ts', 'about memory comes first, the others in their order'],
+      ['machines/eviction/pass.test.ts', 'about memory comes first, the others in their order'],
       ['integration/eviction.test.ts', 'evicts one pod after the other, who asked for least first, and never a static one'],
     ],
   },
   9: {
     says: 'a threshold that was met stays so until what is to be reclaimed is there too',
-    tests: [['machines/reclaim/eviction/pass.test.ts', 'once met stays so until what is to be reclaimed is there too (trap 9)']],
+    tests: [['machines/eviction/pass.test.ts', 'once met stays so until what is to be reclaimed is there too (trap 9)']],
   },
   10: {
     says: 'critical pods are passed over',
     tests: [
-      ['machines/reclaim/eviction/rank.test.ts', "are static ones, mirrors, and those of the system's own priority"],
+      ['machines/eviction/rank.test.ts', "are static ones, mirrors, and those of the system's own priority"],
       ['integration/eviction.test.ts', 'evicts one pod after the other, who asked for least first, and never a static one'],
     ],
   },
   11: {
     says: 'a toleration lets pods in under want of memory alone',
     tests: [
-      ['machines/reclaim/eviction/rank.test.ts', 'for disk and processes refuses every other pod, whatever it tolerates'],
+      ['machines/eviction/rank.test.ts', 'for disk and processes refuses every other pod, whatever it tolerates'],
       ['integration/eviction.test.ts', 'lets in what has asked for memory or tolerates its want, and static pods'],
     ],
   },
@@ -129,7 +129,7 @@ export const resources: Traps = {
   },
   20: {
     says: 'burstable scores stay between 3 and 999',
-    tests: [['machines/pods/workers/config.test.ts', 'scores by class, request and priority; a sidecar no higher than those it serves']],
+    tests: [['machines/pods/config.test.ts', 'scores by class, request and priority; a sidecar no higher than those it serves']],
   },
   21: {
     says: 'only whole CPUs are exclusive',
@@ -280,7 +280,7 @@ export const resources: Traps = {
   40: {
     says: 'rates come from samples that are apart; here of whoever asks, a second at least, instead of the eviction manager’s ten',
     tests: [
-      ['machines/edge/https/pure.test.ts', 'are a rate between two samples, and none where time or counter went back'],
+      ['machines/kubeletApi/pure.test.ts', 'are a rate between two samples, and none where time or counter went back'],
       ['edge/https/pages.test.ts', 'sum up the node and its pods, with rates from the second look on'],
     ],
   },
@@ -288,14 +288,14 @@ export const resources: Traps = {
     says: 'a pod of which no container runs is in no statistics',
     tests: [
       [
-        'machines/edge/https/pure.test.ts',
+        'machines/kubeletApi/pure.test.ts',
         'do not show containers that do not run, nor pods without one that does, nor without a ready sandbox (resources trap 41)',
       ],
     ],
   },
   42: {
     says: 'nothing is available where there is no limit: it is left out',
-    tests: [['machines/edge/https/pure.test.ts', 'say nothing of what is available to a container without a limit (resources trap 42)']],
+    tests: [['machines/kubeletApi/pure.test.ts', 'say nothing of what is available to a container without a limit (resources trap 42)']],
   },
   43: {
     says: 'volumes that nobody mounts are never set up, and may be missing',
@@ -451,16 +451,13 @@ export const resources: Traps = {
   },
   66: {
     says: 'a pod that changes keeps the watches of what it still names',
-    tests: [['machines/services/objects/objects.test.ts', 'that stay over an update of the pod keep their watch (trap 66)']],
+    tests: [['machines/objects/objects.test.ts', 'that stay over an update of the pod keep their watch (trap 66)']],
   },
   67: {
     says: 'an immutable object is watched until it was seen',
     tests: [
       ['integration/clusterObjects.test.ts', 'end when the object is immutable; a later pod is shown what stands there then (trap 67)'],
-      [
-        'machines/services/objects/objects.test.ts',
-        'is watched no more once it is immutable; renewed, it says what it was until it is known anew',
-      ],
+      ['machines/objects/objects.test.ts', 'is watched no more once it is immutable; renewed, it says what it was until it is known anew'],
     ],
   },
   68: {
