@@ -58,6 +58,8 @@ export const RULES = [
     may: ['machines/', 'inspect/feed/frames.ts', 'inspect/history.ts', 'inspect/project.ts', 'inspect/recorder.ts', 'inspect/page/'],
     packages: ANY,
   },
+  // The page's server, for a running daemon and for a recording.
+  { in: /^inspect\/server\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: ANY },
   { in: /^inspect\//, may: ['machines/', 'ports/', 'actors/', 'inspect/'], packages: PURE },
   // Starts daemons as processes; of the node's own code it shares only what reads manifests and speaks CRI.
   {
@@ -74,6 +76,8 @@ export const RULES = [
   },
   { in: /^ctl\/commands\/try/, may: ['machines/', 'ctl/', 'harness/'], packages: ANY },
   { in: /^ctl\/commands\/sim/, may: ['machines/', 'ctl/', 'sim/', 'sandbox/process/startProcess.ts'], packages: ANY },
+  // A recording is opened without a daemon.
+  { in: /^ctl\/commands\/recording/, may: ['machines/', 'ports/', 'ctl/', 'inspect/'], packages: ANY },
   { in: /^ctl\//, may: ['machines/', 'ctl/', 'sandbox/process/startProcess.ts'], packages: ANY },
   { in: /^boot\//, may: [''], packages: ANY },
 ];

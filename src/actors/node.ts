@@ -1,7 +1,7 @@
 /** One node: the tree, given configuration and ports. Nothing here is global; a process may hold a thousand of them. */
 
 import { createHistory, type History } from '../inspect/history.ts';
-import { createRecorder, type Recorder } from '../inspect/recorder.ts';
+import { createRecorder, type DumpFilter, entryLine, isBelow, type Recorder } from '../inspect/recorder.ts';
 import type { Inspected } from '../inspect/source.ts';
 import type { GroupDriver } from '../machines/allocation/cgroups/names.ts';
 import { chartOf } from '../machines/chart/definition.ts';
@@ -36,7 +36,7 @@ export interface Node {
   stop(): Promise<void>;
   /** Lines of the flight recorder, oldest first. */
   recorder(limit?: number): string[];
-  /** For the inspection page and the xstate inspectors; null unless the node was started with `--actorlet-inspect`. */
+  /** For the inspection page and the xstate inspectors; null unless the node was started with `--actorlet-inspect` or `--actorlet-record`. */
   readonly inspected: Inspected | null;
 }
 
@@ -103,7 +103,8 @@ export async function createNode(
   };
   const inspect = {
     state: () => live().state(),
-    recorder: (filter?: { path?: string; limit?: number }) => recorder.dump(filter),
+    recorder: (filter?: DumpFilter) => recorder.dump(filter),
+    recorderFrom: (from: number, filter: { path?: string; limit: number }) => linesFrom(recorder, from, filter),
     configz: () => toV1beta1(config.config),
     chart: (path: string) => chartAt(live(), path),
     timeline: (uid: string) => timelineOf(uid, { recorder, history }),
@@ -111,7 +112,7 @@ export async function createNode(
     started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };
-  const history = config.flags.inspect === '' ? null : createHistory(outside.clock);
+  const history = config.flags.inspect === '' && config.flags.record === '' ? null : createHistory(outside.clock);
   let ports = history === null ? outside : { ...outside, cri: history.watch(outside.cri) };
   if (ports.cgroups !== undefined) ports = { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
   let injector: InjectorOptions | null = null;
@@ -176,6 +177,14 @@ export async function createNode(
             faultInjection: config.flags.faultInjection,
           },
   };
+}
+
+function linesFrom(recorder: Recorder, from: number, { path, limit }: { path?: string; limit: number }) {
+  const next = recorder.recorded;
+  const entries = recorder.since(from, next);
+  const missed = from > 0 ? Math.max(0, next - from - entries.length) : 0;
+  const lines = entries.filter((e) => path === undefined || isBelow(e.path, path)).map(entryLine);
+  return { next, lines: lines.slice(-limit), missed };
 }
 
 /** States that a timeline without a history shows at most. */

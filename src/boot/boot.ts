@@ -9,6 +9,7 @@ import * as host from './steps/hostChecks.ts';
 import { serveInspection } from './steps/inspection.ts';
 import { checkMemoryControl } from './steps/memoryControl.ts';
 import * as prepare from './steps/prepare.ts';
+import { recordTheNode } from './steps/recording.ts';
 import * as run from './steps/run.ts';
 import { runOnce } from './steps/runOnce.ts';
 import { makeServingCertificate } from './steps/serving.ts';
@@ -43,6 +44,7 @@ export const BOOT_STEPS: readonly Step[] = [
   run.noteWhatIsHandled,
   run.createDependencies,
   run.createTheNode,
+  recordTheNode,
   run.startTheNode,
   runOnce,
   serveInspection,

@@ -9,7 +9,8 @@ export interface TextOptions {
   widthMax: number;
 }
 
-export function renderPods(pods: readonly PodSummary[], o: TextOptions): string[] {
+/** `wide`: with what else is known of each. */
+export function renderPods(pods: readonly PodSummary[], o: TextOptions & { wide?: boolean }): string[] {
   if (pods.length === 0) return ['No pods on this node.'];
   const rows = pods.map((p) => [
     p.namespace,
@@ -19,9 +20,11 @@ export function renderPods(pods: readonly PodSummary[], o: TextOptions): string[
     String(p.restarts),
     shortDuration(p.ageMs),
     p.workerState === '' ? p.worker : p.workerState,
+    ...(o.wide === true ? [p.podIP === '' ? '-' : p.podIP, p.source, p.uid] : []),
     [p.reason, p.message].filter((s) => s !== '').join(': '),
   ]);
-  return renderTable(['NAMESPACE', 'NAME', 'READY', 'PHASE', 'RESTARTS', 'AGE', 'WORKER', 'REASON'], rows, o);
+  const more = o.wide === true ? ['IP', 'SOURCE', 'UID'] : [];
+  return renderTable(['NAMESPACE', 'NAME', 'READY', 'PHASE', 'RESTARTS', 'AGE', 'WORKER', ...more, 'REASON'], rows, o);
 }
 
 export function renderEvents(events: readonly RecordedEvent[], nowMs: number, o: TextOptions): string[] {

@@ -47,6 +47,8 @@ export interface History {
   /** The runtime, with its calls noted. */
   watch(cri: Cri): Cri;
   of(uid: string): PodHistory | undefined;
+  /** Told of every call that is kept, when it begins and when it ends. */
+  watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
 }
 
 const WORKER = `${addr.workers.path}/`;
@@ -70,6 +72,7 @@ export function createHistory(clock: Clock): History {
     list.splice(FIRST_STEPS_KEPT, 1);
     history.left += 1;
   };
+  const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   const own = (id: string | undefined, uid: string | undefined): void => {
     if (id === undefined || uid === undefined) return;
     owners.set(id, uid);
@@ -83,6 +86,10 @@ export function createHistory(clock: Clock): History {
       keep(history, history.steps, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason }, STEPS_MAX);
     },
     of: (uid) => pods.get(uid),
+    watchCalls(fn) {
+      watchers.add(fn);
+      return { [Symbol.dispose]: () => void watchers.delete(fn) };
+    },
     watch(cri) {
       const call: Cri['call'] = async (method, req, opts) => {
         const { uid, about } = aboutOf(req, owners);
@@ -96,6 +103,7 @@ export function createHistory(clock: Clock): History {
         const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
         const history = historyOf(uid);
         keep(history, history.calls, noted, CALLS_MAX);
+        for (const fn of watchers) fn(uid, noted);
         try {
           const answer = await cri.call(method, req, opts);
           own(at(answer, 'containerId') ?? at(answer, 'podSandboxId'), uid);
@@ -105,6 +113,7 @@ export function createHistory(clock: Clock): History {
           throw error;
         } finally {
           noted.endMs = clock.wallMs();
+          for (const fn of watchers) fn(uid, noted);
         }
       };
       return {

@@ -15,6 +15,8 @@ export interface DumpFilter {
   path?: string;
   /** Only the newest so many. */
   limit?: number;
+  /** Only entries from this wall time on. */
+  sinceMs?: number;
 }
 /** One entry as data. */
 export interface RecorderEntry {
@@ -156,23 +158,30 @@ export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
     dump(filter = {}) {
       const kept = Math.min(count, capacity);
       // Without a path every entry is a line: those before the limit need not be written.
+      const sinceMs = filter.sinceMs ?? Number.NEGATIVE_INFINITY;
       const wanted = filter.path === undefined ? Math.min(kept, filter.limit ?? kept) : kept;
       const lines: string[] = [];
       for (let n = count - wanted; n < count; n++) {
-        const i = n % capacity;
-        const at = path[i] ?? '';
-        if (filter.path !== undefined && at !== filter.path && !at.startsWith(`${filter.path}/`)) continue;
-        const why = (causes[i] ?? []).map((c) => `${c.by}: ${cut(c.what)}`).join(' < ');
-        lines.push(
-          [new Date(atMs[i] ?? 0).toISOString(), events[i], at, a[i], b[i], why === '' ? '' : `because ${why}`]
-            .filter((s) => s !== '')
-            .join(' '),
-        );
+        const entry = entryAt(n);
+        if (entry.atMs >= sinceMs && (filter.path === undefined || isBelow(entry.path, filter.path))) lines.push(entryLine(entry));
       }
       const shown = filter.limit === undefined ? lines : lines.slice(Math.max(0, lines.length - filter.limit));
       return count > capacity ? [`(${count - capacity} earlier entries overwritten)`, ...shown] : shown;
     },
   };
+}
+
+/** Whether `path` is the actor at `root` or below it. */
+export function isBelow(path: string, root: string): boolean {
+  return path === root || path.startsWith(`${root}/`);
+}
+
+/** One entry as one line. */
+export function entryLine(e: RecorderEntry): string {
+  const why = e.causes.map((c) => `${c.by}: ${cut(c.what)}`).join(' < ');
+  return [new Date(e.atMs).toISOString(), e.kind, e.path, e.what, e.detail, why === '' ? '' : `because ${why}`]
+    .filter((s) => s !== '')
+    .join(' ');
 }
 
 function cut(text: string): string {

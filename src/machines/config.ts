@@ -246,6 +246,10 @@ export interface KubeletFlags {
   faultInjection: boolean;
   /** Our own: `HOST:PORT` of the inspection page; '' for none. */
   inspect: string;
+  /** Our own: file of the recording; '' for none. */
+  record: string;
+  /** Our own: MiB of the recording's two segments together. */
+  recordMaxMib: number;
 }
 
 export interface FeatureGates {

@@ -1,8 +1,14 @@
 /** Which pod a person means by a UID, `namespace/name`, a name, or the start of a UID. Pure. */
 import type { PodRecord } from './protocol.ts';
 
-export type PodQuery =
-  | { kind: 'one'; uid: string; record: PodRecord }
+/** What of a pod a person may name. */
+export interface Findable {
+  readonly pod: { readonly metadata: { readonly namespace: string; readonly name: string } };
+  readonly source: PodRecord['source'];
+  readonly removed: boolean;
+}
+export type PodQuery<R extends Findable = PodRecord> =
+  | { kind: 'one'; uid: string; record: R }
   | { kind: 'none' }
   /** Several fit; `names` are `namespace/name (uid)`. */
   | { kind: 'many'; names: string[] };
@@ -11,11 +17,11 @@ export type PodQuery =
 const UID_PREFIX_CHARS_MIN = 6;
 
 /** The first kind of match that finds anything decides: UID, full name, name, start of a UID. */
-export function findPod(query: string, records: ReadonlyMap<string, PodRecord>): PodQuery {
+export function findPod<R extends Findable>(query: string, records: ReadonlyMap<string, R>): PodQuery<R> {
   const exact = records.get(query);
   if (exact !== undefined) return { kind: 'one', uid: query, record: exact };
   const slash = query.indexOf('/');
-  const tests: ((r: PodRecord, uid: string) => boolean)[] =
+  const tests: ((r: R, uid: string) => boolean)[] =
     slash >= 0
       ? [(r) => r.pod.metadata.namespace === query.slice(0, slash) && r.pod.metadata.name === query.slice(slash + 1)]
       : [

@@ -115,6 +115,10 @@ describe('actorctl', () => {
     expect(code).toBe(2);
     expect(err).toContain('Did you mean tree?');
   });
+  it('suggests the option that was meant', async () => {
+    expect((await ctl(['tree', '--wach'])).err).toContain('Unknown argument: wach (did you mean --watch?)');
+    expect((await ctl(['recorder', '--sinse', '5s'])).err).toContain('(did you mean --since?)');
+  });
   it('lists pods with restarts and the reason that matters', async () => {
     const d = await daemon();
     const { out } = await ctl(['pods', '--socket', d.socketPath]);

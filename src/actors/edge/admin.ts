@@ -86,20 +86,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
   const { registry, ports } = ctx;
   return {
     '/statez': (req) => (req.query.has('text') ? text(`${renderTree(inspect.state()).join('\n')}\n`) : json(inspect.state())),
-    '/recorder': (req) => {
-      const limit = Number(req.query.get('limit') ?? Number.NaN);
-      const path = req.query.get('path');
-      const lines = inspect.recorder({
-        ...(path === null || path === '' ? {} : { path }),
-        ...(Number.isInteger(limit) && limit > 0 ? { limit } : {}),
-      });
-      // One that is gone may have left entries; one that was never there has none.
-      if (lines.length === 0 && path !== null && path !== '') {
-        const state = inspect.state();
-        if (findActor(state, path) === undefined) return text(`404: ${noSuchActor(state, path)}\n`, 404);
-      }
-      return text(lines.map((l) => `${l}\n`).join(''));
-    },
+    '/recorder': (req) => recorderPage(inspect, req),
     // `?full`: each line with the whole pod and its live status, for programs; those being wound down are in it too.
     '/events': (req) => events(ctx, inspect, req),
     // Works without the pod list too: that it is missing is then the answer.
@@ -151,6 +138,29 @@ function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, lost: Readonly
   lines.push(down ? 'healthz check failed' : 'healthz check passed');
   return text(`${lines.join('\n')}\n`, down ? 500 : 200);
 }
+
+/** `path`, `limit`, `since` (wall milliseconds); with `next=N` as JSON: the entries from number N on, and where to go on. */
+function recorderPage(inspect: Inspect, req: HttpRequest): HttpReply {
+  const number = (name: string): number | null => {
+    const value = Number(req.query.get(name) ?? Number.NaN);
+    return Number.isInteger(value) && value > 0 ? value : null;
+  };
+  const [limit, sinceMs] = [number('limit'), number('since')];
+  const path = req.query.get('path') ?? '';
+  const filter = path === '' ? {} : { path };
+  if (req.query.has('next') && inspect.recorderFrom !== undefined) {
+    return json(inspect.recorderFrom(number('next') ?? 0, { ...filter, limit: limit ?? FOLLOWED_LINES_MAX }));
+  }
+  const lines = inspect.recorder({ ...filter, ...(limit === null ? {} : { limit }), ...(sinceMs === null ? {} : { sinceMs }) });
+  // One that is gone may have left entries; one that was never there has none.
+  if (lines.length === 0 && path !== '') {
+    const state = inspect.state();
+    if (findActor(state, path) === undefined) return text(`404: ${noSuchActor(state, path)}\n`, 404);
+  }
+  return text(lines.map((l) => `${l}\n`).join(''));
+}
+/** Lines of one answer to a follower that names no limit. */
+const FOLLOWED_LINES_MAX = 2_000;
 
 function timeline(o: AdminOptions, pods: PodsView, query: string): HttpReply {
   const found = findPod(query, pods.records);

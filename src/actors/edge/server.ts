@@ -10,7 +10,9 @@ import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 export interface Inspect {
   state(): ActorState;
   /** Lines of the flight recorder, oldest first. */
-  recorder(filter?: { path?: string; limit?: number }): string[];
+  recorder(filter?: { path?: string; limit?: number; sinceMs?: number }): string[];
+  /** Its lines from entry `from` on, the newest `limit` of them; `next` is where to go on. */
+  recorderFrom?(from: number, filter: { path?: string; limit: number }): { next: number; lines: string[]; missed: number };
   /** The effective KubeletConfiguration (v1beta1 field names). */
   configz(): unknown;
   /** What every flag comes to, by name; nothing secret. Absent where there was no command line. */

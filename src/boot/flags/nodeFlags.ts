@@ -134,4 +134,19 @@ export const NODE_FLAGS: readonly FlagSpec[] = [
     own: true,
     shownDefault: '""',
   },
+  {
+    name: 'actorlet-record',
+    type: 'path',
+    flag: 'record',
+    help: 'File (mode 0600) in which the flight recorder is kept; actorctl --recording opens it, also after a crash.',
+    own: true,
+    shownDefault: '""',
+  },
+  {
+    name: 'actorlet-record-max-mib',
+    type: 'int32',
+    flag: 'recordMaxMib',
+    help: 'Size in MiB that FILE and FILE.1 of --actorlet-record have together at most.',
+    own: true,
+  },
 ];

@@ -84,6 +84,13 @@ export interface BootState {
   heartbeat?: Heartbeat;
   handling?: OwnHandling;
   page?: PageAddress;
+  recording?: RecordingEnd;
+}
+
+/** How a recording ends: with the daemon, or because its tree failed. Neither rejects. */
+export interface RecordingEnd {
+  end(): Promise<void>;
+  abandon(): Promise<void>;
 }
 
 export interface BootContext {

@@ -6,7 +6,8 @@ import { type ActorView, findActor } from '../../machines/supervision/actorState
 import { didYouMean } from '../../machines/text/nearest.ts';
 import { printable } from '../../machines/text/table.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
-import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
+import { type Asked, printData, wantsData } from '../asked.ts';
+import { CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 import type { ChartFormat } from './chartFormats.ts';
 
@@ -17,7 +18,8 @@ interface ChartAnswer {
 }
 
 /** Prints the page's address with the right to act on it; `open` hands it to the desktop's browser. */
-export async function runUi(io: CtlIo, client: AdminClient, o: { json: boolean; open: boolean }): Promise<number> {
+export async function runUi(asked: Asked, o: { open: boolean }): Promise<number> {
+  const { io, client } = asked;
   const answer = await client.get('/page');
   if (answer.status === 404) {
     throw new CtlError(EXIT.no, 'the inspection page is off: start the daemon with --actorlet-inspect (npm start does).');
@@ -25,12 +27,13 @@ export async function runUi(io: CtlIo, client: AdminClient, o: { json: boolean; 
   if (answer.status !== 200) throw refusal(answer);
   const page = JSON.parse(answer.body) as { url: string; token: string };
   const url = `${page.url}#token=${page.token}`;
-  io.out(o.json ? `${JSON.stringify(page, null, 2)}\n` : `${url}\n`);
+  if (wantsData(asked.format)) printData(asked, page);
+  else io.out(`${url}\n`);
   if (o.open) openBrowser(io, url);
   return EXIT.ok;
 }
 
-function openBrowser(io: CtlIo, url: string): void {
+export function openBrowser(io: Pick<CtlIo, 'err'>, url: string): void {
   const failed = () => io.err('No browser could be opened: copy the address into one.\n');
   try {
     const child = startProcess(process.platform === 'darwin' ? 'open' : 'xdg-open', [url], { detached: true, stdio: 'ignore' });
@@ -42,7 +45,7 @@ function openBrowser(io: CtlIo, url: string): void {
 }
 
 /** Prints the chart of one actor's machine. */
-export async function runChart(io: CtlIo, client: AdminClient, o: { actor: string; format: ChartFormat }): Promise<number> {
+export async function runChart({ io, client }: Asked, o: { actor: string; format: ChartFormat }): Promise<number> {
   const state = (await client.json('/statez')) as ActorView;
   const path = pathOf(state, o.actor);
   const answer = await client.get('/chart', { actor: path });

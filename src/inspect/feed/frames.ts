@@ -43,6 +43,8 @@ export interface HelloFrame {
   version: string;
   startedAtMs: number;
   faultInjection: boolean;
+  /** This is no live node: what it was can be looked at for each moment of it. */
+  recording?: { fromMs: number; toMs: number; runs: readonly { fromMs: number; toMs: number; stopped: boolean }[] };
 }
 export interface SnapshotFrame {
   t: 'snapshot';
@@ -172,6 +174,8 @@ export interface WatchFrame {
   pod?: string;
   decisions?: boolean;
   host?: boolean;
+  /** The moment, of a recording. */
+  atMs?: number;
 }
 
 /** Characters of a frame from a viewer. */
@@ -194,5 +198,13 @@ export function readViewerFrame(text: string): WatchFrame | null {
   };
   const [actor, pod] = [path('actor'), path('pod')];
   if (actor === null || pod === null) return null;
-  return { t: 'watch', actor, pod, decisions: Reflect.get(value, 'decisions') === true, host: Reflect.get(value, 'host') === true };
+  const atMs: unknown = Reflect.get(value, 'atMs');
+  return {
+    t: 'watch',
+    actor,
+    pod,
+    decisions: Reflect.get(value, 'decisions') === true,
+    host: Reflect.get(value, 'host') === true,
+    ...(typeof atMs === 'number' && Number.isFinite(atMs) ? { atMs } : {}),
+  };
 }

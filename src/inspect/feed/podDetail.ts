@@ -7,16 +7,20 @@ import type { RecorderEntry } from '../recorder.ts';
 import type { Inspected } from '../source.ts';
 import type { ContainerRow, PodFrame } from './frames.ts';
 
-const MESSAGES_MAX = 160;
+export const MESSAGES_MAX = 160;
 const EVENTS_MAX = 60;
 /** Of a pod that is forgotten its history may still be there. */
 const NO_HISTORY = { steps: [], calls: [], left: 0 };
 
-export function podFrame(node: Inspected, uid: string): PodFrame {
+/** What a pod's page is made of. */
+export type PodSource = Pick<Inspected, 'recorder' | 'history' | 'clock'> & { tree: Pick<Inspected['tree'], 'registry' | 'state'> };
+
+/** `past: false`: without its history and messages, which are searched for. */
+export function podFrame(node: PodSource, uid: string, { past = true } = {}): PodFrame {
   const { registry } = node.tree;
   const record = registry.read(view.pods)?.value.records.get(uid);
-  const history = node.history.of(uid) ?? NO_HISTORY;
-  const messages = node.recorder.last(MESSAGES_MAX, (e) => e.kind === 'message' && concerns(e, uid));
+  const history = (past ? node.history.of(uid) : undefined) ?? NO_HISTORY;
+  const messages = past ? node.recorder.last(MESSAGES_MAX, (e) => isAbout(e, uid)) : [];
   if (record === undefined) {
     const path = `${addr.workers.path}/${uid}`;
     const kept = history.steps.length + history.calls.length > 0;
@@ -68,7 +72,7 @@ export function podFrame(node: Inspected, uid: string): PodFrame {
   };
 }
 
-function nothingKnown(uid: string, path: string): Omit<NonNullable<PodFrame['pod']>, 'history' | 'messages'> {
+export function nothingKnown(uid: string, path: string): Omit<NonNullable<PodFrame['pod']>, 'history' | 'messages'> {
   return {
     namespace: '',
     name: uid,
@@ -88,11 +92,12 @@ function nothingKnown(uid: string, path: string): Omit<NonNullable<PodFrame['pod
   };
 }
 
-function concerns(e: RecorderEntry, uid: string): boolean {
-  return e.detail.includes(uid) || e.path.includes(uid) || e.from.includes(uid);
+/** A message about the pod. */
+export function isAbout(e: RecorderEntry, uid: string): boolean {
+  return e.kind === 'message' && (e.detail.includes(uid) || e.path.includes(uid) || e.from.includes(uid));
 }
 
-function whyOf(node: Inspected, uid: string): readonly string[] {
+function whyOf(node: PodSource, uid: string): readonly string[] {
   const { registry } = node.tree;
   return explainPod({
     query: uid,

@@ -60,10 +60,12 @@ function nameOf(last: string, pod: string, name: string | undefined): string {
   return last === pod ? name : last.replace(pod, name);
 }
 
-export function podRows(registry: Registry, nowMs: number): PodRow[] {
+/** `only`: these alone. */
+export function podRows(registry: Registry, nowMs: number, only?: ReadonlySet<string>): PodRow[] {
   const pods = registry.read(view.pods)?.value;
   if (pods === undefined) return [];
-  return summarizePods(pods, registry.read(view.statuses)?.value, nowMs).map(({ ageMs, ...row }) => ({
+  const wanted = only === undefined ? pods : { ...pods, records: new Map([...pods.records].filter(([uid]) => only.has(uid))) };
+  return summarizePods(wanted, registry.read(view.statuses)?.value, nowMs).map(({ ageMs, ...row }) => ({
     ...row,
     seenAtMs: Math.round(nowMs - ageMs),
   }));

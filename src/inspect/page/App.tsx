@@ -4,10 +4,11 @@ import { EntryRow } from './bits.tsx';
 import { Decisions } from './Decisions.tsx';
 import { Events } from './Events.tsx';
 import { Host } from './Host.tsx';
+import { Past } from './Past.tsx';
 import { PodPage } from './Pod.tsx';
 import { Pods } from './Pods.tsx';
 import { go, hrefOf, type Route, TABS, useRoute } from './route.ts';
-import { type PageState, store, usePage } from './store.ts';
+import { nowMs, type PageState, store, usePage } from './store.ts';
 import { Tree } from './Tree.tsx';
 import { duration, toneOf } from './words.ts';
 
@@ -30,11 +31,16 @@ export function App() {
   return (
     <div className="app">
       <Header state={state} route={route} />
-      {state.link === 'lost' && (
-        <p className="banner" role="status">
-          The daemon does not answer; this is what was last known. Trying again.
-        </p>
-      )}
+      <div className="notices">
+        {state.link === 'lost' && (
+          <p className="banner" role="status">
+            {state.hello?.recording === undefined
+              ? 'The daemon does not answer; this is what was last known. Trying again.'
+              : 'actorctl no longer serves this recording.'}
+          </p>
+        )}
+        {state.hello?.recording !== undefined && <Past recording={state.hello.recording} atMs={state.atMs} />}
+      </div>
       <main className={`view view-${route.tab} ${route.item === '' ? '' : 'has-item'}`}>
         <View state={state} route={route} />
       </main>
@@ -64,6 +70,7 @@ function View({ state, route }: { state: PageState; route: Route }) {
 
 function Header({ state, route }: { state: PageState; route: Route }) {
   const bad = [...state.actors.values()].filter((a) => !a.ok).length;
+  const recorded = state.hello?.recording !== undefined;
   return (
     <header className="masthead">
       <a className="brand" href={hrefOf('actors')}>
@@ -79,7 +86,7 @@ function Header({ state, route }: { state: PageState; route: Route }) {
       </nav>
       <span className={`link link-${state.link}`} role="status">
         <i className={`dot ${state.link === 'live' ? (bad > 0 ? 'warn' : 'ok') : 'bad'}`} />
-        {state.link === 'live' ? (bad > 0 ? `${bad} not well` : 'live') : state.link}
+        {state.link === 'live' ? (bad > 0 ? `${bad} not well` : recorded ? 'recording' : 'live') : state.link}
       </span>
     </header>
   );
@@ -101,7 +108,7 @@ function Overview({ state }: { state: PageState }) {
     <section className="detail" aria-label="Overview">
       <h1>{hello?.node ?? 'Connecting'}</h1>
       <p className="quiet">
-        {hello === null ? '' : `${hello.version}, up ${duration(Date.now() + state.skewMs - hello.startedAtMs)}`}
+        {hello === null ? '' : `${hello.version}, up ${duration(nowMs(state) - hello.startedAtMs)}`}
         {hello?.faultInjection ? ' · fault injection is on' : ''}
       </p>
       <dl className="facts">

@@ -18,6 +18,7 @@ import type { RecorderEntry } from '../recorder.ts';
 const EVENTS_MAX = 3000;
 /** Two minutes of figures. */
 const HOST_SAMPLES_MAX = 60;
+const SEEK_AFTER_MS = 60;
 const RECONNECT_MIN_MS = 500;
 const RECONNECT_MAX_MS = 10_000;
 
@@ -26,6 +27,8 @@ export interface PageState {
   hello: HelloFrame | null;
   /** The daemon's clock less the browser's. */
   skewMs: number;
+  /** The moment that is shown; of a recording, time stands still at it. */
+  atMs: number;
   actors: ReadonlyMap<string, ActorRow>;
   pods: ReadonlyMap<string, PodRow>;
   events: readonly RecorderEntry[];
@@ -42,6 +45,7 @@ const EMPTY: PageState = {
   link: 'connecting',
   hello: null,
   skewMs: 0,
+  atMs: 0,
   actors: new Map(),
   pods: new Map(),
   events: [],
@@ -63,6 +67,7 @@ export function folded(state: PageState, frame: ServerFrame, nowMs: number): Pag
       return {
         ...state,
         skewMs: frame.atMs - nowMs,
+        atMs: frame.atMs,
         actors: new Map(frame.actors.map((a) => [a.path, a])),
         pods: new Map(frame.pods.map((p) => [p.uid, p])),
         events: frame.events,
@@ -72,6 +77,7 @@ export function folded(state: PageState, frame: ServerFrame, nowMs: number): Pag
       return {
         ...state,
         skewMs: frame.atMs - nowMs,
+        atMs: frame.atMs,
         actors: patched(state.actors, frame.actors, { gone: frame.goneActors, key: (a) => a.path }),
         pods: patched(state.pods, frame.pods, { gone: frame.gonePods, key: (p) => p.uid }),
         events: frame.events.length === 0 ? state.events : [...state.events, ...frame.events].slice(-EVENTS_MAX),
@@ -111,6 +117,8 @@ class Store {
   #socket: WebSocket | null = null;
   #watch: Omit<WatchFrame, 't'> = {};
   #retryMs = RECONNECT_MIN_MS;
+  #seekMs: number | null = null;
+  #seeking = false;
 
   get state(): PageState {
     return this.#state;
@@ -158,8 +166,20 @@ class Store {
     this.#tell();
   }
 
+  /** Shows another moment of a recording. A slider that is dragged asks for many: the last one of a while counts. */
+  seek(atMs: number): void {
+    this.#seekMs = atMs;
+    if (this.#seeking) return;
+    this.#seeking = true;
+    setTimeout(() => {
+      this.#seeking = false;
+      this.#tell();
+    }, SEEK_AFTER_MS);
+  }
+
   #tell(): void {
-    if (this.#socket?.readyState === WebSocket.OPEN) this.#socket.send(JSON.stringify({ t: 'watch', ...this.#watch }));
+    if (this.#socket?.readyState !== WebSocket.OPEN) return;
+    this.#socket.send(JSON.stringify({ t: 'watch', ...this.#watch, ...(this.#seekMs === null ? {} : { atMs: this.#seekMs }) }));
   }
 }
 
@@ -171,5 +191,5 @@ export function usePage(): PageState {
 
 /** The daemon's time; its clock is not the browser's. */
 export function nowMs(state: PageState): number {
-  return Date.now() + state.skewMs;
+  return state.hello?.recording === undefined ? Date.now() + state.skewMs : state.atMs;
 }

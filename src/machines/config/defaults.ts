@@ -183,6 +183,8 @@ export function defaultKubeletFlags(): KubeletFlags {
     adminSocket: '',
     faultInjection: false,
     inspect: '',
+    record: '',
+    recordMaxMib: 64,
   };
 }
 

@@ -19,6 +19,9 @@ const ALLOWED_LABELS: readonly string[] = [
   'beta.kubernetes.io/os',
   'beta.kubernetes.io/arch',
 ];
+/** Less does not hold two whole pictures of a large node; more is not read back into memory. */
+const RECORD_MIB_MIN = 16;
+const RECORD_MIB_MAX = 1024;
 const ALLOWED_NAMESPACES: readonly string[] = ['kubelet.kubernetes.io', 'node.kubernetes.io'];
 
 export function flagProblems(flags: KubeletFlags, given: ReadonlyMap<string, GivenFlag>): Problem[] {
@@ -37,6 +40,9 @@ export function flagProblems(flags: KubeletFlags, given: ReadonlyMap<string, Giv
     if (spec.onlyValue !== undefined && String(value) !== spec.onlyValue) {
       bad(spec.name, `only ${JSON.stringify(spec.onlyValue)} is possible: the flag was removed in ${spec.removed ?? 'an earlier release'}`);
     }
+  }
+  if (flags.recordMaxMib < RECORD_MIB_MIN || flags.recordMaxMib > RECORD_MIB_MAX) {
+    bad('actorlet-record-max-mib', `${flags.recordMaxMib} must be between ${RECORD_MIB_MIN} and ${RECORD_MIB_MAX}`);
   }
   nodeIPs(flags, bad);
   labels(flags.nodeLabels, bad);

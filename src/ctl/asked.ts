@@ -1,0 +1,71 @@
+/** What every command is given, and how it prints. */
+import { stringify } from 'yaml';
+import { parseGoDuration } from '../machines/config/duration.ts';
+import { printable } from '../machines/text/table.ts';
+import { type AdminClient, CtlError, EXIT } from './client.ts';
+import type { CtlIo } from './io.ts';
+import { paint } from './render.ts';
+
+export const FORMATS = ['text', 'wide', 'json', 'yaml'] as const;
+export type Format = (typeof FORMATS)[number];
+
+export interface Asked {
+  io: CtlIo;
+  client: AdminClient;
+  format: Format;
+  /** Only pods of this namespace; '' for all. */
+  namespace: string;
+}
+/** Gives the exit code. */
+export type Command = (asked: Asked) => Promise<number>;
+
+/** Lines for people; cut to the terminal but for `-o wide`. */
+export function print({ io }: Pick<Asked, 'io'>, lines: readonly string[]): void {
+  const colour = io.columns > 0 && (io.env.NO_COLOR ?? '') === '';
+  io.out(
+    paint(lines, colour)
+      .map((l) => `${l}\n`)
+      .join(''),
+  );
+}
+
+/** Whether the answer is wanted as data. */
+export function wantsData(format: Format): boolean {
+  return format === 'json' || format === 'yaml';
+}
+
+/** An answer as JSON or YAML. */
+export function printData({ io, format }: Pick<Asked, 'io' | 'format'>, value: unknown): void {
+  io.out(format === 'yaml' ? stringify(value, { aliasDuplicateObjects: false }) : `${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Columns to cut lines to; 0: never. */
+export function widthOf({ io, format }: Pick<Asked, 'io' | 'format'>): number {
+  return format === 'wide' ? 0 : io.columns;
+}
+
+/** Options that every command takes. */
+export interface Common {
+  socket?: string | undefined;
+  json: boolean;
+  output?: string | undefined;
+  namespace?: string | undefined;
+  recording?: string | undefined;
+  at?: string | undefined;
+}
+/** What the definitions of commands are given to run them. */
+export interface Runner {
+  io: CtlIo;
+  /** Runs a command against the daemon, or the recording, that the options name. */
+  run(command: Command): (args: Common) => Promise<void>;
+  /** Of a command that needs no daemon. */
+  setCode(code: number): void;
+}
+
+/** Milliseconds of `--since`; without it: for ever. */
+export function sinceMs(text: string | undefined): number {
+  if (text === undefined || text === '') return Number.POSITIVE_INFINITY;
+  const ms = parseGoDuration(text);
+  if (ms === undefined || ms < 0) throw new CtlError(EXIT.usage, `--since ${printable(text)}: give a duration like 90s, 10m or 1h30m.`);
+  return ms;
+}

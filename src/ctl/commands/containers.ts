@@ -1,0 +1,52 @@
+/** `actorctl logs` and `actorctl exec`. */
+import type { LogFile } from '../../machines/podLogs.ts';
+import { type Command, printData, wantsData } from '../asked.ts';
+import { CtlError, EXIT } from '../client.ts';
+import { runExec } from '../exec.ts';
+import { printLogs } from '../logs.ts';
+import { named } from './show.ts';
+
+export interface LogsArgs {
+  pod: string;
+  container: string;
+  follow: boolean;
+  previous: boolean;
+  tail: number | undefined;
+  timestamps: boolean;
+}
+export function logs(args: LogsArgs): Command {
+  return async (asked) => {
+    const { io, client } = asked;
+    if (args.tail !== undefined && !(Number.isInteger(args.tail) && args.tail >= 0)) {
+      throw new CtlError(EXIT.usage, '--tail takes a whole number of lines, 0 or more.');
+    }
+    const query = { pod: named(args.pod, asked), container: args.container, ...(args.previous ? { previous: '' } : {}) };
+    const locate = async () => (await client.json('/logs', query)) as Extract<LogFile, { ok: true }>;
+    if (wantsData(asked.format)) {
+      printData(asked, await locate());
+      return EXIT.ok;
+    }
+    await printLogs(locate, io.out, { tail: args.tail, follow: args.follow, timestamps: args.timestamps, signal: io.signal });
+    return EXIT.ok;
+  };
+}
+
+export interface ExecArgs {
+  pod: string;
+  container: string;
+  stdin: boolean;
+  command: readonly string[];
+}
+export function exec(args: ExecArgs): Command {
+  return async (asked) => {
+    if (args.command.length === 0)
+      throw new CtlError(EXIT.usage, 'exec: say what to run after --, e.g. actorctl exec web -- sh -c "echo hi".');
+    const answer = await asked.client.post('/exec', {
+      pod: named(args.pod, asked),
+      container: args.container,
+      stdin: args.stdin,
+      cmd: args.command,
+    });
+    return runExec((answer as { url: string }).url, asked.io, { stdin: args.stdin });
+  };
+}

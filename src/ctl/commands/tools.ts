@@ -1,0 +1,118 @@
+/** The command line of everything else: page, charts, faults, simulation, throw-away nodes. Their code is loaded when wanted. */
+import type { Argv } from 'yargs';
+import type { Common, Runner } from '../asked.ts';
+import { CHART_FORMATS } from './chartFormats.ts';
+import { addInjectCommand } from './injectArgs.ts';
+
+export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
+  return addTryCommand(addSimCommand(addInspectCommands(y, runner), runner), runner);
+}
+
+function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: Runner): Argv<T> {
+  return y
+    .command(
+      'ui',
+      'where the inspection page is, with the right to act on it; of a recording, serves the page',
+      (c) =>
+        c
+          .option('open', { type: 'boolean', default: false, describe: 'open it in a browser of this desktop' })
+          .option('port', { type: 'number', default: 0, describe: 'of 127.0.0.1, for the page of a recording; 0: any' })
+          .example('$0 ui --open', 'look at the running node')
+          .example('$0 --recording FILE ui', 'look at a node that was, until Ctrl-C'),
+      async (args) => {
+        if (args.recording !== undefined) {
+          const { runRecordedUi } = await import('./recordingUi.ts');
+          setCode(await runRecordedUi(io, { file: args.recording, at: args.at ?? '', port: args.port, open: args.open }));
+          return;
+        }
+        const { runUi } = await import('./inspect.ts');
+        await run((asked) => runUi(asked, { open: args.open }))(args);
+      },
+    )
+    .command(
+      'chart <actor>',
+      "the statechart of an actor's machine, for other tools",
+      (c) =>
+        c
+          .positional('actor', { type: 'string', demandOption: true, describe: 'actor path, e.g. pods/podManager' })
+          .option('format', {
+            choices: CHART_FORMATS,
+            default: 'mermaid' as const,
+            describe: "stately: a configuration that Stately's editor imports",
+          })
+          .example('$0 chart pods/podManager', 'a Mermaid diagram')
+          .example('$0 chart runtime/cri --format stately > cri.ts', "for Stately's editor"),
+      async (args) => {
+        const { runChart } = await import('./inspect.ts');
+        await run((asked) => runChart(asked, { actor: args.actor, format: args.format }))(args);
+      },
+    )
+    .command('inject', 'causes faults on a node that was started with --actorlet-fault-injection', (c) =>
+      addInjectCommand(c, async (request, args) => {
+        const { runInject } = await import('./inject.ts');
+        await run((asked) => runInject(asked.io, asked.client, { request, json: asked.format === 'json' }))(args as Common);
+      }),
+    );
+}
+
+function addSimCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): Argv<T> {
+  return y.command(
+    'sim',
+    'simulates whole nodes under faults; needs no daemon',
+    (c) =>
+      c
+        .option('seed', { type: 'number', describe: 'first seed; default: a fresh one, printed' })
+        .option('seeds', { type: 'number', default: 1, describe: 'how many seeds, counting up' })
+        .option('minutes', { type: 'number', describe: "virtual minutes of faults a run; default: the scenario's, or 2" })
+        .option('pods', { type: 'number', describe: "pods drawn per node; default: the scenario's, or 8" })
+        .option('nodes', { type: 'number', describe: "nodes in one world; default: the scenario's, or 1, in some seeds 2" })
+        .option('scenario', { type: 'string', describe: 'file with the faults, in place of drawn ones' })
+        .option('jobs', { type: 'number', default: 1, describe: 'processes' })
+        .option('shrink', { type: 'number', default: 80, describe: 'runs spent on making a failing schedule small' })
+        .option('tail', { type: 'number', default: 40, describe: 'last lines of trace, log and recorder in a report' })
+        .option('edges', {
+          type: 'boolean',
+          default: false,
+          describe: 'count the edges of every statechart, and name those never taken; slower',
+        })
+        .option('lines', { type: 'boolean', default: false, hidden: true })
+        .example('$0 sim --seeds 100 --jobs 2', 'a hundred nodes under drawn faults'),
+    async (args) => {
+      // Loaded only here: the other commands need nothing of a node.
+      const { runSimCommand } = await import('./sim.ts');
+      const code = await runSimCommand(io, {
+        ...args,
+        seed: args.seed,
+        minutes: args.minutes,
+        pods: args.pods,
+        nodes: args.nodes,
+        scenario: args.scenario,
+      });
+      setCode(code);
+    },
+  );
+}
+
+function addTryCommand<T extends Common>(y: Argv<T>, { io, setCode }: Runner): Argv<T> {
+  return y.command(
+    'try',
+    'runs manifests on a throw-away node and checks what becomes of them; needs no daemon',
+    (c) =>
+      c
+        .option('file', { alias: 'f', type: 'string', array: true, default: [], describe: 'manifests: files or folders' })
+        .option('expect', { alias: 'e', type: 'string', array: true, default: [], describe: 'what must come true; see below' })
+        .option('inject', { type: 'string', describe: 'fault scenario, begun once every pod is ready or has succeeded' })
+        .option('settle', { type: 'string', default: '60s', describe: 'how long that may take; 0s: inject at once' })
+        .option('runtime', { type: 'string', default: 'process', describe: 'process, hollow or containerd' })
+        .option('endpoint', { type: 'string', describe: 'socket of a containerd that holds no pods' })
+        .option('keep', { type: 'boolean', default: false, describe: 'leave logs and configuration, and say where' })
+        .example('$0 try -f web.yaml -e "web ready within 30s"', 'does it come up?')
+        .epilogue(
+          'Expectations: [POD] CONDITION [within TIME | for TIME]. CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP. Without a pod: all of them. Without a time: within 30s; phase and restarts (but > and >=) must then also hold until the 30s are over. Times count from the beginning of the faults, else of the pods.\nExit codes: 0 all held, 1 one did not, 2 it could not be tried.',
+        ),
+    async (args) => {
+      const { runTry } = await import('./try.ts');
+      setCode(await runTry(io, args));
+    },
+  );
+}

@@ -1,0 +1,164 @@
+/**
+ * The server of the inspection page: its files and its WebSockets, on one loopback port. What is shown, a running daemon or
+ * a recording, is given to it.
+ */
+import { readFile } from 'node:fs/promises';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { type WebSocket, WebSocketServer } from 'ws';
+import type { Logger } from '../../ports/ports.ts';
+import { VIEWER_FRAME_CHARS_MAX } from '../feed/frames.ts';
+import type { Joined, Viewer } from '../feed/hub.ts';
+import { type PageFile, pageFiles } from './files.ts';
+import { refusalOf, SECURITY_HEADERS } from './guard.ts';
+
+/** A taken port is tried again this often. */
+const LISTEN_AGAIN_MS = 5_000;
+/** Frames from viewers are requests of some hundred bytes. */
+const FRAME_BYTES_MAX = VIEWER_FRAME_CHARS_MAX * 4;
+/** Connections at once, page files included; a browser opens up to 6. */
+const CONNECTIONS_MAX = 128;
+
+/** What a WebSocket is attached to. */
+export interface Target {
+  readonly figures: object;
+  /** Null: too many viewers. */
+  join(viewer: Viewer): Joined | null;
+  close(): void;
+}
+export interface PageSource {
+  readonly log: Logger;
+  /** By name: `feed` is at `/feed`. */
+  readonly targets: Readonly<Record<string, Target>>;
+  /** `POST /api/inject`; absent where nothing can be done. */
+  readonly inject?: (req: IncomingMessage, res: ServerResponse) => Promise<void>;
+}
+export interface ListenAt {
+  host: string;
+  port: number;
+  /** Named in errors. */
+  flag: string;
+}
+
+export class PageServer implements Disposable {
+  readonly #source: PageSource;
+  readonly #files: ReadonlyMap<string, PageFile> = pageFiles();
+  readonly #http: Server;
+  readonly #ws = new WebSocketServer({ noServer: true, maxPayload: FRAME_BYTES_MAX, perMessageDeflate: false, clientTracking: false });
+  readonly #sockets = new Set<Socket>();
+  #again: NodeJS.Timeout | null = null;
+  #closed = false;
+
+  constructor(source: PageSource) {
+    this.#source = source;
+    this.#http = createServer((req, res) => {
+      this.#answer(req, res).catch((error: unknown) => {
+        source.log.warn({ err: String(error) }, 'inspection page: a request was not answered');
+        res.destroy();
+      });
+    });
+    this.#http.maxConnections = CONNECTIONS_MAX;
+    this.#http.on('connection', (socket) => {
+      this.#sockets.add(socket);
+      socket.on('close', () => this.#sockets.delete(socket));
+    });
+    this.#http.on('upgrade', (req, socket, head) => this.#upgrade(req, socket, head));
+  }
+
+  /** Resolves when it listens, or when it was found that it cannot yet. `onListen` is told the address. */
+  listen(at: ListenAt, onListen: (url: string) => void): Promise<void> {
+    return new Promise((resolve) => {
+      const attempt = (): void => {
+        this.#http.once('error', (error: NodeJS.ErrnoException) => {
+          this.#source.log.error(
+            { flag: at.flag, err: error.message },
+            `inspection page: cannot listen on ${at.host}:${at.port}; it is tried again until it works`,
+          );
+          if (!this.#closed) this.#again = setTimeout(attempt, LISTEN_AGAIN_MS).unref();
+          resolve();
+        });
+        this.#http.listen(at.port, at.host, () => {
+          this.#http.removeAllListeners('error');
+          this.#http.on('error', (error) => this.#source.log.warn({ err: error.message }, 'inspection page: the server failed'));
+          const { port } = this.#http.address() as AddressInfo;
+          const host = at.host.includes(':') ? `[${at.host}]` : at.host;
+          onListen(`http://${host}:${port}/`);
+          resolve();
+        });
+      };
+      attempt();
+    });
+  }
+
+  // ---- requests ------------------------------------------------------------------------------------------------------
+
+  async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const refused = refusalOf(req.headers, { websocket: false });
+    if (refused !== null) return reply(res, 403, `403: ${refused}\n`);
+    const path = (req.url ?? '/').split('?', 1)[0] ?? '/';
+    const { inject, targets } = this.#source;
+    if (req.method === 'POST' && path === '/api/inject' && inject !== undefined) return inject(req, res);
+    if (req.method !== 'GET' && req.method !== 'HEAD') return reply(res, 405, '405: Method Not Allowed\n');
+    if (path === '/api/figures') {
+      const figures = Object.fromEntries(Object.entries(targets).map(([name, target]) => [name, target.figures]));
+      return reply(res, 200, JSON.stringify(figures), { 'content-type': 'application/json' });
+    }
+    const page = this.#files.get(path);
+    if (page === undefined) {
+      const unbuilt = path === '/' && this.#files.size === 0;
+      return reply(res, unbuilt ? 503 : 404, unbuilt ? '503: the page was not built: npm run build\n' : '404: Page Not Found\n');
+    }
+    const body = await readFile(page.file);
+    const cache = page.hashed ? 'public, max-age=31536000, immutable' : 'no-cache';
+    reply(res, 200, req.method === 'HEAD' ? '' : body, { 'content-type': page.type, 'cache-control': cache });
+  }
+
+  // ---- WebSockets ----------------------------------------------------------------------------------------------------
+
+  #upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    socket.on('error', () => socket.destroy());
+    const path = (req.url ?? '/').split('?', 1)[0] ?? '/';
+    const name = path.slice(1);
+    const target = Object.hasOwn(this.#source.targets, name) ? this.#source.targets[name] : undefined;
+    const refused = refusalOf(req.headers, { websocket: true });
+    if (refused !== null || target === undefined) {
+      const status = refused === null ? '404 Not Found' : '403 Forbidden';
+      socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+      return;
+    }
+    this.#ws.handleUpgrade(req, socket, head, (ws) => this.#attach(ws, target));
+  }
+
+  #attach(ws: WebSocket, target: Target): void {
+    ws.on('error', () => ws.terminate());
+    const joined = target.join({
+      backlogBytes: () => ws.bufferedAmount,
+      send: (text) => ws.send(text, () => undefined),
+      close: (why) => {
+        ws.close(1001, why);
+        // One that does not read does not see the farewell either.
+        ws.terminate();
+      },
+    });
+    if (joined === null) {
+      ws.close(1013, 'too many viewers');
+      return;
+    }
+    ws.on('message', (data, binary) => joined.message(binary ? '' : String(data)));
+    ws.on('close', () => joined.leave());
+  }
+
+  [Symbol.dispose](): void {
+    this.#closed = true;
+    if (this.#again !== null) clearTimeout(this.#again);
+    for (const target of Object.values(this.#source.targets)) target.close();
+    this.#http.close();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+export function reply(res: ServerResponse, status: number, body: string | Buffer, headers: Readonly<Record<string, string>> = {}): void {
+  res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store', ...SECURITY_HEADERS, ...headers });
+  res.end(body);
+}
