@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { KubeResult } from '../../src/machines/api/kube.ts';
 import { reviewMachine } from '../../src/machines/edge/https/reviewMachine.ts';
+import { momentOf, reading } from '../../src/machines/facts.ts';
 import { BYSTANDERS, bystandersUp, type KillCase } from '../integration/killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from '../integration/killTables.ts';
 import { virtualNode } from '../integration/virtualNode.ts';
@@ -16,41 +17,28 @@ import { lockable } from './purity/locked.ts';
 import { impurities, recordSteps } from './purity/steps.ts';
 
 const CLOCK = 'reads the clock through its input';
-const CHANCE = 'draws the jitter of a wait through its input';
 const VIEWS = 'reads views of other actors through its input';
 /** Machines that are not pure yet, with the reason. The list only gets shorter: a pure machine in it is an error. */
 const IMPURE: Readonly<Record<string, string>> = {
   admission: 'its one action judges, sends, logs and counts',
-  apiLink: CHANCE,
   certificate: CLOCK,
   config: VIEWS,
   container: CLOCK,
   containerStop: CLOCK,
   cpus: 'its actions read views, log and count',
-  csiNode: CHANCE,
   devices: VIEWS,
   eventWriter: VIEWS,
   eviction: VIEWS,
-  fileSource: CLOCK,
-  httpSource: CLOCK,
-  lease: CHANCE,
-  listWatch: CLOCK,
-  nodeStatus: CLOCK,
   object: VIEWS,
   objects: VIEWS,
   pleg: VIEWS,
-  plugin: CHANCE,
-  podManager: CLOCK,
   podWorker: VIEWS,
   podWriter: VIEWS,
   prober: CLOCK,
   probes: VIEWS,
-  review: CHANCE,
   status: 'its one action stores, publishes, sends and logs',
   stop: CLOCK,
   token: CLOCK,
-  volume: CHANCE,
-  volumes: VIEWS,
 };
 
 const AT_ONCE = 'left in the step that creates the actor';
@@ -116,7 +104,7 @@ it('a question to the API server about a caller', async () => {
   const ports = lockable(fakePorts());
   let asked = 0;
   const ask = async () => answers[asked++] ?? refused;
-  const actor = createActor(reviewMachine, { inspect: (e) => steps.see(e), input: { ask, random: () => ports.rng.next() } });
+  const actor = createActor(reading(reviewMachine, momentOf(ports)), { inspect: (e) => steps.see(e), input: { ask } });
   actor.start();
   await toPromise(actor);
   expect(asked).toBe(2);

@@ -1,6 +1,7 @@
 /** The chart of one volume and the manager's comparisons: what is done when, and what is not. */
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
+import { reading } from '../../src/machines/facts.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } from '../../src/machines/protocol.ts';
 import { containerMounts } from '../../src/machines/services/volumes/containerMounts.ts';
@@ -45,13 +46,15 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
     tearDown: () => operate('unmount'),
     mountFailed: (_, __, message) => void said.push(message),
     tearDownFailed: (_, message) => void said.push(message),
-    random: () => 0,
   };
   // There is no manager to tell.
-  const actor = createActor(volumeMachine.provide({ actions: { tell: () => {} } }), {
-    clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
-    input: { ref: { uid: 'u', plugin: volume.plugin, name: 'v' }, job: o.found === true ? null : { volume, pod: POD }, io },
-  });
+  const actor = createActor(
+    reading(volumeMachine.provide({ actions: { tell: () => {} } }), () => ({ random: 0 })),
+    {
+      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
+      input: { ref: { uid: 'u', plugin: volume.plugin, name: 'v' }, job: o.found === true ? null : { volume, pod: POD }, io },
+    },
+  );
   actor.start();
   return {
     time,

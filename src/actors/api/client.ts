@@ -14,6 +14,7 @@ import {
 } from '../../machines/api/kube.ts';
 import { type Listed, type ListWatchContext, listWatchMachine } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import { momentOf, reading } from '../../machines/facts.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 
@@ -98,7 +99,7 @@ export function oncePerObject<T>(convert: (object: KubeObject) => T): (object: K
 
 /** Logic and input of an actor that keeps what the API server has of one kind. */
 export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions): { logic: AnyActorLogic; input: unknown } {
-  const { clock, rng } = ctx.ports;
+  const { rng } = ctx.ports;
   const client = kubeClient(ctx);
   const logic = listWatchMachine.provide({
     actors: {
@@ -125,7 +126,7 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
     },
     actions: { deliver: ({ context }) => o.deliver(context) },
   });
-  return { logic, input: { what: o.what, monoMs: () => clock.monoMs(), random: () => rng.next() } };
+  return { logic: reading(logic, momentOf(ctx.ports)), input: { what: o.what } };
 }
 
 async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache: boolean; signal: AbortSignal }): Promise<Listed> {

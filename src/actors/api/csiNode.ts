@@ -8,6 +8,7 @@
 import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
 import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
+import { momentOf, reading } from '../../machines/facts.ts';
 import { driversView } from '../../machines/services/plugins/messages.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
@@ -53,9 +54,8 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
             ctx.log.warn({ err: message }, 'the cluster was not told which CSI drivers are on this node; it is tried again');
           complained = message;
         },
-        random: () => ctx.ports.rng.next(),
       };
-      return { logic: csiNodeMachine, input: { io } };
+      return { logic: reading(csiNodeMachine, momentOf(ctx.ports)), input: { io } };
     },
   };
 }

@@ -10,6 +10,7 @@ import { isKubeObject, type KubeFailure, type KubeObject, type KubeRequest, kube
 import { type LeaseOutcome, leaseMachine } from '../../machines/api/leaseMachine.ts';
 import { apiView, type LeaseEvent } from '../../machines/api/messages.ts';
 import type { WireLease, WireOwner } from '../../machines/api/wire.ts';
+import { momentOf, reading } from '../../machines/facts.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
 
@@ -43,7 +44,7 @@ export function leaseSpec(o: LeaseOptions): ActorSpec<LeaseEvent> {
           },
         },
       });
-      return { logic, input: { durationMs: o.durationMs, random: () => ctx.ports.rng.next() } };
+      return { logic: reading(logic, momentOf(ctx.ports)), input: { durationMs: o.durationMs } };
     },
   };
 }

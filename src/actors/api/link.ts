@@ -7,6 +7,7 @@ import { fromPromise } from 'xstate';
 import { kubePath, wasAnswered } from '../../machines/api/kube.ts';
 import { apiLinkMachine, LINK_PROBE_TIMEOUT_MS, type ProbeResult } from '../../machines/api/linkMachine.ts';
 import { type ApiLinkEvent, type ApiLinkView, apiAddr, apiView } from '../../machines/api/messages.ts';
+import { momentOf, reading } from '../../machines/facts.ts';
 import { view } from '../../machines/protocol.ts';
 import { objectsAddr } from '../../machines/services/objects/messages.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -61,5 +62,5 @@ function linkActor(ctx: ActorCtx<ApiLinkEvent>) {
       },
     },
   });
-  return { logic, input: { server: kube.server, random: () => ctx.ports.rng.next() } };
+  return { logic: reading(logic, momentOf(ctx.ports)), input: { server: kube.server } };
 }

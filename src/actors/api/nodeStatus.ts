@@ -24,6 +24,7 @@ import {
   schedulableEvent,
 } from '../../machines/api/nodeObject.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
+import { momentOf, reading } from '../../machines/facts.ts';
 import { addr, view } from '../../machines/protocol.ts';
 import { sameData } from '../../machines/sameData.ts';
 import { objectTtlView } from '../../machines/services/objects/messages.ts';
@@ -92,15 +93,12 @@ export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent>
           },
         },
       });
-      const { rng } = ctx.ports;
       const input = {
         name: o.identity.name,
         register: o.register,
         updateFrequencyMs: o.updateFrequencyMs,
-        monoMs: () => clock.monoMs(),
-        random: () => rng.next(),
       };
-      return { logic, input };
+      return { logic: reading(logic, momentOf(ctx.ports)), input };
     },
   };
 }

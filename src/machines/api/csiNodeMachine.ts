@@ -1,6 +1,7 @@
 /** What the cluster is told of drivers on this node: an object of kind CSINode, an annotation and labels of the node (resources and volumes 8.17). */
 
 import { assign, fromPromise, setup } from 'xstate';
+import { factsOf } from '../facts.ts';
 import { own, put } from '../own.ts';
 import { sameData } from '../sameData.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
@@ -113,7 +114,6 @@ export interface CsiNodeIo {
   /** Brings both objects to what they should be. Rejects with what stood in the way. */
   converge(signal: AbortSignal): Promise<void>;
   failed(message: string): void;
-  random(): number;
 }
 interface Context {
   io: CsiNodeIo;
@@ -129,7 +129,8 @@ export const csiNodeMachine = setup({
   },
   guards: { again: ({ context }) => context.again },
   delays: {
-    wait: ({ context }) => Math.min(BACKOFF_MIN_MS * 2 ** Math.min(context.attempts, 10), BACKOFF_MAX_MS) * (1 + 0.2 * context.io.random()),
+    wait: ({ context, event }) =>
+      Math.min(BACKOFF_MIN_MS * 2 ** Math.min(context.attempts, 10), BACKOFF_MAX_MS) * (1 + 0.2 * factsOf(event).random),
   },
 }).createMachine({
   id: 'csiNode',

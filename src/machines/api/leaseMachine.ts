@@ -1,5 +1,6 @@
 /** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). The requests are given with `provide`. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf } from '../facts.ts';
 import type { KubeFailure } from './kube.ts';
 import type { LeaseEvent } from './messages.ts';
 
@@ -15,7 +16,6 @@ export const RENEW_SHARE = 0.25;
 export type LeaseOutcome = { ok: true } | { ok: false; conflict: boolean; failure: KubeFailure };
 export interface LeaseInput {
   durationMs: number;
-  random(): number;
 }
 export interface LeaseContext extends LeaseInput {
   failures: number;
@@ -46,9 +46,10 @@ export const leaseMachine = setup({
     triesLeft: ({ context }) => context.failures < RENEW_TRIES_MAX - 1,
   },
   delays: {
-    retry: ({ context }) =>
-      Math.min(LEASE_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), LEASE_RETRY_MAX_MS) * (1 + 0.2 * context.random()),
-    interval: ({ context }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * context.random()),
+    retry: ({ context, event }) =>
+      Math.min(LEASE_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), LEASE_RETRY_MAX_MS) *
+      (1 + 0.2 * factsOf(event).random),
+    interval: ({ context, event }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * factsOf(event).random),
   },
 }).createMachine({
   id: 'lease',

@@ -1,5 +1,6 @@
 /** Whether the API server can be reached, as a statechart: everybody's calls say how it goes, and while it is lost it is asked. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf } from '../facts.ts';
 import type { ApiLinkEvent } from './messages.ts';
 
 /** A question that is not answered within this counts as no answer. */
@@ -12,7 +13,6 @@ export type ProbeResult = { ok: true } | { ok: false; reason: string; message: s
 
 export interface ApiLinkInput {
   server: string;
-  random(): number;
 }
 export interface ApiLinkContext extends ApiLinkInput {
   /** Questions in a row without an answer. */
@@ -40,8 +40,8 @@ export const apiLinkMachine = setup({
   },
   guards: { answered: (_, p: { result: ProbeResult }) => p.result.ok },
   delays: {
-    retry: ({ context }) =>
-      Math.min(LINK_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.misses - 1)), LINK_RETRY_MAX_MS) * (1 + 0.5 * context.random()),
+    retry: ({ context, event }) =>
+      Math.min(LINK_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.misses - 1)), LINK_RETRY_MAX_MS) * (1 + 0.5 * factsOf(event).random),
   },
 }).createMachine({
   id: 'apiLink',

@@ -3,6 +3,7 @@
  * ended; list again when history has expired. The requests are given with `provide`.
  */
 import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf } from '../facts.ts';
 import { isExpired, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
@@ -26,9 +27,6 @@ export type ListWatchEvent =
 export interface ListWatchInput {
   /** What is watched, for people: `pods of node n1`. */
   what: string;
-  monoMs(): number;
-  /** In [0, 1). */
-  random(): number;
 }
 export interface ListWatchContext extends ListWatchInput {
   /** By `namespace/name`. */
@@ -94,9 +92,9 @@ export function takeEvents(context: ListWatchContext, events: readonly WatchEven
   return { items: changed.length === 0 ? context.items : items, resourceVersion, changed, failures: 0, failure: null, heard: true };
 }
 
-function retryMs(context: ListWatchContext): number {
+function retryMs(context: ListWatchContext, random: number): number {
   const base = Math.min(LIST_WATCH_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), LIST_WATCH_RETRY_MAX_MS);
-  return Math.max(base * (1 + context.random()), context.failure?.retryAfterMs ?? 0);
+  return Math.max(base * (1 + random), context.failure?.retryAfterMs ?? 0);
 }
 
 const list: PromiseActorLogic<Listed, { fromCache: boolean }> = fromPromise(() => Promise.reject(new Error('no list was provided')));
@@ -133,17 +131,17 @@ export const listWatchMachine = setup({
     calm: assign({ failures: 0, failure: null }),
     /** A server that is back may still refuse for a moment: that is no reason to wait as long as for one that is away. */
     hope: assign({ failures: 0 }),
-    opened: assign(({ context }) => ({ openedAtMs: context.monoMs(), heard: false, changed: [] })),
+    opened: assign(({ event }) => ({ openedAtMs: factsOf(event).monoMs, heard: false, changed: [] })),
   },
   guards: {
     listed: (_, p: { listed: Listed }) => p.listed.ok,
     wentBack: ({ context }, p: { listed: Listed }) => p.listed.ok && isOlder(p.listed.resourceVersion, context.resourceVersion),
-    ordinaryEnd: ({ context }, p: { failure: KubeFailure | null }) =>
-      p.failure === null && (context.heard || context.monoMs() - context.openedAtMs >= WATCH_LIFE_MIN_MS),
+    ordinaryEnd: ({ context, event }, p: { failure: KubeFailure | null }) =>
+      p.failure === null && (context.heard || factsOf(event).monoMs - context.openedAtMs >= WATCH_LIFE_MIN_MS),
     firstExpiry: ({ context }, p: { failure: KubeFailure | null }) => p.failure !== null && isExpired(p.failure) && context.failures === 0,
     toList: ({ context }) => context.next === 'listing',
   },
-  delays: { retry: ({ context }) => retryMs(context), silence: SILENCE_MAX_MS },
+  delays: { retry: ({ context, event }) => retryMs(context, factsOf(event).random), silence: SILENCE_MAX_MS },
 }).createMachine({
   id: 'listWatch',
   context: ({ input }) => ({

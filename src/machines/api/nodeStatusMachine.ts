@@ -1,5 +1,6 @@
 /** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). The requests are given with `provide`. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf } from '../facts.ts';
 import type { KubeFailure } from './kube.ts';
 import type { NodeStatusEvent } from './messages.ts';
 
@@ -19,8 +20,6 @@ export interface NodeStatusInput {
   /** False: the object is made by somebody else. */
   register: boolean;
   updateFrequencyMs: number;
-  monoMs(): number;
-  random(): number;
 }
 export interface NodeStatusContext extends NodeStatusInput {
   failures: number;
@@ -52,17 +51,18 @@ export const nodeStatusMachine = setup({
     triesLeft: ({ context }) => context.failures < REPORT_TRIES_MAX - 1,
   },
   delays: {
-    registerRetry: ({ context }) =>
+    registerRetry: ({ context, event }) =>
       Math.min(REGISTER_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), REGISTER_RETRY_MAX_MS) *
-      (1 + 0.2 * context.random()),
-    period: ({ context }) => {
-      const eager = !context.ready && context.monoMs() - context.startedAtMs < EAGER_MS;
-      return (eager ? Math.min(EAGER_PERIOD_MS, context.updateFrequencyMs) : context.updateFrequencyMs) * (1 + 0.04 * context.random());
+      (1 + 0.2 * factsOf(event).random),
+    period: ({ context, event }) => {
+      const { monoMs, random } = factsOf(event);
+      const eager = !context.ready && monoMs - context.startedAtMs < EAGER_MS;
+      return (eager ? Math.min(EAGER_PERIOD_MS, context.updateFrequencyMs) : context.updateFrequencyMs) * (1 + 0.04 * random);
     },
   },
 }).createMachine({
   id: 'nodeStatus',
-  context: ({ input }) => ({ ...input, failures: 0, failure: null, ready: false, startedAtMs: input.monoMs() }),
+  context: ({ input }) => ({ ...input, failures: 0, failure: null, ready: false, startedAtMs: factsOf(input).monoMs }),
   initial: 'beginning',
   states: {
     beginning: { always: [{ guard: 'registers', target: 'registering' }, { target: 'reporting' }] },

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { SimulatedClock as Clock, createActor, fromCallback, fromPromise, type SimulatedClock } from 'xstate';
 import { decodeWatchLine, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/api/kube.ts';
 import { isOlder, type Listed, listWatchMachine, SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
+import { reading } from '../../../src/machines/facts.ts';
 
 const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject => ({
   metadata: { name, namespace: 'd', uid: o.uid ?? `uid-${name}`, resourceVersion: o.rv ?? '1' },
@@ -38,7 +39,10 @@ async function world(lists: Listed[]) {
         }),
     },
   });
-  const actor = createActor(machine, { clock, input: { what: 'pods', monoMs: () => clock.now(), random: () => 0 } });
+  const actor = createActor(
+    reading(machine, () => ({ monoMs: clock.now(), random: 0 })),
+    { clock, input: { what: 'pods' } },
+  );
   const settle = () => new Promise<void>((wake) => setImmediate(wake));
   actor.start();
   await settle();

@@ -5,6 +5,7 @@
 import { createActor, fromPromise, type PromiseActorLogic } from 'xstate';
 import { type LeaseOutcome, leaseMachine } from '../../../src/machines/api/leaseMachine.ts';
 import { type NodeOutcome, nodeStatusMachine } from '../../../src/machines/api/nodeStatusMachine.ts';
+import { momentOf, reading } from '../../../src/machines/facts.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
 
@@ -58,10 +59,11 @@ const status =
       name: 'n1',
       register: o.register ?? true,
       updateFrequencyMs: 10 * SECOND,
-      monoMs: () => time.clock.monoMs(),
-      random: () => o.random ?? 0,
     };
-    const actor = createActor(machine, { input, clock }).start();
+    const actor = createActor(reading(machine, momentOf({ clock: time.clock, rng: { next: () => o.random ?? 0 } })), {
+      input,
+      clock,
+    }).start();
     let at = 0;
     for (const [second, type] of [...(o.events ?? [])]) {
       await time.advance((second - at) * SECOND);
@@ -79,7 +81,10 @@ const lease =
       actors: { acquire: telling(say, 'acquire', o.acquired ?? [HELD]), renew: telling(say, 'renew', o.renewed ?? [HELD]) },
       actions: { failing: ({ context }) => void say(`failed ${context.failures} in a row`) },
     });
-    const actor = createActor(machine, { input: { durationMs: 40 * SECOND, random: () => o.random ?? 0 }, clock }).start();
+    const actor = createActor(reading(machine, momentOf({ clock: time.clock, rng: { next: () => o.random ?? 0 } })), {
+      input: { durationMs: 40 * SECOND },
+      clock,
+    }).start();
     if (o.foundAt !== undefined) {
       await time.advance(o.foundAt * SECOND);
       actor.send({ type: 'api.found' });

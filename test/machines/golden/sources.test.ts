@@ -43,7 +43,6 @@ const list = (before: FileStore, ...readings: FileReading[]) => {
 const context = (more: Partial<HttpSourceContext> = {}): HttpSourceContext => ({
   shown: 'http://example.test/pods',
   checkFrequencyMs: 20_000,
-  now: () => 0,
   digest: 'old',
   documentError: null,
   failures: 0,
@@ -53,7 +52,7 @@ const context = (more: Partial<HttpSourceContext> = {}): HttpSourceContext => ({
   ...more,
 });
 const polled = (poll: Poll, more: Partial<HttpSourceContext> = {}) => {
-  const { now: _, ...rest } = { ...context(more), ...afterPoll(context(more), poll) };
+  const rest = { ...context(more), ...afterPoll(context(more), poll) };
   const { outbox, log, failures, digest } = rest;
   const { documentError } = rest;
   const said = outbox?.kind === 'set' ? { ...outbox, pods: outbox.pods.map((p) => p.metadata.name) } : outbox;

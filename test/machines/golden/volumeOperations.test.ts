@@ -3,6 +3,7 @@
  * (8.9): what is done when, what its phase is for whoever waits, and what the user is told. A row is a story told step by step.
  */
 import { createActor, setup } from 'xstate';
+import { reading } from '../../../src/machines/facts.ts';
 import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/services/volumes/csi/volume.ts';
 import { isMounted } from '../../../src/machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../src/machines/services/volumes/said.ts';
@@ -68,11 +69,10 @@ const story =
       tearDown: () => operate('taken down'),
       mountFailed: (_, its, message) => say(`event ${mountFailure(its, message)?.reason}`),
       tearDownFailed: () => say('logged, no event'),
-      random: () => 0,
     };
     let last: VolumePhase | undefined;
     const POD = pod();
-    const parent = setup({ actors: { volume: volumeMachine } }).createMachine({
+    const parent = setup({ actors: { volume: reading(volumeMachine, () => ({ random: 0 })) } }).createMachine({
       invoke: {
         id: 'volume',
         src: 'volume',

@@ -5,10 +5,12 @@
 import { createActor } from 'xstate';
 import { claimSource } from '../../../src/actors/services/volumes/claims.ts';
 import type { KubeResult } from '../../../src/machines/api/kube.ts';
+import { momentOf, reading } from '../../../src/machines/facts.ts';
 import type { Container, Pod, PodSpec, Volume } from '../../../src/machines/k8s.ts';
 import type { ListedPod, PodRecord, RuntimePodsView, VolumesResult, WorkerPhase } from '../../../src/machines/protocol.ts';
 import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
 import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
+import { volumeMachine } from '../../../src/machines/services/volumes/volumeMachine.ts';
 import { type VolumesIo, volumesMachine } from '../../../src/machines/services/volumes/volumesMachine.ts';
 import type { KubeApi } from '../../../src/ports/ports.ts';
 import { views } from '../../edge/harness.ts';
@@ -88,10 +90,7 @@ const managed =
     const io: VolumesIo = {
       rootDir: '/var/lib/kubelet',
       scan: async () => [],
-      look: () => ({ pods: undefined, listed: undefined, nowMonoMs: time.clock.monoMs() }),
       publish: () => undefined,
-      wallMs: () => time.clock.wallMs(),
-      refreshMs: () => 60_000,
       forget: () => did.push('pod forgotten'),
       bindSubPath: () => Promise.reject(new Error('no parts here')),
       setUp: async ({ volume: v, first }) => {
@@ -102,10 +101,11 @@ const managed =
       tearDown: async ({ name }) => void did.push(`taken down: ${name}`),
       mountFailed: (_, v, message) => void did.push(`said of ${v.name}: ${message}`),
       tearDownFailed: () => undefined,
-      random: () => 0,
     };
-    const actor = createActor(volumesMachine, {
-      input: { io },
+    const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
+    const machine = volumesMachine.provide({ actors: { volume: reading(volumeMachine, moment) } });
+    const actor = createActor(reading(machine, moment), {
+      input: { io, refreshMs: 60_000 },
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     }).start();
     await time.settle();

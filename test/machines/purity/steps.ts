@@ -15,6 +15,7 @@ import {
   transition,
 } from 'xstate';
 import { dottedState } from '../../../src/actors/supervision/nodes/snapshots.ts';
+import { readingOf, withFacts } from '../../../src/machines/facts.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
 
@@ -86,11 +87,16 @@ function child(machine: AnyStateMachine): AnyStateMachine {
 
 /** Why this step is not pure; none where it is. */
 export function impurities({ machine, before, event }: Step): string[] {
+  const reads = readingOf(machine);
+  // A machine that reads facts gets them before the lock, as plain values.
+  const facts = reads === null ? null : asData(reads.read());
+  const pure = child(reads?.machine ?? machine);
   const run = () => {
     const seen = new Map<object, unknown>();
-    if (before === null) return initialTransition(child(machine), frozen(event.input, seen));
+    const carried = <T extends object>(carrier: T): T => (facts === null ? carrier : withFacts(carrier, frozen(facts, seen)));
+    if (before === null) return initialTransition(pure, carried(frozen((event.input ?? {}) as object, seen)));
     const context: unknown = frozen(before.context as unknown, seen);
-    return transition(child(machine), { ...before, context } as never, frozen(event, seen) as never);
+    return transition(pure, { ...before, context } as never, carried(frozen(event, seen)) as never);
   };
   const first = underLock(run);
   const again = underLock(run);
@@ -111,6 +117,13 @@ function outcome(result: ReturnType<typeof transition> | undefined): string {
     status,
     actions: (actions ?? []).map(({ type, params }: { type: string; params?: unknown }) => ({ type, params })),
   });
+}
+
+function asData(facts: object): object {
+  const names = new Set<string>();
+  for (let at: object = facts; at !== Object.prototype; at = Object.getPrototypeOf(at) as object)
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
+  return Object.fromEntries([...names].map((name) => [name, Reflect.get(facts, name) as unknown]));
 }
 
 function text(error: unknown): string {

@@ -5,6 +5,7 @@ import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machin
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
 import { reviewMachine } from '../../../machines/edge/https/reviewMachine.ts';
+import { momentOf, reading } from '../../../machines/facts.ts';
 import { put } from '../../../machines/own.ts';
 import type { KubeApi, Ports } from '../../../ports/ports.ts';
 
@@ -45,9 +46,10 @@ export function apiReviewer(kube: Pick<KubeApi, 'request'>, ports: Pick<Ports, '
 /** Whoever asked may go away meanwhile; then nothing more is asked. */
 function untilAnswered(
   ask: (signal: AbortSignal) => Promise<KubeResult>,
-  { clock, rng }: Pick<Ports, 'clock' | 'rng'>,
+  ports: Pick<Ports, 'clock' | 'rng'>,
   signal: AbortSignal,
 ): Promise<KubeResult> {
+  const { clock } = ports;
   const { promise, resolve } = Promise.withResolvers<KubeResult>();
   const failed = (reason: string, message: string): KubeResult => ({
     ok: false,
@@ -58,7 +60,7 @@ function untilAnswered(
     setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, ms) as number,
     clearTimeout: (id: number) => clock.clearTimeout(id),
   };
-  const asking = createActor(reviewMachine, { clock: time, input: { ask, random: () => rng.next() } });
+  const asking = createActor(reading(reviewMachine, momentOf(ports)), { clock: time, input: { ask } });
   const giveUp = () => {
     // First: an actor that is stopped says that it is complete.
     resolve(failed('Aborted', 'the call was given up'));

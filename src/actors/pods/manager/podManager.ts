@@ -4,6 +4,7 @@
  * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (orphans found by housekeeping).
  */
 
+import { momentOf, reading } from '../../../machines/facts.ts';
 import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
 import { joinDirty, podRef, sourcesReady } from '../../../machines/pods/manager/records.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
@@ -32,8 +33,11 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
       coalesce: (prev, next) => (prev.type === 'pods.dirty' && next.type === 'pods.dirty' ? joinDirty(prev, next) : next),
     },
     start: (ctx) => ({
-      logic: podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, restartedPods(ctx.ports.metrics)) } }),
-      input: { epoch: ctx.incarnation, sources: opts.sources, now: () => ({ atMs: ctx.ports.clock.wallMs(), by: ctx.path }) },
+      logic: reading(
+        podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, restartedPods(ctx.ports.metrics)) } }),
+        momentOf(ctx.ports),
+      ),
+      input: { epoch: ctx.incarnation, sources: opts.sources, path: ctx.path },
     }),
   };
 }

@@ -6,6 +6,7 @@
  * Rebuilt from: the first listing, which posts a complete set.
  */
 import { fromCallback, fromPromise } from 'xstate';
+import { momentOf, reading } from '../../../machines/facts.ts';
 import {
   type FileSourceContext,
   type FileSourceEvent,
@@ -142,7 +143,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
           causes: causesOf(ctx, path, outbox.changes),
         });
       };
-      const logic = fileSourceMachine.provide({
+      const logic = reading(fileSourceMachine, momentOf(ctx.ports)).provide({
         actors: {
           list: fromPromise<ListResult, { path: string; store: FileStore }>(async ({ input }) => {
             const result = await listManifests(reader, input.store);
@@ -168,7 +169,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
           },
         },
       });
-      return { logic, input: { path, checkFrequencyMs: options.checkFrequencyMs, now: () => ctx.ports.clock.monoMs() } };
+      return { logic, input: { path, checkFrequencyMs: options.checkFrequencyMs } };
     },
   };
 }

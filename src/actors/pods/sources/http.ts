@@ -6,6 +6,7 @@
  * Rebuilt from: the first answer of the URL. While it fails, the pods of the last good answer stay with the mux.
  */
 import { fromPromise } from 'xstate';
+import { momentOf, reading } from '../../../machines/facts.ts';
 import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
 import { addr } from '../../../machines/protocol.ts';
 import { handlingDocument } from '../../../ports/handling.ts';
@@ -92,13 +93,13 @@ export function httpSourceSpec(options: HttpSourceOptions): ActorSpec {
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     start: (ctx) => ({
-      logic: httpSourceMachine.provide({
+      logic: reading(httpSourceMachine, momentOf(ctx.ports)).provide({
         actors: {
           fetch: fromPromise<Poll, { digest: string }>(({ input, signal }) => poll(ctx, options, { digest: input.digest, signal })),
         },
         actions: { send: ({ context }) => sendOn(ctx, context) },
       }),
-      input: { shown: shownUrl(options.url), checkFrequencyMs: options.checkFrequencyMs, now: () => ctx.ports.clock.monoMs() },
+      input: { shown: shownUrl(options.url), checkFrequencyMs: options.checkFrequencyMs },
     }),
   };
 }

@@ -7,8 +7,10 @@
  */
 
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
+import { momentOf, reading } from '../../../machines/facts.ts';
 import { addr } from '../../../machines/protocol.ts';
 import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
+import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
 import { type FoundSocket, type PluginsIo, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, admitDriver, describeDriver } from '../../../machines/services/plugins/rules.ts';
 import type { Csi } from '../../../ports/csi.ts';
@@ -38,7 +40,10 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
     shutdownMs: 'brutal',
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
-    start: (ctx) => ({ logic: pluginsMachine, input: { io: pluginsIo(ctx, `${o.rootDir}/${FOLDER}`) } }),
+    start: (ctx) => ({
+      logic: pluginsMachine.provide({ actors: { plugin: reading(pluginMachine, momentOf(ctx.ports)) } }),
+      input: { io: pluginsIo(ctx, `${o.rootDir}/${FOLDER}`) },
+    }),
   };
 }
 
@@ -130,7 +135,6 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
       log.warn({ socket, err: message }, 'a plugin cannot be registered; it is tried again');
     },
     gone: forget,
-    random: () => ports.rng.next(),
   };
 }
 

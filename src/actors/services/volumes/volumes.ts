@@ -6,6 +6,7 @@
  */
 
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
+import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { type Built, refused } from '../../../machines/pods/workers/config/result.ts';
@@ -15,10 +16,10 @@ import type { ObjectSource } from '../../../machines/services/volumes/objects.ts
 import { volumeKey } from '../../../machines/services/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
-import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
-import { type VolumesIo, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
+import { type SetUpDone, volumeMachine } from '../../../machines/services/volumes/volumeMachine.ts';
+import { type VolumesFacts, type VolumesIo, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
 import { joinSignals } from '../../supervision/signals.ts';
-import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
 import { CsiBook } from './csi/state.ts';
@@ -47,8 +48,26 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     // One lane: that a pod gives its volumes back must not overtake that it asked for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
-    start: (ctx) => ({ logic: volumesMachine, input: { io: volumesIo(ctx, opts, held) } }),
+    start: (ctx) => ({
+      logic: reading(volumesMachine.provide({ actors: { volume: reading(volumeMachine, momentOf(ctx.ports)) } }), () => new Facts(ctx)),
+      input: { io: volumesIo(ctx, opts, held), refreshMs: opts.syncFrequencyMs },
+    }),
   };
+}
+
+class Facts extends LazyMoment implements VolumesFacts {
+  readonly #registry: Registry;
+
+  constructor({ ports, registry }: ActorCtx<VolumesEvent>) {
+    super(ports);
+    this.#registry = registry;
+  }
+  get pods(): VolumesFacts['pods'] {
+    return this.#registry.read(view.pods)?.value;
+  }
+  get listed(): VolumesFacts['listed'] {
+    return this.#registry.read(view.runtimePods)?.value;
+  }
 }
 
 /** What lasts as long as the daemon. */
@@ -122,19 +141,11 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     tearDownFailed(ref, message) {
       log.warn({ uid: ref.uid, plugin: ref.plugin, volume: ref.name, err: message }, 'a volume cannot be taken down; tried again');
     },
-    random: () => ports.rng.next(),
-    look: () => ({
-      pods: registry.read(view.pods)?.value,
-      listed: registry.read(view.runtimePods)?.value,
-      nowMonoMs: ports.clock.monoMs(),
-    }),
     publish(actual) {
       if (actual === published) return;
       published = actual;
       ctx.publish(view.volumes, summaries(actual));
     },
-    wallMs: () => ports.clock.wallMs(),
-    refreshMs: () => opts.syncFrequencyMs * (1 + 0.5 * ports.rng.next()),
     forget: (uid) => objects?.forget(uid),
   };
 }

@@ -1,6 +1,7 @@
 /** One question to the API server about a caller (TokenReview, SubjectAccessReview), asked again where that may help (boot-and-node 7.2). */
 import { assign, fromPromise, setup } from 'xstate';
 import type { KubeFailure, KubeResult } from '../../api/kube.ts';
+import { factsOf } from '../../facts.ts';
 
 /** First wait, its factor and jitter, and how often it is asked in all: 0.5, 0.75, 1.1, 1.7 s between five. */
 const RETRY_BASE_MS = 500;
@@ -24,7 +25,6 @@ export function reviewDelayMs(failure: KubeFailure, attempts: number, random: nu
 
 export interface ReviewInput {
   ask(signal: AbortSignal): Promise<KubeResult>;
-  random(): number;
 }
 interface Context {
   input: ReviewInput;
@@ -37,9 +37,9 @@ export const reviewMachine = setup({
   types: { context: {} as Context, input: {} as ReviewInput, output: {} as KubeResult | null },
   actors: { ask: fromPromise(({ input, signal }: { input: ReviewInput; signal: AbortSignal }) => input.ask(signal)) },
   actions: {
-    take: assign(({ context }, { result }: { result: KubeResult }) => {
+    take: assign(({ context, event }, { result }: { result: KubeResult }) => {
       const attempts = context.attempts + 1;
-      return { attempts, result, delayMs: result.ok ? 0 : reviewDelayMs(result.failure, attempts, context.input.random()) };
+      return { attempts, result, delayMs: result.ok ? 0 : reviewDelayMs(result.failure, attempts, factsOf(event).random) };
     }),
   },
   delays: { retry: ({ context }) => context.delayMs },

@@ -1,22 +1,24 @@
 /** The pod manager as a statechart: the book of pods, and whether every source has delivered. */
 import { assign, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { PodManagerEvent } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
-import { type Book, emptyBook, type Now, type Out, sourcesReady } from './records.ts';
+import { type Book, emptyBook, type Out, sourcesReady } from './records.ts';
 import { step } from './step.ts';
 
 export interface PodManagerInput {
   /** Which incarnation of the pod manager this is, from 1. */
   epoch: number;
   sources: readonly SourceName[];
-  now(): Now;
+  /** Its own path, for causes. */
+  path: string;
 }
 export interface PodManagerContext {
   book: Book;
   /** What the last event asks to be sent; `deliver` sends it within the same transition. */
   out: readonly Out[];
   changed: boolean;
-  now(): Now;
+  path: string;
 }
 
 const TAKEN = [
@@ -39,7 +41,7 @@ export const podManagerMachine = setup({
   },
   actions: {
     step: assign(({ context, event }) => {
-      const next = step(context.book, event, context.now());
+      const next = step(context.book, event, { atMs: factsOf(event).wallMs, by: context.path });
       return { book: next.book, out: next.out, changed: next.changed };
     }),
     /** Sends `context.out` and publishes the view when `context.changed`. */
@@ -49,7 +51,7 @@ export const podManagerMachine = setup({
 }).createMachine({
   id: 'podManager',
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ book: emptyBook(input.sources, input.epoch), out: [], changed: true, now: input.now }),
+  context: ({ input }) => ({ book: emptyBook(input.sources, input.epoch), out: [], changed: true, path: input.path }),
   on: Object.fromEntries(TAKEN.map((type) => [type, apply])),
   initial: 'waitingForSources',
   states: {

@@ -3,6 +3,7 @@
  * A watch only hints at names; what is true is what a reading finds. I/O is given with `provide`.
  */
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, raise, setup } from 'xstate';
+import { carrying, factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import type { SourceError } from '../../protocol.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
@@ -39,7 +40,6 @@ export interface FileSourceInput {
   path: string;
   checkFrequencyMs: number;
   /** Monotonic milliseconds. */
-  now: () => number;
 }
 export interface FileSourceContext extends FileSourceInput {
   store: FileStore;
@@ -96,8 +96,7 @@ const watch: CallbackActorLogic<FileSourceEvent, { path: string }> = fromCallbac
   throw new Error(notProvided);
 });
 
-function hinted(context: FileSourceContext, hint: FileHint): PendingMap {
-  const now = context.now();
+function hinted(context: FileSourceContext, hint: FileHint, now: number): PendingMap {
   const prior = context.pending.get(hint.path);
   const firstMs = prior?.firstMs ?? now;
   const modify = hint.kind === 'modify';
@@ -106,8 +105,7 @@ function hinted(context: FileSourceContext, hint: FileHint): PendingMap {
   return new Map(context.pending).set(hint.path, { dueMs: Math.min(firstMs + SETTLE_MAX_MS, quietAt), firstMs, attempt: 0 });
 }
 
-function due(context: FileSourceContext): PendingMap {
-  const now = context.now();
+function due(context: FileSourceContext, now: number): PendingMap {
   return new Map([...context.pending].filter(([, p]) => p.dueMs <= now));
 }
 
@@ -140,9 +138,14 @@ const machineSetup = setup({
     /** Sends `context.outbox`; runs right after it was set. */
     send: () => {},
     logWatchEnded: (_, _params: { message: string; missing: boolean }) => {},
-    takeHint: assign(({ context }, hint: FileHint) => ({ pending: hinted(context, hint) })),
-    takeListing: assign(({ context }, params: { result: ListResult }) => ({ ...afterListing(context, params.result), periodic: false })),
-    takeReadings: assign(({ context }, params: { readings: readonly FileReading[] }) => afterReading(context, params.readings)),
+    takeHint: assign(({ context, event }, hint: FileHint) => ({ pending: hinted(context, hint, factsOf(event).monoMs) })),
+    takeListing: assign(({ context, event }, params: { result: ListResult }) => ({
+      ...afterListing(context, params.result, factsOf(event).monoMs),
+      periodic: false,
+    })),
+    takeReadings: assign(({ context, event }, params: { readings: readonly FileReading[] }) =>
+      afterReading(context, params.readings, factsOf(event).monoMs),
+    ),
   },
   guards: {
     anyPending: ({ context }) => context.pending.size > 0,
@@ -150,11 +153,11 @@ const machineSetup = setup({
     reopenWanted: ({ context }) => context.reopen,
   },
   delays: {
-    untilListing: ({ context }) => Math.max(0, context.listedAtMs + context.checkFrequencyMs - context.now()),
-    untilDue: ({ context }) => {
+    untilListing: ({ context, event }) => Math.max(0, context.listedAtMs + context.checkFrequencyMs - factsOf(event).monoMs),
+    untilDue: ({ context, event }) => {
       let first = Number.POSITIVE_INFINITY;
       for (const { dueMs } of context.pending.values()) first = Math.min(first, dueMs);
-      return Number.isFinite(first) ? Math.max(0, first - context.now()) : 0;
+      return Number.isFinite(first) ? Math.max(0, first - factsOf(event).monoMs) : 0;
     },
     watchRetry: ({ context }) =>
       context.watchMissing
@@ -168,7 +171,7 @@ const takeHint = { type: 'takeHint', params: ({ event }: { event: FileHint }) =>
 const takeListing = { type: 'takeListing', params: ({ event }: { event: { output: ListResult } }) => ({ result: event.output }) } as const;
 
 /** What a finished listing makes of the context; the post goes out with the `send` action that follows. */
-function afterListing(context: FileSourceContext, result: ListResult): Partial<FileSourceContext> {
+function afterListing(context: FileSourceContext, result: ListResult, now: number): Partial<FileSourceContext> {
   if (result.kind === 'failed') {
     const outbox: Outbox = { kind: 'errors', errors: [...toSet(context.store).errors, { where: context.path, message: result.message }] };
     return { outbox };
@@ -179,7 +182,6 @@ function afterListing(context: FileSourceContext, result: ListResult): Partial<F
     return { store, pending: new Map(), identity: '', posted: true, held: new Set(), outbox: { kind: 'set', pods: [], errors, changes } };
   }
   const { store, changes } = applyListing(context.store, result.readings, context.periodic && !result.single);
-  const now = context.now();
   const pending = new Map(context.pending);
   for (const r of result.readings) {
     // Another look soon at whatever was caught half written, unless a hint asks for one already.
@@ -205,8 +207,8 @@ function afterListing(context: FileSourceContext, result: ListResult): Partial<F
   };
 }
 
-function afterReading(context: FileSourceContext, readings: readonly FileReading[]): Partial<FileSourceContext> {
-  const { count, retry } = settle(readings, context.taken, context.now());
+function afterReading(context: FileSourceContext, readings: readonly FileReading[], now: number): Partial<FileSourceContext> {
+  const { count, retry } = settle(readings, context.taken, now);
   const { store, changes } = applyReadings(context.store, count);
   const set = toSet(store);
   const silent = context.single && set.pods.length === 0 && !context.posted;
@@ -270,7 +272,10 @@ export const fileSourceMachine = machineSetup.createMachine({
             },
             open: {
               meta: { reason: 'Watching', message: 'changes of the path are reported as they happen' },
-              entry: [assign({ watchFailures: 0, watchMissing: false }), raise({ type: 'list.now' })],
+              entry: [
+                assign({ watchFailures: 0, watchMissing: false }),
+                raise(({ event }) => carrying(event, { type: 'list.now' as const })),
+              ],
             },
           },
         },
@@ -293,7 +298,9 @@ export const fileSourceMachine = machineSetup.createMachine({
         },
         listing: {
           meta: { reason: 'Listing', message: 'reading every manifest of the path' },
-          entry: assign(({ context }) => (context.periodic ? { listedAtMs: context.now(), relist: false } : { relist: false })),
+          entry: assign(({ context, event }) =>
+            context.periodic ? { listedAtMs: factsOf(event).monoMs, relist: false } : { relist: false },
+          ),
           invoke: {
             src: 'list',
             input: ({ context }) => ({ path: context.path, store: context.store }),
@@ -322,8 +329,8 @@ export const fileSourceMachine = machineSetup.createMachine({
         },
         reading: {
           meta: { reason: 'Reading', message: 'reading the files that changed' },
-          entry: assign(({ context }) => {
-            const taken = due(context);
+          entry: assign(({ context, event }) => {
+            const taken = due(context, factsOf(event).monoMs);
             return { taken, pending: new Map([...context.pending].filter(([path]) => !taken.has(path))) };
           }),
           invoke: {

@@ -3,6 +3,7 @@
  * The request is given with `provide`.
  */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import type { SourceError } from '../../protocol.ts';
 
@@ -25,7 +26,6 @@ export interface HttpSourceInput {
   /** The URL as people may see it: without user information. */
   shown: string;
   checkFrequencyMs: number;
-  now: () => number;
 }
 export interface HttpSourceContext extends HttpSourceInput {
   /** Digest of the last body, good or bad: a bad document is not tried again until it changes. */
@@ -104,7 +104,7 @@ export const httpSourceMachine = setup({
     take: assign(({ context }, params: { poll: Poll }) => afterPoll(context, params.poll)),
   },
   guards: { healthy: ({ context }) => context.failures === 0 },
-  delays: { untilFetch: ({ context }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - context.now()) },
+  delays: { untilFetch: ({ context, event }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - factsOf(event).monoMs) },
 }).createMachine({
   id: 'httpSource',
   context: ({ input }) => ({ ...input, digest: '', documentError: null, failures: 0, startedAtMs: 0, outbox: null, log: null }),
@@ -112,7 +112,7 @@ export const httpSourceMachine = setup({
   states: {
     fetching: {
       meta: { reason: 'Fetching', message: 'asking the static pod URL' },
-      entry: assign(({ context }) => ({ startedAtMs: context.now() })),
+      entry: assign(({ event }) => ({ startedAtMs: factsOf(event).monoMs })),
       invoke: {
         src: 'fetch',
         input: ({ context }) => ({ digest: context.digest }),

@@ -1,5 +1,6 @@
 /** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
@@ -9,7 +10,6 @@ export interface PluginIo {
   /** Rejects with what is wrong; the plugin was told, where it listens. */
   register(socket: string, signal: AbortSignal): Promise<Registered>;
   failed(socket: string, message: string): void;
-  random(): number;
 }
 export interface PluginInput {
   socket: string;
@@ -36,10 +36,11 @@ export const pluginMachine = setup({
         plugin: params.plugin,
       }),
     ),
-    noteFailure: assign(({ context }, params: { error: unknown }) => ({
+    noteFailure: assign(({ context, event }, params: { error: unknown }) => ({
       error: params.error instanceof Error ? params.error.message : String(params.error),
       attempts: context.attempts + 1,
-      waitMs: Math.min(PLUGIN_BACKOFF.minMs * 2 ** Math.min(context.attempts, 16), PLUGIN_BACKOFF.maxMs) * (1 + 0.1 * context.io.random()),
+      waitMs:
+        Math.min(PLUGIN_BACKOFF.minMs * 2 ** Math.min(context.attempts, 16), PLUGIN_BACKOFF.maxMs) * (1 + 0.1 * factsOf(event).random),
     })),
     sayFailed: ({ context }) => context.io.failed(context.socket, context.error),
   },

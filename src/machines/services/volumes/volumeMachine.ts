@@ -3,6 +3,7 @@
  * short; what is wanted may change meanwhile and is looked at when it ends. Each wait has a reason and a back-off.
  */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import type { VolumeRef } from './paths.ts';
 import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
@@ -34,7 +35,6 @@ export interface VolumeIo {
   tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void>;
   mountFailed(pod: Pod, volume: PodVolume, message: string): void;
   tearDownFailed(ref: VolumeRef, message: string): void;
-  random(): number;
 }
 
 /** `mounted` is set up as wanted; `stale` is set up, and its last refresh failed; `uncertain` was found on disk. */
@@ -115,12 +115,12 @@ const volumeSetup = setup({
     beginAnew: assign({ attempts: 0, error: '' }),
     clearAgain: assign({ again: false }),
     noteMounted: assign((_, params: { done: SetUpDone | null }) => ({ everMounted: true, attempts: 0, error: '', done: params.done })),
-    noteFailure: assign(({ context }, params: { error: unknown }) => ({
+    noteFailure: assign(({ context, event }, params: { error: unknown }) => ({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
       waitMs:
         Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
-        (1 + 0.1 * context.io.random()),
+        (1 + 0.1 * factsOf(event).random),
     })),
     sayMountFailed: ({ context }) => {
       if (context.job !== null) context.io.mountFailed(context.job.pod, context.job.volume, context.error);

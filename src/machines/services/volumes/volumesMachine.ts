@@ -3,6 +3,7 @@
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { carrying, factsOf, type Moment } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
@@ -36,11 +37,7 @@ export interface VolumesIo extends VolumeIo {
   rootDir: string;
   /** Volumes found on disk that this daemon can take down by name alone. */
   scan(signal: AbortSignal): Promise<readonly VolumeRef[]>;
-  look(): Look;
   publish(actual: ActualState): void;
-  wallMs(): number;
-  /** Until a pod's files are compared with their sources again: `syncFrequency`, lengthened by up to half. */
-  refreshMs(): number;
   /** Nothing of this pod is left. */
   forget(uid: string): void;
   /**
@@ -49,6 +46,16 @@ export interface VolumesIo extends VolumeIo {
    * is given up while it is under way may come after the volume was taken down.
    */
   bindSubPath(part: BoundPart, until: { asked: AbortSignal; signal: AbortSignal }): Promise<Built<string>>;
+}
+export interface VolumesInput {
+  io: VolumesIo;
+  /** `syncFrequency`. A pod's files are compared with their sources again after it, lengthened by up to half. */
+  refreshMs: number;
+}
+/** What comes with each event: the time, chance, and the pods as others show them. */
+export interface VolumesFacts extends Moment {
+  readonly pods: Look['pods'];
+  readonly listed: Look['listed'];
 }
 interface BindJob {
   io: VolumesIo;
@@ -63,8 +70,7 @@ interface Waiter {
   reply(result: VolumesResult): void;
   signal: AbortSignal;
 }
-export interface VolumesContext {
-  io: VolumesIo;
+export interface VolumesContext extends VolumesInput {
   desired: DesiredState;
   actual: ActualState;
   /** Ids of the charts, by volume key. */
@@ -81,7 +87,7 @@ export interface VolumesContext {
 type Event = VolumesEvent | VolumeChanged | { type: 'waiter.expired'; id: number } | { type: 'pods.direct'; uids: readonly string[] };
 
 const volumesSetup = setup({
-  types: { context: {} as VolumesContext, events: {} as Event, input: {} as { io: VolumesIo } },
+  types: { context: {} as VolumesContext, events: {} as Event, input: {} as VolumesInput },
   actors: {
     volume: volumeMachine,
     /** Never rejects: who asked is told. */
@@ -98,7 +104,7 @@ const volumesSetup = setup({
       const waiters = context.waiters.filter((w) => w.uid !== uid || (w.pod === null) === (pod === null));
       const desired = new Map(context.desired);
       if (pod === null) desired.delete(uid);
-      else desired.set(uid, { pod, refreshAtMonoMs: context.io.look().nowMonoMs + context.io.refreshMs() });
+      else desired.set(uid, { pod, refreshAtMonoMs: refreshAt(context, factsOf(event)) });
       enqueue.assign({ lastId: id, desired, waiters: [...waiters, { id, uid, pod, reply: replyTo, signal: replyTo.signal }] });
       enqueue.raise({ type: 'waiter.expired', id }, { id: `waiter:${id}`, delay: VOLUMES_WAIT_MS });
     }),
@@ -112,13 +118,13 @@ const volumesSetup = setup({
       enqueue.spawnChild('bind', { id: `bind#${id}`, input: { io: context.io, parts: parts.value, replyTo } });
     }),
     /** Charts of everything found; they wait to be told what is wanted of them. */
-    adopt: enqueueActions(({ context, enqueue }, params: { found: readonly VolumeRef[] }) => {
+    adopt: enqueueActions(({ context, event, enqueue }, params: { found: readonly VolumeRef[] }) => {
       const charts = new Map<string, string>();
       const actual = new Map<string, Actual>();
       for (const ref of params.found) {
         const key = volumeKey(ref);
         charts.set(key, `${key}#0`);
-        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: context.io.wallMs(), done: null });
+        actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: factsOf(event).wallMs, done: null });
       }
       enqueue.assign({ charts, actual, scanned: true, error: '', attempts: 0 });
       for (const ref of params.found) {
@@ -127,7 +133,7 @@ const volumesSetup = setup({
       }
     }),
     /** Every wanted pod has its charts, and they know that they are wanted; the others know that they are not. */
-    direct: enqueueActions(({ context, enqueue }, params: { uids: readonly string[] | 'all' }) => {
+    direct: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | 'all' }) => {
       if (!context.scanned) return;
       const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context)] : params.uids;
       const charts = new Map(context.charts);
@@ -150,7 +156,7 @@ const volumesSetup = setup({
           const id = `${key}#${lastId}`;
           const ref = { uid, plugin: volume.plugin, name: volume.name };
           charts.set(key, id);
-          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: context.io.wallMs(), done: null });
+          actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: factsOf(event).wallMs, done: null });
           enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod }, io: context.io } });
         }
       }
@@ -176,7 +182,7 @@ const volumesSetup = setup({
       if (was === undefined) return {};
       const actual = new Map(context.actual);
       if (event.phase !== 'gone') {
-        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: context.io.wallMs(), done: event.done });
+        actual.set(event.key, { ref: was.ref, phase: event.phase, error: event.error, sinceMs: factsOf(event).wallMs, done: event.done });
         return { actual };
       }
       actual.delete(event.key);
@@ -211,22 +217,23 @@ const volumesSetup = setup({
       enqueue.assign({ waiters: context.waiters.filter((w) => w !== waiter) });
       enqueue(() => waiter.reply({ ok: false, failure: lateness(context, waiter) }));
     }),
-    lookAround: enqueueActions(({ context, enqueue }) => {
+    lookAround: enqueueActions(({ context, event, enqueue }) => {
       if (context.desired.size === 0 && context.actual.size === 0) {
         if (context.unminded.size > 0) enqueue.assign({ unminded: new Map() });
         return;
       }
-      const look = context.io.look();
+      const facts = factsOf<VolumesFacts>(event);
+      const look: Look = { pods: facts.pods, listed: facts.listed, nowMonoMs: facts.monoMs };
       const { desired: asked, actual, unminded: before } = context;
       const { drop, want, refresh, unminded } = reconcile({ desired: asked, actual, look, unminded: before });
       enqueue.assign({ unminded });
       if (drop.length + want.length + refresh.length === 0) return;
       const desired = new Map(context.desired);
-      const refreshAtMonoMs = look.nowMonoMs + context.io.refreshMs();
+      const refreshAtMonoMs = refreshAt(context, facts);
       for (const uid of drop) desired.delete(uid);
       for (const { uid, pod } of [...want, ...refresh]) desired.set(uid, { pod, refreshAtMonoMs });
       enqueue.assign({ desired });
-      enqueue.raise({ type: 'pods.direct', uids: [...drop, ...want.map((w) => w.uid)] });
+      enqueue.raise(carrying(event, { type: 'pods.direct' as const, uids: [...drop, ...want.map((w) => w.uid)] }));
       for (const { uid } of refresh) enqueue.raise({ type: 'volumes.refresh', uid });
     }),
   },
@@ -238,6 +245,10 @@ const volumesSetup = setup({
     scanRetry: ({ context }) => Math.min(SCAN_RETRY_MS * 2 ** Math.min(context.attempts, 16), SCAN_RETRY_MAX_MS),
   },
 });
+
+function refreshAt({ refreshMs }: VolumesContext, { monoMs, random }: Moment): number {
+  return monoMs + refreshMs * (1 + 0.5 * random);
+}
 
 /** A volume that is being taken down, or was given back, has no parts. */
 function boundParts(
@@ -307,7 +318,7 @@ function lateness(context: VolumesContext, waiter: Waiter): { reason: string; me
 export const volumesMachine = volumesSetup.createMachine({
   id: 'volumes',
   context: ({ input }) => ({
-    io: input.io,
+    ...input,
     desired: new Map(),
     actual: new Map(),
     charts: new Map(),
