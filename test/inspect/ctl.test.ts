@@ -54,7 +54,7 @@ it('tells what a pod went through, with each call of the runtime where those are
   await until('web runs', () => h.status('web')?.status.phase === 'Running');
   const bare = await ctl('timeline', 'web');
   expect(bare.code).toBe(0);
-  expect(bare.out).toMatch(/ seen\n[\s\S]* syncing\.creatingSandbox +CreatingSandbox\n/);
+  expect(bare.out).toMatch(/ seen\n[\s\S]* syncing\.creatingSandbox +on \S+, CreatingSandbox\n/);
   expect(bare.out).toContain('only with --actorlet-inspect');
   expect((await ctl('timeline', 'nobody')).code).toBe(1);
   const spans = renderTimeline(
@@ -63,7 +63,7 @@ it('tells what a pod went through, with each call of the runtime where those are
       seenAtMs: 1_000,
       steps: [
         { atMs: 1_100, to: 'fencing', event: 'start', reason: 'Fencing' },
-        { atMs: 1_200, to: 'finished', event: 'internal', reason: 'Finished' },
+        { atMs: 1_200, to: 'finished', event: 'done:cleanup', reason: 'Finished' },
       ],
       calls: [
         { method: 'RunPodSandbox', about: '', startMs: 1_110, endMs: 1_150, error: '' },
@@ -80,7 +80,7 @@ it('tells what a pod went through, with each call of the runtime where those are
     '00:00:01.100Z  100ms  100ms    fencing           on start, Fencing',
     '00:00:01.110Z  110ms  40ms       RunPodSandbox',
     '00:00:01.160Z  160ms  140ms …    StartContainer  c1',
-    '00:00:01.200Z  200ms  0ms      finished          Finished',
+    '00:00:01.200Z  200ms  0ms      finished          on done:cleanup, Finished',
   ]);
 });
 

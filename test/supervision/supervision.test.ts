@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
-import { fromCallback, fromPromise, setup } from 'xstate';
+import { createMachine, fromCallback, fromPromise, setup } from 'xstate';
 import { createTree } from '../../src/actors/supervision/tree.ts';
 import { StallDetector } from '../../src/actors/supervision/watchdog.ts';
 import { address, viewKey } from '../../src/machines/supervision/address.ts';
@@ -376,6 +376,48 @@ describe('a tree', () => {
     });
     const transition = r.events.find((e) => e.kind === 'transition' && e.path === 'node/x');
     expect(transition).toMatchObject({ from: '', to: 'syncing.pulling', reason: 'Pulling' });
+  });
+
+  it('names the event of each state change, also of timers and of invoked actors', async () => {
+    const m = setup({
+      actors: {
+        fetch: fromPromise(() => Promise.resolve(1)),
+        refuse: fromPromise(() => Promise.reject(new Error('no'))),
+        nested: createMachine({ initial: 'end', states: { end: { type: 'final' } } }),
+      },
+      delays: { pause: 20 },
+    }).createMachine({
+      id: 'x',
+      initial: 'fetching',
+      states: {
+        fetching: { invoke: { src: 'fetch', onDone: 'resting' } },
+        resting: { after: { 500: 'pausing' } },
+        pausing: { after: { pause: 'asking' } },
+        asking: { invoke: { src: 'refuse', onError: 'up' } },
+        up: {
+          initial: 'waiting',
+          states: { waiting: { on: { say: 'heard' } }, heard: { invoke: { id: 'own', src: 'nested', onDone: '#x.end' } } },
+        },
+        end: {},
+      },
+    });
+    const r = rig(layer('node', [actor('x', () => m)]));
+    r.tree.start();
+    await r.ports.advance(1_000);
+    r.tree.registry.send(address<Say>('node/x'), { type: 'say' });
+    await r.ports.settle();
+    const seen = r.events.flatMap((e) => (e.kind === 'transition' && e.path === 'node/x' ? [`${e.to} on ${e.event}`] : []));
+    expect(seen).toEqual([
+      'fetching on start',
+      'resting on done:fetch',
+      'pausing on after:500ms',
+      'asking on after:pause',
+      'up.waiting on error:refuse',
+      'up.heard on say',
+      'end on done:own',
+    ]);
+    const layers = r.events.flatMap((e) => (e.kind === 'transition' && e.path === 'node' ? [`${e.to} on ${e.event}`] : []));
+    expect(layers).toEqual(['starting on start', 'running on child.ready']);
   });
 
   it('names the actor that holds the main thread, and is quiet about an idle one', async () => {

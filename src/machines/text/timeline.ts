@@ -18,7 +18,7 @@ export function renderTimeline(t: TimelineData, o: { nowMs: number; widthMax?: n
     atMs: s.atMs,
     took: shortDuration((t.steps[i + 1]?.atMs ?? (s.to === 'finished' ? s.atMs : o.nowMs)) - s.atMs),
     what: s.to,
-    why: [s.event === 'internal' ? '' : `on ${s.event}`, s.reason].filter((w) => w !== '').join(', '),
+    why: [`on ${s.event}`, s.reason].filter((w) => w !== '').join(', '),
   }));
   const calls = t.calls.map((c) => ({
     atMs: c.startMs,

@@ -11,7 +11,7 @@ import type { PendingAsk } from '../mailbox/ask.ts';
 import { ScopedRegistry } from '../registry.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorCtx, ActorSpec, ExitReason, Registry } from '../types.ts';
-import { dottedState, reasonOf } from './snapshots.ts';
+import { dottedState, eventName, noting, reasonOf } from './snapshots.ts';
 import { supervisable } from './supervisable.ts';
 
 /** Who runs the incarnation. Called synchronously, possibly inside `start`, `deliver` or a timer; must not throw. */
@@ -55,7 +55,8 @@ export class ActorCell<E extends Message> {
   #timer: unknown = null;
   #value: unknown;
   #state = '';
-  #handling = '';
+  /** Type of the event that the machine took last. */
+  #event = '';
   #inside = false;
   #asks: Set<PendingAsk> | null = null;
 
@@ -99,7 +100,10 @@ export class ActorCell<E extends Message> {
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
     try {
       const { logic, input } = this.#spec.start(new Context(this, this.#services, this.#host));
-      const actor = createActor(logic, { clock: this.#xstateClock(), id: this.identity.id, input, ...this.#inspection() });
+      const noted = noting(logic, (type) => {
+        this.#event = type;
+      });
+      const actor = createActor(noted, { clock: this.#xstateClock(), id: this.identity.id, input, ...this.#inspection() });
       this.#actor = actor;
       this.#alive = supervisable(actor, (step) => this.#stamped(step));
       actor.subscribe({
@@ -126,12 +130,10 @@ export class ActorCell<E extends Message> {
   deliver(event: E, ask: PendingAsk | undefined): void {
     if (this.#actor === null || this.ended !== null) return;
     if (ask !== undefined) this.#track(ask);
-    this.#handling = event.type;
     const actor = this.#actor;
     const uid = this.identity.pod ?? this.#services.podOf(event);
     if (uid === null) this.#stamped(() => actor.send(event));
     else handlingPod(this.#services.ports, uid, () => this.#stamped(() => actor.send(event)));
-    this.#handling = '';
   }
 
   /** Orderly: `stopEvent` and time to finish, else at once. The end is told to the host, perhaps before this returns. */
@@ -152,9 +154,7 @@ export class ActorCell<E extends Message> {
       );
       this.#forceStop({ kind: 'shutdown' });
     }, shutdownMs);
-    this.#handling = stopEvent.type;
     this.#actor.send(stopEvent);
-    this.#handling = '';
   }
 
   /** Ends it where it is. */
@@ -201,8 +201,7 @@ export class ActorCell<E extends Message> {
     const { clock } = this.#services.ports;
     this.sinceMonoMs = clock.monoMs();
     if (!this.#services.observers.any) return;
-    // Timers and invoked actors reach xstate without passing here.
-    const event = this.#handling === '' ? (from === '' ? 'start' : 'internal') : this.#handling;
+    const event = eventName(this.#event, this.#actor);
     const { path } = this.identity;
     this.#services.observers.emit({
       kind: 'transition',

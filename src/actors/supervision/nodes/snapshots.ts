@@ -1,4 +1,5 @@
-/** Reading xstate snapshots for people: dotted state values, and the reason that the innermost state gives. */
+/** Reading xstate for people: dotted state values, the reason that the innermost state gives, names of events. */
+import type { AnyActorLogic, AnyActorRef } from 'xstate';
 
 /** `syncing.pulling`; parallel regions in brackets: `up(net.ok,disk.ok)`. '' for what is no machine. */
 export function dottedState(value: unknown): string {
@@ -10,6 +11,38 @@ export function dottedState(value: unknown): string {
     return below.startsWith('(') ? `${name}${below}` : `${name}.${below}`;
   });
   return parts.length === 1 ? (parts[0] ?? '') : `(${parts.join(',')})`;
+}
+
+/** The same logic. `note` hears the type of each event before the logic takes it: also of timers and of invoked actors. */
+export function noting<L extends AnyActorLogic>(logic: L, note: (type: string) => void): L {
+  const step = logic.transition.bind(logic);
+  const transition: AnyActorLogic['transition'] = (snapshot, event: { type: string }, scope) => {
+    note(event.type);
+    return step(snapshot, event, scope);
+  };
+  return Object.assign(Object.create(logic) as L, { transition });
+}
+
+/** In one word: `pod.update`, `start`, `after:500ms`, `done:inspect`, `error:inspect`; an actor that was spawned by its id. */
+export function eventName(type: string, actor: AnyActorRef | null): string {
+  if (type === '' || type === 'xstate.init') return 'start';
+  if (!type.startsWith('xstate.')) return type;
+  const after = /^xstate\.after\.([^.]+)\./.exec(type)?.[1];
+  if (after !== undefined) return `after:${after}${/^\d+$/.test(after) ? 'ms' : ''}`;
+  const [, how, id] = /^xstate\.(done|error)\.actor\.(.+)$/.exec(type) ?? [];
+  if (how === undefined || id === undefined) return type.slice('xstate.'.length);
+  return `${how}:${sourceOf(id, actor) ?? id}`;
+}
+
+/** Name of the actor source that a state invokes; xstate numbers invocations by state: `0.podWorker.syncing.inspecting`. */
+function sourceOf(id: string, actor: AnyActorRef | null): string | undefined {
+  const states = (Reflect.get(actor ?? {}, 'logic') as { idMap?: ReadonlyMap<string, { invoke: readonly Invoked[] }> } | undefined)?.idMap;
+  const found = states?.get(id.replace(/^\d+\./, ''))?.invoke.find((i) => i.id === id);
+  return typeof found?.src === 'string' ? found.src : undefined;
+}
+interface Invoked {
+  id: string;
+  src: unknown;
 }
 
 interface NodeLike {

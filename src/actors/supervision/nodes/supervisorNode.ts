@@ -7,7 +7,7 @@ import { EscalationError } from '../errors.ts';
 import type { TreeServices } from '../services.ts';
 import type { ActorState, ExitReason, SupervisorSpec } from '../types.ts';
 import type { Owner, TreeNode } from './node.ts';
-import { dottedState, reasonOf } from './snapshots.ts';
+import { dottedState, eventName, noting, reasonOf } from './snapshots.ts';
 
 /** Makes the node of one child specification. */
 export type BuildChild = (parentPath: string, index: number, owner: Owner) => TreeNode;
@@ -22,6 +22,8 @@ export class SupervisorNode implements TreeNode {
   readonly #children: TreeNode[];
   #actor: ActorRefFrom<typeof supervisorMachine> | null = null;
   #state = '';
+  /** Type of the event that the machine took last. */
+  #event = '';
   #toldReady = false;
   #stopTimer: unknown = null;
   #lastError: string | null = null;
@@ -57,6 +59,7 @@ export class SupervisorNode implements TreeNode {
   start(incarnation: number): void {
     this.incarnation = incarnation;
     this.#state = '';
+    this.#event = '';
     this.#toldReady = false;
     this.#owner.started(this.id, incarnation);
     const { ports, observers, scheduler } = this.#services;
@@ -67,7 +70,10 @@ export class SupervisorNode implements TreeNode {
     });
     const { strategy, intensity, escalate, children } = this.#spec;
     const { inspect } = this.#services;
-    const actor = createActor(machine, {
+    const noted = noting(machine, (type) => {
+      this.#event = type;
+    });
+    const actor = createActor(noted, {
       ...(inspect === undefined ? {} : { inspect }),
       id: this.id,
       clock: {
@@ -150,7 +156,8 @@ export class SupervisorNode implements TreeNode {
     const { observers } = this.#services;
     if (observers.any) {
       const { path } = this;
-      observers.emit({ kind: 'transition', atMs: clock.wallMs(), path, from, to, event: 'supervision', reason: reasonOf(snapshot).reason });
+      const event = eventName(this.#event, this.#actor);
+      observers.emit({ kind: 'transition', atMs: clock.wallMs(), path, from, to, event, reason: reasonOf(snapshot).reason });
     }
     if ((to === 'running' || to === 'parked') && !this.#toldReady) {
       this.#toldReady = true;
