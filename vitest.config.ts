@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 
 /**
- * `unit`: everything that needs no root and no host runtime. `e2e`: real containerd. `cluster`: a real control plane
- * (see CONTRIBUTING.md).
+ * `unit`: everything that needs no root and no host runtime. `e2e`: real containerd. `cluster`: a real control plane.
+ * `nightly`: what `npm run nightly` alone runs (see CONTRIBUTING.md).
  */
 export default defineConfig({
   test: {
@@ -43,6 +43,16 @@ export default defineConfig({
           include: ['test/cluster/**/*.test.ts'],
           testTimeout: 180_000,
           hookTimeout: 180_000,
+          pool: 'forks',
+          fileParallelism: false,
+        },
+      },
+      {
+        test: {
+          name: 'nightly',
+          include: ['test/**/*.nightly.ts'],
+          testTimeout: 900_000,
+          hookTimeout: 600_000,
           pool: 'forks',
           fileParallelism: false,
         },

@@ -82,5 +82,8 @@ elif [ -n "$e2e" ]; then
   echo "The tests on a real control plane (test/cluster) did not run: ACTORLET_CLUSTER_TESTS=1 or npm run nightly (about 20 minutes)"
 fi
 
+# What needs the machine for itself for minutes; npm run nightly alone sets this.
+if [ -n "$e2e" ] && [ "${ACTORLET_NIGHTLY_TESTS:-}" = 1 ]; then project nightly "$@"; fi
+
 # shellcheck disable=SC2086 # a list of step names
 "$node" scripts/test-summary.mjs "$reports" "${ci:-no}" $broken

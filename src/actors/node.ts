@@ -144,6 +144,7 @@ export async function createNode(
     plugins: ports.csi !== undefined,
     devicePlugins: ports.devicePlugins !== undefined,
     kernelLog: ports.kernelLog !== undefined,
+    inhibitor: ports.inhibitor !== undefined,
     cpuPlace: cpuPlaceOf(config, outside.host),
   });
   const observers: ((e: SupervisionEvent) => void)[] = [(e) => recorder.observe(e)];

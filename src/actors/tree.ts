@@ -36,6 +36,7 @@ import { evictionSpec } from './reclaim/eviction/eviction.ts';
 import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { imageGcSpec } from './reclaim/imageGc/imageGc.ts';
 import { logRotationSpec } from './reclaim/logRotation.ts';
+import { nodeShutdownSpec } from './reclaim/nodeShutdown/nodeShutdown.ts';
 import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { oomWatcherSpec } from './runtime/oomWatcher.ts';
@@ -104,6 +105,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         ...(o.logRotation === null ? [] : [logRotationSpec(o.logRotation)]),
         housekeepingSpec(o.housekeeping),
         ...(o.eviction === null ? [] : [evictionSpec(o.eviction)]),
+        ...(o.nodeShutdown === null ? [] : [nodeShutdownSpec(o.nodeShutdown)]),
       ]),
     ],
   };

@@ -38,6 +38,8 @@ import type { EvictionOptions } from './reclaim/eviction/eviction.ts';
 import type { HousekeepingOptions } from './reclaim/housekeeping.ts';
 import type { ImageGcOptions } from './reclaim/imageGc/imageGc.ts';
 import type { LogRotationOptions } from './reclaim/logRotation.ts';
+import type { NodeShutdownOptions } from './reclaim/nodeShutdown/nodeShutdown.ts';
+import { nodeShutdownOptions } from './reclaim/nodeShutdown/options.ts';
 import type { CriLinkOptions } from './runtime/cri/link.ts';
 import type { ImagePullerOptions } from './runtime/imagePuller/imagePuller.ts';
 import type { VerificationOptions } from './runtime/imagePuller/pullRecords.ts';
@@ -103,6 +105,8 @@ export interface TreeOptions {
   housekeeping: HousekeepingOptions;
   /** Null where no eviction threshold is set, and nobody has limits to be held to. */
   eviction: EvictionOptions | null;
+  /** Null where no period of a shutdown is set, and where systemd-logind cannot be reached at all. */
+  nodeShutdown: NodeShutdownOptions | null;
 }
 
 function verificationOptions({ config: c, flags, gates }: NodeConfig): VerificationOptions | null {
@@ -124,6 +128,7 @@ export function treeOptions(
     plugins?: boolean;
     devicePlugins?: boolean;
     kernelLog?: boolean;
+    inhibitor?: boolean;
     cpuPlace?: CpuPlace | null;
   },
 ): TreeOptions {
@@ -228,6 +233,7 @@ export function treeOptions(
     logRotation: rotationOptions(c),
     housekeeping: { rootDir: flags.rootDir },
     eviction: evictionOptions(config, api !== null),
+    nodeShutdown: o.inhibitor === true ? nodeShutdownOptions(config, api !== null) : null,
   };
 }
 

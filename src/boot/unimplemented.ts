@@ -27,7 +27,6 @@ const CGROUPS = 'the cgroups that the node makes of its own do not know it yet';
 const NO_CGROUPS = 'with cgroupsPerQOS: false the node makes no cgroups of its own; limits of containers go to the runtime';
 const MANAGERS = 'the memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
-const SHUTDOWN = 'graceful node shutdown is not there yet';
 
 const lines = (why: string, ...paths: string[]): Entry[] => paths.map((path) => ({ path, why }));
 function withGroups(entry: Entry): Entry {
@@ -64,7 +63,6 @@ export const UNIMPLEMENTED: readonly Entry[] = [
   ),
   ...lines('the kernel is not asked to announce memory pressure: it is looked for every 10 s', 'kernelMemcgNotification'),
   ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
-  ...lines(SHUTDOWN, 'shutdownGracePeriod', 'shutdownGracePeriodCriticalPods', 'shutdownGracePeriodByPodPriority'),
   ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
   ...lines('the node keeps no iptables chains', 'makeIPTablesUtilChains', 'iptablesMasqueradeBit', 'iptablesDropBit'),
   ...lines('the node changes no kernel settings and does not check them', 'protectKernelDefaults'),
@@ -113,6 +111,9 @@ export const HONOURED: readonly string[] = [
   'kubeletCgroups',
   'systemCgroups',
   'qosReserved',
+  'shutdownGracePeriod',
+  'shutdownGracePeriodCriticalPods',
+  'shutdownGracePeriodByPodPriority',
   'enforceNodeAllocatable',
   'syncFrequency',
   'volumeStatsAggPeriod',
@@ -212,6 +213,8 @@ export const HONOURED_GATES: readonly string[] = [
   'ContainerCheckpoint',
   'CustomCPUCFSQuotaPeriod',
   'DisableCPUQuotaWithExclusiveCPUs',
+  'GracefulNodeShutdown',
+  'GracefulNodeShutdownBasedOnPodPriority',
   'KubeletCrashLoopBackOffMax',
   'KubeletEnsureSecretPulledImages',
   'KubeletFineGrainedAuthz',
@@ -264,7 +267,6 @@ const gatesWithout = (why: string, ...names: string[]): Record<string, string> =
 
 /** Gates of features that are not there at all, with what is there instead: to turn one on asks for something. */
 export const ABSENT_GATES: Readonly<Record<string, string>> = {
-  ...gatesWithout(SHUTDOWN, 'GracefulNodeShutdown', 'GracefulNodeShutdownBasedOnPodPriority'),
   ...gatesWithout(
     MANAGERS,
     'MemoryManager',

@@ -233,7 +233,12 @@ export type PodManagerEvent =
         | { type: 'pods.orphan'; listed: ListedPod; epoch: number }
         | { type: 'pods.quarantined'; uid: string; error: string; epoch: number }
         /** From the eviction manager: end this pod, which fails with this. Ignored for one that is on its way out already. */
-        | { type: 'pods.evict'; uid: string; eviction: Eviction }
+        | {
+            type: 'pods.evict';
+            uid: string;
+            eviction: Eviction /** One on its way out gets its `graceSeconds` at most. */;
+            hurry?: boolean;
+          }
         /** From lifecycle events or anyone: look at this pod again. Unknown UIDs are ignored. Fields as in `pod.dirty`. */
         | { type: 'pods.dirty'; uid: string; why: string; ended?: readonly string[]; listed?: boolean }
       ));

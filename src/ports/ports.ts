@@ -16,6 +16,7 @@ import type { DiskUsage } from './diskUsage.ts';
 import type { Documents } from './documents.ts';
 import type { Gzip } from './gzip.ts';
 import type { Handling } from './handling.ts';
+import type { Inhibitor } from './inhibitor.ts';
 import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
@@ -364,6 +365,8 @@ export interface Ports {
   readonly devicePlugins?: DevicePlugins;
   /** Absent where there is no kernel to listen to. */
   readonly kernelLog?: KernelLog;
+  /** Absent where the node delays no shutdown of its machine. */
+  readonly inhibitor?: Inhibitor;
   /** Absent in standalone mode. */
   readonly kube?: KubeApi;
   /** Absent in standalone mode. */

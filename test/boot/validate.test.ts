@@ -65,6 +65,10 @@ describe('the configuration', () => {
     ['hairpinMode: maybe', 'hairpinMode (--hairpin-mode): "maybe" is not one of'],
     ['containerLogMaxFiles: 1', 'containerLogMaxFiles (--container-log-max-files): 1 must be at least 2'],
     ['containerLogMonitorInterval: 1s', 'containerLogMonitorInterval: 1s must be at least 3s'],
+    [
+      'shutdownGracePeriodByPodPriority:\n- priority: 5\n  shutdownGracePeriodSeconds: -1',
+      'shutdownGracePeriodByPodPriority: -1 s for priority 5 must be at least 0',
+    ],
     ['shutdownGracePeriod: 500ms', 'shutdownGracePeriod: 500ms must be 0s or at least 1s'],
     ['shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s', '6s must not exceed shutdownGracePeriod'],
     ['memoryThrottlingFactor: 1.5', '1.5 must be above 0 and at most 1'],

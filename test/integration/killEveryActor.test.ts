@@ -16,6 +16,7 @@ describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
 
 const NO_TIME = 'left in the same step in which it is entered: nothing can happen in it';
 const OF_A_REQUEST = 'of one request, which is lost with the server that it came to, as any other: `review.test.ts` drives the chart';
+const ALL_PODS_ENDED = 'every pod of the node has ended, the bystanders too: `nodeShutdown.test.ts` kills the actor there';
 /** States that no kill can meet in a running node, with the reason. */
 const NOT_KILLED: Record<string, string> = {
   'podWorker syncing.deciding': NO_TIME,
@@ -42,6 +43,11 @@ const NOT_KILLED: Record<string, string> = {
   'fileSource files.starting': 'as above: the first listing follows the first answer of the watch',
   'eventWriter judging': NO_TIME,
   'eviction judging': NO_TIME,
+  'nodeShutdown pods.shutdown.groupOver': NO_TIME,
+  'nodeShutdown pods.shutdown.beginning': 'the clock answers in the same turn',
+  'nodeShutdown pods.shutdown.looking': 'the views answer in the same turn',
+  'nodeShutdown pods.shutdown.finishing': ALL_PODS_ENDED,
+  'nodeShutdown pods.shutdown.released': ALL_PODS_ENDED,
   'certificate beginning': NO_TIME,
   'certificate judging': NO_TIME,
   'listWatch stale': NO_TIME,

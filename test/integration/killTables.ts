@@ -12,6 +12,7 @@ import { DRIVER_CASES } from './killDrivers.ts';
 import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
 import type { KillCase } from './killing.ts';
+import { NODE_SHUTDOWN_CASES } from './killNodeShutdown.ts';
 import { OBJECT_CASES } from './killObjects.ts';
 import { OOM_CASES } from './killOom.ts';
 import { PROBE_CASES } from './killProbes.ts';
@@ -37,6 +38,7 @@ export const KILL_TABLES: Record<string, KillCase[]> = {
   certificates: CERTIFICATE_CASES,
   'control groups': CGROUP_CASES,
   eviction: EVICTION_CASES,
+  'a shutdown of the machine': NODE_SHUTDOWN_CASES,
   "the kernel's log": OOM_CASES,
   "the kubelet's API": API_CASES,
   'the rest': OTHER_CASES,

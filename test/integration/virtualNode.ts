@@ -29,6 +29,7 @@ import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/dev
 import { type SimDrivers, simDrivers } from '../../src/sim/world/drivers.ts';
 import { type SimKernelLog, simKernelLog } from '../../src/sim/world/kernelLog.ts';
 import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
+import { type SimLogind, simLogind } from '../../src/sim/world/logind.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
 import { processesIn } from '../../src/sim/world/processes.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -90,6 +91,8 @@ export interface VirtualNode extends AsyncDisposable {
   devices: SimDevicePlugins;
   /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
   kernelLog: SimKernelLog;
+  /** The machine's systemd-logind; the node asks it with a shutdownGracePeriod only. */
+  logind: SimLogind;
   /** The machine's control groups; the node keeps some of its own with option `cgroups` only. */
   cgroups: SimCgroups;
   /** Paths that are sockets or devices. */
@@ -198,6 +201,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const drivers = simDrivers();
   const devices = simDevicePlugins();
   const kernelLog = simKernelLog(time.clock);
+  const logind = simLogind(time.clock);
   const cgroups = simCgroups();
   cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
 
@@ -280,6 +284,10 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
             }),
           }
         : {}),
+      inhibitor: logind.connect({
+        clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
+        power: mine,
+      }),
       ...(o.cgroups === true ? { cgroups: cgroups.connect({ clock: time.clock, power: mine }) } : {}),
       ...(o.certificates === undefined ? {} : { certificates: o.certificates(connect) }),
       log: collectingLogger(lines),
@@ -369,6 +377,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     drivers,
     devices,
     kernelLog,
+    logind,
     cgroups,
     special,
     violations,
@@ -431,6 +440,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     kill: (path) => present().tree.kill(path, 'test'),
     async crash() {
       power.on = false;
+      logind.daemonEnded();
       await time.settle();
     },
     async boot() {

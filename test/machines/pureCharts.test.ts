@@ -41,6 +41,7 @@ const IMPURE: Readonly<Record<string, string>> = {
   token: CLOCK,
 };
 
+const ALL_PODS_END = 'needs the end of the bystanders: `nodeShutdown.test.ts` drives a node there';
 const AT_ONCE = 'left in the step that creates the actor';
 /** States that these stories do not show, with the reason. */
 const NOT_SEEN: Readonly<Record<string, string>> = {
@@ -55,6 +56,9 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'hook choosing': AT_ONCE,
   'listWatch stale': 'needs a watch that the API server ended as too old: `listWatch.test.ts` drives the machine there',
   'supervisor failed': 'final, of a supervisor that gives up: `test/supervision` drives it there',
+  'nodeShutdown pods.shutdown.groupOver': ALL_PODS_END,
+  'nodeShutdown pods.shutdown.finishing': ALL_PODS_END,
+  'nodeShutdown pods.shutdown.released': ALL_PODS_END,
   'token gone': 'final: nothing happens in it',
   'devicePlugin failed': 'final: nothing happens in it',
   'container stoppingAgain': 'needs a stop that fails after a failed hook: `hooks.test.ts` drives a node there',

@@ -504,7 +504,9 @@ export const resources: Traps = {
   },
   74: {
     says: 'an empty group costs a shutdown no time',
-    later: 'graceful shutdown of the node: systemd-logind announces it over D-Bus, and no machine of these tests has either',
+    tests: [
+      ['integration/nodeShutdown.test.ts', 'gives each group its period, by priority, and goes on without pods that take longer (trap 74)'],
+    ],
   },
   75: {
     says: 'one of two forms ends a record about memory that ran out',

@@ -26,6 +26,7 @@ import {
 import { type NodeOutcome, nodeStatusMachine } from '../../machines/api/nodeStatusMachine.ts';
 import { momentOf, reading } from '../../machines/facts.ts';
 import { addr, view } from '../../machines/protocol.ts';
+import { nodeShutdownView } from '../../machines/reclaim/nodeShutdown/messages.ts';
 import { sameData } from '../../machines/sameData.ts';
 import { objectTtlView } from '../../machines/services/objects/messages.ts';
 import { criClient } from '../runtime/client.ts';
@@ -294,7 +295,7 @@ class Reporter {
       })),
       cri,
       listing: registry.read(view.runtimePods)?.value,
-      shuttingDown: false,
+      shuttingDown: registry.read(nodeShutdownView)?.value.active === true,
       volumesInUse: registry.read(view.volumesInUse)?.value,
       pressures: registry.read(view.pressure)?.value.pressures ?? [],
       nowMonoMs: ports.clock.monoMs(),

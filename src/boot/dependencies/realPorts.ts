@@ -1,5 +1,6 @@
 /** The real ports of a node daemon. */
 
+import { configuredShutdownGroups } from '../../actors/reclaim/nodeShutdown/options.ts';
 import { servingFiles } from '../../actors/treeOptions.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import type { Certificates } from '../../ports/certificates.ts';
@@ -52,6 +53,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     ...(config.config.cgroupsPerQOS || config.config.kubeletCgroups !== '' || config.config.systemCgroups !== ''
       ? { cgroups: createCgroups() }
       : {}),
+    ...(configuredShutdownGroups(config).length > 0 ? { inhibitor: (await import('./logind/logind.ts')).createInhibitor({ log }) } : {}),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

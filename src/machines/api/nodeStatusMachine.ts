@@ -26,6 +26,8 @@ export interface NodeStatusContext extends NodeStatusInput {
   failure: KubeFailure | null;
   ready: boolean;
   startedAtMs: number;
+  /** A report was asked for during the present one, which may have read too early. */
+  again: boolean;
 }
 
 const request: PromiseActorLogic<NodeOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
@@ -47,6 +49,7 @@ export const nodeStatusMachine = setup({
   },
   guards: {
     done: (_, p: { outcome: NodeOutcome }) => p.outcome.ok,
+    doneForNow: ({ context }, p: { outcome: NodeOutcome }) => p.outcome.ok && !context.again,
     registers: ({ context }) => context.register,
     triesLeft: ({ context }) => context.failures < REPORT_TRIES_MAX - 1,
   },
@@ -62,7 +65,7 @@ export const nodeStatusMachine = setup({
   },
 }).createMachine({
   id: 'nodeStatus',
-  context: ({ input }) => ({ ...input, failures: 0, failure: null, ready: false, startedAtMs: factsOf(input).monoMs }),
+  context: ({ input }) => ({ ...input, failures: 0, failure: null, ready: false, startedAtMs: factsOf(input).monoMs, again: false }),
   initial: 'beginning',
   states: {
     beginning: { always: [{ guard: 'registers', target: 'registering' }, { target: 'reporting' }] },
@@ -87,12 +90,20 @@ export const nodeStatusMachine = setup({
     },
     reporting: {
       meta: { reason: 'Reporting', message: 'comparing the status of the node with what the API server has' },
+      entry: [assign({ again: false })],
+      on: { 'node.report': { actions: [assign({ again: true })] } },
       invoke: {
         src: 'report',
         onDone: [
           {
-            guard: { type: 'done', params: ({ event }) => ({ outcome: event.output }) },
+            guard: { type: 'doneForNow', params: ({ event }) => ({ outcome: event.output }) },
             target: 'resting',
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
+          },
+          {
+            guard: { type: 'done', params: ({ event }) => ({ outcome: event.output }) },
+            target: 'reporting',
+            reenter: true,
             actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
           },
           {

@@ -123,6 +123,22 @@ export class Machine {
     }
   }
 
+  /** Powers the machine off through systemd and waits until it is down. The next `run` with `keep` boots it with its disk. */
+  async powerOff(timeoutMs = 240_000): Promise<void> {
+    await this.run('systemctl --no-block poweroff');
+    const isUp = () =>
+      new Promise<boolean>((resolve) => {
+        const script = '. "$0"; vm_alive';
+        const child = spawn('bash', ['-c', script, join(kit, 'lib.sh')], {
+          env: { ...process.env, VM_NAME: this.name },
+          cwd: kit,
+          stdio: 'ignore',
+        });
+        child.once('exit', (code) => resolve(code === 0));
+      });
+    await until('the machine to be down', async () => !(await isUp()), { timeoutMs, everyMs: 200 });
+  }
+
   /** As if the power went; its disk goes too. */
   async dispose(): Promise<void> {
     await new Promise((resolve) => {

@@ -47,7 +47,7 @@ async function lived(): Promise<{ families: Families; text: string }> {
     kernelLog: true,
     cgroups: true,
     servers: true,
-    config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0' },
+    config: { cpuManagerPolicy: 'static', reservedSystemCPUs: '0', shutdownGracePeriod: 30_000 },
     manifests: { fixed: staticPod('fixed') },
     metrics: () => remembering(families),
   });
@@ -69,7 +69,6 @@ const node = () => {
 };
 
 const NO_MEMORY_MANAGER = 'there is no memory manager';
-const NO_SHUTDOWN = 'there is no graceful node shutdown';
 /** By section the families that the specification names; with why, those that this node has not. */
 const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>>> = {
   '10.3': {
@@ -135,8 +134,8 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_cpu_manager_shared_pool_size_millicores: null,
     kubelet_cpu_manager_exclusive_cpu_allocation_count: null,
     kubelet_memory_manager_pinning_requests_total: NO_MEMORY_MANAGER,
-    kubelet_graceful_shutdown_start_time_seconds: NO_SHUTDOWN,
-    kubelet_graceful_shutdown_end_time_seconds: NO_SHUTDOWN,
+    kubelet_graceful_shutdown_start_time_seconds: null,
+    kubelet_graceful_shutdown_end_time_seconds: null,
     kubelet_lifecycle_handler_http_fallbacks_total: 'a hook that asks for HTTPS is not tried with HTTP',
   },
 };

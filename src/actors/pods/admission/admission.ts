@@ -33,6 +33,7 @@ import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
 import { pressureRefusal } from '../../../machines/reclaim/eviction/admission.ts';
 import { isCritical } from '../../../machines/reclaim/eviction/rank.ts';
+import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE, nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import type { Ports } from '../../../ports/ports.ts';
@@ -300,7 +301,8 @@ class Judge {
       ability: this.ability(false),
     });
     // A want of room, though not of this pod's own; the reference asks about it first.
-    const refusal = judged?.about === 'pod' ? judged : (this.pressure(pod) ?? judged);
+    const shutdown = this.shutdown();
+    const refusal = judged?.about === 'pod' ? judged : (this.pressure(pod) ?? judged ?? shutdown);
     if (refusal === null || refusal.about === 'pod') return refusal;
     // It has ended, and takes nothing.
     if (isTerminal(pod.status.phase)) return null;
@@ -309,7 +311,7 @@ class Judge {
     if (listing === undefined) return 'later';
     if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
     const going = Boolean(pod.metadata.deletionTimestamp);
-    if (refusal.short !== undefined && isCritical(pod) && !going) return this.makeRoom(pod, room, records);
+    if (refusal.short !== undefined && isCritical(pod) && !going && shutdown === null) return this.makeRoom(pod, room, records);
     return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
   }
 
@@ -402,6 +404,12 @@ class Judge {
   private pressure(pod: Pod): Refusal | null {
     const refusal = pressureRefusal(pod, this.ctx.registry.read(view.pressure)?.value.pressures ?? []);
     return refusal === null ? null : { ...refusal, about: 'room' };
+  }
+
+  /** Null while the machine is not going down. */
+  private shutdown(): Refusal | null {
+    const active = this.ctx.registry.read(nodeShutdownView)?.value.active === true;
+    return active ? { reason: NOT_ADMITTED, message: NOT_ADMITTED_MESSAGE, about: 'room' } : null;
   }
 
   private refuse(pod: Pod, refusal: Refusal, event: PodOpEvent): void {

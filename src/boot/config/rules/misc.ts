@@ -57,6 +57,12 @@ const shutdown: Rule = ({ config, gates, bad }) => {
   if (!gates.enabled('GracefulNodeShutdownBasedOnPodPriority')) {
     bad('shutdownGracePeriodByPodPriority', 'needs feature gate GracefulNodeShutdownBasedOnPodPriority');
   }
+  const negative = byPriority.find((entry) => entry.shutdownGracePeriodSeconds < 0);
+  if (negative !== undefined)
+    bad(
+      'shutdownGracePeriodByPodPriority',
+      `${negative.shutdownGracePeriodSeconds} s for priority ${negative.priority} must be at least 0`,
+    );
   if (total !== 0 || critical !== 0)
     bad('shutdownGracePeriodByPodPriority', 'excludes shutdownGracePeriod and shutdownGracePeriodCriticalPods');
 };

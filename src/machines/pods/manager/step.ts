@@ -287,14 +287,19 @@ class Edit {
     }
   }
 
-  /** It fails and does not come back. One that is on its way out for another reason, or has no worker yet, is let be. */
-  evict({ uid, eviction, causes }: Extract<PodManagerEvent, { type: 'pods.evict' }>): Step {
+  /** It fails and does not come back. One that is on its way out for another reason keeps its end. One without a worker is ignored. */
+  evict({ uid, eviction, hurry, causes }: Extract<PodManagerEvent, { type: 'pods.evict' }>): Step {
     const rec = this.records.get(uid);
-    if (rec === undefined || !live(rec) || rec.removed || rec.rejected || rec.refusal !== null || rec.eviction !== null)
+    if (rec === undefined || !live(rec) || rec.rejected) return this.finish();
+    const { graceSeconds: graceOverrideSeconds } = eviction;
+    if (rec.removed || rec.refusal !== null || rec.eviction !== null) {
+      // Before every source has delivered, a removal may turn out to be none.
+      if (hurry === true && (!rec.removed || this.isTold(rec)))
+        this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
       return this.finish();
+    }
     this.put(uid, { ...rec, eviction, causes: joinCauses(rec.causes, causes) });
     const status = evictedStatus(eviction);
-    const { graceSeconds: graceOverrideSeconds } = eviction;
     this.out.push({
       to: 'worker',
       event: { type: 'pod.kill', uid, incarnation: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },

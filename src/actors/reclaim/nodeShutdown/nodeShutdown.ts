@@ -1,0 +1,249 @@
+/**
+ * Delays a shutdown of the machine until pods have ended, lowest priority first.
+ *
+ * State held: the session with systemd-logind, the group of pods that is ending, which pods were asked to end.
+ * Lost on restart: all of it. The lock stays, since it belongs to the process.
+ * Rebuilt from: its own view (since when the machine is going down), the state file after a restart of the daemon, logind, the
+ * pod manager's view.
+ */
+import { fromCallback, fromPromise } from 'xstate';
+import { apiAddr } from '../../../machines/api/messages.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
+import { addr, view } from '../../../machines/protocol.ts';
+import { groupOf, resumedMs, type ShutdownGroup, shutdownGraceSeconds, totalMs } from '../../../machines/reclaim/nodeShutdown/groups.ts';
+import {
+  CANCELLED_MESSAGE,
+  DETECTED_MESSAGE,
+  nodeShutdownView,
+  SHUTDOWN_EVENT,
+  TERMINATED,
+  TERMINATED_MESSAGE,
+} from '../../../machines/reclaim/nodeShutdown/messages.ts';
+import {
+  type Look,
+  type NodeShutdownMachineEvent,
+  nodeShutdownMachine,
+  type Opened,
+  type Since,
+} from '../../../machines/reclaim/nodeShutdown/nodeShutdownMachine.ts';
+import type { ShutdownState } from '../../../machines/reclaim/nodeShutdown/stateFile.ts';
+import { because } from '../../../machines/supervision/address.ts';
+import type { InhibitorSession } from '../../../ports/inhibitor.ts';
+import type { Ports } from '../../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { loadState, storeState } from './stateFile.ts';
+
+export interface NodeShutdownOptions {
+  /** Lowest priority first; at least one. */
+  groups: readonly ShutdownGroup[];
+  rootDir: string;
+  /** Gate GracefulNodeShutdownBasedOnPodPriority: the state file and the metrics. */
+  recorded: boolean;
+  /** There is a node object to report to. */
+  cluster: boolean;
+}
+
+/** A pod that was asked to end is asked again after this: the pod manager may have forgotten it. */
+const ASK_AGAIN_MS = 5_000;
+
+export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
+  return {
+    type: 'actor',
+    id: 'nodeShutdown',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 5_000, factor: 2, jitter: 0.1 },
+    start: (ctx) => {
+      const manager = new Manager(ctx, o);
+      return {
+        logic: nodeShutdownMachine.provide({
+          actors: {
+            open: fromPromise<Opened>(({ signal }) => manager.open(signal)),
+            watch: fromCallback<NodeShutdownMachineEvent>(({ sendBack }) => manager.watch(sendBack)),
+            load: fromPromise<ShutdownState>(() => manager.load()),
+            begin: fromPromise<Since, { unfinishedMs: number | null }>(async ({ input }) => manager.begin(input.unfinishedMs)),
+            look: fromPromise<Look, { group: number; startedMonoMs: number }>(async ({ input }) => manager.look(input)),
+            store: fromPromise<void, { startedMs: number; over: boolean }>(({ input }) => manager.store(input)),
+          },
+          actions: {
+            lost: (_, { why }) => manager.lost(why),
+            cancelled: () => manager.cancelled(),
+            late: (_, { group }) => manager.late(group),
+            release: () => manager.release(),
+          },
+        }),
+        input: { groups: o.groups, goingDown: ctx.registry.read(nodeShutdownView)?.value.active === true },
+      };
+    },
+  };
+}
+
+class Manager {
+  readonly #ctx: ActorCtx;
+  readonly #o: NodeShutdownOptions;
+  readonly #times;
+  /** When each life of a pod was asked to end. */
+  readonly #asked = new Map<string, { atMs: number; graceSeconds: number }>();
+  #complained = '';
+  #session: InhibitorSession | null = null;
+
+  constructor(ctx: ActorCtx, o: NodeShutdownOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+    this.#times = shutdownTimes(ctx.ports, o.recorded);
+    if (ctx.registry.read(nodeShutdownView) === undefined)
+      ctx.publish(nodeShutdownView, { active: false, startedWallMs: null, startedMonoMs: null });
+  }
+
+  async open(signal: AbortSignal): Promise<Opened> {
+    const { inhibitor } = this.#ctx.ports;
+    if (inhibitor === undefined) throw new Error('this node has no way to systemd-logind');
+    const session = await inhibitor.open({ delayMs: totalMs(this.#o.groups), signal });
+    if (signal.aborted) session[Symbol.dispose]();
+    else this.#session = session;
+    const { shuttingDown, held } = session;
+    if (this.#complained !== '') this.#ctx.log.info({ held }, 'systemd-logind can be reached again');
+    this.#complained = '';
+    return { shuttingDown, held };
+  }
+
+  watch(send: (event: NodeShutdownMachineEvent) => void): () => void {
+    const session = this.#session;
+    session?.onShutdown((active) => send({ type: 'logind.shutdown', active }));
+    void session?.ended.then((error) => send({ type: 'logind.lost', why: textOf(error) }));
+    return () => session?.[Symbol.dispose]();
+  }
+
+  lost(why: string): void {
+    if (this.#complained === why) return;
+    this.#complained = why;
+    this.#ctx.log.warn(
+      { why },
+      'systemd-logind cannot be reached, so a shutdown of this machine does not wait for its pods; the connection is tried again',
+    );
+  }
+
+  /** A shutdown goes on where the incarnation or the daemon before left it, if its time is not over. */
+  begin(unfinishedMs: number | null): Since {
+    const { registry, log, ports } = this.#ctx;
+    const { groups } = this.#o;
+    this.#asked.clear();
+    const known = registry.read(nodeShutdownView)?.value;
+    if (known?.active === true && known.startedWallMs !== null && known.startedMonoMs !== null)
+      return { startedWallMs: known.startedWallMs, startedMonoMs: known.startedMonoMs };
+    const agoMs = resumedMs(groups, { unfinishedMs, wallMs: ports.clock.wallMs() }) ?? 0;
+    const since = { startedWallMs: ports.clock.wallMs() - agoMs, startedMonoMs: ports.clock.monoMs() - agoMs };
+    this.#ctx.publish(nodeShutdownView, { active: true, ...since });
+    log.warn(
+      { withinSeconds: (totalMs(groups) - agoMs) / 1000 },
+      'THE MACHINE IS GOING DOWN: pods are ended, and no pod is admitted any more',
+    );
+    this.#say(DETECTED_MESSAGE);
+    return since;
+  }
+
+  cancelled(): void {
+    this.#ctx.publish(nodeShutdownView, { active: false, startedWallMs: null, startedMonoMs: null });
+    this.#ctx.log.info({}, 'the shutdown of the machine was cancelled: pods are admitted again; those that were ended stay so');
+    this.#say(CANCELLED_MESSAGE);
+  }
+
+  #say(message: string): void {
+    const { registry } = this.#ctx;
+    registry.send(addr.events, { type: 'event.record', event: { type: 'Normal', reason: SHUTDOWN_EVENT, message } });
+    if (this.#o.cluster) registry.send(apiAddr.nodeStatus, { type: 'node.report', why: message });
+  }
+
+  release(): void {
+    this.#ctx.ports.inhibitor?.release();
+    this.#ctx.log.info({}, 'pods have ended as far as their time allowed: this node does not delay the shutdown any more');
+  }
+
+  /** Those that a worker looks after, and those that wait for one; what ended by itself needs no end. */
+  #remaining(upTo: number): readonly Pod[] {
+    const pods: Pod[] = [];
+    const { registry } = this.#ctx;
+    const statuses = registry.read(view.statuses)?.value;
+    for (const { pod, rejected, worker } of registry.read(view.pods)?.value.records.values() ?? []) {
+      if (rejected || worker?.phase === 'finished' || groupOf(this.#o.groups, pod) > upTo) continue;
+      const { phase } = statuses?.get(pod.metadata.uid)?.status ?? pod.status;
+      if (worker === null && isTerminal(phase)) continue;
+      pods.push(pod);
+    }
+    return pods;
+  }
+
+  look({ group, startedMonoMs }: { group: number; startedMonoMs: number }): Look {
+    const { registry, ports } = this.#ctx;
+    const monoMs = ports.clock.monoMs();
+    this.#end(group, Math.max(0, startedMonoMs + totalMs(this.#o.groups) - monoMs));
+    const known = registry.read(view.pods)?.value.sourcesReady === true;
+    return { monoMs, known, remaining: this.#remaining(group).length };
+  }
+
+  #end(upTo: number, leftMs: number): void {
+    const { registry, path, ports, log } = this.#ctx;
+    const pods = registry.read(view.pods)?.value;
+    const nowMs = ports.clock.monoMs();
+    for (const pod of this.#remaining(upTo)) {
+      const { uid } = pod.metadata;
+      const group = this.#o.groups[groupOf(this.#o.groups, pod)];
+      const record = pods?.records.get(uid);
+      if (group === undefined || record?.worker == null) continue;
+      const key = `${pods?.epoch ?? 1} ${record.life ?? 0} ${uid}`;
+      const asked = this.#asked.get(key);
+      if (asked !== undefined && nowMs - asked.atMs < ASK_AGAIN_MS) continue;
+      // The same as before: less would interrupt the stop that is under way.
+      const graceSeconds = asked?.graceSeconds ?? shutdownGraceSeconds(pod, group, leftMs);
+      if (asked === undefined) log.info({ ...podRef(pod), group: group.priority, graceSeconds }, 'ending a pod: the machine is going down');
+      this.#asked.set(key, { atMs: nowMs, graceSeconds });
+      registry.send(addr.podManager, {
+        type: 'pods.evict',
+        uid,
+        eviction: { reason: TERMINATED, message: TERMINATED_MESSAGE, graceSeconds },
+        hurry: true,
+        causes: because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the machine is going down' }),
+      });
+    }
+  }
+
+  late(upTo: number): void {
+    const pods = this.#remaining(upTo).map(fullName);
+    this.#ctx.log.warn(
+      { pods, group: this.#o.groups[upTo]?.priority },
+      'pods did not end within their time: the shutdown goes on without them',
+    );
+  }
+
+  async load(): Promise<ShutdownState> {
+    const state = await loadState(this.#ctx, this.#o);
+    this.#times?.(state);
+    return state;
+  }
+  store({ startedMs, over }: { startedMs: number; over: boolean }): Promise<void> {
+    const state = { startedMs, endedMs: over ? this.#ctx.ports.clock.wallMs() : null };
+    this.#times?.(state);
+    return storeState(this.#ctx, this.#o, state);
+  }
+}
+
+function textOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function shutdownTimes({ metrics }: Pick<Ports, 'metrics'>, recorded: boolean): ((state: ShutdownState) => void) | null {
+  if (!recorded) return null;
+  const start = metrics.gauge(
+    'kubelet_graceful_shutdown_start_time_seconds',
+    'Last graceful shutdown start time since unix epoch in seconds',
+  );
+  const end = metrics.gauge('kubelet_graceful_shutdown_end_time_seconds', 'Last graceful shutdown start time since unix epoch in seconds');
+  const seconds = (ms: number | null): number => (ms === null ? 0 : Math.floor(ms / 1000));
+  return ({ startedMs, endedMs }) => {
+    start.set(seconds(startedMs));
+    end.set(seconds(endedMs));
+  };
+}
