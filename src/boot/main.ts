@@ -1,11 +1,6 @@
-/** Entry of the node daemon. */
-import { createNode } from '../actors/node.ts';
-import { boot, processIo } from './boot.ts';
-import { createRealPorts } from './dependencies/realPorts.ts';
+/** Entry of the node daemon. It loads the daemon with Node's compile cache on. */
+import { useCompileCache } from './process/compileCache.ts';
 
-process.exit(
-  await boot(process.argv.slice(2), process.env, {
-    io: processIo(),
-    wiring: { createPorts: createRealPorts, createNode },
-  }),
-);
+useCompileCache(process.argv.slice(2));
+const { runDaemon } = await import('./daemon.ts');
+process.exit(await runDaemon());

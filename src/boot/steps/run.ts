@@ -1,5 +1,6 @@
 /** Steps that bring the node up, tell the init system, keep watch and wait for the end. */
 import { realpathSync } from 'node:fs';
+import { flushCompileCache } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Heartbeat } from '../../actors/supervision/watchdog.ts';
 import { EXIT, messageOf } from '../errors.ts';
@@ -162,7 +163,11 @@ export const giveBackStartPages: Step = {
   name: 'give back what only the start needed',
   run(ctx) {
     const program = realpathSync(process.execPath);
-    const first = setTimeout(() => releaseMemory(program), START_SETTLES_MS);
+    const first = setTimeout(() => {
+      // Written once per build, and before a crash that may come: the next start reads it.
+      flushCompileCache();
+      releaseMemory(program);
+    }, START_SETTLES_MS);
     first.unref();
     ctx.cleanup.defer(() => clearTimeout(first));
     every(ctx, RELEASE_EVERY_MS, () => releaseMemory(program));

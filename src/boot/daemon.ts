@@ -1,0 +1,12 @@
+/** The node daemon with its real ports. */
+import { createNode } from '../actors/node.ts';
+import { boot, processIo } from './boot.ts';
+import { createRealPorts } from './dependencies/realPorts.ts';
+
+/** Resolves with the exit code. */
+export function runDaemon(): Promise<number> {
+  return boot(process.argv.slice(2), process.env, {
+    io: processIo(),
+    wiring: { createPorts: createRealPorts, createNode },
+  });
+}
