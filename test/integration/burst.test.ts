@@ -39,6 +39,21 @@ describe('a burst of pods', () => {
   });
 });
 
+describe('the end of a burst of pods', () => {
+  it('costs no read of a sandbox or of a running container: listings say all that a stop needs', async () => {
+    await using h = await virtualNode();
+    const names = await burst(h);
+    await h.advance(30_000);
+    const asked = { PodSandboxStatus: ofOnePod(h, 'PodSandboxStatus'), ContainerStatus: ofOnePod(h, 'ContainerStatus') };
+    for (const name of names) h.remove(name);
+    await h.until('nothing is up', () => h.runtime.dump().sandboxes.every((s) => !s.ready), 300_000);
+    await h.advance(2_000);
+    expect(ofOnePod(h, 'PodSandboxStatus') - asked.PodSandboxStatus).toBeLessThanOrEqual(0.1 * PODS);
+    // Once each, for how it ended.
+    expect(ofOnePod(h, 'ContainerStatus') - asked.ContainerStatus).toBeLessThanOrEqual(1.1 * PODS);
+  });
+});
+
 describe('a partial inspection', () => {
   it('does not hide a container that ended while another one was started, though no hint came', async () => {
     await using h = await virtualNode();

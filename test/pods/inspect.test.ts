@@ -37,7 +37,7 @@ function bench() {
   const inspector = new Inspector({ read } as unknown as CriClient, { clock: { monoMs: () => nowMs } } as unknown as Ports);
   const look = async (partial: boolean) => {
     asked.length = 0;
-    const { sandboxes, containers } = await inspector.inspect({ uid: 'u', partial }, signal);
+    const { sandboxes, containers } = await inspector.inspect({ uid: 'u', partial, stopping: false }, signal);
     return { asked: [...asked], ids: [...sandboxes, ...containers].map((x) => x.id).sort() };
   };
   const ended = (method: string, request: unknown, result: CriResult) => inspector.acts.ended([{ method, request } as CriCall], [result]);

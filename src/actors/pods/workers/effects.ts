@@ -18,7 +18,7 @@ import {
 import { envVariables, invalidEnvNames } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { EARLIER_START, podDescription } from '../../../machines/pods/workers/containerMachine.ts';
-import type { SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
+import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
 import {
@@ -80,7 +80,7 @@ export class Effects implements WorkerIo {
     return this.cri.fence(uid, this.ctx.incarnation);
   }
 
-  inspect(of: { uid: string; partial: boolean }, signal: AbortSignal): Promise<PodRuntimeStatus> {
+  inspect(of: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus> {
     return this.inspector.inspect(of, signal);
   }
 

@@ -3,6 +3,7 @@ import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machine
 import { composeStatus, toContainer, toSandbox } from '../../../machines/pods/runtimeStatus.ts';
 import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pods/terminationMessage.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
+import type { InspectionOf } from '../../../machines/pods/workers/context.ts';
 import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { OwnActs, type Touched } from './ownActs.ts';
@@ -18,7 +19,7 @@ const KEPT_MS_MAX = 10_000;
 
 interface Known<T> {
   it: T;
-  /** An exited container never changes. */
+  /** An exited container never changes, nor does a sandbox that is not ready any more. */
   final: boolean;
   readMonoMs: number;
 }
@@ -34,6 +35,7 @@ export class Inspector {
   /** What the worker's acts touched since the last inspection began. */
   readonly acts = new OwnActs();
   private last: PodRuntimeStatus | null = null;
+  private keptMsMax = KEPT_MS_MAX;
 
   /** When a container was last changed in place, by id: what was read earlier is not kept. */
   private readonly changes = new Map<string, number>();
@@ -44,8 +46,9 @@ export class Inspector {
   }
 
   /** `partial`: reads only what the worker's own acts touched, if that is known. */
-  async inspect({ uid, partial }: { uid: string; partial: boolean }, signal: AbortSignal): Promise<PodRuntimeStatus> {
+  async inspect({ uid, partial, stopping }: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus> {
     const { last } = this;
+    this.keptMsMax = stopping ? Number.POSITIVE_INFINITY : KEPT_MS_MAX;
     const touched = this.acts.take();
     try {
       const found = partial && last !== null && touched !== null ? await this.touched(last, touched, signal) : null;
@@ -118,8 +121,13 @@ export class Inspector {
 
   private async sandbox({ id, state }: PodSandbox, signal: AbortSignal): Promise<RuntimeSandbox | null> {
     const known = this.known.sandboxes.get(id);
-    if (state === 'SANDBOX_READY' && this.recent(known)) return known.it;
-    return this.readSandbox(id, signal);
+    if (known === undefined || (state === 'SANDBOX_READY' && (known.final || !this.recent(known)))) return this.readSandbox(id, signal);
+    // One that is not ready any more has no addresses: there is nothing else to ask for.
+    if (state !== 'SANDBOX_READY' && !known.final) {
+      known.it = { ...known.it, ready: false, ips: [] };
+      known.final = true;
+    }
+    return known.it;
   }
 
   private async readSandbox(id: string, signal: AbortSignal): Promise<RuntimeSandbox | null> {
@@ -128,7 +136,7 @@ export class Inspector {
     if (status === null) return null;
     this.named(status.metadata?.name, status.metadata?.namespace);
     const it = toSandbox(status);
-    if (it.ready && it.ips.length > 0) this.known.sandboxes.set(id, { it, final: false, readMonoMs: this.ports.clock.monoMs() });
+    if (!it.ready || it.ips.length > 0) this.known.sandboxes.set(id, { it, final: !it.ready, readMonoMs: this.ports.clock.monoMs() });
     return it;
   }
 
@@ -152,7 +160,7 @@ export class Inspector {
   }
 
   private recent<T>(known: Known<T> | undefined): known is Known<T> {
-    return known !== undefined && this.ports.clock.monoMs() - known.readMonoMs < KEPT_MS_MAX;
+    return known !== undefined && this.ports.clock.monoMs() - known.readMonoMs < this.keptMsMax;
   }
   private named(name: string | undefined, namespace: string | undefined): void {
     this.name ||= name ?? '';

@@ -123,6 +123,13 @@ export interface WorkerContext {
   resizeError: string | null;
 }
 
+export interface InspectionOf {
+  uid: string;
+  /** What the worker's own acts touched since the last inspection, where that is known; else everything. */
+  partial: boolean;
+  /** The pod goes: what is ready or running is not read again for what a listing does not show. */
+  stopping: boolean;
+}
 export interface SandboxInput {
   pod: Pod;
   status: PodRuntimeStatus;
@@ -132,8 +139,7 @@ export interface SandboxInput {
 export interface WorkerIo extends ContainerIo, ResizeIo {
   /** Settles when no act of an earlier incarnation is in flight. */
   fence(uid: string): Promise<unknown>;
-  /** `partial`: what the worker's own acts touched since the last inspection, where that is known; else everything. */
-  inspect(of: { uid: string; partial: boolean }, signal: AbortSignal): Promise<PodRuntimeStatus>;
+  inspect(of: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus>;
   prepare(pod: Pod): Promise<void>;
   /** Settles when every volume that a container mounts is set up. */
   mountVolumes(pod: Pod, signal: AbortSignal): Promise<Settled>;

@@ -69,8 +69,8 @@ export const workerSetup = setup({
     container: containerMachine,
     resize: resizeMachine,
     fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
-    inspect: fromPromise(({ input, signal }: Io<{ uid: string; partial?: boolean }>) =>
-      input.io.inspect({ uid: input.uid, partial: input.partial === true }, signal),
+    inspect: fromPromise(({ input, signal }: Io<{ uid: string; partial?: boolean; stopping?: boolean }>) =>
+      input.io.inspect({ uid: input.uid, partial: input.partial === true, stopping: input.stopping === true }, signal),
     ),
     prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
     mountVolumes: fromPromise(({ input, signal }: Io<{ pod: Pod }>) => input.io.mountVolumes(input.pod, signal)),

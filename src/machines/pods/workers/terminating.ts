@@ -52,7 +52,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'asking the runtime what is still up' },
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        input: ({ context }) => ({ io: context.io, uid: context.uid, stopping: true }),
         onDone: { target: 'judging', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
@@ -78,7 +78,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'checking that nothing of this pod is left running' },
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        input: ({ context }) => ({ io: context.io, uid: context.uid, stopping: true }),
         onDone: { target: 'verified', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
