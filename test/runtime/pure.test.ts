@@ -27,8 +27,8 @@ describe('deadlines', () => {
 });
 
 describe('the link', () => {
-  it('backs off 0.2 s, doubled, at most 1 s', () => {
-    expect([0, 1, 2, 3, 99].map(linkBackoffMs)).toEqual([200, 400, 800, 1000, 1000]);
+  it('backs off 0.1 s, doubled, at most 0.25 s', () => {
+    expect([0, 1, 2, 3, 99].map(linkBackoffMs)).toEqual([100, 200, 250, 250, 250]);
   });
   it('takes a missing condition for a false one and says which', () => {
     const reading = readStatus({ status: { conditions: [{ type: 'RuntimeReady', status: true, reason: '', message: '' }] }, info: {} }, 5);

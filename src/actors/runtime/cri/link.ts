@@ -22,7 +22,7 @@ const CRI_VERSION_ASKED = '0.1.0';
 /** gRPC's code of a call that the runtime does not know. */
 const UNIMPLEMENTED = 12;
 
-/** While the runtime stays away, the log says so again this often; dials fail about once a second. */
+/** While the runtime stays away, the log says so again this often; dials fail four times a second. */
 const LOST_AGAIN_MS = 300_000;
 
 export interface CriLinkOptions {

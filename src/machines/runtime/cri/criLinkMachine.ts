@@ -4,13 +4,13 @@ import type { GroupDriver } from '../../allocation/cgroups/names.ts';
 import type { CriResponse } from '../../cri.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
 
-export const LINK_BACKOFF_MIN_MS = 200;
+export const LINK_BACKOFF_MIN_MS = 100;
 /** A dial of a local socket costs next to nothing, and every pod that has something to do waits for it. */
-export const LINK_BACKOFF_MAX_MS = 1000;
+export const LINK_BACKOFF_MAX_MS = 250;
 /** The kubelet asks for Status every 5 s (CRI reference 13.2). */
 export const STATUS_PERIOD_MS = 5000;
 
-/** Wait before the n-th dial in a row (0-based): 0.2 s, doubled, at most 1 s. */
+/** Wait before the n-th dial in a row (0-based): 0.1 s, doubled, at most 0.25 s. */
 export function linkBackoffMs(attempt: number): number {
   return Math.min(LINK_BACKOFF_MAX_MS, LINK_BACKOFF_MIN_MS * 2 ** Math.min(attempt, 10));
 }
