@@ -52,10 +52,10 @@ describe('the CRI link', () => {
     w = await world({ cri, only: ['cri'] });
     expect(link()).toMatchObject({ state: 'lost', runtimeReady: false });
     expect(link()?.reason).toContain('connect ENOENT /run/x.sock');
-    await w.ports.advance(200 + 400 + 800);
+    await w.ports.advance(100 + 200 + 250);
     expect(cri.of('Version')).toHaveLength(4);
     healthy(cri);
-    await w.ports.advance(1600);
+    await w.ports.advance(250);
     expect(link()).toMatchObject({ state: 'ready' });
   });
 
