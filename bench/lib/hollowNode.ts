@@ -7,13 +7,14 @@ import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
+import type { KubeletFlags } from '../../src/machines/config.ts';
 import type { Net, Ports, Sys } from '../../src/ports/ports.ts';
 import { createHollowRuntime, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { memoryMetrics } from '../../test/supervision/fakePorts.ts';
 import { sleep } from './report.ts';
 
 const hostFs = createHostFs();
-const quiet: Ports['log'] = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
+export const quiet: Ports['log'] = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {}, child: () => quiet };
 const sys: Sys = { watchDir: () => ({ [Symbol.dispose]: () => {} }), notify: () => false };
 const noNetwork = () => Promise.reject(new Error('no network here'));
 const net: Net = { httpGet: noNetwork, serveHttp: noNetwork };
@@ -35,13 +36,18 @@ export function putPods(dir: string, names: readonly string[]): void {
 }
 
 /** Starts a node whose folder is `dir`. */
-export async function startHollowNode(o: { dir: string; name: string; maxPods: number }): Promise<{ node: Node; runtime: HollowRuntime }> {
+export async function startHollowNode(o: {
+  dir: string;
+  name: string;
+  maxPods: number;
+  flags?: Partial<KubeletFlags>;
+}): Promise<{ node: Node; runtime: HollowRuntime }> {
   const clock = createClock();
   const rng = createRng();
   const runtime = createHollowRuntime({ clock, rng });
   putPods(o.dir, []);
   const config = defaultNodeConfig({
-    flags: { rootDir: join(o.dir, 'root'), hostnameOverride: o.name },
+    flags: { rootDir: join(o.dir, 'root'), hostnameOverride: o.name, ...o.flags },
     config: {
       staticPodPath: join(o.dir, 'manifests'),
       podLogsDir: join(o.dir, 'logs/pods'),

@@ -109,6 +109,7 @@ export async function createNode(
     chart: (path: string) => chartAt(live(), path),
     timeline: (uid: string) => timelineOf(uid, { recorder, history }),
     ...(o.page === undefined ? {} : { page: o.page }),
+    identity: { name: fixed.nodeName, version: o.build?.gitVersion ?? '', kubeconfig: config.flags.kubeconfig },
     started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };

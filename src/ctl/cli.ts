@@ -1,6 +1,7 @@
 /** actorctl's commands: what a person asks a running daemon. Gets its surroundings as an argument, so tests can run it. */
 import yargs, { type Argv } from 'yargs';
 import { didYouMean } from '../machines/text/nearest.ts';
+import { GIT_VERSION } from '../machines/version.ts';
 import type { Format, Runner } from './asked.ts';
 import { adminClient, CtlError, EXIT } from './client.ts';
 import { addPodCommands, addShowCommands } from './commands/shown.ts';
@@ -79,7 +80,8 @@ function parserOf(runner: Runner) {
     .demandCommand(1, 'say what to do')
     .recommendCommands()
     .strict()
-    .version(false)
+    .version(GIT_VERSION)
+    .completion('completion-of-yargs', false)
     .wrap(io.columns > 0 ? Math.min(120, io.columns) : 100)
     .epilogue(
       'Exit codes: 0 yes, 1 no (not found, not healthy), 2 wrong usage, 3 no daemon, 4 no permission, 5 the daemon cannot answer now.',

@@ -89,3 +89,52 @@ it('says how to switch the page on where it is off', async () => {
   expect(ui.code).toBe(1);
   expect(ui.err).toContain('--actorlet-inspect');
 });
+
+it('explains the node itself, and gives what it knows of it', async () => {
+  const { code, out } = await ctl('why', 'node');
+  expect(code).toBe(0);
+  expect(out).toMatch(/^Node n1 /);
+  expect(out).toContain('ready    yes');
+  expect(out).toContain('API      none: a standalone node');
+  expect((await ctl('why', 'n1')).out).toContain('pressure none');
+  expect((await ctl('node')).err).toContain('n1 is a standalone node');
+});
+
+it('goes on printing what is recorded until it is interrupted', async () => {
+  const out: string[] = [];
+  const stop = new AbortController();
+  const code = runCtl({
+    argv: ['--socket', join(h.dir, 'admin.sock'), 'recorder', '-f', '--limit', '5'],
+    env: {},
+    out: (text) => void out.push(text),
+    err: () => undefined,
+    exists: () => false,
+    columns: 0,
+    nowMs: () => Date.now(),
+    stdin: Readable.from([]),
+    outBytes: () => undefined,
+    errBytes: () => undefined,
+    signal: stop.signal,
+  });
+  await until('the newest lines', () => out.join('').split('\n').length >= 5);
+  h.write('late.json', manifest('late'));
+  await until('a new line', () => out.join('').includes('creatingSandbox'));
+  stop.abort();
+  expect([0, 130]).toContain(await code);
+  // Each line once: a worker begins to make its sandbox once.
+  const begun = out
+    .join('')
+    .split('\n')
+    .filter((l) => l.includes(`${h.record('late')?.pod.metadata.uid} `) && l.includes('-> syncing.creatingSandbox'));
+  expect(begun).toHaveLength(1);
+});
+
+it('prints its version, completions and data as YAML', async () => {
+  expect((await ctl('--version')).out).toMatch(/^v1\.\d+\.0\+actorlet/);
+  for (const shell of ['bash', 'zsh', 'fish']) expect((await ctl('completion', shell)).out).toContain('--get-yargs-completions');
+  expect((await ctl('completion', 'tcsh')).code).toBe(2);
+  expect((await ctl('pods', '-o', 'yaml')).out).toMatch(/^stale: ""\nsourcesReady: true\npods:\n/);
+  expect((await ctl('pods', '-n', 'nowhere')).out).toContain('No pods');
+  expect((await ctl('tree', '--pod', 'web')).out).toContain('web-n1');
+  expect((await ctl('tree', '--pod', 'nobody')).code).toBe(1);
+});

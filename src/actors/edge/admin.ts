@@ -12,11 +12,13 @@ import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, type PodsView, view } from '../../machines/protocol.ts';
 import { findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
 import { renderTree } from '../../machines/text/tree.ts';
-import { explainPod } from '../../machines/why.ts';
+import { type Explanation, explainPod } from '../../machines/why.ts';
+import { explainNode } from '../../machines/whyNode.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
 import { execOffer } from './execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
+import { nodePage } from './nodePage.ts';
 import { type Inspect, json, type Route, router, serverSpec, text } from './server.ts';
 import { readView } from './views.ts';
 
@@ -61,6 +63,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
         const page = o.inspect.page?.() ?? null;
         return page === null ? text('404: the inspection page is off; start the daemon with --actorlet-inspect\n', 404) : json(page);
       },
+      '/node': () => json(nodePage(registry, o.inspect)),
       '/configz': () => json({ kubeletconfig: o.inspect.configz() }),
       '/pods': (req) =>
         withPods((pods, stale) => {
@@ -92,6 +95,8 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
     // Works without the pod list too: that it is missing is then the answer.
     '/why': (req) => {
       const query = req.query.get('pod') ?? '';
+      if (query === 'node' || (query !== '' && query === inspect.identity?.name))
+        return json(whyNode(registry, inspect, ports.clock.wallMs()));
       if (query === '') return text('400: say which pod: /why?pod=NAME, NAMESPACE/NAME, UID or manifest file\n', 400);
       return json(
         explainPod({
@@ -110,6 +115,17 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
       );
     },
   };
+}
+
+function whyNode(registry: Registry, inspect: Inspect, nowMs: number): Explanation {
+  const errors = [...(registry.read(view.sourceErrors)?.value ?? [])];
+  return explainNode({
+    known: nodePage(registry, inspect),
+    state: inspect.state(),
+    lost: lostPeers(registry),
+    sourceErrors: errors.flatMap(([source, list]) => list.map((e) => `${source} ${e.where}: ${e.message}`)),
+    nowMs,
+  });
 }
 
 /** What the node needs outside itself and cannot reach, by the actor that has the link. */

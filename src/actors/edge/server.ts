@@ -23,6 +23,8 @@ export interface Inspect {
   timeline?(uid: string): Omit<TimelineData, 'name' | 'seenAtMs'>;
   /** Where the inspection page is, and what lets its reader act; null where it is off. */
   page?(): { url: string; token: string } | null;
+  /** Which node this is. */
+  identity?: { name: string; version: string; kubeconfig: string };
   /** When this node began. */
   started?: { wallMs: number; monoMs: number };
 }

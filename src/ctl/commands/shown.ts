@@ -52,11 +52,12 @@ export function addPodCommands<T extends Common>(y: Argv<T>, { run }: Runner): A
     )
     .command(
       'why <pod>',
-      'why a pod is as it is',
+      'why a pod, or the node, is as it is',
       (c) =>
         c
-          .positional('pod', { ...POD, describe: 'name, namespace/name, UID or manifest file' })
+          .positional('pod', { ...POD, describe: 'name, namespace/name, UID, manifest file, or node' })
           .example('$0 why web', 'what it waits for, and the chain of causes')
+          .example('$0 why node', 'what the node itself lacks')
           .example('$0 why manifests/web.yaml', 'what became of a manifest'),
       (args) => run(why(args.pod))(args),
     )

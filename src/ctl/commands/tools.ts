@@ -2,10 +2,51 @@
 import type { Argv } from 'yargs';
 import type { Common, Runner } from '../asked.ts';
 import { CHART_FORMATS } from './chartFormats.ts';
+import { completionScript, SHELLS } from './completion.ts';
 import { addInjectCommand } from './injectArgs.ts';
 
 export function addToolCommands<T extends Common>(y: Argv<T>, runner: Runner): Argv<T> {
-  return addTryCommand(addSimCommand(addInspectCommands(y, runner), runner), runner);
+  return addTryCommand(addSimCommand(addNodeCommand(addInspectCommands(y, runner), runner), runner), runner);
+}
+
+const DRAIN_TIMEOUT_S = 600;
+
+function addNodeCommand<T extends Common>(y: Argv<T>, { run }: Runner): Argv<T> {
+  const load = () => import('./node.ts');
+  return y.command('node', 'the Node object as the API server shows it, beside what its daemon knows; 1 where they differ', (c) =>
+    c
+      .option('kubeconfig', { type: 'string', default: '', describe: "default $KUBECONFIG, else the daemon's own" })
+      .command(
+        '$0',
+        'shows both, with ! where they differ',
+        (s) => s.example('$0 node', 'conditions, lease and pods of both sides'),
+        async (args) => run((await load()).showNode(args))(args),
+      )
+      .command(
+        'cordon',
+        'no new pods for this node',
+        (s) => s.example('$0 node cordon', ''),
+        async (args) => run((await load()).cordon({ ...args, unschedulable: true }))(args),
+      )
+      .command(
+        'uncordon',
+        'new pods again',
+        (s) => s.example('$0 node uncordon', ''),
+        async (args) => run((await load()).cordon({ ...args, unschedulable: false }))(args),
+      )
+      .command(
+        'drain',
+        'cordons, then evicts every pod that a controller makes again elsewhere',
+        (s) =>
+          s
+            .option('force', { type: 'boolean', default: false, describe: 'also pods without a controller' })
+            .option('ignore-daemonsets', { type: 'boolean', default: false, describe: 'leave pods of DaemonSets where they are' })
+            .option('delete-emptydir-data', { type: 'boolean', default: false, describe: 'also pods with an emptyDir' })
+            .option('timeout', { type: 'number', default: DRAIN_TIMEOUT_S, describe: 'seconds for all of it' })
+            .example('$0 node drain --ignore-daemonsets', 'before the machine is taken down'),
+        async (args) => run((await load()).drain({ ...args, timeoutMs: args.timeout * 1000 }))(args),
+      ),
+  );
 }
 
 function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: Runner): Argv<T> {
@@ -46,6 +87,15 @@ function addInspectCommands<T extends Common>(y: Argv<T>, { io, run, setCode }: 
         const { runChart } = await import('./inspect.ts');
         await run((asked) => runChart(asked, { actor: args.actor, format: args.format }))(args);
       },
+    )
+    .command(
+      'completion <shell>',
+      'prints a script that completes commands and options',
+      (c) =>
+        c
+          .positional('shell', { choices: SHELLS, demandOption: true, describe: 'bash, zsh or fish' })
+          .example('source <($0 completion bash)', 'in ~/.bashrc'),
+      (args) => io.out(completionScript(args.shell)),
     )
     .command('inject', 'causes faults on a node that was started with --actorlet-fault-injection', (c) =>
       addInjectCommand(c, async (request, args) => {
