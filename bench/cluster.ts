@@ -7,7 +7,8 @@
  *             the node's own reads and writes of pods and their status until then, from the server's audit log
  *   many      so many pods at once -> all Ready; deleted at once (grace 1 s, the process obeys TERM) -> all gone; besides
  *             the same pods made, stopped and removed by bare CRI calls with no daemon there; of each burst the CPU seconds of all
- *             who took part, the floor that follows for this machine (bench/lib/cpuGroups.ts), and the calls it took
+ *             who took part, the floor that follows for this machine (bench/lib/cpuGroups.ts), the most resident memory of the
+ *             daemon, and the calls it took
  *   few       20 deleted at once -> each gone
  *   steady    CPU and resident memory (RSS) of all own processes with so many pods running, nothing happening
  *   killed    `kill -9` of the daemon with 20 ready pods that have readiness probes: Ready flips, new process -> lease
@@ -33,6 +34,7 @@ import { ClusterView, type PodHistory } from './lib/cluster.ts';
 import { killed, runtimeLost } from './lib/clusterFaults.ts';
 import { CpuGroups } from './lib/cpuGroups.ts';
 import { FEW, GRACE_SECONDS, LONG_MS, Member, RUN, since, withSamples } from './lib/member.ts';
+import { residentPeak } from './lib/peak.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
 
@@ -98,6 +100,7 @@ class Bench extends Member {
     const calls: number[] = [];
     const cpuMs: number[] = [];
     const goneCpuMs: number[] = [];
+    const peakMiB: number[] = [];
     const costs: { ready: object[]; gone: object[] } = { ready: [], gone: [] };
     const count = (): Promise<() => Promise<object>> | undefined =>
       groups === null ? undefined : countBurst({ groups, daemon: this.daemon, audit: this.audit });
@@ -108,12 +111,14 @@ class Bench extends Member {
       groups?.place(OWN_GROUP, this.pid);
       const before = usageOf(this.pid).cpuMs;
       const counted = await count();
+      const peak = residentPeak(this.pid);
       const from = performance.now();
       const made = await this.create(`many${round}`, podCount);
       await this.view.ready(made, LONG_MS);
       ready.push(Math.max(...made.map((p) => since(p.readyMs, from))));
       bound.push(Math.max(...made.map((p) => since(p.boundMs, from))));
       cpuMs.push(usageOf(this.pid).cpuMs - before);
+      peakMiB.push(peak());
       if (counted !== undefined) costs.ready.push(await counted());
       await sleep(3_000);
       const heard = this.audit.statusCalls();
@@ -138,6 +143,7 @@ class Bench extends Member {
       allGone: withSamples(gone),
       ownCpu: withSamples(cpuMs),
       goneOwnCpu: withSamples(goneCpuMs),
+      ownResidentPeakMiB: withSamples(peakMiB),
       podGetsAndStatusPatches: withSamples(calls),
       ...(groups === null ? {} : { costs }),
     };
