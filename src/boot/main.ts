@@ -1,6 +1,12 @@
 /** Entry of the node daemon. It loads the daemon with Node's compile cache on. */
 import { useCompileCache } from './process/compileCache.ts';
 
-useCompileCache(process.argv.slice(2));
+const argv = process.argv.slice(2);
+if (argv.some((arg) => arg === '--check' || arg === '--check=true')) {
+  // Without the cache: a check writes no file.
+  const { runCheck } = await import('./check/check.ts');
+  process.exit(await runCheck(argv));
+}
+useCompileCache(argv);
 const { runDaemon } = await import('./daemon.ts');
 process.exit(await runDaemon());

@@ -6,6 +6,12 @@ import type { FlagSpec } from './types.ts';
 
 const GLOBAL_FLAGS: readonly FlagSpec[] = [
   { name: 'help', short: 'h', type: 'bool', help: 'Print this text and end.', shownDefault: 'false' },
+  {
+    name: 'check',
+    type: 'bool',
+    help: 'Say what would differ from the kubelet or fail on this host, and end: nothing is started or changed. With -o json as JSON; with --kubeadm[=PREFIX] of a node that kubeadm set up.',
+    shownDefault: 'false',
+  },
   { name: 'version', type: 'version', help: 'Print the version and end; --version=raw prints its structure.', shownDefault: 'false' },
 ];
 

@@ -2,6 +2,7 @@
 import { access, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
+import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { Cgroups } from '../../ports/cgroups.ts';
 import { createCgroups } from '../dependencies/cgroups/cgroups.ts';
 import { codeOf, messageOf, type Problem, StartError } from '../errors.ts';
@@ -60,41 +61,46 @@ const DRIVERS: readonly GroupDriver[] = ['cgroupfs', 'systemd'];
 export const checkPodGroups: Step = {
   name: 'check for what control groups of its own need',
   async run(ctx) {
-    const { config } = need(ctx, 'nodeConfig');
-    if (!config.cgroupsPerQOS) return undefined;
-    const problems: Problem[] = [];
-    const where = 'cgroupsPerQOS (--cgroups-per-qos)';
-    const hint = 'run as root on a host with cgroups, or set the field to false and enforceNodeAllocatable to []';
-    const cgroups = createCgroups();
-    try {
-      await cgroups.detect('cgroupfs');
-      for (const what of await cgroups.unwritable()) problems.push({ where, what: `${what}; ${hint}` });
-      if (
-        !(await isThere(
-          cgroups,
-          DRIVERS.map((driver) => groupPath(rootName(config.cgroupRoot), driver)),
-        ))
-      )
-        problems.push({
-          where: 'cgroupRoot (--cgroup-root)',
-          what: `${config.cgroupRoot} does not exist in every hierarchy of control groups`,
-        });
-      for (const [prefix, field] of [
-        ['system-reserved', 'systemReservedCgroup'],
-        ['kube-reserved', 'kubeReservedCgroup'],
-      ] as const) {
-        if (!config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) continue;
-        const paths = DRIVERS.map((driver) => groupPath(configuredName(config[field], driver), driver));
-        if (!(await isThere(cgroups, paths)))
-          problems.push({ where: field, what: `${config[field]} does not exist in every hierarchy of control groups` });
-      }
-    } catch (error) {
-      problems.push({ where, what: `${messageOf(error)}; ${hint}` });
-    }
+    const problems = await podGroupProblems(need(ctx, 'nodeConfig').config);
     if (problems.length > 0) throw new StartError('this host is not accepted', problems);
     return undefined;
   },
 };
+
+/** None with `cgroupsPerQOS: false`. Changes nothing. */
+export async function podGroupProblems(config: KubeletConfiguration): Promise<Problem[]> {
+  if (!config.cgroupsPerQOS) return [];
+  const problems: Problem[] = [];
+  const where = 'cgroupsPerQOS (--cgroups-per-qos)';
+  const hint = 'run as root on a host with cgroups, or set the field to false and enforceNodeAllocatable to []';
+  const cgroups = createCgroups();
+  try {
+    await cgroups.detect('cgroupfs');
+    for (const what of await cgroups.unwritable()) problems.push({ where, what: `${what}; ${hint}` });
+    if (
+      !(await isThere(
+        cgroups,
+        DRIVERS.map((driver) => groupPath(rootName(config.cgroupRoot), driver)),
+      ))
+    )
+      problems.push({
+        where: 'cgroupRoot (--cgroup-root)',
+        what: `${config.cgroupRoot} does not exist in every hierarchy of control groups`,
+      });
+    for (const [prefix, field] of [
+      ['system-reserved', 'systemReservedCgroup'],
+      ['kube-reserved', 'kubeReservedCgroup'],
+    ] as const) {
+      if (!config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) continue;
+      const paths = DRIVERS.map((driver) => groupPath(configuredName(config[field], driver), driver));
+      if (!(await isThere(cgroups, paths)))
+        problems.push({ where: field, what: `${config[field]} does not exist in every hierarchy of control groups` });
+    }
+  } catch (error) {
+    problems.push({ where, what: `${messageOf(error)}; ${hint}` });
+  }
+  return problems;
+}
 
 async function isThere(cgroups: Pick<Cgroups, 'exists'>, paths: readonly string[]): Promise<boolean> {
   for (const path of paths) if (await cgroups.exists(path)) return true;

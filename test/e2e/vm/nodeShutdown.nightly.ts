@@ -82,3 +82,21 @@ it('takes its lock again after a restart of logind, and drops it when the daemon
   await vm.start(CONFIG);
   await vm.wait('the lock', locked, 180_000);
 }, 900_000);
+
+it('has a check that finds nothing to mend but the ports of the daemon itself', async () => {
+  const out = await vm.run(
+    '/share/bin/actorlet --check --config=/root/actorlet/config.yaml --root-dir=/root/actorlet/root --cert-dir=/root/actorlet/pki --hostname-override=vm -o json || true',
+    { timeoutMs: 180_000 },
+  );
+  const { exitCode, findings } = JSON.parse(out) as { exitCode: number; findings: { level: string; where: string; what: string }[] };
+  const loud = findings.filter((f) => f.level !== 'note').map((f) => `${f.level} ${f.where}: ${f.what}`);
+  expect(loud).toEqual([
+    'warning readOnlyPort (--read-only-port): another process listens on port 10255',
+    'warning healthzPort (--healthz-port): another process listens on port 10248',
+  ]);
+  expect(exitCode).toBe(1);
+  const said = findings.map((f) => f.what).join('\n');
+  expect(said).toContain('the host has cgroup v2');
+  expect(said).toMatch(/containerd .*2\.1/);
+  expect(said).toContain('the configuration says cgroupfs, the runtime has systemd');
+}, 400_000);

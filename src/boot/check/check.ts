@@ -1,0 +1,75 @@
+/** `actorlet --check`: reads flags, files and the host, starts nothing, changes nothing, and says what will differ or fail. */
+import type { NodeConfig } from '../../machines/config.ts';
+import { processIo } from '../boot.ts';
+import { Cleanup } from '../cleanup.ts';
+import { messageOf, StartError } from '../errors.ts';
+import { loadLibc } from '../process/libc.ts';
+import * as configure from '../steps/configure.ts';
+import type { BootContext, BootIo, Wiring } from '../steps/context.ts';
+import { checkFiles } from './files.ts';
+import { exitCodeOf, type Finding, jsonOf, textOf } from './findings.ts';
+import { checkHost } from './host.ts';
+import { readInvocation } from './invocation.ts';
+import { checkRuntime } from './runtime.ts';
+
+/** Those of the boot that read the command line and files alone. */
+const STEPS = [
+  configure.parseArguments,
+  configure.loadConfiguration,
+  configure.setFeatureGates,
+  configure.validateConfiguration,
+  configure.checkWhatIsMissing,
+];
+
+const NO_WIRING: Wiring = {
+  createPorts: () => Promise.reject(new Error('--check starts nothing')),
+  createNode: () => Promise.reject(new Error('--check starts nothing')),
+};
+
+/** Of this process. */
+export function runCheck(argv: readonly string[]): Promise<number> {
+  return check(argv, { io: processIo(), env: process.env });
+}
+
+/** Never rejects. The answer is the exit code. */
+export async function check(argv: readonly string[], outside: { io: BootIo; env: BootContext['env'] }): Promise<number> {
+  const invocation = await readInvocation(argv);
+  const findings = [...invocation.findings, ...(await look(invocation.argv, outside))];
+  outside.io.stdout.write(invocation.json ? jsonOf(findings) : textOf(findings));
+  return exitCodeOf(findings);
+}
+
+async function look(argv: readonly string[], { io, env }: { io: BootIo; env: BootContext['env'] }): Promise<Finding[]> {
+  const notices: string[] = [];
+  using cleanup = new Cleanup();
+  const ctx: BootContext = {
+    ...{ argv, env, wiring: NO_WIRING, state: {}, problems: [], remarks: [], cleanup },
+    io: { ...io, stderr: { write: (text) => void notices.push(text.trim()) } },
+    ending: new AbortController(),
+    libc: () => loadLibc(),
+  };
+  const found: Finding[] = [];
+  try {
+    for (const step of STEPS) await step.run(ctx);
+  } catch (error) {
+    if (error instanceof StartError) ctx.problems.push(...error.problems);
+    else ctx.problems.push({ where: 'configuration', what: messageOf(error) });
+  }
+  for (const { where, what } of ctx.problems)
+    found.push({ level: 'error', where, what, todo: 'The node does not start before this is mended.' });
+  for (const what of notices) found.push({ level: 'note', where: 'command line', what, todo: '' });
+  for (const { level, text } of ctx.remarks) {
+    const [where = '', ...rest] = text.split(': ');
+    found.push({ level: level === 'warn' ? 'warning' : 'note', where, what: rest.join(': ') || text, todo: '' });
+  }
+  const { nodeConfig } = ctx.state;
+  if (nodeConfig === undefined) return found;
+  for (const part of [checkHost, checkFiles, (c: NodeConfig) => checkRuntime(c)]) {
+    try {
+      found.push(...(await part(nodeConfig)));
+    } catch (error) {
+      found.push({ level: 'error', where: 'host', what: messageOf(error), todo: '' });
+    }
+  }
+  return found;
+}

@@ -1,0 +1,145 @@
+/** What `--check` finds in files: credentials, certificates, and what the agent before left. Reads only. */
+import { X509Certificate } from 'node:crypto';
+import { access, readFile } from 'node:fs/promises';
+import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
+import { CPU_STATE_FILE, openCpuState } from '../../machines/allocation/cpus/file.ts';
+import type { NodeConfig } from '../../machines/config.ts';
+import { readCpus } from '../dependencies/cpuTopology.ts';
+import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
+import { codeOf, messageOf } from '../errors.ts';
+import type { Finding } from './findings.ts';
+
+const FILE_BYTES_MAX = 1024 * 1024;
+const SOON_MS = 7 * 24 * 3_600_000;
+
+export async function checkFiles(config: NodeConfig): Promise<Finding[]> {
+  const parts = await Promise.all([credentials(config), certificates(config), leftovers(config)]);
+  return parts.flat();
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function credentials({ flags }: NodeConfig): Promise<Finding[]> {
+  const { kubeconfig, bootstrapKubeconfig } = flags;
+  if (kubeconfig === '')
+    return [{ level: 'note', where: '--kubeconfig', what: 'it is not given: the node belongs to no cluster', todo: '' }];
+  if (await isThere(kubeconfig)) return readable('--kubeconfig', kubeconfig);
+  if (bootstrapKubeconfig !== '' && (await isThere(bootstrapKubeconfig))) {
+    const what = `${kubeconfig} is not there: the node joins the cluster with ${bootstrapKubeconfig}`;
+    return [{ level: 'note', where: '--kubeconfig', what, todo: '' }, ...(await readable('--bootstrap-kubeconfig', bootstrapKubeconfig))];
+  }
+  const what = `neither ${kubeconfig} nor ${bootstrapKubeconfig === '' ? 'a bootstrap kubeconfig' : bootstrapKubeconfig} is there`;
+  return [{ level: 'error', where: '--kubeconfig', what, todo: 'Join the node with kubeadm join, or give another file.' }];
+}
+
+/** It, and the client certificate that it names. */
+async function readable(where: string, path: string): Promise<Finding[]> {
+  try {
+    const client = await readKubeConfig(path);
+    const found: Finding[] = [{ level: 'note', where, what: `${path} leads to ${client.server}`, todo: '' }];
+    if (client.cert === null) return found;
+    const pem = 'data' in client.cert ? client.cert.data : await bounded(client.cert.file);
+    return [...found, ...lifetime(where, 'data' in client.cert ? path : client.cert.file, pem)];
+  } catch (error) {
+    return [{ level: 'error', where, what: messageOf(error), todo: 'Mend the file, or give another.' }];
+  }
+}
+
+async function certificates({ config: c }: NodeConfig): Promise<Finding[]> {
+  const files = [
+    { where: 'tlsCertFile (--tls-cert-file)', path: c.enableServer ? c.tlsCertFile : '' },
+    { where: 'authentication.x509.clientCAFile (--client-ca-file)', path: c.enableServer ? c.authentication.x509.clientCAFile : '' },
+  ];
+  const parts = await Promise.all(
+    files
+      .filter(({ path }) => path !== '')
+      .map(async ({ where, path }): Promise<Finding[]> => {
+        try {
+          return lifetime(where, path, await bounded(path));
+        } catch (error) {
+          return [{ level: 'error', where, what: `${path}: ${messageOf(error)}`, todo: 'Give a file that can be read.' }];
+        }
+      }),
+  );
+  return parts.flat();
+}
+
+async function bounded(path: string): Promise<Buffer> {
+  const data = await readFile(path);
+  if (data.length > FILE_BYTES_MAX) throw new Error(`it is larger than ${FILE_BYTES_MAX} bytes`);
+  return data;
+}
+
+/** Of the first certificate in a file. Nothing is said of one that lasts. */
+function lifetime(where: string, path: string, pem: Buffer): Finding[] {
+  let endMs: number;
+  try {
+    endMs = Date.parse(new X509Certificate(pem).validTo);
+  } catch (error) {
+    return [{ level: 'error', where, what: `${path} holds no certificate: ${messageOf(error)}`, todo: 'Give a PEM file.' }];
+  }
+  const end = new Date(endMs).toISOString();
+  if (endMs <= Date.now())
+    return [{ level: 'error', where, what: `the certificate in ${path} ended at ${end}`, todo: 'Renew it, or join the node again.' }];
+  if (endMs - Date.now() < SOON_MS)
+    return [{ level: 'warning', where, what: `the certificate in ${path} ends at ${end}`, todo: 'Renew it.' }];
+  return [];
+}
+
+/** Files of the kubelet that this node does not read. */
+const UNREAD = [
+  { name: 'memory_manager_state', of: 'the memory manager', what: 'there is no memory manager: pods keep no NUMA node' },
+  {
+    name: 'dra_manager_state',
+    of: 'dynamic resource allocation',
+    what: 'there is no dynamic resource allocation: pods with claims are refused',
+  },
+  {
+    name: 'allocated_pods_state',
+    of: 'the allocation manager',
+    what: 'a pod that was resized in place is taken as the API server shows it',
+  },
+];
+
+async function leftovers(config: NodeConfig): Promise<Finding[]> {
+  const { rootDir } = config.flags;
+  const found: Finding[] = [];
+  for (const { name, of, what } of UNREAD) {
+    const path = `${rootDir}/${name}`;
+    if (await isThere(path))
+      found.push({
+        level: name === 'allocated_pods_state' ? 'note' : 'warning',
+        where: path,
+        what: `a record of ${of} of the agent before: ${what}`,
+        todo: '',
+      });
+  }
+  for (const [name, what] of [
+    ['device-plugins/kubelet_internal_checkpoint', 'devices of running containers are taken over from it'],
+    ['pods', 'running pods below it are taken over'],
+  ] as const) {
+    const path = `${rootDir}/${name}`;
+    if (await isThere(path)) found.push({ level: 'note', where: path, what, todo: '' });
+  }
+  return [...found, ...(await cpuState(config))];
+}
+
+async function cpuState(config: NodeConfig): Promise<Finding[]> {
+  const file = `${config.flags.rootDir}/${CPU_STATE_FILE}`;
+  const where = 'cpuManagerPolicy (--cpu-manager-policy)';
+  try {
+    const text = await bounded(file).then(String, (error: unknown) => {
+      if (codeOf(error) === 'ENOENT') return null;
+      throw error;
+    });
+    const opened = openCpuState(text, { place: cpuPlaceOf(config, { cpus: () => readCpus() }), file });
+    return opened.ok ? [] : [{ level: 'error', where, what: opened.message, todo: 'Drain the node and remove the file.' }];
+  } catch (error) {
+    return [{ level: 'error', where, what: messageOf(error), todo: '' }];
+  }
+}

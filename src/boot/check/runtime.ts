@@ -1,0 +1,71 @@
+/** What `--check` asks the container runtime: whether it answers, its version, its cgroup driver. */
+import type { NodeConfig } from '../../machines/config.ts';
+import type { Cri, Logger } from '../../ports/ports.ts';
+import { createClock } from '../dependencies/clock.ts';
+import { createGrpcCri } from '../dependencies/cri/grpcCri.ts';
+import { isEmbeddedEndpoint } from '../dependencies/embedded.ts';
+import { messageOf } from '../errors.ts';
+import type { Finding } from './findings.ts';
+
+const CALL_MS = 5_000;
+/** gRPC: the runtime does not have this call. */
+const UNIMPLEMENTED = 12;
+const WHERE = 'containerRuntimeEndpoint (--container-runtime-endpoint)';
+const quiet: Logger = { debug() {}, info() {}, warn() {}, error() {} } as unknown as Logger;
+
+const dial = (endpoint: string): Cri => createGrpcCri({ endpoint, log: quiet, clock: createClock() });
+
+export async function checkRuntime({ config }: Pick<NodeConfig, 'config'>, connect: (endpoint: string) => Cri = dial): Promise<Finding[]> {
+  const { containerRuntimeEndpoint: endpoint } = config;
+  if (isEmbeddedEndpoint(endpoint)) return [{ level: 'note', where: WHERE, what: `${endpoint} is this node's own runtime`, todo: '' }];
+  let cri: Cri;
+  try {
+    cri = connect(endpoint);
+  } catch (error) {
+    return [{ level: 'error', where: WHERE, what: `${endpoint}: ${messageOf(error)}`, todo: 'Give the socket of the runtime.' }];
+  }
+  try {
+    return await ask(cri, config);
+  } catch (error) {
+    const what = `the runtime at ${endpoint} does not answer: ${messageOf(error)}`;
+    return [{ level: 'error', where: WHERE, what, todo: 'Start the runtime, or give its socket.' }];
+  } finally {
+    cri.close();
+  }
+}
+
+async function ask(cri: Cri, config: NodeConfig['config']): Promise<Finding[]> {
+  const opts = { timeoutMs: CALL_MS, signal: AbortSignal.timeout(3 * CALL_MS) };
+  const version = await cri.call('Version', { version: '' }, opts);
+  const status = await cri.call('Status', { verbose: false }, opts);
+  const what = `${version.runtimeName} ${version.runtimeVersion} at ${config.containerRuntimeEndpoint}`;
+  const found: Finding[] = [{ level: 'note', where: WHERE, what, todo: '' }];
+  for (const c of status.status?.conditions ?? []) {
+    if (c.status || (c.type !== 'RuntimeReady' && c.type !== 'NetworkReady')) continue;
+    found.push({
+      level: 'warning',
+      where: WHERE,
+      what: `${c.type} is false: ${c.reason}: ${c.message}`,
+      todo: 'The node is not Ready before it is true.',
+    });
+  }
+  return [...found, ...(await driver(cri, { config, opts }))];
+}
+
+async function driver(
+  cri: Cri,
+  { config, opts }: { config: NodeConfig['config']; opts: { timeoutMs: number; signal: AbortSignal } },
+): Promise<Finding[]> {
+  const where = 'cgroupDriver (--cgroup-driver)';
+  try {
+    const { linux } = await cri.call('RuntimeConfig', {}, opts);
+    const own = linux?.cgroupDriver === 'CGROUPFS' ? 'cgroupfs' : 'systemd';
+    if (linux === undefined || linux === null || own === config.cgroupDriver) return [];
+    const what = `the configuration says ${config.cgroupDriver}, the runtime has ${own}: the node takes the runtime's`;
+    return [{ level: 'note', where, what, todo: `Set cgroupDriver: ${own}.` }];
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== UNIMPLEMENTED) throw error;
+    const what = `the runtime does not say its driver: the node takes ${config.cgroupDriver}`;
+    return [{ level: 'warning', where, what, todo: 'It must be the one in the configuration of the runtime (containerd: SystemdCgroup).' }];
+  }
+}
