@@ -59,6 +59,31 @@ describe('the CRI link', () => {
     expect(link()).toMatchObject({ state: 'ready' });
   });
 
+  it('is asked again soon while its network is not ready', async () => {
+    const cri = fakeCri();
+    healthy(cri);
+    const status = (ready: boolean) => ({
+      status: {
+        conditions: ['RuntimeReady', 'NetworkReady'].map((type) => ({
+          type,
+          status: type === 'RuntimeReady' || ready,
+          reason: '',
+          message: '',
+        })),
+      },
+      info: {},
+    });
+    cri.answer('Status', () => status(false));
+    w = await world({ cri, only: ['cri'] });
+    expect(link()).toMatchObject({ state: 'ready', networkReady: false });
+    cri.answer('Status', () => status(true));
+    await w.ports.advance(500);
+    expect(link()).toMatchObject({ networkReady: true });
+    const asked = cri.of('Status').length;
+    await w.ports.advance(4_900);
+    expect(cri.of('Status')).toHaveLength(asked);
+  });
+
   it('is lost with an error in the log, again every five minutes while that lasts, and once when it is back', async () => {
     w = await world({ only: ['cri'] });
     const said = () => w.ports.lines.filter((l) => l.msg.startsWith('the container runtime')).map((l) => [l.level, l.fields.lostFor]);

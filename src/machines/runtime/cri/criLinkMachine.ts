@@ -9,6 +9,8 @@ export const LINK_BACKOFF_MIN_MS = 100;
 export const LINK_BACKOFF_MAX_MS = 250;
 /** The kubelet asks for Status every 5 s (CRI reference 13.2). */
 export const STATUS_PERIOD_MS = 5000;
+/** A runtime that just came back loads its network: pods wait for that, so it is asked more often. */
+export const NOT_READY_PERIOD_MS = 500;
 
 /** Wait before the n-th dial in a row (0-based): 0.1 s, doubled, at most 0.25 s. */
 export function linkBackoffMs(attempt: number): number {
@@ -126,7 +128,7 @@ export const criLinkMachine = setup({
   },
   delays: {
     backoff: ({ context }) => linkBackoffMs(context.attempt),
-    statusPeriod: STATUS_PERIOD_MS,
+    statusPeriod: ({ context: { reading } }) => (reading?.runtimeReady && reading.networkReady ? STATUS_PERIOD_MS : NOT_READY_PERIOD_MS),
   },
 }).createMachine({
   id: 'criLink',
