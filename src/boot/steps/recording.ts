@@ -1,4 +1,6 @@
 /** The step that keeps the flight recorder in a file; its code is loaded only where the flag asks for it. */
+import type { WriterFigures } from '../../inspect/recording/writer.ts';
+import type { Metrics } from '../../ports/ports.ts';
 import { messageOf } from '../errors.ts';
 import { need, type Step } from './context.ts';
 
@@ -21,15 +23,7 @@ export const recordTheNode: Step = {
       const writer = new RecordingWriter(inspected, file);
       ctx.cleanup.use(writer);
       const { metrics } = need(ctx, 'ports');
-      const lost = metrics.gauge(
-        'actorlet_recording_lost_entries',
-        'Entries of the flight recorder that were not written to the recording.',
-      );
-      const written = metrics.gauge('actorlet_recording_bytes', 'Bytes written to the recording since the start.');
-      metrics.onCollect(() => {
-        lost.set(writer.figures.lost);
-        written.set(writer.figures.bytes);
-      }, 'recording');
+      addRecordingMetrics(metrics, writer.figures);
       ctx.state.recording = {
         async end() {
           writer.end();
@@ -48,3 +42,12 @@ export const recordTheNode: Step = {
     return undefined;
   },
 };
+
+export function addRecordingMetrics(metrics: Metrics, figures: WriterFigures): void {
+  const lost = metrics.gauge('actorlet_recording_lost_entries', 'Entries of the flight recorder that were not written to the recording.');
+  const written = metrics.gauge('actorlet_recording_bytes', 'Bytes written to the recording since the start.');
+  metrics.onCollect(() => {
+    lost.set(figures.lost);
+    written.set(figures.bytes);
+  }, 'recording');
+}
