@@ -71,13 +71,13 @@ it('collects the heap once the start, or a burst of work, is over', () => {
   expect(state.collected).toBe(2);
 });
 
-it('collects the heap in the middle of a burst each time that it has grown by 24 MiB', () => {
+it('collects the heap in the middle of a burst each time that it has grown by 16 MiB', () => {
   const { state, lookInBurst } = fakeHeap();
-  expect([60, 70, 73].map(lookInBurst)).toEqual([false, false, false]);
-  expect(lookInBurst(75)).toBe(true);
-  expect([60, 65].map(lookInBurst)).toEqual([false, false]);
+  expect([55, 60, 65].map(lookInBurst)).toEqual([false, false, false]);
+  expect(lookInBurst(66)).toBe(true);
+  expect([50, 60].map(lookInBurst)).toEqual([false, false]);
   // The pages of what was collected went back meanwhile.
-  expect([42, 65, 66].map(lookInBurst)).toEqual([false, false, true]);
+  expect([42, 57, 58].map(lookInBurst)).toEqual([false, false, true]);
   expect(state.collected).toBe(2);
 });
 

@@ -75,7 +75,7 @@ export function releaseMemory(program: string): boolean {
 /** A heap that has grown by less since it was last collected is left to V8. */
 const GROWN_BYTES = 16 << 20;
 /** In a burst the heap is collected each time that it has grown by this much: half of it is garbage by then. */
-const BURST_GROWN_BYTES = 24 << 20;
+const BURST_GROWN_BYTES = 16 << 20;
 /** Share of one core, since the look before, below which nothing is going on that a pause would hold up. */
 const IDLE_SHARE = 0.1;
 /** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
