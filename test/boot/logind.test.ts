@@ -28,7 +28,7 @@ function program(dir: string, script: string): string {
   writeFileSync(path, `#!/bin/sh\nprintf '%s\\n' "$@" >'${join(dir, 'args')}'\n${script}\n`, { mode: 0o755 });
   return path;
 }
-const until = (what: string, look: () => boolean) => expect.poll(look, { timeout: 20_000, interval: 20, message: what }).toBe(true);
+const until = (what: string, look: () => boolean) => expect.poll(look, { timeout: 50_000, interval: 20, message: what }).toBe(true);
 
 interface Logind {
   socket: string;
@@ -77,17 +77,20 @@ async function logind(): Promise<Logind> {
   return self;
 }
 
-function inhibitorOf(socket: string, o: { script?: string; reloadMs?: number } = {}): { port: Inhibitor; dir: string; lines: LogLine[] } {
+function inhibitorOf(
+  socket: string,
+  o: { script?: string; reloadMs?: number; callMs?: number } = {},
+): { port: Inhibitor; dir: string; lines: LogLine[] } {
   const dir = folder();
   const lines: LogLine[] = [];
   const script = program(dir, o.script ?? `trap "rm -f '${dir}/held'" EXIT; trap exit TERM; touch '${dir}/held'; cat`);
   const port = createInhibitor({
     log: collectingLogger(lines),
     bus: socket,
-    callMs: 2_000,
+    callMs: o.callMs ?? 30_000,
     reloadMs: o.reloadMs ?? 10_000,
     dropIn: join(dir, 'logind.conf.d', '99-kubelet.conf'),
-    lock: () => takeLock({ program: script }),
+    lock: () => takeLock({ program: script, withinMs: 30_000 }),
   });
   cleanups.push(() => port.release());
   return { port, dir, lines };
@@ -183,7 +186,7 @@ it('names what the program says when it gives no lock, and when it is not there'
   await expect(takeLock({ program: '/nowhere/systemd-inhibit' })).rejects.toThrow(
     /^\/nowhere\/systemd-inhibit cannot be started: .*ENOENT/,
   );
-  const silent = program(folder(), 'sleep 60 </dev/null');
+  const silent = program(folder(), 'exec sleep 60 </dev/null');
   await expect(takeLock({ program: silent, withinMs: 300 })).rejects.toThrow('did not take the lock within 0.3 s');
 });
 
@@ -208,6 +211,6 @@ it('waits no longer than its deadline for a bus that says nothing, and says wher
     const server = createServer(() => {}).listen(socket, () => resolve(server));
   });
   cleanups.push(() => deaf.close());
-  await expect(open(inhibitorOf(socket).port)).rejects.toThrow(/^systemd-logind: /);
+  await expect(open(inhibitorOf(socket, { callMs: 500 }).port)).rejects.toThrow(/^systemd-logind: /);
   await expect(open(inhibitorOf('/nowhere/bus').port)).rejects.toThrow(/^systemd-logind: .*ENOENT.*\/nowhere\/bus/);
 });

@@ -102,11 +102,12 @@ export class Machine {
     return ((JSON.parse(await this.run('curl -sf http://127.0.0.1:10255/pods')) as { items: PodSeen[] | null }).items ?? []) as PodSeen[];
   }
 
-  async running(name: string): Promise<PodSeen> {
-    return this.wait(`${name} to run`, async () => {
+  async running(name: string, timeoutMs?: number): Promise<PodSeen> {
+    const look = async () => {
       const pod = (await this.pods()).find((p) => p.metadata.name === `${name}-vm`);
       return pod?.status.phase === 'Running' && pod.status.containerStatuses?.every((c) => c.ready) === true ? pod : undefined;
-    });
+    };
+    return this.wait(`${name} to run`, look, timeoutMs);
   }
 
   async log(): Promise<string> {
