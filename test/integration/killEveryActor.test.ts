@@ -31,6 +31,7 @@ const NOT_KILLED: Record<string, string> = {
   'containerStop ended': 'final: the chart has ended',
   'hook choosing': NO_TIME,
   'hook ended': 'final: the chart has ended',
+  'status choosing': NO_TIME,
   'stop done': 'final: the chart has ended',
   'devicePlugin new': NO_TIME,
   'devicePlugin failed': 'final: the chart has ended',

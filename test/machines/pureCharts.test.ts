@@ -34,11 +34,8 @@ const IMPURE: Readonly<Record<string, string>> = {
   pleg: VIEWS,
   podWorker: VIEWS,
   podWriter: VIEWS,
-  prober: CLOCK,
-  probes: VIEWS,
-  status: 'its one action stores, publishes, sends and logs',
+  resize: 'draws the jitter of a wait through its input',
   stop: CLOCK,
-  token: CLOCK,
 };
 
 const ALL_PODS_END = 'needs the end of the bystanders: `nodeShutdown.test.ts` drives a node there';
@@ -54,6 +51,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'devicePlugin new': AT_ONCE,
   'containerStop choosing': AT_ONCE,
   'hook choosing': AT_ONCE,
+  'status choosing': AT_ONCE,
   'listWatch stale': 'needs a watch that the API server ended as too old: `listWatch.test.ts` drives the machine there',
   'supervisor failed': 'final, of a supervisor that gives up: `test/supervision` drives it there',
   'nodeShutdown pods.shutdown.groupOver': ALL_PODS_END,

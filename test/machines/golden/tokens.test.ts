@@ -2,10 +2,12 @@
  * Tokens of service accounts (resources and volumes 8.15): what is asked for, when one is asked for again, and what whoever
  * wants one is told. A row is a rule, or a little story told step by step.
  */
+
 import { createActor } from 'xstate';
 import type { KubeFailure } from '../../../src/machines/api/kube.ts';
+import { momentOf, reading } from '../../../src/machines/facts.ts';
 import { toHeldToken, tokenFailure, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
-import { type TokenOutcome, tokensMachine } from '../../../src/machines/services/objects/tokensMachine.ts';
+import { type TokenOutcome, tokenMachine, tokensMachine } from '../../../src/machines/services/objects/tokensMachine.ts';
 import type { ObjectResult, TokenRequest } from '../../../src/machines/services/volumes/objects.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
@@ -51,7 +53,8 @@ const story =
     const say = (what: string) => void out.push(`${Math.round((time.clock.monoMs() - beganMs) / MINUTE)} min: ${what}`);
     let count = 0;
     const left = [...answers];
-    const root = createActor(tokensMachine, {
+    const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
+    const root = createActor(tokensMachine.provide({ actors: { token: reading(tokenMachine, moment) } }), {
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
       input: {
         io: {
@@ -63,7 +66,6 @@ const story =
             const held = toHeldToken(answer(3_600, time.clock.wallMs(), `token ${++count}`), 0);
             return held === null ? { ok: false, message: 'no token' } : { ok: true, held };
           },
-          wallMs: () => time.clock.wallMs(),
           refreshFailed: (_, message) => say(`logged: ${message}`),
         },
       },

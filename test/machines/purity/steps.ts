@@ -57,7 +57,8 @@ export function recordSteps(): Steps {
       const after = e.snapshot as AnyMachineSnapshot;
       last.set(e.actorRef, after);
       if (before === null ? e.event.type !== 'xstate.init' : before.status !== 'active') return;
-      const key = `${machine.root.id} ${before === null ? '' : dottedState(before.value)} ${e.event.type.replace(/\.[^.]*(#|:).*$/, '')}`;
+      const moved = `${before === null ? '' : dottedState(before.value)} ${dottedState(after.value)}`;
+      const key = `${machine.root.id} ${moved} ${e.event.type.replace(/\.[^.]*(#|:).*$/, '')}`;
       const count = counts.get(key) ?? 0;
       if (count >= SAMPLES) return;
       counts.set(key, count + 1);

@@ -128,9 +128,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'the status of a pod goes back in version',
-    file: 'src/actors/pods/status/status.ts',
-    find: 'version: o.nextVersion()',
-    replace: 'version: -o.nextVersion()',
+    file: 'src/machines/pods/status/statusMachine.ts',
+    find: 'incarnation: event.incarnation, version, finished',
+    replace: 'incarnation: event.incarnation, version: -version, finished',
   },
   {
     id: 'a child that has ended is kept by its supervisor',
@@ -170,9 +170,9 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'the status of a pod that is gone is kept',
-    file: 'src/actors/pods/status/status.ts',
-    find: 'entries.delete(event.uid);',
-    replace: 'return {};',
+    file: 'src/machines/pods/status/statusMachine.ts',
+    find: 'entries.delete(uid);',
+    replace: "return { taken: { kind: 'unchanged', uid } };",
   },
   {
     id: 'an instance has the number of the one before it',

@@ -3,10 +3,12 @@
  * Lost on restart: all of it; pods are given new tokens, and the old ones stay good for their time.
  * Rebuilt from: the volume manager's next questions.
  */
+
 import { kubePath } from '../../../machines/api/kube.ts';
+import { momentOf, reading } from '../../../machines/facts.ts';
 import type { TokensEvent } from '../../../machines/services/objects/messages.ts';
 import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/services/objects/tokenRules.ts';
-import { type TokensIo, tokensMachine } from '../../../machines/services/objects/tokensMachine.ts';
+import { type TokensIo, tokenMachine, tokensMachine } from '../../../machines/services/objects/tokensMachine.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -25,7 +27,10 @@ export function tokensSpec(o: TokensOptions): ActorSpec<TokensEvent> {
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 8 * o.podsMax + 64 },
-    start: (ctx) => ({ logic: tokensMachine, input: { io: tokensIo(ctx) } }),
+    start: (ctx) => ({
+      logic: tokensMachine.provide({ actors: { token: reading(tokenMachine, momentOf(ctx.ports)) } }),
+      input: { io: tokensIo(ctx) },
+    }),
   };
 }
 
@@ -40,7 +45,6 @@ function tokensIo(ctx: ActorCtx<TokensEvent>): TokensIo {
       const held = toHeldToken(result.body, ports.rng.next());
       return held === null ? { ok: false, message: `POST ${path} was answered without a token` } : { ok: true, held };
     },
-    wallMs: () => ports.clock.wallMs(),
     refreshFailed({ namespace, serviceAccount, pod }, message) {
       log.warn({ uid: pod.uid, namespace, serviceAccount, err: message }, 'no new token could be had; the pod keeps the one it has');
     },

@@ -5,16 +5,17 @@
  * there are, from the pod manager's and the status manager's views.
  */
 
+import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
 import { addr, type CheckpointFound, type ProbesEvent, view } from '../../../machines/protocol.ts';
 import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/services/probes/carried.ts';
-import { type ProbeManagerIo, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
+import { proberMachine } from '../../../machines/services/probes/proberMachine.ts';
+import { type ProbeManagerIo, type ProbesFacts, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
 import { phaseOf } from '../../../machines/services/probes/schedule.ts';
-import type { PodFacts } from '../../../machines/services/probes/state.ts';
 import type { ProbeBook, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/services/probes/types.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { because } from '../../../machines/supervision/address.ts';
-import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { Attempts } from './attempt.ts';
 import { type ProbeMetrics, probeMetrics } from './metrics.ts';
 
@@ -45,11 +46,25 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
     },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {
-      const { clock } = ctx.ports;
-      const env = { now: () => ({ wallMs: clock.wallMs(), monoMs: clock.monoMs() }) };
-      return { logic: probeManagerMachine, input: { env, io: new Io(ctx, opts) } };
+      const machine = probeManagerMachine.provide({ actors: { prober: reading(proberMachine, momentOf(ctx.ports)) } });
+      return { logic: reading(machine, () => new Facts(ctx)), input: { io: new Io(ctx, opts) } };
     },
   };
+}
+
+class Facts extends LazyMoment implements ProbesFacts {
+  readonly #registry: Registry;
+
+  constructor({ ports, registry }: ActorCtx<ProbesEvent>) {
+    super(ports);
+    this.#registry = registry;
+  }
+  get pods(): ProbesFacts['pods'] {
+    return this.#registry.read(view.pods)?.value;
+  }
+  get statuses(): ProbesFacts['statuses'] {
+    return this.#registry.read(view.statuses)?.value;
+  }
 }
 
 class Io implements ProbeManagerIo {
@@ -80,26 +95,6 @@ class Io implements ProbeManagerIo {
     }
     this.ctx.log.warn({ why: answer.reason }, 'the last probe results cannot be read; pods are not ready until their probes pass again');
     return new Map();
-  }
-
-  known(): Iterable<string> {
-    return this.ctx.registry.read(view.statuses)?.value.keys() ?? [];
-  }
-
-  facts(uid: string): PodFacts | undefined {
-    const record = this.ctx.registry.read(view.pods)?.value.records.get(uid);
-    const status = this.ctx.registry.read(view.statuses)?.value.get(uid)?.status;
-    if (record === undefined || status === undefined) return undefined;
-    const phase = record.worker?.phase;
-    const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
-    const terminating =
-      record.removed || (record.refusal ?? record.eviction ?? null) !== null || Boolean(record.pod.metadata.deletionTimestamp) || ending;
-    return { pod: record.pod, status, terminating };
-  }
-
-  listed(): { complete: boolean; has(uid: string): boolean } {
-    const pods = this.ctx.registry.read(view.pods)?.value;
-    return { complete: pods?.sourcesReady === true, has: (uid) => pods?.records.has(uid) === true };
   }
 
   phase(key: string): number {

@@ -2,7 +2,9 @@
  * Tokens of service accounts that pods of this node were given: one chart per token, from its first request to the end of
  * its pod. A token is asked for again when somebody wants it and its time has come; until then the old one serves.
  */
+
 import { assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { ObjectResult, TokenRequest } from '../volumes/objects.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
@@ -13,7 +15,6 @@ export const TOKEN_SWEEP_MS = 60_000;
 export type TokenOutcome = { ok: true; held: HeldToken } | { ok: false; message: string };
 export interface TokensIo {
   request(request: TokenRequest, signal: AbortSignal): Promise<TokenOutcome>;
-  wallMs(): number;
   /** An old token goes on serving since a new one could not be had. */
   refreshFailed(request: TokenRequest, message: string): void;
 }
@@ -46,9 +47,9 @@ const tokenSetup = setup({
     answerNow: ({ context, event }) => {
       if (context.held !== null) event.asker.reply({ kind: 'found', value: { token: context.held.token } });
     },
-    settle: enqueueActions(({ context, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
+    settle: enqueueActions(({ context, event, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
       const { held, io, request, askers } = context;
-      const live = held !== null && io.wallMs() < held.expiresAtMs ? held : null;
+      const live = held !== null && factsOf(event).wallMs < held.expiresAtMs ? held : null;
       let result: ObjectResult<{ token: string }>;
       if (outcome.ok) result = { kind: 'found', value: { token: outcome.held.token } };
       else if (live !== null) result = { kind: 'found', value: { token: live.token } };
@@ -62,8 +63,8 @@ const tokenSetup = setup({
     }),
   },
   guards: {
-    good: ({ context }) => context.held !== null && context.io.wallMs() < context.held.refreshAtMs,
-    expired: ({ context }) => context.held === null || context.io.wallMs() >= context.held.expiresAtMs,
+    good: ({ context, event }) => context.held !== null && factsOf(event).wallMs < context.held.refreshAtMs,
+    expired: ({ context, event }) => context.held === null || factsOf(event).wallMs >= context.held.expiresAtMs,
     neverHad: ({ context }, { outcome }: { outcome: TokenOutcome }) => context.held === null && !outcome.ok,
   },
 });

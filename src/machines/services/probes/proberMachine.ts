@@ -3,14 +3,13 @@
  * resting, held after a failure that ends the container. It lives as long as there is a running instance to probe; a new
  * instance starts it over. Side effects (attempts, events, metrics) are provided by `actors/services/probes`.
  */
+
 import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 import type { ProbeOutcome, ProbeResult, ProbeTarget } from './types.ts';
 
-export interface ProberEnv {
-  now(): { wallMs: number; monoMs: number };
-}
 /** What a schedule asks of the outside. */
 export interface ProberIo {
   /** One try. Never rejects for what the container did; what it throws counts as an error. */
@@ -24,7 +23,6 @@ export interface ProberInput {
   result: ProbeResult;
   /** In [0, 1) for an instance that ran before the probes began here; else null. */
   phase: number | null;
-  env: ProberEnv;
   io: ProberIo;
 }
 interface Context extends ProberInput {
@@ -60,42 +58,42 @@ export const proberMachine = setup({
     ),
   },
   actions: {
-    startOver: assign(({ context, event }) => {
+    startOver: assign(({ event }) => {
       assertEvent(event, 'probe.target');
       // Only an instance that ran before has a phase; whatever follows it started here.
-      return { target: event.target, result: event.result, phase: null, seenAtMs: context.env.now().wallMs, run: NO_RUN, outcome: null };
+      return { target: event.target, result: event.result, phase: null, seenAtMs: factsOf(event).wallMs, run: NO_RUN, outcome: null };
     }),
     take: assign(({ context, event }) => {
       assertEvent(event, 'probe.target');
       const same = JSON.stringify(event.target.probe) === JSON.stringify(context.target.probe);
       return { target: event.target, ...(same ? {} : { run: NO_RUN }) };
     }),
-    planFirst: assign(({ context }) => {
-      const { target, env, phase, seenAtMs } = context;
+    planFirst: assign(({ context, event }) => {
+      const { target, phase, seenAtMs } = context;
       const known = context.result !== 'unknown' && !(target.type === 'readiness' && context.result === 'failure');
       const waitMs = firstDelayMs({
         probe: target.probe,
         startMs: startOf(target, seenAtMs),
-        nowMs: env.now().wallMs,
+        nowMs: factsOf(event).wallMs,
         phase,
         known,
       });
       return { waitMs, phase: null };
     }),
-    beginTick: assign(({ context }) => ({ tickMs: context.env.now().monoMs, tries: 0 })),
-    planNext: assign(({ context }) => {
-      const nowMs = context.env.now().monoMs;
+    beginTick: assign(({ event }) => ({ tickMs: factsOf(event).monoMs, tries: 0 })),
+    planNext: assign(({ context, event }) => {
+      const nowMs = factsOf(event).monoMs;
       return { waitMs: nextTickMs(context.tickMs, nowMs, periodMs(context.target.probe)) - nowMs };
     }),
-    beginTry: assign(({ context }) => ({ tries: context.tries + 1, triedAtMs: context.env.now().monoMs })),
+    beginTry: assign(({ context, event }) => ({ tries: context.tries + 1, triedAtMs: factsOf(event).monoMs })),
     want: sendParent(
       ({ context }): ProberReport => ({ type: 'probe.want', key: context.target.key, kind: slotKind(context.target.probe) }),
     ),
     free: sendParent(({ context }): ProberReport => ({ type: 'probe.free', key: context.target.key })),
-    conclude: enqueueActions(({ context, enqueue }, outcome: ProbeOutcome) => {
-      const { target, io, env } = context;
+    conclude: enqueueActions(({ context, event, enqueue }, outcome: ProbeOutcome) => {
+      const { target, io } = context;
       const { run, result } = countOutcome(context.run, outcome, target);
-      const durationMs = env.now().monoMs - context.triedAtMs;
+      const durationMs = factsOf(event).monoMs - context.triedAtMs;
       enqueue(() => io.attempted(target, outcome, durationMs));
       enqueue.assign({ run, outcome, ...(result === null ? {} : { result }) });
       if (result === null || result === context.result) return;
@@ -116,7 +114,7 @@ export const proberMachine = setup({
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,
-    seenAtMs: input.env.now().wallMs,
+    seenAtMs: factsOf(input).wallMs,
     run: NO_RUN,
     tries: 0,
     tickMs: 0,

@@ -2,8 +2,11 @@
  * The probe manager as a statechart: which probes run, what they found, how many go at once. It learns of pods from views
  * (a message only says where to look again), so that it can be started over at any time.
  */
+
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
-import { type ProberEnv, type ProberIo, type ProberReport, proberMachine } from './proberMachine.ts';
+import { factsOf, type Moment } from '../../facts.ts';
+import type { PodsView, StatusEntry } from '../../protocol.ts';
+import { type ProberIo, type ProberReport, proberMachine } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { lookedAt, type PodFacts, targetsOf, withoutPods, withResult } from './state.ts';
 import type { ProbeBook, ProbeResult, ProbeTarget } from './types.ts';
@@ -14,12 +17,6 @@ export const SWEEP_MS = 60_000;
 export interface ProbeManagerIo extends ProberIo {
   /** What earlier incarnations, of this actor or of this node, knew. */
   load(signal: AbortSignal): Promise<ProbeBook>;
-  /** UIDs of every pod with a status. */
-  known(): Iterable<string>;
-  /** Undefined: the pod is in no list, or has no status yet. */
-  facts(uid: string): PodFacts | undefined;
-  /** Whether the lists of pods are complete, and which pods are in them. */
-  listed(): { complete: boolean; has(uid: string): boolean };
   /** In [0, 1), the same at every start. */
   phase(key: string): number;
   /** The book changed. */
@@ -29,8 +26,12 @@ export interface ProbeManagerIo extends ProberIo {
   /** A probe is no more: its metrics go. */
   ended(target: ProbeTarget): void;
 }
+/** What comes with each event: the time, and the pods as others show them. */
+export interface ProbesFacts extends Moment {
+  readonly pods: PodsView | undefined;
+  readonly statuses: ReadonlyMap<string, StatusEntry> | undefined;
+}
 export interface ProbeManagerInput {
-  env: ProberEnv;
   io: ProbeManagerIo;
 }
 interface Context extends ProbeManagerInput {
@@ -54,16 +55,17 @@ export const probeManagerMachine = setup({
   },
   actions: {
     /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the book up to date. */
-    look: enqueueActions(({ context, enqueue }, params: { uids: readonly string[] | null }) => {
-      const { io, env } = context;
-      const uids = params.uids ?? [...new Set([...io.known(), ...context.byPod.keys()])];
+    look: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | null }) => {
+      const { io } = context;
+      const seen = factsOf<ProbesFacts>(event);
+      const uids = params.uids ?? [...new Set([...(seen.statuses?.keys() ?? []), ...context.byPod.keys()])];
       let { book } = context;
       const probes = new Map(context.probes);
       const byPod = new Map(context.byPod);
       const stopped: string[] = [];
       for (const uid of uids) {
-        const facts = io.facts(uid);
-        if (facts === undefined && io.listed().has(uid)) continue;
+        const facts = podFacts(uid, seen);
+        if (facts === undefined && seen.pods?.records.has(uid) === true) continue;
         if (facts !== undefined) book = lookedAt(book, facts);
         const targets = facts === undefined ? [] : targetsOf(book, facts);
         const wanted = new Set(targets.map((t) => t.key));
@@ -80,7 +82,7 @@ export const probeManagerMachine = setup({
           if (probes.has(target.key)) enqueue.sendTo(target.key, { type: 'probe.target', target, result });
           else {
             const phase = isResumed(target, context.beganAtMs) ? io.phase(target.key) : null;
-            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase, env, io } });
+            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase, io } });
           }
           probes.set(target.key, target);
         }
@@ -106,10 +108,10 @@ export const probeManagerMachine = setup({
     free: enqueueActions(({ context, event, enqueue }) => {
       if (event.type === 'probe.free') grantTo(enqueue, freeSlots(context.slots, [event.key]));
     }),
-    sweep: enqueueActions(({ context, enqueue }) => {
-      const listed = context.io.listed();
-      if (!listed.complete) return;
-      const absent = new Set([...context.book.values()].map((e) => e.uid).filter((uid) => !listed.has(uid)));
+    sweep: enqueueActions(({ context, event, enqueue }) => {
+      const { pods } = factsOf<ProbesFacts>(event);
+      if (pods?.sourcesReady !== true) return;
+      const absent = new Set([...context.book.values()].map((e) => e.uid).filter((uid) => !pods.records.has(uid)));
       const gone = new Set([...absent].filter((uid) => context.absent.has(uid)));
       const book = withoutPods(context.book, gone);
       enqueue.assign({ absent, book });
@@ -122,7 +124,7 @@ export const probeManagerMachine = setup({
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,
-    beganAtMs: input.env.now().wallMs,
+    beganAtMs: factsOf(input).wallMs,
     book: new Map(),
     probes: new Map(),
     byPod: new Map(),
@@ -161,6 +163,17 @@ export const probeManagerMachine = setup({
     },
   },
 });
+
+/** Undefined: the pod is in no list, or has no status yet. */
+function podFacts(uid: string, { pods, statuses }: ProbesFacts): PodFacts | undefined {
+  const record = pods?.records.get(uid);
+  const status = statuses?.get(uid)?.status;
+  if (record === undefined || status === undefined) return undefined;
+  const phase = record.worker?.phase;
+  const ending = phase === 'terminating' || phase === 'terminated' || phase === 'finished';
+  const refused = (record.refusal ?? record.eviction ?? null) !== null;
+  return { pod: record.pod, status, terminating: record.removed || refused || Boolean(record.pod.metadata.deletionTimestamp) || ending };
+}
 
 type Enqueue = { assign(c: { slots: Slots }): void; sendTo(id: string, event: { type: 'probe.granted' }): void };
 

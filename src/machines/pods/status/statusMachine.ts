@@ -1,0 +1,128 @@
+/**
+ * The status manager as a statechart: the accepted status of every pod, with a version that only grows. What an update came
+ * to is in `context.taken`; the `deliver` action publishes, sends, logs and counts it within the same transition.
+ */
+import { assign, setup } from 'xstate';
+import type { ApiPodsView } from '../../api/messages.ts';
+import { mirrorOf } from '../../api/podWriterDecide.ts';
+import { factsOf, type Moment } from '../../facts.ts';
+import type { PodStatus } from '../../k8s.ts';
+import type { PodRecord, StatusEntry, StatusEvent } from '../../protocol.ts';
+import { goesOn } from '../manager/lives.ts';
+import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../sources/decode.ts';
+import { isTerminal } from './generate.ts';
+import { storeStatus } from './manager.ts';
+
+export interface StatusInput {
+  /** The node belongs to a cluster: accepted statuses go to the API. */
+  cluster: boolean;
+  /** The last one that an earlier incarnation may have given. */
+  version: number;
+}
+/** What comes with each event: the time, and the pods as others show them. */
+export interface StatusFacts extends Moment {
+  readonly shown: ApiPodsView | undefined;
+  readonly records: ReadonlyMap<string, PodRecord> | undefined;
+}
+export type Taken =
+  | { kind: 'unchanged' | 'forgotten'; uid: string }
+  /** The earlier status stays. */
+  | { kind: 'refused'; uid: string; event: StatusSet; why: string }
+  /** `from`: the phase before. `startedInMs`: since the pod was first seen, where it runs for the first time. */
+  | { kind: 'changed'; uid: string; event: StatusSet; from: string | undefined; status: PodStatus; startedInMs: number | null };
+export interface StatusContext extends StatusInput {
+  entries: ReadonlyMap<string, StatusEntry>;
+  /** What the last event came to. */
+  taken: Taken | null;
+}
+type StatusSet = Extract<StatusEvent, { type: 'status.set' }>;
+type StatusForget = Extract<StatusEvent, { type: 'status.forget' }>;
+type Next = Partial<StatusContext> & { taken: Taken };
+
+const apply = { actions: ['take', 'deliver'] as const };
+
+export const statusMachine = setup({
+  types: { context: {} as StatusContext, events: {} as StatusEvent, input: {} as StatusInput },
+  actions: {
+    take: assign(
+      ({ context, event }): Next =>
+        event.type === 'status.forget' ? forget(context, event) : store(context, event, factsOf<StatusFacts>(event)),
+    ),
+    /** Acts on `context.taken`. */
+    deliver: () => {},
+  },
+  guards: { member: ({ context }) => context.cluster },
+}).createMachine({
+  id: 'status',
+  context: ({ input }) => ({ cluster: input.cluster, version: input.version, entries: new Map(), taken: null }),
+  initial: 'choosing',
+  on: { 'status.set': apply, 'status.forget': apply },
+  states: {
+    choosing: { always: [{ guard: 'member', target: 'member' }, { target: 'standalone' }] },
+    standalone: { meta: { reason: 'Standalone', message: 'statuses are kept here and written nowhere' } },
+    member: { meta: { reason: 'Member', message: 'statuses are kept here and handed to the writers of the API' } },
+  },
+});
+
+function forget(context: StatusContext, event: StatusForget): Next {
+  const { uid } = event;
+  const held = context.entries.get(uid);
+  if (held === undefined || held.incarnation > event.incarnation) return { taken: { kind: 'unchanged', uid } };
+  const entries = new Map(context.entries);
+  entries.delete(uid);
+  return { entries, taken: { kind: 'forgotten', uid } };
+}
+
+function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Next {
+  const { uid } = event.pod;
+  const held = context.entries.get(uid);
+  const old = held !== undefined && goesOn(held.incarnation, event.incarnation) ? held : undefined;
+  const finished = event.finished === true;
+  const shown = old === undefined ? shownStatus(event, facts) : undefined;
+  const after = (before: PodStatus | undefined) =>
+    storeStatus({
+      old: before,
+      next: event.status,
+      restartPolicy: event.restartPolicy,
+      sidecars: new Set(event.sidecars ?? []),
+      cached: old !== undefined,
+      nowWallMs: facts.wallMs,
+      force: finished && old?.finished !== true,
+    });
+  const going = after(old?.status ?? shown?.status);
+  // A mirror pod outlives what it tells of: what cannot follow from its word belongs to another life.
+  const verdict = going.kind === 'refused' && shown?.ofMirror === true ? after(undefined) : going;
+  if (verdict.kind === 'refused') return { taken: { kind: 'refused', uid, event, why: verdict.why } };
+  if (verdict.kind === 'unchanged') return { taken: { kind: 'unchanged', uid } };
+  const { status } = verdict;
+  const version = context.version + 1;
+  const entry: StatusEntry = { status, incarnation: event.incarnation, version, finished };
+  const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, facts) : null;
+  return {
+    entries: new Map(context.entries).set(uid, entry),
+    version,
+    taken: { kind: 'changed', uid, event, from: old?.status.phase, status, startedInMs },
+  };
+}
+
+function sinceSeen(uid: string, { records, wallMs }: StatusFacts): number | null {
+  const seenAtMs = records?.get(uid)?.seenAtMs;
+  return seenAtMs === undefined ? null : Math.max(0, wallMs - seenAtMs);
+}
+
+/**
+ * What the API server shows of a pod that has no status here yet, so that a restart changes no times and takes back no
+ * end. A static pod's is that of its mirror, unless that tells of an earlier life.
+ */
+function shownStatus(event: StatusSet, { shown: api, records }: StatusFacts): { status: PodStatus; ofMirror: boolean } | undefined {
+  if (api === undefined) return undefined;
+  const own = api.byUid.get(event.pod.uid);
+  if (own !== undefined) return { status: own.status, ofMirror: false };
+  const record = records?.get(event.pod.uid);
+  if (record === undefined || record.renewed === true || record.life !== event.incarnation) return undefined;
+  const { pod } = record;
+  const mirror = mirrorOf(pod, { api, gone: new Set() });
+  const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;
+  if (mirror?.metadata.annotations?.[ANNOTATION_MIRROR] !== hash || isTerminal(mirror.status.phase)) return undefined;
+  return { status: mirror.status, ofMirror: true };
+}
