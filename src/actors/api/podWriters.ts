@@ -5,13 +5,13 @@
  * Lost on restart: both; a status that stands there already is not written again.
  * Rebuilt from: the views of statuses, of pods and of the API server's pods.
  */
-import { fromPromise } from 'xstate';
 import { toApiPod } from '../../machines/api/apiPod.ts';
 import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
 import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
-import { podWriterMachine, type WriteOutcome } from '../../machines/api/podWriterMachine.ts';
+import { type PodWriterContext, type PodWriterInput, podWriterMachine, type WriteOutcome } from '../../machines/api/podWriterMachine.ts';
 import type { Pod } from '../../machines/k8s.ts';
+import { PODS_NAMED_MAX } from '../../machines/pods/bounds.ts';
 import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
 import { view } from '../../machines/protocol.ts';
 import type { ActorSpec, DynamicSpec } from '../supervision/types.ts';
@@ -32,8 +32,8 @@ export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
     mailbox: {
-      // A pod and its mirror each have one waiting item at most.
-      capacity: 4 * o.podsMax + 64,
+      // A pod and its mirror each have one waiting item at most, also pods that were refused.
+      capacity: 4 * o.podsMax + PODS_NAMED_MAX,
       key: (e) => e.uid,
       coalesce: (prev, next) => (prev.urgent === true ? { ...next, urgent: true } : next),
     },
@@ -74,20 +74,14 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         }
         return outcome;
       };
-      const logic = podWriterMachine.provide({
-        actors: { act: fromPromise<WriteOutcome, { plan: WriterPlan }>(({ input, signal }) => act(input.plan, signal)) },
-        actions: {
-          complain: ({ context }) => {
-            const { plan, failure } = context;
-            const request = requestOf(plan);
-            if (failure === null || request === null) return;
-            const text = failureText(request, failure);
-            const level = complained === text || failure.code === 0 ? 'debug' : 'warn';
-            complained = text;
-            ctx.log[level]({ uid, attempt: context.failures }, `${text}; it is tried again`);
-          },
-        },
-      });
+      const complain = ({ plan, failure, failures }: PodWriterContext): void => {
+        const request = requestOf(plan);
+        if (failure === null || request === null) return;
+        const text = failureText(request, failure);
+        const level = complained === text || failure.code === 0 ? 'debug' : 'warn';
+        complained = text;
+        ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
+      };
       const facts = () => {
         const pods = registry.read(view.pods)?.value;
         return {
@@ -100,7 +94,8 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
           nowWallMs: ports.clock.wallMs(),
         };
       };
-      return { logic, input: { uid, facts, random: () => ports.rng.next() } };
+      const input: PodWriterInput = { uid, facts, random: () => ports.rng.next(), io: { act, complain } };
+      return { logic: podWriterMachine, input };
     },
   };
 }

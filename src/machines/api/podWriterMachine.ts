@@ -1,5 +1,8 @@
-/** Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. The request is given with `provide`. */
-import { assign, fromPromise, not, type PromiseActorLogic, setup } from 'xstate';
+/**
+ * Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. A node has a writer for each of
+ * thousands of pods, so what differs between them is input: a machine with implementations of its own takes 20 KiB.
+ */
+import { assign, fromPromise, not, setup } from 'xstate';
 import type { Pod } from '../k8s.ts';
 import { isRefusal, type KubeFailure } from './kube.ts';
 import { isOlder } from './listWatchMachine.ts';
@@ -27,6 +30,13 @@ export interface PodWriterInput {
   /** What is known now, without what this writer remembers. */
   facts(): Omit<WriterFacts, 'uid' | 'written' | 'latest' | 'gone' | 'last' | 'held'>;
   random(): number;
+  io: PodWriterIo;
+}
+export interface PodWriterIo {
+  /** One request. Rejects never: what went wrong is an outcome. */
+  act(plan: WriterPlan, signal: AbortSignal): Promise<WriteOutcome>;
+  /** Writes what failed to the log: new failures loudly, repeats quietly. */
+  complain(context: PodWriterContext): void;
 }
 export interface PodWriterContext extends PodWriterInput {
   plan: WriterPlan;
@@ -42,7 +52,7 @@ export interface PodWriterContext extends PodWriterInput {
   failure: KubeFailure | null;
 }
 
-const act: PromiseActorLogic<WriteOutcome, { plan: WriterPlan }> = fromPromise(() => Promise.reject(new Error('no request was provided')));
+const act = fromPromise<WriteOutcome, { plan: WriterPlan; io: PodWriterIo }>(({ input, signal }) => input.io.act(input.plan, signal));
 
 function decided(context: PodWriterContext): Partial<PodWriterContext> {
   const facts = context.facts();
@@ -123,8 +133,7 @@ export const podWriterMachine = setup({
   actions: {
     decide: assign(({ context }) => decided(context)),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
-    /** Writes what failed to the log: new failures loudly, repeats quietly. */
-    complain: () => {},
+    complain: ({ context }) => context.io.complain(context),
   },
   guards: {
     ends: ({ context }) => context.plan.kind === 'end',
@@ -194,7 +203,7 @@ export const podWriterMachine = setup({
       meta: { reason: 'Writing', message: ({ plan }: PodWriterContext) => `request under way: ${plan.kind}` },
       invoke: {
         src: 'act',
-        input: ({ context }) => ({ plan: context.plan }),
+        input: ({ context }) => ({ plan: context.plan, io: context.io }),
         onDone: { target: 'judging', actions: [{ type: 'settle', params: ({ event }) => ({ outcome: event.output }) }] },
       },
     },

@@ -5,6 +5,11 @@
  */
 import type { Container, Pod } from '../k8s.ts';
 
+/**
+ * Pods that the sources of a node may name. It refuses most of them for want of places (`maxPods`), but says so of each: the
+ * mailboxes on that way have room for a message about each. The API server may have thousands of a node whose places are few.
+ */
+export const PODS_NAMED_MAX = 32_768;
 /** Containers of all kinds, volumes, and each list below. */
 export const PARTS_MAX = 500;
 /** Names in a list of requests or limits. */

@@ -1,0 +1,14 @@
+/** A node has a writer for each of thousands of pods: what is alike in them is in memory once. */
+import { describe, expect, it } from 'vitest';
+import { podWritersSpec } from '../../src/actors/api/podWriters.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
+
+describe('writers of pods', () => {
+  it('run one and the same machine', () => {
+    const spec = podWritersSpec({ podsMax: 1 });
+    const ports = { ...fakePorts(), kube: {} };
+    const ctx = { ports, registry: { read: () => undefined, send: () => 'delivered' }, log: ports.log, signal: new AbortController().signal };
+    const logicOf = (uid: string): unknown => spec.child(uid, { type: 'pod.write', uid }).start(ctx as never).logic;
+    expect(logicOf('a')).toBe(logicOf('b'));
+  });
+});
