@@ -2,6 +2,8 @@
  * What a person may see of a machine's context or of an event: numbers, truth values, sizes, and text under names known
  * to be harmless. Everything else is a type or a length. An allow-list: a field that nobody thought of is not shown.
  */
+import { SharedMap } from '../machines/sharedMap.ts';
+
 export type Shown = null | boolean | number | string | readonly Shown[] | { readonly [key: string]: Shown };
 
 /** Levels of objects below the context. */
@@ -86,7 +88,7 @@ function objectOf(value: object, at: At): Shown {
   if ('getSnapshot' in value || value instanceof AbortSignal || value instanceof Promise) return '(live object)';
   if (value instanceof Error) return { name: value.name, message: textOf(value.message, 'message') };
   if (ArrayBuffer.isView(value)) return `(bytes, ${value.byteLength})`;
-  if (value instanceof Map) return mapOf(value, at, next);
+  if (value instanceof Map || value instanceof SharedMap) return mapOf(value, at, next);
   if (value instanceof Set || Array.isArray(value)) {
     const list = [...value];
     if (at.depth >= DEPTH_MAX || list.length === 0) return `(${list.length} items)`;

@@ -193,7 +193,7 @@ export type ConfigEvent = Message &
     | { type: 'source.errors'; source: SourceName; errors: readonly SourceError[] }
   );
 
-/** From config to admission and on to the pod manager: one operation of the mux, pods deep-copied. */
+/** From config to admission and on to the pod manager: one operation of the mux. Its pods are shared: nobody changes them. */
 export type PodOpEvent = Message & {
   type: 'pods.op';
   op: PodOpKind;

@@ -7,7 +7,12 @@ describe('writers of pods', () => {
   it('run one and the same machine', () => {
     const spec = podWritersSpec({ podsMax: 1 });
     const ports = { ...fakePorts(), kube: {} };
-    const ctx = { ports, registry: { read: () => undefined, send: () => 'delivered' }, log: ports.log, signal: new AbortController().signal };
+    const ctx = {
+      ports,
+      registry: { read: () => undefined, send: () => 'delivered' },
+      log: ports.log,
+      signal: new AbortController().signal,
+    };
     const logicOf = (uid: string): unknown => spec.child(uid, { type: 'pod.write', uid }).start(ctx as never).logic;
     expect(logicOf('a')).toBe(logicOf('b'));
   });

@@ -86,9 +86,9 @@ describe('a watch', () => {
   it('rests after a batch for as long as the batch was work, within a bound', async () => {
     const { waits } = await delivered(
       Array.from({ length: 300 }, (_, i) => added(i)),
-      10,
+      2,
     );
-    expect(waits.slice(0, 3)).toEqual([40, 40, 40]);
+    expect(waits.slice(0, 3)).toEqual([50, 50, 50]);
     const long = await delivered([added(0), added(1)], 10_000);
     expect(long.waits).toContain(250);
   });

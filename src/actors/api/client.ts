@@ -28,8 +28,11 @@ export const WATCH_SECONDS_MIN = 300;
 export const EVENTS_AT_ONCE_MAX = 100;
 /** Characters of JSON in a batch: decoding more would hold the event loop for tens of milliseconds. */
 export const EVENT_CHARS_AT_ONCE_MAX = 1024 * 1024;
-/** After a batch the watch rests this many times as long as the batch took, at most {@link REST_MAX_MS}. */
-const REST_FACTOR = 4;
+/**
+ * After a batch the watch rests this many times as long as the batch took, at most {@link REST_MAX_MS}: other actors have several
+ * times its work of it.
+ */
+const REST_FACTOR = 25;
 const REST_MAX_MS = 250;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'registry' | 'signal'>;

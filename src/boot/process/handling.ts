@@ -166,9 +166,10 @@ class Suspects {
   }
 
   podAside(pod: Pod): string | null {
-    if (this.#all.size === 0) return null;
-    const digest = createHash('sha256').update(definitionText(pod)).digest('hex');
     const own = this.#all.get(`pod ${pod.metadata.uid}`);
+    // The digest of a large definition is work, and there may be thousands: only where it can tell anything.
+    if (own === undefined && !this.#holdsDefinition()) return null;
+    const digest = createHash('sha256').update(definitionText(pod)).digest('hex');
     // Deaths are held against a definition: the first look after a death says which, another one begins anew.
     if (own !== undefined && own.digest === undefined) this.#put({ ...own, digest });
     else if (own !== undefined && own.digest !== digest) this.#drop(own.subject);
@@ -176,6 +177,11 @@ class Suspects {
       if (suspect.digest === digest && isSetAside(suspect)) return whyAside(suspect, this.#file(suspect.subject));
     }
     return null;
+  }
+
+  #holdsDefinition(): boolean {
+    for (const suspect of this.#all.values()) if (suspect.digest !== undefined && isSetAside(suspect)) return true;
+    return false;
   }
 
   #file(subject: string): string {

@@ -4,6 +4,8 @@
  */
 import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
+import { shareData } from '../sharedData.ts';
+import { SharedMap } from '../sharedMap.ts';
 import { isExpired, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
@@ -68,14 +70,23 @@ export function takeList(context: ListWatchContext, items: readonly KubeObject[]
       continue;
     }
     if (before !== undefined && before.metadata.uid !== o.metadata.uid) changed.push(before);
-    changed.push(o);
+    const kept = newer(before, o);
+    next.set(key, kept);
+    changed.push(kept);
   }
   for (const [key, o] of context.items) if (!next.has(key)) changed.push(o);
-  return { items: next, resourceVersion, changed, failure: null, fromCache: true };
+  return { items: SharedMap.of(next), resourceVersion, changed, failure: null, fromCache: true };
+}
+
+/** The newer version of an object, in memory with what the older one already had of it. Always another object. */
+function newer(before: KubeObject | undefined, object: KubeObject): KubeObject {
+  if (before === undefined || before.metadata.uid !== object.metadata.uid) return object;
+  const shared = shareData(before, object);
+  return shared === before ? { ...before } : shared;
 }
 
 export function takeEvents(context: ListWatchContext, events: readonly WatchEvent[]): Partial<ListWatchContext> {
-  const items = new Map(context.items);
+  const items = SharedMap.draft(context.items);
   const changed: KubeObject[] = [];
   let { resourceVersion } = context;
   for (const { type, object } of events) {
@@ -85,11 +96,12 @@ export function takeEvents(context: ListWatchContext, events: readonly WatchEven
     const before = items.get(key);
     // A name that changed hands: whoever had it is gone.
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) changed.push(before);
+    const kept = newer(before, object);
     if (type === 'DELETED') items.delete(key);
-    else items.set(key, object);
-    changed.push(object);
+    else items.set(key, kept);
+    changed.push(kept);
   }
-  return { items: changed.length === 0 ? context.items : items, resourceVersion, changed, failures: 0, failure: null, heard: true };
+  return { items: items.finish(), resourceVersion, changed, failures: 0, failure: null, heard: true };
 }
 
 function retryMs(context: ListWatchContext, random: number): number {
@@ -146,7 +158,7 @@ export const listWatchMachine = setup({
   id: 'listWatch',
   context: ({ input }) => ({
     ...input,
-    items: new Map(),
+    items: SharedMap.of<string, KubeObject>(),
     resourceVersion: '',
     fromCache: true,
     failures: 0,

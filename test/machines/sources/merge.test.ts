@@ -110,10 +110,27 @@ describe('merging a set', () => {
     expect(twice.duplicates.map((d) => d.same)).toEqual(['uid']);
   });
 
-  it('gives copies: what a receiver does to a pod changes nothing here', () => {
-    const first = merge(emptyMux, [api('a')], 'api');
-    const given = first.ops[0]?.pods[0];
-    if (given !== undefined) given.spec.containers = [];
-    expect(podsOf(first.state, 'api')[0]?.spec.containers).toHaveLength(1);
+  it('holds a pod once: what it emits is the specification that the source delivered', () => {
+    const delivered = api('a');
+    const first = merge(emptyMux, [delivered], 'api');
+    expect(first.ops[0]?.pods[0]?.spec).toBe(delivered.spec);
+    expect(podsOf(first.state, 'api')[0]).toBe(first.ops[0]?.pods[0]);
+  });
+
+  it('reads nothing of a pod that the source delivers again', () => {
+    const pods = Array.from({ length: 100 }, (_, i) => api(`p${i}`));
+    const first = merge(emptyMux, pods, 'api');
+    let reads = 0;
+    for (const p of pods) {
+      const { name } = p.metadata;
+      const read = (): string => {
+        reads += 1;
+        return name;
+      };
+      Object.defineProperty(p.metadata, 'name', { get: read, enumerable: true });
+    }
+    const again = merge(first.state, [...pods, api('new')], 'api');
+    expect(ops(again)).toEqual(['ADD new']);
+    expect(reads).toBe(0);
   });
 });

@@ -147,8 +147,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a new pod does not wait for the one that had its name',
     file: 'src/machines/pods/manager/records.ts',
-    find: 'const name = fullName(rec.pod);\n  for (const [otherUid',
-    replace: 'const name = uid;\n  for (const [otherUid',
+    find: 'if (!sameName(other.pod, rec.pod)) continue;',
+    replace: 'continue;',
   },
   {
     id: 'a removal is acted on before every source has delivered',

@@ -27,7 +27,7 @@ import {
 } from '../../../machines/pods/admission/preemption.ts';
 import { type Room, rememberedRequests, shortages } from '../../../machines/pods/admission/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
-import { fullName, podRef, stands } from '../../../machines/pods/manager/records.ts';
+import { fullName, podRef, sameName, stands } from '../../../machines/pods/manager/records.ts';
 import { SET_ASIDE_ANNOTATION } from '../../../machines/pods/setAside.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
@@ -244,8 +244,9 @@ class Judge {
     const others = new Map<string, Pod>();
     this.resizes.letGo();
     for (const [uid, rec] of records ?? []) {
+      if (rec.rejected) continue;
       const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
-      if (rec.rejected || phase === 'finished' || phase === 'terminated' || fullName(rec.pod) === fullName(pod)) continue;
+      if (phase === 'finished' || phase === 'terminated' || sameName(rec.pod, pod)) continue;
       // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
       const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
       if (over && (phase !== 'terminating' || !runs(uid))) continue;

@@ -5,6 +5,7 @@
  */
 
 import { momentOf, reading } from '../../../machines/facts.ts';
+import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
 import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
 import { joinDirty, podRef, sourcesReady } from '../../../machines/pods/manager/records.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
@@ -28,7 +29,8 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
     mailbox: {
       // Dirty marks coalesce per pod; operations are few but must never be refused: each may carry every pod.
-      capacity: 8 * opts.podsMax + 256,
+      // Nor must refusals: sources may name thousands of pods where there is place for few.
+      capacity: 8 * opts.podsMax + PODS_NAMED_MAX,
       key: (e) => (e.type === 'pods.dirty' ? `dirty ${e.uid}` : e.type === 'worker.state' ? `state ${e.uid}` : undefined),
       coalesce: (prev, next) => (prev.type === 'pods.dirty' && next.type === 'pods.dirty' ? joinDirty(prev, next) : next),
     },

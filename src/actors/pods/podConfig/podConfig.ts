@@ -16,6 +16,7 @@ import { fullName } from '../../../machines/pods/sources/decode.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
 import { addr, type ConfigEvent, type ListedPod, type PodRef, type SourceError, view } from '../../../machines/protocol.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
+import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface ConfigOptions {
@@ -55,17 +56,16 @@ function twinKey(d: Duplicate): string {
   return `${d.pod.metadata.uid}/${d.winner.metadata.uid}`;
 }
 
-const keyOf = (e: SourceError): string => JSON.stringify([e.where, e.message]);
-
-function newErrors(before: readonly SourceError[] | undefined, now: readonly SourceError[]): SourceError[] {
-  const known = new Set(before?.map(keyOf));
-  return now.filter((e) => !known.has(keyOf(e)));
+function newErrors(before: readonly SourceError[], now: readonly SourceError[]): SourceError[] {
+  const known = new Map<string, Set<string>>();
+  for (const { where, message } of before) known.set(where, (known.get(where) ?? new Set()).add(message));
+  return now.filter((e) => known.get(e.where)?.has(e.message) !== true);
 }
 
 function takeErrors(context: MuxContext, event: ConfigEvent): Pick<MuxContext, 'errors' | 'news'> {
   return {
     errors: new Map(context.errors).set(event.source, event.errors),
-    news: newErrors(context.errors.get(event.source), event.errors),
+    news: newErrors(context.errors.get(event.source) ?? [], event.errors),
   };
 }
 
@@ -75,8 +75,8 @@ interface MuxInput {
   wallMs: () => number;
   strays: (event: SetEvent) => Pod[];
   listing: () => ReadonlyMap<string, ListedPod> | undefined;
-  /** Why a pod is set aside; null: it is not. */
-  aside: (pod: Pod) => string | null;
+  /** The same pods, save that a shell stands for each that is set aside. */
+  aside: (pods: readonly Pod[]) => readonly Pod[];
   listingWaitMs: number;
 }
 
@@ -88,7 +88,7 @@ function muxMachine(input: MuxInput) {
     if (context.mux.seen.has(event.source)) return merged;
     const strays = input.strays(event);
     if (strays.length === 0) return merged;
-    const remove: MuxOp = { op: 'REMOVE', source: event.source, pods: strays.map((p) => structuredClone(p)) };
+    const remove: MuxOp = { op: 'REMOVE', source: event.source, pods: strays };
     return { ...merged, ops: [remove, ...merged.ops] };
   };
   return setup({
@@ -99,10 +99,7 @@ function muxMachine(input: MuxInput) {
         if (event.type === 'source.errors') return { ...takeErrors(context, event), result: null, taken: null };
         // Only a source's first word can meet what another agent, or an earlier life of this one, left running.
         const listing = context.mux.seen.has(event.source) ? undefined : input.listing();
-        const pods = event.pods.map((pod) => {
-          const why = input.aside(pod);
-          return why === null ? pod : shellOf(pod, why);
-        });
+        const pods = input.aside(event.pods);
         const taken = takeOver({ pods, listing: listing ?? new Map(), aliases: context.aliases });
         const set = { ...event, pods: taken.pods };
         const result = merge(context, set);
@@ -175,17 +172,23 @@ function muxMachine(input: MuxInput) {
   });
 }
 
+function podsByName(mux: MuxState): Map<string, Pod> {
+  const pods = new Map<string, Pod>();
+  for (const stored of mux.pods.values()) for (const s of stored.values()) pods.set(s.fullName, s.pod);
+  return pods;
+}
+
 /** Sends what one event came to: events about errors first, so that a removal is announced before it happens. */
 function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContext): void {
   const { result } = context;
   ctx.publish(view.sourceErrors, context.errors);
-  const known = new Map([...before.pods.values()].flatMap((m) => [...m.values()].map((s) => [fullName(s.pod), s.pod])));
   const warn = (message: string, pod?: Pod) => {
     ctx.registry.send(addr.events, {
       type: 'event.record',
       event: { type: 'Warning', reason: 'FailedValidation', message, ...(pod === undefined ? {} : { pod: refOf(pod) }) },
     });
   };
+  const known = context.news.some((e) => e.fullName !== undefined) ? podsByName(before) : new Map<string, Pod>();
   for (const e of context.news) {
     const pod = e.fullName === undefined ? undefined : known.get(e.fullName);
     warn(`${e.where}: ${e.message}`, pod);
@@ -211,7 +214,7 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContex
     const epoch = ctx.registry.read(view.pods)?.value.epoch ?? 1;
     ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed, epoch, causes });
   }
-  const complete = [...(result.state.pods.get(event.source)?.keys() ?? [])];
+  const complete = result.ops.length === 0 ? [] : [...(result.state.pods.get(event.source)?.keys() ?? [])];
   const first = !before.seen.has(event.source);
   for (const op of result.ops) sendOp(ctx, op, { event, errors: context.errors.get(event.source) ?? [], complete, first, warn });
 }
@@ -257,6 +260,21 @@ function sendOp(
     ctx.log.error({ source: op.source, op: op.op }, `admission took no ${op.op} of source ${op.source}: it is not running`);
 }
 
+/** Judges each pod object once: a source posts the same objects again and again. */
+function setAside(handling: Handling | undefined): (pods: readonly Pod[]) => readonly Pod[] {
+  if (handling === undefined) return (pods) => pods;
+  const judged = new WeakMap<Pod, Pod>();
+  return (pods) =>
+    pods.map((pod) => {
+      const known = judged.get(pod);
+      if (known !== undefined) return known;
+      const why = handling.podAside(pod);
+      const taken = why === null ? pod : shellOf(pod, why);
+      judged.set(pod, taken);
+      return taken;
+    });
+}
+
 /** `config` under `node/pods`. */
 export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
   return {
@@ -291,7 +309,7 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
         wallMs: () => ctx.ports.clock.wallMs(),
         strays,
         listing: () => ctx.registry.read(view.runtimePods)?.value.pods,
-        aside: (pod) => ctx.ports.handling?.podAside(pod) ?? null,
+        aside: setAside(ctx.ports.handling),
         listingWaitMs: options.listingWaitMs ?? LISTING_WAIT_MS,
       }).provide({
         actions: {

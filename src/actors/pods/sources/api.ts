@@ -7,12 +7,13 @@
  */
 import { toApiPod } from '../../../machines/api/apiPod.ts';
 import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
-import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
+import { type ListWatchContext, objectKey } from '../../../machines/api/listWatchMachine.ts';
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
+import { SharedMap } from '../../../machines/sharedMap.ts';
 import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type StartMeter, startMeter } from './startMeter.ts';
@@ -32,62 +33,85 @@ export function apiSourceSpec(o: ApiSourceOptions): ActorSpec<ApiSourceEvent> {
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
-      const podOf = oncePerObject(toApiPod);
-      const meter = startMeter(ctx);
+      const source = new Source(ctx);
       return listWatch(ctx, {
         what: `pods of node ${o.nodeName}`,
         path: kubePath.pods,
         query: { fieldSelector: `spec.nodeName=${o.nodeName}` },
-        deliver: (context) => deliver(ctx, context, { podOf, meter }),
+        deliver: (context) => source.deliver(context),
       });
     },
   };
 }
 
-function deliver(
-  ctx: ActorCtx<ApiSourceEvent>,
-  context: ListWatchContext,
-  { podOf, meter }: { podOf(o: KubeObject): Pod | null; meter: StartMeter },
-): void {
-  const { registry, ports } = ctx;
-  const first = registry.read(apiView.pods)?.value.synced !== true;
-  // A bookmark changes nothing, but a first list does even when it is empty.
-  if (context.changed.length === 0 && !first && context.heard) {
-    const known = registry.read(apiView.pods)?.value;
-    if (known !== undefined) ctx.publish(apiView.pods, { ...known, resourceVersion: context.resourceVersion });
-    for (const uid of unwritten(ctx)) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
-    return;
+/** What one incarnation has made of the API server's objects: a change of some does not cost a look at all. */
+class Source {
+  readonly #ctx: ActorCtx<ApiSourceEvent>;
+  readonly #meter: StartMeter;
+  readonly #podOf = oncePerObject(toApiPod);
+  #byUid = SharedMap.of<string, Pod>();
+  /** By the key of the object. */
+  readonly #errors = new Map<string, SourceError>();
+
+  constructor(ctx: ActorCtx<ApiSourceEvent>) {
+    this.#ctx = ctx;
+    this.#meter = startMeter(ctx);
   }
-  const byUid = new Map<string, Pod>();
-  const wanted: Pod[] = [];
-  const errors: SourceError[] = [];
-  for (const object of context.items.values()) {
-    const pod = podOf(object);
-    if (pod === null) {
-      const where = `pod ${object.metadata.namespace ?? ''}/${object.metadata.name} in the API`;
-      errors.push({ where, message: 'it has no UID, no namespace or no containers; it is not run' });
-      continue;
+
+  deliver(context: ListWatchContext): void {
+    const { registry, ports, path } = this.#ctx;
+    const first = registry.read(apiView.pods)?.value.synced !== true;
+    // A bookmark changes nothing, but a first list does even when it is empty.
+    if (context.changed.length === 0 && !first && context.heard) {
+      const known = registry.read(apiView.pods)?.value;
+      if (known !== undefined) this.#ctx.publish(apiView.pods, { ...known, resourceVersion: context.resourceVersion });
+      for (const uid of unwritten(this.#ctx)) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+      return;
     }
-    byUid.set(pod.metadata.uid, pod);
-    if (!isMirror(pod)) wanted.push(pod);
+    this.#take(context);
+    const byUid = this.#byUid;
+    this.#ctx.publish(apiView.pods, { synced: true, byUid, resourceVersion: context.resourceVersion });
+    if (!first)
+      this.#meter.saw(
+        context.changed.flatMap((object) => this.#podOf(object) ?? []),
+        byUid,
+      );
+    const names = context.changed.slice(0, 3).map((c) => `${c.metadata.namespace ?? ''}/${c.metadata.name}`);
+    const more = context.changed.length > names.length ? ` and ${context.changed.length - names.length} more` : '';
+    const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;
+    const wanted: Pod[] = [];
+    for (const pod of byUid.values()) if (!isMirror(pod)) wanted.push(pod);
+    registry.send(addr.config, {
+      type: 'source.set',
+      source: 'api',
+      pods: wanted,
+      errors: [...this.#errors.values()],
+      causes: [{ atMs: ports.clock.wallMs(), by: path, what }],
+    });
+    const concerns = concerned(this.#ctx, { context, first, byUid, podOf: this.#podOf });
+    for (const uid of concerns) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
   }
-  ctx.publish(apiView.pods, { synced: true, byUid, resourceVersion: context.resourceVersion });
-  if (!first)
-    meter.saw(
-      context.changed.flatMap((object) => podOf(object) ?? []),
-      byUid,
-    );
-  const names = context.changed.slice(0, 3).map((c) => `${c.metadata.namespace ?? ''}/${c.metadata.name}`);
-  const more = context.changed.length > names.length ? ` and ${context.changed.length - names.length} more` : '';
-  const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;
-  registry.send(addr.config, {
-    type: 'source.set',
-    source: 'api',
-    pods: wanted,
-    errors,
-    causes: [{ atMs: ports.clock.wallMs(), by: ctx.path, what }],
-  });
-  for (const uid of concerned(ctx, { context, first, byUid, podOf })) registry.send(apiAddr.podWriters, { type: 'pod.write', uid });
+
+  #take(context: ListWatchContext): void {
+    const byUid = SharedMap.draft(this.#byUid);
+    for (const changed of context.changed) {
+      const key = objectKey(changed);
+      const now = context.items.get(key);
+      const { uid } = changed.metadata;
+      // Gone, or its name belongs to another pod by now.
+      if (uid !== undefined && now?.metadata.uid !== uid) byUid.delete(uid);
+      this.#errors.delete(key);
+      if (now === undefined) continue;
+      const pod = this.#podOf(now);
+      if (pod !== null) byUid.set(pod.metadata.uid, pod);
+      else {
+        if (now.metadata.uid !== undefined) byUid.delete(now.metadata.uid);
+        const where = `pod ${now.metadata.namespace ?? ''}/${now.metadata.name} in the API`;
+        this.#errors.set(key, { where, message: 'it has no UID, no namespace or no containers; it is not run' });
+      }
+    }
+    this.#byUid = byUid.finish();
+  }
 }
 
 /**

@@ -35,7 +35,7 @@ export function startMeter({ registry, ports }: Pick<ActorCtx, 'registry' | 'por
         sli.observe(took.sliSeconds);
         total.observe(took.totalSeconds);
       }
-      for (const uid of waiting) if (!byUid.has(uid)) waiting.delete(uid);
+      for (const { metadata } of changed) if (!byUid.has(metadata.uid)) waiting.delete(metadata.uid);
     },
   };
 }

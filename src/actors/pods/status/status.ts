@@ -5,6 +5,7 @@
  */
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { LazyMoment, reading } from '../../../machines/facts.ts';
+import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
 import { POD_START_SECONDS } from '../../../machines/pods/status/startup.ts';
 import { type StatusContext, type StatusFacts, statusMachine } from '../../../machines/pods/status/statusMachine.ts';
 import { addr, type StatusEvent, view } from '../../../machines/protocol.ts';
@@ -27,7 +28,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
     shutdownMs: 'brutal',
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
-    mailbox: { capacity: 8_192 },
+    mailbox: { capacity: PODS_NAMED_MAX },
     start: (ctx) => {
       // An empty view is a statement too: readers must not keep what an earlier incarnation said.
       ctx.publish(view.statuses, new Map());

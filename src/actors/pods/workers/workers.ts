@@ -6,6 +6,7 @@
  */
 
 import { createMachine } from 'xstate';
+import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
 import { tellsNothing } from '../../../machines/pods/listed.ts';
 import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
@@ -43,7 +44,8 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
     mailbox: {
-      capacity: 4 * opts.podsMax + 64,
+      // After a restart of the daemon, pods that have ended come here too, and they take no place.
+      capacity: 4 * opts.podsMax + PODS_NAMED_MAX,
       lane: (e) => (e.type === 'pod.kill' ? 'control' : 'data'),
       // Per UID the newest spec wins, hints collapse, a kill is never merged into anything else.
       key: (e) => (e.type === 'pod.kill' ? undefined : `${e.uid} ${e.type === 'pod.dirty' ? 'dirty' : e.incarnation}`),

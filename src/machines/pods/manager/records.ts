@@ -2,6 +2,7 @@
 
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodRecord, PodRef, WorkerEvent } from '../../protocol.ts';
+import { SharedMap } from '../../sharedMap.ts';
 import { type Cause, joinCauses } from '../../supervision/address.ts';
 import { sameDesired } from '../podConfig/merge.ts';
 import { isTerminal } from '../status/generate.ts';
@@ -82,7 +83,7 @@ export function joinDirty<E extends Hint>(prev: E, next: E): E {
 /** Of an incarnation of the pod manager that knows nothing yet. */
 export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
   return {
-    records: new Map(),
+    records: SharedMap.of<string, Rec>(),
     epoch,
     lives: livesBefore(epoch),
     seen: new Set(),
@@ -95,6 +96,10 @@ export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
 /** What is not in the book is a stranger from now on. */
 export function sourcesReady({ ready, sources, seen, undecided }: Omit<Book, 'records' | 'epoch' | 'lives'>): boolean {
   return ready || (undecided.size === 0 && sources.every((s) => seen.has(s)));
+}
+/** Without putting the names together: for loops over every pod. */
+export function sameName(a: Pod, b: Pod): boolean {
+  return a.metadata.name === b.metadata.name && a.metadata.namespace === b.metadata.namespace;
 }
 export function fullName(pod: { metadata: { name: string; namespace: string } }): string {
   return `${pod.metadata.name}_${pod.metadata.namespace}`;
@@ -140,16 +145,20 @@ export function newRecord(o: Pick<Rec, 'pod' | 'source' | 'seenAtMs' | 'life' | 
 /** The pod of the same full name that this one has to wait for: one before it, or one that still runs. */
 export function predecessor(records: ReadonlyMap<string, Rec>, rec: Rec): string | undefined {
   const { uid } = rec.pod.metadata;
-  const name = fullName(rec.pod);
+  let before = true;
+  let alive: string | undefined;
   for (const [otherUid, other] of records) {
-    if (otherUid === uid) break;
-    if (fullName(other.pod) !== name || (other.rejected && !live(other))) continue;
-    if (live(other) || (!other.started && !other.removed)) return otherUid;
+    if (otherUid === uid) {
+      before = false;
+      continue;
+    }
+    if (!sameName(other.pod, rec.pod)) continue;
+    if (live(other)) {
+      if (before) return otherUid;
+      alive ??= otherUid;
+    } else if (before && !other.rejected && !other.started && !other.removed) return otherUid;
   }
-  for (const [otherUid, other] of records) {
-    if (otherUid !== uid && fullName(other.pod) === name && live(other)) return otherUid;
-  }
-  return undefined;
+  return alive;
 }
 
 /**

@@ -7,6 +7,7 @@
 import type { Pod } from '../../k8s.ts';
 import type { ListedPod, PodManagerEvent, WorkerSummary } from '../../protocol.ts';
 import { EVICTED } from '../../reclaim/eviction/rank.ts';
+import { type Draft, SharedMap } from '../../sharedMap.ts';
 import { because, type Cause, joinCauses } from '../../supervision/address.ts';
 import { podFromListed } from '../killOrder.ts';
 import { isTerminal } from '../status/generate.ts';
@@ -74,7 +75,7 @@ function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cau
 class Edit {
   readonly book: Book;
   readonly now: Now;
-  readonly records: Map<string, Rec>;
+  readonly records: Draft<string, Rec>;
   lives: number;
   seen: ReadonlySet<SourceName>;
   undecided: ReadonlySet<string>;
@@ -85,7 +86,7 @@ class Edit {
   constructor(book: Book, now: Now) {
     this.book = book;
     this.now = now;
-    this.records = new Map(book.records);
+    this.records = SharedMap.draft(book.records);
     this.lives = book.lives;
     this.seen = book.seen;
     this.undecided = book.undecided;
@@ -93,8 +94,9 @@ class Edit {
   }
 
   finish(): Step {
-    const { records, lives, seen, undecided, judge } = this;
-    const book = this.changed ? { ...this.book, records, lives, seen, undecided, judge, ready: this.isReady() } : this.book;
+    const { lives, seen, undecided, judge } = this;
+    const changes = () => ({ records: this.records.finish(), lives, seen, undecided, judge, ready: this.isReady() });
+    const book = this.changed ? { ...this.book, ...changes() } : this.book;
     return { book, out: this.out, changed: this.changed };
   }
   private isReady(): boolean {
@@ -444,8 +446,9 @@ class Edit {
   }
 
   private startWaiters(name: string): void {
-    for (const [uid, rec] of [...this.records]) {
-      if (!rec.started && !rec.removed && !rec.rejected && fullName(rec.pod) === name) this.startIfFree(uid);
-    }
+    const waiting: string[] = [];
+    for (const [uid, rec] of this.records)
+      if (!rec.started && !rec.removed && !rec.rejected && fullName(rec.pod) === name) waiting.push(uid);
+    for (const uid of waiting) this.startIfFree(uid);
   }
 }

@@ -11,6 +11,7 @@ interface Stored {
   pod: Pod;
   /** The object the source delivered last: the same object again cannot differ. */
   delivered: Pod;
+  fullName: string;
 }
 export interface MuxState {
   readonly pods: ReadonlyMap<SourceName, ReadonlyMap<string, Stored>>;
@@ -20,8 +21,8 @@ export interface MuxState {
 export interface MuxOp {
   op: PodOpKind;
   source: SourceName;
-  /** Deep copies: the receiver may keep and change them. */
-  pods: Pod[];
+  /** Shared with the source and with what is stored here, so that a pod is in memory once: nobody changes them. */
+  pods: readonly Pod[];
 }
 export interface Duplicate {
   pod: Pod;
@@ -80,16 +81,15 @@ function localOf(pod: Pod): Record<string, string> {
   return own;
 }
 
-/** Gives the stored pod and what changed: nothing, its status only, or what is wanted of it. */
-function compare(known: Stored, incoming: Pod): { stored: Stored; change: 'none' | 'RECONCILE' | 'UPDATE' | 'DELETE' } {
-  if (known.delivered === incoming) return { stored: known, change: 'none' };
+/** Gives the stored pod and what changed: its status only, what is wanted of it, or nothing. */
+function compare(known: Stored, incoming: Pod, name: string): { stored: Stored; change: 'none' | 'RECONCILE' | 'UPDATE' | 'DELETE' } {
   const existing = known.pod;
+  const stored = (pod: Pod): Stored => ({ pod, delivered: incoming, fullName: name });
   if (sameDesired(existing, incoming)) {
-    if (sameData(existing.status, incoming.status)) return { stored: { pod: existing, delivered: incoming }, change: 'none' };
-    return { stored: { pod: { ...existing, status: incoming.status }, delivered: incoming }, change: 'RECONCILE' };
+    if (sameData(existing.status, incoming.status)) return { stored: stored(existing), change: 'none' };
+    return { stored: stored({ ...existing, status: incoming.status }), change: 'RECONCILE' };
   }
-  const pod = stamped(incoming, localOf(existing));
-  return { stored: { pod, delivered: incoming }, change: incoming.metadata.deletionTimestamp ? 'DELETE' : 'UPDATE' };
+  return { stored: stored(stamped(incoming, localOf(existing))), change: incoming.metadata.deletionTimestamp ? 'DELETE' : 'UPDATE' };
 }
 
 /** Merges the complete set of one source. Operations come out in the order in which they must be sent. */
@@ -103,7 +103,10 @@ export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
 
   for (const incoming of input.pods) {
     const uid = incoming.metadata.uid;
-    const named = names.get(fullName(incoming));
+    const known = before.get(uid);
+    const same = known?.delivered === incoming;
+    const name = known !== undefined && same ? known.fullName : fullName(incoming);
+    const named = names.get(name);
     if (named !== undefined) {
       duplicates.push({ pod: incoming, winner: named, same: 'name' });
       continue;
@@ -113,8 +116,11 @@ export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
       duplicates.push({ pod: incoming, winner: numbered.pod, same: 'uid' });
       continue;
     }
-    names.set(fullName(incoming), incoming);
-    const known = before.get(uid);
+    names.set(name, incoming);
+    if (known !== undefined && same) {
+      after.set(uid, known);
+      continue;
+    }
     if (known === undefined) {
       const mirror = incoming.metadata.annotations?.[ANNOTATION_MIRROR];
       const pod = stamped(incoming, {
@@ -122,11 +128,11 @@ export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
         [ANNOTATION_SEEN]: seenStamp(input.nowWallMs),
         ...(mirror === undefined ? {} : { [ANNOTATION_MIRROR]: mirror }),
       });
-      after.set(uid, { pod, delivered: incoming });
+      after.set(uid, { pod, delivered: incoming, fullName: name });
       changed.ADD.push(pod);
       continue;
     }
-    const { stored, change } = compare(known, incoming);
+    const { stored, change } = compare(known, incoming, name);
     after.set(uid, stored);
     if (change !== 'none') changed[change].push(stored.pod);
   }
@@ -135,7 +141,7 @@ export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
   const first = !state.seen.has(source);
   const ops: MuxOp[] = [];
   const emit = (op: PodOpKind, pods: readonly Pod[], evenIfEmpty = false) => {
-    if (pods.length > 0 || evenIfEmpty) ops.push({ op, source, pods: pods.map((p) => structuredClone(p)) });
+    if (pods.length > 0 || evenIfEmpty) ops.push({ op, source, pods });
   };
   const quiet = changed.ADD.length + changed.UPDATE.length + changed.DELETE.length === 0;
   emit('REMOVE', removed);

@@ -22,7 +22,7 @@ export interface TakeoverInput {
 }
 export interface TakeoverResult {
   /** In the same order; a pod that took another's UID keeps its own as `kubernetes.io/config.hash`. */
-  pods: Pod[];
+  pods: readonly Pod[];
   aliases: ReadonlyMap<string, string>;
   /** Taken over for the first time by this call. */
   adopted: { pod: Pod; from: string }[];
@@ -31,6 +31,9 @@ export interface TakeoverResult {
 }
 
 export function takeOver(input: TakeoverInput): TakeoverResult {
+  if (input.listing.size === 0 && input.aliases.size === 0) {
+    return { pods: input.pods, aliases: input.aliases, adopted: [], predecessors: [] };
+  }
   const wanted = new Set(input.pods.map((p) => p.metadata.uid));
   const aliases = new Map(input.aliases);
   const adopted: TakeoverResult['adopted'] = [];

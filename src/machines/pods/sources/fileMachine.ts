@@ -6,6 +6,7 @@ import { assign, type CallbackActorLogic, fromCallback, fromPromise, type Promis
 import { carrying, factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import type { SourceError } from '../../protocol.ts';
+import { SharedMap } from '../../sharedMap.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
 
 /** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */
@@ -102,7 +103,8 @@ function hinted(context: FileSourceContext, hint: FileHint, now: number): Pendin
   const modify = hint.kind === 'modify';
   const quietAt = now + (modify ? SETTLE_MODIFY_MS : SETTLE_CREATE_MS);
   // The newest hint decides how long to wait: a rename into place right after a write need not wait for quiet.
-  return new Map(context.pending).set(hint.path, { dueMs: Math.min(firstMs + SETTLE_MAX_MS, quietAt), firstMs, attempt: 0 });
+  const due = { dueMs: Math.min(firstMs + SETTLE_MAX_MS, quietAt), firstMs, attempt: 0 };
+  return SharedMap.draft(context.pending).set(hint.path, due).finish();
 }
 
 function due(context: FileSourceContext, now: number): PendingMap {

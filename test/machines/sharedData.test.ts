@@ -1,0 +1,42 @@
+/** New versions of plain data that share with the old one what did not change. */
+import { describe, expect, it } from 'vitest';
+import { shareData } from '../../src/machines/sharedData.ts';
+
+const version = (status: string) =>
+  JSON.parse(`{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"list":[{"a":1},{"b":[1,2]}]},"status":{"phase":"${status}"}}`);
+
+describe('shared data', () => {
+  it('keeps every part that says the same, and only those', () => {
+    const before = version('Pending');
+    const next = version('Running');
+    const text = JSON.stringify(next);
+    const shared = shareData(before, next);
+    expect(JSON.stringify(shared)).toBe(text);
+    expect(shared.metadata).toBe(before.metadata);
+    expect(shared.spec).toBe(before.spec);
+    expect(shared.status).not.toBe(before.status);
+    expect(before.status).toEqual({ phase: 'Pending' });
+  });
+
+  it('is the old object when nothing changed', () => {
+    const before = version('Pending');
+    expect(shareData(before, version('Pending'))).toBe(before);
+  });
+
+  it.each([
+    ['a field more', '{"a":{"b":1},"c":1}', '{"a":{"b":1},"c":1,"d":2}'],
+    ['a field less', '{"a":{"b":1},"c":1}', '{"a":{"b":1}}'],
+    ['another field of the same number', '{"a":1}', '{"b":1}'],
+    ['a longer list', '[1,{"a":1}]', '[1,{"a":1},2]'],
+    ['a list in place of a mapping', '{"0":1}', '[1]'],
+    ['null in place of a mapping', '{"a":{"b":1}}', '{"a":null}'],
+    ['keys of the prototype', '{"__proto__":{"a":1},"constructor":1}', '{"__proto__":{"a":1},"constructor":2}'],
+  ])('says what the new one says: %s', (_, before, next) => {
+    expect(JSON.stringify(shareData(JSON.parse(before), JSON.parse(next)))).toBe(next);
+  });
+
+  it('does not run out of stack for data of very many levels', () => {
+    const deep = (): unknown => JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
+    expect(() => shareData(deep(), deep())).not.toThrow();
+  });
+});
