@@ -22,7 +22,8 @@ new_enough() {
   [ "$major" -gt 22 ] || { [ "$major" -eq 22 ] && [ "$minor" -ge 19 ]; }
 }
 
-# choose_node ROOT: sets $node. Order: ACTORLET_NODE, the Node pinned by this package, the one on PATH.
+# choose_node ROOT: sets $node. Order: ACTORLET_NODE, the pinned one of a checkout or of the Debian package actorlet-node, the
+# one on PATH.
 choose_node() {
   if [ -n "${ACTORLET_NODE-}" ]; then
     if ! new_enough "$ACTORLET_NODE"; then
@@ -33,11 +34,13 @@ choose_node() {
     return
   fi
   # The pinned one is checked by running it: a node_modules copied from another machine has a file that does not.
-  for node in "$1/node_modules/.bin/node" "$(command -v node 2>/dev/null || :)"; do
+  for node in "$1"/node_modules/node-linux-*/bin/node "$(command -v node 2>/dev/null || :)"; do
     if [ -n "$node" ] && [ -x "$node" ] && new_enough "$node"; then return; fi
   done
   found=$(node --version 2>/dev/null) || found=none
-  echo "$program: needs Node 22.19 or newer (on PATH: $found). Run 'npm ci' in $1, which installs one, or set ACTORLET_NODE" >&2
+  # Only a checkout has the pinned one.
+  if [ -f "$1/package-lock.json" ]; then hint="Run 'npm ci' in $1, which installs one"; else hint='Install one'; fi
+  echo "$program: needs Node 22.19 or newer (on PATH: $found). $hint, or set ACTORLET_NODE" >&2
   exit 1
 }
 

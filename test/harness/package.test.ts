@@ -3,7 +3,18 @@
  * examples/test-your-pods on it, so that it stays true.
  */
 import { execFile } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -15,11 +26,28 @@ const modules = join(project, 'node_modules');
 const run = promisify(execFile);
 let home = '';
 let example = '';
+let packedBytes = 0;
+/** What a user fetches, and what lies on the disk afterwards. */
+const PACKED_BYTES_MAX = 3_000_000;
+const INSTALLED_BYTES_MAX = 150_000_000;
+
+/** Of all files below a folder, without the packages that stand in it. */
+function bytesBelow(folder: string): number {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.name !== 'node_modules')
+    .reduce((sum, entry) => {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) return sum + bytesBelow(path);
+      return entry.isFile() ? sum + statSync(path).size : sum;
+    }, 0);
+}
 
 /** Resolves with both outputs and the exit code, whatever it is. */
 async function outcome(file: string, args: string[], cwd: string): Promise<{ code: number; output: string }> {
   // The runner of these tests must not be taken for a part of those that run within.
   const env = Object.fromEntries(Object.entries(cleanEnv(process.env)).filter(([name]) => !/^(VITEST|NODE_ENV|CI$)/.test(name)));
+  // The package brings no Node of its own: the user's stands first on PATH.
+  env.PATH = `${dirname(process.execPath)}:${env.PATH ?? ''}`;
   try {
     const { stdout, stderr } = await run(file, args, { cwd, env, maxBuffer: 1 << 24 });
     return { code: 0, output: stdout + stderr };
@@ -38,7 +66,8 @@ beforeAll(async () => {
   const { stdout } = await run('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', home], { cwd: project });
   const packed = JSON.parse(stdout) as unknown;
   // npm 12 answers with an object by name, earlier ones with a list.
-  const [entry] = (Array.isArray(packed) ? packed : Object.values(packed as object)) as { filename: string }[];
+  const [entry] = (Array.isArray(packed) ? packed : Object.values(packed as object)) as { filename: string; size: number }[];
+  packedBytes = entry?.size ?? Number.POSITIVE_INFINITY;
   mkdirSync(join(home, 'node_modules'));
   await run('tar', ['-xzf', join(home, entry?.filename ?? ''), '-C', join(home, 'node_modules')]);
   cpSync(join(home, 'node_modules/package'), join(home, 'node_modules/actorlet'), { recursive: true });
@@ -62,6 +91,24 @@ describe('the package', { timeout: 240_000 }, () => {
     const top = readdirSync(join(home, 'node_modules/actorlet')).sort();
     expect(top).toEqual(['LICENSE', 'README.md', 'bin', 'dist', 'docs', 'examples', 'package.json', 'packaging', 'proto', 'scripts']);
     expect(readdirSync(join(home, 'node_modules/actorlet/scripts'))).toEqual(['launch.sh']);
+  });
+
+  it('is small, also with all that it installs', () => {
+    expect(packedBytes).toBeLessThanOrEqual(PACKED_BYTES_MAX);
+    const lock = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
+      packages: Record<string, { dev?: boolean; devOptional?: boolean; link?: boolean }>;
+    };
+    const installed = Object.entries(lock.packages)
+      .filter(
+        ([path, entry]) => path.startsWith('node_modules/') && entry.dev !== true && entry.devOptional !== true && entry.link !== true,
+      )
+      .map(([path]) => join(project, path))
+      .filter((path) => existsSync(path));
+    expect(installed.length).toBeGreaterThan(6);
+    const total = [join(home, 'node_modules/actorlet'), ...installed].reduce((sum, path) => sum + bytesBelow(path), 0);
+    expect(total).toBeLessThanOrEqual(INSTALLED_BYTES_MAX);
+    // The user's own `node` is not hidden by one of ours.
+    expect(installed.filter((path) => /node_modules\/node(-|$)/.test(path))).toEqual([]);
   });
 
   it('type-checks in a strict project, declarations included', async () => {
