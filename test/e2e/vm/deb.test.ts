@@ -64,7 +64,7 @@ it('are installed, run as actorlet.service and as the kubelet.service of kubeadm
   await vm.run('mkdir -p /etc/kubernetes/manifests && systemctl start actorlet', { timeoutMs: 150_000 });
   expect(await healthy()).toBe(true);
   expect(await vm.run('systemctl show actorlet -p ActiveState,StatusText --value')).toContain('active');
-  expect(await vm.run(`${node} actorctl --root-dir=/var/lib/kubelet tree`)).toContain('podManager');
+  expect(await vm.run(`${node} actorctl --socket=/var/lib/kubelet/actorlet.sock tree`)).toContain('podManager');
   await vm.run('systemctl stop actorlet');
 
   await put('/var/lib/kubelet/config.yaml', JSON.stringify(CONFIG));

@@ -29,10 +29,35 @@ function quotes(source: string, name: string): boolean {
   return ["'", '"', '`'].some((mark) => source.includes(`${mark}${name}${mark}`));
 }
 
-/** @param count How many traps that part of the specification has. */
-export function holdTable(part: string, traps: Traps, count: number): void {
+const escaped = (text: string): string => text.replaceAll('|', '\\|');
+
+/** The page of one part in docs/spec. */
+function page(part: string, traps: Traps): string {
+  const rows = Object.entries(traps).map(([number, trap]) => {
+    const held = 'tests' in trap ? [...new Set(trap.tests.map(([file]) => `\`${file}\``))].join(', ') : '';
+    const why = 'missing' in trap ? `no test: ${trap.missing}` : 'later' in trap ? `not here yet: ${trap.later}` : '';
+    return `| ${number} | ${escaped(trap.says)} | ${escaped(held || why)} |`;
+  });
+  return [
+    `# Traps of ${part}`,
+    '',
+    'Written by `npm run golden -- test/spec` from `test/spec`. Files of tests are below `test/`. [What the numbers mean](README.md).',
+    '',
+    '| trap | behaviour | tests that hold it |',
+    '|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}
+
+/** @param of Name of the part, its page in docs/spec, and how many traps it has. */
+export function holdTable(of: { part: string; file: string; count: number }, traps: Traps): void {
+  const { part, file, count } = of;
   const lines = Object.entries(traps);
   describe(`the traps of ${part}`, () => {
+    it('stand in docs/spec', async () => {
+      await expect(page(part, traps)).toMatchFileSnapshot(`../../docs/spec/${file}`);
+    });
     it('have a line each', () => {
       expect(Object.keys(traps)).toEqual(Array.from({ length: count }, (_, i) => String(i + 1)));
     });

@@ -22,8 +22,8 @@ const podManager = 'pods/podManager.test.ts';
 const probes = 'integration/probes.test.ts';
 const status = 'machines/pods/status.test.ts';
 const stops = 'integration/lifeStops.test.ts';
-const inCluster = 'traps/podLifecycleCluster.test.ts';
-const onNode = 'traps/podLifecycleNode.test.ts';
+const inCluster = 'spec/podLifecycleCluster.test.ts';
+const onNode = 'spec/podLifecycleNode.test.ts';
 
 export const podLifecycle: Traps = {
   1: held(

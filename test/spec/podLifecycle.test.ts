@@ -1,4 +1,4 @@
 import { POD_LIFECYCLE_TRAPS, podLifecycle } from './podLifecycle.ts';
 import { holdTable } from './table.ts';
 
-holdTable('the pod lifecycle', podLifecycle, POD_LIFECYCLE_TRAPS);
+holdTable({ part: 'the pod lifecycle', file: 'pod-lifecycle.md', count: POD_LIFECYCLE_TRAPS }, podLifecycle);

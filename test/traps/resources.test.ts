@@ -1,4 +1,0 @@
-import { RESOURCES_TRAPS, resources } from './resources.ts';
-import { holdTable } from './table.ts';
-
-holdTable('node resources and volumes', resources, RESOURCES_TRAPS);
