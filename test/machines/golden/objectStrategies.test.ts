@@ -2,8 +2,10 @@
  * Secrets and config maps that pods name (resources and volumes 9): what each strategy asks the API server for, when, and what
  * whoever asks is told; and which objects a pod names. A row is a little story, told step by step.
  */
+
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
+import { reading } from '../../../src/machines/facts.ts';
 import type { Pod, Volume } from '../../../src/machines/k8s.ts';
 import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/services/objects/objectMachine.ts';
 import { type ObjectRef, podReferences } from '../../../src/machines/services/objects/references.ts';
@@ -57,9 +59,8 @@ const story =
         say(fromCache ? 'asked for, from the cache' : 'asked for');
         return left.shift() ?? failed(0, 'away');
       },
-      ttlMs: () => 60 * SECOND,
     };
-    const parent = setup({ actors: { object: objectMachine } }).createMachine({
+    const parent = setup({ actors: { object: reading(objectMachine, () => ({ ttlMs: 60_000 })) } }).createMachine({
       invoke: { id: 'object', src: 'object', input: { ref: REF, strategy, io } },
       on: { 'object.changed': { actions: () => void say('changed') } },
     });

@@ -1,7 +1,9 @@
 /** References of pods to objects, the chart of one object, and the age of tokens. */
+
 import { describe, expect, it } from 'vitest';
 import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
+import { reading } from '../../../src/machines/facts.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
 import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/services/objects/objectMachine.ts';
 import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
@@ -75,11 +77,10 @@ function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
       fetches.push(fromCache);
       return answers.shift() ?? { ok: false, failure: { code: 500, reason: 'InternalError', message: 'broken', outcome: 'failed' } };
     },
-    ttlMs: () => 60_000,
   };
   let changes = 0;
   // Changes are told to a parent.
-  const parent = setup({ actors: { object: objectMachine } }).createMachine({
+  const parent = setup({ actors: { object: reading(objectMachine, () => ({ ttlMs: 60_000 })) } }).createMachine({
     invoke: { id: 'object', src: 'object', input: { ref: REF, strategy, io } },
     on: {
       'object.changed': {

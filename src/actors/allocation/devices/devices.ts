@@ -5,13 +5,19 @@
  * Rebuilt from: `<root-dir>/device-plugins/kubelet_internal_checkpoint`, the plugins.
  */
 
-import { type DevicesIo, devicesMachine, type Registering } from '../../../machines/allocation/devices/devicesMachine.ts';
+import {
+  type DevicesFacts,
+  type DevicesIo,
+  devicesMachine,
+  type Registering,
+} from '../../../machines/allocation/devices/devicesMachine.ts';
 import type { EndpointKey } from '../../../machines/allocation/devices/endpointMachine.ts';
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
 import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
 import { admitPlugin } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceBook, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
+import { reading } from '../../../machines/facts.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -46,7 +52,8 @@ export function devicesSpec(o: DevicesOptions): ActorSpec<DevicesEvent> {
     start: (ctx) => {
       const { devicePlugins } = ctx.ports;
       if (devicePlugins === undefined) throw new Error('this node cannot speak to device plugins');
-      return { logic: devicesMachine, input: { io: new DeviceManager(ctx, o, devicePlugins) } };
+      const facts = (): DevicesFacts => ({ watched: ctx.registry.read(watchedPluginsView)?.value ?? new Map() });
+      return { logic: reading(devicesMachine, facts), input: { io: new DeviceManager(ctx, o, devicePlugins) } };
     },
   };
 }
@@ -124,10 +131,6 @@ class DeviceManager implements DevicesIo {
     return new Promise((resolve, reject) => {
       to({ ...admitted.value, options, done: (error) => (error === null ? resolve() : reject(new Error(error))) });
     });
-  }
-
-  watched() {
-    return this.ctx.registry.read(watchedPluginsView)?.value ?? new Map();
   }
 
   async dial(key: EndpointKey, o: { endpoint: string; options: PluginOptions | null }, signal: AbortSignal): Promise<void> {

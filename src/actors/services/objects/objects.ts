@@ -3,12 +3,14 @@
  * Lost on restart: all of it, and the questions under way, which are asked again.
  * Rebuilt from: the pod manager's view (who names what), the next questions, the API server.
  */
+
 import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';
 import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts';
+import { reading } from '../../../machines/facts.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import { type ObjectsEvent, objectTtlView } from '../../../machines/services/objects/messages.ts';
-import type { Fetched, ObjectStrategy } from '../../../machines/services/objects/objectMachine.ts';
-import { type ObjectsIo, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
+import { type Fetched, type ObjectFacts, type ObjectStrategy, objectMachine } from '../../../machines/services/objects/objectMachine.ts';
+import { type ObjectsFacts, type ObjectsIo, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
 import { type ObjectRef, refKey } from '../../../machines/services/objects/references.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -33,7 +35,19 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16 * o.podsMax + 256, key: (e) => (e.type === 'api.found' ? e.type : undefined) },
-    start: (ctx) => ({ logic: objectsMachine, input: { strategy: o.strategy, io: objectsIo(ctx) } }),
+    start: (ctx) => {
+      const object = reading(
+        objectMachine,
+        (): ObjectFacts => ({
+          get ttlMs() {
+            return ctx.registry.read(objectTtlView)?.value ?? TTL_MS;
+          },
+        }),
+      );
+      const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(view.pods)?.value });
+      const logic = reading(objectsMachine.provide({ actors: { object } }), facts);
+      return { logic, input: { strategy: o.strategy, io: objectsIo(ctx) } };
+    },
   };
 }
 
@@ -77,8 +91,6 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
       const message = `GET ${pathOf(ref)} gave no object`;
       return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'failed' } };
     },
-    ttlMs: () => registry.read(objectTtlView)?.value ?? TTL_MS,
-    pods: () => registry.read(view.pods)?.value,
     changed: (uid, what) => {
       registry.send(addr.volumes, { type: 'volumes.refresh', uid, changed: true });
       registry.send(addr.workers, { type: 'pod.dirty', uid, why: `${what} changed`, objects: 'only' });

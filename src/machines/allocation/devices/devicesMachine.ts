@@ -2,7 +2,9 @@
  * The device manager: its records, the socket at which plugins register, and a chart for each plugin. A plugin that was
  * reached takes the place of the one before it; what the former says after that is about nothing (trap 29).
  */
+
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import { type EndpointInput, type EndpointIo, type EndpointKey, type EndpointSaid, endpointMachine } from './endpointMachine.ts';
 import type { DevicesEvent, WatchedPlugin } from './messages.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
@@ -19,12 +21,16 @@ export interface Registering {
 }
 type AskEvent = Extract<DevicesEvent, { type: 'allocation.admit' | 'devices.start' }>;
 
+/** What comes with each event. */
+export interface DevicesFacts {
+  /** Plugins in the folder of plugins, by socket. */
+  readonly watched: ReadonlyMap<string, WatchedPlugin>;
+}
 export interface DevicesIo extends EndpointIo {
   /** Reads the records; the resources that they name. */
   load(signal: AbortSignal): Promise<readonly string[]>;
   /** Makes the folder clean and listens, until the function it gives is called. */
   serve(on: { open(): void; failed(error: string): void; register(who: Registering): void }): () => void;
-  watched(): ReadonlyMap<string, WatchedPlugin>;
   connected(key: EndpointKey): void;
   listed(key: EndpointKey, devices: readonly PluginDevice[]): void;
   stopped(key: EndpointKey, error: string): void;
@@ -122,8 +128,8 @@ export const devicesMachine = setup({
       enqueue(() => dialed.done(error));
     }),
     /** Sockets in the folder of plugins that came, went, or were made anew. */
-    compareWatched: enqueueActions(({ context, enqueue }) => {
-      const watched = context.io.watched();
+    compareWatched: enqueueActions(({ context, event, enqueue }) => {
+      const { watched } = factsOf<DevicesFacts>(event);
       for (const [socket, { resource, stamp }] of context.watched) {
         if (watched.get(socket)?.stamp === stamp) continue;
         const present = context.endpoints.get(resource);

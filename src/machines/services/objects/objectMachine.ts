@@ -2,9 +2,11 @@
  * One secret or config map that pods of this node name: followed by a watch of its own, or asked for and kept for a
  * while (resources and volumes 9). What is known of it stays while the API server is away.
  */
+
 import { type AnyActorLogic, assign, enqueueActions, fromPromise, sendParent, sendTo, setup } from 'xstate';
 import type { KubeFailure, KubeObject } from '../../api/kube.ts';
 import { isOlder } from '../../api/listWatchMachine.ts';
+import { factsOf } from '../../facts.ts';
 import type { ApiObject, ObjectResult } from '../volumes/objects.ts';
 import { decodeObject } from './decode.ts';
 import { kindWord, type ObjectRef, refKey } from './references.ts';
@@ -24,8 +26,11 @@ export interface ObjectIo {
   watch(ref: ObjectRef, seen: (object: KubeObject | null) => void): { logic: AnyActorLogic; input: unknown };
   /** `fromCache`: what the API server holds in memory will do. */
   fetch(ref: ObjectRef, o: { fromCache: boolean; signal: AbortSignal }): Promise<Fetched>;
+}
+/** What comes with each event. */
+export interface ObjectFacts {
   /** How long an answer is good for under `Cache`. */
-  ttlMs(): number;
+  readonly ttlMs: number;
 }
 export interface Asker {
   reply(result: ObjectResult<ApiObject>): void;
@@ -146,7 +151,7 @@ const setupObject = setup({
     someWait: ({ context }) => context.waiting.length > 0,
     fetchedToKeep: ({ context }, { fetched }: { fetched: Fetched }) => context.strategy === 'Cache' && fetched.ok && !context.renewed,
   },
-  delays: { ttl: ({ context }) => context.io.ttlMs() },
+  delays: { ttl: ({ event }) => factsOf<ObjectFacts>(event).ttlMs },
 });
 
 function heldOf(ref: ObjectRef, object: KubeObject | null): NonNullable<ObjectContext['held']> {

@@ -2,7 +2,9 @@
  * Secrets and config maps that pods of this node name: one chart per object for as long as some pod names it. Pods are
  * noted when they ask, and found again in the pod manager's view; one that has ended gives up what it named.
  */
+
 import { enqueueActions, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import type { PodRecord, PodsView } from '../../protocol.ts';
 import type { ObjectQuestion, ObjectsEvent } from './messages.ts';
@@ -18,9 +20,12 @@ export const OBJECTS_LOOK_MS = 2_000;
 export const OBJECT_WATCHES_MAX = 128;
 
 export interface ObjectsIo extends ObjectIo {
-  pods(): PodsView | undefined;
   /** That pod's files are made of something that changed, or a container of it waits for it. */
   changed(uid: string, what: string): void;
+}
+/** What comes with each event. */
+export interface ObjectsFacts {
+  readonly pods: PodsView | undefined;
 }
 export interface ObjectsInput {
   strategy: ObjectStrategy;
@@ -118,8 +123,8 @@ export const objectsMachine = setup({
   types: { context: {} as ObjectsContext, events: {} as Event, input: {} as ObjectsInput },
   actors: { object: objectMachine },
   actions: {
-    look: enqueueActions(({ context, enqueue }) => {
-      const records = context.io.pods()?.records;
+    look: enqueueActions(({ context, event, enqueue }) => {
+      const records = factsOf<ObjectsFacts>(event).pods?.records;
       if (records === undefined) return;
       const pods = [...records.values()].filter(mayNameObjects).map((r) => r.pod);
       const gone = [...context.pods.keys()].filter((uid) => {
