@@ -1,7 +1,7 @@
 /**
  * What a thousand idle pod workers cost: a node of the production tree on a hollow runtime, empty, and another one with
  * a thousand static pods of one container each, all running and at rest. The difference is more than the workers: the
- * book of pods, their statuses, the listings and the hollow runtime's own containers are in it. Each in a process of
+ * ledger of pods, their statuses, the listings and the hollow runtime's own containers are in it. Each in a process of
  * its own under the daemon's V8 flags, so that neither has the other's garbage. Run with --expose-gc (scripts/bench.sh does).
  * Options: --pods=1000 --rounds=3 --out=FILE
  */

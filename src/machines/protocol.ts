@@ -10,10 +10,10 @@ import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { Built } from './pods/workers/config/result.ts';
-import type { EvictionBook } from './reclaim/eviction/pass.ts';
+import type { EvictionLedger } from './reclaim/eviction/pass.ts';
 import type { NodePressure } from './reclaim/eviction/thresholds.ts';
 import type { PullCredentials } from './runtime/imagePuller/keyring.ts';
-import type { ProbeBook } from './services/probes/types.ts';
+import type { ProbeLedger } from './services/probes/types.ts';
 import type { MountedVolume } from './services/volumes/containerMounts.ts';
 import type { SubPathPart } from './services/volumes/subPaths.ts';
 import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './supervision/address.ts';
@@ -228,7 +228,7 @@ export type PodManagerEvent =
         | { type: 'worker.state'; uid: string; incarnation: number; state: WorkerSummary }
         /**
          * From housekeeping and the mux: a pod the runtime holds and nobody wants. `epoch`, here and below: of the view
-         * from which that follows; the word is void once another pod manager keeps the book.
+         * from which that follows; the word is void once another pod manager keeps the ledger.
          */
         | { type: 'pods.orphan'; listed: ListedPod; epoch: number }
         | { type: 'pods.quarantined'; uid: string; error: string; epoch: number }
@@ -320,7 +320,7 @@ export type WorkerEvent = Message &
         type: 'pod.dirty';
         uid: string;
         why: string;
-        /** Container ids whose end was announced: the runtime's books may show it a moment later. */
+        /** Container ids whose end was announced: the runtime's ledgers may show it a moment later. */
         ended?: readonly string[];
         /** All that is behind it is in the published listing: whoever saw the same there need not look again. Default false. */
         listed?: boolean;
@@ -400,7 +400,7 @@ export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: strin
 export interface PressureView {
   pressures: readonly NodePressure[];
   /** For the next incarnation of the eviction manager. */
-  book: EvictionBook;
+  ledger: EvictionLedger;
 }
 
 // ---- names -------------------------------------------------------------------------------------------------------
@@ -431,7 +431,7 @@ export const view = {
   pods: viewKey<PodsView>('pods'),
   statuses: viewKey<StatusView>('statuses'),
   /** Last probe results by container id; an instance that is not in it has had none yet. */
-  probes: viewKey<ProbeBook>('probes'),
+  probes: viewKey<ProbeLedger>('probes'),
   volumes: viewKey<VolumesView>('volumes'),
   /** Names of attachable volumes that this node needs, sorted; not there before the disk was looked at. */
   volumesInUse: viewKey<readonly string[]>('volumesInUse'),

@@ -51,7 +51,7 @@ async function runsOn(pod: string): Promise<CpuSet> {
 function state(): { shared: CpuSet; entries: Record<string, CpuSet>[] } {
   const read = decodeCpuState(readFileSync(join(daemon.rootDir, 'cpu_manager_state'), 'utf8'));
   if (!read.ok) throw new Error(read.why);
-  return { shared: read.book.shared, entries: [...read.book.entries.values()].map((c) => Object.fromEntries(c)) };
+  return { shared: read.ledger.shared, entries: [...read.ledger.entries.values()].map((c) => Object.fromEntries(c)) };
 }
 
 describe.runIf(able)('a container of a Guaranteed pod that asks for a whole CPU', () => {
@@ -75,12 +75,12 @@ describe.runIf(able)('a container of a Guaranteed pod that asks for a whole CPU'
 
   it('keeps it over a restart of the daemon, and nothing starts anew', async () => {
     const before = await running(lab);
-    const book = state();
+    const ledger = state();
     await daemon.end('SIGKILL');
     await daemon.start();
     await daemon.phase('alone', 'Running', 60_000);
     await daemon.phase('old', 'Running', 60_000);
-    expect(state()).toEqual(book);
+    expect(state()).toEqual(ledger);
     expect([await runsOn('alone'), await runsOn('old')]).toEqual([own, without(ONLINE, own)]);
     expect(await running(lab)).toEqual(before);
   });

@@ -8,7 +8,7 @@ import { podFromListed } from '../../src/machines/pods/killOrder.ts';
 import { toContainer, toSandbox } from '../../src/machines/pods/runtimeStatus.ts';
 import { toServiceEntry } from '../../src/machines/pods/workers/config/serviceEnv.ts';
 import { pullCredentials } from '../../src/machines/runtime/imagePuller/keyring.ts';
-import { EMPTY_OOM_BOOK, readOoms } from '../../src/machines/runtime/oom.ts';
+import { EMPTY_OOM_LEDGER, readOoms } from '../../src/machines/runtime/oom.ts';
 import { countRunning, diffListing, groupByPod } from '../../src/machines/runtime/pleg/pleg.ts';
 import { decodeObject, isConfigMap } from '../../src/machines/services/objects/decode.ts';
 import { boundClaim, claimedVolume } from '../../src/machines/services/volumes/claims.ts';
@@ -120,7 +120,7 @@ export const answerTargets: readonly Target[] = [
     share: 10,
     property: fc.property(fc.tuple(...[CONTAINER_STATUS, SANDBOX_STATUS, LISTED_SANDBOX, LISTED_CONTAINER].map(changedOnWire)), runtime),
   },
-  { name: 'kernel log', share: 2, property: fc.property(records, (list) => void readOoms(EMPTY_OOM_BOOK, { records: list, seq: 1 })) },
+  { name: 'kernel log', share: 2, property: fc.property(records, (list) => void readOoms(EMPTY_OOM_LEDGER, { records: list, seq: 1 })) },
   {
     name: 'pull secret',
     share: 2,

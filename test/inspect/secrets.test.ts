@@ -67,7 +67,7 @@ it('hides by name and by default', () => {
       credentials: [{ name: SECRET }],
       something: SECRET,
       list: [SECRET, { anything: SECRET }],
-      books: new Map([['key', SECRET]]),
+      ledgers: new Map([['key', SECRET]]),
       tlsPrivateKey: SECRET,
     }),
   );

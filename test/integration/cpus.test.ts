@@ -22,7 +22,7 @@ const runsOn = (h: VirtualNode, pod: string, container = 'main') =>
 const state = (h: VirtualNode) => {
   const read = decodeCpuState(h.fs.textOf(FILE) ?? '');
   if (!read.ok) throw new Error(read.why);
-  return { shared: read.book.shared, entries: [...read.book.entries.values()].map((c) => Object.fromEntries(c)) };
+  return { shared: read.ledger.shared, entries: [...read.ledger.entries.values()].map((c) => Object.fromEntries(c)) };
 };
 const reason = (h: VirtualNode, name: string) => inApi(h, name)?.status;
 const updates = (h: VirtualNode) =>

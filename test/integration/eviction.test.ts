@@ -140,7 +140,7 @@ describe('a node that is short of memory', () => {
     expect([inApi(h, 'besteffort')?.status.phase, running(h, 'besteffort')]).toEqual(['Failed', 0]);
   });
 
-  it('lets what has ended by itself be, also when the book of pods has just begun anew and the runtime does not tell', async () => {
+  it('lets what has ended by itself be, also when the ledger of pods has just begun anew and the runtime does not tell', async () => {
     await using h = await start();
     const { uid } = create(h, 'job', { life: 'run=1s,exit=0', spec: { restartPolicy: 'Never' } }).metadata;
     await h.until('the job has ended', () => inApi(h, 'job')?.status.phase === 'Succeeded');

@@ -42,10 +42,10 @@ export const CPU_CASES: KillCase[] = [
     release,
     rests,
   },
-  { options, covers: 'cpus serving.book.settled', path, at: is('settled'), arrange: after(() => {}), rests },
+  { options, covers: 'cpus serving.ledger.settled', path, at: is('settled'), arrange: after(() => {}), rests },
   {
     options,
-    covers: 'cpus serving.book.saving',
+    covers: 'cpus serving.ledger.saving',
     path,
     at: is('saving'),
     arrange: after(slowFile('rename')),
@@ -55,7 +55,7 @@ export const CPU_CASES: KillCase[] = [
   },
   {
     options,
-    covers: 'cpus serving.book.saveFailed',
+    covers: 'cpus serving.ledger.saveFailed',
     path,
     at: is('saveFailed'),
     arrange: after((h) => {

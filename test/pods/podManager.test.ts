@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { type Book, emptyBook, type Out, sourcesReady } from '../../src/machines/pods/manager/records.ts';
+import { emptyLedger, type Out, type PodLedger, sourcesReady } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../src/machines/protocol.ts';
 
@@ -16,14 +16,14 @@ function pod(name: string, uid: string, image = 'a'): Pod {
 const now = { atMs: 1000, by: 'test' };
 
 class Bench {
-  book: Book;
+  ledger: PodLedger;
   out: Out[] = [];
   constructor(sources: ('file' | 'http')[] = ['file']) {
-    this.book = emptyBook(sources);
+    this.ledger = emptyLedger(sources);
   }
   send(event: PodManagerEvent): Out[] {
-    const next = step(this.book, event, now);
-    this.book = next.book;
+    const next = step(this.ledger, event, now);
+    this.ledger = next.ledger;
     this.out = next.out;
     return next.out;
   }
@@ -34,7 +34,7 @@ class Bench {
   ): Out[] {
     const { source = 'file', complete, undecided } = more;
     // As the mux has it: its first word of a source says so.
-    const first = more.first ?? !this.book.seen.has(source);
+    const first = more.first ?? !this.ledger.seen.has(source);
     return this.send({
       type: 'pods.op',
       op,
@@ -46,7 +46,7 @@ class Bench {
     });
   }
   phase(uid: string, phase: WorkerPhase): Out[] {
-    const life = this.book.records.get(uid)?.life ?? 0;
+    const life = this.ledger.records.get(uid)?.life ?? 0;
     return this.send({
       type: 'worker.state',
       uid,
@@ -66,8 +66,8 @@ describe('the pod manager', () => {
     const b = new Bench();
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1', 'u2'] });
     expect(b.out).toEqual([]);
-    expect(b.book.records.size).toBe(0);
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(b.ledger.records.size).toBe(0);
+    expect(sourcesReady(b.ledger)).toBe(false);
   });
 
   it('starts a worker for a new pod', () => {
@@ -83,22 +83,22 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     b.op('ADD', [pod('web', 'u2', 'b')]);
     expect(b.workerEvents()).toEqual([]);
-    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    expect(b.ledger.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
     b.phase('u1', 'terminating');
     expect(b.workerEvents()).toEqual([]);
     b.phase('u1', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create u2']);
-    expect(b.book.records.has('u1')).toBe(false);
+    expect(b.ledger.records.has('u1')).toBe(false);
   });
 
   it.each(['UPDATE', 'ADD'] as const)('lets a pod that is deleted while it waits behind another of its name go at once (%s)', (op) => {
     const b = new Bench();
     b.op('ADD', [pod('web', 'u1')]);
     b.op('ADD', [pod('web', 'u2')]);
-    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    expect(b.ledger.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
     b.op('UPDATE', [pod('web', 'u2', 'b')]);
     expect(b.workerEvents()).toEqual([]);
-    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    expect(b.ledger.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
     const deleted = pod('web', 'u2', 'b');
     deleted.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
     b.op(op, [deleted]);
@@ -106,8 +106,8 @@ describe('the pod manager', () => {
     b.op('ADD', [pod('web', 'u3')]);
     b.phase('u2', 'finished');
     b.op('REMOVE', [deleted]);
-    expect([...b.book.records.keys()]).toEqual(['u1', 'u3']);
-    expect(b.book.records.get('u3')?.worker?.reason).toBe('WaitingForPredecessor');
+    expect([...b.ledger.records.keys()]).toEqual(['u1', 'u3']);
+    expect(b.ledger.records.get('u3')?.worker?.reason).toBe('WaitingForPredecessor');
     b.op('REMOVE', [pod('web', 'u1')]);
     b.phase('u1', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create u3']);
@@ -122,7 +122,7 @@ describe('the pod manager', () => {
     b.op('ADD', [pod('web', 'u3')]);
     b.phase('u1', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create u3']);
-    expect([...b.book.records.keys()]).toEqual(['u3']);
+    expect([...b.ledger.records.keys()]).toEqual(['u3']);
   });
 
   it('trap 58: a pinned UID that is removed and added again while stopping starts anew when it has finished', () => {
@@ -133,7 +133,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual([]);
     b.phase('pinned', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create pinned']);
-    expect(b.book.records.get('pinned')).toMatchObject({ life: 2, removed: false });
+    expect(b.ledger.records.get('pinned')).toMatchObject({ life: 2, removed: false });
   });
 
   it('trap 6: notes a removal but stops nothing before every source has delivered', () => {
@@ -141,7 +141,7 @@ describe('the pod manager', () => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual([]);
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', [], { source: 'http' });
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
@@ -155,7 +155,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create u1']);
     b.op('ADD', [], { source: 'http' });
     expect(b.workerEvents()).toEqual([]);
-    expect(b.book.records.get('u1')).toMatchObject({ removed: false, next: null, pod: pod('web', 'u1', 'b') });
+    expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, next: null, pod: pod('web', 'u1', 'b') });
   });
 
   it('takes nobody for a stranger while admission has not judged all that the sources name', () => {
@@ -163,16 +163,16 @@ describe('the pod manager', () => {
     b.op('ADD', [pod('web', 'u1')], { complete: ['u1', 'u2'], undecided: { by: 1, uids: ['u2'] } });
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual([]);
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', [pod('db', 'u2')]);
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', [], { undecided: { by: 1, uids: [] } });
-    expect(sourcesReady(b.book)).toBe(true);
+    expect(sourcesReady(b.ledger)).toBe(true);
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
     // For good: one that comes later was not here before.
     b.op('ADD', [], { undecided: { by: 1, uids: ['u3'] } });
-    expect(sourcesReady(b.book)).toBe(true);
+    expect(sourcesReady(b.ledger)).toBe(true);
   });
 
   // Found by seed 2801757 at e6df48e: what another source's pods had to wait for was forgotten with the admission that knew it.
@@ -180,13 +180,13 @@ describe('the pod manager', () => {
     const b = new Bench(['file', 'http']);
     b.op('ADD', [], { source: 'file', first: true, complete: [], undecided: { by: 1, uids: [] } });
     b.op('ADD', [], { source: 'http', first: true, complete: ['u1'], undecided: { by: 1, uids: ['u1'] } });
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', [], { source: 'file', first: true, complete: [], undecided: { by: 2, uids: [] } });
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', [], { source: 'http', first: true, complete: ['u1'], undecided: { by: 2, uids: ['u1'] } });
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', [pod('web', 'u1')], { source: 'http', complete: ['u1'], undecided: { by: 2, uids: [] } });
-    expect(sourcesReady(b.book)).toBe(true);
+    expect(sourcesReady(b.ledger)).toBe(true);
   });
 
   // Found by seed 3200053 at 5a56719: sources counted as unheard again, and what they removed stayed.
@@ -199,9 +199,9 @@ describe('the pod manager', () => {
 
   it('trap 5: an empty first SET makes the source ready', () => {
     const b = new Bench();
-    expect(sourcesReady(b.book)).toBe(false);
+    expect(sourcesReady(b.ledger)).toBe(false);
     b.op('ADD', []);
-    expect(sourcesReady(b.book)).toBe(true);
+    expect(sourcesReady(b.ledger)).toBe(true);
   });
 
   it('stops a pod that a restarted mux no longer names in its complete set', () => {
@@ -218,13 +218,13 @@ describe('the pod manager', () => {
     b.op('REMOVE', [pod('web', 'u1')]);
     b.phase('u1', 'terminating');
     b.op('ADD', [pod('web', 'u1')], { complete: ['u1'] });
-    expect(b.book.records.get('u1')?.next).not.toBeNull();
+    expect(b.ledger.records.get('u1')?.next).not.toBeNull();
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u2', 'b')], complete: ['u2'], first: true });
-    expect(b.book.records.get('u1')?.next).toBeNull();
-    expect(b.book.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
+    expect(b.ledger.records.get('u1')?.next).toBeNull();
+    expect(b.ledger.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
     b.phase('u1', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create u2']);
-    expect([...b.book.records.keys()]).toEqual(['u2']);
+    expect([...b.ledger.records.keys()]).toEqual(['u2']);
   });
 
   it('hands over again what is being wound down when a restarted mux begins anew: the workers may have gone too', () => {
@@ -249,17 +249,17 @@ describe('the pod manager', () => {
     };
     begin();
     b.phase('u1', 'finished');
-    expect(b.book.records.get('u1')).toMatchObject({ source: 'http', rejected: true });
+    expect(b.ledger.records.get('u1')).toMatchObject({ source: 'http', rejected: true });
     b.op('ADD', [pod('other', 'u2')], { complete: ['u2'] });
-    expect(b.book.records.has('u1')).toBe(true);
+    expect(b.ledger.records.has('u1')).toBe(true);
     b.op('REMOVE', [pod('web', 'u1')], { source: 'http' });
-    expect(b.book.records.has('u1')).toBe(false);
+    expect(b.ledger.records.has('u1')).toBe(false);
     // While it is still being wound down, by a mux that never heard of it.
     begin();
     b.send({ type: 'pods.op', op: 'ADD', source: 'http', pods: [], complete: [], first: true });
-    expect(b.book.records.get('u1')?.next).toBeNull();
+    expect(b.ledger.records.get('u1')?.next).toBeNull();
     b.phase('u1', 'finished');
-    expect(b.book.records.has('u1')).toBe(false);
+    expect(b.ledger.records.has('u1')).toBe(false);
   });
 
   it('winds down what came late of a pod that has ended, which stays ended; not of one that is at work', () => {
@@ -273,7 +273,7 @@ describe('the pod manager', () => {
     b.send({ type: 'pods.orphan', listed: late, epoch: 1 });
     expect(b.out).toMatchObject([{ to: 'worker', event: { type: 'pod.update', kind: 'create', uid: 'u1', fromRuntime: late } }]);
     b.phase('u1', 'finished');
-    expect(b.book.records.get('u1')).toMatchObject({ removed: false, pod: pod('web', 'u1') });
+    expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, pod: pod('web', 'u1') });
   });
 
   it('winds down a pod that only the runtime knows, and forgets it when done', () => {
@@ -281,9 +281,9 @@ describe('the pod manager', () => {
     b.op('ADD', []);
     b.send({ type: 'pods.orphan', listed: { uid: 'ghost', name: 'g', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 });
     expect(b.workerEvents()).toEqual(['pod.update:create ghost']);
-    expect(b.book.records.get('ghost')).toMatchObject({ source: 'runtime', removed: true });
+    expect(b.ledger.records.get('ghost')).toMatchObject({ source: 'runtime', removed: true });
     b.phase('ghost', 'finished');
-    expect(b.book.records.has('ghost')).toBe(false);
+    expect(b.ledger.records.has('ghost')).toBe(false);
   });
 
   it('ignores what a worker of an earlier life says', () => {
@@ -295,7 +295,7 @@ describe('the pod manager', () => {
       incarnation: 99,
       state: { phase: 'finished', state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
     });
-    expect(b.book.records.get('u1')?.worker).toBeNull();
+    expect(b.ledger.records.get('u1')?.worker).toBeNull();
   });
 
   it('tells the worker once of an end that only the API server knew of', () => {
@@ -313,9 +313,9 @@ describe('the pod manager', () => {
     const b = new Bench();
     b.send({ type: 'pods.rejected', pod: pod('web', 'u1'), source: 'file', reason: 'UnsupportedField', message: 'spec.volumes' });
     expect(b.workerEvents()).toEqual([]);
-    expect(b.book.records.get('u1')?.rejected).toBe(true);
+    expect(b.ledger.records.get('u1')?.rejected).toBe(true);
     b.op('REMOVE', [pod('web', 'u1')]);
-    expect(b.book.records.has('u1')).toBe(false);
+    expect(b.ledger.records.has('u1')).toBe(false);
     expect(b.out).toContainEqual({ to: 'forget', uid: 'u1', life: 1 });
   });
 

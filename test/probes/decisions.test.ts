@@ -1,4 +1,4 @@
-/** The tables of probes, row by row: thresholds, the book of results, schedules, slots, what is carried over a restart. */
+/** The tables of probes, row by row: thresholds, the ledger of results, schedules, slots, what is carried over a restart. */
 import { describe, expect, it } from 'vitest';
 import { fromCheckpoint, toCheckpoint } from '../../src/machines/services/probes/carried.ts';
 import {
@@ -14,7 +14,7 @@ import {
 } from '../../src/machines/services/probes/schedule.ts';
 import { initialResult, lookedAt, probeVerdicts, targetsOf, withoutPods, withResult } from '../../src/machines/services/probes/state.ts';
 import { countOutcome, NO_RUN, type Run } from '../../src/machines/services/probes/threshold.ts';
-import type { ContainerProbes, ProbeBook, ProbeOutcome, ProbeType } from '../../src/machines/services/probes/types.ts';
+import type { ContainerProbes, ProbeLedger, ProbeOutcome, ProbeType } from '../../src/machines/services/probes/types.ts';
 import { container, observed, pod, rc, sidecar } from '../machines/pods/fixtures.ts';
 import { EXEC, facts, STARTED_MS, target } from './fixtures.ts';
 
@@ -52,7 +52,7 @@ const ALL = { startupProbe: EXEC, readinessProbe: EXEC, livenessProbe: EXEC };
 const entry = (more: Partial<ContainerProbes>): ContainerProbes => ({ uid: 'uid-1', container: 'web', ...more });
 const INITIAL = entry({ startup: 'unknown', readiness: 'failure', liveness: 'success' });
 
-describe('the book', () => {
+describe('the ledger', () => {
   it('begins a new instance with failure for readiness, success for liveness and unknown for startup', () => {
     expect([...lookedAt(new Map(), facts(ALL))]).toEqual([['web-1', INITIAL]]);
     expect(lookedAt(new Map(), facts({ readinessProbe: EXEC })).get('web-1')).toEqual(entry({ readiness: 'failure' }));
@@ -60,35 +60,35 @@ describe('the book', () => {
   });
 
   it('is the same object when nothing changed', () => {
-    const book = lookedAt(new Map(), facts(ALL));
-    expect(lookedAt(book, facts(ALL))).toBe(book);
+    const ledger = lookedAt(new Map(), facts(ALL));
+    expect(lookedAt(ledger, facts(ALL))).toBe(ledger);
   });
 
   it('drops the instance before, and what runs no more, and what is over', () => {
-    const book = withResult(lookedAt(new Map(), facts(ALL)), { containerId: 'web-1', type: 'readiness', result: 'success' });
-    expect([...lookedAt(book, facts(ALL, { id: 'web-2' }))]).toEqual([['web-2', INITIAL]]);
-    expect(lookedAt(book, facts(ALL, { running: false })).size).toBe(0);
-    expect(lookedAt(book, facts(ALL, { phase: 'Failed' })).size).toBe(0);
-    expect(withoutPods(book, new Set(['uid-1'])).size).toBe(0);
-    expect(withoutPods(book, new Set(['uid-2']))).toBe(book);
+    const ledger = withResult(lookedAt(new Map(), facts(ALL)), { containerId: 'web-1', type: 'readiness', result: 'success' });
+    expect([...lookedAt(ledger, facts(ALL, { id: 'web-2' }))]).toEqual([['web-2', INITIAL]]);
+    expect(lookedAt(ledger, facts(ALL, { running: false })).size).toBe(0);
+    expect(lookedAt(ledger, facts(ALL, { phase: 'Failed' })).size).toBe(0);
+    expect(withoutPods(ledger, new Set(['uid-1'])).size).toBe(0);
+    expect(withoutPods(ledger, new Set(['uid-2']))).toBe(ledger);
   });
 
   it('leaves other pods alone', () => {
-    const other: ProbeBook = new Map([['x', { uid: 'uid-9', container: 'x', readiness: 'success' }]]);
+    const other: ProbeLedger = new Map([['x', { uid: 'uid-9', container: 'x', readiness: 'success' }]]);
     expect(lookedAt(other, facts(ALL)).get('x')).toEqual(other.get('x'));
   });
 
   it('counts as passed what could only have ended a container of a pod that is being stopped; readiness goes on', () => {
     const failed = new Map([['web-1', entry({ startup: 'unknown', readiness: 'success', liveness: 'failure' })]]);
-    const book = lookedAt(failed, facts(ALL, { terminating: true }));
-    expect(book.get('web-1')).toEqual(entry({ startup: 'success', readiness: 'success', liveness: 'success' }));
-    expect(targetsOf(book, facts(ALL, { terminating: true })).map((t) => t.type)).toEqual(['readiness']);
+    const ledger = lookedAt(failed, facts(ALL, { terminating: true }));
+    expect(ledger.get('web-1')).toEqual(entry({ startup: 'success', readiness: 'success', liveness: 'success' }));
+    expect(targetsOf(ledger, facts(ALL, { terminating: true })).map((t) => t.type)).toEqual(['readiness']);
   });
 
   it('takes a result of an instance that is not in it any more for nothing', () => {
-    const book = lookedAt(new Map(), facts(ALL));
-    expect(withResult(book, { containerId: 'web-0', type: 'readiness', result: 'success' })).toBe(book);
-    expect(withResult(book, { containerId: 'web-1', type: 'readiness', result: 'failure' })).toBe(book);
+    const ledger = lookedAt(new Map(), facts(ALL));
+    expect(withResult(ledger, { containerId: 'web-0', type: 'readiness', result: 'success' })).toBe(ledger);
+    expect(withResult(ledger, { containerId: 'web-1', type: 'readiness', result: 'failure' })).toBe(ledger);
   });
 
   it('gives targets that wait for the startup probe, and none for ordinary init containers', () => {
@@ -100,15 +100,15 @@ describe('the book', () => {
       name,
       containerID: `containerd://${name}-1`,
     })) as never;
-    const shape = (book: ProbeBook) => targetsOf(book, f).map((t) => `${t.key} ${t.fieldPath} ${t.containerId} ${t.started}`);
-    const book = lookedAt(new Map(), f);
-    expect(shape(book)).toEqual([
+    const shape = (ledger: ProbeLedger) => targetsOf(ledger, f).map((t) => `${t.key} ${t.fieldPath} ${t.containerId} ${t.started}`);
+    const ledger = lookedAt(new Map(), f);
+    expect(shape(ledger)).toEqual([
       'uid-1/mesh/readiness spec.initContainers{mesh} mesh-1 true',
       'uid-1/web/startup spec.containers{web} web-1 false',
       'uid-1/web/readiness spec.containers{web} web-1 false',
       'uid-1/web/liveness spec.containers{web} web-1 false',
     ]);
-    const up = withResult(book, { containerId: 'web-1', type: 'startup', result: 'success' });
+    const up = withResult(ledger, { containerId: 'web-1', type: 'startup', result: 'success' });
     expect(targetsOf(up, f).every((t) => t.started)).toBe(true);
   });
 
@@ -126,8 +126,8 @@ describe('the book', () => {
 
 describe('what the results mean', () => {
   const status = observed([rc('web', 'running')]);
-  const verdicts = (spec: object, book: [string, ContainerProbes][]) => {
-    const v = probeVerdicts(pod({ containers: [container('web', spec)] }), status, new Map(book));
+  const verdicts = (spec: object, ledger: [string, ContainerProbes][]) => {
+    const v = probeVerdicts(pod({ containers: [container('web', spec)] }), status, new Map(ledger));
     return {
       started: v.started.get('web-1'),
       ready: v.ready.get('web-1'),
@@ -150,8 +150,8 @@ describe('what the results mean', () => {
       [['web-0', entry({ startup: 'success', readiness: 'success' })]],
       { started: false, ready: false, liveness: 'success', startup: 'unknown' },
     ],
-  ] as [string, object, [string, ContainerProbes][], object][])('%s', (_, spec, book, expected) => {
-    expect(verdicts(spec, book)).toEqual({ started: undefined, ready: undefined, liveness: undefined, startup: undefined, ...expected });
+  ] as [string, object, [string, ContainerProbes][], object][])('%s', (_, spec, ledger, expected) => {
+    expect(verdicts(spec, ledger)).toEqual({ started: undefined, ready: undefined, liveness: undefined, startup: undefined, ...expected });
   });
 
   it('nothing is said of what does not run', () => {
@@ -214,8 +214,8 @@ describe('slots', () => {
 
 describe('the checkpoint', () => {
   it('gives back what was put', () => {
-    const book: ProbeBook = new Map([['web-1', entry({ startup: 'success', readiness: 'success', liveness: 'failure' })]]);
-    expect(fromCheckpoint(JSON.parse(JSON.stringify(toCheckpoint(book))))).toEqual(book);
+    const ledger: ProbeLedger = new Map([['web-1', entry({ startup: 'success', readiness: 'success', liveness: 'failure' })]]);
+    expect(fromCheckpoint(JSON.parse(JSON.stringify(toCheckpoint(ledger))))).toEqual(ledger);
   });
   it('leaves out what it cannot read', () => {
     expect(fromCheckpoint(null).size).toBe(0);

@@ -6,7 +6,7 @@ import { pod, virtualNode } from '../integration/virtualNode.ts';
 /** The pods of the present view, and which pod manager says so. */
 const epochOf = (h: Awaited<ReturnType<typeof virtualNode>>) => h.tree.registry.read(view.pods)?.value.epoch ?? 0;
 
-it('an orphan that was found by the book of an earlier pod manager is not stopped by the next one', async () => {
+it('an orphan that was found by the ledger of an earlier pod manager is not stopped by the next one', async () => {
   await using h = await virtualNode({ manifests: { web: pod('web') } });
   await h.until('it runs', () => h.phase('web') === 'Running');
   const [before] = h.running('web');

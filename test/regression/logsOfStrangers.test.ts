@@ -1,4 +1,4 @@
-/** The log of a container that runs stays, also while the book of pods, begun anew, does not know its pod (found by the simulation, seed 1500368). */
+/** The log of a container that runs stays, also while the ledger of pods, begun anew, does not know its pod (found by the simulation, seed 1500368). */
 import { expect, it } from 'vitest';
 import { addr, view } from '../../src/machines/protocol.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
@@ -14,11 +14,11 @@ it('keeps the log of a container that still runs while nobody knows its pod', as
   h.fs.put(log, 'a line\n');
   h.remove('web');
   await h.until('it is being stopped', () => h.state(`node/pods/workers/${uid}`).startsWith('terminating'));
-  // Nobody tells the new book of what the runtime holds besides what its sources name.
+  // Nobody tells the new ledger of what the runtime holds besides what its sources name.
   const untold = h.tree.tap((_path, _lane, { type }) => (type === 'pods.orphan' ? 'drop' : 'pass'));
   h.kill('node/pods/podManager');
-  const book = () => h.tree.registry.read(view.pods)?.value;
-  await h.until('there is a book that does not know it', () => book()?.sourcesReady === true && book()?.records.has(uid) === false);
+  const ledger = () => h.tree.registry.read(view.pods)?.value;
+  await h.until('there is a ledger that does not know it', () => ledger()?.sourcesReady === true && ledger()?.records.has(uid) === false);
   h.tree.registry.send(addr.containerGc, { type: 'gc.run', why: 'a test' });
   const sweeps = () =>
     h.events.filter((e) => e.kind === 'transition' && e.path === 'node/reclaim/containerGc' && e.to === 'resting').length;

@@ -1,6 +1,6 @@
 /** Volumes of API objects, against a scripted API, a disk in memory and a mount table: what is asked, kept, shown and taken back. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { CsiBook } from '../../src/actors/services/volumes/csi/state.ts';
+import { CsiLedger } from '../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../src/actors/services/volumes/plugins.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
@@ -61,7 +61,7 @@ beforeEach(() => {
     facts: () => FACTS,
     objects,
     claims: null,
-    csi: { drivers: () => new Map(), book: new CsiBook(), inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
+    csi: { drivers: () => new Map(), ledger: new CsiLedger(), inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
     warn: () => undefined,
   });
   settle = async (work) => {

@@ -19,7 +19,7 @@ export interface ContainerCpus {
 export function containerCpus(registry: Registry, pod: Pod, container: Container): Built<ContainerCpus | undefined> {
   const known = registry.read(allocationView.cpus)?.value;
   if (known === undefined) return { ok: true, value: undefined };
-  const { cpus, exclusive } = cpusOf(known.book, pod.metadata.uid, container.name);
+  const { cpus, exclusive } = cpusOf(known.ledger, pod.metadata.uid, container.name);
   const wanted = exclusiveCpus(pod, container);
   if (wanted > 0 && (!exclusive || cpus.length !== wanted))
     return { ok: false, message: `${wanted} CPUs of its own have not been handed out to container ${container.name} yet` };

@@ -6,7 +6,7 @@
  * Rebuilt from: nothing.
  */
 import { fromPromise } from 'xstate';
-import { EVENTS_WAITING_MAX, EventBook, eventObject, eventPatch } from '../../machines/api/eventCorrelator.ts';
+import { EVENTS_WAITING_MAX, EventCorrelator, eventObject, eventPatch } from '../../machines/api/eventCorrelator.ts';
 import { type EventOutcome, eventWriterMachine } from '../../machines/api/eventWriterMachine.ts';
 import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import type { EventWriterEvent } from '../../machines/api/messages.ts';
@@ -14,7 +14,7 @@ import { runtimeBusy } from '../../machines/runtime/cri/startGate.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
 
-/** With more than so many none waits for anybody: beyond the book's room events are lost. */
+/** With more than so many none waits for anybody: beyond the correlator's room events are lost. */
 const EVENTS_KEPT_BACK_MAX = EVENTS_WAITING_MAX / 2;
 
 export interface EventWriterOptions {
@@ -37,28 +37,28 @@ export function eventWriterSpec(o: EventWriterOptions): ActorSpec<EventWriterEve
 function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
   const { clock, rng, metrics } = ctx.ports;
   const client = kubeClient(ctx);
-  const book = new EventBook(o.nodeName);
+  const correlator = new EventCorrelator(o.nodeName);
   const dropped = metrics.counter('actorlet_events_dropped_total', 'Events that never reached the API server.');
   let counted = 0;
   const count = (): void => {
-    if (book.dropped > counted) dropped.inc({}, book.dropped - counted);
-    counted = book.dropped;
+    if (correlator.dropped > counted) dropped.inc({}, correlator.dropped - counted);
+    counted = correlator.dropped;
   };
 
   const send = async (signal: AbortSignal): Promise<EventOutcome> => {
-    const pending = book.next();
+    const pending = correlator.next();
     if (pending === null) return 'settled';
     const { namespace, name } = pending;
     const request: KubeRequest = pending.exists
       ? { verb: 'PATCH', path: kubePath.event(namespace, name), body: eventPatch(pending), patchType: 'strategic' }
       : { verb: 'POST', path: kubePath.eventsIn(namespace), body: eventObject(pending, o.nodeName) };
     const result = await client.request(request, { class: 'event', signal });
-    if (result.ok || result.failure.reason === 'AlreadyExists') book.done(pending);
-    else if (pending.exists && result.failure.code === 404) book.recreate(pending);
+    if (result.ok || result.failure.reason === 'AlreadyExists') correlator.done(pending);
+    else if (pending.exists && result.failure.code === 404) correlator.recreate(pending);
     else if (isRefusal(result.failure)) {
       // A namespace that is going away takes no more events; nobody will read them there.
       ctx.log.debug({ reason: pending.event.reason }, `${failureText(request, result.failure)}; the event is dropped`);
-      book.drop(pending);
+      correlator.drop(pending);
     } else return 'again';
     count();
     return 'settled';
@@ -68,16 +68,16 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
     actions: {
       keep: ({ event }) => {
         if (event.type !== 'event.write') return;
-        book.take(event.event, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
+        correlator.take(event.event, { wallMs: clock.wallMs(), monoMs: clock.monoMs() });
         count();
       },
       giveUp: () => {
-        const pending = book.next();
-        if (pending !== null) book.drop(pending);
+        const pending = correlator.next();
+        if (pending !== null) correlator.drop(pending);
         count();
       },
     },
   });
-  const busy = () => book.size < EVENTS_KEPT_BACK_MAX && ctx.registry.read(runtimeBusy)?.value === true;
-  return { logic, input: { waiting: () => book.size > 0, busy, monoMs: () => clock.monoMs(), random: () => rng.next() } };
+  const busy = () => correlator.size < EVENTS_KEPT_BACK_MAX && ctx.registry.read(runtimeBusy)?.value === true;
+  return { logic, input: { waiting: () => correlator.size > 0, busy, monoMs: () => clock.monoMs(), random: () => rng.next() } };
 }

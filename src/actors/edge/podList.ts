@@ -17,7 +17,7 @@ export interface PodList {
 export const PIECE_CHARS = 256 * 1024;
 const HEAD = '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":';
 
-/** Pods that some source wants, rejected ones included; neither removed ones nor strangers found in the runtime. */
+/** Pods that some source wants, rejected ones included; neither removed ones nor orphans found in the runtime. */
 function* itemsOf(pods: PodsView, statuses: StatusView | undefined): Generator<Item> {
   for (const [uid, record] of pods.records) {
     if (record.removed || record.source === 'runtime') continue;

@@ -78,10 +78,10 @@ class Sweep {
       this.cri.read('ListContainers', {}, { signal: this.signal }),
     ]);
     const pods = groupByPod(items, containers);
-    const book = this.ctx.registry.read(view.pods)?.value;
-    const sourcesReady = book?.sourcesReady === true;
+    const ledger = this.ctx.registry.read(view.pods)?.value;
+    const sourcesReady = ledger?.sourcesReady === true;
     // Wanted by nobody, or wound down to the end and gone from its source: the record goes in that very moment. Asked
-    // again before each step: a pod may have come back during the sweep, and a book that was begun anew knows nobody yet.
+    // again before each step: a pod may have come back during the sweep, and a ledger that was begun anew knows nobody yet.
     const isRemovable = (uid: string): boolean => {
       const now = this.ctx.registry.read(view.pods)?.value;
       return now?.sourcesReady === true && !now.records.has(uid);
@@ -101,7 +101,7 @@ class Sweep {
     const sandboxes = sandboxesToCollect({ pods: pods.values(), sourcesReady, isRemovable, gone });
     let removed = 0;
     for (const s of sandboxes) if (await this.removeSandbox(s, () => cameBack(s.uid))) removed += 1;
-    // One that nobody wants may still run: a book that was begun anew hears of it with the next listing.
+    // One that nobody wants may still run: a ledger that was begun anew hears of it with the next listing.
     const runs = (uid: string): boolean => pods.get(uid)?.containers.some((c) => c.state === 'running') === true;
     const logs = await this.removeLogs({ sourcesReady, isRemovable: (uid) => isRemovable(uid) && !runs(uid), containers });
     return gone.size + removed + logs === 0

@@ -92,7 +92,7 @@ async function sweep(
   const known = (uid: string) => records().has(uid) || listed.value.pods.has(uid);
   let orphans = 0;
   let removed = 0;
-  if (strangers(records(), listed.value.pods).length > 0 || !dirs.every(known)) {
+  if (orphanedPods(records(), listed.value.pods).length > 0 || !dirs.every(known)) {
     // The view may be older than the end of a pod that has just been let go, or than the start of one whose worker died
     // since and took what it knew with it: decided on what the runtime holds now.
     const cri = criClient(ctx.registry);
@@ -100,12 +100,12 @@ async function sweep(
       cri.read('ListPodSandbox', {}, { signal }),
       cri.read('ListContainers', {}, { signal }),
     ]);
-    // The pod manager may have begun anew over this: what it does not know yet is no stranger.
-    const book = ctx.registry.read(view.pods)?.value;
-    if (book?.sourcesReady !== true) return '';
+    // The pod manager may have begun anew over this: what it does not know yet is no orphan.
+    const ledger = ctx.registry.read(view.pods)?.value;
+    if (ledger?.sourcesReady !== true) return '';
     const now = groupByPod(items, containers);
-    for (const pod of strangers(records(), now)) {
-      ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod, epoch: book.epoch ?? 1 });
+    for (const pod of orphanedPods(records(), now)) {
+      ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed: pod, epoch: ledger.epoch ?? 1 });
       seen.metrics.found.inc();
       orphans += 1;
     }
@@ -126,7 +126,7 @@ async function sweep(
  * Pods that run and have nobody who minds them. A refused pod has no worker: what runs of it ran before it was refused. One
  * that has ended has none any more: what runs of it was asked for before, and came late.
  */
-function strangers(records: PodsView['records'], listed: ReadonlyMap<string, ListedPod>): ListedPod[] {
+function orphanedPods(records: PodsView['records'], listed: ReadonlyMap<string, ListedPod>): ListedPod[] {
   return [...listed.values()].filter((pod) => {
     const record = records.get(pod.uid);
     const over = record?.worker?.phase === 'finished' || (record?.rejected === true && record.worker === null);

@@ -7,7 +7,7 @@
  */
 import { fromCallback } from 'xstate';
 import { addr } from '../../machines/protocol.ts';
-import { EMPTY_OOM_BOOK, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
+import { EMPTY_OOM_LEDGER, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
 import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcherMachine.ts';
 import type { KernelLogPart } from '../../ports/kernelLog.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -73,10 +73,10 @@ class Watcher {
   read(part: KernelLogPart): void {
     if (this.#complained) this.#ctx.log.info({}, "the kernel's log can be read again");
     this.#complained = false;
-    const before = this.#ctx.registry.read(oomView)?.value ?? EMPTY_OOM_BOOK;
-    const { book, kills } = readOoms(before, part);
+    const before = this.#ctx.registry.read(oomView)?.value ?? EMPTY_OOM_LEDGER;
+    const { ledger, kills } = readOoms(before, part);
     // First what was read, then what follows from it: nothing is told twice.
-    this.#ctx.publish(oomView, book);
+    this.#ctx.publish(oomView, ledger);
     for (const kill of kills) {
       const system = isSystemOom(kill);
       this.#kills.inc({ scope: system ? 'node' : 'group' });

@@ -1,4 +1,4 @@
-/** The step that looks at what an earlier node agent handed out of the CPUs, and refuses to go on over another policy's book. */
+/** The step that looks at what an earlier node agent handed out of the CPUs, and refuses to go on over another policy's ledger. */
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
 import { CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../machines/allocation/cpus/file.ts';

@@ -4,7 +4,7 @@ import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import { allocationView } from '../../machines/allocation/messages.ts';
 import { addr, type PodRecord, view } from '../../machines/protocol.ts';
 import { NODE_PRESSURES } from '../../machines/reclaim/eviction/thresholds.ts';
-import { imageBook } from '../../machines/reclaim/imageGc/imageGc.ts';
+import { imageLedger } from '../../machines/reclaim/imageGc/imageGc.ts';
 import type { RecorderEntry } from '../recorder.ts';
 import type { Inspected } from '../source.ts';
 import type { DecisionsFrame } from './frames.ts';
@@ -20,9 +20,9 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   const records = [...(registry.read(view.pods)?.value.records ?? [])];
   const statuses = registry.read(view.statuses)?.value;
   const pressure = registry.read(view.pressure)?.value;
-  const cpus = registry.read(allocationView.cpus)?.value.book;
+  const cpus = registry.read(allocationView.cpus)?.value.ledger;
   const devices = registry.read(devicesView)?.value;
-  const images = [...(registry.read(imageBook)?.value.records ?? [])];
+  const images = [...(registry.read(imageLedger)?.value.records ?? [])];
   const podName = (uid: string): string => {
     const pod = registry.read(view.pods)?.value.records.get(uid)?.pod.metadata;
     return pod === undefined ? uid : `${pod.namespace}/${pod.name}`;
@@ -37,9 +37,9 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   return {
     t: 'decisions',
     pressures: pressure === undefined ? [] : NODE_PRESSURES.map((name) => ({ name, present: pressure.pressures.includes(name) })),
-    thresholds: [...(pressure?.book.sinceMs ?? [])].map(([key, ms]) => ({
+    thresholds: [...(pressure?.ledger.sinceMs ?? [])].map(([key, ms]) => ({
       key,
-      met: pressure?.book.met.has(key) === true,
+      met: pressure?.ledger.met.has(key) === true,
       sinceMs: Math.round(ms + wallOffset),
     })),
     refused: judged((r) => r.rejected || (r.refusal ?? null) !== null).slice(0, LIST_MAX),

@@ -2,7 +2,7 @@
 
 import type { Pod } from '../k8s.ts';
 import { address, type Message, type ReplyTo, viewKey } from '../supervision/address.ts';
-import type { CpuBook } from './cpus/ledger.ts';
+import type { CpuLedger } from './cpus/ledger.ts';
 
 /** What a pod that is about to be let in gets. `later`: nothing is decided, mostly since others still hold what it needs and are on their way out; ask again. */
 export type AllocationAnswer = { kind: 'granted' } | { kind: 'refused'; reason: string; message: string } | { kind: 'later'; why: string };
@@ -25,7 +25,7 @@ export type AllocationEvent = Message &
   );
 
 export interface CpusView {
-  book: CpuBook;
+  ledger: CpuLedger;
   /** Containers with CPUs of their own have no quota of time on them (gate DisableCPUQuotaWithExclusiveCPUs). */
   quotaLifted: boolean;
 }

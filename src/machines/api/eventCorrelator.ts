@@ -66,7 +66,7 @@ class Recent<V> {
   }
 }
 
-export class EventBook {
+export class EventCorrelator {
   readonly #nodeName: string;
   /** By key; the oldest first. */
   readonly #waiting = new Map<string, PendingEvent>();

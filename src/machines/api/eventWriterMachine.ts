@@ -32,7 +32,7 @@ export const eventWriterMachine = setup({
   types: { context: {} as EventWriterContext, input: {} as EventWriterInput, events: {} as EventWriterEvent },
   actors: { send },
   actions: {
-    /** Takes the event into the book. */
+    /** Takes the event into the ledger. */
     keep: () => {},
     /** Drops the one that was tried too often. */
     giveUp: () => {},

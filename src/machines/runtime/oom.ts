@@ -10,17 +10,17 @@ interface Open {
   limited: string;
 }
 
-export interface OomBook {
+export interface OomLedger {
   /** Number of the last record that was read; null before the first look. */
   seq: number | null;
   open: Open | null;
   /** Kills for want of the node's own memory that were told as events by this daemon. */
   told: number;
 }
-export const EMPTY_OOM_BOOK: OomBook = { seq: null, open: null, told: 0 };
+export const EMPTY_OOM_LEDGER: OomLedger = { seq: null, open: null, told: 0 };
 
 /** Where the next incarnation of the actor goes on. */
-export const oomView = viewKey<OomBook>('oom');
+export const oomView = viewKey<OomLedger>('oom');
 
 export interface OomKill {
   /** `/`: the node's memory ran out. Else the control group whose limit was reached. */
@@ -48,10 +48,10 @@ const OLD_DETAIL = /^Task in .* killed as a result of limit of (.*)$/;
 const KILLED = /Killed process (\d+),?(?: UID \d+,)? \((.*)\)/;
 const OF_A_GROUP = 'Memory cgroup out of memory';
 
-/** Reads on from where the book stands; records it has seen are passed over. */
-export function readOoms(book: OomBook, part: { records: readonly string[]; seq: number }): { book: OomBook; kills: OomKill[] } {
+/** Reads on from where the ledger stands; records it has seen are passed over. */
+export function readOoms(ledger: OomLedger, part: { records: readonly string[]; seq: number }): { ledger: OomLedger; kills: OomKill[] } {
   const kills: OomKill[] = [];
-  let { seq, open } = book;
+  let { seq, open } = ledger;
   for (const record of part.records) {
     const [, priority, number, text = ''] = RECORD.exec(record) ?? [];
     if (number === undefined || (seq !== null && Number(number) <= seq)) continue;
@@ -62,7 +62,7 @@ export function readOoms(book: OomBook, part: { records: readonly string[]; seq:
     if (read.kill !== null) kills.push(read.kill);
   }
   if (seq === null || part.seq > seq) seq = part.seq;
-  return { book: { seq, open, told: book.told + kills.filter(isSystemOom).length }, kills };
+  return { ledger: { seq, open, told: ledger.told + kills.filter(isSystemOom).length }, kills };
 }
 
 function readLine(open: Open | null, text: string): { open: Open | null; kill: OomKill | null } {

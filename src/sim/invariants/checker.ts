@@ -81,7 +81,7 @@ export function isForDevices({ reason = '', message = '' }: { reason?: string; m
   );
 }
 
-/** By the book of pods, or, where a restart took that away, by what was said of it. */
+/** By the ledger of pods, or, where a restart took that away, by what was said of it. */
 export function isEvicted(node: SimNode, uid: string): boolean {
   const registry = node.daemon?.tree.registry;
   const status = registry?.read(view.statuses)?.value.get(uid)?.status;

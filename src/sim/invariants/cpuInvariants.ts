@@ -32,7 +32,7 @@ function online({ count }: CpuTuning): CpuSet {
 /** Null: there is no file, or it does not say. */
 function written(node: SimNode): { shared: CpuSet; entries: CpuEntries } | null {
   const read = decodeCpuState(node.disk.textOf(FILE) ?? '');
-  return read.ok ? read.book : null;
+  return read.ok ? read.ledger : null;
 }
 /** What the runtime was last told of it. */
 function toldOf(c: HollowContainerDump): CpuSet {
@@ -120,12 +120,12 @@ export function cpusAreGivenOnce(): Checker {
 export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: HollowDump }): string[] {
   const { cpus: tuning } = node.tuning;
   if (tuning === null) return [];
-  const book = written(node);
-  if (book === null) return [`${FILE} does not say which CPUs were handed out`];
+  const ledger = written(node);
+  if (ledger === null) return [`${FILE} does not say which CPUs were handed out`];
   const found: string[] = [];
   const records = o.tree.registry.read(view.pods)?.value.records;
   let handedOut: CpuSet = [];
-  for (const [uid, containers] of book.entries) {
+  for (const [uid, containers] of ledger.entries) {
     const phase = records?.get(uid)?.worker?.phase;
     const own = union(...containers.values());
     if (phase === undefined || phase === 'terminated' || phase === 'finished')
@@ -136,13 +136,13 @@ export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: H
   }
   const strict = tuning.options.includes('strict-cpu-reservation');
   const left = without(online(tuning), union(handedOut, strict ? tuning.reserved : []));
-  if (!sameSet(left, cpuSet(book.shared)))
-    found.push(`CPUs ${formatCpuSet(book.shared)} are shared, and ${formatCpuSet(left)} were not handed out`);
+  if (!sameSet(left, cpuSet(ledger.shared)))
+    found.push(`CPUs ${formatCpuSet(ledger.shared)} are shared, and ${formatCpuSet(left)} were not handed out`);
   for (const c of o.dump.containers) {
     const pod = records?.get(c.podUid)?.pod;
     if (c.state !== 'CONTAINER_RUNNING' || pod === undefined) continue;
     const n = asked(pod, c.name);
-    const { cpus, exclusive } = cpusOf(book, c.podUid, c.name);
+    const { cpus, exclusive } = cpusOf(ledger, c.podUid, c.name);
     const who = `${c.name} of pod ${pod.metadata.name} (${c.podUid})`;
     if (exclusive !== n > 0 || (exclusive && cpus.length !== n))
       found.push(`${who} asked for ${n} CPUs alone, and ${exclusive ? formatCpuSet(cpus) : 'none'} are its own`);

@@ -28,11 +28,11 @@ export class DeviceRoom {
 
   look(s: Scene): void {
     const registry = s.node.daemon?.tree.registry;
-    const book = registry?.read(view.pods)?.value;
-    if (book?.sourcesReady !== true) this.#heardSinceMs = Number.POSITIVE_INFINITY;
+    const ledger = registry?.read(view.pods)?.value;
+    if (ledger?.sourcesReady !== true) this.#heardSinceMs = Number.POSITIVE_INFINITY;
     else this.#heardSinceMs = Math.min(this.#heardSinceMs, s.monoMs);
     const left = new Set(s.node.runtime.hollow.dump().containers.flatMap((c) => (c.state === 'CONTAINER_EXITED' ? [] : [c.podUid])));
-    for (const [uid, record] of book?.records ?? []) {
+    for (const [uid, record] of ledger?.records ?? []) {
       // One that was refused half way holds what it was given first, for a moment.
       if (left.has(uid) || mayHold(record) || !this.#holders.has(uid)) this.#holders.set(uid, { pod: record.pod, atMs: s.monoMs });
     }

@@ -1,7 +1,7 @@
 /** Claims about what the kernel says of processes that it killed for want of memory. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { view } from '../../machines/protocol.ts';
-import { EMPTY_OOM_BOOK, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';
+import { EMPTY_OOM_LEDGER, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';
 import type { KernelVoice } from '../nemesis/kernelVoice.ts';
 import type { SimNode } from '../world/node.ts';
 import type { Checker } from './checker.ts';
@@ -31,9 +31,9 @@ export function killsUntold(node: SimNode, { kernel, tree }: { kernel: KernelVoi
   const snapshot: unknown = tree.actorAt(OOM_WATCHER)?.getSnapshot();
   const value = snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
   if (value !== 'following') return ["the kernel's log is not read"];
-  const book = tree.registry.read(oomView)?.value ?? EMPTY_OOM_BOOK;
+  const ledger = tree.registry.read(oomView)?.value ?? EMPTY_OOM_LEDGER;
   const { seq, beganAt } = node.kernelLog;
-  if (book.seq !== seq) return [`the kernel's log is read up to ${book.seq ?? 'nothing'} of ${seq}`];
+  if (ledger.seq !== seq) return [`the kernel's log is read up to ${ledger.seq ?? 'nothing'} of ${seq}`];
   const kills = kernel.nodeKills.filter((kill) => beganAt === null || kill.seq > beganAt).length;
-  return book.told === kills ? [] : [`${kills} processes were killed for want of the node's memory, ${book.told} were told`];
+  return ledger.told === kills ? [] : [`${kills} processes were killed for want of the node's memory, ${ledger.told} were told`];
 }

@@ -70,19 +70,19 @@ export function nobodyIsStoppedUnheard(): Checker {
     // Its hooks, or its worker's way to the runtime, may take longer than its successor stays.
     kernel(s, e) {
       if (e.kind !== 'message' || e.to !== 'node/pods/podManager') return undefined;
-      const book = records(s);
-      if (book === undefined || book.sourcesReady) return undefined;
-      for (const [uid, { removed, pod }] of book.records) if (removed && hasSuccessor(s, uid, fullName(pod))) gaveWay.add(lifeOf(s, uid));
+      const ledger = records(s);
+      if (ledger === undefined || ledger.sourcesReady) return undefined;
+      for (const [uid, { removed, pod }] of ledger.records) if (removed && hasSuccessor(s, uid, fullName(pod))) gaveWay.add(lifeOf(s, uid));
       return undefined;
     },
     arrived(s, call) {
       if (call.method !== 'StopContainer' && call.method !== 'StopPodSandbox') return undefined;
-      const book = records(s);
-      if (book === undefined || book.sourcesReady || everySourceIsHeard(s)) return undefined;
+      const ledger = records(s);
+      if (ledger === undefined || ledger.sourcesReady || everySourceIsHeard(s)) return undefined;
       const dump = s.node.runtime.hollow.dump();
       const { uid, id } = targetOf(call, dump);
       if (!dump.containers.some((c) => up(c) && (c.id === id || c.sandboxId === id))) return undefined;
-      const record = book.records.get(uid);
+      const record = ledger.records.get(uid);
       if (record !== undefined && !record.removed) return undefined;
       // It is over for a reason of its own: its deadline, an eviction, an end that the API server showed.
       const shown = s.node.daemon?.tree.registry.read(view.statuses)?.value.get(uid)?.status;
@@ -95,7 +95,7 @@ export function nobodyIsStoppedUnheard(): Checker {
       // Its successor by name was named, and a name has one pod: what had it before is not wanted, whoever else is silent.
       const name = record === undefined ? '' : fullName(record.pod);
       const life = lifeOf(s, uid);
-      for (const [other, r] of book.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
+      for (const [other, r] of ledger.records) if (other !== uid && !r.removed && fullName(r.pod) === name) gaveWay.add(life);
       if (hasSuccessor(s, uid, name)) gaveWay.add(life);
       // It has an owner: it gave way to a definition that was named for no longer than a moment, and comes back when it has ended.
       if (gaveWay.has(life) || (record?.removed === true && isNamed(s, uid))) return undefined;
@@ -142,11 +142,11 @@ export function onePodPerName(): Checker {
       if (call.method !== 'RunPodSandbox') return undefined;
       const { uid } = targetOf(call, s.node.runtime.hollow.dump());
       begun.add(`${s.node.name} ${uid}`);
-      const book = records(s);
-      const mine = book?.records.get(uid);
-      if (book === undefined || mine === undefined) return undefined;
+      const ledger = records(s);
+      const mine = ledger?.records.get(uid);
+      if (ledger === undefined || mine === undefined) return undefined;
       const { name, namespace } = mine.pod.metadata;
-      for (const [other, r] of book.records) {
+      for (const [other, r] of ledger.records) {
         if (other === uid || r.pod.metadata.name !== name || r.pod.metadata.namespace !== namespace) continue;
         if (r.worker === null || r.worker.phase === 'finished' || r.worker.phase === 'waiting') continue;
         // Only what this node let run under the name before: of strangers it may learn too late.

@@ -3,7 +3,7 @@
  * simulated server, so that they are judged by their effect.
  */
 import { describe, expect, it } from 'vitest';
-import { COMBINED_PREFIX, EventBook, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
+import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
 import {
   nodeEvents,
   nodeStatus,
@@ -203,7 +203,7 @@ describe('the node status', () => {
   });
 });
 
-describe('the book of events', () => {
+describe('the ledger of events', () => {
   const event = (message: string, o: Partial<RecordedEvent> = {}): RecordedEvent => ({
     atMs: 1_000_000,
     type: 'Normal',
@@ -216,13 +216,13 @@ describe('the book of events', () => {
   const at = (monoMs = 0) => ({ wallMs: 1_000_000 + monoMs, monoMs });
 
   it('creates once and counts repeats into it, also those that came while it was sent', () => {
-    const book = new EventBook('n1');
-    book.take(event('a'), at());
-    const first = book.next();
+    const ledger = new EventCorrelator('n1');
+    ledger.take(event('a'), at());
+    const first = ledger.next();
     if (first === null) throw new Error('nothing waits');
-    book.take(event('a', { atMs: 1_005_000 }), at(5_000));
-    book.done(first);
-    const second = book.next();
+    ledger.take(event('a', { atMs: 1_005_000 }), at(5_000));
+    ledger.done(first);
+    const second = ledger.next();
     expect(second).toMatchObject({
       name: first.name,
       namespace: 'shop',
@@ -237,42 +237,42 @@ describe('the book of events', () => {
         involvedObject: { kind: 'Pod', uid: 'u1', namespace: 'shop' },
         source: { component: 'kubelet', host: 'n1' },
       });
-      book.recreate(second);
+      ledger.recreate(second);
     }
-    expect(book.next()?.exists).toBe(false);
+    expect(ledger.next()?.exists).toBe(false);
   });
   it('combines what is only different in its words, from the tenth on', () => {
-    const book = new EventBook('n1');
-    for (let i = 0; i < 13; i++) book.take(event(`image ${i}`), at());
-    expect(book.size).toBe(10);
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < 13; i++) ledger.take(event(`image ${i}`), at());
+    expect(ledger.size).toBe(10);
     const messages: string[] = [];
-    for (let p = book.next(); p !== null; p = book.next()) {
+    for (let p = ledger.next(); p !== null; p = ledger.next()) {
       messages.push(`${p.message} x${p.count}`);
-      book.done(p);
+      ledger.done(p);
     }
     expect(messages.at(-1)).toBe(`${COMBINED_PREFIX}image 12 x4`);
   });
   it('goes on combining while they come, and starts anew after ten minutes without', () => {
-    const book = new EventBook('n1');
-    for (let i = 0; i < 10; i++) book.take(event(`image ${i}`), at());
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < 10; i++) ledger.take(event(`image ${i}`), at());
     // Ten minutes after the first and not after the last: still one row.
-    for (let i = 10; i < 12; i++) book.take(event(`image ${i}`), at((i - 9) * 400_000));
-    expect(book.size).toBe(10);
-    book.take(event('image 12'), at(800_000 + 600_001));
-    expect(book.size).toBe(11);
+    for (let i = 10; i < 12; i++) ledger.take(event(`image ${i}`), at((i - 9) * 400_000));
+    expect(ledger.size).toBe(10);
+    ledger.take(event('image 12'), at(800_000 + 600_001));
+    expect(ledger.size).toBe(11);
     const messages: string[] = [];
-    for (let p = book.next(); p !== null; p = book.next()) {
+    for (let p = ledger.next(); p !== null; p = ledger.next()) {
       messages.push(p.message);
-      book.done(p);
+      ledger.done(p);
     }
     expect(messages.slice(-2)).toEqual([`${COMBINED_PREFIX}image 11`, 'image 12']);
   });
   it('lets one object say so much at once and then one thing per five minutes', () => {
-    const book = new EventBook('n1');
-    for (let i = 0; i < OBJECT_BURST + 5; i++) book.take(event('x', { reason: `R${i}` }), at());
-    expect([book.size, book.dropped]).toEqual([OBJECT_BURST, 5]);
-    book.take(event('x', { reason: 'other', pod: { uid: 'u2', name: 'b', namespace: 'shop' } }), at());
-    book.take(event('x', { reason: 'later' }), at(301_000));
-    expect([book.size, book.dropped]).toEqual([OBJECT_BURST + 2, 5]);
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x', { reason: `R${i}` }), at());
+    expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST, 5]);
+    ledger.take(event('x', { reason: 'other', pod: { uid: 'u2', name: 'b', namespace: 'shop' } }), at());
+    ledger.take(event('x', { reason: 'later' }), at(301_000));
+    expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 2, 5]);
   });
 });

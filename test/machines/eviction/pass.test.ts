@@ -1,6 +1,13 @@
 /** What one look comes to: conditions, graces, what is to be reclaimed. Times are monotonic milliseconds. */
 import { describe, expect, it } from 'vitest';
-import { EMPTY_BOOK, type EvictionBook, metText, type Observations, type Pass, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
+import {
+  EMPTY_LEDGER,
+  type EvictionLedger,
+  metText,
+  type Observations,
+  type Pass,
+  pass,
+} from '../../../src/machines/reclaim/eviction/pass.ts';
 import type { Signal, Threshold } from '../../../src/machines/reclaim/eviction/thresholds.ts';
 
 const MINUTE = 60_000;
@@ -20,9 +27,9 @@ const seen = (atMs: number, available: Partial<Record<Signal, number>>): Observa
 const look = (
   nowMs: number,
   available: Partial<Record<Signal, number>>,
-  o: { thresholds: Threshold[]; book?: EvictionBook; readAtMs?: number },
+  o: { thresholds: Threshold[]; ledger?: EvictionLedger; readAtMs?: number },
 ): Pass =>
-  pass(o.book ?? EMPTY_BOOK, {
+  pass(o.ledger ?? EMPTY_LEDGER, {
     thresholds: o.thresholds,
     observations: seen(o.readAtMs ?? nowMs, available),
     nowMs,
@@ -47,30 +54,30 @@ describe('a threshold', () => {
     const thresholds = [threshold('memory.available<100', { graceMs: MINUTE })];
     const first = look(0, { 'memory.available': 50 }, { thresholds });
     expect([first.pressures, due(first)]).toEqual([['MemoryPressure'], []]);
-    const later = look(MINUTE - 1, { 'memory.available': 50 }, { thresholds, book: first.book });
+    const later = look(MINUTE - 1, { 'memory.available': 50 }, { thresholds, ledger: first.ledger });
     expect(due(later)).toEqual([]);
-    expect(due(look(MINUTE, { 'memory.available': 50 }, { thresholds, book: later.book }))).toEqual(['memory.available']);
-    const broken = look(MINUTE / 2, { 'memory.available': 500 }, { thresholds, book: first.book });
-    expect(due(look(MINUTE, { 'memory.available': 50 }, { thresholds, book: broken.book }))).toEqual([]);
+    expect(due(look(MINUTE, { 'memory.available': 50 }, { thresholds, ledger: later.ledger }))).toEqual(['memory.available']);
+    const broken = look(MINUTE / 2, { 'memory.available': 500 }, { thresholds, ledger: first.ledger });
+    expect(due(look(MINUTE, { 'memory.available': 50 }, { thresholds, ledger: broken.ledger }))).toEqual([]);
   });
 
   it('once met stays so until what is to be reclaimed is there too (trap 9)', () => {
     const thresholds = [threshold('memory.available<100', { minReclaim: { kind: 'quantity', text: '50' } })];
     expect(due(look(0, { 'memory.available': 120 }, { thresholds }))).toEqual([]);
     const met = look(0, { 'memory.available': 90 }, { thresholds });
-    const above = look(1, { 'memory.available': 149 }, { thresholds, book: met.book });
+    const above = look(1, { 'memory.available': 149 }, { thresholds, ledger: met.ledger });
     expect(due(above)).toEqual(['memory.available']);
     expect(above.met.map(metText)).toEqual(['memory.available is 149 B, evictionHard asks for 100 B and what evictionMinimumReclaim adds']);
-    expect(due(look(2, { 'memory.available': 150 }, { thresholds, book: above.book }))).toEqual([]);
+    expect(due(look(2, { 'memory.available': 150 }, { thresholds, ledger: above.ledger }))).toEqual([]);
   });
 
   it('is acted on once per reading (trap 5)', () => {
     const thresholds = [threshold('memory.available<100')];
     const first = look(10, { 'memory.available': 1 }, { thresholds, readAtMs: 5 });
     expect(due(first)).toEqual(['memory.available']);
-    const frozen = look(20, { 'memory.available': 1 }, { thresholds, book: first.book, readAtMs: 5 });
+    const frozen = look(20, { 'memory.available': 1 }, { thresholds, ledger: first.ledger, readAtMs: 5 });
     expect([due(frozen), frozen.pressures]).toEqual([[], ['MemoryPressure']]);
-    expect(due(look(30, { 'memory.available': 1 }, { thresholds, book: frozen.book, readAtMs: 21 }))).toEqual(['memory.available']);
+    expect(due(look(30, { 'memory.available': 1 }, { thresholds, ledger: frozen.ledger, readAtMs: 21 }))).toEqual(['memory.available']);
   });
 
   it('about memory comes first, the others in their order', () => {
@@ -84,16 +91,16 @@ describe('a threshold', () => {
 it('a pressure is said for the transition period after it was last observed', () => {
   const thresholds = [threshold('memory.available<100')];
   const met = look(0, { 'memory.available': 1 }, { thresholds });
-  const after = look(5 * MINUTE - 1, { 'memory.available': 500 }, { thresholds, book: met.book });
+  const after = look(5 * MINUTE - 1, { 'memory.available': 500 }, { thresholds, ledger: met.ledger });
   expect([after.pressures, after.met]).toEqual([['MemoryPressure'], []]);
-  expect(look(5 * MINUTE, { 'memory.available': 500 }, { thresholds, book: after.book }).pressures).toEqual([]);
+  expect(look(5 * MINUTE, { 'memory.available': 500 }, { thresholds, ledger: after.ledger }).pressures).toEqual([]);
 });
 
 it('without a transition period it is said for as long as it is there', () => {
   const o = { thresholds: [threshold('memory.available<100')], transitionMs: 0 };
-  const met = pass(EMPTY_BOOK, { ...o, observations: seen(1, { 'memory.available': 1 }), nowMs: 1 });
+  const met = pass(EMPTY_LEDGER, { ...o, observations: seen(1, { 'memory.available': 1 }), nowMs: 1 });
   expect(met.pressures).toEqual(['MemoryPressure']);
-  expect(pass(met.book, { ...o, observations: seen(2, { 'memory.available': 500 }), nowMs: 2 }).pressures).toEqual([]);
+  expect(pass(met.ledger, { ...o, observations: seen(2, { 'memory.available': 500 }), nowMs: 2 }).pressures).toEqual([]);
 });
 
 it('for people it is put in words', () => {

@@ -3,9 +3,9 @@ import { fnv1a32 } from '../../../src/machines/allocation/checksum.ts';
 import { formatCpuSet, parseCpuSet } from '../../../src/machines/allocation/cpus/cpuSet.ts';
 import { cpuStateChecksum, encodeCpuState, olderCpuStateChecksum, openCpuState } from '../../../src/machines/allocation/cpus/file.ts';
 import {
-  type CpuBook,
+  type CpuLedger,
   type CpuPlace,
-  firstBook,
+  firstLedger,
   grant,
   mistakeIn,
   release,
@@ -57,21 +57,21 @@ const asks =
   () =>
     c === undefined ? null : exclusiveCpus(of, c);
 
-const shown = (book: CpuBook) => ({
-  shared: formatCpuSet(book.shared),
+const shown = (ledger: CpuLedger) => ({
+  shared: formatCpuSet(ledger.shared),
   entries: Object.fromEntries(
-    [...book.entries].map(([uid, cs]) => [uid, Object.fromEntries([...cs].map(([n, c]) => [n, formatCpuSet(c)]))]),
+    [...ledger.entries].map(([uid, cs]) => [uid, Object.fromEntries([...cs].map(([n, c]) => [n, formatCpuSet(c)]))]),
   ),
 });
-const book = (shared: string, entries: Record<string, Record<string, string>> = {}): CpuBook => ({
+const ledger = (shared: string, entries: Record<string, Record<string, string>> = {}): CpuLedger => ({
   shared: set(shared),
   entries: new Map(Object.entries(entries).map(([uid, cs]) => [uid, new Map(Object.entries(cs).map(([n, c]) => [n, set(c)]))])),
 });
 const granted =
-  (at: CpuPlace, of: Pod, from = firstBook(at)) =>
+  (at: CpuPlace, of: Pod, from = firstLedger(at)) =>
   () => {
     const result = grant(from, of, at);
-    return result.ok ? shown(result.book) : result.refusal;
+    return result.ok ? shown(result.ledger) : result.refusal;
   };
 const FOUR = place(FLAT, '0');
 const CORES = place(SMT, '0,4', { fullCoresOnly: true });
@@ -79,7 +79,7 @@ const opened =
   (text: string | null, at: CpuPlace | null = FOUR) =>
   () => {
     const result = openCpuState(text, { place: at, file: '/root/cpu_manager_state' });
-    return result.ok ? { ...result, book: result.book === null ? null : shown(result.book) } : result.message;
+    return result.ok ? { ...result, ledger: result.ledger === null ? null : shown(result.ledger) } : result.message;
   };
 const file = (o: { policy?: string; shared?: string; entries?: Record<string, Record<string, string>>; checksum?: number }) => {
   const texts = { policyName: o.policy ?? 'static', defaultCpuSet: o.shared ?? '0-3', entries: o.entries ?? {} };
@@ -166,8 +166,8 @@ goldenTable('CPUs of their own', 'cpus', {
   'grant: one that shares takes none': granted(FOUR, guaranteed('1500m', '1')),
   'grant: never what is reserved': granted(FOUR, guaranteed('4')),
   'grant: all or none': granted(FOUR, guaranteed('2', '2')),
-  'grant: again is the same': granted(FOUR, guaranteed('1'), book('0-2', { 'uid-1': { c0: '3' } })),
-  'grant: another number takes others': granted(FOUR, guaranteed('2'), book('0-2', { 'uid-1': { c0: '3' } })),
+  'grant: again is the same': granted(FOUR, guaranteed('1'), ledger('0-2', { 'uid-1': { c0: '3' } })),
+  'grant: another number takes others': granted(FOUR, guaranteed('2'), ledger('0-2', { 'uid-1': { c0: '3' } })),
   'grant: what init containers held is used again (trap 23)': granted(
     FOUR,
     pod({ initContainers: [container('i0', whole('3')), container('i1', whole('1'))], containers: [container('c0', whole('3'))] }),
@@ -182,43 +182,43 @@ goldenTable('CPUs of their own', 'cpus', {
   ),
   'grant: parts of a core, where whole ones are wanted': granted(CORES, guaranteed('1')),
   'grant: a whole core': granted(CORES, guaranteed('2')),
-  'grant: the one core that is whole': granted(CORES, guaranteed('2'), book('0-4,6', { x: { a: '5,7' } })),
-  'grant: no core is whole': granted(CORES, guaranteed('2'), book('0-4', { x: { a: '5-7' } })),
+  'grant: the one core that is whole': granted(CORES, guaranteed('2'), ledger('0-4,6', { x: { a: '5,7' } })),
+  'grant: no core is whole': granted(CORES, guaranteed('2'), ledger('0-4', { x: { a: '5-7' } })),
   'grant: from what is not strictly reserved': granted(place(FLAT, '0', { strictReservation: true }), guaranteed('3')),
 
-  'release: a pod': () => shown(release(book('0', { a: { x: '1', y: '2' }, b: { z: '3' } }), ['a', 'c'])),
+  'release: a pod': () => shown(release(ledger('0', { a: { x: '1', y: '2' }, b: { z: '3' } }), ['a', 'c'])),
   'release: containers that are no longer named keep nothing': () => {
     const of = guaranteed('1');
-    return shown(releaseUnnamed(book('0', { 'uid-1': { c0: '1', old: '1-3' } }), of));
+    return shown(releaseUnnamed(ledger('0', { 'uid-1': { c0: '1', old: '1-3' } }), of));
   },
 
-  'kept: as it should be': () => mistakeIn(book('0-1', { a: { x: '2-3' } }), FOUR),
-  'kept: nothing is left to share': () => mistakeIn(book('', { a: { x: '0-3' } }), FOUR),
+  'kept: as it should be': () => mistakeIn(ledger('0-1', { a: { x: '2-3' } }), FOUR),
+  'kept: nothing is left to share': () => mistakeIn(ledger('', { a: { x: '0-3' } }), FOUR),
   'kept: nothing is left to share beside strictly reserved ones': () =>
-    mistakeIn(book('', { a: { x: '1-3' } }), place(FLAT, '0', { strictReservation: true })),
-  'kept: others are reserved now': () => mistakeIn(book('1-3', { a: { x: '0' } }), FOUR),
-  'kept: shared and handed out': () => mistakeIn(book('0-2', { a: { x: '2-3' } }), FOUR),
-  'kept: a CPU has come': () => mistakeIn(book('0-2'), FOUR),
-  'kept: a CPU has gone': () => mistakeIn(book('0-4'), FOUR),
-  'kept: strictly reserved ones were shared': () => mistakeIn(book('0-3'), place(FLAT, '0', { strictReservation: true })),
-  'kept: strictly reserved ones are nobody else has': () => mistakeIn(book('1-3'), place(FLAT, '0', { strictReservation: true })),
+    mistakeIn(ledger('', { a: { x: '1-3' } }), place(FLAT, '0', { strictReservation: true })),
+  'kept: others are reserved now': () => mistakeIn(ledger('1-3', { a: { x: '0' } }), FOUR),
+  'kept: shared and handed out': () => mistakeIn(ledger('0-2', { a: { x: '2-3' } }), FOUR),
+  'kept: a CPU has come': () => mistakeIn(ledger('0-2'), FOUR),
+  'kept: a CPU has gone': () => mistakeIn(ledger('0-4'), FOUR),
+  'kept: strictly reserved ones were shared': () => mistakeIn(ledger('0-3'), place(FLAT, '0', { strictReservation: true })),
+  'kept: strictly reserved ones are nobody else has': () => mistakeIn(ledger('1-3'), place(FLAT, '0', { strictReservation: true })),
 
   'file: policy none': () => encodeCpuState(null),
-  'file: with entries': () => encodeCpuState(book('0', { b: { x: '3' }, a: { z: '2', y: '1' } })),
+  'file: with entries': () => encodeCpuState(ledger('0', { b: { x: '3' }, a: { z: '2', y: '1' } })),
   'open: none, first start': opened(null),
   'open: none, policy none': opened(null, null),
   'open: an empty one': opened(''),
-  'open: as it was left': opened(encodeCpuState(book('0-1', { a: { x: '2-3' } }))),
+  'open: as it was left': opened(encodeCpuState(ledger('0-1', { a: { x: '2-3' } }))),
   'open: keys in another case': opened('{"PolicyName":"static","DefaultCPUSet":"0-3","Checksum":0}'),
   'open: begun and never used': opened(file({ shared: '' })),
   'open: of policy none, under static (trap 25)': opened(encodeCpuState(null)),
-  'open: of policy static, under none (trap 25)': opened(encodeCpuState(book('0-3')), null),
+  'open: of policy static, under none (trap 25)': opened(encodeCpuState(ledger('0-3')), null),
   'open: of policy none, under none': opened(encodeCpuState(null), null),
   'open: altered': opened(file({ checksum: 7 })),
   'open: without a checksum': opened(file({ checksum: 0 })),
   'open: not JSON': opened('{'),
   'open: another thing': opened('[]'),
-  'open: of other CPUs': opened(encodeCpuState(book('0-7'))),
+  'open: of other CPUs': opened(encodeCpuState(ledger('0-7'))),
   'open: no list of CPUs': opened(file({ shared: '0-' })),
   'open: by ids of containers': opened(
     JSON.stringify({

@@ -13,7 +13,7 @@ import { checkpointSum, decodeCheckpoint, encodeCheckpoint } from '../../../src/
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../src/machines/allocation/devices/inventory.ts';
 import { mergeResponses } from '../../../src/machines/allocation/devices/responses.ts';
 import { admitPlugin, admitWatchedPlugin, isExtendedResource } from '../../../src/machines/allocation/devices/rules.ts';
-import type { Allocation, ContainerResponse, DeviceBook, RegisterRequest } from '../../../src/machines/allocation/devices/types.ts';
+import type { Allocation, ContainerResponse, DeviceLedger, RegisterRequest } from '../../../src/machines/allocation/devices/types.ts';
 import { decodeResponse, encodeResponse } from '../../../src/machines/allocation/devices/wire.ts';
 import { reconcileNode } from '../../../src/machines/api/nodeObject.ts';
 import type { Container } from '../../../src/machines/k8s.ts';
@@ -35,13 +35,13 @@ const watched = (over: object = {}) =>
   admitWatchedPlugin({ type: 'DevicePlugin', name: GPU, endpoint: '', supportedVersions: ['v1beta1'], ...over }, '/reg.sock');
 
 const device = (id: string, o: { healthy?: boolean; numaNodes?: number[] } = {}) => ({ id, healthy: true, numaNodes: [], ...o });
-const NOTHING: DeviceBook = { resources: new Map(), gone: new Set(), allocations: [] };
+const NOTHING: DeviceLedger = { resources: new Map(), gone: new Set(), allocations: [] };
 const FOUR = listed(
   connected(NOTHING, GPU),
   GPU,
   ['a', 'b', 'c', 'd'].map((id) => device(id)),
 );
-const RETURNING: DeviceBook = { ...NOTHING, resources: remembered([GPU]) };
+const RETURNING: DeviceLedger = { ...NOTHING, resources: remembered([GPU]) };
 const held = (uid: string, name: string, ids: string[], more: Partial<Allocation> = {}): Allocation => ({
   uid,
   container: name,
@@ -50,7 +50,7 @@ const held = (uid: string, name: string, ids: string[], more: Partial<Allocation
   response: EMPTY,
   ...more,
 });
-const holding = (book: DeviceBook, ...allocations: Allocation[]): DeviceBook => ({ ...book, allocations });
+const holding = (ledger: DeviceLedger, ...allocations: Allocation[]): DeviceLedger => ({ ...ledger, allocations });
 const asks = (name: string, count: string, more: Partial<Container> = {}): Container =>
   container(name, { resources: { limits: { [GPU]: count } }, ...more });
 const POD = pod({ containers: [asks('main', '2')] });
@@ -59,11 +59,11 @@ const STEPS = pod({
   containers: [asks('main', '2'), asks('other', '1')],
 });
 const UID = POD.metadata.uid;
-const plan = (book: DeviceBook, over: Partial<AllocationQuestion> = {}) =>
-  planAllocation(book, { pod: POD, container: 'main', resource: GPU, count: 2, running: false, reserved: new Set(), ...over });
+const plan = (ledger: DeviceLedger, over: Partial<AllocationQuestion> = {}) =>
+  planAllocation(ledger, { pod: POD, container: 'main', resource: GPU, count: 2, running: false, reserved: new Set(), ...over });
 const choose = (preferred: string[], over: { must?: string[]; count?: number } = {}) =>
   chooseDevices({ kind: 'choose', must: [], available: ['a', 'b', 'c'], count: 2, ...over }, preferred);
-const seen = (book: DeviceBook) => nodeDevices(book);
+const seen = (ledger: DeviceLedger) => nodeDevices(ledger);
 const sum = (json: string) => checkpointSum(JSON.parse(json) as Parameters<typeof checkpointSum>[0]);
 const NVIDIA = '{"PodDeviceEntries":null,"RegisteredDevices":{"nvidia.com/gpu":["GPU-0650a168-e770-3ea8-8ac3-8a1d419763e0"]}}';
 const reading = (text: string): unknown => {

@@ -5,7 +5,7 @@
 
 import type { Pod, PodSpec, Toleration } from '../../../src/machines/k8s.ts';
 import { pressureRefusal } from '../../../src/machines/reclaim/eviction/admission.ts';
-import { EMPTY_BOOK, type Met, type Observations, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
+import { EMPTY_LEDGER, type Met, type Observations, pass } from '../../../src/machines/reclaim/eviction/pass.ts';
 import {
   evictionGraceSeconds,
   evictionMessage,
@@ -41,15 +41,15 @@ const thresholds = (over: Partial<ThresholdConfig>): Threshold[] => thresholdsOf
 
 /** Two looks, the second 10 s later: what each comes to. Capacity is 1000 of everything. */
 const looked = (over: Partial<ThresholdConfig>, first: Partial<Record<Signal, number>>, then?: Partial<Record<Signal, number>>) => () => {
-  const look = (book: typeof EMPTY_BOOK, nowMs: number, available: Partial<Record<Signal, number>>) => {
+  const look = (ledger: typeof EMPTY_LEDGER, nowMs: number, available: Partial<Record<Signal, number>>) => {
     const observations: Observations = new Map(
       Object.entries(available).map(([signal, n]) => [signal as Signal, { available: n, capacity: 1000, atMs: nowMs }]),
     );
-    return pass(book, { thresholds: thresholds(over), observations, nowMs, transitionMs: 300_000 });
+    return pass(ledger, { thresholds: thresholds(over), observations, nowMs, transitionMs: 300_000 });
   };
   const told = ({ pressures, due }: ReturnType<typeof pass>) => ({ pressures, due: due.map((d) => d.threshold.signal) });
-  const one = look(EMPTY_BOOK, 0, first);
-  return then === undefined ? told(one) : [told(one), told(look(one.book, 10_000, then))];
+  const one = look(EMPTY_LEDGER, 0, first);
+  return then === undefined ? told(one) : [told(one), told(look(one.ledger, 10_000, then))];
 };
 const HARD = { evictionHard: { 'memory.available': '100' } };
 const SOFT = { evictionSoft: { 'memory.available': '100' }, evictionSoftGracePeriod: { 'memory.available': '10s' } };

@@ -2,8 +2,8 @@
 import type { CriContainer, Image } from '../../../src/machines/cri.ts';
 import {
   detected,
-  type ImageBook,
   type ImageGcPolicy,
+  type ImageLedger,
   type ImageRecord,
   imagesOfContainers,
   imagesOfPod,
@@ -40,7 +40,7 @@ const record = (over: Partial<ImageRecord> = {}): ImageRecord => ({
   pinned: false,
   ...over,
 });
-const book = (records: Record<string, ImageRecord>, sinceMs = 0): ImageBook => ({
+const ledger = (records: Record<string, ImageRecord>, sinceMs = 0): ImageLedger => ({
   records: new Map(Object.entries(records)),
   sinceMs,
   failures: 0,
@@ -55,12 +55,12 @@ const planned =
   () => {
     const { available = 100 } = o;
     const room = available === null ? null : { capacityBytes: 1000, availableBytes: available };
-    const plan = planImages(book(records, o.sinceMs), { policy: { ...POLICY, ...o.policy }, room, all: o.all === true, nowMs: NOW });
+    const plan = planImages(ledger(records, o.sinceMs), { policy: { ...POLICY, ...o.policy }, room, all: o.all === true, nowMs: NOW });
     return { ...plan, wantedBytes: String(plan.wantedBytes) };
   };
-const told = (b: ImageBook) =>
+const told = (b: ImageLedger) =>
   [...(b.records ?? [])].map(([id, r]) => ({ id, ...r, firstDetectedMs: String(r.firstDetectedMs), lastUsedMs: String(r.lastUsedMs) }));
-const FIRST: ImageBook = { records: null, sinceMs: 0, failures: 0 };
+const FIRST: ImageLedger = { records: null, sinceMs: 0, failures: 0 };
 const made = (over: Partial<CriContainer>): CriContainer => ({
   id: 'c',
   podSandboxId: 's',
@@ -78,7 +78,7 @@ const used =
   () =>
     isImageUsed(image('nginx'), { held: imagesOfContainers([made(over)]), named: new Set(named) });
 const POD = pod({ initContainers: [container('init', { image: 'busybox' })], volumes: [{ name: 'v', image: { reference: 'data:2' } }] });
-const inBook = (over: object) => () => [
+const inLedger = (over: object) => () => [
   ...namedImages(new Map([['u', { pod: POD, source: 'api', removed: false, rejected: false, seenAtMs: 0, worker: null, ...over }]])),
 ];
 const worker = (phase: 'syncing' | 'finished') => ({ phase, state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] });
@@ -131,17 +131,17 @@ goldenTable('images are collected as recorded', 'imageGc', {
   'age: also where 100 % turns the other off': planned(THREE, { available: 0, policy: { highPercent: 100, maxAgeMs: 10 * MINUTE } }),
 
   'found: at the first look all are old (trap 31)': () => told(detected(FIRST, { images: [image('a')], used: () => false, nowMs: NOW })),
-  'found: later ones are as old as the look': () => told(detected(book({}), { images: [image('a')], used: () => false, nowMs: NOW })),
-  'found: used ones are used now': () => told(detected(book({ a: record() }), { images: [image('a')], used: () => true, nowMs: NOW })),
+  'found: later ones are as old as the look': () => told(detected(ledger({}), { images: [image('a')], used: () => false, nowMs: NOW })),
+  'found: used ones are used now': () => told(detected(ledger({ a: record() }), { images: [image('a')], used: () => true, nowMs: NOW })),
   'found: what is known stays known': () =>
     told(
-      detected(book({ a: record({ firstDetectedMs: 1, lastUsedMs: 2 }) }), {
+      detected(ledger({ a: record({ firstDetectedMs: 1, lastUsedMs: 2 }) }), {
         images: [image('a', { size: '7', pinned: true })],
         used: () => false,
         nowMs: NOW,
       }),
     ),
-  'found: what has gone is forgotten': () => told(detected(book({ a: record() }), { images: [], used: () => false, nowMs: NOW })),
+  'found: what has gone is forgotten': () => told(detected(ledger({ a: record() }), { images: [], used: () => false, nowMs: NOW })),
 
   'used: by the id, of a container that has ended (trap 32)': used({ imageRef: 'nginx' }),
   'used: by a digest': used({ imageRef: `docker.io/library/nginx@sha256:${'a'.repeat(64)}` }),
@@ -152,11 +152,11 @@ goldenTable('images are collected as recorded', 'imageGc', {
   'used: nobody': used({ imageRef: 'other' }),
 
   'named: containers and volumes of a pod': () => imagesOfPod(POD),
-  'named: before its worker is there': inBook({}),
-  'named: while it runs': inBook({ worker: worker('syncing') }),
-  'named: not when it is over': inBook({ worker: worker('finished') }),
-  'named: not when it was refused': inBook({ rejected: true }),
-  'named: refused while it ran, until it has ended': inBook({ rejected: true, worker: worker('syncing') }),
+  'named: before its worker is there': inLedger({}),
+  'named: while it runs': inLedger({ worker: worker('syncing') }),
+  'named: not when it is over': inLedger({ worker: worker('finished') }),
+  'named: not when it was refused': inLedger({ rejected: true }),
+  'named: refused while it ran, until it has ended': inLedger({ rejected: true, worker: worker('syncing') }),
 
   'told: too little was freed': () =>
     tooLittleText({ plan: { byAge: [], bySpace: [], wantedBytes: 100, usedPercent: 90 }, policy: POLICY, freedBytes: 40 }),

@@ -2,7 +2,7 @@
  * What records of the kernel's log come to (resources 6.1): a row is what the kernel writes, in one part unless it says
  * otherwise, and what is read from it: each kill, and for those of the node the event.
  */
-import { EMPTY_OOM_BOOK, isSystemOom, type OomBook, readOoms, systemOomMessage } from '../../../src/machines/runtime/oom.ts';
+import { EMPTY_OOM_LEDGER, isSystemOom, type OomLedger, readOoms, systemOomMessage } from '../../../src/machines/runtime/oom.ts';
 import { goldenTable } from './table.ts';
 
 const INVOKED = 'java invoked oom-killer: gfp_mask=0x1100cca(GFP_HIGHUSER_MOVABLE), order=0, oom_score_adj=968';
@@ -22,14 +22,14 @@ const kernel = (texts: readonly string[], o: { from?: number; priority?: number 
 const row =
   (...parts: (readonly string[])[]) =>
   () => {
-    let book: OomBook = EMPTY_OOM_BOOK;
+    let ledger: OomLedger = EMPTY_OOM_LEDGER;
     const said: unknown[] = [];
     for (const records of parts) {
-      const read = readOoms(book, { records, seq: -1 });
-      book = read.book;
+      const read = readOoms(ledger, { records, seq: -1 });
+      ledger = read.ledger;
       said.push(...read.kills.map((kill) => ({ ...kill, event: isSystemOom(kill) ? systemOomMessage(kill) : null })));
     }
-    return { said, told: book.told, unfinished: book.open };
+    return { said, told: ledger.told, unfinished: ledger.open };
   };
 
 goldenTable("what the kernel's log says of memory that ran out is read as recorded (trap 75)", 'oom', {

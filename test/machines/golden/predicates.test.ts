@@ -70,7 +70,7 @@ const LIVES: Readonly<Record<string, Life>> = {
   'refused while it ran, terminating': { record: record('terminating', { rejected: true }) },
   'a stranger of the runtime, terminating': { record: record('terminating', { source: 'runtime' }) },
 };
-const book = ({ record: r, sourcesReady = true }: Life): PodsView => ({ records: new Map(r === null ? [] : [[UID, r]]), sourcesReady });
+const ledger = ({ record: r, sourcesReady = true }: Life): PodsView => ({ records: new Map(r === null ? [] : [[UID, r]]), sourcesReady });
 const inEachLife = (ask: (life: Life) => unknown) => async () => {
   const answers: Record<string, unknown> = {};
   for (const [name, life] of Object.entries(LIVES)) answers[name] = await ask(life);
@@ -92,7 +92,7 @@ const object = (o: { annotations?: Record<string, string>; uid?: string; status?
   status: o.status ?? { phase: 'Running' },
 });
 const written = (life: Life, o: { shown: Pod[]; entry?: StatusEntry }) => {
-  const { records, sourcesReady } = book(life);
+  const { records, sourcesReady } = ledger(life);
   const plan = decideWrite({
     uid: life.record === null && o.shown[0] !== undefined ? o.shown[0].metadata.uid : UID,
     record: life.record ?? undefined,
@@ -141,7 +141,7 @@ async function swept(life: Life): Promise<string[]> {
   const metadata = { uid: UID, name: 'p', namespace: 'ns', attempt: 0 };
   const items = [{ id: 'box', metadata, state: 'SANDBOX_NOTREADY', createdAt: '1', labels, annotations: {}, runtimeHandler: '' }];
   registry.set(view.cri, { state: 'ready' } as CriView);
-  registry.set(view.pods, book(life));
+  registry.set(view.pods, ledger(life));
   registry.answerer = (_, event) => {
     const [call] = (event as unknown as { calls: { method: string; request: { containerId?: string; podSandboxId?: string } }[] }).calls;
     if (call === undefined) return { kind: 'lost', reason: 'nothing was asked' };
@@ -162,7 +162,7 @@ const volumes = (life: Life): string => {
   const { drop, want } = reconcile({
     desired: new Map(),
     actual: new Map([['k', { ref: { uid: UID, plugin: 'x', name: 'v' }, phase: 'uncertain', error: '', sinceMs: 0, done: null }]]),
-    look: { pods: book(life), listed: { atMonoMs: 2, via: 'poll', pods: new Map() }, nowMonoMs: 3 },
+    look: { pods: ledger(life), listed: { atMonoMs: 2, via: 'poll', pods: new Map() }, nowMonoMs: 3 },
     unminded: new Map([[UID, 1]]),
   });
   return drop.length > 0 ? 'taken down' : want.length > 0 ? 'wanted' : 'left to its worker';
@@ -178,11 +178,11 @@ goldenTable('what follows from the life of a pod is as recorded', 'predicates', 
   ),
   '3.4 its end was asked for: admission waits for its room': inEachLife(({ record: r }) => isLeaving(r ?? undefined)),
   '3.4 its containers should be ending: it goes on, and is to have its CPUs': inEachLife(
-    (life) => going({ pods: book(life), listing: undefined } as Parameters<typeof going>[0]).length === 1,
+    (life) => going({ pods: ledger(life), listing: undefined } as Parameters<typeof going>[0]).length === 1,
   ),
   '3.4 its containers should be ending, or nothing of it is to run: its volumes': inEachLife(volumes),
   '3.4 nothing of it is to run: its objects of the API are kept': inEachLife(({ record: r }) => r !== null && mayNameObjects(r)),
-  '3.4 nothing of it is to run: its images are kept': inEachLife((life) => namedImages(book(life).records).size > 0),
+  '3.4 nothing of it is to run: its images are kept': inEachLife((life) => namedImages(ledger(life).records).size > 0),
   '3.4 nothing of it is to be left: what a sweep removes of the runtime': inEachLife(swept),
   '3.4 of a mirror: there is none': inEachLife((life) => written(asStatic(life), { shown: [] })),
   '3.4 of a mirror: it is there': inEachLife((life) =>

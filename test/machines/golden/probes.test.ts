@@ -18,7 +18,7 @@ import { initialResult, lookedAt, probedContainers, targetsOf, withResult } from
 import { countOutcome, endsContainer, NO_RUN, type Run } from '../../../src/machines/services/probes/threshold.ts';
 import {
   PROBE_TYPES,
-  type ProbeBook,
+  type ProbeLedger,
   type ProbeOutcome,
   type ProbeTarget,
   type ProbeType,
@@ -42,15 +42,15 @@ const rows = (outcomes: string, type: ProbeType, probe: Partial<Probe> = {}) => 
   });
 };
 
-// ---- the book ----------------------------------------------------------------------------------------------------
-const look = (o: Parameters<typeof facts>[1] = {}, spec: Partial<Container> = all, before: ProbeBook = new Map()) =>
+// ---- the ledger ----------------------------------------------------------------------------------------------------
+const look = (o: Parameters<typeof facts>[1] = {}, spec: Partial<Container> = all, before: ProbeLedger = new Map()) =>
   Object.fromEntries([...lookedAt(before, facts(spec, o))].map(([id, { uid: _, container: __, ...results }]) => [id, results]));
-const known: ProbeBook = new Map([
+const known: ProbeLedger = new Map([
   ['web-1', { uid: 'uid-1', container: 'web', startup: 'success', readiness: 'success', liveness: 'success' }],
 ]);
-const running = (o: Parameters<typeof facts>[1] = {}, book: ProbeBook = new Map(), spec: Partial<Container> = all) => {
+const running = (o: Parameters<typeof facts>[1] = {}, ledger: ProbeLedger = new Map(), spec: Partial<Container> = all) => {
   const f = facts(spec, o);
-  return targetsOf(lookedAt(book, f), f).map((t) => `${t.type}${t.started ? ', started' : ''}`);
+  return targetsOf(lookedAt(ledger, f), f).map((t) => `${t.type}${t.started ? ', started' : ''}`);
 };
 const said = (ready: boolean, started: boolean): Pod => {
   const status: PodStatus = {

@@ -204,7 +204,7 @@ goldenTable('what the runtime is seen to hold leads to what is recorded', 'runti
 
   '1.1 of the API': () => what({ 'kubernetes.io/config.source': 'api' }),
   '1.1 of a file, of a URL': () => ['file', 'http'].map((source) => what({ 'kubernetes.io/config.source': source })),
-  '1.1 without a source, as no pod of the book is: left alone': () => what({}),
+  '1.1 without a source, as no pod of the ledger is: left alone': () => what({}),
   '1.1 a mirror': () => what({ 'kubernetes.io/config.source': 'api', 'kubernetes.io/config.mirror': '' }),
   '1.1 critical by its priority, and not quite': () =>
     [2_000_000_000, 1_999_999_999].map((priority) => what({ 'kubernetes.io/config.source': 'api' }, priority)),

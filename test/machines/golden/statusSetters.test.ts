@@ -8,7 +8,7 @@ import { generatePodStatus } from '../../../src/machines/pods/status/generate.ts
 import type { PodRuntimeStatus } from '../../../src/machines/pods/types.ts';
 import { addr, type StatusEvent, view } from '../../../src/machines/protocol.ts';
 import { probeVerdicts, withResult } from '../../../src/machines/services/probes/state.ts';
-import type { ProbeBook, ProbeResult, ProbeType } from '../../../src/machines/services/probes/types.ts';
+import type { ProbeLedger, ProbeResult, ProbeType } from '../../../src/machines/services/probes/types.ts';
 import { run, views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
@@ -24,19 +24,19 @@ interface Story {
   initContainers?: Container[];
   /** What the runtime holds. Default: `web` runs. */
   status?: PodRuntimeStatus;
-  /** What is in the book of results before. */
+  /** What is in the ledger of results before. */
   before: Record<string, Partial<Record<ProbeType, ProbeResult>>>;
 }
-/** What the API is told before and after a result of a probe: `same` when the book did not change. */
+/** What the API is told before and after a result of a probe: `same` when the ledger did not change. */
 const found = (o: Story, type: ProbeType, result: ProbeResult, containerId = 'web-1') => {
   return () => {
     const { containers = [container('web', READINESS)], initContainers } = o;
     const p = pod({ containers, ...(initContainers === undefined ? {} : { initContainers }) });
     const status = o.status ?? observed([rc('web', 'running')]);
-    const book: ProbeBook = new Map(
+    const ledger: ProbeLedger = new Map(
       Object.entries(o.before).map(([id, r]) => [id, { uid: 'uid-1', container: id.split('-')[0] ?? '', ...r }]),
     );
-    const said = (of: ProbeBook) => {
+    const said = (of: ProbeLedger) => {
       const { started, ready } = probeVerdicts(p, status, of);
       const told = generatePodStatus({
         pod: p,
@@ -60,8 +60,8 @@ const found = (o: Story, type: ProbeType, result: ProbeResult, containerId = 'we
         ),
       };
     };
-    const after = withResult(book, { containerId, type, result });
-    return { before: said(book), after: after === book ? 'same' : said(after) };
+    const after = withResult(ledger, { containerId, type, result });
+    return { before: said(ledger), after: after === ledger ? 'same' : said(after) };
   };
 };
 

@@ -1,6 +1,6 @@
 /** What a daemon finds of the volumes that an earlier one left on disk (resources and volumes 8.9): a row for each kind, and for what is no volume. */
 
-import { CsiBook } from '../../../src/actors/services/volumes/csi/state.ts';
+import { CsiLedger } from '../../../src/actors/services/volumes/csi/state.ts';
 import { Plugins } from '../../../src/actors/services/volumes/plugins.ts';
 import { encodeVolumeData } from '../../../src/machines/services/volumes/csi/data.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
@@ -34,7 +34,7 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
       fs.put(path, text);
     }
   }
-  const book = new CsiBook();
+  const ledger = new CsiLedger();
   const log = collectingLogger([]);
   const plugins = new Plugins({
     ports: { fs } as unknown as Ports,
@@ -42,11 +42,11 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     facts: () => FACTS,
     objects: null,
     claims: null,
-    csi: { drivers: () => new Map(), book, inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
+    csi: { drivers: () => new Map(), ledger, inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
     warn: () => undefined,
   });
   const refs = await plugins.scan();
-  const inUse = book.inUse();
+  const inUse = ledger.inUse();
   return { found: refs.map((r) => `${r.uid} ${r.plugin} ${r.name}`), ...(inUse.length === 0 ? {} : { inUse }) };
 };
 const directory = (kind: string) => found({ [`${OWN}${kind}/v/`]: '' });

@@ -123,8 +123,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'pods are stopped before their sources have spoken',
     file: 'src/actors/pods/manager/podManager.ts',
-    find: 'sourcesReady: sourcesReady(book) }',
-    replace: 'sourcesReady: true || sourcesReady(book) }',
+    find: 'sourcesReady: sourcesReady(ledger) }',
+    replace: 'sourcesReady: true || sourcesReady(ledger) }',
   },
   {
     id: 'the status of a pod goes back in version',
@@ -163,7 +163,7 @@ export const MUTANTS: readonly Mutant[] = [
     replace: '    return this.finish();\n  }\n\n  private revive',
   },
   {
-    id: 'a pod that has ended stays in the book',
+    id: 'a pod that has ended stays in the ledger',
     file: 'src/machines/pods/manager/step.ts',
     find: 'else if (rec.removed) this.drop(rec);\n    this.startWaiters',
     replace: 'this.startWaiters',
@@ -376,14 +376,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'what the kernel began to say of a kill is forgotten before its end',
     file: 'src/actors/runtime/oomWatcher.ts',
-    find: 'this.#ctx.publish(oomView, book);',
-    replace: 'void book;',
+    find: 'this.#ctx.publish(oomView, ledger);',
+    replace: 'void ledger;',
   },
   {
     id: 'a volume is published before its driver has staged it',
     file: 'src/actors/services/volumes/csi/setUp.ts',
-    find: 'const mustStage = stages && !o.book',
-    replace: 'const mustStage = stages && o.book',
+    find: 'const mustStage = stages && !o.ledger',
+    replace: 'const mustStage = stages && o.ledger',
   },
   {
     id: 'a container is given a volume that its driver was never asked to publish',
@@ -430,8 +430,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'devices of pods that are over are not taken back',
     file: 'src/actors/allocation/devices/allocator.ts',
-    find: 'if (allocations.length < this.book.allocations.length) this.change(',
-    replace: 'if (allocations.length > this.book.allocations.length) this.change(',
+    find: 'if (allocations.length < this.ledger.allocations.length) this.change(',
+    replace: 'if (allocations.length > this.ledger.allocations.length) this.change(',
   },
   {
     id: 'devices are not prepared before a start',

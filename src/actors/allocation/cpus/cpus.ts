@@ -1,6 +1,6 @@
 /**
  * State held: which container has which CPUs alone, and what is left to all others; which set each running container was
- * last given; whose pod was granted CPUs and is not in the pod manager's book yet.
+ * last given; whose pod was granted CPUs and is not in the pod manager's ledger yet.
  * Lost on restart: the last two; whoever waits for an answer asks again.
  * Rebuilt from: `<root-dir>/cpu_manager_state`; running containers are told their sets again.
  */
@@ -9,7 +9,7 @@ import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
 import { going, isSeen, type Known, tidied, withoutLeaving } from '../../../machines/allocation/cpus/holders.ts';
-import { type CpuBook, type CpuPlace, cpusOf, grant, sameBook } from '../../../machines/allocation/cpus/ledger.ts';
+import { type CpuLedger, type CpuPlace, cpusOf, grant, sameLedger } from '../../../machines/allocation/cpus/ledger.ts';
 import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
 import { type AllocationAnswer, type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
@@ -32,7 +32,7 @@ export interface CpusOptions {
 
 const READY_TIMEOUT_MS = 15_000;
 /**
- * From an answer, or from when every source was heard, until the pod manager has the pod in its book: longer than that takes.
+ * From an answer, or from when every source was heard, until the pod manager has the pod in its ledger: longer than that takes.
  * Who is later gets CPUs anew.
  */
 const UNSEEN_MAX_MS = 10_000;
@@ -62,8 +62,8 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
         logic: cpusMachine.provide({
           actors: {
             load: fromPromise(() => manager.load()),
-            save: fromPromise(({ input }: { input: CpuBook }) => manager.save(input)),
-            share: fromPromise(({ input, signal }: { input: CpuBook | null; signal: AbortSignal }) => manager.share(input, signal)),
+            save: fromPromise(({ input }: { input: CpuLedger }) => manager.save(input)),
+            share: fromPromise(({ input, signal }: { input: CpuLedger | null; signal: AbortSignal }) => manager.share(input, signal)),
           },
           actions: {
             begin: ({ context }) => manager.begin(context),
@@ -115,30 +115,30 @@ class Manager {
   }
 
   /** @throws where it cannot be read, or must not be gone on with: this actor ends with the reason, and in the end the node. */
-  async load(): Promise<{ book: CpuBook; isNew: boolean }> {
+  async load(): Promise<{ ledger: CpuLedger; isNew: boolean }> {
     const opened = openCpuState(await this.#inTurn(() => readCpuState(this.#ctx.ports.fs, this.#file)), {
       place: this.#o.place,
       file: this.#file,
     });
     if (!opened.ok) throw new Error(opened.message);
-    if (opened.book === null) throw new Error(`${this.#file}: it holds no CPUs`);
+    if (opened.ledger === null) throw new Error(`${this.#file}: it holds no CPUs`);
     const nowMs = this.#ctx.ports.clock.monoMs();
-    for (const uid of opened.book.entries.keys()) this.#unseen.set(uid, nowMs);
-    return { book: opened.book, isNew: opened.isNew };
+    for (const uid of opened.ledger.entries.keys()) this.#unseen.set(uid, nowMs);
+    return { ledger: opened.ledger, isNew: opened.isNew };
   }
 
-  /** What a killed manager still writes is over first: its book is older. */
+  /** What a killed manager still writes is over first: its ledger is older. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     return inTurn(this.#ctx.ports.fs, this.#file, work);
   }
 
-  async save(book: CpuBook): Promise<void> {
+  async save(ledger: CpuLedger): Promise<void> {
     const { fs } = this.#ctx.ports;
     const aside = `${this.#o.rootDir}/.${CPU_STATE_FILE}.tmp`;
     try {
       await this.#inTurn(async () => {
         await this.#folder.make();
-        await fs.writeFile(aside, encodeCpuState(book), { mode: FILE_MODE, fsync: true });
+        await fs.writeFile(aside, encodeCpuState(ledger), { mode: FILE_MODE, fsync: true });
         await fs.rename(aside, this.#file);
         await fs.fsyncDir(this.#o.rootDir);
       });
@@ -149,80 +149,80 @@ class Manager {
     }
   }
 
-  begin({ book }: CpusContext): void {
-    if (book !== null) this.#publish(book);
+  begin({ ledger }: CpusContext): void {
+    if (ledger !== null) this.#publish(ledger);
   }
 
   /** Whoever asked is answered when it is on disk (`tell`). */
   decide(context: CpusContext): Partial<CpusContext> {
-    if (context.book === null) return {};
+    if (context.ledger === null) return {};
     const nowMs = this.#ctx.ports.clock.monoMs();
     for (const { pod, active } of context.asks)
-      for (const uid of [pod.metadata.uid, ...active]) if (context.book.entries.has(uid)) this.#unseen.set(uid, nowMs);
-    let book = this.#tidied(context.book);
+      for (const uid of [pod.metadata.uid, ...active]) if (context.ledger.entries.has(uid)) this.#unseen.set(uid, nowMs);
+    let ledger = this.#tidied(context.ledger);
     for (const { pod, replyTo } of context.asks) {
       const { uid } = pod.metadata;
-      const granted = grant(book, pod, this.#o.place);
+      const granted = grant(ledger, pod, this.#o.place);
       this.#metrics.requests.inc();
       if (granted.ok) {
-        book = granted.book;
-        if (book.entries.has(uid)) this.#unseen.set(uid, nowMs);
+        ledger = granted.ledger;
+        if (ledger.entries.has(uid)) this.#unseen.set(uid, nowMs);
       } else this.#metrics.errors.inc();
       const answer: AllocationAnswer = granted.ok
         ? { kind: 'granted' }
-        : grant(withoutLeaving(book, uid, this.#known()), pod, this.#o.place).ok
+        : grant(withoutLeaving(ledger, uid, this.#known()), pod, this.#o.place).ok
           ? { kind: 'later', why: `${granted.refusal.message}; pods that are on their way out still have some` }
           : { kind: 'refused', ...granted.refusal };
       this.#answers.push(() => replyTo(answer));
     }
-    return { asks: [], book: sameBook(book, context.book) ? context.book : book };
+    return { asks: [], ledger: sameLedger(ledger, context.ledger) ? context.ledger : ledger };
   }
 
   /** From time to time: what is over comes back, and a pod that is defined anew gets what it is to have now. */
   tidy(context: CpusContext): Partial<CpusContext> {
-    if (context.book === null) return {};
-    let book = this.#tidied(context.book);
+    if (context.ledger === null) return {};
+    let ledger = this.#tidied(context.ledger);
     for (const pod of going(this.#known())) {
-      if (!wantsExclusive(pod) && !book.entries.has(pod.metadata.uid)) continue;
-      const granted = grant(book, pod, this.#o.place);
-      if (granted.ok) book = granted.book;
+      if (!wantsExclusive(pod) && !ledger.entries.has(pod.metadata.uid)) continue;
+      const granted = grant(ledger, pod, this.#o.place);
+      if (granted.ok) ledger = granted.ledger;
     }
-    return { book: sameBook(book, context.book) ? context.book : book };
+    return { ledger: sameLedger(ledger, context.ledger) ? context.ledger : ledger };
   }
 
   forget(uid: string): void {
     this.#unseen.delete(uid);
   }
 
-  tell({ book, onDisk }: CpusContext): void {
-    if (book === null || book !== onDisk) return;
-    this.#publish(book);
+  tell({ ledger, onDisk }: CpusContext): void {
+    if (ledger === null || ledger !== onDisk) return;
+    this.#publish(ledger);
     const answers = this.#answers;
     this.#answers = [];
     for (const answer of answers) answer();
   }
 
   /** Each running container that is to have another set than it was last given. A stop of its pod that is under way goes first. */
-  async share(book: CpuBook | null, signal: AbortSignal): Promise<string> {
+  async share(ledger: CpuLedger | null, signal: AbortSignal): Promise<string> {
     const { registry } = this.#ctx;
     const listing = registry.read(view.runtimePods)?.value;
-    if (book === null || listing === undefined || registry.read(view.cri)?.value.state !== 'ready') return '';
+    if (ledger === null || listing === undefined || registry.read(view.cri)?.value.state !== 'ready') return '';
     const running = [...listing.pods.values()].map((pod) => ({ pod, containers: pod.containers.filter((c) => c.state === 'running') }));
     const ids = new Set(running.flatMap(({ containers }) => containers.map((c) => c.id)));
     for (const known of [this.#given, this.#doubted, this.#said]) for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
     if (!this.#looked) for (const id of ids) this.#doubt(id);
     this.#looked = true;
-    const failed = await Promise.all(running.map(({ pod, containers }) => this.#confine(book, { pod, containers }, signal)));
+    const failed = await Promise.all(running.map(({ pod, containers }) => this.#confine(ledger, { pod, containers }, signal)));
     return failed.flat().join('; ');
   }
 
   async #confine(
-    book: CpuBook,
+    ledger: CpuLedger,
     { pod, containers }: { pod: ListedPod; containers: ListedPod['containers'] },
     signal: AbortSignal,
   ): Promise<string[]> {
     const wanted = containers.flatMap(({ id, name }) => {
-      const cpus = formatCpuSet(cpusOf(book, pod.uid, name).cpus);
+      const cpus = formatCpuSet(cpusOf(ledger, pod.uid, name).cpus);
       // No set at all would be no limit at all.
       return cpus === '' || this.#has(id, cpus) ? [] : [{ id, name, cpus }];
     });
@@ -269,25 +269,25 @@ class Manager {
     return { pods, listing: registry.read(view.runtimePods)?.value, unseen: new Set(this.#unseen.keys()) };
   }
 
-  #tidied(book: CpuBook): CpuBook {
+  #tidied(ledger: CpuLedger): CpuLedger {
     const pods = this.#ctx.registry.read(view.pods)?.value;
     const nowMs = this.#ctx.ports.clock.monoMs();
     // Until every source was heard, nobody is late.
     if (!this.#heard) for (const uid of this.#unseen.keys()) this.#unseen.set(uid, nowMs);
     this.#heard = pods?.sourcesReady === true;
     for (const [uid, sinceMs] of this.#unseen)
-      if (isSeen(uid, { pods }) || nowMs - sinceMs >= UNSEEN_MAX_MS || !book.entries.has(uid)) this.#unseen.delete(uid);
-    const now = tidied(book, this.#known());
-    for (const uid of book.entries.keys())
+      if (isSeen(uid, { pods }) || nowMs - sinceMs >= UNSEEN_MAX_MS || !ledger.entries.has(uid)) this.#unseen.delete(uid);
+    const now = tidied(ledger, this.#known());
+    for (const uid of ledger.entries.keys())
       if (!now.entries.has(uid))
         this.#ctx.log.info({ ...refOf(pods?.records.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are given back');
     return now;
   }
 
-  #publish(book: CpuBook): void {
-    this.#ctx.publish(allocationView.cpus, { book, quotaLifted: this.#o.quotaLifted });
-    const taken = this.#o.place.topology.cpus.length - book.shared.length;
-    this.#metrics.sharedMilli.set(book.shared.length * 1000);
+  #publish(ledger: CpuLedger): void {
+    this.#ctx.publish(allocationView.cpus, { ledger, quotaLifted: this.#o.quotaLifted });
+    const taken = this.#o.place.topology.cpus.length - ledger.shared.length;
+    this.#metrics.sharedMilli.set(ledger.shared.length * 1000);
     this.#metrics.exclusive.set(Math.max(0, taken - (this.#o.place.policy.strictReservation ? this.#o.place.reserved.length : 0)));
   }
 }

@@ -10,7 +10,7 @@ import {
   planAllocation,
 } from '../../../machines/allocation/devices/allocate.ts';
 import { mergeResponses, NO_SHARE, type PluginShare } from '../../../machines/allocation/devices/responses.ts';
-import { type DeviceBook, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
+import { type DeviceLedger, deviceIds, NO_DEVICES, type PluginOptions } from '../../../machines/allocation/devices/types.ts';
 import { mayLeave } from '../../../machines/allocation/leaving.ts';
 import type { AllocationAnswer } from '../../../machines/allocation/messages.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
@@ -42,20 +42,20 @@ interface Turn extends DeviceRequest {
 
 export class DeviceAllocator {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
-  private readonly persist: (book: DeviceBook) => Promise<void>;
+  private readonly persist: (ledger: DeviceLedger) => Promise<void>;
   private readonly duration: ReturnType<Ports['metrics']['histogram']>;
   /** Plugins that can be asked, by resource. */
   readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
   /** What the plugin of a resource said of itself, also when it is gone by now. */
   readonly options = new Map<string, PluginOptions>();
-  book: DeviceBook = NO_DEVICES;
+  ledger: DeviceLedger = NO_DEVICES;
   /** Devices that are being given just now, by resource. */
   private readonly reserved = new Map<string, Set<string>>();
   /** What is done for one pod is done one after the other. */
-  /** The record on disk is older than the book. */
+  /** The record on disk is older than the ledger. */
   private unsaved = false;
 
-  constructor(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, persist: (book: DeviceBook) => Promise<void>) {
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, persist: (ledger: DeviceLedger) => Promise<void>) {
     this.ctx = ctx;
     this.persist = persist;
     this.duration = ctx.ports.metrics.histogram(
@@ -112,13 +112,13 @@ export class DeviceAllocator {
       for (const request of deviceRequests(container)) {
         const { resource } = request;
         const of = { container: container.name, resource };
-        const before = allocationOf(this.book, pod.metadata.uid, of);
-        if (before === undefined || this.book.resources.get(resource)?.returning === true) {
+        const before = allocationOf(this.ledger, pod.metadata.uid, of);
+        if (before === undefined || this.ledger.resources.get(resource)?.returning === true) {
           const outcome = await this.give({ pod, container, signal, ...request });
           if (outcome.kind === 'none') return refused(`no plugin of ${resource} has registered at this node`);
           if (outcome.kind !== 'held') return refused(outcome.message);
         }
-        const held = allocationOf(this.book, pod.metadata.uid, of);
+        const held = allocationOf(this.ledger, pod.metadata.uid, of);
         if (held === undefined) return refused(`the devices of ${resource} were taken back meanwhile; they are asked for again`);
         const unready = await this.preStart(resource, { ids: deviceIds(held), signal });
         if (unready !== null) return refused(unready);
@@ -141,7 +141,7 @@ export class DeviceAllocator {
     if (!this.unsaved) return null;
     this.unsaved = false;
     try {
-      await this.persist(this.book);
+      await this.persist(this.ledger);
       return null;
     } catch (error) {
       this.unsaved = true;
@@ -149,20 +149,20 @@ export class DeviceAllocator {
     }
   }
 
-  change(book: DeviceBook): void {
-    this.book = book;
+  change(ledger: DeviceLedger): void {
+    this.ledger = ledger;
     this.unsaved = true;
   }
 
   /** What pods hold that are over. */
   private free(isActive: (uid: string) => boolean): void {
-    const holders = this.book.allocations.map((a) => a.uid);
+    const holders = this.ledger.allocations.map((a) => a.uid);
     this.release(new Set(holders.filter((uid) => !isActive(uid) && this.isOver(uid))));
   }
 
   private release(uids: ReadonlySet<string>): void {
-    const allocations = this.book.allocations.filter((a) => !uids.has(a.uid));
-    if (allocations.length < this.book.allocations.length) this.change({ ...this.book, allocations });
+    const allocations = this.ledger.allocations.filter((a) => !uids.has(a.uid));
+    if (allocations.length < this.ledger.allocations.length) this.change({ ...this.ledger, allocations });
   }
 
   /**
@@ -194,9 +194,9 @@ export class DeviceAllocator {
       if (now.kind !== 'choose') return this.soon(turn, now);
       const ids = chooseDevices(now, preferred);
       const response = await this.reserving(resource, ids, () => this.timed(resource, () => plugin.connection.allocate(ids, call(signal))));
-      const state = this.book.resources.get(resource);
+      const state = this.ledger.resources.get(resource);
       const given = { uid: pod.metadata.uid, container: container.name, resource, devices: byNode(state, ids), response };
-      this.change({ ...this.book, allocations: [...this.book.allocations, given] });
+      this.change({ ...this.ledger, allocations: [...this.ledger.allocations, given] });
       this.ctx.log.info({ ...podRef(pod), container: container.name, resource, devices: ids }, 'devices were given to a container');
       return { kind: 'held' };
     } catch (error) {
@@ -206,11 +206,11 @@ export class DeviceAllocator {
     }
   }
 
-  private plan({ pod, container, resource, count }: Turn, book = this.book): AllocationPlan {
+  private plan({ pod, container, resource, count }: Turn, ledger = this.ledger): AllocationPlan {
     const listed = this.ctx.registry.read(view.runtimePods)?.value.pods.get(pod.metadata.uid)?.containers ?? [];
     const running = listed.some((c) => c.name === container.name && c.state === 'running');
     const reserved = this.reserved.get(resource) ?? new Set<string>();
-    return planAllocation(book, { resource, count, pod, container: container.name, running, reserved });
+    return planAllocation(ledger, { resource, count, pod, container: container.name, running, reserved });
   }
 
   /** Nobody is refused for what others give back soon. */
@@ -218,8 +218,8 @@ export class DeviceAllocator {
     if (plan.kind !== 'refused') return plan;
     const pods = this.ctx.registry.read(view.pods)?.value;
     const { uid } = turn.pod.metadata;
-    const allocations = this.book.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
-    if (this.plan(turn, { ...this.book, allocations }).kind !== 'choose') return plan;
+    const allocations = this.ledger.allocations.filter((a) => a.uid === uid || !mayLeave(a.uid, pods));
+    if (this.plan(turn, { ...this.ledger, allocations }).kind !== 'choose') return plan;
     return { kind: 'wait', message: `${plan.message}; pods that are on their way out still have some` };
   }
 

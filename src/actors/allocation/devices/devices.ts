@@ -15,7 +15,7 @@ import type { EndpointKey } from '../../../machines/allocation/devices/endpointM
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
 import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
 import { admitPlugin } from '../../../machines/allocation/devices/rules.ts';
-import type { DeviceBook, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
+import type { DeviceLedger, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { reading } from '../../../machines/facts.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugins.ts';
@@ -76,7 +76,7 @@ class DeviceManager implements DevicesIo {
     this.cluster = cluster;
     this.folder = `${rootDir}/${FOLDER}`;
     this.records = new DeviceRecords(ctx, this.folder);
-    this.allocator = new DeviceAllocator(ctx, (book) => this.records.save(book));
+    this.allocator = new DeviceAllocator(ctx, (ledger) => this.records.save(ledger));
     this.registrations = ctx.ports.metrics.counter(
       'kubelet_device_plugin_registration_total',
       'Cumulative number of device plugin registrations. Broken down by resource name.',
@@ -94,9 +94,9 @@ class DeviceManager implements DevicesIo {
     const gone = new Set(
       Object.entries(before?.capacity ?? {}).flatMap(([name, n]) => (n === '0' && !resources.includes(name) ? [name] : [])),
     );
-    this.allocator.book = { allocations, gone, resources: remembered(resources) };
+    this.allocator.ledger = { allocations, gone, resources: remembered(resources) };
     // From now on there is a record, so that others' resources on this node are not taken for stale ones again.
-    if (found === null) this.take(this.allocator.book);
+    if (found === null) this.take(this.allocator.ledger);
     else this.publish();
     return resources;
   }
@@ -166,21 +166,21 @@ class DeviceManager implements DevicesIo {
       this.allocator.options.set(resource, held.options);
     }
     this.ctx.log.info({ resource, ...held?.options }, 'device plugin registered');
-    this.take(connected(this.allocator.book, resource));
+    this.take(connected(this.allocator.ledger, resource));
   }
 
   listed({ resource }: EndpointKey, devices: Parameters<typeof listed>[2]): void {
-    this.take(listed(this.allocator.book, resource, devices));
+    this.take(listed(this.allocator.ledger, resource, devices));
   }
 
   stopped({ resource }: EndpointKey, error: string): void {
     this.ctx.log.warn({ resource, err: error }, 'device plugin is gone: its devices count as unhealthy until it registers again');
-    this.take(stopped(this.allocator.book, resource));
+    this.take(stopped(this.allocator.ledger, resource));
   }
 
   expired({ resource }: EndpointKey): void {
     this.ctx.log.warn({ resource }, 'device plugin did not come back: there is nothing of its resource on this node');
-    this.take(expired(this.allocator.book, resource));
+    this.take(expired(this.allocator.ledger, resource));
   }
 
   forget(uid: string): void {
@@ -205,8 +205,8 @@ class DeviceManager implements DevicesIo {
     this.ctx.log.warn({ folder: this.folder, err: error }, what);
   }
 
-  private take(book: DeviceBook): void {
-    this.allocator.change(book);
+  private take(ledger: DeviceLedger): void {
+    this.allocator.change(ledger);
     this.publish();
     void this.allocator.save().then((unsaved) => {
       if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ folder: this.folder }, unsaved);
@@ -215,7 +215,7 @@ class DeviceManager implements DevicesIo {
 
   private publish(): void {
     const before = this.ctx.registry.read(devicesView)?.value;
-    const now = { ...nodeDevices(this.allocator.book), recreated: this.recreated };
+    const now = { ...nodeDevices(this.allocator.ledger), recreated: this.recreated };
     if (JSON.stringify(before) === JSON.stringify(now)) return;
     this.ctx.publish(devicesView, now);
     if (this.cluster) this.ctx.registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'devices of plugins changed' });

@@ -1,6 +1,6 @@
 /** The folder of device plugins: the record of who holds which devices, and what else is in it. */
 import { CHECKPOINT_FILE, decodeCheckpoint, encodeCheckpoint } from '../../../machines/allocation/devices/checkpoint.ts';
-import type { Allocation, DeviceBook } from '../../../machines/allocation/devices/types.ts';
+import type { Allocation, DeviceLedger } from '../../../machines/allocation/devices/types.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -63,8 +63,8 @@ export class DeviceRecords {
   }
 
   /** Until it is on disk, or something newer is. Rejects where it cannot be written: the next call tries again. */
-  save(book: Pick<DeviceBook, 'allocations' | 'resources'>): Promise<void> {
-    this.wanted = encodeCheckpoint(book);
+  save(ledger: Pick<DeviceLedger, 'allocations' | 'resources'>): Promise<void> {
+    this.wanted = encodeCheckpoint(ledger);
     return this.inTurn(() => this.write());
   }
 

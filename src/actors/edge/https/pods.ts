@@ -18,7 +18,7 @@ const RETRY_AFTER_SECONDS = 60;
 export type Found<T> = { ok: true; value: T } | { ok: false; reply: HttpReply };
 
 /**
- * The pod of that name. Of several (one ends while its successor waits) the one that is wanted; strangers that only the
+ * The pod of that name. Of several (one ends while its successor waits) the one that is wanted; orphans that only the
  * runtime knows are not found. `uid` '' means any.
  */
 export function findPodByName(

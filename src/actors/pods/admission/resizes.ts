@@ -1,6 +1,6 @@
 /**
  * What each pod of the API was granted, and whose change of it waits (pod lifecycle 6.6). Only pods that ask for cpu or
- * memory are in the books; what was granted survives a restart of the daemon (checkpoint `allocations`).
+ * memory are in the ledgers; what was granted survives a restart of the daemon (checkpoint `allocations`).
  */
 
 import type { Pod, PodStatus, ResizePending } from '../../../machines/k8s.ts';
@@ -206,7 +206,7 @@ export class Resizes {
     });
   }
 
-  /** Of a pod that is in no book although it is known: it asked for nothing, or what was granted could not be read. */
+  /** Of a pod that is in no ledger although it is known: it asked for nothing, or what was granted could not be read. */
   private shown(uid: string): Allocation | undefined {
     const record = this.registryPods()?.records.get(uid);
     return record === undefined || record.removed || record.rejected ? undefined : allocationOf(record.pod);

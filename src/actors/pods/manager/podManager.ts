@@ -53,8 +53,8 @@ function restartedPods(metrics: Metrics) {
 }
 
 function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext, restarted: ReturnType<typeof restartedPods>): void {
-  const { book } = context;
-  if (context.changed) ctx.publish(view.pods, { records: book.records, epoch: book.epoch, sourcesReady: sourcesReady(book) });
+  const { ledger } = context;
+  if (context.changed) ctx.publish(view.pods, { records: ledger.records, epoch: ledger.epoch, sourcesReady: sourcesReady(ledger) });
   for (const out of context.out) {
     switch (out.to) {
       case 'worker':
@@ -63,8 +63,8 @@ function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext, res
       case 'forget':
         ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid, incarnation: out.life });
         // Its UID begins another life.
-        if (book.records.get(out.uid)?.renewed === true) {
-          restarted.inc({ static: book.records.get(out.uid)?.source === 'api' ? '' : 'true' });
+        if (ledger.records.get(out.uid)?.renewed === true) {
+          restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
         }
         break;
       case 'rejected':

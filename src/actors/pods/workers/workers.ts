@@ -58,9 +58,9 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     child: (uid, first) => workerSpec(uid, first, opts),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
-      const book = ctx.registry.read(view.pods)?.value;
-      ctx.registry.send(addr.podManager, { type: 'pods.quarantined', uid, error: error.message, epoch: book?.epoch ?? 1 });
-      const pod = book?.records.get(uid)?.pod;
+      const ledger = ctx.registry.read(view.pods)?.value;
+      ctx.registry.send(addr.podManager, { type: 'pods.quarantined', uid, error: error.message, epoch: ledger?.epoch ?? 1 });
+      const pod = ledger?.records.get(uid)?.pod;
       if (pod === undefined) return;
       ctx.registry.send(addr.events, {
         type: 'event.record',
@@ -102,8 +102,8 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): Acto
 
 /** A restarted worker takes its pod and its fate from the pod manager's view; the first event is what a new one starts from. */
 function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { type: 'pod.update' }>, opts: WorkersOptions): WorkerInput {
-  const book = ctx.registry.read(view.pods)?.value;
-  const rec = book?.records.get(first.uid);
+  const ledger = ctx.registry.read(view.pods)?.value;
+  const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
   const refusal = rec?.refusal ?? null;
   const eviction = rec?.eviction ?? null;
@@ -143,7 +143,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     newLife: rec?.renewed === true,
     life: first.incarnation,
     // A removal is acted on when every source has delivered: the pod manager says so then.
-    terminating: (rec?.removed === true && book?.sourcesReady === true) || refusal !== null || eviction !== null,
+    terminating: (rec?.removed === true && ledger?.sourcesReady === true) || refusal !== null || eviction !== null,
     killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],

@@ -12,7 +12,7 @@ import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
 import { evictionMachine, type Measured, type Offender, type Victim } from '../../../machines/reclaim/eviction/evictionMachine.ts';
 import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
-import { EMPTY_BOOK, type Met, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
+import { EMPTY_LEDGER, type Met, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
 import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/reclaim/eviction/rank.ts';
 import { SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
@@ -72,7 +72,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
           thresholds: o.thresholds,
           transitionMs: o.transitionMs,
           maxGraceSeconds: o.maxGraceSeconds,
-          book: ctx.registry.read(view.pressure)?.value.book ?? EMPTY_BOOK,
+          ledger: ctx.registry.read(view.pressure)?.value.ledger ?? EMPTY_LEDGER,
           limits: o.limits,
           monoMs: () => clock.monoMs(),
           candidates: () => manager.candidates(),
@@ -108,10 +108,10 @@ class Manager {
       ctx.log.warn({ fields: o.unseen }, 'this node has no way to observe what these thresholds are about; they are passed over');
   }
 
-  publish({ book, pressures, met }: Pass): void {
+  publish({ ledger, pressures, met }: Pass): void {
     const { registry, log } = this.#ctx;
     const before = registry.read(view.pressure)?.value.pressures ?? [];
-    this.#ctx.publish(view.pressure, { pressures, book });
+    this.#ctx.publish(view.pressure, { pressures, ledger });
     if (met.length === 0) this.#nobodyFor = '';
     if (before.length === pressures.length && before.every((p, i) => p === pressures[i])) return;
     if (pressures.length === 0) log.info({ was: before }, 'the node is under no pressure any more');

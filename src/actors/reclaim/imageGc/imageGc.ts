@@ -8,10 +8,10 @@ import type { Image } from '../../../machines/cri.ts';
 import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
 import {
   detected,
-  type ImageBook,
   type ImageGcPolicy,
+  type ImageLedger,
   type ImageRoom,
-  imageBook,
+  imageLedger,
   imagesOfContainers,
   isImageUsed,
   NO_CAPACITY,
@@ -48,12 +48,12 @@ export function imageGcSpec(o: ImageGcOptions): ActorSpec<ImageGcEvent> {
       return {
         logic: imageGcMachine.provide({
           actors: {
-            look: fromPromise<ImageLook, { book: ImageBook; all: boolean }>(({ input, signal }) => collector.look(input, signal)),
+            look: fromPromise<ImageLook, { ledger: ImageLedger; all: boolean }>(({ input, signal }) => collector.look(input, signal)),
             remove: fromPromise<ImageOutcome, ImageLook>(({ input, signal }) => collector.remove(input, signal)),
           },
-          actions: { publish: (_, { book, error }) => collector.publish(book, error) },
+          actions: { publish: (_, { ledger, error }) => collector.publish(ledger, error) },
         }),
-        input: { book: ctx.registry.read(imageBook)?.value ?? { records: null, sinceMs: ctx.ports.clock.monoMs(), failures: 0 } },
+        input: { ledger: ctx.registry.read(imageLedger)?.value ?? { records: null, sinceMs: ctx.ports.clock.monoMs(), failures: 0 } },
       };
     },
   };
@@ -81,7 +81,7 @@ class Collector {
   }
 
   /** @throws CriError, and what the file system says */
-  async look({ book, all }: { book: ImageBook; all: boolean }, signal: AbortSignal): Promise<ImageLook> {
+  async look({ ledger, all }: { ledger: ImageLedger; all: boolean }, signal: AbortSignal): Promise<ImageLook> {
     // Before it asks: what comes meanwhile is newer than this look.
     const nowMs = this.#ctx.ports.clock.monoMs();
     const [{ images }, { containers }, room] = await Promise.all([
@@ -91,11 +91,11 @@ class Collector {
     ]);
     this.#images = new Map(images.map((i) => [i.id, i]));
     this.#held = imagesOfContainers(containers);
-    const seen = detected(book, { images, used: (image) => this.#isUsed(image), nowMs });
-    return { book: seen, plan: planImages(seen, { policy: this.#o.policy, room, all, nowMs }) };
+    const seen = detected(ledger, { images, used: (image) => this.#isUsed(image), nowMs });
+    return { ledger: seen, plan: planImages(seen, { policy: this.#o.policy, room, all, nowMs }) };
   }
 
-  async remove({ book, plan }: ImageLook, signal: AbortSignal): Promise<ImageOutcome> {
+  async remove({ ledger, plan }: ImageLook, signal: AbortSignal): Promise<ImageOutcome> {
     const removed: string[] = [];
     const errors: string[] = [];
     let freedBytes = 0;
@@ -111,7 +111,7 @@ class Collector {
         return;
       }
       removed.push(id);
-      freedBytes += book.records?.get(id)?.sizeBytes ?? 0;
+      freedBytes += ledger.records?.get(id)?.sizeBytes ?? 0;
       this.#collected.inc({ reason });
       // Credentials that it was pulled with give nobody a right any more.
       this.#ctx.registry.send(addr.imagePuller, { type: 'image.removed', imageRef: id });
@@ -132,11 +132,11 @@ class Collector {
     return { removed, freedBytes, errors };
   }
 
-  publish(book: ImageBook, error: string | null): void {
-    this.#ctx.publish(imageBook, book);
+  publish(ledger: ImageLedger, error: string | null): void {
+    this.#ctx.publish(imageLedger, ledger);
     if (error === null || this.#ctx.signal.aborted) return;
-    this.#ctx.log.warn({ err: error, failures: book.failures }, 'collecting images failed; it is tried again in 5 minutes');
-    if (book.failures >= FAILURES_TOLD_FROM) this.#say('ImageGCFailed', error);
+    this.#ctx.log.warn({ err: error, failures: ledger.failures }, 'collecting images failed; it is tried again in 5 minutes');
+    if (ledger.failures >= FAILURES_TOLD_FROM) this.#say('ImageGCFailed', error);
   }
 
   #isUsed(image: Image): boolean {

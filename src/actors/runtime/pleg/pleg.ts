@@ -12,7 +12,7 @@ import { CriError } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { podUidOf } from './attribution.ts';
-import { LifecycleBook } from './state.ts';
+import { LifecycleLedger } from './state.ts';
 
 const UNIMPLEMENTED = 12;
 /** Questions about unknown ids at one time; beyond it a listing is cheaper. */
@@ -23,10 +23,10 @@ export interface PlegOptions {
   runtimeRequestTimeoutMs?: number;
 }
 
-async function list(ctx: ActorCtx<PlegEvent>, cri: CriClient, book: LifecycleBook, signal: AbortSignal): Promise<Listing> {
+async function list(ctx: ActorCtx<PlegEvent>, cri: CriClient, ledger: LifecycleLedger, signal: AbortSignal): Promise<Listing> {
   const { clock } = ctx.ports;
   const beganMonoMs = clock.monoMs();
-  const answered = <T>(call: string, answer: Promise<T>) => answer.finally(book.asked(call));
+  const answered = <T>(call: string, answer: Promise<T>) => answer.finally(ledger.asked(call));
   const [sandboxes, containers] = await Promise.all([
     answered('ListPodSandbox', cri.read('ListPodSandbox', {}, { signal })),
     answered('ListContainers', cri.read('ListContainers', {}, { signal })),
@@ -53,7 +53,7 @@ async function pump(ctx: ActorCtx<PlegEvent>, signal: AbortSignal, send: (event:
 
 function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorLogic; input: PlegInput } {
   const cri = criClient(ctx.registry, o);
-  const book = new LifecycleBook(ctx);
+  const ledger = new LifecycleLedger(ctx);
   let lookups = 0;
   let failing = false;
 
@@ -65,7 +65,7 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
       if (ctx.signal.aborted) return;
       if (uid === undefined) send({ type: 'relist.want', when: 'soon' });
       else {
-        book.attributed(hint, uid);
+        ledger.attributed(hint, uid);
         send({ type: 'relist.want', when: 'soon' });
       }
     } catch (error) {
@@ -79,9 +79,9 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
 
   const logic = plegMachine.provide({
     guards: { runtimeReady: () => ctx.registry.read(view.cri)?.value.state === 'ready' },
-    delays: { period: ({ context }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : book.trust.periodMs()) },
+    delays: { period: ({ context }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : ledger.trust.periodMs()) },
     actors: {
-      list: fromPromise(({ signal }) => list(ctx, cri, book, signal)),
+      list: fromPromise(({ signal }) => list(ctx, cri, ledger, signal)),
       stream: fromCallback<PlegMachineEvent>(({ sendBack }) => {
         const abort = new AbortController();
         void pump(ctx, abort.signal, (event) => {
@@ -93,30 +93,30 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
     actions: {
       listed: (_, { listing }) => {
         failing = false;
-        book.listed(listing);
+        ledger.listed(listing);
       },
       listFailed: (_, { error }) => {
         const what = error instanceof Error ? error.message : String(error);
-        book.listFailed(what);
+        ledger.listFailed(what);
         if (!failing) ctx.log.warn({ error: what }, 'listing the runtime failed; tried again every second');
         failing = true;
         ctx.registry.send(addr.cri, { type: 'cri.check' });
       },
-      everyPodDirty: () => book.everyPodDirty('the runtime may have changed unseen'),
+      everyPodDirty: () => ledger.everyPodDirty('the runtime may have changed unseen'),
       hint: ({ self }, { hint }) => {
-        const verdict = book.hint(hint);
+        const verdict = ledger.hint(hint);
         if (verdict === 'relist-soon') self.send({ type: 'relist.want', when: 'soon' });
         if (verdict === 'lookup') void lookUp(hint, (event) => self.send(event));
       },
-      opened: (_, { via }) => book.streamOpened(via),
+      opened: (_, { via }) => ledger.streamOpened(via),
       lost: (_, { reason }) => {
-        book.streamLost(reason);
+        ledger.streamLost(reason);
         // A stream that broke is the first sign of a runtime that went away.
         if (ctx.registry.read(view.cri)?.value.state === 'ready') ctx.registry.send(addr.cri, { type: 'cri.check' });
       },
     },
   });
-  return { logic, input: { trouble: () => book.trouble() } };
+  return { logic, input: { trouble: () => ledger.trouble() } };
 }
 
 export function plegSpec(o: PlegOptions = {}): ActorSpec<PlegEvent> {

@@ -23,7 +23,7 @@ const LATE_MS = 10_000;
 /** What a hint asks for. `lookup`: nobody knows whose the id is. */
 export type HintVerdict = 'nothing' | 'relist-soon' | 'lookup';
 
-export class LifecycleBook {
+export class LifecycleLedger {
   readonly #ctx: ActorCtx<PlegEvent>;
   readonly #metrics: PlegMetrics;
   readonly trust = new HintTrust();

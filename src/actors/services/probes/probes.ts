@@ -12,7 +12,7 @@ import { proberMachine } from '../../../machines/services/probes/proberMachine.t
 import { type ProbeManagerIo, type ProbesFacts, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
 import { phaseOf } from '../../../machines/services/probes/schedule.ts';
-import type { ProbeBook, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/services/probes/types.ts';
+import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/services/probes/types.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
@@ -80,7 +80,7 @@ class Io implements ProbeManagerIo {
     this.metrics = probeMetrics(ctx.ports.metrics);
   }
 
-  async load(signal: AbortSignal): Promise<ProbeBook> {
+  async load(signal: AbortSignal): Promise<ProbeLedger> {
     const own = this.ctx.registry.read(view.probes);
     if (own !== undefined) return own.value;
     const answer = await this.ctx.registry.ask(
@@ -89,9 +89,9 @@ class Io implements ProbeManagerIo {
       { timeoutMs: LOAD_TIMEOUT_MS, signal },
     );
     if (answer.kind === 'reply') {
-      const book = answer.value.found ? fromCheckpoint(answer.value.value) : new Map();
-      this.saved = JSON.stringify(toCheckpoint(book));
-      return book;
+      const ledger = answer.value.found ? fromCheckpoint(answer.value.value) : new Map();
+      this.saved = JSON.stringify(toCheckpoint(ledger));
+      return ledger;
     }
     this.ctx.log.warn({ why: answer.reason }, 'the last probe results cannot be read; pods are not ready until their probes pass again');
     return new Map();
@@ -120,9 +120,9 @@ class Io implements ProbeManagerIo {
     });
   }
 
-  publish(book: ProbeBook): void {
-    this.ctx.publish(view.probes, book);
-    const document = toCheckpoint(book);
+  publish(ledger: ProbeLedger): void {
+    this.ctx.publish(view.probes, ledger);
+    const document = toCheckpoint(ledger);
     const text = JSON.stringify(document);
     if (text === this.saved) return;
     this.saved = text;

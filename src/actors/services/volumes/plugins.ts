@@ -75,7 +75,7 @@ export interface PluginsOptions {
   /** Null on a node without an API. */
   objects: ObjectSource | null;
   claims: ClaimSource | null;
-  csi: Pick<CsiOptions, 'drivers' | 'book' | 'inUseChanged'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
+  csi: Pick<CsiOptions, 'drivers' | 'ledger' | 'inUseChanged'> & { api: CsiApi | null; reportedInUse(): readonly string[] };
   /** To the events of the pod. */
   warn(pod: Pod, reason: string, message: string): void;
 }
@@ -227,7 +227,7 @@ export class Plugins {
   async #foundCsi(uid: string, name: string): Promise<VolumeRef> {
     const data = await readData(this.#o.ports.fs, csiPath.dir(this.#o.facts().rootDir, uid, name));
     const ref = { uid, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : CSI, name };
-    if (data?.attached === true) this.#o.csi.book.use(volumeKey(ref), uniqueName(data));
+    if (data?.attached === true) this.#o.csi.ledger.use(volumeKey(ref), uniqueName(data));
     return ref;
   }
 

@@ -22,7 +22,7 @@ import { joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
 import { csiApi } from './csi/api.ts';
-import { CsiBook } from './csi/state.ts';
+import { CsiLedger } from './csi/state.ts';
 import { storageMetrics } from './measured.ts';
 import { fsUntil, VolumeOperations } from './operations.ts';
 import { Plugins } from './plugins.ts';
@@ -37,7 +37,7 @@ export interface VolumesOptions {
 }
 
 export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
-  const held: Held = { operations: new VolumeOperations(), book: new CsiBook() };
+  const held: Held = { operations: new VolumeOperations(), ledger: new CsiLedger() };
   return {
     type: 'actor',
     id: 'volumes',
@@ -73,10 +73,10 @@ class Facts extends LazyMoment implements VolumesFacts {
 /** What lasts as long as the daemon. */
 interface Held {
   operations: VolumeOperations;
-  book: CsiBook;
+  ledger: CsiLedger;
 }
 
-function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operations, book }: Held): VolumesIo {
+function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operations, ledger }: Held): VolumesIo {
   const { ports, registry, log } = ctx;
   const objects = opts.objects?.(ctx) ?? null;
   const claims = ports.kube === undefined ? null : claimSource(ctx, () => opts.facts().nodeName);
@@ -87,12 +87,12 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const warn = (pod: Pod, reason: string, message: string): void => say(pod, { type: 'Warning', reason, message });
   // The cluster attaches what this node says that it uses, and what is attached shows in the node's status.
   const publishInUse = (): void => {
-    ctx.publish(view.volumesInUse, book.inUse());
+    ctx.publish(view.volumesInUse, ledger.inUse());
     registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'other volumes are in use' });
   };
   const csi = {
     drivers: () => registry.read(driversView)?.value ?? new Map(),
-    book,
+    ledger,
     inUseChanged: publishInUse,
     api: ports.kube === undefined ? null : csiApi(ctx, () => opts.facts().nodeName),
     reportedInUse: () => registry.read(apiView.volumes)?.value.inUse ?? [],

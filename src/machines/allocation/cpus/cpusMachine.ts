@@ -1,11 +1,11 @@
 /**
  * How the CPU manager goes about it: what it hands out is on disk before anybody is told, and from time to time containers
- * without CPUs of their own are confined to those that are left. What it decides is in `book.ts`; whoever runs it gives the
+ * without CPUs of their own are confined to those that are left. What it decides is in `ledger.ts`; whoever runs it gives the
  * effects.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import type { AllocationEvent } from '../messages.ts';
-import type { CpuBook } from './ledger.ts';
+import type { CpuLedger } from './ledger.ts';
 
 /** A file that could not be written is tried again after this. */
 const SAVE_AGAIN_MS = 1_000;
@@ -20,9 +20,9 @@ export interface CpusInput {
 }
 export interface CpusContext extends CpusInput {
   /** Null: not read yet. */
-  book: CpuBook | null;
+  ledger: CpuLedger | null;
   /** What the file holds. */
-  onDisk: CpuBook | null;
+  onDisk: CpuLedger | null;
   asks: readonly Admit[];
   /** Why the file could not be written, or containers not confined; '' when nothing went wrong. */
   saveError: string;
@@ -33,10 +33,10 @@ export const cpusMachine = setup({
   types: { context: {} as CpusContext, events: {} as AllocationEvent, input: {} as CpusInput },
   actors: {
     /** `isNew`: there is no file yet. */
-    load: fromPromise<{ book: CpuBook; isNew: boolean }>(() => Promise.reject(new Error('not provided'))),
-    save: fromPromise<void, CpuBook>(() => Promise.resolve()),
+    load: fromPromise<{ ledger: CpuLedger; isNew: boolean }>(() => Promise.reject(new Error('not provided'))),
+    save: fromPromise<void, CpuLedger>(() => Promise.resolve()),
     /** Answers what could not be done, '' for nothing. */
-    share: fromPromise<string, CpuBook | null>(() => Promise.resolve('')),
+    share: fromPromise<string, CpuLedger | null>(() => Promise.resolve('')),
   },
   actions: {
     ask: assign(({ context, event }) => (event.type === 'allocation.admit' ? { asks: [...context.asks, event] } : {})),
@@ -45,19 +45,19 @@ export const cpusMachine = setup({
     /** Takes back what nobody has any more. */
     tidy: assign((): Partial<CpusContext> => ({})),
     forget: () => {},
-    /** What was read is shown, and a book in which nothing was handed out yet. */
+    /** What was read is shown, and a ledger in which nothing was handed out yet. */
     begin: () => {},
-    /** If the book is on disk: it is shown, and whoever asked is told. */
+    /** If the ledger is on disk: it is shown, and whoever asked is told. */
     tell: () => {},
   },
   delays: { every: ({ context }) => context.everyMs },
   guards: {
     asked: ({ context }) => context.asks.length > 0,
-    unsaved: ({ context }) => context.book !== context.onDisk,
+    unsaved: ({ context }) => context.ledger !== context.onDisk,
   },
 }).createMachine({
   id: 'cpus',
-  context: ({ input }) => ({ ...input, book: null, onDisk: null, asks: [], saveError: '', shareError: '' }),
+  context: ({ input }) => ({ ...input, ledger: null, onDisk: null, asks: [], saveError: '', shareError: '' }),
   initial: 'loading',
   on: { 'allocation.admit': { actions: ['ask'] }, 'allocation.forget': { actions: ['forget'] } },
   states: {
@@ -68,14 +68,17 @@ export const cpusMachine = setup({
         src: 'load',
         onDone: {
           target: 'serving',
-          actions: [assign(({ event }) => ({ book: event.output.book, onDisk: event.output.isNew ? null : event.output.book })), 'begin'],
+          actions: [
+            assign(({ event }) => ({ ledger: event.output.ledger, onDisk: event.output.isNew ? null : event.output.ledger })),
+            'begin',
+          ],
         },
       },
     },
     serving: {
       type: 'parallel',
       states: {
-        book: {
+        ledger: {
           initial: 'settled',
           states: {
             settled: {
@@ -91,8 +94,8 @@ export const cpusMachine = setup({
               meta: { reason: 'Saving', message: 'writing what was handed out' },
               invoke: {
                 src: 'save',
-                input: ({ context }) => required(context.book),
-                onDone: { target: 'settled', actions: assign(({ context }) => ({ onDisk: context.book, saveError: '' })) },
+                input: ({ context }) => required(context.ledger),
+                onDone: { target: 'settled', actions: assign(({ context }) => ({ onDisk: context.ledger, saveError: '' })) },
                 onError: {
                   target: 'saveFailed',
                   actions: assign(({ event }) => ({ saveError: event.error instanceof Error ? event.error.message : String(event.error) })),
@@ -141,7 +144,7 @@ export const cpusMachine = setup({
   },
 });
 
-function required(book: CpuBook | null): CpuBook {
-  if (book === null) throw new Error('CPU manager: there is no book yet');
-  return book;
+function required(ledger: CpuLedger | null): CpuLedger {
+  if (ledger === null) throw new Error('CPU manager: there is no ledger yet');
+  return ledger;
 }

@@ -1,7 +1,7 @@
 /** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
 import { fnv1a32, goMap } from '../checksum.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
-import { type CpuBook, type CpuPlace, firstBook, mistakeIn } from './ledger.ts';
+import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.ts';
 
 export const CPU_STATE_FILE = 'cpu_manager_state';
 /** Some hundred bytes for each container with CPUs of its own. */
@@ -34,15 +34,15 @@ export function olderCpuStateChecksum({
   );
 }
 
-/** `book` null: policy none, which hands out nothing. */
-export function encodeCpuState(book: CpuBook | null): string {
+/** `ledger` null: policy none, which hands out nothing. */
+export function encodeCpuState(ledger: CpuLedger | null): string {
   const entries: Entries = Object.fromEntries(
-    sorted(book?.entries ?? []).map(([uid, containers]) => [
+    sorted(ledger?.entries ?? []).map(([uid, containers]) => [
       uid,
       Object.fromEntries(sorted(containers).map(([name, cpus]) => [name, formatCpuSet(cpus)])),
     ]),
   );
-  const texts = { policyName: book === null ? 'none' : 'static', defaultCpuSet: formatCpuSet(book?.shared ?? NO_CPUS), entries };
+  const texts = { policyName: ledger === null ? 'none' : 'static', defaultCpuSet: formatCpuSet(ledger?.shared ?? NO_CPUS), entries };
   const { policyName, defaultCpuSet } = texts;
   return JSON.stringify({
     policyName,
@@ -56,7 +56,7 @@ function sorted<V>(entries: Iterable<readonly [string, V]>): (readonly [string, 
   return [...entries].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 }
 
-export type CpuStateRead = { ok: true; policyName: string; book: CpuBook } | { ok: false; why: string };
+export type CpuStateRead = { ok: true; policyName: string; ledger: CpuLedger } | { ok: false; why: string };
 
 /** Keys count in any case. */
 export function decodeCpuState(text: string): CpuStateRead {
@@ -82,7 +82,7 @@ export function decodeCpuState(text: string): CpuStateRead {
   if (!isNested(entries)) return bad('it holds containers by their ids, as kubelets before 1.16 wrote it');
   const left = parseCpuSet(defaultCpuSet);
   if (left === null) return bad(`the default CPU set ${JSON.stringify(defaultCpuSet)} is no list of CPUs`);
-  const book = new Map<string, ReadonlyMap<string, CpuSet>>();
+  const ledger = new Map<string, ReadonlyMap<string, CpuSet>>();
   for (const [uid, containers] of Object.entries(entries)) {
     const read = new Map<string, CpuSet>();
     for (const [name, cpus] of Object.entries(containers)) {
@@ -90,9 +90,9 @@ export function decodeCpuState(text: string): CpuStateRead {
       if (set === null) return bad(`${JSON.stringify(cpus)} of container ${name} of pod ${uid} is no list of CPUs`);
       read.set(name, set);
     }
-    if (read.size > 0) book.set(uid, read);
+    if (read.size > 0) ledger.set(uid, read);
   }
-  return { ok: true, policyName, book: { shared: left, entries: book } };
+  return { ok: true, policyName, ledger: { shared: left, entries: ledger } };
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
@@ -105,8 +105,8 @@ function isNested(entries: Record<string, unknown>): entries is Record<string, R
   return Object.values(entries).every((value) => isRecord(value) && isFlat(value));
 }
 
-/** What a start finds: a book to go on with, `isNew` where there was none; or why it must not go on. */
-export type CpuStateOpened = { ok: true; book: CpuBook | null; isNew: boolean } | { ok: false; message: string };
+/** What a start finds: a ledger to go on with, `isNew` where there was none; or why it must not go on. */
+export type CpuStateOpened = { ok: true; ledger: CpuLedger | null; isNew: boolean } | { ok: false; message: string };
 
 /**
  * `text` null: there is no file. `place` null: policy none. Another policy's file, one that cannot be believed and one that
@@ -114,8 +114,8 @@ export type CpuStateOpened = { ok: true; book: CpuBook | null; isNew: boolean } 
  */
 export function openCpuState(text: string | null, { place, file }: { place: CpuPlace | null; file: string }): CpuStateOpened {
   const policy: CpuPolicyName = place === null ? 'none' : 'static';
-  const first = place === null ? null : firstBook(place);
-  if (text === null || text.trim() === '') return { ok: true, book: first, isNew: true };
+  const first = place === null ? null : firstLedger(place);
+  if (text === null || text.trim() === '') return { ok: true, ledger: first, isNew: true };
   const refuse = (why: string): CpuStateOpened => ({
     ok: false,
     message: `could not restore state from checkpoint: ${why}, please drain this node and delete the CPU manager checkpoint file "${file}" before restarting Kubelet`,
@@ -123,9 +123,9 @@ export function openCpuState(text: string | null, { place, file }: { place: CpuP
   const read = decodeCpuState(text);
   if (!read.ok) return refuse(read.why);
   if (read.policyName !== policy) return refuse(`configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
-  if (place === null) return { ok: true, book: null, isNew: false };
+  if (place === null) return { ok: true, ledger: null, isNew: false };
   // Handed out nothing, and nothing known: it was never begun.
-  if (read.book.shared.length === 0 && read.book.entries.size === 0) return { ok: true, book: first, isNew: true };
-  const wrong = mistakeIn(read.book, place);
-  return wrong === null ? { ok: true, book: read.book, isNew: false } : refuse(wrong);
+  if (read.ledger.shared.length === 0 && read.ledger.entries.size === 0) return { ok: true, ledger: first, isNew: true };
+  const wrong = mistakeIn(read.ledger, place);
+  return wrong === null ? { ok: true, ledger: read.ledger, isNew: false } : refuse(wrong);
 }

@@ -3,26 +3,26 @@ import type { Pod } from '../../k8s.ts';
 import { isTerminal } from '../../pods/status/generate.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
 import { mayLeave } from '../leaving.ts';
-import { type CpuBook, release, releaseUnnamed } from './ledger.ts';
+import { type CpuLedger, release, releaseUnnamed } from './ledger.ts';
 
 export interface Known {
-  /** Undefined: nobody keeps the book of pods yet. */
+  /** Undefined: nobody keeps the ledger of pods yet. */
   pods: PodsView | undefined;
   /** Undefined: the runtime was not listed yet. */
   listing: RuntimePodsView | undefined;
-  /** Pods that were granted CPUs and have not been seen in the pod manager's book since. */
+  /** Pods that were granted CPUs and have not been seen in the pod manager's ledger since. */
   unseen: ReadonlySet<string>;
 }
 
 /**
- * The book without what is over. Only once every source was heard: until then nobody can say of a pod that it is gone.
+ * The ledger without what is over. Only once every source was heard: until then nobody can say of a pod that it is gone.
  * Containers that may run keep theirs, whatever became of their pod: nobody else may have them alone meanwhile.
  */
-export function tidied(book: CpuBook, known: Known): CpuBook {
+export function tidied(ledger: CpuLedger, known: Known): CpuLedger {
   const { pods, listing, unseen } = known;
-  if (pods?.sourcesReady !== true) return book;
-  let now = book;
-  for (const uid of book.entries.keys()) {
+  if (pods?.sourcesReady !== true) return ledger;
+  let now = ledger;
+  for (const uid of ledger.entries.keys()) {
     const record = pods.records.get(uid);
     if (unseen.has(uid)) continue;
     const holds = holding(record);
@@ -50,11 +50,11 @@ function mayRun(pod: ListedPod | undefined, name?: string): boolean {
   return pod?.containers.some((c) => (name === undefined || c.name === name) && c.state !== 'exited') === true;
 }
 
-/** The book without what others give back soon: what there would be then. */
-export function withoutLeaving(book: CpuBook, uid: string, { pods }: Pick<Known, 'pods'>): CpuBook {
+/** The ledger without what others give back soon: what there would be then. */
+export function withoutLeaving(ledger: CpuLedger, uid: string, { pods }: Pick<Known, 'pods'>): CpuLedger {
   return release(
-    book,
-    [...book.entries.keys()].filter((other) => other !== uid && mayLeave(other, pods)),
+    ledger,
+    [...ledger.entries.keys()].filter((other) => other !== uid && mayLeave(other, pods)),
   );
 }
 

@@ -11,7 +11,7 @@ import { allCpus, type Topology, threadsPerCore } from './topology.ts';
 
 /** By UID of the pod, then by name of the container. */
 export type CpuEntries = ReadonlyMap<string, ReadonlyMap<string, CpuSet>>;
-export interface CpuBook {
+export interface CpuLedger {
   /** What all containers run on that have none of their own. */
   readonly shared: CpuSet;
   readonly entries: CpuEntries;
@@ -23,13 +23,13 @@ export interface CpuPlace {
   reserved: CpuSet;
 }
 
-export function firstBook({ topology, policy, reserved }: CpuPlace): CpuBook {
+export function firstLedger({ topology, policy, reserved }: CpuPlace): CpuLedger {
   const all = allCpus(topology);
   return { shared: policy.strictReservation ? without(all, reserved) : all, entries: new Map() };
 }
 
-/** What is wrong with a book that was kept; null: nothing. CPUs may have come or gone, or others are reserved now. */
-export function mistakeIn({ shared: left, entries }: CpuBook, { topology, policy, reserved }: CpuPlace): string | null {
+/** What is wrong with a ledger that was kept; null: nothing. CPUs may have come or gone, or others are reserved now. */
+export function mistakeIn({ shared: left, entries }: CpuLedger, { topology, policy, reserved }: CpuPlace): string | null {
   const strict = policy.strictReservation;
   // Under a strict reservation all that is not the system's may be handed out.
   if (!strict && left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were handed out';
@@ -55,20 +55,20 @@ export interface CpuRefusal {
   reason: 'UnexpectedAdmissionError' | 'SMTAlignmentError';
   message: string;
 }
-export type CpuGrant = { ok: true; book: CpuBook } | { ok: false; refusal: CpuRefusal };
+export type CpuGrant = { ok: true; ledger: CpuLedger } | { ok: false; refusal: CpuRefusal };
 
 /**
  * CPUs for every container of the pod that is to have some of its own; all or none. What is there is left as it is, so it
  * can be asked for again; one that is to have another number now gets others. What init containers held, which have ended
  * by then, is used again by those after them; sidecars keep theirs.
  */
-export function grant(book: CpuBook, pod: Pod, place: CpuPlace): CpuGrant {
+export function grant(ledger: CpuLedger, pod: Pod, place: CpuPlace): CpuGrant {
   const { uid } = pod.metadata;
   const wanted = lastingOf(pod).map((c) => ({ ...c, n: exclusiveCpus(pod, c.container) }));
   const kept = new Map<string, CpuSet>();
-  for (const [name, cpus] of book.entries.get(uid) ?? [])
+  for (const [name, cpus] of ledger.entries.get(uid) ?? [])
     if (wanted.some(({ container, n }) => container.name === name && n === cpus.length)) kept.set(name, cpus);
-  let now = withEntries(book, uid, kept);
+  let now = withEntries(ledger, uid, kept);
   let reusable: CpuSet = NO_CPUS;
   for (const { container, init, n } of wanted) {
     if (n === 0) continue;
@@ -82,14 +82,14 @@ export function grant(book: CpuBook, pod: Pod, place: CpuPlace): CpuGrant {
     }
     reusable = init && !isRestartableInit(container) ? union(reusable, cpus) : without(reusable, cpus);
   }
-  return { ok: true, book: sameBook(now, book) ? book : now };
+  return { ok: true, ledger: sameLedger(now, ledger) ? ledger : now };
 }
 
 function takeFor(
-  book: CpuBook,
+  ledger: CpuLedger,
   { n, reusable, place: { topology, policy, reserved } }: { n: number; reusable: CpuSet; place: CpuPlace },
 ): { ok: true; cpus: CpuSet } | { ok: false; refusal: CpuRefusal } {
-  const free = union(without(book.shared, reserved), reusable);
+  const free = union(without(ledger.shared, reserved), reusable);
   const threads = threadsPerCore(topology);
   if (policy.fullCoresOnly && n % threads !== 0) {
     const message = `SMT Alignment Error: requested ${n} cpus not multiple cpus per core = ${threads}`;
@@ -128,43 +128,43 @@ function wholeCores({ cpus }: Topology, free: CpuSet): CpuSet {
   return cpus.filter((c) => !broken.has(c.core)).map((c) => c.id);
 }
 
-/** CPUs of these pods come back to all. The same book where they had none. */
-export function release(book: CpuBook, uids: Iterable<string>): CpuBook {
-  let now = book;
+/** CPUs of these pods come back to all. The same ledger where they had none. */
+export function release(ledger: CpuLedger, uids: Iterable<string>): CpuLedger {
+  let now = ledger;
   for (const uid of uids) if (now.entries.has(uid)) now = withEntries(now, uid, new Map());
   return now;
 }
 
 /** Containers that the pod's definition no longer names, or that are to have none of their own any more, give theirs back. */
-export function releaseUnnamed(book: CpuBook, pod: Pod): CpuBook {
-  const entries = book.entries.get(pod.metadata.uid);
-  if (entries === undefined) return book;
+export function releaseUnnamed(ledger: CpuLedger, pod: Pod): CpuLedger {
+  const entries = ledger.entries.get(pod.metadata.uid);
+  if (entries === undefined) return ledger;
   const named = new Set(
     lastingOf(pod)
       .filter(({ container }) => exclusiveCpus(pod, container) > 0)
       .map(({ container }) => container.name),
   );
-  if ([...entries.keys()].every((name) => named.has(name))) return book;
-  return withEntries(book, pod.metadata.uid, new Map([...entries].filter(([name]) => named.has(name))));
+  if ([...entries.keys()].every((name) => named.has(name))) return ledger;
+  return withEntries(ledger, pod.metadata.uid, new Map([...entries].filter(([name]) => named.has(name))));
 }
 
 /** What the container runs on. */
-export function cpusOf({ shared: left, entries }: CpuBook, uid: string, container: string): { cpus: CpuSet; exclusive: boolean } {
+export function cpusOf({ shared: left, entries }: CpuLedger, uid: string, container: string): { cpus: CpuSet; exclusive: boolean } {
   const own = entries.get(uid)?.get(container);
   return own === undefined ? { cpus: left, exclusive: false } : { cpus: own, exclusive: true };
 }
 
 /** These entries in place of the pod's: what it gives up is everybody's again. */
-function withEntries(book: CpuBook, uid: string, containers: ReadonlyMap<string, CpuSet>): CpuBook {
-  const had = union(...(book.entries.get(uid)?.values() ?? []));
+function withEntries(ledger: CpuLedger, uid: string, containers: ReadonlyMap<string, CpuSet>): CpuLedger {
+  const had = union(...(ledger.entries.get(uid)?.values() ?? []));
   const keeps = union(...containers.values());
-  const entries = new Map(book.entries);
+  const entries = new Map(ledger.entries);
   if (containers.size === 0) entries.delete(uid);
   else entries.set(uid, new Map(containers));
-  return { shared: union(book.shared, without(had, keeps)), entries };
+  return { shared: union(ledger.shared, without(had, keeps)), entries };
 }
 
-export function sameBook(a: CpuBook, b: CpuBook): boolean {
+export function sameLedger(a: CpuLedger, b: CpuLedger): boolean {
   if (!sameSet(a.shared, b.shared) || a.entries.size !== b.entries.size) return false;
   return [...a.entries].every(([uid, containers]) => {
     const other = b.entries.get(uid);

@@ -3,7 +3,7 @@ import type { Container, Pod } from '../../k8s.ts';
 import { quantityToInteger } from '../../pods/quantity.ts';
 import { isRestartableInit } from '../../pods/shouldRestart.ts';
 import { isExtendedResource } from './rules.ts';
-import { type Allocation, type DeviceBook, deviceIds, NO_NODE, type ResourceDevices } from './types.ts';
+import { type Allocation, type DeviceLedger, deviceIds, NO_NODE, type ResourceDevices } from './types.ts';
 
 export interface DeviceRequest {
   resource: string;
@@ -29,16 +29,16 @@ export function asksForDevices(pod: Pod): boolean {
   return allocationOrder(pod).some(({ container }) => deviceRequests(container).length > 0);
 }
 
-export function allocationOf(book: DeviceBook, uid: string, o: { container: string; resource: string }): Allocation | undefined {
-  return book.allocations.find((a) => a.uid === uid && a.container === o.container && a.resource === o.resource);
+export function allocationOf(ledger: DeviceLedger, uid: string, o: { container: string; resource: string }): Allocation | undefined {
+  return ledger.allocations.find((a) => a.uid === uid && a.container === o.container && a.resource === o.resource);
 }
 
 /** Devices of init containers that have nothing to do with them once the next one starts. */
-export function reusable(book: DeviceBook, pod: Pod, o: { container: string; resource: string }): string[] {
+export function reusable(ledger: DeviceLedger, pod: Pod, o: { container: string; resource: string }): string[] {
   const free = new Set<string>();
   for (const { container, handsOn } of allocationOrder(pod)) {
     if (container.name === o.container) break;
-    const held = allocationOf(book, pod.metadata.uid, { container: container.name, resource: o.resource });
+    const held = allocationOf(ledger, pod.metadata.uid, { container: container.name, resource: o.resource });
     for (const id of held === undefined ? [] : deviceIds(held)) {
       if (handsOn) free.add(id);
       else free.delete(id);
@@ -67,24 +67,24 @@ export type AllocationPlan =
   /** `must` is given in any case; of `available` so many more that there are `count`. */
   | { kind: 'choose'; must: readonly string[]; available: readonly string[]; count: number };
 
-export function planAllocation(book: DeviceBook, q: AllocationQuestion): AllocationPlan {
+export function planAllocation(ledger: DeviceLedger, q: AllocationQuestion): AllocationPlan {
   const { resource, count, container, pod } = q;
   const { uid } = pod.metadata;
-  const state = book.resources.get(resource);
-  const held = allocationOf(book, uid, { container, resource });
+  const state = ledger.resources.get(resource);
+  const held = allocationOf(ledger, uid, { container, resource });
   if (held !== undefined) return judgeHeld(held, state, q);
   if (q.running) return { kind: 'held' };
   if (state === undefined) {
-    if (book.gone.has(resource)) {
+    if (ledger.gone.has(resource)) {
       const message = `Node didn't have enough resource: ${resource}, requested: ${count}, used: 0, capacity: 0`;
       return { kind: 'refused', message, reason: `OutOf${resource}` };
     }
     // Somebody held it, so it is known to be a plugin's.
-    if (book.allocations.some((a) => a.resource === resource)) return refuse(`can't allocate unregistered device ${resource}`);
+    if (ledger.allocations.some((a) => a.resource === resource)) return refuse(`can't allocate unregistered device ${resource}`);
     return { kind: 'none' };
   }
-  const must = reusable(book, pod, q).slice(0, count);
-  const taken = new Set(book.allocations.filter((a) => a.resource === resource).flatMap(deviceIds));
+  const must = reusable(ledger, pod, q).slice(0, count);
+  const taken = new Set(ledger.allocations.filter((a) => a.resource === resource).flatMap(deviceIds));
   const available = [...state.healthy].filter((id) => !taken.has(id) && !q.reserved.has(id)).sort();
   const needed = count - must.length;
   if (available.length < needed) {

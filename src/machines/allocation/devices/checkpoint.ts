@@ -3,7 +3,7 @@
  * it, so that a node can be taken over and given back (resources 2.1, 2.5). Pure.
  */
 import { fnv1a32 } from '../checksum.ts';
-import { type Allocation, type DeviceBook, NO_NODE } from './types.ts';
+import { type Allocation, type DeviceLedger, NO_NODE } from './types.ts';
 import { decodeResponse, encodeResponse } from './wire.ts';
 
 export const CHECKPOINT_FILE = 'kubelet_internal_checkpoint';
@@ -50,15 +50,15 @@ export function checkpointSum(data: CheckpointData): number {
   );
 }
 
-export function encodeCheckpoint(book: Pick<DeviceBook, 'allocations' | 'resources'>): string {
-  const entries = book.allocations.map((a) => ({
+export function encodeCheckpoint(ledger: Pick<DeviceLedger, 'allocations' | 'resources'>): string {
+  const entries = ledger.allocations.map((a) => ({
     PodUID: a.uid,
     ContainerName: a.container,
     ResourceName: a.resource,
     DeviceIDs: a.devices,
     AllocResp: toBase64(encodeResponse(a.response)),
   }));
-  const resources = [...book.resources].sort(([a], [b]) => (a < b ? -1 : 1));
+  const resources = [...ledger.resources].sort(([a], [b]) => (a < b ? -1 : 1));
   const data: CheckpointData = {
     PodDeviceEntries: entries.length === 0 ? null : entries,
     RegisteredDevices: Object.fromEntries(resources.map(([name, { healthy }]) => [name, [...healthy].sort()])),

@@ -1,38 +1,38 @@
 /** Which devices there are, and what the node says of them (resources 2.5, trap 27). Pure. */
-import type { DeviceBook, PluginDevice, ResourceDevices } from './types.ts';
+import type { DeviceLedger, PluginDevice, ResourceDevices } from './types.ts';
 
 /** After so long without its plugin a resource is no more. */
 export const STOPPED_GRACE_MS = 300_000;
 
 const NOTHING: ResourceDevices = { healthy: new Set(), unhealthy: new Set(), numa: new Map(), returning: false };
 
-function withResource(book: DeviceBook, resource: string, state: ResourceDevices): DeviceBook {
-  const gone = new Set(book.gone);
+function withResource(ledger: DeviceLedger, resource: string, state: ResourceDevices): DeviceLedger {
+  const gone = new Set(ledger.gone);
   gone.delete(resource);
-  return { ...book, gone, resources: new Map(book.resources).set(resource, state) };
+  return { ...ledger, gone, resources: new Map(ledger.resources).set(resource, state) };
 }
 
 /** A plugin has come: what was known of its devices stays until it tells of them. */
-export function connected(book: DeviceBook, resource: string): DeviceBook {
-  return withResource(book, resource, { ...(book.resources.get(resource) ?? NOTHING), returning: false });
+export function connected(ledger: DeviceLedger, resource: string): DeviceLedger {
+  return withResource(ledger, resource, { ...(ledger.resources.get(resource) ?? NOTHING), returning: false });
 }
 
 /** The list takes the place of all that was known. */
-export function listed(book: DeviceBook, resource: string, devices: readonly PluginDevice[]): DeviceBook {
+export function listed(ledger: DeviceLedger, resource: string, devices: readonly PluginDevice[]): DeviceLedger {
   const ids = (healthy: boolean) => new Set(devices.filter((d) => d.healthy === healthy).map((d) => d.id));
   const numa = new Map(devices.filter((d) => d.numaNodes.length > 0).map((d) => [d.id, d.numaNodes]));
   const healthy = ids(true);
   // One that is named twice is as well as its worst word.
   const unhealthy = ids(false);
   for (const id of unhealthy) healthy.delete(id);
-  return withResource(book, resource, { healthy, unhealthy, numa, returning: false });
+  return withResource(ledger, resource, { healthy, unhealthy, numa, returning: false });
 }
 
 /** Its plugin has gone: nobody knows how its devices are. */
-export function stopped(book: DeviceBook, resource: string): DeviceBook {
-  const before = book.resources.get(resource);
-  if (before === undefined) return book;
-  return withResource(book, resource, {
+export function stopped(ledger: DeviceLedger, resource: string): DeviceLedger {
+  const before = ledger.resources.get(resource);
+  if (before === undefined) return ledger;
+  return withResource(ledger, resource, {
     ...before,
     healthy: new Set(),
     unhealthy: new Set([...before.unhealthy, ...before.healthy]),
@@ -40,15 +40,15 @@ export function stopped(book: DeviceBook, resource: string): DeviceBook {
 }
 
 /** ... for too long. */
-export function expired(book: DeviceBook, resource: string): DeviceBook {
-  if (!book.resources.has(resource)) return book;
-  const resources = new Map(book.resources);
+export function expired(ledger: DeviceLedger, resource: string): DeviceLedger {
+  if (!ledger.resources.has(resource)) return ledger;
+  const resources = new Map(ledger.resources);
   resources.delete(resource);
-  return { ...book, resources, gone: new Set(book.gone).add(resource) };
+  return { ...ledger, resources, gone: new Set(ledger.gone).add(resource) };
 }
 
 /** Resources of an earlier daemon: nothing of them is to be given before their plugins are back. */
-export function remembered(resources: readonly string[]): DeviceBook['resources'] {
+export function remembered(resources: readonly string[]): DeviceLedger['resources'] {
   return new Map(resources.map((name) => [name, { ...NOTHING, returning: true }]));
 }
 
@@ -58,14 +58,14 @@ export interface NodeDevices {
 }
 
 /** What the node's status says. One that is remembered is left as it stands in the capacity, since only its plugin can count. */
-export function nodeDevices(book: DeviceBook): NodeDevices {
+export function nodeDevices(ledger: DeviceLedger): NodeDevices {
   const capacity: Record<string, string> = {};
   const allocatable: Record<string, string> = {};
-  for (const [name, { healthy, unhealthy, returning }] of [...book.resources].sort(([a], [b]) => (a < b ? -1 : 1))) {
+  for (const [name, { healthy, unhealthy, returning }] of [...ledger.resources].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!returning) capacity[name] = String(healthy.size + unhealthy.size);
     allocatable[name] = String(healthy.size);
   }
-  for (const name of [...book.gone].sort()) {
+  for (const name of [...ledger.gone].sort()) {
     capacity[name] = '0';
     allocatable[name] = '0';
   }

@@ -49,13 +49,13 @@ export interface ResourceDevices {
   /** Known from before the start of this daemon alone: its plugin has not been back yet. */
   returning: boolean;
 }
-export interface DeviceBook {
+export interface DeviceLedger {
   resources: ReadonlyMap<string, ResourceDevices>;
   /** Resources that were here and are no more: the node says 0 of them. */
   gone: ReadonlySet<string>;
   allocations: readonly Allocation[];
 }
-export const NO_DEVICES: DeviceBook = { resources: new Map(), gone: new Set(), allocations: [] };
+export const NO_DEVICES: DeviceLedger = { resources: new Map(), gone: new Set(), allocations: [] };
 
 /** The NUMA node of devices whose plugin names none. */
 export const NO_NODE = '-1';

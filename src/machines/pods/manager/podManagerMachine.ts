@@ -1,9 +1,9 @@
-/** The pod manager as a statechart: the book of pods, and whether every source has delivered. */
+/** The pod manager as a statechart: the ledger of pods, and whether every source has delivered. */
 import { assign, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { PodManagerEvent } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
-import { type Book, emptyBook, type Out, sourcesReady } from './records.ts';
+import { emptyLedger, type Out, type PodLedger, sourcesReady } from './records.ts';
 import { step } from './step.ts';
 
 export interface PodManagerInput {
@@ -14,7 +14,7 @@ export interface PodManagerInput {
   path: string;
 }
 export interface PodManagerContext {
-  book: Book;
+  ledger: PodLedger;
   /** What the last event asks to be sent; `deliver` sends it within the same transition. */
   out: readonly Out[];
   changed: boolean;
@@ -41,17 +41,17 @@ export const podManagerMachine = setup({
   },
   actions: {
     step: assign(({ context, event }) => {
-      const next = step(context.book, event, { atMs: factsOf(event).wallMs, by: context.path });
-      return { book: next.book, out: next.out, changed: next.changed };
+      const next = step(context.ledger, event, { atMs: factsOf(event).wallMs, by: context.path });
+      return { ledger: next.ledger, out: next.out, changed: next.changed };
     }),
     /** Sends `context.out` and publishes the view when `context.changed`. */
     deliver: () => {},
   },
-  guards: { ready: ({ context }) => sourcesReady(context.book) },
+  guards: { ready: ({ context }) => sourcesReady(context.ledger) },
 }).createMachine({
   id: 'podManager',
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ book: emptyBook(input.sources, input.epoch), out: [], changed: true, path: input.path }),
+  context: ({ input }) => ({ ledger: emptyLedger(input.sources, input.epoch), out: [], changed: true, path: input.path }),
   on: Object.fromEntries(TAKEN.map((type) => [type, apply])),
   initial: 'waitingForSources',
   states: {

@@ -1,4 +1,4 @@
-/** What the pod manager's book holds of each pod, and what is asked of one record. Pure; step.ts changes it. */
+/** What the pod manager's ledger holds of each pod, and what is asked of one record. Pure; step.ts changes it. */
 
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodRecord, PodRef, WorkerEvent } from '../../protocol.ts';
@@ -16,7 +16,7 @@ export interface Refused {
 export interface Rec extends PodRecord {
   /** Of this UID's present life: a pinned UID that is removed and added again gets a new one. Never given twice (lives.ts). */
   life: number;
-  /** Not the first life of this UID that this book has seen: it was wound down, or refused, and is wanted again. */
+  /** Not the first life of this UID that this ledger has seen: it was wound down, or refused, and is wanted again. */
   renewed: boolean;
   /** A worker was asked to exist in this life. */
   started: boolean;
@@ -32,7 +32,7 @@ export interface Rec extends PodRecord {
   /** What the runtime held of a pod that no source wants; null for all others. */
   listed: ListedPod | null;
 }
-export interface Book {
+export interface PodLedger {
   records: ReadonlyMap<string, Rec>;
   /** Which incarnation of the pod manager keeps it. */
   epoch: number;
@@ -55,7 +55,7 @@ export type Out =
   | { to: 'gc'; why: string }
   | { to: 'housekeep'; why: string };
 export interface Step {
-  book: Book;
+  ledger: PodLedger;
   out: Out[];
   /** False when nothing a reader of the view could see has changed. */
   changed: boolean;
@@ -81,7 +81,7 @@ export function joinDirty<E extends Hint>(prev: E, next: E): E {
 }
 
 /** Of an incarnation of the pod manager that knows nothing yet. */
-export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
+export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedger {
   return {
     records: SharedMap.of<string, Rec>(),
     epoch,
@@ -93,8 +93,8 @@ export function emptyBook(sources: readonly SourceName[], epoch = 1): Book {
     sources,
   };
 }
-/** What is not in the book is a stranger from now on. */
-export function sourcesReady({ ready, sources, seen, undecided }: Omit<Book, 'records' | 'epoch' | 'lives'>): boolean {
+/** What is not in the ledger is an orphan from now on. */
+export function sourcesReady({ ready, sources, seen, undecided }: Omit<PodLedger, 'records' | 'epoch' | 'lives'>): boolean {
   return ready || (undecided.size === 0 && sources.every((s) => seen.has(s)));
 }
 /** Without putting the names together: for loops over every pod. */

@@ -1,5 +1,5 @@
 /**
- * The pod manager's book of pods, as a pure step function: one operation in, new records and messages out.
+ * The pod manager's ledger of pods, as a pure step function: one operation in, new records and messages out.
  * It orders the updates of one UID and holds a pod back while its predecessor of the same full name is still being
  * wound down (pod lifecycle 3.3, trap 2), or while its own UID is (trap 58).
  */
@@ -13,7 +13,6 @@ import { podFromListed } from '../killOrder.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
 import {
-  type Book,
   evictedStatus,
   fullName,
   isLeaving,
@@ -21,6 +20,7 @@ import {
   type Now,
   newRecord,
   type Out,
+  type PodLedger,
   predecessor,
   type Rec,
   type Refused,
@@ -29,8 +29,8 @@ import {
   stands,
 } from './records.ts';
 
-export function step(book: Book, event: PodManagerEvent, now: Now): Step {
-  const edit = new Edit(book, now);
+export function step(ledger: PodLedger, event: PodManagerEvent, now: Now): Step {
+  const edit = new Edit(ledger, now);
   switch (event.type) {
     case 'pods.op':
       return edit.op(event);
@@ -41,13 +41,13 @@ export function step(book: Book, event: PodManagerEvent, now: Now): Step {
     // What follows from the view of an earlier pod manager was in the mailbox when it ended: this one does not know yet
     // who is wanted, and its workers are others.
     case 'pods.orphan':
-      return event.epoch === book.epoch ? edit.orphan(event.listed, event.causes) : edit.finish();
+      return event.epoch === ledger.epoch ? edit.orphan(event.listed, event.causes) : edit.finish();
     case 'pods.quarantined':
-      return event.epoch === book.epoch ? edit.quarantined(event.uid, event.error) : edit.finish();
+      return event.epoch === ledger.epoch ? edit.quarantined(event.uid, event.error) : edit.finish();
     case 'pods.evict':
       return edit.evict(event);
     case 'pods.dirty': {
-      const rec = book.records.get(event.uid);
+      const rec = ledger.records.get(event.uid);
       if (rec !== undefined && live(rec)) {
         const { uid, why, ended, listed = false } = event;
         const causes = event.causes ?? [{ ...now, what: why }];
@@ -73,7 +73,7 @@ function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cau
 }
 
 class Edit {
-  readonly book: Book;
+  readonly ledger: PodLedger;
   readonly now: Now;
   readonly records: Draft<string, Rec>;
   lives: number;
@@ -83,24 +83,24 @@ class Edit {
   changed = false;
   readonly out: Out[] = [];
 
-  constructor(book: Book, now: Now) {
-    this.book = book;
+  constructor(ledger: PodLedger, now: Now) {
+    this.ledger = ledger;
     this.now = now;
-    this.records = SharedMap.draft(book.records);
-    this.lives = book.lives;
-    this.seen = book.seen;
-    this.undecided = book.undecided;
-    this.judge = book.judge;
+    this.records = SharedMap.draft(ledger.records);
+    this.lives = ledger.lives;
+    this.seen = ledger.seen;
+    this.undecided = ledger.undecided;
+    this.judge = ledger.judge;
   }
 
   finish(): Step {
     const { lives, seen, undecided, judge } = this;
     const changes = () => ({ records: this.records.finish(), lives, seen, undecided, judge, ready: this.isReady() });
-    const book = this.changed ? { ...this.book, ...changes() } : this.book;
-    return { book, out: this.out, changed: this.changed };
+    const ledger = this.changed ? { ...this.ledger, ...changes() } : this.ledger;
+    return { ledger, out: this.out, changed: this.changed };
   }
   private isReady(): boolean {
-    return sourcesReady({ ...this.book, seen: this.seen, undecided: this.undecided });
+    return sourcesReady({ ...this.ledger, seen: this.seen, undecided: this.undecided });
   }
   private put(uid: string, rec: Rec): void {
     this.records.set(uid, rec);
@@ -126,7 +126,7 @@ class Edit {
     if (undecided !== undefined && undecided.by !== this.judge) {
       this.judge = undecided.by;
       this.changed = true;
-      if (!sourcesReady(this.book)) this.seen = new Set();
+      if (!sourcesReady(this.ledger)) this.seen = new Set();
     }
     // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
     // only, and would pass for all that the source has. The mux that follows begins with its first word.
@@ -150,7 +150,7 @@ class Edit {
     }
     if (event.first === true) this.resumeRemoved(source);
     if (event.complete !== undefined) this.removeMissing(source, new Set(event.complete), causes);
-    if (!sourcesReady(this.book) && this.isReady()) {
+    if (!sourcesReady(this.ledger) && this.isReady()) {
       this.killRemoved();
       this.out.push({ to: 'housekeep', why: 'every source has delivered, and what it named was judged' });
     }
@@ -270,18 +270,18 @@ class Edit {
   }
 
   /**
-   * Pods of that source that are being wound down, and strangers, have nobody who would name them again if the workers
+   * Pods of that source that are being wound down, and orphans, have nobody who would name them again if the workers
    * were restarted: each is handed over once more. A worker that is there takes it as an update that changes nothing.
    */
   private resumeRemoved(source: SourceName): void {
-    for (const rec of this.book.records.values()) {
+    for (const rec of this.ledger.records.values()) {
       if (!(rec.removed || rec.listed !== null) || !live(rec) || (rec.source !== source && rec.source !== 'runtime')) continue;
       this.create(rec);
     }
   }
 
   private removeMissing(source: SourceName, complete: ReadonlySet<string>, causes: readonly Cause[] | undefined): void {
-    for (const [uid, rec] of this.book.records) {
+    for (const [uid, rec] of this.ledger.records) {
       // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A mux that
       // was restarted since never heard of it and removes nothing.
       if (rec.source !== source || complete.has(uid) || (rec.removed && rec.next === null)) continue;
@@ -318,7 +318,7 @@ class Edit {
       return this.finish();
     }
     if (rec !== undefined && live(rec) && (rec.removed || rec.rejected)) {
-      // Whoever wants it says when it is wanted no longer, also of one that was a stranger until now.
+      // The source of a pod sends REMOVE when it is no longer wanted, also for a former orphan.
       this.put(uid, { ...rec, next: pod, nextRefusal: { reason, message }, source: event.source ?? rec.source });
       return this.finish();
     }

@@ -2,7 +2,7 @@
 import type { ActorRefFrom } from 'xstate';
 import type { Pod, PodStatus } from '../../k8s.ts';
 import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
-import type { ProbeBook } from '../../services/probes/types.ts';
+import type { ProbeLedger } from '../../services/probes/types.ts';
 import type { Cause } from '../../supervision/address.ts';
 import type { InForce } from '../resize/actuation.ts';
 import type { ReplacedInstances } from '../runtimeStatus.ts';
@@ -33,7 +33,7 @@ export interface WorkerEnv extends ContainerEnv {
   /** The newest listing of the runtime, of whatever age, shows nothing that this inspection does not. Absent: never. */
   listingTellsNothing?(status: PodRuntimeStatus): boolean;
   /** Probe results by container id. Absent: none. */
-  probes?(): ProbeBook;
+  probes?(): ProbeLedger;
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
   resyncMs: number;
 }
@@ -173,7 +173,7 @@ export const ACTS_IN_ROW_MAX = 6;
 export const CALM_AFTER_MS = 60_000;
 /** First wait of the back-off; doubles to ACT_RETRY_MS. */
 export const CALM_BASE_MS = 1_000;
-/** An end is announced before the runtime's books show it: looked for again after each of these. */
+/** An end is announced before the runtime's ledgers show it: looked for again after each of these. */
 export const CHASE_DELAYS_MS = [10, 20, 40, 80, 160, 320, 640] as const;
 /** Old ones are garbage collected long before this many. */
 export const REPLACED_MAX = 32;

@@ -4,7 +4,7 @@
  */
 import type { Pod, PodStatus } from '../../k8s.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
-import type { ProbeBook } from '../../services/probes/types.ts';
+import type { ProbeLedger } from '../../services/probes/types.ts';
 import { type InForce, inProgress, planResize, type ResizePlan } from '../resize/actuation.ts';
 import { firstStatus } from '../runtimeStatus.ts';
 import { generatePodStatus, type StatusOverride } from '../status/generate.ts';
@@ -25,7 +25,7 @@ export interface DecideInput {
   /** Containers of unknown state that were stopped with success: there is nothing more to stop. */
   stoppedUnknown?: ReadonlySet<string>;
   /** Probe results by container id. */
-  probes?: ProbeBook;
+  probes?: ProbeLedger;
   /** Names of containers whose postStart hook has not ended. */
   hookAhead?: ReadonlySet<string>;
   /** Resources that this worker changed in place. Absent: none. */

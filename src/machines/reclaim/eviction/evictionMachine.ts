@@ -6,7 +6,7 @@
 import { assign, fromPromise, setup } from 'xstate';
 import type { Pod } from '../../k8s.ts';
 import type { Exceeded } from './limits.ts';
-import { type EvictionBook, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
+import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
 import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts';
 
@@ -26,7 +26,7 @@ export interface EvictionInput {
   /** evictionMaxPodGracePeriod. */
   maxGraceSeconds: number;
   /** As the incarnation before left it. */
-  book: EvictionBook;
+  ledger: EvictionLedger;
   monoMs(): number;
   /** Pods are held to the limits of what they may write. */
   limits: boolean;
@@ -93,9 +93,9 @@ export const evictionMachine = setup({
   },
   actions: {
     judge: assign(({ context }): Partial<Context> => {
-      const { book, thresholds, observations, transitionMs } = context;
-      const last = pass(book, { thresholds, observations, nowMs: context.monoMs(), transitionMs });
-      return { last, book: last.book };
+      const { ledger, thresholds, observations, transitionMs } = context;
+      const last = pass(ledger, { thresholds, observations, nowMs: context.monoMs(), transitionMs });
+      return { last, ledger: last.ledger };
     }),
     /** Makes `context.last` known. */
     publish: () => {},
@@ -127,7 +127,7 @@ export const evictionMachine = setup({
     ...input,
     limitsMs: Number.NEGATIVE_INFINITY,
     observations: new Map(),
-    last: { book: input.book, pressures: [], met: [], due: [] },
+    last: { ledger: input.ledger, pressures: [], met: [], due: [] },
     collected: false,
     victim: null,
     sinceMs: 0,

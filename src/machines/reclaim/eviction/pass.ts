@@ -10,7 +10,7 @@ export interface Observation {
 export type Observations = ReadonlyMap<Signal, Observation>;
 
 /** What one pass leaves to the next. */
-export interface EvictionBook {
+export interface EvictionLedger {
   /** Keys of the thresholds that the last pass found met for longer than their grace. */
   met: ReadonlySet<string>;
   /** Since when each threshold has been met without a break, by key. */
@@ -20,7 +20,7 @@ export interface EvictionBook {
   /** When each signal was last read. */
   readMs: ReadonlyMap<Signal, number>;
 }
-export const EMPTY_BOOK: EvictionBook = { met: new Set(), sinceMs: new Map(), pressureMs: new Map(), readMs: new Map() };
+export const EMPTY_LEDGER: EvictionLedger = { met: new Set(), sinceMs: new Map(), pressureMs: new Map(), readMs: new Map() };
 
 /** A threshold that was met, with the reading that met it. */
 export interface Met {
@@ -28,7 +28,7 @@ export interface Met {
   observation: Observation;
 }
 export interface Pass {
-  book: EvictionBook;
+  ledger: EvictionLedger;
   /** What the node reports: every pressure observed less than the transition period ago. */
   pressures: NodePressure[];
   /** Met now, soft ones within their grace included. */
@@ -48,27 +48,27 @@ function isMet({ value, minReclaim }: Threshold, o: Observation, before: boolean
 }
 
 export function pass(
-  book: EvictionBook,
+  ledger: EvictionLedger,
   o: { thresholds: readonly Threshold[]; observations: Observations; nowMs: number; transitionMs: number },
 ): Pass {
   const met = o.thresholds.flatMap((threshold): Met[] => {
     const observation = o.observations.get(threshold.signal);
     if (observation === undefined) return [];
-    return isMet(threshold, observation, book.met.has(keyOf(threshold))) ? [{ threshold, observation }] : [];
+    return isMet(threshold, observation, ledger.met.has(keyOf(threshold))) ? [{ threshold, observation }] : [];
   });
-  const sinceMs = new Map(met.map(({ threshold }) => [keyOf(threshold), book.sinceMs.get(keyOf(threshold)) ?? o.nowMs]));
+  const sinceMs = new Map(met.map(({ threshold }) => [keyOf(threshold), ledger.sinceMs.get(keyOf(threshold)) ?? o.nowMs]));
   const now = new Set(met.map(({ threshold }) => SIGNAL_FACTS[threshold.signal].pressure));
-  const pressureMs = new Map(book.pressureMs);
+  const pressureMs = new Map(ledger.pressureMs);
   for (const pressure of now) pressureMs.set(pressure, o.nowMs);
   // What is met now is reported also where no time is to pass before it is taken back.
   const pressures = NODE_PRESSURES.filter((p) => now.has(p) || o.nowMs - (pressureMs.get(p) ?? Number.NEGATIVE_INFINITY) < o.transitionMs);
   const over = met.filter(({ threshold }) => o.nowMs - (sinceMs.get(keyOf(threshold)) ?? o.nowMs) >= threshold.graceMs);
   // Nothing is done twice about one reading.
   const due = over.filter(
-    ({ threshold: { signal }, observation }) => observation.atMs > (book.readMs.get(signal) ?? Number.NEGATIVE_INFINITY),
+    ({ threshold: { signal }, observation }) => observation.atMs > (ledger.readMs.get(signal) ?? Number.NEGATIVE_INFINITY),
   );
   return {
-    book: {
+    ledger: {
       met: new Set(over.map(({ threshold }) => keyOf(threshold))),
       sinceMs,
       pressureMs,

@@ -25,7 +25,7 @@ export interface ImageRecord {
   pinned: boolean;
 }
 /** What one daemon knows of images: the next incarnation of the collector goes on with it. */
-export interface ImageBook {
+export interface ImageLedger {
   /** Null before the first look. */
   records: ReadonlyMap<string, ImageRecord> | null;
   /** Since when this daemon looks. */
@@ -33,7 +33,7 @@ export interface ImageBook {
   /** Collections that failed one after the other. */
   failures: number;
 }
-export const imageBook = viewKey<ImageBook>('imageBook');
+export const imageLedger = viewKey<ImageLedger>('imageLedger');
 
 export interface ImageRoom {
   capacityBytes: number;
@@ -91,20 +91,20 @@ export function isImageUsed(image: Image, o: { held: ReadonlySet<string>; named:
 
 /** What is known after a look. All that is there at the first one counts as old (trap 31). */
 export function detected(
-  book: ImageBook,
+  ledger: ImageLedger,
   { images, used, nowMs }: { images: readonly Image[]; used: (image: Image) => boolean; nowMs: number },
-): ImageBook & { records: ReadonlyMap<string, ImageRecord> } {
+): ImageLedger & { records: ReadonlyMap<string, ImageRecord> } {
   const records = new Map<string, ImageRecord>();
   for (const image of images) {
-    const known = book.records?.get(image.id);
+    const known = ledger.records?.get(image.id);
     records.set(image.id, {
-      firstDetectedMs: known?.firstDetectedMs ?? (book.records === null ? Number.NEGATIVE_INFINITY : nowMs),
+      firstDetectedMs: known?.firstDetectedMs ?? (ledger.records === null ? Number.NEGATIVE_INFINITY : nowMs),
       lastUsedMs: used(image) ? nowMs : (known?.lastUsedMs ?? Number.NEGATIVE_INFINITY),
       sizeBytes: Number(image.size),
       pinned: image.pinned,
     });
   }
-  return { ...book, records };
+  return { ...ledger, records };
 }
 
 /** In whole percent, rounded up: what is not left to somebody is used. */
@@ -113,12 +113,15 @@ export function usedPercent({ capacityBytes, availableBytes }: ImageRoom): numbe
 }
 
 /** `all`: the node is short of room, and every image goes that may. `room` null: it cannot be seen. */
-export function planImages(book: ImageBook, o: { policy: ImageGcPolicy; room: ImageRoom | null; all: boolean; nowMs: number }): ImagePlan {
+export function planImages(
+  ledger: ImageLedger,
+  o: { policy: ImageGcPolicy; room: ImageRoom | null; all: boolean; nowMs: number },
+): ImagePlan {
   const { policy, room, nowMs } = o;
-  const unused = [...(book.records ?? [])]
+  const unused = [...(ledger.records ?? [])]
     .filter(([, r]) => !r.pinned && r.lastUsedMs < nowMs)
     .sort(([a, x], [b, y]) => compare(x.lastUsedMs, y.lastUsedMs) || compare(x.firstDetectedMs, y.firstDetectedMs) || (a < b ? -1 : 1));
-  const old = policy.maxAgeMs > 0 && nowMs - book.sinceMs > policy.maxAgeMs;
+  const old = policy.maxAgeMs > 0 && nowMs - ledger.sinceMs > policy.maxAgeMs;
   const byAge = old ? unused.filter(([, r]) => nowMs - Math.max(r.lastUsedMs, r.firstDetectedMs) > policy.maxAgeMs) : [];
   const grown = unused.filter(([, r]) => nowMs - r.firstDetectedMs >= policy.minAgeMs);
   const used = room === null ? null : usedPercent(room);

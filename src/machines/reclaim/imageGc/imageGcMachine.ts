@@ -5,7 +5,7 @@
 import { assign, fromPromise, setup } from 'xstate';
 import type { ImageGcEvent } from '../../protocol.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
-import type { ImageBook, ImagePlan } from './imageGc.ts';
+import type { ImageLedger, ImagePlan } from './imageGc.ts';
 
 /** Between two looks. */
 export const IMAGE_GC_EVERY_MS = 300_000;
@@ -13,7 +13,7 @@ export const IMAGE_GC_EVERY_MS = 300_000;
 export const IMAGE_GC_FIRST_MS = 10_000;
 
 export interface ImageLook {
-  book: ImageBook;
+  ledger: ImageLedger;
   plan: ImagePlan;
 }
 /** What was removed; `errors`: what was not, and why, or that it was too little. */
@@ -24,7 +24,7 @@ export interface ImageOutcome {
 }
 export interface ImageGcInput {
   /** As the incarnation before left it. */
-  book: ImageBook;
+  ledger: ImageLedger;
 }
 type Asker = ReplyTo<{ freedBytes: number }>;
 interface Context extends ImageGcInput {
@@ -42,7 +42,7 @@ export const imageGcMachine = setup({
   types: { context: {} as Context, events: {} as ImageGcEvent, input: {} as ImageGcInput },
   actors: {
     /** What there is, what of it is used, and how full it is there. `all`: somebody needs the room. */
-    look: fromPromise<ImageLook, { book: ImageBook; all: boolean }>(() =>
+    look: fromPromise<ImageLook, { ledger: ImageLedger; all: boolean }>(() =>
       Promise.reject(new Error('no way to look at images was provided')),
     ),
     /** Never rejects: what could not be removed is in the outcome. */
@@ -51,26 +51,28 @@ export const imageGcMachine = setup({
   actions: {
     ask: assign(({ context, event }) => ({ asked: [...context.asked, event.replyTo] })),
     take: assign(({ context }) => ({ waiting: context.asked, asked: [] })),
-    learn: assign((_, p: ImageLook) => ({ book: p.book, plan: p.plan })),
+    learn: assign((_, p: ImageLook) => ({ ledger: p.ledger, plan: p.plan })),
     settle: assign(({ context }, p: { outcome: ImageOutcome }) => {
       const { removed, freedBytes, errors } = p.outcome;
-      const records = new Map(context.book.records);
+      const records = new Map(context.ledger.records);
       for (const id of removed) records.delete(id);
-      const book = { ...context.book, records, failures: errors.length === 0 ? 0 : context.book.failures + 1 };
+      const ledger = { ...context.ledger, records, failures: errors.length === 0 ? 0 : context.ledger.failures + 1 };
       const last = removed.length === 0 ? '' : `${removed.length} images removed, ${freedBytes} bytes`;
-      return { book, last, error: errors.length === 0 ? null : errors.join('; ') };
+      return { ledger, last, error: errors.length === 0 ? null : errors.join('; ') };
     }),
     fail: assign(({ context }, p: { error: unknown }) => ({
-      book: { ...context.book, failures: context.book.failures + 1 },
+      ledger: { ...context.ledger, failures: context.ledger.failures + 1 },
       error: p.error instanceof Error ? p.error.message : String(p.error),
     })),
     answer: ({ context }, p: { outcome: ImageOutcome }) => {
       for (const reply of context.waiting) reply({ freedBytes: p.outcome.freedBytes });
     },
-    /** Keeps `book` for the next incarnation, and says what is to be said of `error`. */
-    publish: (_, _p: { book: ImageBook; error: string | null }) => {},
+    /** Keeps `ledger` for the next incarnation, and says what is to be said of `error`. */
+    publish: (_, _p: { ledger: ImageLedger; error: string | null }) => {},
   },
-  delays: { wait: ({ context }) => (context.book.records === null && context.book.failures === 0 ? IMAGE_GC_FIRST_MS : IMAGE_GC_EVERY_MS) },
+  delays: {
+    wait: ({ context }) => (context.ledger.records === null && context.ledger.failures === 0 ? IMAGE_GC_FIRST_MS : IMAGE_GC_EVERY_MS),
+  },
   guards: {
     asked: ({ context }) => context.asked.length > 0,
     nothingToGo: (_, p: { plan: ImagePlan }) => p.plan.byAge.length === 0 && p.plan.wantedBytes === 0,
@@ -94,7 +96,7 @@ export const imageGcMachine = setup({
       entry: ['take'],
       invoke: {
         src: 'look',
-        input: ({ context }) => ({ book: context.book, all: context.waiting.length > 0 }),
+        input: ({ context }) => ({ ledger: context.ledger, all: context.waiting.length > 0 }),
         onDone: [
           {
             guard: { type: 'nothingToGo', params: ({ event }) => ({ plan: event.output.plan }) },
@@ -110,7 +112,7 @@ export const imageGcMachine = setup({
             target: 'removing',
             actions: [
               { type: 'learn', params: ({ event }) => event.output },
-              { type: 'publish', params: ({ context }) => ({ book: context.book, error: null }) },
+              { type: 'publish', params: ({ context }) => ({ ledger: context.ledger, error: null }) },
             ],
           },
         ],
@@ -133,7 +135,7 @@ export const imageGcMachine = setup({
       invoke: {
         src: 'remove',
         input: ({ context }) => ({
-          book: context.book,
+          ledger: context.ledger,
           plan: context.plan ?? { byAge: [], bySpace: [], wantedBytes: 0, usedPercent: null },
         }),
         onDone: {

@@ -12,7 +12,7 @@ export const CLEAN_LISTINGS = 3;
 /** After a hint, the next listing is at most this far away: it confirms the hint and refreshes the view. */
 export const AFTER_HINT_MS = 1000;
 
-/** A hint comes before the runtime's own books show the change; on a busy machine by more than one listing. */
+/** A hint comes before the runtime's own ledgers show the change; on a busy machine by more than one listing. */
 const REMEMBERED_LISTINGS = 30;
 
 /** Which hints announce which change. */

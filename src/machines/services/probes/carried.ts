@@ -1,5 +1,5 @@
 /** The checkpoint of probe results: what a restarted node still knows of containers that ran on. Pure. */
-import { type ContainerProbes, PROBE_TYPES, type ProbeBook, type ProbeResult } from './types.ts';
+import { type ContainerProbes, PROBE_TYPES, type ProbeLedger, type ProbeResult } from './types.ts';
 
 /** Name of the document. */
 export const PROBES_CHECKPOINT = 'probes';
@@ -7,8 +7,8 @@ export const PROBES_CHECKPOINT = 'probes';
 const RESULTS: readonly unknown[] = ['success', 'failure', 'unknown'];
 
 /** Plain JSON: by container id the pod's UID, the container's name and its results. */
-export function toCheckpoint(book: ProbeBook): unknown {
-  return { containers: Object.fromEntries(book) };
+export function toCheckpoint(ledger: ProbeLedger): unknown {
+  return { containers: Object.fromEntries(ledger) };
 }
 
 function isResult(value: unknown): value is ProbeResult {
@@ -16,11 +16,11 @@ function isResult(value: unknown): value is ProbeResult {
 }
 
 /** What can be read of it; an entry of another shape is left out, which costs its container one good probe. */
-export function fromCheckpoint(value: unknown): ProbeBook {
-  const book = new Map<string, ContainerProbes>();
-  if (typeof value !== 'object' || value === null || !('containers' in value)) return book;
+export function fromCheckpoint(value: unknown): ProbeLedger {
+  const ledger = new Map<string, ContainerProbes>();
+  if (typeof value !== 'object' || value === null || !('containers' in value)) return ledger;
   const { containers } = value;
-  if (typeof containers !== 'object' || containers === null) return book;
+  if (typeof containers !== 'object' || containers === null) return ledger;
   for (const [id, entry] of Object.entries(containers as Record<string, unknown>)) {
     if (typeof entry !== 'object' || entry === null || !('uid' in entry) || !('container' in entry)) continue;
     if (typeof entry.uid !== 'string' || typeof entry.container !== 'string') continue;
@@ -29,7 +29,7 @@ export function fromCheckpoint(value: unknown): ProbeBook {
       const result: unknown = (entry as Record<string, unknown>)[type];
       if (isResult(result)) probes[type] = result;
     }
-    book.set(id, probes);
+    ledger.set(id, probes);
   }
-  return book;
+  return ledger;
 }

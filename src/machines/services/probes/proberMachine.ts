@@ -19,7 +19,7 @@ export interface ProberIo {
 }
 export interface ProberInput {
   target: ProbeTarget;
-  /** What the book says of this instance. */
+  /** What the ledger says of this instance. */
   result: ProbeResult;
   /** In [0, 1) for an instance that ran before the probes began here; else null. */
   phase: number | null;

@@ -9,18 +9,18 @@ import type { PodsView, StatusEntry } from '../../protocol.ts';
 import { type ProberIo, type ProberReport, proberMachine } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { lookedAt, type PodFacts, targetsOf, withoutPods, withResult } from './state.ts';
-import type { ProbeBook, ProbeResult, ProbeTarget } from './types.ts';
+import type { ProbeLedger, ProbeResult, ProbeTarget } from './types.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
 export const SWEEP_MS = 60_000;
 
 export interface ProbeManagerIo extends ProberIo {
   /** What earlier incarnations, of this actor or of this node, knew. */
-  load(signal: AbortSignal): Promise<ProbeBook>;
+  load(signal: AbortSignal): Promise<ProbeLedger>;
   /** In [0, 1), the same at every start. */
   phase(key: string): number;
-  /** The book changed. */
-  publish(book: ProbeBook): void;
+  /** The ledger changed. */
+  publish(ledger: ProbeLedger): void;
   /** A result changed that the pod's worker must act on or report. */
   changed(target: ProbeTarget, result: ProbeResult, output: string): void;
   /** A probe is no more: its metrics go. */
@@ -36,7 +36,7 @@ export interface ProbeManagerInput {
 }
 interface Context extends ProbeManagerInput {
   beganAtMs: number;
-  book: ProbeBook;
+  ledger: ProbeLedger;
   /** Running schedules by key. */
   probes: ReadonlyMap<string, ProbeTarget>;
   /** Their keys by pod. */
@@ -54,20 +54,20 @@ export const probeManagerMachine = setup({
     load: fromPromise(({ input, signal }: { input: { io: ProbeManagerIo }; signal: AbortSignal }) => input.io.load(signal)),
   },
   actions: {
-    /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the book up to date. */
+    /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the ledger up to date. */
     look: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | null }) => {
       const { io } = context;
       const seen = factsOf<ProbesFacts>(event);
       const uids = params.uids ?? [...new Set([...(seen.statuses?.keys() ?? []), ...context.byPod.keys()])];
-      let { book } = context;
+      let { ledger } = context;
       const probes = new Map(context.probes);
       const byPod = new Map(context.byPod);
       const stopped: string[] = [];
       for (const uid of uids) {
         const facts = podFacts(uid, seen);
         if (facts === undefined && seen.pods?.records.has(uid) === true) continue;
-        if (facts !== undefined) book = lookedAt(book, facts);
-        const targets = facts === undefined ? [] : targetsOf(book, facts);
+        if (facts !== undefined) ledger = lookedAt(ledger, facts);
+        const targets = facts === undefined ? [] : targetsOf(ledger, facts);
         const wanted = new Set(targets.map((t) => t.key));
         for (const key of byPod.get(uid) ?? []) {
           const target = probes.get(key);
@@ -78,7 +78,7 @@ export const probeManagerMachine = setup({
           stopped.push(key);
         }
         for (const target of targets) {
-          const result = book.get(target.containerId)?.[target.type] ?? 'unknown';
+          const result = ledger.get(target.containerId)?.[target.type] ?? 'unknown';
           if (probes.has(target.key)) enqueue.sendTo(target.key, { type: 'probe.target', target, result });
           else {
             const phase = isResumed(target, context.beganAtMs) ? io.phase(target.key) : null;
@@ -89,17 +89,17 @@ export const probeManagerMachine = setup({
         if (wanted.size === 0) byPod.delete(uid);
         else byPod.set(uid, [...wanted]);
       }
-      enqueue.assign({ book, probes, byPod });
-      if (book !== context.book) enqueue(() => io.publish(book));
+      enqueue.assign({ ledger, probes, byPod });
+      if (ledger !== context.ledger) enqueue(() => io.publish(ledger));
       grantTo(enqueue, freeSlots(context.slots, stopped));
     }),
     result: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'probe.result') return;
       const { target, result, output } = event;
-      const book = withResult(context.book, { containerId: target.containerId, type: target.type, result });
-      if (book === context.book) return;
-      enqueue.assign({ book });
-      enqueue(() => context.io.publish(book));
+      const ledger = withResult(context.ledger, { containerId: target.containerId, type: target.type, result });
+      if (ledger === context.ledger) return;
+      enqueue.assign({ ledger });
+      enqueue(() => context.io.publish(ledger));
       enqueue(() => context.io.changed(target, result, output));
     }),
     want: enqueueActions(({ context, event, enqueue }) => {
@@ -111,11 +111,11 @@ export const probeManagerMachine = setup({
     sweep: enqueueActions(({ context, event, enqueue }) => {
       const { pods } = factsOf<ProbesFacts>(event);
       if (pods?.sourcesReady !== true) return;
-      const absent = new Set([...context.book.values()].map((e) => e.uid).filter((uid) => !pods.records.has(uid)));
+      const absent = new Set([...context.ledger.values()].map((e) => e.uid).filter((uid) => !pods.records.has(uid)));
       const gone = new Set([...absent].filter((uid) => context.absent.has(uid)));
-      const book = withoutPods(context.book, gone);
-      enqueue.assign({ absent, book });
-      if (book !== context.book) enqueue(() => context.io.publish(book));
+      const ledger = withoutPods(context.ledger, gone);
+      enqueue.assign({ absent, ledger });
+      if (ledger !== context.ledger) enqueue(() => context.io.publish(ledger));
     }),
   },
   delays: { sweep: SWEEP_MS },
@@ -125,7 +125,7 @@ export const probeManagerMachine = setup({
   context: ({ input }) => ({
     ...input,
     beganAtMs: factsOf(input).wallMs,
-    book: new Map(),
+    ledger: new Map(),
     probes: new Map(),
     byPod: new Map(),
     slots: NO_SLOTS,
@@ -138,14 +138,14 @@ export const probeManagerMachine = setup({
       invoke: {
         src: 'load',
         input: ({ context }) => ({ io: context.io }),
-        onDone: { target: 'serving', actions: [assign(({ event }) => ({ book: event.output }))] },
+        onDone: { target: 'serving', actions: [assign(({ event }) => ({ ledger: event.output }))] },
         // Whoever loads says why; without them every container begins anew.
         onError: { target: 'serving' },
       },
     },
     serving: {
       meta: { reason: 'Serving', message: ({ probes }: Context) => `${probes.size} probes are kept up` },
-      entry: [({ context }) => context.io.publish(context.book), { type: 'look', params: { uids: null } }],
+      entry: [({ context }) => context.io.publish(context.ledger), { type: 'look', params: { uids: null } }],
       initial: 'sweeping',
       on: {
         'probes.look': {

@@ -1,5 +1,5 @@
 /**
- * The book of probe results: what a container instance begins with, what is dropped, what the rest of the node concludes
+ * The ledger of probe results: what a container instance begins with, what is dropped, what the rest of the node concludes
  * from it (pod lifecycle 8.1, 8.2, 8.5). Pure.
  */
 import type { Container, ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
@@ -11,7 +11,7 @@ import {
   type ContainerProbes,
   PROBE_FIELDS,
   PROBE_TYPES,
-  type ProbeBook,
+  type ProbeLedger,
   type ProbeResult,
   type ProbeTarget,
   type ProbeType,
@@ -62,7 +62,7 @@ export interface ProbeVerdicts {
 }
 
 /** What the results mean for a pod's status and for what is to be done with its containers. */
-export function probeVerdicts(pod: Pod, status: PodRuntimeStatus, book: ProbeBook): ProbeVerdicts {
+export function probeVerdicts(pod: Pod, status: PodRuntimeStatus, ledger: ProbeLedger): ProbeVerdicts {
   const started = new Map<string, boolean>();
   const ready = new Map<string, boolean>();
   const liveness = new Map<string, ProbeResult>();
@@ -71,7 +71,7 @@ export function probeVerdicts(pod: Pod, status: PodRuntimeStatus, book: ProbeBoo
   for (const { id, name, state } of status.containers) {
     const container = probed.get(name);
     if (container === undefined || state !== 'running') continue;
-    const result = (type: ProbeType): ProbeResult => book.get(id)?.[type] ?? initialResult(type, { pod, containerId: id });
+    const result = (type: ProbeType): ProbeResult => ledger.get(id)?.[type] ?? initialResult(type, { pod, containerId: id });
     if (container.startupProbe !== undefined) {
       startup.set(id, result('startup'));
       started.set(id, result('startup') === 'success');
@@ -106,19 +106,19 @@ function sameProbes(a: ContainerProbes | undefined, b: ContainerProbes): boolean
 }
 
 /**
- * The book after a look at one pod: new instances begin with their initial results, those that run no more are dropped,
+ * The ledger after a look at one pod: new instances begin with their initial results, those that run no more are dropped,
  * and what could only have ended a container counts as passed while the pod is being stopped. The same object when
  * nothing changed.
  */
-export function lookedAt(book: ProbeBook, facts: PodFacts): ProbeBook {
+export function lookedAt(ledger: ProbeLedger, facts: PodFacts): ProbeLedger {
   const { pod, terminating } = facts;
   const { uid } = pod.metadata;
-  const next = new Map(book);
+  const next = new Map(ledger);
   let changed = false;
   const running = new Set<string>();
   for (const { container, id } of instances(facts)) {
     running.add(id);
-    const had = book.get(id);
+    const had = ledger.get(id);
     const now: ContainerProbes = { uid, container: container.name };
     for (const type of PROBE_TYPES) {
       if (container[PROBE_FIELDS[type]] === undefined) continue;
@@ -129,20 +129,20 @@ export function lookedAt(book: ProbeBook, facts: PodFacts): ProbeBook {
     next.set(id, now);
     changed = true;
   }
-  for (const [id, entry] of book) {
+  for (const [id, entry] of ledger) {
     if (entry.uid !== uid || running.has(id)) continue;
     next.delete(id);
     changed = true;
   }
-  return changed ? next : book;
+  return changed ? next : ledger;
 }
 
-/** The probes that are to be running for a pod, from a book that {@link lookedAt} it. */
-export function targetsOf(book: ProbeBook, facts: PodFacts): ProbeTarget[] {
+/** The probes that are to be running for a pod, from a ledger that {@link lookedAt} it. */
+export function targetsOf(ledger: ProbeLedger, facts: PodFacts): ProbeTarget[] {
   const { pod, status, terminating } = facts;
   const { uid, name, namespace } = pod.metadata;
   return instances(facts).flatMap(({ container, id, startedAtMs }) => {
-    const started = container.startupProbe === undefined || book.get(id)?.startup === 'success';
+    const started = container.startupProbe === undefined || ledger.get(id)?.startup === 'success';
     return PROBE_TYPES.flatMap((type): ProbeTarget[] => {
       const probe = container[PROBE_FIELDS[type]];
       if (probe === undefined || (terminating && type !== 'readiness')) return [];
@@ -164,15 +164,15 @@ export function targetsOf(book: ProbeBook, facts: PodFacts): ProbeTarget[] {
   });
 }
 
-/** The book with one result in it; the same object when it says so already, or when the instance is not in it any more. */
-export function withResult(book: ProbeBook, of: { containerId: string; type: ProbeType; result: ProbeResult }): ProbeBook {
-  const entry = book.get(of.containerId);
-  if (entry === undefined || entry[of.type] === of.result) return book;
-  return new Map(book).set(of.containerId, { ...entry, [of.type]: of.result });
+/** The ledger with one result in it; the same object when it says so already, or when the instance is not in it any more. */
+export function withResult(ledger: ProbeLedger, of: { containerId: string; type: ProbeType; result: ProbeResult }): ProbeLedger {
+  const entry = ledger.get(of.containerId);
+  if (entry === undefined || entry[of.type] === of.result) return ledger;
+  return new Map(ledger).set(of.containerId, { ...entry, [of.type]: of.result });
 }
 
 /** Without the results of these pods. */
-export function withoutPods(book: ProbeBook, uids: ReadonlySet<string>): ProbeBook {
-  const kept = [...book].filter(([, entry]) => !uids.has(entry.uid));
-  return kept.length === book.size ? book : new Map(kept);
+export function withoutPods(ledger: ProbeLedger, uids: ReadonlySet<string>): ProbeLedger {
+  const kept = [...ledger].filter(([, entry]) => !uids.has(entry.uid));
+  return kept.length === ledger.size ? ledger : new Map(kept);
 }

@@ -35,7 +35,7 @@ export interface ContainerProbes {
   liveness?: ProbeResult;
 }
 /** By container id, without the runtime's name before it. */
-export type ProbeBook = ReadonlyMap<string, ContainerProbes>;
+export type ProbeLedger = ReadonlyMap<string, ContainerProbes>;
 
 /** One probe of one running container instance: all that its schedule and its attempts need. */
 export interface ProbeTarget {

@@ -1,4 +1,4 @@
-/** Nodes that hand out CPUs, one in six: pods that ask for some, and trouble for whoever keeps the book of them. */
+/** Nodes that hand out CPUs, one in six: pods that ask for some, and trouble for whoever keeps the ledger of them. */
 import { cpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../machines/allocation/cpus/file.ts';
 import type { CpuTuning } from '../../world/cpus.ts';

@@ -34,7 +34,7 @@ import { lstatIfThere, unlinkIfThere } from '../files.ts';
 import type { CsiApi } from './api.ts';
 import { type Driver, driverNamed } from './calls.ts';
 import { type Place, placeOf, readData, volumesOnDisk, writeData, writeMarker } from './place.ts';
-import type { CsiBook } from './state.ts';
+import type { CsiLedger } from './state.ts';
 import { type Leftover, removeLeftovers } from './takeDown.ts';
 
 const DIR_MODE = 0o750;
@@ -47,7 +47,7 @@ export interface CsiOptions {
   log: Logger;
   facts(): NodeFacts;
   drivers(): DriversView;
-  book: CsiBook;
+  ledger: CsiLedger;
   /** The names of what must stay attached are others now. */
   inUseChanged(): void;
 }
@@ -75,13 +75,13 @@ export async function setUpCsi(o: CsiSetUpOptions, job: CsiJob, signal: AbortSig
   if (refusal !== null) throw new Error(`kubernetes.io/csi: mounter.SetupAt failed to check volume lifecycle mode: ${refusal}`);
   const attach = csi.lifecycle === 'Persistent' && rules.attachRequired;
   const publishContext = attach ? await attached(o, job, signal) : {};
-  return o.book.run(deviceOf(csi), signal, () => publish(o, { ...job, driver, rules, attach, publishContext }, signal));
+  return o.ledger.run(deviceOf(csi), signal, () => publish(o, { ...job, driver, rules, attach, publishContext }, signal));
 }
 
 /** What the attacher left for the driver. Rejects until the volume is attached. */
 async function attached(o: CsiSetUpOptions, { ref, csi }: CsiJob, signal: AbortSignal): Promise<Readonly<Record<string, string>>> {
   const name = uniqueName(csi);
-  if (o.book.use(volumeKey(ref), name)) o.inUseChanged();
+  if (o.ledger.use(volumeKey(ref), name)) o.inUseChanged();
   if (!o.reportedInUse().includes(name)) throw new Error(NOT_REPORTED);
   if (!(await o.api.attachedToNode(signal)).includes(name)) throw new Error(NOT_ATTACHED);
   const attachment = await o.api.attachment(idOf(o, csi), csi.handle, signal);
@@ -114,7 +114,7 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   const capability = volumeCapability(csi, { mode: mode.value, group: delegated ? String(gid) : '' });
   const volumeContext = { ...podContext(csi, pod, rules), ...(await tokens(o, job, signal)) };
   const stages = csi.lifecycle === 'Persistent' && capabilities.has('STAGE_UNSTAGE_VOLUME');
-  const mustStage = stages && !o.book.staged.has(deviceOf(csi));
+  const mustStage = stages && !o.ledger.staged.has(deviceOf(csi));
   const secretsOf = async (which: CsiVolume['stageSecret']) => (which === null ? {} : o.api.secret(which, signal));
   const stageSecrets = mustStage ? await secretsOf(csi.stageSecret) : {};
   const publishSecrets = await secretsOf(csi.publishSecret);
@@ -137,7 +137,7 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
       volumeContext: { ...csi.attributes },
     };
     await undoneIfFinal(o, leftover, () => driver.call('NodeStageVolume', request, signal), { staged: false });
-    o.book.staged.add(deviceOf(csi));
+    o.ledger.staged.add(deviceOf(csi));
   }
   if (csi.block) await fs.mkdirp(place.target.slice(0, place.target.lastIndexOf('/')), DIR_MODE);
   const request = {

@@ -4,7 +4,7 @@
  */
 
 /** Which volumes must stay attached, and by what name. */
-export class CsiBook {
+export class CsiLedger {
   readonly #last = new Map<string, Promise<void>>();
   readonly #inUse = new Map<string, string>();
   /** Devices that this daemon has seen staged. */

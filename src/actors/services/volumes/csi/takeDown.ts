@@ -27,10 +27,10 @@ export async function takeDownCsi(o: CsiOptions, ref: VolumeRef, signal: AbortSi
   if (data === null) await removeNothing(o, dir);
   else {
     const device = `${data.driver}^${data.handle}`;
-    await o.book.run(device, signal, () => unpublish(o, { ref, data, place: placeOf(o, ref, data) }, signal));
+    await o.ledger.run(device, signal, () => unpublish(o, { ref, data, place: placeOf(o, ref, data) }, signal));
   }
   await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
-  if (o.book.release(volumeKey(ref))) o.inUseChanged();
+  if (o.ledger.release(volumeKey(ref))) o.inUseChanged();
 }
 
 /** Nobody was asked to publish here, or what was has been taken back: only what is empty may go. */
@@ -91,7 +91,7 @@ async function unstage(
   stage: { driver: Driver; signal: AbortSignal } | null,
 ): Promise<void> {
   const { fs } = o.ports;
-  o.book.staged.delete(`${data.driver}^${data.handle}`);
+  o.ledger.staged.delete(`${data.driver}^${data.handle}`);
   if (stage !== null && (await stage.driver.capabilities(stage.signal)).has('STAGE_UNSTAGE_VOLUME')) {
     await stage.driver.call('NodeUnstageVolume', { volumeId: data.handle, stagingTargetPath: place.staging }, stage.signal);
   }

@@ -1,16 +1,16 @@
 /**
- * The book of pods: what each operation of a source and each word of a worker leads to (pod lifecycle 1.8, 2.5, 3.3, 3.6,
+ * The ledger of pods: what each operation of a source and each word of a worker leads to (pod lifecycle 1.8, 2.5, 3.3, 3.6,
  * 7.8). A row tells what goes out on its last step, and the records after it.
  */
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { type Book, emptyBook, type Out, sourcesReady } from '../../../src/machines/pods/manager/records.ts';
+import { emptyLedger, type Out, type PodLedger, sourcesReady } from '../../../src/machines/pods/manager/records.ts';
 import { step } from '../../../src/machines/pods/manager/step.ts';
 import type { SourceName } from '../../../src/machines/pods/types.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../../src/machines/protocol.ts';
 import { goldenTable } from './table.ts';
 
 type Op = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
-type Make = (book: Book) => PodManagerEvent;
+type Make = (ledger: PodLedger) => PodManagerEvent;
 
 const pod = (
   uid: string,
@@ -29,23 +29,23 @@ const pod = (
 });
 const op =
   (kind: Op, pods: Pod[], o: { source?: SourceName; complete?: string[] } = {}): Make =>
-  (book) => {
+  (ledger) => {
     const source = o.source ?? 'file';
     return {
       type: 'pods.op',
       op: kind,
       source,
       pods,
-      ...(book.seen.has(source) ? {} : { first: true as const }),
+      ...(ledger.seen.has(source) ? {} : { first: true as const }),
       ...(o.complete === undefined ? {} : { complete: o.complete }),
     };
   };
 const says =
   (uid: string, phase: WorkerPhase, incarnation?: number): Make =>
-  (book) => ({
+  (ledger) => ({
     type: 'worker.state',
     uid,
-    incarnation: incarnation ?? book.records.get(uid)?.life ?? 0,
+    incarnation: incarnation ?? ledger.records.get(uid)?.life ?? 0,
     state: { phase, state: phase, reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
   });
 const refused =
@@ -79,14 +79,14 @@ function after(...events: Make[]) {
   return from(['file'], ...events);
 }
 function from(sources: SourceName[], ...events: Make[]) {
-  let book = emptyBook(sources);
+  let ledger = emptyLedger(sources);
   let out: Out[] = [];
-  for (const make of events) ({ book, out } = step(book, make(book), { atMs: 1_000, by: 'test' }));
+  for (const make of events) ({ ledger, out } = step(ledger, make(ledger), { atMs: 1_000, by: 'test' }));
   return {
     out: out.map(told),
-    ready: sourcesReady(book),
+    ready: sourcesReady(ledger),
     records: Object.fromEntries(
-      [...book.records].map(([uid, r]) => [
+      [...ledger.records].map(([uid, r]) => [
         uid,
         [
           `life ${r.life}`,
@@ -103,7 +103,7 @@ function from(sources: SourceName[], ...events: Make[]) {
 const a = pod('a');
 const GATED = { readinessGates: [{ conditionType: 'gate' }] };
 
-goldenTable('the book of pods is as recorded', 'podBook', {
+goldenTable('the ledger of pods is as recorded', 'podLedger', {
   '1.8 nothing has been heard': () => after(),
   '1.8 an empty set': () => after(op('ADD', [])),
   '1.8 one source of two': () => from(['file', 'http'], op('ADD', [a])),
@@ -158,14 +158,14 @@ goldenTable('the book of pods is as recorded', 'podBook', {
   '3.3 the same UID again, and gone again': () =>
     after(op('ADD', [a]), op('REMOVE', [a]), op('ADD', [pod('a', { image: 'j' })]), op('REMOVE', [a])),
   '3.3 the word of an earlier life': () => after(op('ADD', [a]), says('a', 'finished', 99)),
-  '3.3 over: it stays in the book until its source lets it go': () => after(op('ADD', [a]), says('a', 'finished')),
+  '3.3 over: it stays in the ledger until its source lets it go': () => after(op('ADD', [a]), says('a', 'finished')),
 
   '3.6 known to the runtime alone': () => after(op('ADD', []), stranger('ghost')),
   '3.6 known to the runtime alone, and gone': () => after(op('ADD', []), stranger('ghost'), says('ghost', 'finished')),
   '3.6 known to the runtime alone, and then its source says it': () => after(op('ADD', []), stranger('ghost'), op('ADD', [pod('ghost')])),
   '3.6 known to the runtime alone, its source says it, and it is gone': () =>
     after(op('ADD', []), stranger('ghost'), op('ADD', [pod('ghost')]), says('ghost', 'finished')),
-  '3.6 a stranger that is in the book': () => after(op('ADD', [a]), stranger('a')),
-  '3.6 a stranger that an earlier book asked about': () => after(op('ADD', []), stranger('ghost', 7)),
+  '3.6 a stranger that is in the ledger': () => after(op('ADD', [a]), stranger('a')),
+  '3.6 a stranger that an earlier ledger asked about': () => after(op('ADD', []), stranger('ghost', 7)),
   '3.6 not in the complete set any more': () => after(op('ADD', [a, pod('b')]), op('ADD', [pod('b')], { complete: ['b'] })),
 });
