@@ -102,8 +102,8 @@ try {
       // One chunk per lazily imported module: what a mode does not need is not loaded.
       splitting: true,
       chunkNames: 'chunks/[name]-[hash]',
-      // Native code, found in node_modules at run time.
-      external: ['koffi'],
+      // Found in node_modules at run time: native code, and what one command or panel alone needs.
+      external: ['koffi', '@kubernetes/client-node', 'systeminformation'],
       plugins: [builtinsWithoutFacade],
       // CommonJS packages inside an ES module still want `require`.
       banner: {

@@ -54,7 +54,14 @@ cp scripts/launch.sh "$lib/scripts/"
 mkdir "$lib/dist"
 cp -r dist/*.mjs dist/chunks dist/lib dist/inspect "$lib/dist/"
 find "$lib/dist" -name '*.map' -delete
-# The only code that no bundle can hold: calls of the C library.
+# What the bundles leave out (scripts/build.mjs): the client of `actorctl node`, here as one file, the host's figures, native code.
+mkdir "$lib/node_modules/systeminformation"
+cp -r node_modules/systeminformation/lib node_modules/systeminformation/package.json "$lib/node_modules/systeminformation/"
+client=$lib/node_modules/@kubernetes/client-node
+node_modules/.bin/esbuild node_modules/@kubernetes/client-node/dist/index.js --bundle --platform=node --format=esm --target=node22 \
+  --minify --legal-comments=none --log-level=warning --outfile="$client/index.js" \
+  --banner:js="import { createRequire as createRequireHere } from 'node:module'; const require = createRequireHere(import.meta.url);"
+echo '{"name":"@kubernetes/client-node","type":"module","main":"index.js"}' >"$client/package.json"
 cp -r node_modules/koffi "$lib/node_modules/"
 cp -r "node_modules/@koromix/koffi-linux-$cpu" "$lib/node_modules/@koromix/"
 ln -s ../lib/actorlet/bin/actorlet ../lib/actorlet/bin/actorctl "$tree/usr/bin/"
