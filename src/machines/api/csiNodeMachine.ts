@@ -50,10 +50,12 @@ export function csiNodeUpdate(existing: Record<string, unknown>, o: CsiNodeInput
   const spec = isRecord(existing.spec) ? existing.spec : {};
   const held = Array.isArray(spec.drivers) ? spec.drivers.filter(isRecord) : [];
   const wanted = new Map(o.drivers.map((d) => [d.name, entryOf(d)]));
-  const plain = (entry: Record<string, unknown> | DriverEntry) => ({
-    ...entry,
-    topologyKeys: Array.isArray(entry.topologyKeys) ? [...entry.topologyKeys].sort() : [],
-  });
+  // Their order means nothing. Other writers of the object may have put anything there: that differs from what is wanted.
+  const ordered = (keys: unknown): readonly unknown[] => {
+    if (!Array.isArray(keys)) return [];
+    return keys.every((key) => typeof key === 'string') ? [...keys].sort() : keys;
+  };
+  const plain = (entry: Record<string, unknown> | DriverEntry) => ({ ...entry, topologyKeys: ordered(entry.topologyKeys) });
   const same = (entry: Record<string, unknown>, want: DriverEntry) => sameData(plain(entry), plain(want));
   const kept = held.filter((entry) => {
     const name = typeof entry.name === 'string' ? entry.name : '';

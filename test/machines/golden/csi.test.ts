@@ -139,6 +139,11 @@ const ROWS: Record<string, () => unknown> = {
   'node: without an id': () => describeDriver(WHO, { nodeId: '', maxVolumesPerNode: '0' }),
   'CSINode: made': () => newCsiNode(told({ drivers: [DRIVER] })),
   'CSINode: as it should be': () => csiNodeUpdate(existing(ENTRY), told({ drivers: [DRIVER] })),
+  'CSINode: topology keys that are no strings are replaced': () =>
+    csiNodeUpdate(
+      existing({ name: DRIVER.name, nodeID: DRIVER.nodeId, topologyKeys: [{ toString: '' }, 'a'] }),
+      told({ drivers: [DRIVER] }),
+    ),
   'CSINode: one more': () => csiNodeUpdate(existing({ name: 'other', nodeID: 'o', topologyKeys: null }), told({ drivers: [DRIVER] })),
   'CSINode: one gone': () => csiNodeUpdate(existing(ENTRY), told({ gone: ['d.example.com'] })),
   'CSINode: one that this daemon never knew stays': () => csiNodeUpdate(existing(ENTRY), told({})),
