@@ -160,8 +160,9 @@ describe('the runtime actors on a real containerd', () => {
     console.log(`runtime killed -> link knows: ${Date.now() - killed} ms`);
     expect(tree.registry.read(view.cri)?.value.reason).not.toBe('');
     await expect(client.read('ContainerStatus', { containerId })).rejects.toThrow(/ContainerStatus/);
-    await lab.start();
+    // From before the start: the link may be ready, and every pod marked, before this process sees containerd answer.
     const up = Date.now();
+    await lab.start();
     await until('the return', () => tree.registry.read(view.cri)?.value.state === 'ready', { timeoutMs: 8000 });
     console.log(`runtime back -> link ready: ${Date.now() - up} ms`);
     await until('every pod marked', () => dirtyAfter(uid, up));
