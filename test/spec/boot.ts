@@ -84,7 +84,7 @@ export const bootAndNode: Traps = {
     'is waited for while another process holds it, without blocking this one (trap 14)',
   ]),
   15: held(
-    'whoever opens the lock file ends the process with 0',
+    'a process that opens the lock file ends the daemon with exit code 0',
     [process, 'calls back once when anybody opens the file (trap 15)'],
     [boot, 'ends with 0 on lock contention where asked to'],
   ),

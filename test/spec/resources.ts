@@ -278,7 +278,7 @@ export const resources: Traps = {
     ],
   },
   40: {
-    says: 'rates come from samples that are apart; here of whoever asks, a second at least, instead of the eviction manager’s ten',
+    says: 'rates come from two samples: here of requests at least one second apart, in the kubelet of every ten seconds',
     tests: [
       ['machines/kubeletApi/pure.test.ts', 'are a rate between two samples, and none where time or counter went back'],
       ['edge/https/pages.test.ts', 'sum up the node and its pods, with rates from the second look on'],

@@ -1,7 +1,6 @@
 /**
- * How the CPU manager goes about it: what it hands out is on disk before anybody is told, and from time to time containers
- * without CPUs of their own are confined to those that are left. What it decides is in `ledger.ts`; whoever runs it gives the
- * effects.
+ * Statechart of the CPU manager: it writes an allocation to disk before it answers, and confines containers without CPUs of
+ * their own to the rest from time to time. `ledger.ts` decides; the actor provides the effects.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import type { AllocationEvent } from '../messages.ts';
@@ -45,9 +44,9 @@ export const cpusMachine = setup({
     /** Takes back what nobody has any more. */
     tidy: assign((): Partial<CpusContext> => ({})),
     forget: () => {},
-    /** What was read is shown, and a ledger in which nothing was handed out yet. */
+    /** Publishes what was read, or a ledger without allocations. */
     begin: () => {},
-    /** If the ledger is on disk: it is shown, and whoever asked is told. */
+    /** Once the ledger is on disk: publishes it and answers the request. */
     tell: () => {},
   },
   delays: { every: ({ context }) => context.everyMs },
