@@ -1,5 +1,9 @@
 import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+
+// A daemon that a test starts leaves the kernel settings of this machine alone.
+process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSys');
 
 /**
  * `unit`: everything that needs no root and no host runtime. `e2e`: real containerd. `cluster`: a real control plane.

@@ -56,6 +56,7 @@ export async function startDaemon(o: { endpoint: string; config?: object; env?: 
       cgroupsPerQOS: false,
       enforceNodeAllocatable: [],
       failSwapOn: false,
+      makeIPTablesUtilChains: false,
       ...o.config,
     }),
   );
@@ -66,7 +67,8 @@ export async function startDaemon(o: { endpoint: string; config?: object; env?: 
     [`--root-dir=${root}`, `--cert-dir=${join(dir, 'pki')}`, `--config=${configFile}`, '--hostname-override=bench'],
     {
       stdio: ['ignore', out, out],
-      env: { ...process.env, ...o.env },
+      // The kernel settings of this machine stay as they are.
+      env: { ...process.env, ACTORLET_PROC_SYS: join(projectRoot, 'test/e2e/lab/procSys'), ...o.env },
     },
   );
   closeSync(out);

@@ -36,7 +36,7 @@ export interface Node {
   stop(): Promise<void>;
   /** Lines of the flight recorder, oldest first. */
   recorder(limit?: number): string[];
-  /** For the inspection page and the xstate inspectors; null unless the node was started with `--actorlet-inspect` or `--actorlet-record`. */
+  /** For the inspection page, the xstate inspectors, recording and tracing; null unless flags or configuration ask for one of them. */
   readonly inspected: Inspected | null;
 }
 
@@ -113,7 +113,7 @@ export async function createNode(
     started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
     ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
   };
-  const history = config.flags.inspect === '' && config.flags.record === '' ? null : createHistory(outside.clock);
+  const history = isLookedAt(config) ? createHistory(outside.clock) : null;
   let ports = history === null ? outside : { ...outside, cri: history.watch(outside.cri) };
   if (ports.cgroups !== undefined) ports = { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
   let injector: InjectorOptions | null = null;
@@ -146,6 +146,7 @@ export async function createNode(
     devicePlugins: ports.devicePlugins !== undefined,
     kernelLog: ports.kernelLog !== undefined,
     inhibitor: ports.inhibitor !== undefined,
+    iptables: ports.iptables !== undefined,
     cpuPlace: cpuPlaceOf(config, outside.host),
   });
   const observers: ((e: SupervisionEvent) => void)[] = [(e) => recorder.observe(e)];
@@ -179,6 +180,11 @@ export async function createNode(
             faultInjection: config.flags.faultInjection,
           },
   };
+}
+
+/** Whether pods' histories are kept: for the page, the recording, or traces. */
+function isLookedAt({ flags, config }: NodeConfig): boolean {
+  return flags.inspect !== '' || flags.record !== '' || (config.tracing?.samplingRatePerMillion ?? 0) > 0;
 }
 
 function linesFrom(recorder: Recorder, from: number, { path, limit }: { path?: string; limit: number }) {

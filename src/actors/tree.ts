@@ -15,6 +15,7 @@ import { eventWriterSpec } from './api/events.ts';
 import { leaseSpec } from './api/lease.ts';
 import { apiLinkSpec } from './api/link.ts';
 import { nodeStatusSpec } from './api/nodeStatus.ts';
+import { nodeWatchSpec } from './api/nodeWatch.ts';
 import { podWritersSpec } from './api/podWriters.ts';
 import { adminServerSpec } from './edge/admin.ts';
 import { healthzServerSpec } from './edge/healthz.ts';
@@ -41,6 +42,7 @@ import { criLinkSpec } from './runtime/cri/link.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { oomWatcherSpec } from './runtime/oomWatcher.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';
+import { iptablesSpec } from './services/iptables/iptables.ts';
 import { objectsSpec } from './services/objects/objects.ts';
 import { serviceListerSpec } from './services/objects/serviceLister.ts';
 import { tokensSpec } from './services/objects/tokens.ts';
@@ -86,6 +88,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
         ...(o.plugins === null ? [] : [pluginsSpec(o.plugins)]),
         volumesSpec(o.volumes),
         probesSpec(o.probes),
+        ...(o.iptables ? [iptablesSpec()] : []),
       ]),
       {
         ...layer('pods', [
@@ -133,9 +136,11 @@ function allocation(o: TreeOptions): AnySpec[] {
 function apiLayer(o: ApiOptions, plugins: boolean): SupervisorSpec {
   const children = [
     apiLinkSpec(),
-    eventWriterSpec({ nodeName: o.source.nodeName }),
-    nodeStatusSpec(o.nodeStatus),
+    // First of those that ask: after a crash the cluster waits for the lease alone.
     leaseSpec(o.lease),
+    eventWriterSpec({ nodeName: o.source.nodeName }),
+    nodeWatchSpec({ nodeName: o.source.nodeName }),
+    nodeStatusSpec(o.nodeStatus),
     ...(plugins ? [csiNodeSpec({ nodeName: o.source.nodeName })] : []),
     ...o.certificates.map(certificateSpec),
     podWritersSpec(o.podWriters),

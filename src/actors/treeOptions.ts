@@ -1,4 +1,5 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
+import { groupPath, kubepodsName } from '../machines/allocation/cgroups/names.ts';
 import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
 import { namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../machines/api/nodeCapacity.ts';
@@ -87,6 +88,8 @@ export interface TreeOptions {
   /** Null where device plugins cannot be spoken to. */
   devices: DevicesOptions | null;
   probes: ProbesOptions;
+  /** False where the node keeps no chains in the packet filter of its host. */
+  iptables: boolean;
   /** Null in standalone mode, and where plugins beside this node cannot be spoken to. */
   plugins: PluginsOptions | null;
   volumes: VolumesOptions;
@@ -129,6 +132,7 @@ export function treeOptions(
     devicePlugins?: boolean;
     kernelLog?: boolean;
     inhibitor?: boolean;
+    iptables?: boolean;
     cpuPlace?: CpuPlace | null;
   },
 ): TreeOptions {
@@ -168,9 +172,9 @@ export function treeOptions(
         : {
             host: c.address,
             port: c.readOnlyPort,
-            ...figureOptions(config, { nodeName, inspect: o.inspect, build: o.build }),
+            ...figureOptions(config, { nodeName, inspect: o.inspect, build: o.build, facts: o.facts }),
           },
-    https: c.enableServer ? httpsOptions(config, { nodeName, inspect: o.inspect, build: o.build }) : null,
+    https: c.enableServer ? httpsOptions(config, { nodeName, inspect: o.inspect, build: o.build, facts: o.facts }) : null,
     cri: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout },
     images: {
       runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
@@ -188,6 +192,7 @@ export function treeOptions(
     cpus: cpusOptions(config, o.cpuPlace ?? null),
     devices: o.devicePlugins === true ? { rootDir: flags.rootDir, cluster: api !== null } : null,
     probes: { runtimeRequestTimeoutMs: c.runtimeRequestTimeout, podsMax: c.maxPods },
+    iptables: o.iptables === true && c.makeIPTablesUtilChains,
     plugins: o.plugins === true && api !== null ? { rootDir: flags.rootDir } : null,
     volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },
     config: { sources },
@@ -304,6 +309,7 @@ function evictionOptions({ config: c, flags }: NodeConfig, cluster: boolean): Ev
     unseen,
     transitionMs: c.evictionPressureTransitionPeriod,
     maxGraceSeconds: c.evictionMaxPodGracePeriod,
+    watchMemory: c.kernelMemcgNotification,
     limits,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
@@ -322,10 +328,17 @@ export function servingFiles(config: Pick<NodeConfig, 'config' | 'flags'>): { ce
   return { certFile: `${flags.certDir}/kubelet.crt`, keyFile: `${flags.certDir}/kubelet.key` };
 }
 
-function figureOptions(config: NodeConfig, o: Pick<FigureOptions, 'nodeName' | 'inspect' | 'build'>): FigureOptions {
+type FigureInput = Pick<FigureOptions, 'nodeName' | 'inspect' | 'build'> & { facts(): NodeFacts };
+function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): FigureOptions {
   const { config: c, flags, gates } = config;
   return {
     ...o,
+    systemGroups: () => ({
+      kubelet: c.kubeletCgroups,
+      runtime: flags.runtimeCgroups,
+      misc: c.systemCgroups,
+      pods: c.cgroupsPerQOS ? groupPath(kubepodsName(c.cgroupRoot), facts().cgroupDriver ?? 'cgroupfs') : '',
+    }),
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     syncFrequencyMs: c.syncFrequency,
@@ -335,7 +348,7 @@ function figureOptions(config: NodeConfig, o: Pick<FigureOptions, 'nodeName' | '
   };
 }
 
-function httpsOptions(config: NodeConfig, o: { nodeName: string; inspect: Inspect; build: BuildInfo }): HttpsOptions {
+function httpsOptions(config: NodeConfig, o: FigureInput): HttpsOptions {
   const { config: c, gates } = config;
   const { authentication, authorization } = c;
   return {
@@ -412,6 +425,7 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, o: { build: BuildInfo;
       allocatable: facts.allocatable,
       needed: c.localStorageCapacityIsolation ? ['ephemeral-storage'] : [],
       kubeletVersion: o.build.gitVersion,
+      swapBytes: facts.memoryControl?.swapBytes ?? 0,
       startedMs: o.startedMs,
       port: c.enableServer ? c.port : 0,
       imagesMax: c.nodeStatusMaxImages,

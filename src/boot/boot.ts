@@ -7,12 +7,14 @@ import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';
 import { checkCpuState } from './steps/cpuState.ts';
 import * as host from './steps/hostChecks.ts';
 import { serveInspection } from './steps/inspection.ts';
+import { setKernelSettings } from './steps/kernelSettings.ts';
 import { checkMemoryControl } from './steps/memoryControl.ts';
 import * as prepare from './steps/prepare.ts';
 import { recordTheNode } from './steps/recording.ts';
 import * as run from './steps/run.ts';
 import { runOnce } from './steps/runOnce.ts';
 import { makeServingCertificate } from './steps/serving.ts';
+import { traceTheNode } from './steps/tracing.ts';
 
 export const BOOT_STEPS: readonly Step[] = [
   configure.parseArguments,
@@ -34,6 +36,7 @@ export const BOOT_STEPS: readonly Step[] = [
   checkMemoryControl,
   host.checkPodGroups,
   host.checkPorts,
+  setKernelSettings,
   prepare.makeRootDirectory,
   checkCpuState,
   makeServingCertificate,
@@ -45,6 +48,7 @@ export const BOOT_STEPS: readonly Step[] = [
   run.createDependencies,
   run.createTheNode,
   recordTheNode,
+  traceTheNode,
   run.startTheNode,
   runOnce,
   serveInspection,

@@ -23,7 +23,6 @@ interface Entry {
   readonly server?: boolean;
 }
 
-const CGROUPS = 'the cgroups that the node makes of its own do not know it yet';
 const NO_CGROUPS = 'with cgroupsPerQOS: false the node makes no cgroups of its own; limits of containers go to the runtime';
 const MANAGERS = 'the memory and topology managers are not there yet';
 const VOLUMES = 'flex volumes and attaching without a controller are not there yet';
@@ -35,11 +34,10 @@ function withGroups(entry: Entry): Entry {
 
 export const UNIMPLEMENTED: readonly Entry[] = [
   ...lines('a cloud is known through its own controllers only', '--cloud-config'),
-  ...lines(CGROUPS, '--runtime-cgroups'),
   ...lines(VOLUMES, '--experimental-mounter-path'),
 
   ...[
-    ...lines('the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
+    ...lines('as in the kubelet of 1.36: the runtime ends idle streams by its own setting', 'streamingConnectionIdleTimeout'),
     ...lines('the API has no such page yet', 'enableContentionProfiling'),
   ].map((e) => ({ ...e, server: true })),
   ...lines('pods may have any number of processes: the limit is enforced by the cgroups of pods alone', 'podPidsLimit').map((e) => ({
@@ -61,13 +59,10 @@ export const UNIMPLEMENTED: readonly Entry[] = [
     'topologyManagerScope',
     'topologyManagerPolicyOptions',
   ),
-  ...lines('the kernel is not asked to announce memory pressure: it is looked for every 10 s', 'kernelMemcgNotification'),
   ...lines(VOLUMES, 'volumePluginDir', 'enableControllerAttachDetach'),
   ...lines("pod networking is the runtime's and this has no effect on it", 'hairpinMode', 'podCIDR'),
-  ...lines('the node keeps no iptables chains', 'makeIPTablesUtilChains', 'iptablesMasqueradeBit', 'iptablesDropBit'),
-  ...lines('the node changes no kernel settings and does not check them', 'protectKernelDefaults'),
+  ...lines('the kubelet of 1.36 marks no packets either', 'iptablesMasqueradeBit', 'iptablesDropBit'),
   ...lines('no metric is hidden', 'showHiddenMetricsForVersion'),
-  ...lines('tracing is not there yet', 'tracing.endpoint', 'tracing.samplingRatePerMillion'),
   ...lines('verbosity per file is not there yet', 'logging.vmodule'),
   ...lines(
     'every line is written to stderr at once',
@@ -166,6 +161,9 @@ export const HONOURED: readonly string[] = [
   'mergeDefaultEvictionSettings',
   'featureGates',
   'failSwapOn',
+  'protectKernelDefaults',
+  'kernelMemcgNotification',
+  'makeIPTablesUtilChains',
   'memorySwap.swapBehavior',
   'memoryThrottlingFactor',
   'memoryReservationPolicy',
@@ -173,6 +171,8 @@ export const HONOURED: readonly string[] = [
   'failCgroupV1',
   'logging.format',
   'logging.verbosity',
+  'tracing.endpoint',
+  'tracing.samplingRatePerMillion',
   'seccompDefault',
   'containerRuntimeEndpoint',
   'imageServiceEndpoint',
@@ -198,7 +198,6 @@ export const DIFFERENT_DEFAULTS: readonly { path: string; reference: string; why
 /** Field of KubeletFlags behind a `--name` entry. */
 const FLAG_FIELDS: Readonly<Record<string, keyof KubeletFlags>> = {
   '--cloud-config': 'cloudConfig',
-  '--runtime-cgroups': 'runtimeCgroups',
   '--experimental-mounter-path': 'experimentalMounterPath',
 };
 
@@ -219,6 +218,7 @@ export const HONOURED_GATES: readonly string[] = [
   'KubeletEnsureSecretPulledImages',
   'KubeletFineGrainedAuthz',
   'KubeletServiceAccountTokenForCredentialProviders',
+  'KubeletTracing',
   'LoggingAlphaOptions',
   'MemoryQoS',
   'PreventStaticPodAPIReferences',
@@ -283,7 +283,6 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
     'KubeletPodResourcesListUseActivePods',
   ),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
-  ...gatesWithout('tracing is not there yet', 'KubeletTracing'),
   ...gatesWithout('the health of devices is not reported in the status of pods yet', 'ResourceHealthStatus', 'ResourceHealthStatusMessage'),
   ...gatesWithout('the node object declares no features yet', 'NodeDeclaredFeatures'),
   ...gatesWithout(

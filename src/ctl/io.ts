@@ -1,5 +1,16 @@
 /** What actorctl's commands are given of their process. */
 
+/** A terminal on standard input or output. */
+export interface Terminal {
+  /** Standard input is one. */
+  readonly input: boolean;
+  /** Null: no output is a terminal. */
+  size(): { columns: number; rows: number } | null;
+  /** Keys come as they are typed, Ctrl-C included, until this is disposed or the process ends. */
+  raw(): Disposable;
+  onResize(fn: () => void): Disposable;
+}
+
 export interface CtlIo {
   argv: readonly string[];
   env: Readonly<Record<string, string | undefined>>;
@@ -11,8 +22,11 @@ export interface CtlIo {
   nowMs(): number;
   /** Bytes for a command run in a container. */
   stdin: NodeJS.ReadableStream;
-  outBytes(bytes: Uint8Array): void;
-  errBytes(bytes: Uint8Array): void;
+  /** A promise: that output is full, and takes more once it has resolved. */
+  outBytes(bytes: Uint8Array): Promise<void> | undefined;
+  errBytes(bytes: Uint8Array): Promise<void> | undefined;
+  /** Absent: there is none. */
+  terminal?: Terminal;
   /** Aborted by Ctrl-C. */
   signal: AbortSignal;
 }

@@ -125,6 +125,8 @@ export function writeConfig(p: Plan, o: { config: NodeOptions['config']; readOnl
     // Where the machine has no file watches left, listings must do.
     fileCheckFrequency: '1s',
     cgroupsPerQOS: false,
+    // The packet filter of the machine is not a test's to change.
+    makeIPTablesUtilChains: false,
     enforceNodeAllocatable: [],
     // How full the machine is, is no matter of a test.
     evictionHard: { 'memory.available': '0%' },

@@ -42,6 +42,13 @@ export interface PodHistory {
   left: number;
 }
 
+/** The span of one call: what the runtime is told of it, and what is told of its end. */
+export interface CallSpan {
+  traceparent: string;
+  /** `error`: what the call rejected with; undefined: it worked. */
+  ended(error: unknown): void;
+}
+
 export interface History {
   observe(e: SupervisionEvent): void;
   /** The runtime, with its calls noted. */
@@ -49,6 +56,8 @@ export interface History {
   of(uid: string): PodHistory | undefined;
   /** Told of every call that is kept, when it begins and when it ends. */
   watchCalls(fn: (uid: string, call: RuntimeCall) => void): Disposable;
+  /** Asked before each call that is kept; must not throw. Undefined: this call is not traced. One tracer at a time. */
+  traceCalls(fn: (uid: string, call: RuntimeCall) => CallSpan | undefined): Disposable;
 }
 
 const WORKER = `${addr.workers.path}/`;
@@ -73,6 +82,7 @@ export function createHistory(clock: Clock): History {
     history.left += 1;
   };
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
+  let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
   const own = (id: string | undefined, uid: string | undefined): void => {
     if (id === undefined || uid === undefined) return;
     owners.set(id, uid);
@@ -90,6 +100,14 @@ export function createHistory(clock: Clock): History {
       watchers.add(fn);
       return { [Symbol.dispose]: () => void watchers.delete(fn) };
     },
+    traceCalls(fn) {
+      tracer = fn;
+      return {
+        [Symbol.dispose]() {
+          if (tracer === fn) tracer = null;
+        },
+      };
+    },
     watch(cri) {
       const call: Cri['call'] = async (method, req, opts) => {
         const { uid, about } = aboutOf(req, owners);
@@ -104,12 +122,15 @@ export function createHistory(clock: Clock): History {
         const history = historyOf(uid);
         keep(history, history.calls, noted, CALLS_MAX);
         for (const fn of watchers) fn(uid, noted);
+        const span = tracer?.(uid, noted);
         try {
-          const answer = await cri.call(method, req, opts);
+          const answer = await cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
           own(at(answer, 'containerId') ?? at(answer, 'podSandboxId'), uid);
+          span?.ended(undefined);
           return answer;
         } catch (error) {
           noted.error = briefly(error);
+          span?.ended(error);
           throw error;
         } finally {
           noted.endMs = clock.wallMs();

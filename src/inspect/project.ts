@@ -2,9 +2,10 @@
  * What a person may see of a machine's context or of an event: numbers, truth values, sizes, and text under names known
  * to be harmless. Everything else is a type or a length. An allow-list: a field that nobody thought of is not shown.
  */
+import { projectionOf, type Shown } from '../machines/projection.ts';
 import { SharedMap } from '../machines/sharedMap.ts';
 
-export type Shown = null | boolean | number | string | readonly Shown[] | { readonly [key: string]: Shown };
+export type { Shown };
 
 /** Levels of objects below the context. */
 const DEPTH_MAX = 4;
@@ -14,6 +15,8 @@ const ENTRIES_MAX = 24;
 const VALUES_MAX = 600;
 /** Characters of one text. */
 const TEXT_CHARS_MAX = 200;
+/** Characters of all texts of what a machine shows itself. */
+const CHOSEN_CHARS_MAX = 8_000;
 
 /** Names whose text is shown. */
 const TEXT_SHOWN = new Set(
@@ -30,7 +33,19 @@ const CLOSED =
 const TOOLS = /^(io|ports|ctx|inspector|registry|log|clock|children|controller)$/;
 const SECRET = /secret|token|passw|credential|auth|private|cert|apikey|pem|keyring|bearer/i;
 
-/** A machine's own `project` wins over this one; both are cut to the same bounds. */
+/** What an actor shows of its context: what its machine chose, else what {@link projectContext} lets through. */
+export function projectSnapshot(snapshot: unknown): Shown {
+  const { machine, context } = (snapshot ?? {}) as { machine?: unknown; context?: unknown };
+  const own = projectionOf(machine);
+  if (own === null) return projectContext(context ?? null);
+  try {
+    return look(own(context), { depth: 0, key: '', budget: { left: VALUES_MAX, chosenChars: CHOSEN_CHARS_MAX }, seen: new Set() });
+  } catch {
+    return '(its own projection failed)';
+  }
+}
+
+/** Of a context whose machine does not say what it shows. */
 export function projectContext(context: unknown): Shown {
   return look(context, { depth: 0, key: '', budget: { left: VALUES_MAX }, seen: new Set() });
 }
@@ -49,7 +64,8 @@ function isRecord(shown: Shown): shown is { readonly [key: string]: Shown } {
 interface At {
   depth: number;
   key: string;
-  budget: { left: number };
+  /** `chosenChars`: the machine chose what is shown, texts too, and they may still have this many characters. */
+  budget: { left: number; chosenChars?: number };
   seen: ReadonlySet<object>;
 }
 
@@ -64,7 +80,7 @@ function look(value: unknown, at: At): Shown {
     case 'bigint':
       return String(value).slice(0, TEXT_CHARS_MAX);
     case 'string':
-      return textOf(value, at.key);
+      return at.budget.chosenChars === undefined ? textOf(value, at.key) : chosenText(value, at);
     case 'object':
       return value === null ? null : objectOf(value, at);
     case 'undefined':
@@ -81,6 +97,12 @@ function textOf(value: string, key: string): Shown {
   return `(text, ${value.length})`;
 }
 
+function chosenText(value: string, { budget }: At): Shown {
+  const room = Math.min(TEXT_CHARS_MAX, budget.chosenChars ?? 0);
+  budget.chosenChars = (budget.chosenChars ?? 0) - Math.min(value.length, room);
+  return value.length > room ? `${value.slice(0, Math.max(0, room - 1))}…` : value;
+}
+
 function objectOf(value: object, at: At): Shown {
   if (at.seen.has(value)) return '(seen above)';
   const next = (key: string): At => ({ depth: at.depth + 1, key, budget: at.budget, seen: new Set([...at.seen, value]) });
@@ -91,6 +113,7 @@ function objectOf(value: object, at: At): Shown {
   if (value instanceof Map || value instanceof SharedMap) return mapOf(value, at, next);
   if (value instanceof Set || Array.isArray(value)) {
     const list = [...value];
+    if (list.length === 0 && at.budget.chosenChars !== undefined) return [];
     if (at.depth >= DEPTH_MAX || list.length === 0) return `(${list.length} items)`;
     const shown = list.slice(0, ENTRIES_MAX).map((v) => look(v, next(at.key)));
     return list.length > ENTRIES_MAX ? [...shown, `… ${list.length - ENTRIES_MAX} more`] : shown;
@@ -121,7 +144,8 @@ function mapOf(map: ReadonlyMap<unknown, unknown>, at: At, next: (key: string) =
 function fieldOf(value: unknown, key: string, at: At): Shown {
   if (typeof value === 'function') return '(function)';
   if (typeof value === 'boolean' || typeof value === 'number') return look(value, at);
-  if (CLOSED.test(key) || SECRET.test(key)) return value === null || value === undefined ? null : '(hidden)';
+  if (CLOSED.test(key) || (at.budget.chosenChars === undefined && SECRET.test(key)))
+    return value === null || value === undefined ? null : '(hidden)';
   return look(value, at);
 }
 

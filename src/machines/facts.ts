@@ -3,7 +3,7 @@
  * actors. {@link reading} makes a machine that gets one record of facts with each event. Its guards, assigns and delays read
  * them with {@link factsOf}, so they stay functions of context and event.
  */
-import type { AnyStateMachine } from 'xstate';
+import { type AnyActorLogic, type AnyStateMachine, StateMachine } from 'xstate';
 
 const FACTS = Symbol('facts');
 const READING = Symbol('reading');
@@ -44,18 +44,34 @@ export class LazyMoment implements Moment {
   }
 }
 
+/** Without an event: for the first input, or for a person who looks. */
+type Read = (event?: object) => object;
+
 export const momentOf = (from: MomentSource) => (): Moment => new LazyMoment(from);
 
-/** The same machine, whose events and first input carry what `read` gives: getters, where looking is an effect. Costs about 0.1 microseconds an event. */
-export function reading<M extends AnyStateMachine>(machine: M, read: () => object): M {
+/** The same machine, whose events and first input carry what `read` gives for the event: getters, where looking is an effect. Costs about 0.1 microseconds an event. */
+export function reading<M extends AnyStateMachine>(machine: M, read: Read): M {
   type Transition = (snapshot: unknown, event: object, scope: unknown) => unknown;
   type Initial = (scope: unknown, input: object | undefined) => unknown;
   const step = machine.transition.bind(machine) as unknown as Transition;
   const begin = machine.getInitialSnapshot.bind(machine) as unknown as Initial;
-  const transition: Transition = (snapshot, event, scope) => step(snapshot, { ...event, [FACTS]: read() }, scope);
+  const transition: Transition = (snapshot, event, scope) => step(snapshot, { ...event, [FACTS]: read(event) }, scope);
   const getInitialSnapshot: Initial = (scope, input) => begin(scope, withFacts(input ?? {}, read()));
   const provide = (implementations: Parameters<M['provide']>[0]) => reading(machine.provide(implementations), read);
   return Object.assign(Object.create(machine) as M, { transition, getInitialSnapshot, provide, [READING]: { machine, read } });
+}
+
+/** Methods that a machine binds to itself when it is made. */
+const BOUND = ['transition', 'getInitialSnapshot', 'getPersistedSnapshot', 'restoreSnapshot', 'start'] as const;
+
+/** The same machine with other actors. `provide` would copy its states too: 120 KiB for a pod worker's. */
+export function withActors<M extends AnyStateMachine>(machine: M, actors: Readonly<Record<string, AnyActorLogic>>): M {
+  const { implementations } = machine;
+  const made = Object.create(machine) as M;
+  const bound = BOUND.map((name) => [name, StateMachine.prototype[name].bind(made)]);
+  return Object.assign(made, Object.fromEntries(bound), {
+    implementations: { ...implementations, actors: { ...implementations.actors, ...actors } },
+  });
 }
 
 /** A copy that carries `facts`. Hidden: a context that is spread from an input does not keep them. */
@@ -81,6 +97,6 @@ function factsIn(carrier: object | undefined): object | undefined {
 }
 
 /** The machine that `reading` was given, and how it reads; null for every other machine. For tests and tools. */
-export function readingOf(machine: object): { machine: AnyStateMachine; read: () => object } | null {
-  return (machine as { [READING]?: { machine: AnyStateMachine; read: () => object } })[READING] ?? null;
+export function readingOf(machine: object): { machine: AnyStateMachine; read: Read } | null {
+  return (machine as { [READING]?: { machine: AnyStateMachine; read: Read } })[READING] ?? null;
 }

@@ -191,6 +191,8 @@ export type ConfigEvent = Message &
       }
     /** Replaces what is known to be wrong with that source; its pods stay, and it does not count as a SET. */
     | { type: 'source.errors'; source: SourceName; errors: readonly SourceError[] }
+    /** The node itself ended these pods, and they may run again: each is removed and added once more. Unknown UIDs are ignored. */
+    | { type: 'pods.again'; source: SourceName; uids: readonly string[] }
   );
 
 /** From config to admission and on to the pod manager: one operation of the mux. Its pods are shared: nobody changes them. */

@@ -17,6 +17,7 @@ import type { Documents } from './documents.ts';
 import type { Gzip } from './gzip.ts';
 import type { Handling } from './handling.ts';
 import type { Inhibitor } from './inhibitor.ts';
+import type { Iptables } from './iptables.ts';
 import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
@@ -243,11 +244,14 @@ export class CriError extends Error {
 
 /** One container runtime. Real: gRPC over a unix socket. Simulated: the hollow runtime. */
 export interface Cri {
-  /** Rejects with {@link CriError}. `timeoutMs` null = no deadline (only the signal ends it). */
+  /**
+   * Rejects with {@link CriError}. `timeoutMs` null = no deadline (only the signal ends it). `traceparent`: W3C trace context
+   * of the call's span, so that the runtime's spans join its trace; absent: the call is not traced.
+   */
   call<M extends CriMethod>(
     method: M,
     req: CriRequest<M>,
-    opts: { timeoutMs: number | null; signal: AbortSignal },
+    opts: { timeoutMs: number | null; signal: AbortSignal; traceparent?: string },
   ): Promise<CriResponse<M>>;
   /**
    * Lifecycle hints: CRI GetContainerEvents where the runtime has it, else containerd's event stream. Rejects with
@@ -367,6 +371,8 @@ export interface Ports {
   readonly kernelLog?: KernelLog;
   /** Absent where the node delays no shutdown of its machine. */
   readonly inhibitor?: Inhibitor;
+  /** Absent where the node keeps no chains in the packet filter of its host. */
+  readonly iptables?: Iptables;
   /** Absent in standalone mode. */
   readonly kube?: KubeApi;
   /** Absent in standalone mode. */

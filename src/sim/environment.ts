@@ -8,6 +8,7 @@ import type { Trouble } from './nemesis/faultBursts.ts';
 import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
 import { makeDriverObject } from './nemesis/objectBodies.ts';
+import { shutdownTrouble } from './nemesis/shutdownTrouble.ts';
 import type { SimCertificate } from './world/certificates.ts';
 import { keptPairs } from './world/identity.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
@@ -46,6 +47,8 @@ export interface OutsidersOptions {
   on(who: string, what: string): void;
   answered(node: SimNode, asked: Asked): void;
   shown(node: SimNode, certificate: SimCertificate): void;
+  /** What runs on this node ends at once, as at a power failure. */
+  halt(node: SimNode): void;
 }
 
 export function environment(o: OutsidersOptions): Environment {
@@ -107,6 +110,13 @@ export function environment(o: OutsidersOptions): Environment {
       const on = (what: string): void => o.on(`${node.name} helper`, what);
       return helperTrouble({ node, rng: o.rng.fork(`helpers-${node.name}`), clock, on });
     });
+  const shutdowns = nodes
+    .filter((node) => node.tuning.shutdown !== null)
+    .map((node) => {
+      const on = (what: string): void => o.on(`${node.name} machine`, what);
+      return shutdownTrouble({ node, rng: o.rng.fork(`machine-${node.name}`), clock, halt: o.halt, on });
+    });
+  const troubles = [...drivers, ...devices, ...helpers, ...shutdowns];
   return {
     begin() {
       for (const c of callers.values()) c.begin();
@@ -115,13 +125,13 @@ export function environment(o: OutsidersOptions): Environment {
       fairSinceMs = Number.POSITIVE_INFINITY;
       signs?.begin();
       for (const k of kernels.values()) k.begin();
-      for (const d of [...drivers, ...devices, ...helpers]) d.begin();
+      for (const t of troubles) t.begin();
     },
     heal() {
       fairSinceMs = clock.monoMs();
       signs?.heal();
       for (const k of kernels.values()) k.heal();
-      for (const d of [...drivers, ...devices, ...helpers]) d.heal();
+      for (const t of troubles) t.heal();
     },
     end() {
       for (const c of callers.values()) c.end();

@@ -101,6 +101,7 @@ class Run implements NodeWatcher {
       on: (who, what) => this.#trace.add(this.#time.monoMs, who, what),
       answered: (node, asked) => this.#ask('answered', node, asked),
       shown: (node, certificate) => this.#ask('shown', node, certificate),
+      halt: (node) => this.#nemesis.halt(node),
     });
     for (const n of this.#nodes) if (n.kube !== undefined && !n.tuning.registers) registerNode(n, n.kube);
     this.#operators = this.#nodes.map((n) => operator(n, this.#time, n.kube === undefined ? undefined : apiUser(n, n.kube)));
@@ -127,6 +128,7 @@ class Run implements NodeWatcher {
         },
       };
       node.drivers.onCall = (call) => this.#ask('served', node, call);
+      node.logind.onRelease = () => this.#ask('released', node);
       node.disk.onRemove = (path) => this.#ask('removing', node, path);
     }
   }

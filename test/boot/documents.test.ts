@@ -62,6 +62,21 @@ describe('documents', () => {
     ]);
   });
 
+  it('are given to the thread ahead: between two of them it does not wait for the main thread', async () => {
+    const documents = open();
+    await documents.decode(rare('first'), SOURCE);
+    const turns = { between: 0 };
+    const all = Promise.all(Array.from({ length: 20 }, (_, i) => documents.decode(rare(`p${i}`), SOURCE).then(() => turns.between)));
+    // Every turn of the loop takes long.
+    const busy = setInterval(() => {
+      turns.between += 1;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
+    }, 0);
+    const seen = await all;
+    clearInterval(busy);
+    expect(Math.max(...seen)).toBeLessThan(10);
+  });
+
   it('leave no thread behind once there was nothing to do for a while', async () => {
     const documents = open({ idleMs: 20 });
     const before = threads();

@@ -13,6 +13,9 @@ import { createFeatureGates } from '../../src/machines/config/gates.ts';
 import type { NodeConfig } from '../../src/machines/config.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 
+/** Kernel settings as a node has them. */
+const PROC_SYS = join(import.meta.dirname, '../e2e/lab/procSys');
+
 export const HEADER = 'apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n';
 
 /** A folder that is removed when the scope ends. */
@@ -114,7 +117,7 @@ export function fakeBoot(
     createNode: () => node,
   };
   return {
-    code: boot(argv, o.env ?? {}, { io, wiring }),
+    code: boot(argv, { ACTORLET_PROC_SYS: PROC_SYS, ...o.env }, { io, wiring }),
     stdout: () => out.join(''),
     stderr: () => err.join(''),
     exits,

@@ -168,6 +168,19 @@ describe('the OOM score', () => {
     await expect(setOomScore(1, join(dir.path, 'none'))).rejects.toThrow(/ENOENT/);
     expect(existsSync(join(dir.path, 'none'))).toBe(false);
   });
+
+  it('that this user may not set is tried once: the start waits for it', async () => {
+    const triesOf = async (code: string): Promise<number> => {
+      let tries = 0;
+      const write = async (): Promise<void> => {
+        tries++;
+        throw Object.assign(new Error(code), { code });
+      };
+      await expect(setOomScore(-999, 'file', write)).rejects.toThrow(code);
+      return tries;
+    };
+    expect([await triesOf('EACCES'), await triesOf('EPERM'), await triesOf('EIO')]).toEqual([1, 1, 2]);
+  });
 });
 
 describe('the real process', () => {

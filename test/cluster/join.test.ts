@@ -91,10 +91,12 @@ it('makes a member of a cluster of a machine, which kubectl reaches', async () =
     ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', `--port=${ports[0]}`, `--healthz-port=${ports[1]}`],
     '--eviction-hard=memory.available<0%',
     // Groups of its own would stay on a machine that is not its own.
-    ...['--cgroups-per-qos=false', '--enforce-node-allocatable=none'],
+    ...['--cgroups-per-qos=false', '--enforce-node-allocatable=none', '--make-iptables-util-chains=false'],
   ];
   const out = openSync(join(dir, 'daemon.log'), 'a');
-  daemon = spawn(join(project, command), [...args, ...own], { stdio: ['ignore', out, out], cwd: project });
+  // The kernel settings of this machine stay as they are.
+  const env = { ...process.env, ACTORLET_PROC_SYS: join(project, 'test/e2e/lab/procSys') };
+  daemon = spawn(join(project, command), [...args, ...own], { stdio: ['ignore', out, out], cwd: project, env });
   closeSync(out);
 
   const approve = approver.split('\n').find((line) => line.includes(' approve ')) ?? '';

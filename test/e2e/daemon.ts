@@ -30,10 +30,14 @@ export async function buildDaemon(): Promise<void> {
 /** Below what Linux gives to connections and to port 0, so that nothing takes the port before its user listens. */
 const PORTS = { first: 10_000, count: 20_000 } as const;
 
+/** The one bad port of the Fetch standard among them. */
+const REFUSED_BY_FETCH = 10_080;
+
 /** A port that nobody listens on. Files that run side by side draw from many, so that two do not draw the same. */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = PORTS.first + randomInt(PORTS.count);
+    if (port === REFUSED_BY_FETCH) continue;
     const free = await new Promise<boolean>((resolve, reject) => {
       const server = createServer().once('error', (error: NodeJS.ErrnoException) => {
         if (error.code === 'EADDRINUSE') resolve(false);
@@ -102,6 +106,7 @@ export class Daemon {
       healthzPort: this.#ports.healthz,
       enableServer: false,
       failSwapOn: false,
+      makeIPTablesUtilChains: false,
       // Groups of its own would stand beside those of the machine, outside of the lab's.
       cgroupsPerQOS: false,
       enforceNodeAllocatable: [],
@@ -120,7 +125,11 @@ export class Daemon {
       `--hostname-override=${NODE_NAME}`,
       ...this.#args,
     ];
-    const child = spawn(join(project, 'bin/actorlet'), args, { stdio: ['ignore', out, out] });
+    const child = spawn(join(project, 'bin/actorlet'), args, {
+      stdio: ['ignore', out, out],
+      // The kernel settings of this machine stay as they are.
+      env: { ...process.env, ACTORLET_PROC_SYS: join(import.meta.dirname, 'lab/procSys') },
+    });
     closeSync(out);
     this.#child = child;
     if (o.ready === false) return;
@@ -199,8 +208,8 @@ export class Daemon {
     return `http://127.0.0.1:${this.#ports.readOnly}`;
   }
 
-  async pods(): Promise<PodView[]> {
-    const answer = await fetch(`${this.readOnlyUrl}/pods`, { signal: AbortSignal.timeout(5_000) });
+  async pods(o: { timeoutMs?: number } = {}): Promise<PodView[]> {
+    const answer = await fetch(`${this.readOnlyUrl}/pods`, { signal: AbortSignal.timeout(o.timeoutMs ?? 5_000) });
     if (!answer.ok) throw new Error(`/pods: ${answer.status} ${await answer.text()}`);
     return ((await answer.json()) as { items: PodView[] | null }).items ?? [];
   }

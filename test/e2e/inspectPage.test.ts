@@ -206,8 +206,9 @@ describe('the inspection page', () => {
     await lines(page).first().focus();
     await page.keyboard.press('ArrowDown');
     await soon('the second actor', async () => /#\/actors\/node\/\w+$/.test(page.url()));
-    await page.keyboard.press('ArrowLeft');
     const folded = lines(page).nth(1);
+    await soon('it is selected', async () => (await folded.getAttribute('aria-selected')) === 'true');
+    await page.keyboard.press('ArrowLeft');
     await soon('it folds', async () => (await folded.getAttribute('aria-expanded')) === 'false');
     await page.keyboard.press('ArrowRight');
     await soon('it unfolds', async () => (await folded.getAttribute('aria-expanded')) === 'true');

@@ -59,6 +59,7 @@ async function daemon(serve: (socket: Duplex, onFrame: (fn: (channel: number, pa
     const said = { out: '', err: '' };
     const say = (where: 'out' | 'err') => (t: string | Uint8Array) => {
       said[where] += typeof t === 'string' ? t : Buffer.from(t).toString();
+      return undefined;
     };
     const code = await runCtl({
       argv: ['exec', '--socket', socketPath, ...argv],
@@ -141,7 +142,9 @@ describe('actorctl exec', () => {
     gone.state.url = gone.state.url.replace('/exec/abc', '/exec/old');
     expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({ code: 5, err: expect.stringContaining('the offer has expired') });
     gone.state.url = 'http://127.0.0.1:1/exec/x';
-    expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({ code: 5, err: expect.stringContaining('embedded runtime') });
+    expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({ code: 5, err: expect.stringContaining('127.0.0.1:1 did not answer') });
+    gone.state.url = 'ftp://127.0.0.1/x';
+    expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({ code: 5, err: expect.stringContaining('an address that is no URL') });
     gone.registry.answerer = () => ({ kind: 'lost', reason: 'the link is restarting' });
     expect(await gone.exec(['ok', '--', 'x'])).toMatchObject({ code: 5, err: expect.stringContaining('the link is restarting') });
   });
@@ -149,6 +152,13 @@ describe('actorctl exec', () => {
     const d = await daemon(() => undefined);
     expect(await d.exec(['web', '--', 'sh'])).toMatchObject({ code: 1, err: 'actorctl: container web does not run (CrashLoopBackOff)\n' });
     expect(await d.exec(['ok'])).toMatchObject({ code: 2, err: expect.stringContaining('say what to run after --') });
+    // Asked before the node is.
+    expect(await d.exec(['ok', '-it', '--', 'sh'])).toMatchObject({ code: 2, err: expect.stringContaining('standard input is none') });
     expect(d.asked).toEqual([]);
+  });
+  it('asks the runtime for a terminal, which has one output', async () => {
+    const d = await daemon((socket) => end(socket, { exitCode: 0 }));
+    await d.exec(['ok', '-t', '--', 'sh']);
+    expect(d.asked).toMatchObject([[{ request: { tty: true, stdin: false, stdout: true, stderr: false } }]]);
   });
 });

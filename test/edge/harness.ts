@@ -52,7 +52,6 @@ export function run<E extends Message>(spec: ActorSpec<E>, ports: Ports, registr
     log: ports.log,
     signal: gone.signal,
     publish: (key, value) => registry.set(key, value),
-    done: () => undefined,
     note: (reason) => void notes.push(reason),
   };
   const { logic, input } = spec.start(ctx);

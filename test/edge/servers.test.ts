@@ -37,6 +37,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 0, health: false },
     pressure: true,
+    systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
   };
   const spec = readOnlyServerSpec({
     host: '127.0.0.1',

@@ -96,6 +96,7 @@ async function node() {
 const FIGURES = {
   ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
   ...{ volumeStats: { periodMs: 0, health: false }, pressure: true },
+  systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
 };
 
 describe('under the real supervision', () => {

@@ -1,7 +1,7 @@
 /** Nothing secret leaves through the inspectors: planted values are looked for in every frame of every protocol. */
 import { expect, it } from 'vitest';
 import { Bridge } from '../../src/inspect/bridges/bridge.ts';
-import { projectContext, projectEvent } from '../../src/inspect/project.ts';
+import { projectContext, projectEvent, projectSnapshot } from '../../src/inspect/project.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 import { attach, hubOf, INSPECT, inspectedOf, viewer, watch } from './rig.ts';
 
@@ -87,4 +87,19 @@ it('is bounded for whatever a context holds', () => {
   );
   expect(text.length).toBeLessThan(100_000);
   expect(text).toContain('(seen above)');
+});
+
+it('bounds what a machine shows itself, and says where that failed', () => {
+  const showing = (project: unknown) => ({ machine: { root: { meta: { project } } }, context: {} });
+  const long = JSON.stringify(
+    projectSnapshot(showing(() => ({ texts: Array.from({ length: 1_000 }, () => 'x'.repeat(1_000)), env: SECRET }))),
+  );
+  expect(long.length).toBeLessThan(10_000);
+  expect(long).toContain('… 976 more');
+  expect(long).not.toContain(SECRET);
+  expect(projectSnapshot(showing(() => ({ any: 'text', none: [] })))).toEqual({ any: 'text', none: [] });
+  const failing = showing(() => {
+    throw new Error(SECRET);
+  });
+  expect(projectSnapshot(failing)).toBe('(its own projection failed)');
 });

@@ -258,3 +258,68 @@ describe('the range of pod addresses', () => {
     expect(refusals).toBeLessThan(0);
   });
 });
+
+describe('the node object', () => {
+  /** Requests about the node since then, as `VERB PATH`. */
+  const asked = (h: VirtualNode, from: number): string[] =>
+    h.kube.calls
+      .slice(from)
+      .filter((c) => c.request.path.startsWith('/api/v1/nodes') && c.request.query?.watch !== 'true')
+      .map((c) => `${c.request.verb} ${c.request.path}`);
+  const watches = (h: VirtualNode) => h.until('the watch is open', () => h.state('node/api/nodeWatch').includes('listening'));
+  const start = async (config = {}) => {
+    const h = await cluster({ config });
+    await h.until('Ready', () => readyOf(h)?.status === 'True');
+    await watches(h);
+    await h.advance(2_000);
+    return h;
+  };
+
+  it('is watched: no report asks for it, and the status is written every five minutes', async () => {
+    await using h = await start();
+    const from = h.kube.calls.length;
+    await h.advance(240_000);
+    expect(asked(h, from)).toEqual([]);
+    await h.advance(360_000);
+    expect(new Set(asked(h, from))).toEqual(new Set([`PATCH ${NODE}/status`]));
+    expect(asked(h, from).length).toBeLessThanOrEqual(3);
+  });
+
+  it('that another program changes is looked at within a second, and its own reports are no such change', async () => {
+    await using h = await start();
+    const from = h.time.clock.monoMs();
+    patchNode(h, { spec: { unschedulable: true }, metadata: { labels: { zone: 'a' } } });
+    await h.until('it is told', () => told(h).includes('NodeNotSchedulable x1'));
+    expect(h.time.clock.monoMs() - from).toBeLessThan(1_000);
+    const conditions = [{ type: 'Ready', status: 'Unknown', message: 'NodeStatusUnknown', reason: 'NodeStatusUnknown' }];
+    patchNode(h, { status: { conditions } }, `${NODE}/status`);
+    await h.until('it is put right', () => readyOf(h)?.status === 'True', 11_000);
+  });
+
+  it('is asked for while its watch is refused, and again not when it is open', async () => {
+    await using h = await start();
+    h.kube.trouble.verdict = (r) => (r.path === '/api/v1/nodes' ? { delayMs: 0, refuse: { status: 403 } } : { delayMs: 0 });
+    h.kube.cutWatches('close');
+    const from = h.kube.calls.length;
+    await h.advance(240_000);
+    expect(asked(h, from).filter((a) => a === `GET ${NODE}`).length).toBeGreaterThan(3);
+    expect(readyOf(h)?.status).toBe('True');
+    h.kube.trouble.verdict = () => ({ delayMs: 0 });
+    await watches(h);
+    // Until its first bookmark nobody knows that it says all.
+    await h.advance(65_000);
+    const later = h.kube.calls.length;
+    await h.advance(60_000);
+    expect(asked(h, later).filter((a) => a === `GET ${NODE}`)).toEqual([]);
+  });
+
+  it('goes on being reported while its watch has not heard of the last report', async () => {
+    await using h = await start({ nodeStatusReportFrequency: 10_000, nodeStatusUpdateFrequency: 10_000 });
+    h.kube.silenceWatches();
+    const version = () => (h.kube.handle({ verb: 'GET', path: NODE }) as { body: { metadata: { resourceVersion: string } } }).body;
+    const before = Number(version().metadata.resourceVersion);
+    await h.advance(60_000);
+    expect(Number(version().metadata.resourceVersion)).toBeGreaterThan(before);
+    expect(readyOf(h)?.status).toBe('True');
+  });
+});

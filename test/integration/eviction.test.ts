@@ -50,6 +50,24 @@ describe('a node that is short of memory', () => {
     expect(events(h, 'NodeHasInsufficientMemory')).toHaveLength(1);
   });
 
+  it('sees it within a quarter of a second with kernelMemcgNotification, and looks no more often while it lasts', async () => {
+    await using h = await start({ kernelMemcgNotification: true });
+    create(h, 'greedy');
+    await up(h, 'greedy');
+    await h.until('it rests', () => h.state('node/reclaim/eviction') === 'resting');
+    await h.advance(1_000);
+    const from = h.time.clock.monoMs();
+    h.memory.availableBytes = SHORT;
+    await h.until('the pod is evicted', () => running(h, 'greedy') === 0);
+    expect(h.time.clock.monoMs() - from).toBeLessThan(1_500);
+    await failed(h, 'greedy');
+    await h.until('it rests again', () => h.state('node/reclaim/eviction') === 'resting');
+    for (let step = 0; step < 18; step++) {
+      await h.advance(500);
+      expect(h.state('node/reclaim/eviction')).toBe('resting');
+    }
+  });
+
   it('evicts one pod after the other, who asked for least first, and never a static one', async () => {
     await using h = await start();
     h.write('static', pod('static'));

@@ -30,7 +30,7 @@ const cancelled = (h: VirtualNode): void => {
   h.logind.cancel();
 };
 const restored = (h: VirtualNode): boolean => inState('pods.waiting')(h) && inState('logind.watching')(h) && h.logind.held;
-const rests = (h: VirtualNode): boolean => restored(h) && h.phase('subject') === 'Failed' && h.running('subject').length === 0;
+const rests = (h: VirtualNode): boolean => restored(h) && h.phase('subject') === 'Running' && h.running('subject').length === 1;
 
 export const NODE_SHUTDOWN_CASES: KillCase[] = [
   { options, covers: 'nodeShutdown logind.watching', path, at: inState('logind.watching'), rests: restored },
@@ -117,6 +117,19 @@ export const NODE_SHUTDOWN_CASES: KillCase[] = [
     },
     at: inState('pods.shutdown.restoring'),
     release: cancelled,
+    rests,
+  },
+  {
+    options,
+    covers: 'nodeShutdown pods.reviving',
+    path,
+    arrange: async (h) => {
+      await goesDown(h);
+      await h.until('the subject is asked to end', () => h.calls.some((c) => c.method === 'StopContainer'));
+      h.logind.cancel();
+      await h.until('it is asked to begin again', () => inState('pods.reviving')(h));
+    },
+    at: inState('pods.reviving'),
     rests,
   },
 ];

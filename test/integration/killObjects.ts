@@ -35,14 +35,16 @@ function ready(h: VirtualNode): boolean {
   const got = h.kube.handle({ verb: 'GET', path: `${NS}/pods/subject` });
   return got.ok && (got.body as Pod).status.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 }
-/** State of the chart whose id begins so, '' when there is none. */
-function chart(h: VirtualNode, path: string, id: string): string {
+/** States of the charts whose ids begin so. */
+export function charts(h: VirtualNode, path: string, id: string): string[] {
   const snapshot = h.tree.actorAt(path)?.getSnapshot() as
     | { children?: Record<string, { getSnapshot(): { value?: unknown } } | undefined> }
     | undefined;
-  const found = Object.entries(snapshot?.children ?? {}).find(([name]) => name.startsWith(id));
-  return dottedState(found?.[1]?.getSnapshot().value);
+  const found = Object.entries(snapshot?.children ?? {}).filter(([name]) => name.startsWith(id));
+  return found.map(([, child]) => dottedState(child?.getSnapshot().value));
 }
+/** State of the chart whose id begins so, '' when there is none. */
+const chart = (h: VirtualNode, path: string, id: string): string => charts(h, path, id)[0] ?? '';
 const late = (h: VirtualNode, match: RegExp): void => {
   h.kube.trouble.verdict = (r) =>
     match.test(`${r.verb} ${r.path}${r.query?.watch === 'true' ? ' watch' : ''}`) ? { delayMs: 3_000 } : NONE;
@@ -82,7 +84,15 @@ export const OBJECT_CASES: KillCase[] = [
   object('settled', { immutable: true }),
   object('fetching', { strategy: 'Get', late: /GET .*secrets\/s$/ }),
   object('fresh', { strategy: 'Cache' }),
-  object('idle', { strategy: 'Cache' }),
+  object('stale', { strategy: 'Cache' }),
+  object('idle', { strategy: 'Get' }),
+  {
+    ...object('failing', { strategy: 'Get' }),
+    arrange: async (h) => {
+      h.kube.trouble.verdict = (r) => (/secrets\/s$/.test(r.path) ? { delayMs: 0, refuse: { status: 500 } } : NONE);
+      bring(h);
+    },
+  },
   { ...object('watching.following'), covers: 'objects ready' },
   token('requesting', {
     arrange: async (h) => {

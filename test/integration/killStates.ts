@@ -2,6 +2,7 @@
 import { criClient } from '../../src/actors/runtime/client.ts';
 import { addr, type PodRecord } from '../../src/machines/protocol.ts';
 import { BYSTANDERS, type KillCase } from './killing.ts';
+import { charts } from './killObjects.ts';
 import { MANIFESTS, pod, type VirtualNode } from './virtualNode.ts';
 
 const worker = (h: VirtualNode) => h.workerPath('subject');
@@ -310,6 +311,18 @@ export const POD_CASES: KillCase[] = [
   },
   { covers: 'podManager ready', path: 'node/pods/podManager', arrange: write, rests: runs() },
   { covers: 'config waiting', path: 'node/pods/config', options: { ...http, before: (h) => hang(h) }, release: answer },
+  {
+    covers: 'config waitingForListing.looking',
+    path: 'node/pods/config',
+    arrange: async (h) => {
+      await h.crash();
+      h.faults.fault = (m) => (m === 'ListPodSandbox' ? { kind: 'refuse', code: 2, details: 'cannot list' } : undefined);
+      h.write('subject', pod('subject'));
+      await h.boot();
+    },
+    release: quick,
+    rests: runs(),
+  },
   { covers: 'config complete', path: 'node/pods/config', arrange: write, rests: runs() },
   { covers: 'status standalone', path: 'node/pods/status', arrange: write, rests: runs() },
   { covers: 'admission ready', path: 'node/pods/admission', arrange: write, rests: runs() },
@@ -478,6 +491,18 @@ export const RUNTIME_CASES: KillCase[] = [
     },
   },
   { covers: 'imagePuller idle', path: 'node/runtime/imagePuller' },
+  pulling('looking', slow('ImageStatus', 5_000)),
+  pulling('collectingCredentials', (h) => {
+    h.fs.delayMs = (op) => (op === 'writeFile' ? 3_000 : 0);
+  }),
+  pulling('pulling.queued', (h) => {
+    slow('PullImage', 5_000)(h);
+    h.write('before', pod('before', { container: { image: 'larger:1' } }));
+  }),
+  pulling('pulling.running', slow('PullImage', 5_000)),
+  pulling('backingOff', (h) => {
+    h.faults.fault = (m) => (m === 'PullImage' ? { kind: 'refuse', code: 2, details: 'no such image' } : undefined);
+  }),
   {
     covers: 'imagePuller pulling',
     path: 'node/runtime/imagePuller',
@@ -489,6 +514,24 @@ export const RUNTIME_CASES: KillCase[] = [
     rests: runs(),
   },
 ];
+/** The image of the subject is on its way. */
+function pulling(state: string, hold: (h: VirtualNode) => void): KillCase {
+  const path = 'node/runtime/imagePuller';
+  return {
+    covers: `imagePull ${state}`,
+    path,
+    arrange: async (h) => {
+      hold(h);
+      h.write('subject', pod('subject', { container: { image: 'large:1' } }));
+    },
+    at: (h) => charts(h, path, 'default/subject').includes(state),
+    release: (h) => {
+      quick(h);
+      h.fs.delayMs = () => 0;
+    },
+    rests: runs(),
+  };
+}
 function redial(h: VirtualNode): void {
   h.faults.latencyMs.Version = 500;
   h.kill(cri);

@@ -11,6 +11,7 @@ import { DEVICE_CASES } from './killDevices.ts';
 import { DRIVER_CASES } from './killDrivers.ts';
 import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
+import { IPTABLES_CASES } from './killIptables.ts';
 import type { KillCase } from './killing.ts';
 import { NODE_SHUTDOWN_CASES } from './killNodeShutdown.ts';
 import { OBJECT_CASES } from './killObjects.ts';
@@ -40,6 +41,7 @@ export const KILL_TABLES: Record<string, KillCase[]> = {
   eviction: EVICTION_CASES,
   'a shutdown of the machine': NODE_SHUTDOWN_CASES,
   "the kernel's log": OOM_CASES,
+  'the packet filter': IPTABLES_CASES,
   "the kubelet's API": API_CASES,
   'the rest': OTHER_CASES,
 };

@@ -165,6 +165,47 @@ describe('a shutdown that is cancelled', () => {
     expect([running(h, 'guarded'), running(h, 'next')]).toEqual([0, 0]);
   });
 
+  it('lets static pods begin again that were ended or refused, and leaves those of the API as they are', async () => {
+    await using h = await start();
+    h.logind.otherLock = true;
+    h.write('static', pod('static'));
+    h.write('slow', pod('slow', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 15 } }));
+    create(h, 'web');
+    await up(h, 'web');
+    await h.until('the static pods run', () => h.phase('static') === 'Running' && h.phase('slow') === 'Running');
+    h.logind.shutDown();
+    await failed(h, 'web');
+    await h.until('one has ended', () => h.phase('static') === 'Failed');
+    h.write('late', pod('late'));
+    await h.until('one is refused', () => h.status('late')?.status.reason === 'NodeShutdown');
+    expect(h.running('slow')).toHaveLength(1);
+    h.logind.cancel();
+    await h.until('the node is ready', () => ready(h)?.status === 'True');
+    const runs = (name: string) => h.phase(name) === 'Running' && h.running(name).length === 1;
+    await h.until('all static pods run', () => ['static', 'slow', 'late'].every(runs), 60_000);
+    expect(h.status('static')?.status.reason).toBeUndefined();
+    // The slow one ended first: it has another container.
+    expect(graces(h)).toContain(15);
+    await reason(h, 'Watching');
+    await h.advance(60_000);
+    expect(inApi(h, 'web')?.status).toMatchObject({ phase: 'Failed', reason: 'Terminated' });
+    expect(['static', 'slow', 'late'].every(runs)).toBe(true);
+  });
+
+  it('lets them begin again also where the manager is killed before it asked for that', async () => {
+    await using h = await start();
+    h.logind.otherLock = true;
+    h.write('static', pod('static'));
+    await h.until('it runs', () => h.phase('static') === 'Running');
+    h.logind.shutDown();
+    await h.until('it has ended', () => h.phase('static') === 'Failed');
+    h.fs.delayMs = (op, at) => (op === 'writeFile' && at.startsWith(STATE) ? 2_000 : 0);
+    h.logind.cancel();
+    await h.until('the cancellation is being written', () => h.state(PATH).includes('pods.shutdown.restoring'));
+    h.kill(PATH);
+    await h.until('it runs again', () => h.phase('static') === 'Running' && h.running('static').length === 1);
+  });
+
   it('takes the lock again that was dropped, when the machine did not go down after all', async () => {
     await using h = await start();
     h.logind.otherLock = true;

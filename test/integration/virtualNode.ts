@@ -27,6 +27,7 @@ import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type
 import { type SimCgroups, simCgroups } from '../../src/sim/world/cgroups.ts';
 import { type SimDevicePlugins, simDevicePlugins } from '../../src/sim/world/devicePlugins.ts';
 import { type SimDrivers, simDrivers } from '../../src/sim/world/drivers.ts';
+import { type SimIptables, simIptables } from '../../src/sim/world/iptables.ts';
 import { type SimKernelLog, simKernelLog } from '../../src/sim/world/kernelLog.ts';
 import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
 import { type SimLogind, simLogind } from '../../src/sim/world/logind.ts';
@@ -91,6 +92,8 @@ export interface VirtualNode extends AsyncDisposable {
   devices: SimDevicePlugins;
   /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
   kernelLog: SimKernelLog;
+  /** The machine's packet filter; the node keeps chains in it with option `iptables` only. */
+  iptables: SimIptables;
   /** The machine's systemd-logind; the node asks it with a shutdownGracePeriod only. */
   logind: SimLogind;
   /** The machine's control groups; the node keeps some of its own with option `cgroups` only. */
@@ -146,6 +149,8 @@ export interface VirtualNodeOptions {
   devices?: boolean;
   /** The node reads the log of its kernel. Default false. */
   kernelLog?: boolean;
+  /** The node keeps chains in the packet filter. Default false. */
+  iptables?: boolean;
   /** Of the machine. Default: four cores of a thread each. */
   cpus?: CpuInfo[];
   /** `cgroupsPerQOS: true` was said. Default false. */
@@ -201,6 +206,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const drivers = simDrivers();
   const devices = simDevicePlugins();
   const kernelLog = simKernelLog(time.clock);
+  const iptables = simIptables();
   const logind = simLogind(time.clock);
   const cgroups = simCgroups();
   cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
@@ -284,6 +290,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
             }),
           }
         : {}),
+      ...(o.iptables === true ? { iptables: iptables.connect({ clock: time.clock, power: mine }) } : {}),
       inhibitor: logind.connect({
         clock: { ...time.clock, setTimeout: (fn, ms) => time.clock.setTimeout(alive(fn), ms) },
         power: mine,
@@ -377,6 +384,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     drivers,
     devices,
     kernelLog,
+    iptables,
     logind,
     cgroups,
     special,

@@ -2,10 +2,11 @@
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
+import { reading } from '../../src/machines/facts.ts';
 import type { PodStatus } from '../../src/machines/k8s.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pods/types.ts';
-import type { WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
-import { podWorkerMachine } from '../../src/machines/pods/workers/podWorkerMachine.ts';
+import type { WorkerFacts, WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
+import { workerMachineWith } from '../../src/machines/pods/workers/podWorkerMachine.ts';
 import type { WorkerSummary } from '../../src/machines/protocol.ts';
 import { box, container, FACTS, observed, pod, rc } from '../machines/pods/fixtures.ts';
 import { virtualTime } from './virtualTime.ts';
@@ -49,7 +50,17 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
   const spied = Object.fromEntries(
     Object.entries(all).map(([k, fn]) => [k, said(k, fn as (...a: unknown[]) => unknown)]),
   ) as unknown as WorkerIo;
-  const actor = createActor(podWorkerMachine, {
+  const moment = () => ({ wallMs: time.clock.wallMs(), monoMs: time.clock.monoMs(), random: 0 });
+  const facts = (): WorkerFacts => ({
+    ...moment(),
+    node: FACTS,
+    network: { ready: true, reason: '' },
+    lastStatus: undefined,
+    listing: undefined,
+    ownIds: new Set(),
+    probes: new Map(),
+  });
+  const actor = createActor(reading(workerMachineWith(moment), facts), {
     clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     input: {
       uid: 'uid-1',
@@ -58,17 +69,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
       terminating: false,
       causes: [],
       io: spied,
-      env: {
-        now: () => ({ wallMs: time.clock.wallMs(), monoMs: time.clock.monoMs() }),
-        random: () => 0,
-        facts: () => FACTS,
-        network: () => ({ ready: true, reason: '' }),
-        lastStatus: () => undefined,
-        resyncMs: 60_000,
-        backoffBaseMs: 10_000,
-        backoffMaxMs: 300_000,
-        retryMs: 10_000,
-      },
+      times: { resyncMs: 60_000, backoffBaseMs: 10_000, backoffMaxMs: 300_000, retryMs: 10_000 },
       ...input,
     },
   });

@@ -34,14 +34,16 @@ function bench() {
     nowMs += 1;
     return Promise.resolve().then(() => answers[method]?.(req as never));
   };
-  const inspector = new Inspector({ read } as unknown as CriClient, { clock: { monoMs: () => nowMs } } as unknown as Ports);
+  const listedAtMs: { nothing: number | null } = { nothing: null };
+  const ports = { clock: { monoMs: () => nowMs } } as unknown as Ports;
+  const inspector = new Inspector({ read } as unknown as CriClient, ports, () => listedAtMs.nothing);
   const look = async (partial: boolean) => {
     asked.length = 0;
     const { sandboxes, containers } = await inspector.inspect({ uid: 'u', partial, stopping: false }, signal);
     return { asked: [...asked], ids: [...sandboxes, ...containers].map((x) => x.id).sort() };
   };
   const ended = (method: string, request: unknown, result: CriResult) => inspector.acts.ended([{ method, request } as CriCall], [result]);
-  return { held, look, ended };
+  return { inspector, held, look, ended, listedAtMs };
 }
 const WHOLE = ['ListPodSandbox', 'ListContainers'];
 
@@ -73,4 +75,21 @@ it('reads everything when what was just started is gone', async () => {
   await b.look(false);
   b.ended('StartContainer', { containerId: 'c9' }, { ok: true, value: {} });
   expect(await b.look(true)).toMatchObject({ asked: ['ContainerStatus', ...WHOLE], ids: ['c1', 's1'] });
+});
+
+it('asks the runtime nothing of a pod that had ended and of which the last listing held nothing', async () => {
+  const b = bench();
+  b.listedAtMs.nothing = 7;
+  expect(await b.look(false)).toEqual({ asked: [], ids: [] });
+  expect(await b.look(true)).toEqual({ asked: [], ids: [] });
+  b.listedAtMs.nothing = null;
+  expect((await b.look(true)).asked).toEqual([...WHOLE, 'PodSandboxStatus', 'ContainerStatus']);
+});
+
+it('reads everything again, also what it knew for good, after a new sandbox or container was refused', async () => {
+  const b = bench();
+  await b.look(false);
+  expect((await b.look(false)).asked).toEqual(WHOLE);
+  b.inspector.doubt();
+  expect((await b.look(true)).asked).toEqual([...WHOLE, 'PodSandboxStatus', 'ContainerStatus']);
 });

@@ -326,6 +326,6 @@ export const podLifecycle: Traps = {
     'of many updates during long work the newest counts, once, and a stop is never lost',
     [onNode, 'trap 60: is answered once, for the newest of them'],
     [onNode, 'trap 60: never covers a stop'],
-    ['supervision/mailbox.test.ts', 'with manual acknowledgement gives a key again only when it is done, merged into one dirty slot'],
+    ['supervision/mailbox.test.ts', 'coalesces by key in the place of the oldest and joins the causes'],
   ),
 };

@@ -242,25 +242,6 @@ describe('a dynamic supervisor', () => {
     expect(f.r.tree.registry.deadLetters().byReason).toEqual({ poison: 1 });
   });
 
-  it('with manual acknowledgement serialises one key and is freed when its child ends', async () => {
-    const f = family({ mailbox: { key: (e) => e.key, ack: 'manual' } });
-    f.send('a', 1);
-    await f.r.ports.settle();
-    f.send('a', 2);
-    f.send('b', 3);
-    await f.r.ports.settle();
-    expect(f.seen).toEqual(['a:1', 'b:3']);
-    f.contexts[0]?.done('a');
-    await f.r.ports.settle();
-    expect(f.seen).toEqual(['a:1', 'b:3', 'a:2']);
-    f.contexts[0]?.done('a');
-    f.send('a', undefined, 'end');
-    await f.r.ports.settle();
-    f.send('a', 5);
-    await f.r.ports.settle();
-    expect(f.seen.at(-1)).toBe('a:5');
-  });
-
   it('stops its children in parallel, each with its own time', async () => {
     const slow = setup({ types: { events: {} as Say } }).createMachine({
       initial: 'up',

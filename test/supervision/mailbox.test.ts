@@ -11,16 +11,13 @@ const many = { intensity: { max: 1000, periodMs: 1000 } };
 /** One receiver behind a mailbox; `seen` are the numbers it got, in order. */
 async function inbox(mailbox: MailboxSpec<Say>, on?: (e: Say, ctx: ActorCtx<Say>) => void) {
   const seen: (number | string)[] = [];
-  let ctx: ActorCtx<Say> | null = null;
   const x = actor(
     'x',
-    (c) => {
-      ctx = c;
-      return receiver((e) => {
+    (c) =>
+      receiver((e) => {
         seen.push(e.n ?? e.type);
         on?.(e, c);
-      });
-    },
+      }),
     { mailbox, ...many },
   );
   const r = rig(layer('node', [x], many));
@@ -28,7 +25,7 @@ async function inbox(mailbox: MailboxSpec<Say>, on?: (e: Say, ctx: ActorCtx<Say>
   await r.ports.settle();
   const send = (e: Omit<Say, 'type'> & { type?: Say['type'] }) => r.tree.registry.send(to, { type: 'say', ...e });
   const box = () => r.tree.state().children[0]?.mailbox;
-  return { r, seen, send, box, done: (key: string) => ctx?.done(key) };
+  return { r, seen, send, box };
 }
 
 const byKey = { key: (e: Say) => e.key };
@@ -103,31 +100,6 @@ describe('a mailbox', () => {
     send({ n: 30, key: 'a', type: 'stop' });
     await r.ports.settle();
     expect(seen).toEqual([32, 1]);
-  });
-
-  it('with manual acknowledgement gives a key again only when it is done, merged into one dirty slot', async () => {
-    const { seen, send, r, done, box } = await inbox({ ...byKey, ack: 'manual' });
-    send({ n: 1, key: 'a' });
-    await r.ports.settle();
-    send({ n: 2, key: 'a' });
-    send({ n: 3, key: 'a' });
-    send({ n: 9, key: 'b' });
-    await r.ports.settle();
-    expect(seen).toEqual([1, 9]);
-    expect(box()?.depth).toBe(1);
-    done('a');
-    await r.ports.settle();
-    expect(seen).toEqual([1, 9, 3]);
-  });
-
-  it('gives what was being processed to the next incarnation when the actor is killed', async () => {
-    const { seen, send, r } = await inbox({ ...byKey, ack: 'manual' });
-    send({ n: 1, key: 'a' });
-    await r.ports.settle();
-    send({ n: 2, key: 'a' });
-    r.tree.kill('node/x', 'the test');
-    await r.ports.advance(100);
-    expect(seen).toEqual([1, 2]);
   });
 
   it('keeps and coalesces what comes while its actor is restarting, with its age', async () => {
@@ -280,37 +252,6 @@ describe('poison', () => {
     r.tree.registry.send(to, { type: 'say', n: 1 });
     await r.ports.advance(5000);
     expect(r.lifecycle('node')).toBe('failed');
-  });
-
-  it('is found also in a later crash, if exactly one key was processing', async () => {
-    const dies = setup({ types: { events: {} as Say }, actions: { boom: () => fail2() } }).createMachine({
-      initial: 'up',
-      states: { up: { on: { crash: 'later' } }, later: { after: { 10: { actions: 'boom' } } } },
-    });
-    const fail2 = () => {
-      throw new Error('later');
-    };
-    const x = actor('x', () => dies, { mailbox: { ...byKey, ack: 'manual' }, intensity: { max: 0, periodMs: 1000 } });
-    const r = rig(layer('node', [x], { intensity: { max: 0, periodMs: 1000 } }));
-    r.tree.start();
-    await r.ports.settle();
-    r.tree.registry.send(to, { type: 'crash', key: 'k' });
-    await r.ports.advance(5000);
-    expect(r.tree.registry.deadLetters().byReason).toEqual({ poison: 1 });
-    expect(r.lifecycle('node/x')).toBe('running');
-  });
-
-  it('is not seen in a kill', async () => {
-    const seen: number[] = [];
-    const { r, send } = await inbox({ ...byKey, ack: 'manual' }, (e) => seen.push(e.n ?? 0));
-    send({ n: 1, key: 'a' });
-    for (let i = 0; i < 4; i++) {
-      await r.ports.advance(1100);
-      r.tree.kill('node/x', 'the test');
-    }
-    await r.ports.advance(1100);
-    expect(seen).toEqual([1, 1, 1, 1, 1]);
-    expect(r.tree.registry.deadLetters().total).toBe(0);
   });
 });
 

@@ -51,6 +51,34 @@ describe('the scheduler', () => {
     expect(order).toEqual(['a', 'b', 'c', 'd']);
   });
 
+  it('takes as long a turn as I/O took since the one before, up to a bound', () => {
+    const g = gated();
+    const order: string[] = [];
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'];
+    const slow = (id: string) =>
+      actor(id, () =>
+        receiver(() => {
+          g.work(3);
+          order.push(id);
+        }),
+      );
+    const r = rig(layer('node', ids.map(slow)), g.ports);
+    r.tree.start();
+    g.run();
+    for (const id of ids) r.tree.registry.send(address<Say>(`node/${id}`), { type: 'say' });
+    // Nothing was left to do before: the time until now is no measure.
+    g.work(1_000);
+    g.run(1);
+    expect(order.join('')).toBe('ab');
+    g.work(8);
+    g.run(1);
+    expect(order.join('')).toBe('abcde');
+    for (const id of ids) r.tree.registry.send(address<Say>(`node/${id}`), { type: 'say' });
+    g.work(1_000);
+    g.run(1);
+    expect(order.join('')).toBe('abcdeffgghh');
+  });
+
   it('voids a restart that a supervisor decided on when that supervisor is killed before it is carried out', async () => {
     const g = gated();
     const r = rig(layer('node', [layer('l', [actor('x', idle)])]), g.ports);

@@ -48,8 +48,6 @@ describe('a specification', () => {
     ['mailbox', { sliceMs: -1 }, /mailbox: sliceMs/],
     ['mailbox', { overflow: 'explode' }, /mailbox: overflow/],
     ['mailbox', { overflow: 'mark-resync' }, /mailbox: overflow mark-resync needs resync/],
-    ['mailbox', { ack: 'never' }, /mailbox: ack/],
-    ['mailbox', { ack: 'manual' }, /mailbox: ack manual needs key/],
   ])('with a wrong %s (%j) is refused by name', (field, value, problem) => {
     const problems = specProblems(layer('node', [wrong(field, value)]));
     expect(problems).toHaveLength(1);

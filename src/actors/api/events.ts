@@ -7,9 +7,10 @@
  */
 import { fromPromise } from 'xstate';
 import { EVENTS_WAITING_MAX, EventCorrelator, eventObject, eventPatch } from '../../machines/api/eventCorrelator.ts';
-import { type EventOutcome, eventWriterMachine } from '../../machines/api/eventWriterMachine.ts';
+import { type EventOutcome, type EventWriterFacts, eventWriterMachine } from '../../machines/api/eventWriterMachine.ts';
 import { failureText, isRefusal, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import type { EventWriterEvent } from '../../machines/api/messages.ts';
+import { LazyMoment, reading } from '../../machines/facts.ts';
 import { runtimeBusy } from '../../machines/runtime/cri/startGate.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { kubeClient } from './client.ts';
@@ -35,7 +36,7 @@ export function eventWriterSpec(o: EventWriterOptions): ActorSpec<EventWriterEve
 }
 
 function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
-  const { clock, rng, metrics } = ctx.ports;
+  const { clock, metrics } = ctx.ports;
   const client = kubeClient(ctx);
   const correlator = new EventCorrelator(o.nodeName);
   const dropped = metrics.counter('actorlet_events_dropped_total', 'Events that never reached the API server.');
@@ -78,6 +79,13 @@ function writer(ctx: ActorCtx<EventWriterEvent>, o: EventWriterOptions) {
       },
     },
   });
-  const busy = () => correlator.size < EVENTS_KEPT_BACK_MAX && ctx.registry.read(runtimeBusy)?.value === true;
-  return { logic, input: { waiting: () => correlator.size > 0, busy, monoMs: () => clock.monoMs(), random: () => rng.next() } };
+  class Facts extends LazyMoment implements EventWriterFacts {
+    get waiting(): boolean {
+      return correlator.size > 0;
+    }
+    get busy(): boolean {
+      return correlator.size < EVENTS_KEPT_BACK_MAX && ctx.registry.read(runtimeBusy)?.value === true;
+    }
+  }
+  return { logic: reading(logic, () => new Facts(ctx.ports)) };
 }

@@ -55,7 +55,7 @@ function linkActor(ctx: ActorCtx<ApiLinkEvent>) {
       tellFound: () => {
         const { registry } = ctx;
         const { objects, serviceLister } = objectsAddr;
-        for (const to of [apiAddr.lease, apiAddr.nodeStatus, apiAddr.source, apiAddr.events, objects, serviceLister])
+        for (const to of [apiAddr.lease, apiAddr.nodeWatch, apiAddr.nodeStatus, apiAddr.source, apiAddr.events, objects, serviceLister])
           registry.send(to, { type: 'api.found' });
         for (const uid of registry.read(view.statuses)?.value.keys() ?? [])
           registry.send(apiAddr.podWriters, { type: 'pod.write', uid, urgent: true });

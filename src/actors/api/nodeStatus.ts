@@ -7,7 +7,17 @@
  */
 import { fromPromise } from 'xstate';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
-import { failureText, isKubeObject, isKubeRecord, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
+import {
+  failureText,
+  isKubeObject,
+  isKubeRecord,
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  kubePath,
+  slim,
+} from '../../machines/api/kube.ts';
+import { isOlder, SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
   initialNode,
@@ -47,6 +57,8 @@ export interface NodeStatusOptions {
   /** Resources without which the node is not Ready, besides cpu, memory and pods: `ephemeral-storage` with localStorageCapacityIsolation. */
   needed: readonly string[];
   kubeletVersion: string;
+  /** Of the machine. */
+  swapBytes: number;
   /** Port of the kubelet's HTTPS server; 0 = none. */
   port: number;
   /** -1 = no cap. */
@@ -60,6 +72,10 @@ const TTL_ANNOTATION = 'node.alpha.kubernetes.io/ttl';
 const STARTING: NodeEvent = { type: 'Normal', reason: 'Starting', message: 'Starting kubelet.' };
 /** Fences one such call behind the other; no pod has this UID. */
 const RUNTIME_CONFIG_LANE = 'runtime-config';
+/** A watch that says nothing is opened anew, and may be quiet from then on until its first bookmark. */
+const HEARD_WITHIN_MS = 2 * SILENCE_MAX_MS;
+/** An answer this young is not asked for again before the watch has begun. */
+const JUST_NOW_MS = 2_000;
 const IMAGES_EVERY_MS = 30_000;
 const IMAGE_NAMES_MAX = 5;
 type Image = { names: string[]; sizeBytes: number };
@@ -86,7 +102,7 @@ export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent>
       const logic = nodeStatusMachine.provide({
         actors: {
           register: fromPromise<NodeOutcome>(({ signal }) => reporter.register(signal)),
-          report: fromPromise<NodeOutcome>(({ signal }) => reporter.report(signal)),
+          report: fromPromise<NodeOutcome, { fresh: boolean }>(({ input, signal }) => reporter.report(input, signal)),
         },
         actions: {
           failing: ({ context }) => {
@@ -121,6 +137,8 @@ class Reporter {
   #podCidr = '';
   #images: { atMs: number; list: readonly Image[] } | undefined;
   #complained = '';
+  /** The object as a request of this actor last got it. */
+  #last: { object: KubeObject; atMs: number } | null = null;
 
   constructor(ctx: ActorCtx<NodeStatusEvent>, o: NodeStatusOptions & { startup: NodeStartup }) {
     this.#ctx = ctx;
@@ -157,28 +175,49 @@ class Reporter {
     return patched.ok ? this.#took(patched.body, { written: 'no' }) : this.#failed(patched.request, patched.failure);
   }
 
-  async report(signal: AbortSignal): Promise<NodeOutcome> {
+  async report({ fresh }: { fresh: boolean }, signal: AbortSignal): Promise<NodeOutcome> {
     const { clock } = this.#ctx.ports;
-    this.#askedAtMonoMs = clock.monoMs();
     const { name } = this.#o.identity;
-    // From the server's cache: what somebody else wrote into our conditions meanwhile is put right.
-    const found = await this.#request({ verb: 'GET', path: kubePath.node(name), query: { resourceVersion: '0' } }, signal);
-    if (!found.ok) return this.#failed(found.request, found.failure);
-    const node = toNode(found.body);
-    if (node === null) return this.#malformed(found.request);
+    let body = fresh ? null : this.#known();
+    const known = body !== null;
+    if (!known) {
+      this.#askedAtMonoMs = clock.monoMs();
+      // From the server's cache: what somebody else wrote into our conditions meanwhile is put right.
+      const found = await this.#request({ verb: 'GET', path: kubePath.node(name), query: { resourceVersion: '0' } }, signal);
+      if (!found.ok) return this.#failed(found.request, found.failure);
+      body = found.body;
+    }
+    const node = toNode(body);
+    if (node === null) return this.#malformed({ verb: 'GET', path: kubePath.node(name) });
     const toldCidr = await this.#tellPodCidr(node, signal);
     const next = nodeStatus(node.status, await this.#readings(signal));
     const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs + this.#scatterMs;
     const same = sameNodeStatus(node.status, next);
     this.#saySchedulable(node);
     const metadata = providedIPsChange(node, this.#identity());
-    if (!due && !toldCidr && same && metadata === null) return this.#took(found.body, { written: 'no' });
-    const body = { ...(metadata === null ? {} : { metadata }), status: nodeStatusPatch(node.status, next) };
-    const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body, patchType: 'strategic' };
+    if (!due && !toldCidr && same && metadata === null) return this.#took(body, { written: 'no', known });
+    const change = { ...(metadata === null ? {} : { metadata }), status: nodeStatusPatch(node.status, next) };
+    const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
     if (!patched.ok) return this.#failed(patched.request, patched.failure);
     this.#say(nodeEvents(name, node.status, next));
     return this.#took(patched.body, { written: same ? 'again' : 'changed' });
+  }
+
+  /** The object as the watch or the last answer showed it; null where neither may be believed, and it must be asked for. */
+  #known(): unknown {
+    const { registry, ports } = this.#ctx;
+    const nowMs = ports.clock.monoMs();
+    const seen = registry.read(apiView.nodeObject)?.value;
+    const live = registry.read(apiView.link)?.value.state === 'reachable';
+    const last = this.#last;
+    if (seen?.object === null || seen === undefined || !live || nowMs - seen.heardAtMonoMs > HEARD_WITHIN_MS)
+      return last !== null && nowMs - last.atMs <= JUST_NOW_MS ? last.object : null;
+    this.#askedAtMonoMs = Math.max(this.#askedAtMonoMs, seen.heardAtMonoMs);
+    const { object } = seen;
+    // The watch may be behind the answer to a write of this node's own.
+    const behind = last !== null && isOlder(object.metadata.resourceVersion ?? '', last.object.metadata.resourceVersion ?? '');
+    return behind ? last.object : object;
   }
 
   #identity(): NodeIdentity {
@@ -217,10 +256,11 @@ class Reporter {
     return { ...result, request };
   }
 
-  #took(body: unknown, how: { written: 'no' | 'again' | 'changed' }): NodeOutcome {
+  #took(body: unknown, how: { written: 'no' | 'again' | 'changed'; known?: boolean }): NodeOutcome {
     const node = toNode(body);
     if (node === null)
       return { ok: false, failure: { code: 0, reason: 'MalformedAnswer', message: 'the answer holds no node', outcome: 'unknown' } };
+    if (how.known !== true && isKubeObject(body)) this.#last = { object: slim(body), atMs: this.#ctx.ports.clock.monoMs() };
     if (how.written !== 'no') {
       this.#writtenAtMs = this.#ctx.ports.clock.monoMs();
       this.#scatterMs = how.written === 'again' ? 0 : (this.#ctx.ports.rng.next() - 0.5) * this.#o.reportFrequencyMs;
@@ -287,6 +327,7 @@ class Reporter {
         kubeletVersion: this.#o.kubeletVersion,
         kubeProxyVersion: '',
       },
+      swapBytes: this.#o.swapBytes,
       port: this.#o.port,
       images: await this.#imageList(signal),
       runtimeHandlers: (cri?.handlers ?? []).map(({ name, recursiveReadOnlyMounts, userNamespaces }) => ({

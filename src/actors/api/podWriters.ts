@@ -9,12 +9,19 @@ import { toApiPod } from '../../machines/api/apiPod.ts';
 import { failureText, type KubeFailure, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiView, type PodWriterEvent } from '../../machines/api/messages.ts';
 import type { WriterPlan } from '../../machines/api/podWriterDecide.ts';
-import { type PodWriterContext, type PodWriterInput, podWriterMachine, type WriteOutcome } from '../../machines/api/podWriterMachine.ts';
+import {
+  type PodWriterContext,
+  type PodWriterFacts,
+  type PodWriterInput,
+  podWriterMachine,
+  type WriteOutcome,
+} from '../../machines/api/podWriterMachine.ts';
+import { LazyMoment, reading } from '../../machines/facts.ts';
 import type { Pod } from '../../machines/k8s.ts';
 import { PODS_NAMED_MAX } from '../../machines/pods/bounds.ts';
 import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
 import { view } from '../../machines/protocol.ts';
-import type { ActorSpec, DynamicSpec } from '../supervision/types.ts';
+import type { ActorCtx, ActorSpec, DynamicSpec, Registry } from '../supervision/types.ts';
 import { type KubeClient, kubeClient } from './client.ts';
 
 const STATUS_SYNC_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60];
@@ -57,7 +64,7 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
     backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
     start: (ctx) => {
       const client = kubeClient(ctx);
-      const { registry, ports } = ctx;
+      const { ports } = ctx;
       let complained = '';
       const synced = ports.metrics.histogram(
         'kubelet_pod_status_sync_duration_seconds',
@@ -82,22 +89,33 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         complained = text;
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };
-      const facts = () => {
-        const pods = registry.read(view.pods)?.value;
-        return {
-          record: pods?.records.get(uid),
-          records: pods?.records,
-          sourcesReady: pods?.sourcesReady === true,
-          entry: registry.read(view.statuses)?.value.get(uid),
-          api: registry.read(apiView.pods)?.value,
-          node: registry.read(apiView.node)?.value,
-          nowWallMs: ports.clock.wallMs(),
-        };
-      };
-      const input: PodWriterInput = { uid, facts, random: () => ports.rng.next(), io: { act, complain } };
-      return { logic: podWriterMachine, input };
+      const input: PodWriterInput = { uid, io: { act, complain } };
+      return { logic: reading(podWriterMachine, () => new Facts(ctx, uid)), input };
     },
   };
+}
+
+class Facts extends LazyMoment implements PodWriterFacts {
+  readonly #registry: Registry;
+  readonly #uid: string;
+
+  constructor({ ports, registry }: ActorCtx<PodWriterEvent>, uid: string) {
+    super(ports);
+    this.#registry = registry;
+    this.#uid = uid;
+  }
+  get pods(): PodWriterFacts['pods'] {
+    return this.#registry.read(view.pods)?.value;
+  }
+  get entry(): PodWriterFacts['entry'] {
+    return this.#registry.read(view.statuses)?.value.get(this.#uid);
+  }
+  get api(): PodWriterFacts['api'] {
+    return this.#registry.read(apiView.pods)?.value;
+  }
+  get node(): PodWriterFacts['node'] {
+    return this.#registry.read(apiView.node)?.value;
+  }
 }
 
 function requestOf(plan: WriterPlan): KubeRequest | null {

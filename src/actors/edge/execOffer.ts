@@ -13,6 +13,8 @@ interface ExecAsk {
   /** '' = the only one. */
   container: string;
   stdin: boolean;
+  /** Give it a terminal, which has one output. */
+  tty: boolean;
   cmd: string[];
 }
 /** The Exec call only makes an address; a runtime that takes longer is not well. */
@@ -21,7 +23,7 @@ const TIMEOUT_MS = 10_000;
 export async function execOffer(ctx: ActorCtx<ServerEvent>, req: HttpRequest): Promise<HttpReply> {
   if (req.method !== 'POST') return METHOD_NOT_ALLOWED;
   const ask = parse(req.body);
-  if (ask === null) return text('400: expected JSON {pod, container, stdin, cmd: [program, argument...]}\n', 400);
+  if (ask === null) return text('400: expected JSON {pod, container, stdin, tty, cmd: [program, argument...]}\n', 400);
   const found = findPod(ask.pod, ctx.registry.read(view.pods)?.value.records ?? new Map());
   if (found.kind === 'many') return text(`400: ${ask.pod} fits several pods: ${found.names.join(', ')}\n`, 400);
   if (found.kind === 'none') return text(`404: no pod called ${JSON.stringify(ask.pod)} on this node\n`, 404);
@@ -41,7 +43,7 @@ export async function execOffer(ctx: ActorCtx<ServerEvent>, req: HttpRequest): P
       calls: [
         {
           method: 'Exec',
-          request: { containerId, cmd: ask.cmd, tty: false, stdin: ask.stdin, stdout: true, stderr: true },
+          request: { containerId, cmd: ask.cmd, tty: ask.tty, stdin: ask.stdin, stdout: true, stderr: !ask.tty },
           timeoutMs: TIMEOUT_MS,
         },
       ],
@@ -73,6 +75,7 @@ function parse(body: Uint8Array): ExecAsk | null {
     pod: v.pod,
     container: 'container' in v && typeof v.container === 'string' ? v.container : '',
     stdin: 'stdin' in v && v.stdin === true,
+    tty: 'tty' in v && v.tty === true,
     cmd,
   };
 }

@@ -3,7 +3,9 @@
  * Lost on restart: a document put in the last moments before a crash of this actor; its owner puts the next one.
  * Rebuilt from: `<root-dir>/actorlet/state/<name>.json`, read when asked for.
  */
+
 import { assign, fromPromise, setup } from 'xstate';
+import { names, projecting } from '../../machines/projection.ts';
 import { addr, type CheckpointEvent } from '../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type CheckpointStore, createCheckpointStore, message } from './checkpointStore.ts';
@@ -53,6 +55,7 @@ function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions
     },
   }).createMachine({
     id: 'checkpoint',
+    meta: projecting<{ unsaved: readonly string[] }>(({ unsaved }) => ({ unsaved: names(unsaved) })),
     context: { unsaved: [] },
     initial: 'serving',
     states: {

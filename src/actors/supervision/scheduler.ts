@@ -1,5 +1,6 @@
 /**
- * One per tree: runs supervision work first, then lets mailboxes take turns, and yields to I/O after about 4 ms. Nothing
+ * One per tree: runs supervision work first, then lets mailboxes take turns, and yields to I/O after about 4 ms, or
+ * after as long as I/O took. Nothing
  * here runs inside the caller's stack, so no exit, restart or message can recurse.
  */
 
@@ -9,6 +10,11 @@ import { Heartbeat } from './watchdog.ts';
 
 /** Time after which a turn of the loop ends and I/O gets its chance. */
 const TURN_MS = 4;
+/**
+ * A turn with more to do lasts as long as everything else took since the turn before, at most this long: under a flood of
+ * connections, of which each turn of the loop takes dozens, actors would otherwise get a tenth of the thread.
+ */
+const TURN_MS_MAX = 16;
 
 /** Something that takes turns: a mailbox. */
 export interface Runnable {
@@ -30,6 +36,8 @@ export class Scheduler {
   #tasks: Task[] = [];
   #ready: Runnable[] = [];
   #armed = false;
+  /** Monotonic; when a turn ended that left more to do. */
+  #leftMs: number | null = null;
 
   constructor(ports: Ports, heartbeat: Heartbeat = new Heartbeat()) {
     this.#ports = ports;
@@ -72,6 +80,7 @@ export class Scheduler {
   #turn(): void {
     const clock = this.#ports.clock;
     const began = clock.monoMs();
+    const turnMs = Math.min(TURN_MS_MAX, Math.max(TURN_MS, began - (this.#leftMs ?? began)));
     this.#runTasks();
     // Those ready now get one slice each; who wakes meanwhile waits for the next turn.
     let left = this.#ready.length;
@@ -83,11 +92,13 @@ export class Scheduler {
       runnable.scheduled = false;
       this.#run(runnable);
       this.#runTasks();
-      if (clock.monoMs() - began >= TURN_MS) left = taken;
+      if (clock.monoMs() - began >= turnMs) left = taken;
     }
     this.#ready.splice(0, taken);
     this.#armed = false;
-    if (this.#tasks.length > 0 || this.#ready.length > 0) this.#arm();
+    const more = this.#tasks.length > 0 || this.#ready.length > 0;
+    this.#leftMs = more ? clock.monoMs() : null;
+    if (more) this.#arm();
   }
 
   #run(runnable: Runnable): void {

@@ -25,11 +25,6 @@ export interface MailboxSpec<E extends Message> {
   overflow?: 'mark-resync' | 'reject' | 'drop-oldest';
   /** The event that tells the owner that hints were lost; required with `mark-resync`. */
   resync?(): E;
-  /**
-   * `auto`: an item is done when the actor's synchronous handling returned. `manual`: a key stays in processing,
-   * and later items of that key merge into one dirty slot, until `ctx.done(key)`. Default auto.
-   */
-  ack?: 'auto' | 'manual';
   /** Items per slice before yielding. Default 64. */
   sliceMax?: number;
   /** Milliseconds per slice before yielding. Default 4. */
@@ -50,8 +45,6 @@ export interface ActorCtx<E extends Message = Message> {
   readonly signal: AbortSignal;
   /** Publishes an immutable view; readers see a growing version. */
   publish<T>(key: ViewKey<T>, value: T): void;
-  /** For `ack: 'manual'` mailboxes. */
-  done(key: string): void;
   /** Free text shown as this actor's reason in /statez where its machine has no `meta.reason`. */
   note(reason: string): void;
 }

@@ -51,7 +51,7 @@ export const validPoisonMax: Check = (value) =>
 export const validMailbox: Check = (value) => {
   if (value === undefined) return null;
   const spec = record(value) as Partial<MailboxSpec<never>>;
-  const { capacity, sliceMax, sliceMs, overflow, ack } = spec;
+  const { capacity, sliceMax, sliceMs, overflow } = spec;
   if (capacity !== undefined && !(isNumber(capacity, 1) && Number.isInteger(capacity))) return 'capacity must be an integer >= 1';
   if (sliceMax !== undefined && !(isNumber(sliceMax, 1) && Number.isInteger(sliceMax))) return 'sliceMax must be an integer >= 1';
   if (sliceMs !== undefined && !isNumber(sliceMs, 0)) return 'sliceMs must be >= 0';
@@ -59,8 +59,6 @@ export const validMailbox: Check = (value) => {
     return 'overflow must be one of mark-resync, reject, drop-oldest';
   }
   if (overflow === 'mark-resync' && spec.resync === undefined) return 'overflow mark-resync needs resync()';
-  if (ack !== undefined && ack !== 'auto' && ack !== 'manual') return 'ack must be auto or manual';
-  if (ack === 'manual' && spec.key === undefined) return 'ack manual needs key()';
   return null;
 };
 

@@ -1,6 +1,8 @@
 /** What `--check` finds on the host: swap, cgroups, ports in use, another node agent, facts. Reads only. */
 import { access, readdir, readFile } from 'node:fs/promises';
 import type { NodeConfig } from '../../machines/config.ts';
+import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
+import { PROC_SYS, readKernelSettings } from '../dependencies/kernelSettings.ts';
 import { messageOf } from '../errors.ts';
 import { podGroupProblems, swapProblem } from '../steps/hostChecks.ts';
 import type { Finding } from './findings.ts';
@@ -13,7 +15,7 @@ const GIB = 1024 ** 3;
 const DISK_LOW_PERCENT = 15;
 
 export async function checkHost(config: NodeConfig): Promise<Finding[]> {
-  const parts = await Promise.all([swap(config), cgroups(config), ports(config), agents(), facts(config)]);
+  const parts = await Promise.all([swap(config), kernelSettings(config), cgroups(config), ports(config), agents(), facts(config)]);
   return parts.flat();
 }
 
@@ -31,6 +33,19 @@ async function swap({ config }: NodeConfig): Promise<Finding[]> {
       todo: '',
     },
   ];
+}
+
+/** @param root For tests; default: /proc/sys. */
+export async function kernelSettings({ config }: Pick<NodeConfig, 'config'>, root = PROC_SYS): Promise<Finding[]> {
+  if (config.containerRuntimeEndpoint.startsWith('embedded://')) return [];
+  const where = 'protectKernelDefaults (--protect-kernel-defaults)';
+  return kernelFindings(await readKernelSettings(root)).map((f): Finding => {
+    const what = findingText(f);
+    if (f.kind === 'unreadable') return { level: 'error', where, what, todo: 'The node does not start without it.' };
+    const { name, value } = f.setting;
+    if (!config.protectKernelDefaults) return { level: 'note', where: name, what: `${what}: the start changes it`, todo: '' };
+    return { level: 'error', where, what, todo: `Run sysctl -w ${name}=${value}, or set protectKernelDefaults: false.` };
+  });
 }
 
 async function cgroups(nodeConfig: NodeConfig): Promise<Finding[]> {

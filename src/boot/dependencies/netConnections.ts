@@ -6,6 +6,11 @@ import type { Socket } from 'node:net';
 
 /** Places for connections whose sender is not known. With the longest request head each they hold 64 MiB. */
 export const UNKNOWN_CONNECTIONS_MAX = 512;
+/**
+ * Connections that the kernel keeps until this process takes them: as Go's net package does, the kernel's own default for
+ * `net.core.somaxconn`. In a shorter queue a flood leaves no place, and a caller waits seconds for TCP to ask again.
+ */
+export const BACKLOG = 4096;
 /** Places in all: each exec, attach and port-forward holds one for as long as it lasts. */
 export const CONNECTIONS_MAX = 4096;
 /** A handshake takes as long as the reading of a request's head may. */
@@ -83,6 +88,7 @@ export class Connections {
     socket.once('close', () => this.#forget(entry));
     // The whole of it: TLS itself begins its time anew at every byte.
     if (o.tls) entry.handshake = setTimeout(() => socket.destroy(), HANDSHAKE_TIMEOUT_MS).unref();
+    // The oldest, whatever it has said: those that hold a place by saying much would keep all newcomers out.
     if (this.#unknownSize > UNKNOWN_CONNECTIONS_MAX) this.#dropOldest();
   }
 

@@ -5,7 +5,8 @@ import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
 import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
-import { type Connection, Connections } from './netConnections.ts';
+import { acceptMany } from './acceptMany.ts';
+import { BACKLOG, type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';
 
 type At = Parameters<Net['serveHttp']>[0];
@@ -133,7 +134,7 @@ function closeServer(server: Server, connections: Connections, inFlight: Set<Abo
 function listen(server: Server, target: { host: string; port: number } | { path: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    server.listen(target, () => {
+    server.listen({ ...target, backlog: BACKLOG }, () => {
       server.off('error', reject);
       // A connection that cannot be accepted (no descriptors, no memory) is told here, and would end the process unheard.
       server.on('error', () => {});
@@ -146,6 +147,7 @@ async function listenTcp(server: Server, at: { host: string; port: number }): Pr
   const shown = at.host.includes(':') ? `[${at.host}]:${at.port}` : `${at.host}:${at.port}`;
   try {
     await listen(server, { host: at.host, port: at.port });
+    acceptMany(server);
   } catch (error) {
     throw bindError(shown, error);
   }

@@ -21,6 +21,7 @@ import { connectEmbedded, isEmbeddedEndpoint } from './embedded.ts';
 import { createHostFs } from './fs.ts';
 import { createGzipPort } from './gzip.ts';
 import { createHost } from './host.ts';
+import { createIptables } from './iptables.ts';
 import { createJournal } from './journal.ts';
 import { createKernelLog } from './kernelLog.ts';
 import { createMetrics } from './metrics.ts';
@@ -54,6 +55,10 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
       ? { cgroups: createCgroups() }
       : {}),
     ...(configuredShutdownGroups(config).length > 0 ? { inhibitor: (await import('./logind/logind.ts')).createInhibitor({ log }) } : {}),
+    // Embedded runtimes share the network of the machine with other work.
+    ...(config.config.makeIPTablesUtilChains && !isEmbeddedEndpoint(config.config.containerRuntimeEndpoint)
+      ? { iptables: createIptables() }
+      : {}),
     profiler: createProfiler(),
     log,
     metrics: createMetrics({

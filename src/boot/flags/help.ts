@@ -1,5 +1,4 @@
 /** The text of --help: what the program is, usage, the kubelet's flags, and ours apart. */
-import yargs from 'yargs';
 import { defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import { gateHelp } from '../../machines/config/gates.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
@@ -15,6 +14,8 @@ CRI. Without --kubeconfig it stands alone. Flags win over drop-ins (--config-dir
 defaults. Words in a flag's name may be joined by "-" or "_"; a boolean flag takes its value only with "=".`;
 
 export async function helpText(): Promise<string> {
+  // Loaded for --help alone: a start has no use for it.
+  const { default: yargs } = await import('yargs');
   const defaults = { flags: defaultKubeletFlags(), config: defaultKubeletConfiguration() };
   const parser = yargs([])
     .help(false)

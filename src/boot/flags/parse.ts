@@ -1,5 +1,4 @@
 /** The command line, read: values by flag, what to print on stderr, and every error at once. */
-import yargs from 'yargs';
 import { messageOf } from '../errors.ts';
 import { FLAGS } from './table.ts';
 import { tokenize } from './tokenize.ts';
@@ -44,31 +43,16 @@ function positionalError(arg: string): string {
   return `unknown command ${JSON.stringify(arg)}: positional arguments are not accepted${hint}`;
 }
 
-/**
- * Values by flag, in order. The arguments handed to yargs are already whole (`--name=value`); the second `=` keeps
- * yargs from taking quotes off the value, and is taken off again here.
- */
+/** Values by flag, in the order of the table; of each flag in the order of the command line. */
 function collect(occurrences: readonly { spec: FlagSpec; value: string }[]): [FlagSpec, string[]][] {
-  const args = occurrences.map(({ spec, value }) => `--${spec.name}==${value}`);
-  const parsed: Record<string, unknown> = yargs(args)
-    .help(false)
-    .version(false)
-    .detectLocale(false)
-    .parserConfiguration({
-      'boolean-negation': false,
-      'camel-case-expansion': false,
-      'dot-notation': false,
-      'parse-numbers': false,
-      'parse-positional-numbers': false,
-      'duplicate-arguments-array': true,
-      'unknown-options-as-args': false,
-    })
-    .options(Object.fromEntries(FLAGS.map((f) => [f.name, { type: 'string' as const }])))
-    .exitProcess(false)
-    .parseSync();
+  const values = new Map<string, string[]>();
+  for (const { spec, value } of occurrences) {
+    const known = values.get(spec.name);
+    if (known === undefined) values.set(spec.name, [value]);
+    else known.push(value);
+  }
   return FLAGS.flatMap((spec) => {
-    const raw = parsed[spec.name];
-    if (raw === undefined) return [];
-    return [[spec, (Array.isArray(raw) ? raw : [raw]).map((v: unknown) => String(v).slice(1))] satisfies [FlagSpec, string[]]];
+    const texts = values.get(spec.name);
+    return texts === undefined ? [] : [[spec, texts] satisfies [FlagSpec, string[]]];
   });
 }

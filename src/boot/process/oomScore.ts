@@ -6,15 +6,22 @@ import { codeOf } from '../errors.ts';
 const ATTEMPTS_MAX = 2;
 const RETRY_MS = 100;
 
-/** Writes the value for this process; tries twice, except where the file does not exist. Rejects with the last error. */
-export async function setOomScore(value: number, path = '/proc/self/oom_score_adj'): Promise<void> {
+/** A second try cannot help: there is no such file, or this user may not. */
+const FINAL: readonly string[] = ['ENOENT', 'EACCES', 'EPERM'];
+
+/** Writes the value for this process; tries twice, except where that cannot help: the start waits for it. Rejects with the last error. */
+export async function setOomScore(
+  value: number,
+  path = '/proc/self/oom_score_adj',
+  write: (path: string, text: string, o: { flag: string }) => Promise<void> = writeFile,
+): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
       // Not created: on a host without /proc a stray file would hide the failure.
-      await writeFile(path, `${value}`, { flag: 'r+' });
+      await write(path, `${value}`, { flag: 'r+' });
       return;
     } catch (error) {
-      if (attempt >= ATTEMPTS_MAX || codeOf(error) === 'ENOENT') throw error;
+      if (attempt >= ATTEMPTS_MAX || FINAL.includes(codeOf(error) ?? '')) throw error;
       await sleep(RETRY_MS);
     }
   }

@@ -85,12 +85,18 @@ export interface BootState {
   handling?: OwnHandling;
   page?: PageAddress;
   recording?: RecordingEnd;
+  tracing?: TracingEnd;
 }
 
 /** How a recording ends: with the daemon, or because its tree failed. Neither rejects. */
 export interface RecordingEnd {
   end(): Promise<void>;
   abandon(): Promise<void>;
+}
+
+/** What is left of the traces is sent, for a bounded time. Does not reject. */
+export interface TracingEnd {
+  end(): Promise<void>;
 }
 
 export interface BootContext {

@@ -79,7 +79,7 @@ export const startTheNode: Step = {
     if (result === 'ended') return stopTheNode(ctx);
     need(ctx, 'log').error({ err: messageOf(result.failed) }, `the tree did not start; exiting with code ${EXIT.internal}`);
     dumpRecorder(ctx);
-    await ctx.state.recording?.abandon();
+    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end()]);
     return { exit: EXIT.internal };
   },
 };
@@ -195,7 +195,7 @@ export const serve: Step = {
     if (result === undefined) return stopTheNode(ctx);
     need(ctx, 'log').error({ err: messageOf(result) }, `the tree failed; exiting with code ${EXIT.internal}, containers are left running`);
     dumpRecorder(ctx);
-    await ctx.state.recording?.abandon();
+    await Promise.all([ctx.state.recording?.abandon(), ctx.state.tracing?.end()]);
     return { exit: EXIT.internal };
   },
 };
@@ -207,7 +207,7 @@ export async function stopTheNode(ctx: BootContext): Promise<Outcome> {
   const how = await Promise.race([need(ctx, 'node').stop(), late]);
   limit.abort();
   if (how === 'late') log.warn({}, `the tree did not stop within ${STOP_LIMIT_MS} ms; it is abandoned`);
-  await ctx.state.recording?.end();
+  await Promise.all([ctx.state.recording?.end(), ctx.state.tracing?.end()]);
   log.info({}, 'stopped; containers are left running');
   return { exit: EXIT.ok };
 }

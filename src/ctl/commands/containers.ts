@@ -2,7 +2,7 @@
 import type { LogFile } from '../../machines/podLogs.ts';
 import { type Command, printData, wantsData } from '../asked.ts';
 import { CtlError, EXIT } from '../client.ts';
-import { runExec } from '../exec.ts';
+import { checkTerminal, runExec } from '../exec/run.ts';
 import { printLogs } from '../logs.ts';
 import { named } from './show.ts';
 
@@ -35,18 +35,21 @@ export interface ExecArgs {
   pod: string;
   container: string;
   stdin: boolean;
+  tty: boolean;
   command: readonly string[];
 }
 export function exec(args: ExecArgs): Command {
   return async (asked) => {
     if (args.command.length === 0)
       throw new CtlError(EXIT.usage, 'exec: say what to run after --, e.g. actorctl exec web -- sh -c "echo hi".');
+    const flags = { stdin: args.stdin, tty: args.tty };
+    checkTerminal(asked.io, flags);
     const answer = await asked.client.post('/exec', {
       pod: named(args.pod, asked),
       container: args.container,
-      stdin: args.stdin,
+      ...flags,
       cmd: args.command,
     });
-    return runExec((answer as { url: string }).url, asked.io, { stdin: args.stdin });
+    return runExec((answer as { url: string }).url, asked.io, flags);
   };
 }

@@ -108,6 +108,8 @@ function addContainerCommands<T extends Common>(y: Argv<T>, { run }: Pick<Runner
           .positional('pod', POD)
           .option('container', container)
           .option('stdin', { alias: 'i', type: 'boolean', default: false, describe: 'pass stdin on' })
+          .option('tty', { alias: 't', type: 'boolean', default: false, describe: 'give the command a terminal' })
+          .example('$0 exec -it web -- sh', 'a shell; Ctrl-C goes to it')
           .example('$0 exec web -- ls /', 'one command')
           .example('cat FILE | $0 exec -i web -- tar x', 'with input'),
       (args) => run(exec({ ...args, command: (args as { '--'?: (string | number)[] })['--']?.map(String) ?? [] }))(args),

@@ -1,6 +1,6 @@
 /** One actor in the words of the two stock protocols: `@statelyai/inspect` 0.7 and `@xstate/inspect` 0.8. Pure. */
 import { configOf } from '../../machines/chart/export.ts';
-import { projectContext, projectEvent } from '../project.ts';
+import { projectEvent, projectSnapshot } from '../project.ts';
 import type { SeenActor } from './allActors.ts';
 
 /** What a bridge says about actors, each as the text of one frame. */
@@ -15,7 +15,6 @@ export interface Words {
 interface SnapshotLike {
   status?: string;
   value?: unknown;
-  context?: unknown;
 }
 
 // ---- @statelyai/inspect ----------------------------------------------------------------------------------------------
@@ -32,8 +31,8 @@ export function statelyWords(nowMs: () => number): Words {
     _version: STATELY_VERSION,
   });
   const snapshotOf = (snapshot: unknown) => {
-    const { status, value, context } = (snapshot ?? {}) as SnapshotLike;
-    return { status: status ?? 'active', ...(value === undefined ? {} : { value }), context: projectContext(context ?? null) };
+    const { status, value } = (snapshot ?? {}) as SnapshotLike;
+    return { status: status ?? 'active', ...(value === undefined ? {} : { value }), context: projectSnapshot(snapshot) };
   };
   return {
     register: (a) =>
@@ -75,11 +74,11 @@ export function classicWords(): Words {
     return { name: data.type, data, $$type: 'scxml', type: 'external', ...(origin === undefined ? {} : { origin }) };
   };
   const state = (a: SeenActor, e: { event: unknown; snapshot: unknown }) => {
-    const { status, value, context } = (e.snapshot ?? {}) as SnapshotLike;
+    const { status, value } = (e.snapshot ?? {}) as SnapshotLike;
     const told = scxml(e.event);
     return JSON.stringify({
       value: value ?? NO_MACHINE,
-      context: projectContext(context ?? null),
+      context: projectSnapshot(e.snapshot),
       _event: told,
       event: told.data,
       _sessionid: a.session,
@@ -100,7 +99,7 @@ export function classicWords(): Words {
     register: (a) => {
       const config = a.chart === null ? { id: a.name, initial: NO_MACHINE, states: { [NO_MACHINE]: {} } } : configOf(a.chart, 'v4');
       const snapshot: unknown = a.ref.getSnapshot();
-      const context = projectContext((snapshot as SnapshotLike | undefined)?.context ?? null);
+      const context = projectSnapshot(snapshot);
       return JSON.stringify({
         type: 'service.register',
         machine: JSON.stringify({ ...config, context }),

@@ -2,7 +2,7 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { dottedState } from '../../actors/supervision/nodes/snapshots.ts';
 import { type Chart, type ChartState, chartOf, eventLabel, type TransitionLike, transitionId } from '../../machines/chart/definition.ts';
-import { projectContext } from '../project.ts';
+import { projectSnapshot } from '../project.ts';
 import type { Inspected } from '../source.ts';
 import type { ActorFrame, ChartFrame, NextEvent, StepTaken } from './frames.ts';
 
@@ -39,6 +39,7 @@ export class WatchedActor implements Disposable {
   #chart: Chart | null = null;
   #chartText = '';
   #steps: StepTaken[] = [];
+  #taken = 0;
   #from = '';
   #states = new Map<string, ChartState>();
 
@@ -71,7 +72,8 @@ export class WatchedActor implements Disposable {
     if (ids.length === 0 && to === this.#from) return;
     // An eventless step is xstate's answer to the event before it.
     const label = taken.length > 0 && taken.every((t) => (t.eventType ?? '') === '') ? 'always' : eventLabel(event, invokes);
-    this.#steps.push({ atMs: this.#node.clock.wallMs(), event, label, from: this.#from, to, transitions: ids });
+    this.#taken += 1;
+    this.#steps.push({ n: this.#taken, atMs: this.#node.clock.wallMs(), event, label, from: this.#from, to, transitions: ids });
     if (this.#steps.length > STEPS_MAX) this.#steps.shift();
     this.#from = to;
   }
@@ -96,10 +98,9 @@ export class WatchedActor implements Disposable {
 
   #live(ref: AnyActorRef): NonNullable<ActorFrame['live']> {
     const snapshot: unknown = ref.getSnapshot();
-    const { status, value, context, _nodes } = (snapshot ?? {}) as {
+    const { status, value, _nodes } = (snapshot ?? {}) as {
       status?: string;
       value?: unknown;
-      context?: unknown;
       _nodes?: readonly { id: string }[];
     };
     const active = (_nodes ?? []).map((n) => n.id);
@@ -107,7 +108,7 @@ export class WatchedActor implements Disposable {
       status: status ?? '',
       value: dottedState(value),
       active,
-      context: projectOwn(ref, context),
+      context: projectSnapshot(snapshot),
       next: this.#next(active),
       children: Object.entries(childrenOf(ref))
         .slice(0, CHILDREN_MAX)
@@ -135,18 +136,6 @@ export class WatchedActor implements Disposable {
   [Symbol.dispose](): void {
     this.#tap?.[Symbol.dispose]();
     this.#tap = null;
-  }
-}
-
-/** What the machine says of its context (`meta.project` of its root), within the bounds of the general projection. */
-function projectOwn(ref: AnyActorRef, context: unknown): ReturnType<typeof projectContext> {
-  const meta = (logicOf(ref) as { root?: { meta?: unknown } } | undefined)?.root?.meta;
-  const own: unknown = typeof meta === 'object' && meta !== null ? Reflect.get(meta, 'project') : undefined;
-  if (typeof own !== 'function') return projectContext(context);
-  try {
-    return projectContext(own(context));
-  } catch {
-    return '(its own projection failed)';
   }
 }
 

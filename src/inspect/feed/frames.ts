@@ -69,6 +69,8 @@ export interface DeltaFrame {
 
 /** One step of a watched actor, from xstate itself: real event names, the transitions taken. */
 export interface StepTaken {
+  /** Counts the steps since somebody looks: two of the same event may come within a millisecond. */
+  n: number;
   atMs: number;
   event: string;
   label: string;

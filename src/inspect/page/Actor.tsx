@@ -160,7 +160,7 @@ function Details({ frame, path }: { frame: ActorFrame; path: string }) {
         ) : (
           <ol className="plain steps" reversed>
             {frame.steps.toReversed().map((s) => (
-              <li key={`${s.atMs} ${s.label} ${s.from} ${s.to}`}>
+              <li key={s.n}>
                 <time>{clock(s.atMs)}</time> <code>{s.label}</code>{' '}
                 {s.from === s.to ? <span className="quiet">stayed in {s.to}</span> : <span>→ {s.to}</span>}
               </li>

@@ -113,7 +113,7 @@ export class PastFeed {
     const steps = history.flatMap((e) => {
       if (e.kind !== 'transition') return [];
       const { event, from, to } = transitionOf(e);
-      return [{ atMs: e.atMs, event, label: event, from, to, transitions: [] }];
+      return [{ n: e.n, atMs: e.atMs, event, label: event, from, to, transitions: [] }];
     });
     if (row === undefined || row.lifecycle !== 'running') return { t: 'actor', path, live: null, steps, history };
     const active = chart === null ? [] : activeStates(chart, row.state);

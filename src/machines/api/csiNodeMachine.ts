@@ -3,6 +3,7 @@
 import { assign, fromPromise, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { own, put } from '../own.ts';
+import { projecting } from '../projection.ts';
 import { sameData } from '../sameData.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
@@ -136,6 +137,7 @@ export const csiNodeMachine = setup({
   },
 }).createMachine({
   id: 'csiNode',
+  meta: projecting<Context>(({ again, attempts, error }) => ({ again, attempts, error })),
   context: ({ input }) => ({ io: input.io, again: false, attempts: 0, error: '' }),
   initial: 'converging',
   states: {

@@ -1,5 +1,7 @@
 /** Sends events to the API one after another, as a statechart. The request is given with `provide`. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf, type Moment } from '../facts.ts';
+import { projecting } from '../projection.ts';
 import type { EventWriterEvent } from './messages.ts';
 
 /** Between tries of one event, lengthened by up to half. */
@@ -11,14 +13,13 @@ export const EVENT_YIELD_LOOK_MS = 250;
 
 /** `again`: it did not arrive; `settled`: sent, or not to be sent. */
 export type EventOutcome = 'settled' | 'again';
-export interface EventWriterInput {
-  waiting(): boolean;
+/** What comes with each event. */
+export interface EventWriterFacts extends Moment {
+  readonly waiting: boolean;
   /** Others need the machine more: an event tells what has been, and nobody acts on it. */
-  busy(): boolean;
-  monoMs(): number;
-  random(): number;
+  readonly busy: boolean;
 }
-interface EventWriterContext extends EventWriterInput {
+interface EventWriterContext {
   tries: number;
   /** Since when it has been busy without a pause, as far as events waited for it; monotonic ms. */
   yieldingSinceMs: number | null;
@@ -26,10 +27,11 @@ interface EventWriterContext extends EventWriterInput {
 
 const send: PromiseActorLogic<EventOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
 type Done = { event: { output: EventOutcome } };
+const facts = (event: object): EventWriterFacts => factsOf<EventWriterFacts>(event);
 const again = { type: 'again', params: ({ event }: Done) => ({ outcome: event.output }) } as const;
 
 export const eventWriterMachine = setup({
-  types: { context: {} as EventWriterContext, input: {} as EventWriterInput, events: {} as EventWriterEvent },
+  types: { context: {} as EventWriterContext, events: {} as EventWriterEvent },
   actors: { send },
   actions: {
     /** Takes the event into the ledger. */
@@ -38,22 +40,25 @@ export const eventWriterMachine = setup({
     giveUp: () => {},
   },
   guards: {
-    waiting: ({ context }) => context.waiting(),
-    yields: ({ context: { waiting, busy, monoMs, yieldingSinceMs } }) =>
-      waiting() && busy() && (yieldingSinceMs === null || monoMs() - yieldingSinceMs < EVENT_YIELD_MS_MAX),
+    waiting: ({ event }) => facts(event).waiting,
+    yields: ({ context: { yieldingSinceMs }, event }) => {
+      const now = facts(event);
+      return now.waiting && now.busy && (yieldingSinceMs === null || now.monoMs - yieldingSinceMs < EVENT_YIELD_MS_MAX);
+    },
     again: (_, p: { outcome: EventOutcome }) => p.outcome === 'again',
     triesLeft: ({ context }) => context.tries + 1 < EVENT_TRIES_MAX,
   },
-  delays: { retry: ({ context }) => EVENT_RETRY_MS * (1 + 0.5 * context.random()) },
+  delays: { retry: ({ event }) => EVENT_RETRY_MS * (1 + 0.5 * facts(event).random) },
 }).createMachine({
   id: 'eventWriter',
-  context: ({ input }) => ({ ...input, tries: 0, yieldingSinceMs: null }),
+  meta: projecting<EventWriterContext>(({ tries, yieldingSinceMs }) => ({ tries, yieldingSinceMs })),
+  context: { tries: 0, yieldingSinceMs: null },
   on: { 'event.write': { actions: ['keep'] } },
   initial: 'idle',
   states: {
     idle: {
       meta: { reason: 'UpToDate', message: 'no event waits' },
-      entry: [assign(({ context }) => (context.busy() ? {} : { yieldingSinceMs: null }))],
+      entry: [assign(({ event }) => (facts(event).busy ? {} : { yieldingSinceMs: null }))],
       always: [
         { guard: 'yields', target: 'yielding' },
         { guard: 'waiting', target: 'sending' },
@@ -62,7 +67,7 @@ export const eventWriterMachine = setup({
     },
     yielding: {
       meta: { reason: 'Yielding', message: 'many pods are starting or stopping: events wait for them' },
-      entry: [assign(({ context }) => ({ yieldingSinceMs: context.yieldingSinceMs ?? context.monoMs() }))],
+      entry: [assign(({ context, event }) => ({ yieldingSinceMs: context.yieldingSinceMs ?? facts(event).monoMs }))],
       after: { [EVENT_YIELD_LOOK_MS]: { target: 'idle' } },
     },
     sending: {

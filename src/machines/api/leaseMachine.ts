@@ -1,6 +1,7 @@
 /** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). The requests are given with `provide`. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
+import { failureOf, projecting } from '../projection.ts';
 import type { KubeFailure } from './kube.ts';
 import type { LeaseEvent } from './messages.ts';
 
@@ -53,6 +54,7 @@ export const leaseMachine = setup({
   },
 }).createMachine({
   id: 'lease',
+  meta: projecting<LeaseContext>(({ durationMs, failures, failure }) => ({ durationMs, failures, failure: failureOf(failure) })),
   context: ({ input }) => ({ ...input, failures: 0, failure: null }),
   initial: 'acquiring',
   states: {

@@ -1,6 +1,7 @@
 /** Whether the API server can be reached, as a statechart: everybody's calls say how it goes, and while it is lost it is asked. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
+import { projecting } from '../projection.ts';
 import type { ApiLinkEvent } from './messages.ts';
 
 /** A question that is not answered within this counts as no answer. */
@@ -45,6 +46,7 @@ export const apiLinkMachine = setup({
   },
 }).createMachine({
   id: 'apiLink',
+  meta: projecting<ApiLinkContext>(({ server, misses, reason }) => ({ server, misses, reason })),
   context: ({ input }) => ({ ...input, misses: 0, reason: '' }),
   initial: 'connecting',
   states: {

@@ -4,6 +4,7 @@
  */
 import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
+import { failureOf, projecting } from '../projection.ts';
 import { shareData } from '../sharedData.ts';
 import { SharedMap } from '../sharedMap.ts';
 import { isExpired, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
@@ -156,6 +157,10 @@ export const listWatchMachine = setup({
   delays: { retry: ({ context, event }) => retryMs(context, factsOf(event).random), silence: SILENCE_MAX_MS },
 }).createMachine({
   id: 'listWatch',
+  meta: projecting<ListWatchContext>(({ what, items, resourceVersion, fromCache, heard, failures, failure }) => ({
+    ...{ what, objects: items.size, resourceVersion, fromCache, heard, failures },
+    failure: failureOf(failure),
+  })),
   context: ({ input }) => ({
     ...input,
     items: SharedMap.of<string, KubeObject>(),

@@ -4,6 +4,7 @@ import type { Pod, Taint } from '../k8s.ts';
 import type { RecordedEvent } from '../protocol.ts';
 import { type Address, address, type Message, viewKey } from '../supervision/address.ts';
 import type { CertificateTemplate, ReportedAddress } from './certificates/template.ts';
+import type { KubeObject } from './kube.ts';
 
 /** To the link, from everybody who calls the API server: how it went, where that is news. */
 export type ApiLinkEvent = Message &
@@ -15,7 +16,13 @@ export interface ApiFound extends Message {
 }
 /** Look at this pod's object in the API again. `uid`: of the pod as this node has it, or of a mirror that nobody owns. */
 export type PodWriterEvent = Message & { type: 'pod.write'; uid: string; urgent?: boolean };
-export type NodeStatusEvent = Message & ({ type: 'node.report'; why: string } | ApiFound);
+export type NodeStatusEvent = Message &
+  (
+    | { type: 'node.report'; why: string }
+    /** Another program changed the node object. */
+    | { type: 'node.changed' }
+    | ApiFound
+  );
 export type LeaseEvent = ApiFound;
 /** Other drivers, or another node object. */
 export type CsiNodeEvent = Message & { type: 'csiNode.look' };
@@ -50,6 +57,14 @@ export interface NodeView {
   addresses: readonly ReportedAddress[];
 }
 
+/** The node's own object as its watch last showed it. */
+export interface NodeObjectView {
+  /** Null: there is none. */
+  object: KubeObject | null;
+  /** Monotonic ms at which the watch last said something: an object, or a bookmark. */
+  heardAtMonoMs: number;
+}
+
 /** What pods may select of this node, and must tolerate, as the API server last showed it. */
 export interface PlacementView {
   labels: Readonly<Record<string, string>>;
@@ -68,6 +83,7 @@ export interface NodeVolumesView {
 export const apiAddr = {
   link: address<ApiLinkEvent>('node/api/link'),
   events: address<EventWriterEvent>('node/api/events'),
+  nodeWatch: address<ApiFound>('node/api/nodeWatch'),
   nodeStatus: address<NodeStatusEvent>('node/api/nodeStatus'),
   lease: address<LeaseEvent>('node/api/lease'),
   csiNode: address<CsiNodeEvent>('node/api/csiNode'),
@@ -79,6 +95,7 @@ export const apiView = {
   link: viewKey<ApiLinkView>('apiLink'),
   pods: viewKey<ApiPodsView>('apiPods'),
   node: viewKey<NodeView>('apiNode'),
+  nodeObject: viewKey<NodeObjectView>('apiNodeObject'),
   placement: viewKey<PlacementView>('apiPlacement'),
   volumes: viewKey<NodeVolumesView>('apiNodeVolumes'),
 } as const;

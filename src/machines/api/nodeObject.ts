@@ -16,12 +16,18 @@ export interface NodeCondition {
   lastHeartbeatTime: string;
   lastTransitionTime: string;
 }
+export interface NodeInfo {
+  bootID?: string;
+  /** In bytes; absent where the machine has none. */
+  swap?: { capacity: number };
+  [name: string]: unknown;
+}
 export interface NodeStatus {
   conditions?: NodeCondition[];
   addresses?: { type: string; address: string }[];
   capacity?: Record<string, string>;
   allocatable?: Record<string, string>;
-  nodeInfo?: Record<string, string>;
+  nodeInfo?: NodeInfo;
   daemonEndpoints?: { kubeletEndpoint: { Port: number } };
   images?: { names: string[]; sizeBytes: number }[];
   [field: string]: unknown;
@@ -73,6 +79,8 @@ export interface NodeReadings {
   /** Resources without which the node is not Ready, besides cpu, memory and pods. */
   needed?: readonly string[];
   nodeInfo: Readonly<Record<string, string>>;
+  /** Of the machine; absent or 0: it has no swap. */
+  swapBytes?: number;
   /** 0: nothing listens. */
   port: number;
   images: readonly { names: string[]; sizeBytes: number }[];
@@ -282,12 +290,16 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     allocatable: Object.fromEntries(Object.entries({ ...old.allocatable, ...r.allocatable }).filter(([name]) => name in capacity)),
     ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers] }),
     ...(r.cri?.strictGroups === undefined ? {} : { features: { supplementalGroupsPolicy: r.cri.strictGroups } }),
-    nodeInfo: { ...old.nodeInfo, ...r.nodeInfo },
+    nodeInfo: nodeInfo(old.nodeInfo, r),
     ...inUse(old, r.volumesInUse),
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
     images: [...r.images],
     conditions: [...(old.conditions ?? []).filter((c) => !own.some((o) => o.type === c.type)), ...own],
   };
+}
+
+function nodeInfo({ swap: _, ...old }: NodeInfo = {}, { nodeInfo: now, swapBytes = 0 }: NodeReadings): NodeInfo {
+  return { ...old, ...now, ...(swapBytes > 0 ? { swap: { capacity: swapBytes } } : {}) };
 }
 
 /** Without an address the last known ones stay. A cloud's controller overwrites what is written before it has come. */
@@ -318,7 +330,8 @@ export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<strin
   for (const [field, value] of Object.entries(next)) {
     if (field === 'conditions' || sameData(old[field], value)) continue;
     if (field === 'addresses' && (old.addresses?.length ?? 0) > 0) patch[field] = [...(next.addresses ?? []), { $patch: 'replace' }];
-    else if (field === 'capacity' || field === 'allocatable') patch[field] = { ...gone(old[field], next[field]), ...next[field] };
+    else if (field === 'capacity' || field === 'allocatable' || field === 'nodeInfo')
+      patch[field] = { ...gone(old[field], next[field]), ...next[field] };
     else patch[field] = value;
   }
   const conditions = (next.conditions ?? []).filter(
@@ -333,7 +346,7 @@ export function nodeStatusPatch(old: NodeStatus, next: NodeStatus): Record<strin
 }
 
 /** A merge keeps what it is not told about, so what is no more is told as null. */
-function gone(old: Record<string, string> | undefined, next: Record<string, string> | undefined): Record<string, null> {
+function gone(old: object | undefined, next: object | undefined): Record<string, null> {
   return Object.fromEntries(Object.keys(old ?? {}).flatMap((name) => (next !== undefined && name in next ? [] : [[name, null]])));
 }
 

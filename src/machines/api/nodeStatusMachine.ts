@@ -1,6 +1,7 @@
 /** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). The requests are given with `provide`. */
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
+import { failureOf, projecting } from '../projection.ts';
 import type { KubeFailure } from './kube.ts';
 import type { NodeStatusEvent } from './messages.ts';
 
@@ -28,14 +29,17 @@ export interface NodeStatusContext extends NodeStatusInput {
   startedAtMs: number;
   /** A report was asked for during the present one, which may have read too early. */
   again: boolean;
+  /** The next report asks the API server for the object, and does not go by what is known of it. */
+  fresh: boolean;
 }
 
 const request: PromiseActorLogic<NodeOutcome> = fromPromise(() => Promise.reject(new Error('no request was provided')));
+const report: PromiseActorLogic<NodeOutcome, { fresh: boolean }> = fromPromise(() => Promise.reject(new Error('no request was provided')));
 const refusedText = ({ failure }: NodeStatusContext) => failure?.message ?? '';
 
 export const nodeStatusMachine = setup({
   types: { context: {} as NodeStatusContext, input: {} as NodeStatusInput, events: {} as NodeStatusEvent },
-  actors: { register: request, report: request },
+  actors: { register: request, report },
   actions: {
     /** From the second failure in a row on: the connection may be dead. */
     failing: () => {},
@@ -46,6 +50,7 @@ export const nodeStatusMachine = setup({
           : { failures: context.failures + 1, failure: p.outcome.failure },
     ),
     calm: assign({ failures: 0 }),
+    doubt: assign({ fresh: true }),
   },
   guards: {
     done: (_, p: { outcome: NodeOutcome }) => p.outcome.ok,
@@ -65,7 +70,19 @@ export const nodeStatusMachine = setup({
   },
 }).createMachine({
   id: 'nodeStatus',
-  context: ({ input }) => ({ ...input, failures: 0, failure: null, ready: false, startedAtMs: factsOf(input).monoMs, again: false }),
+  meta: projecting<NodeStatusContext>(({ name, register, updateFrequencyMs, ready, again, fresh, failures, failure }) => ({
+    ...{ name, register, updateFrequencyMs, ready, again, fresh, failures },
+    failure: failureOf(failure),
+  })),
+  context: ({ input }) => ({
+    ...input,
+    failures: 0,
+    failure: null,
+    ready: false,
+    startedAtMs: factsOf(input).monoMs,
+    again: false,
+    fresh: false,
+  }),
   initial: 'beginning',
   states: {
     beginning: { always: [{ guard: 'registers', target: 'registering' }, { target: 'reporting' }] },
@@ -91,35 +108,40 @@ export const nodeStatusMachine = setup({
     reporting: {
       meta: { reason: 'Reporting', message: 'comparing the status of the node with what the API server has' },
       entry: [assign({ again: false })],
-      on: { 'node.report': { actions: [assign({ again: true })] } },
+      on: { 'node.report': { actions: [assign({ again: true })] }, 'node.changed': { actions: [assign({ again: true })] } },
       invoke: {
         src: 'report',
+        input: ({ context }) => ({ fresh: context.fresh }),
         onDone: [
           {
             guard: { type: 'doneForNow', params: ({ event }) => ({ outcome: event.output }) },
             target: 'resting',
-            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, assign({ fresh: false })],
           },
           {
             guard: { type: 'done', params: ({ event }) => ({ outcome: event.output }) },
             target: 'reporting',
             reenter: true,
-            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }],
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'doubt'],
           },
           {
             guard: 'triesLeft',
             target: 'reporting',
             reenter: true,
-            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing'],
+            actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing', 'doubt'],
           },
-          { target: 'unreported', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing'] },
+          { target: 'unreported', actions: [{ type: 'took', params: ({ event }) => ({ outcome: event.output }) }, 'failing', 'doubt'] },
         ],
       },
     },
     resting: {
       meta: { reason: 'Reported', message: 'the API server has the status of the node' },
       after: { period: { target: 'reporting' } },
-      on: { 'api.found': { target: 'reporting' }, 'node.report': { target: 'reporting' } },
+      on: {
+        'api.found': { target: 'reporting', actions: ['doubt'] },
+        'node.report': { target: 'reporting', actions: ['doubt'] },
+        'node.changed': { target: 'reporting' },
+      },
     },
     unreported: {
       meta: { reason: 'ReportFailed', message: refusedText },

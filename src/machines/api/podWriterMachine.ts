@@ -3,11 +3,14 @@
  * thousands of pods, so what differs between them is input: a machine with implementations of its own takes 20 KiB.
  */
 import { assign, fromPromise, not, setup } from 'xstate';
+import { factsOf, type Moment } from '../facts.ts';
 import type { Pod } from '../k8s.ts';
+import { failureOf, names, podName, projecting } from '../projection.ts';
+import type { PodsView, StatusEntry } from '../protocol.ts';
 import { isRefusal, type KubeFailure } from './kube.ts';
 import { isOlder } from './listWatchMachine.ts';
-import type { PodWriterEvent } from './messages.ts';
-import { decideWrite, type WriterFacts, type WriterPlan, type Written } from './podWriterDecide.ts';
+import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
+import { decideWrite, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { leftOutOf, ownPart } from './statusPatch.ts';
 
 export const WRITE_RETRY_MS = 500;
@@ -27,10 +30,14 @@ export type WriteOutcome =
 
 export interface PodWriterInput {
   uid: string;
-  /** What is known now, without what this writer remembers. */
-  facts(): Omit<WriterFacts, 'uid' | 'written' | 'latest' | 'gone' | 'last' | 'held'>;
-  random(): number;
   io: PodWriterIo;
+}
+/** What comes with each event. */
+export interface PodWriterFacts extends Moment {
+  readonly pods: PodsView | undefined;
+  readonly entry: StatusEntry | undefined;
+  readonly api: ApiPodsView | undefined;
+  readonly node: NodeView | undefined;
 }
 export interface PodWriterIo {
   /** One request. Rejects never: what went wrong is an outcome. */
@@ -54,8 +61,13 @@ export interface PodWriterContext extends PodWriterInput {
 
 const act = fromPromise<WriteOutcome, { plan: WriterPlan; io: PodWriterIo }>(({ input, signal }) => input.io.act(input.plan, signal));
 
-function decided(context: PodWriterContext): Partial<PodWriterContext> {
-  const facts = context.facts();
+function known(uid: string, { pods, entry, api, node, wallMs }: PodWriterFacts) {
+  const records = pods?.records;
+  return { record: records?.get(uid), records, sourcesReady: pods?.sourcesReady === true, entry, api, node, nowWallMs: wallMs };
+}
+
+function decided(context: PodWriterContext, event: object): Partial<PodWriterContext> {
+  const facts = known(context.uid, factsOf<PodWriterFacts>(event));
   const { record } = facts;
   const last = record !== undefined && (record.source === 'file' || record.source === 'http') ? record.pod : context.last;
   const { uid, written, gone, held } = context;
@@ -131,7 +143,7 @@ export const podWriterMachine = setup({
   types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
   actors: { act },
   actions: {
-    decide: assign(({ context }) => decided(context)),
+    decide: assign(({ context, event }) => decided(context, event)),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
     complain: ({ context }) => context.io.complain(context),
   },
@@ -147,17 +159,23 @@ export const podWriterMachine = setup({
   delays: {
     wait: WAIT_MS,
     hold: HOLD_MS,
-    retry: ({ context }) => {
+    retry: ({ context, event }) => {
       const { failure, failures } = context;
       const base =
         failure !== null && isRefusal(failure)
           ? REFUSED_RETRY_MS
           : Math.min(WRITE_RETRY_MS * 2 ** Math.min(16, Math.max(0, failures - 1)), WRITE_RETRY_MAX_MS);
-      return Math.max(base * (1 + 0.5 * context.random()), failure?.retryAfterMs ?? 0);
+      return Math.max(base * (1 + 0.5 * factsOf(event).random), failure?.retryAfterMs ?? 0);
     },
   },
 }).createMachine({
   id: 'podWriter',
+  meta: projecting<PodWriterContext>(({ uid, plan, written, latest, gone, held, failures, failure }) => ({
+    ...{ uid, plan: plan.kind, pod: latest === null ? null : podName(latest), held, failures },
+    written: written === null ? null : { uid: written.apiUid, version: written.version, finished: written.finished, tries: written.tries },
+    gone: names(gone),
+    failure: failureOf(failure),
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,

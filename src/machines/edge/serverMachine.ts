@@ -1,5 +1,6 @@
 /** Life of one listening server: opening, listening, waiting for its address to become free, closing. Pure. */
 import { assign, fromPromise, setup } from 'xstate';
+import { projecting } from '../projection.ts';
 import { address, type Message } from '../supervision/address.ts';
 
 /** `server.refresh`: its certificate was replaced; other servers have none. */
@@ -34,6 +35,7 @@ export const serverMachine = setup({
   },
 }).createMachine({
   id: 'server',
+  meta: projecting<ServerContext>(({ address, error, attempts }) => ({ address, error, attempts })),
   context: { address: '', error: '', attempts: 0 },
   initial: 'opening',
   on: { 'server.close': { target: '.closing' } },

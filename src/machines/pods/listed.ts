@@ -28,6 +28,21 @@ export function tellsNothing(
   );
 }
 
+/** Somewhat more than the longest wait between two listings: an older one means that listings have stopped. */
+const LISTING_RECENT_MS = 35_000;
+
+/** Whether a listing is recent, newer than the inspection, and shows the same. */
+export function listingAgrees(listing: RuntimePodsView | undefined, status: PodRuntimeStatus, nowMonoMs: number): boolean {
+  if (listing === undefined || listing.atMonoMs <= status.observedAtMonoMs || nowMonoMs - listing.atMonoMs > LISTING_RECENT_MS)
+    return false;
+  const listed = listing.pods.get(status.uid);
+  if (listed === undefined || listed.sandboxes.length !== status.sandboxes.length) return false;
+  if (listed.containers.length !== status.containers.length) return false;
+  const sandboxes = new Map(listed.sandboxes.map((s) => [s.id, s.ready]));
+  const containers = new Map(listed.containers.map((c) => [c.id, c.state]));
+  return status.sandboxes.every((s) => sandboxes.get(s.id) === s.ready) && status.containers.every((c) => containers.get(c.id) === c.state);
+}
+
 function reached(seen: RuntimeContainer['state'] | undefined, listed: RuntimeContainer['state']): boolean {
   if (seen === undefined) return false;
   return seen === listed || (LIVES.includes(listed) && LIVES.indexOf(seen) > LIVES.indexOf(listed));

@@ -3,6 +3,7 @@
  * sweeps once more. A failed sweep says why and is tried again at the next time. The sweep itself is given as input.
  */
 import { assign, fromPromise, setup } from 'xstate';
+import { projecting } from '../projection.ts';
 
 export interface SweeperInput {
   everyMs: number;
@@ -34,6 +35,7 @@ export const sweeperMachine = setup({
   guards: { asked: ({ context }) => context.asked !== null },
 }).createMachine({
   id: 'sweeper',
+  meta: projecting<Context>(({ everyMs, asked, why, last, error }) => ({ everyMs, asked, why, last, error })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({ ...input, asked: null, why: '', last: '', error: null }),
   initial: 'idle',

@@ -1,5 +1,6 @@
 /** Statechart of the watch on the kernel's log: reading, or waiting to try again. Pure. */
 import { assign, fromCallback, setup } from 'xstate';
+import { projecting } from '../projection.ts';
 
 /** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
 export const RETRY_MIN_MS = 5_000;
@@ -27,6 +28,7 @@ export const oomWatcherMachine = setup({
   },
 }).createMachine({
   id: 'oomWatcher',
+  meta: projecting<Context>(({ failures, reason }) => ({ failures, reason })),
   context: { failures: 0, reason: '' },
   initial: 'following',
   states: {

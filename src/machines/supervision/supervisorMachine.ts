@@ -5,6 +5,7 @@
  * children: that is the dynamic supervisor.
  */
 import { setup } from 'xstate';
+import { projecting, some } from '../projection.ts';
 import {
   allDown,
   initialSupervisor,
@@ -62,6 +63,10 @@ const step = (own?: { type: 'sup.begin' | 'sup.resume' }) =>
 /** Provide `perform`; give the node's clock to `createActor`. Final state names say how it ended. */
 export const supervisorMachine = supervisorSetup.createMachine({
   id: 'supervisor',
+  meta: projecting<SupervisorContext>(({ strategy, goal, failure, crashes, children }) => ({
+    ...{ strategy, goal, failure, crashes: crashes.length },
+    children: some(children, ({ id, status, incarnation }) => `${id}: ${status}, incarnation ${incarnation}`),
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => initialSupervisor(input),
   entry: step({ type: 'sup.begin' }),

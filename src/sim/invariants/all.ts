@@ -26,6 +26,7 @@ import {
   podDirStays,
 } from './runtimeInvariants.ts';
 import { nobodyGoesForNothing, usersAreNotShared } from './shareInvariants.ts';
+import { nobodyGoesForNoShutdown, shutdownsWaitForPods } from './shutdownInvariants.ts';
 import { incarnationsGrow, livesOnlyGoForward, nobodyIsEvictedForNothing, versionGrows } from './statusInvariants.ts';
 import { partsAreBound } from './subPathInvariants.ts';
 
@@ -85,5 +86,7 @@ export function allCheckers(): Checker[] {
     devicesAreForWhoFits(),
     devicesAreRefusedForReason(),
     cpusAreGivenOnce(),
+    shutdownsWaitForPods(),
+    nobodyGoesForNoShutdown(),
   ];
 }

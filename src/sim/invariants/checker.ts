@@ -4,6 +4,7 @@ import type { KubeRequest } from '../../machines/api/kube.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
+import { NOT_ADMITTED, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
 import type { Environment } from '../environment.ts';
 import type { Asked } from '../nemesis/caller.ts';
@@ -60,6 +61,8 @@ export interface Checker {
   shown?(s: Scene, certificate: SimCertificate): string | undefined;
   /** A caller of the node's API was answered, or not. */
   answered?(s: Scene, asked: Asked): string | undefined;
+  /** The daemon is about to drop the lock that delays the shutdown of its machine. */
+  released?(s: Scene): string | undefined;
   exited?(s: Scene): void;
 }
 
@@ -81,6 +84,11 @@ export function isForDevices({ reason = '', message = '' }: { reason?: string; m
   );
 }
 
+/** It was ended, or not let in, since the machine was going down. */
+export function isByShutdown(status: { reason?: string } | undefined): boolean {
+  return status?.reason === TERMINATED || status?.reason === NOT_ADMITTED;
+}
+
 /** By the ledger of pods, or, where a restart took that away, by what was said of it. */
 export function isEvicted(node: SimNode, uid: string): boolean {
   const registry = node.daemon?.tree.registry;
@@ -88,6 +96,7 @@ export function isEvicted(node: SimNode, uid: string): boolean {
   return (
     Boolean(registry?.read(view.pods)?.value.records.get(uid)?.eviction) ||
     TURNED_AWAY.includes(status?.reason ?? '') ||
+    isByShutdown(status) ||
     isForDevices(status ?? {})
   );
 }

@@ -18,6 +18,7 @@ import { killsUntold } from './kernelLogInvariants.ts';
 import { logsUnsettled } from './logInvariants.ts';
 import { outdatedFiles } from './objectFiles.ts';
 import { resourcesUnsettled } from './resizeInvariants.ts';
+import { shutdownUnsettled } from './shutdownInvariants.ts';
 
 const AT_REST = new Set(['running', 'repeating']);
 
@@ -127,6 +128,7 @@ export async function unsettled(
   found.push(...groupsUnsettled(node, { tree: daemon.tree, uids: currentUids, dump }));
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
   found.push(...cpusUnsettled(node, { tree: daemon.tree, dump }));
+  found.push(...shutdownUnsettled(node, daemon.tree));
   const kernel = scene.environment.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.environment.callerOf(node);

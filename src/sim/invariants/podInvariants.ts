@@ -125,6 +125,8 @@ export function graceIsKept(): Checker {
       // What its hook took is taken from the grace.
       const hooked = c.annotations[CRI_ANNOTATIONS.preStopHandler] !== undefined;
       const given = Number(timeout ?? 0);
+      // A shutdown of the machine gives what is left of its time; a stop that it began goes on after its end.
+      if (s.node.logind.shutdowns > 0 && given < want) return undefined;
       return given === want || (hooked && given >= MIN_CONTAINER_GRACE_SECONDS && given < want)
         ? undefined
         : `${s.node.name}: container ${c.id} (${c.name} of pod ${c.podUid}) is stopped with ${String(timeout)} s, its pod gives it ${want} s`;

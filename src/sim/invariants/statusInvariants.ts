@@ -5,6 +5,7 @@ import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
 import { SANDBOX_LOST } from '../../machines/pods/workers/decide.ts';
 import { type StatusEntry, view } from '../../machines/protocol.ts';
 import { EVICTED } from '../../machines/reclaim/eviction/rank.ts';
+import { NOT_ADMITTED, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
 import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
 
 const TERMINAL = new Set(['Succeeded', 'Failed']);
@@ -45,7 +46,7 @@ interface Life {
 }
 
 /** Verdicts that a node comes to by itself: no container tells of them. */
-const OWN_VERDICTS: ReadonlySet<string> = new Set(['DeadlineExceeded', SANDBOX_LOST, EVICTED, PREEMPTING]);
+const OWN_VERDICTS: ReadonlySet<string> = new Set(['DeadlineExceeded', SANDBOX_LOST, EVICTED, PREEMPTING, TERMINATED, NOT_ADMITTED]);
 
 function podName(s: Scene, uid: string): string | undefined {
   const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.uid === uid);
@@ -121,6 +122,8 @@ export function livesOnlyGoForward(): Checker {
         // Of a pod that its source has deleted nothing is kept: whoever names it still after a restart gets it anew, and gone.
         const name = life?.name ?? podName(s, uid);
         if (s.operator.wanted.get(name ?? '')?.pod.fate === 'deleted') continue;
+        // After a shutdown that was cancelled a static pod has another life under its UID.
+        if (s.node.logind.shutdowns > 0 && !isOfApi(s, uid)) continue;
         const { phase = '', reason = '' } = e.status;
         const restarts = restartsOf(e);
         if (life === undefined || s.operator.touchedMs(life.name) > life.sinceMs) {

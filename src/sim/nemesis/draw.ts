@@ -17,6 +17,7 @@ import { drawDeviceFaults, drawDevices } from './draws/devices.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { meetings } from './draws/meetings.ts';
+import { drawShutdown } from './draws/shutdown.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
 import { fronts } from './fronts.ts';
@@ -219,6 +220,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     cpus: drawCpus(rng.fork('cpus-alone')),
     throttles: rng.fork('throttles').chance(0.25),
     devices: drawDevices(rng.fork('peripherals')),
+    shutdown: drawShutdown(rng.fork('machine-down')),
   };
 }
 

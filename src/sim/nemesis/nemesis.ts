@@ -45,6 +45,8 @@ export interface Nemesis {
   readonly byName: ReadonlyMap<string, number>;
   /** Sandboxes that were stopped behind the node's back. */
   readonly disturbed: ReadonlySet<string>;
+  /** Whatever runs on this node ends at once, and nobody knows how. */
+  halt(node: SimNode): void;
   /** UIDs of pods of which somebody removed a container. */
   readonly robbed: ReadonlySet<string>;
   /** Monotonic ms until which a node's disk may have answered slowly. */
@@ -345,6 +347,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     counts: active.counts,
     byName: active.byName,
     disturbed,
+    halt,
     robbed,
     slowUntilMs: (node) => slowUntil.get(node) ?? 0,
     lateMs: (node, path, sinceMs) =>

@@ -100,5 +100,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     cgroups: null,
     devices: null,
     cpus: null,
+    shutdown: null,
   };
 }

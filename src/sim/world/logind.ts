@@ -1,6 +1,13 @@
 /** systemd-logind of a simulated machine: it outlives daemons, announces shutdowns, and waits for a lock no longer than it may. */
+import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { Inhibitor, InhibitorSession } from '../../ports/inhibitor.ts';
 import type { Clock } from '../../ports/ports.ts';
+
+/** How long pods are waited for. */
+export type ShutdownTuning = Pick<
+  KubeletConfiguration,
+  'shutdownGracePeriod' | 'shutdownGracePeriodCriticalPods' | 'shutdownGracePeriodByPodPriority'
+>;
 
 const DEFAULT_DELAY_MS = 5_000;
 const CALL_MS = 5;
@@ -33,6 +40,10 @@ export interface SimLogind {
   reboot(): void;
   /** Runs when the machine goes down. */
   onDown: () => void;
+  /** A daemon is about to drop its lock, while the machine goes down. */
+  onRelease: () => void;
+  /** Shutdowns so far that began. */
+  readonly shutdowns: number;
   connect(o: { clock: Clock; power: { on: boolean } }): Inhibitor;
 }
 
@@ -52,7 +63,9 @@ class Logind implements SimLogind {
   delayMs = DEFAULT_DELAY_MS;
   shuttingDown = false;
   downAtMs: number | null = null;
+  shutdowns = 0;
   onDown = (): void => {};
+  onRelease = (): void => {};
   readonly #clock: Pick<Clock, 'monoMs' | 'setTimeout' | 'clearTimeout'>;
   readonly #sessions = new Set<Listener>();
   #reachable = true;
@@ -79,6 +92,7 @@ class Logind implements SimLogind {
   shutDown(): void {
     if (this.shuttingDown) return;
     this.shuttingDown = true;
+    this.shutdowns += 1;
     for (const session of this.#sessions) session.announce(true);
     this.#deadline = this.#clock.setTimeout(() => this.#down(), this.delayMs);
     this.#look();
@@ -137,6 +151,7 @@ class Logind implements SimLogind {
       },
       release: () => {
         if (this.#holder !== power) return;
+        if (this.shuttingDown) this.onRelease();
         this.#holder = null;
         this.#look();
       },

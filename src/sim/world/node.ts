@@ -21,6 +21,7 @@ import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, ide
 import { countingMetrics, simLogger } from './instruments.ts';
 import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
 import type { SimKube } from './kubeApi.ts';
+import { type ShutdownTuning, type SimLogind, simLogind } from './logind.ts';
 import { type DeviceTuning, devicesOf } from './machineDevices.ts';
 import { type DriverTuning, driverFs, driversOf } from './machineDrivers.ts';
 import { memoryConfig, memoryOfHost } from './memory.ts';
@@ -122,6 +123,8 @@ export interface NodeTuning {
   devices: DeviceTuning | null;
   /** It hands out CPUs; null: all containers run on all. */
   cpus: CpuTuning | null;
+  /** Its pods are waited for when the machine goes down; null: they are not. */
+  shutdown: ShutdownTuning | null;
 }
 
 /** Who is told what this node does. */
@@ -146,6 +149,7 @@ export interface SimNode {
   readonly mounts: SimMounts;
   readonly net: SimNet;
   readonly kernelLog: SimKernelLog;
+  readonly logind: SimLogind;
   readonly cgroups: SimCgroups;
   readonly devices: SimDevicePlugins;
   readonly drivers: SimDrivers;
@@ -209,6 +213,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   disk.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const net = simNet();
   const kernelLog = simKernelLog(machineClock);
+  const logind = simLogind(machineClock);
   const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const beside = besideNode(tuning.beside, { disk, runtime, clock: machineClock, rng: rng.fork('beside') });
   const cgroups = tunedCgroups({ tuning: tuning.cgroups, runtime: runtime.hollow, clock: machineClock, rng: rng.fork('cgroups') });
@@ -260,6 +265,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
+      ...(tuning.shutdown === null ? {} : { inhibitor: logind.connect({ clock, power: mine }) }),
       ...(tuning.cgroups === null ? {} : { cgroups: cgroups.connect({ clock, power: mine }) }),
       ...(tuning.devices === null ? {} : { devicePlugins: devices.connect({ clock, power: mine, makeSocket }) }),
       ...(tuning.driver === null ? {} : { csi: drivers.connect({ fs: driverFs(disk), mounts, clock: machineClock, power: mine }) }),
@@ -280,6 +286,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     power.on = false;
     daemon = undefined;
     watcher.exited(self, why);
+    logind.daemonEnded();
   };
 
   const run = async (mine: Power): Promise<void> => {
@@ -311,6 +318,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         ...beside.config,
         ...shown.config,
         ...cpusConfig(tuning, beside.config),
+        ...tuning.shutdown,
       },
     });
     const { inspect } = watcher;
@@ -353,6 +361,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     mounts,
     net,
     kernelLog,
+    logind,
     cgroups,
     devices,
     drivers,
@@ -392,6 +401,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       mounts.powerLoss(disk);
       drivers.powerLoss();
       cgroups.powerLoss();
+      logind.reboot();
       disk.powerLoss(rng.fork(`power-${boots}`));
     },
     async stop() {

@@ -182,6 +182,7 @@ export async function startLab(
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 60_000, health: false },
     pressure: true,
+    systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
     debugging: true,
     checkpoints: true,
     statusz: true,

@@ -5,8 +5,10 @@ import {
   EVENT_YIELD_LOOK_MS,
   EVENT_YIELD_MS_MAX,
   type EventOutcome,
+  type EventWriterFacts,
   eventWriterMachine,
 } from '../../../src/machines/api/eventWriterMachine.ts';
+import { reading } from '../../../src/machines/facts.ts';
 
 function world() {
   const clock = new SimulatedClock();
@@ -21,8 +23,23 @@ function world() {
     },
     actions: { keep: () => void w.waiting++ },
   });
-  const input = { waiting: () => w.waiting > 0, busy: () => w.busy, monoMs: () => clock.now(), random: () => 0 };
-  const actor = createActor(machine, { clock, input }).start();
+  const facts: EventWriterFacts = {
+    get waiting() {
+      return w.waiting > 0;
+    },
+    get busy() {
+      return w.busy;
+    },
+    get monoMs() {
+      return clock.now();
+    },
+    wallMs: 0,
+    random: 0,
+  };
+  const actor = createActor(
+    reading(machine, () => facts),
+    { clock },
+  ).start();
   const event = {
     type: 'event.write',
     event: { type: 'Normal', reason: 'Started', message: 'm', count: 1, atMs: 0, firstAtMs: 0 },

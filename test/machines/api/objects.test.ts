@@ -172,6 +172,15 @@ describe('the node status', () => {
     expect(nodeStatus({}, readings())).not.toHaveProperty('runtimeHandlers');
     expect(nodeStatus({}, readings())).not.toHaveProperty('features');
   });
+  it('has the swap of the machine, and takes it back when there is none any more', () => {
+    const held = nodeStatus({}, readings({ swapBytes: 4096 }));
+    expect(held.nodeInfo?.swap).toEqual({ capacity: 4096 });
+    const next = nodeStatus(held, readings());
+    expect(applyStrategicPatch(held, nodeStatusPatch(held, next))).toMatchObject({
+      nodeInfo: expect.not.objectContaining({ swap: expect.anything() }),
+    });
+    expect(nodeStatus({}, readings({ swapBytes: 0 })).nodeInfo).not.toHaveProperty('swap');
+  });
   it('tells a reboot by the boot id, and once', () => {
     const boot = (bootID: string) => readings({ nodeInfo: { bootID } });
     const before = nodeStatus({}, boot('a'));

@@ -89,19 +89,18 @@ describe('the time to renew', () => {
     renewNow: false,
     template: clientTemplate('n1'),
     deadlineMs: 800,
-    wallMs: (): number => 500,
   };
   it.each([
-    ['before its time', {}, false],
-    ['at its time', { wallMs: (): number => 800 }, true],
-    ['at its time, where it is not renewed', { wallMs: (): number => 800, rotate: false }, false],
-    ['at its end, where it is not renewed', { wallMs: (): number => 1_000, rotate: false }, true],
-    ['without one', { facts: null }, true],
-    ['without one and without a template', { facts: null, template: null }, false],
-    ['when told to', { renewNow: true }, true],
-    ['when it says too little', { template: clientTemplate('n2') }, true],
-    ['when it says too little, where it is not renewed', { template: clientTemplate('n2'), rotate: false }, false],
-  ])('%s: %s', (_, over, due) => expect(isDue({ ...base, ...over })).toBe(due));
+    ['before its time', 500, {}, false],
+    ['at its time', 800, {}, true],
+    ['at its time, where it is not renewed', 800, { rotate: false }, false],
+    ['at its end, where it is not renewed', 1_000, { rotate: false }, true],
+    ['without one', 500, { facts: null }, true],
+    ['without one and without a template', 500, { facts: null, template: null }, false],
+    ['when told to', 500, { renewNow: true }, true],
+    ['when it says too little', 500, { template: clientTemplate('n2') }, true],
+    ['when it says too little, where it is not renewed', 500, { template: clientTemplate('n2'), rotate: false }, false],
+  ])('%s', (_, wallMs, over, due) => expect(isDue({ ...base, ...over }, wallMs)).toBe(due));
 });
 
 describe('a certificate request object', () => {

@@ -19,9 +19,9 @@ const REFUSED: LeaseOutcome = { ok: false, conflict: false, failure };
 const CONFLICT: LeaseOutcome = { ok: false, conflict: true, failure };
 
 /** The last answer goes on. */
-function telling<T>(say: (what: string) => void, what: string, answers: readonly T[]): PromiseActorLogic<T> {
+function telling<T, I = unknown>(say: (what: string) => void, what: string, answers: readonly T[]): PromiseActorLogic<T, I> {
   let n = 0;
-  return fromPromise(async (): Promise<T> => {
+  return fromPromise<T, I>(async (): Promise<T> => {
     say(what);
     return answers[Math.min(n++, answers.length - 1)] as T;
   });

@@ -126,6 +126,7 @@ const reclaiming = (layout: Layout, thresholds: readonly Threshold[]) => async (
       rootDir: ROOT,
       podLogsDir: '/var/log/pods',
       limits: false,
+      watchMemory: false,
       cluster: false,
     }),
     ports,

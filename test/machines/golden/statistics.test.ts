@@ -199,7 +199,7 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'st
         summary: await summary(),
         groups: {
           ...NOTHING_READ,
-          node: { interfaces: [{ name: 'eth0', ...RX, ...TX }], pressure: {} },
+          node: { interfaces: [{ name: 'eth0', ...RX, ...TX }], pressure: {}, psi: {} },
           containers: new Map([[containerKey('uid-web', 'main'), { id: 'web-main', image: 'example.org/web:v1' }]]),
         },
         machine: { cpus: 4, memoryBytes: 8_192_000 },

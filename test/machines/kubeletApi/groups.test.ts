@@ -70,7 +70,9 @@ const SAME = {
 describe('figures of a group', () => {
   it('are the same in both versions, and pressure is in the second', () => {
     expect(groupFigures(V1)).toEqual(SAME);
-    expect(groupFigures(V2)).toEqual({ ...SAME, pressure: { cpu: { waitingSeconds: 4, stalledSeconds: 1 } } });
+    const { psi, ...others } = groupFigures(V2);
+    expect(others).toEqual({ ...SAME, pressure: { cpu: { waitingSeconds: 4, stalledSeconds: 1 } } });
+    expect([psi?.cpu?.some.total, psi?.cpu?.full.total]).toEqual([4_000_000, 1_000_000]);
   });
   it('are left out where a file is missing or says something else', () => {
     expect(groupFigures(new Map())).toEqual({ cpu: {}, memory: {}, io: new Map() });
@@ -101,7 +103,8 @@ it('is told as cAdvisor tells it: throttling, devices, pressure, the network of 
     containers: new Map([[containerKey('u', 'main'), { id: 'abc', image: 'i', path: '/k/abc', figures: groupFigures(V2) }]]),
     pods: [{ id: 'sandbox', namespace: 'ns', name: 'web', interfaces: interfaceCounters(netDev) }],
     devices: deviceNames('   8       0 sda 1 2 3\n'),
-    node: { interfaces: [], pressure: { io: { waitingSeconds: 9 } } },
+    podPsi: new Map(),
+    node: { interfaces: [], psi: {}, pressure: { io: { waitingSeconds: 9 } } },
   };
   const pod = { podRef: { name: 'web', namespace: 'ns', uid: 'u' }, startTime: null, containers: [{ name: 'main', startTime: null }] };
   const summary = { node: { nodeName: 'n', startTime: null }, pods: [pod] };

@@ -3,6 +3,7 @@
  * `initialTransition`, `transition` and `getNextTransitions`, with frozen contexts, while the environment is locked.
  */
 import {
+  type AnyActorLogic,
   type AnyActorScope,
   type AnyMachineSnapshot,
   type AnyStateMachine,
@@ -15,7 +16,7 @@ import {
   transition,
 } from 'xstate';
 import { dottedState } from '../../../src/actors/supervision/nodes/snapshots.ts';
-import { readingOf, withFacts } from '../../../src/machines/facts.ts';
+import { reading, readingOf, withActors, withFacts } from '../../../src/machines/facts.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
 
@@ -86,18 +87,33 @@ function child(machine: AnyStateMachine): AnyStateMachine {
   });
 }
 
+/** The same machine. Actors that it starts get facts that were read before the lock: what they do with them is a step of theirs. */
+function reared(machine: AnyStateMachine): AnyStateMachine {
+  const actors = Object.entries(machine.implementations.actors).map(([name, logic]): [string, AnyActorLogic] => {
+    const own = logic as AnyActorLogic;
+    const reads = readingOf(own);
+    if (reads !== null) {
+      const facts = asData(reads.read());
+      return [name, reading(reared(reads.machine), () => facts)];
+    }
+    return [name, own instanceof StateMachine ? reared(own) : own];
+  });
+  return withActors(machine, Object.fromEntries(actors));
+}
+
 /** Why this step is not pure; none where it is. */
 export function impurities({ machine, before, event }: Step): string[] {
   const reads = readingOf(machine);
   // A machine that reads facts gets them before the lock, as plain values.
-  const facts = reads === null ? null : asData(reads.read());
-  const pure = child(reads?.machine ?? machine);
+  const facts = reads === null ? null : asData(before === null ? reads.read() : reads.read(event));
+  const grown = reared(reads?.machine ?? machine);
+  const pure = child(grown);
   const run = () => {
     const seen = new Map<object, unknown>();
     const carried = <T extends object>(carrier: T): T => (facts === null ? carrier : withFacts(carrier, frozen(facts, seen)));
     if (before === null) return initialTransition(pure, carried(frozen((event.input ?? {}) as object, seen)));
     const context: unknown = frozen(before.context as unknown, seen);
-    return transition(pure, { ...before, context } as never, carried(frozen(event, seen)) as never);
+    return transition(pure, { ...before, machine: grown, context } as never, carried(frozen(event, seen)) as never);
   };
   const first = underLock(run);
   const again = underLock(run);
@@ -124,7 +140,13 @@ function asData(facts: object): object {
   const names = new Set<string>();
   for (let at: object = facts; at !== Object.prototype; at = Object.getPrototypeOf(at) as object)
     for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
-  return Object.fromEntries([...names].map((name) => [name, Reflect.get(facts, name) as unknown]));
+  return Object.fromEntries([...names].map((name) => [name, looked(Reflect.get(facts, name))]));
+}
+
+/** Getters of a plain object look at their environment too. */
+function looked(value: unknown): unknown {
+  const plain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return plain && Object.values(Object.getOwnPropertyDescriptors(value)).some((d) => d.get !== undefined) ? { ...value } : value;
 }
 
 function text(error: unknown): string {

@@ -63,7 +63,6 @@ export function run<E extends Message>(spec: ActorSpec<E>, overrides: Partial<Po
     log: ports.log,
     signal: end.signal,
     publish: (key, value) => void views.set(key.view, value),
-    done: () => {},
     note: () => {},
   };
   const { logic, input } = spec.start(ctx);

@@ -298,7 +298,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a certificate is kept until it has ended',
     file: 'src/machines/api/certificates/decide.ts',
-    find: 'lacks(c.facts, c.template).length > 0 || c.deadlineMs <= c.wallMs()',
+    find: 'lacks(c.facts, c.template).length > 0 || c.deadlineMs <= wallMs',
     replace: 'lacks(c.facts, c.template).length > 0',
   },
   {
@@ -316,8 +316,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a certificate is asked for anew as soon as there is one',
     file: 'src/machines/api/certificates/decide.ts',
-    find: 'lacks(c.facts, c.template).length > 0 || c.deadlineMs <= c.wallMs()',
-    replace: 'c.wallMs() > 0',
+    find: 'lacks(c.facts, c.template).length > 0 || c.deadlineMs <= wallMs',
+    replace: 'wallMs > 0',
   },
   {
     id: 'a caller whose rights nobody could look up gets no answer',
@@ -378,6 +378,18 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'src/actors/runtime/oomWatcher.ts',
     find: 'this.#ctx.publish(oomView, ledger);',
     replace: 'void ledger;',
+  },
+  {
+    id: 'a machine goes down before its pods have had their time',
+    file: 'src/machines/reclaim/nodeShutdown/nodeShutdownMachine.ts',
+    find: 'const periodMs = (groups[group]?.periodSeconds ?? 0) * 1000;',
+    replace: 'const periodMs = (groups[group]?.periodSeconds ?? 0) * 1;',
+  },
+  {
+    id: 'static pods that a cancelled shutdown ended do not begin again',
+    file: 'src/actors/reclaim/nodeShutdown/nodeShutdown.ts',
+    find: 'const byUs = eviction?.reason === TERMINATED',
+    replace: 'const byUs = eviction?.reason === NOT_ADMITTED',
   },
   {
     id: 'a volume is published before its driver has staged it',

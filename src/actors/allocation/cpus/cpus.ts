@@ -1,24 +1,24 @@
 /**
- * State held: which container has which CPUs alone, and what is left to all others; which set each running container was
- * last given; whose pod was granted CPUs and is not in the pod manager's ledger yet.
+ * State held: which container has which CPUs alone, and what is left to all others; whose pod was granted CPUs and is not in
+ * the pod manager's ledger yet; which set each running container was last given.
  * Lost on restart: the last two; whoever waits for an answer asks again.
  * Rebuilt from: `<root-dir>/cpu_manager_state`; running containers are told their sets again.
  */
-import { assign, fromPromise } from 'xstate';
+import { fromPromise } from 'xstate';
 import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
-import { going, isSeen, type Known, tidied, withoutLeaving } from '../../../machines/allocation/cpus/holders.ts';
-import { type CpuLedger, type CpuPlace, cpusOf, grant, sameLedger } from '../../../machines/allocation/cpus/ledger.ts';
-import { wantsExclusive } from '../../../machines/allocation/cpus/policy.ts';
-import { type AllocationAnswer, type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
+import { type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
+import type { CpuFacts, CpuReply } from '../../../machines/allocation/cpus/requests.ts';
+import { type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
+import { LazyMoment, reading } from '../../../machines/facts.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { type ListedPod, view } from '../../../machines/protocol.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
-import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 
 export interface CpusOptions {
   /** The node's root directory. */
@@ -31,11 +31,6 @@ export interface CpusOptions {
 }
 
 const READY_TIMEOUT_MS = 15_000;
-/**
- * From an answer, or from when every source was heard, until the pod manager has the pod in its ledger: longer than that takes.
- * Who is later gets CPUs anew.
- */
-const UNSEEN_MAX_MS = 10_000;
 /** A change of cpuset is a write or two. */
 const UPDATE_TIMEOUT_MS = 10_000;
 /**
@@ -59,26 +54,42 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
     start: (ctx) => {
       const manager = new Manager(ctx, opts);
       return {
-        logic: cpusMachine.provide({
-          actors: {
-            load: fromPromise(() => manager.load()),
-            save: fromPromise(({ input }: { input: CpuLedger }) => manager.save(input)),
-            share: fromPromise(({ input, signal }: { input: CpuLedger | null; signal: AbortSignal }) => manager.share(input, signal)),
-          },
-          actions: {
-            begin: ({ context }) => manager.begin(context),
-            decide: assign(({ context }) => manager.decide(context)),
-            tidy: assign(({ context }) => manager.tidy(context)),
-            forget: ({ event }) => {
-              if (event.type === 'allocation.forget') manager.forget(event.uid);
-            },
-            tell: ({ context }) => manager.tell(context),
-          },
-        }),
-        input: { everyMs: opts.everyMs },
+        logic: reading(machineOf(manager), () => new Facts(ctx)),
+        input: { everyMs: opts.everyMs, place: opts.place },
       };
     },
   };
+}
+
+function machineOf(manager: Manager) {
+  return cpusMachine.provide({
+    actors: {
+      load: fromPromise(() => manager.load()),
+      save: fromPromise(({ input }: { input: CpuLedger }) => manager.save(input)),
+      share: fromPromise(({ input, signal }: { input: CpuLedger | null; signal: AbortSignal }) => manager.share(input, signal)),
+    },
+    actions: {
+      begin: ({ context }) => manager.begin(context),
+      sayReleased: ({ context }) => manager.sayReleased(context.released),
+      count: ({ context }) => manager.count(context.decided),
+      tell: ({ context }) => manager.tell(context),
+    },
+  });
+}
+
+class Facts extends LazyMoment implements CpuFacts {
+  readonly #registry: Registry;
+
+  constructor({ ports, registry }: ActorCtx<AllocationEvent>) {
+    super(ports);
+    this.#registry = registry;
+  }
+  get pods(): CpuFacts['pods'] {
+    return this.#registry.read(view.pods)?.value;
+  }
+  get listing(): CpuFacts['listing'] {
+    return this.#registry.read(view.runtimePods)?.value;
+  }
 }
 
 class Manager {
@@ -86,12 +97,6 @@ class Manager {
   readonly #o: CpusOptions;
   readonly #cri: CriClient;
   readonly #folder: LastingFolder;
-  /** Monotonic ms of the grant, of the last word of admission, or of the look by which every source had been heard. */
-  readonly #unseen = new Map<string, number>();
-  /** Every source had been heard at the last look. */
-  #heard = false;
-  /** Answers that wait for the disk. */
-  #answers: (() => void)[] = [];
   /** What a running container was last given, by its id. `sure`: nothing that came before can still change it. */
   readonly #given = new Map<string, { cpus: string; sure: boolean }>();
   /** Until when something else may still change a container's set, in monotonic ms, by its id. */
@@ -122,8 +127,6 @@ class Manager {
     });
     if (!opened.ok) throw new Error(opened.message);
     if (opened.ledger === null) throw new Error(`${this.#file}: it holds no CPUs`);
-    const nowMs = this.#ctx.ports.clock.monoMs();
-    for (const uid of opened.ledger.entries.keys()) this.#unseen.set(uid, nowMs);
     return { ledger: opened.ledger, isNew: opened.isNew };
   }
 
@@ -153,53 +156,22 @@ class Manager {
     if (ledger !== null) this.#publish(ledger);
   }
 
-  /** Whoever asked is answered when it is on disk (`tell`). */
-  decide(context: CpusContext): Partial<CpusContext> {
-    if (context.ledger === null) return {};
-    const nowMs = this.#ctx.ports.clock.monoMs();
-    for (const { pod, active } of context.asks)
-      for (const uid of [pod.metadata.uid, ...active]) if (context.ledger.entries.has(uid)) this.#unseen.set(uid, nowMs);
-    let ledger = this.#tidied(context.ledger);
-    for (const { pod, replyTo } of context.asks) {
-      const { uid } = pod.metadata;
-      const granted = grant(ledger, pod, this.#o.place);
+  count(replies: readonly CpuReply[]): void {
+    for (const { answer } of replies) {
       this.#metrics.requests.inc();
-      if (granted.ok) {
-        ledger = granted.ledger;
-        if (ledger.entries.has(uid)) this.#unseen.set(uid, nowMs);
-      } else this.#metrics.errors.inc();
-      const answer: AllocationAnswer = granted.ok
-        ? { kind: 'granted' }
-        : grant(withoutLeaving(ledger, uid, this.#known()), pod, this.#o.place).ok
-          ? { kind: 'later', why: `${granted.refusal.message}; pods that are on their way out still have some` }
-          : { kind: 'refused', ...granted.refusal };
-      this.#answers.push(() => replyTo(answer));
+      if (answer.kind !== 'granted') this.#metrics.errors.inc();
     }
-    return { asks: [], ledger: sameLedger(ledger, context.ledger) ? context.ledger : ledger };
   }
 
-  /** From time to time: what is over comes back, and a pod that is defined anew gets what it is to have now. */
-  tidy(context: CpusContext): Partial<CpusContext> {
-    if (context.ledger === null) return {};
-    let ledger = this.#tidied(context.ledger);
-    for (const pod of going(this.#known())) {
-      if (!wantsExclusive(pod) && !ledger.entries.has(pod.metadata.uid)) continue;
-      const granted = grant(ledger, pod, this.#o.place);
-      if (granted.ok) ledger = granted.ledger;
-    }
-    return { ledger: sameLedger(ledger, context.ledger) ? context.ledger : ledger };
+  sayReleased(uids: readonly string[]): void {
+    const records = this.#ctx.registry.read(view.pods)?.value.records;
+    for (const uid of uids) this.#ctx.log.info({ ...refOf(records?.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are given back');
   }
 
-  forget(uid: string): void {
-    this.#unseen.delete(uid);
-  }
-
-  tell({ ledger, onDisk }: CpusContext): void {
+  tell({ ledger, onDisk, replies }: CpusContext): void {
     if (ledger === null || ledger !== onDisk) return;
     this.#publish(ledger);
-    const answers = this.#answers;
-    this.#answers = [];
-    for (const answer of answers) answer();
+    for (const { replyTo, answer } of replies) replyTo(answer);
   }
 
   /** Each running container that is to have another set than it was last given. A stop of its pod that is under way goes first. */
@@ -261,27 +233,6 @@ class Manager {
 
   #isDoubted(id: string): boolean {
     return this.#ctx.ports.clock.monoMs() < (this.#doubted.get(id) ?? 0);
-  }
-
-  #known(): Known {
-    const { registry } = this.#ctx;
-    const pods = registry.read(view.pods)?.value;
-    return { pods, listing: registry.read(view.runtimePods)?.value, unseen: new Set(this.#unseen.keys()) };
-  }
-
-  #tidied(ledger: CpuLedger): CpuLedger {
-    const pods = this.#ctx.registry.read(view.pods)?.value;
-    const nowMs = this.#ctx.ports.clock.monoMs();
-    // Until every source was heard, nobody is late.
-    if (!this.#heard) for (const uid of this.#unseen.keys()) this.#unseen.set(uid, nowMs);
-    this.#heard = pods?.sourcesReady === true;
-    for (const [uid, sinceMs] of this.#unseen)
-      if (isSeen(uid, { pods }) || nowMs - sinceMs >= UNSEEN_MAX_MS || !ledger.entries.has(uid)) this.#unseen.delete(uid);
-    const now = tidied(ledger, this.#known());
-    for (const uid of ledger.entries.keys())
-      if (!now.entries.has(uid))
-        this.#ctx.log.info({ ...refOf(pods?.records.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are given back');
-    return now;
   }
 
   #publish(ledger: CpuLedger): void {

@@ -20,6 +20,7 @@ import {
 } from '../../../machines/api/certificates/template.ts';
 import { apiAddr, apiView, type CertificateEvent } from '../../../machines/api/messages.ts';
 import { serverAddr } from '../../../machines/edge/serverMachine.ts';
+import { momentOf, reading } from '../../../machines/facts.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { kubePort } from '../client.ts';
 import { CertificateRotation } from './rotation.ts';
@@ -57,7 +58,7 @@ export function certificateSpec(o: CertificateOptions): ActorSpec<CertificateEve
 }
 
 function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions) {
-  const { clock, rng, certificates } = ctx.ports;
+  const { clock, certificates } = ctx.ports;
   if (certificates === undefined) throw new Error('there are no certificates to keep in standalone mode');
   const signer = SIGNERS[o.use];
   const rotation = new CertificateRotation(ctx, { use: o.use, dir: o.dir, certificates });
@@ -141,10 +142,8 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
     template: template(),
     firstWaitMs: o.use === 'client' ? BOOTSTRAP_WAIT_MS : signer.waitMs,
     waitMs: signer.waitMs,
-    wallMs: () => clock.wallMs(),
-    random: () => rng.next(),
   };
-  return { logic, input };
+  return { logic: reading(logic, momentOf(ctx.ports)), input };
 }
 
 /** Under the reference's names. Seconds left are +Inf without a certificate and negative after its end. */

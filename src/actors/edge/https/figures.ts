@@ -12,6 +12,7 @@ import { type Inspect, json, METHOD_NOT_ALLOWED, type Route, text } from '../ser
 import { createGroupReader } from './groupReader.ts';
 import { runtimeFailure } from './pods.ts';
 import { createStats } from './stats.ts';
+import { createSystemGroups, type SystemGroupPaths } from './systemGroups.ts';
 import { volumeMetrics } from './volumeMetrics.ts';
 
 export interface FigureOptions {
@@ -27,6 +28,8 @@ export interface FigureOptions {
   volumeStats: { periodMs: number; health: boolean };
   /** Gate KubeletPSI. */
   pressure: boolean;
+  /** Groups of the machine that the summary tells of beside pods. */
+  systemGroups(): SystemGroupPaths;
   /** Replaces the kubelet's three checks; for tests. */
   checks?: Checks;
 }
@@ -55,8 +58,12 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
   const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
   const claims = volumeMetrics(metrics, volumes);
-  const stats = createStats({ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes });
   const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure });
+  const system = createSystemGroups({ fs: ctx.ports.fs, pressure: o.pressure, paths: o.systemGroups });
+  const stats = createStats({
+    ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
+    ...{ system, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
+  });
   const counted = countedChecks(o.checks ?? kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 
   async function metricsText(of: MetricsPage, req: HttpRequest): Promise<string> {

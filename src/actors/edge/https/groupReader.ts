@@ -9,9 +9,13 @@ import {
   groupFiles,
   groupMounts,
   groupPlace,
+  PRESSURES,
   type PressureOf,
+  type Psi,
   pidOf,
+  podPlace,
   pressureOf,
+  psiOf,
 } from '../../../machines/edge/https/groupStats.ts';
 import { interfaceCounters } from '../../../machines/edge/https/procStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
@@ -62,6 +66,14 @@ export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal) 
     }
     return groupFigures(texts);
   };
+  const psi = async (at: GroupPlace): Promise<Psi> => {
+    const files = groupFiles(at);
+    const texts = await Promise.all(
+      PRESSURES.map(async (what) => [what, o.pressure ? await read(files.get(`${what}.pressure`) ?? '') : undefined] as const),
+    );
+    const byName = new Map(texts);
+    return psiOf((what) => byName.get(what) ?? '');
+  };
   const network = async (id: string, pid: number) => {
     // The number may be another process's by now.
     const [groups, netDev] = [await read(`/proc/${pid}/cgroup`), await read(`/proc/${pid}/net/dev`)];
@@ -76,12 +88,19 @@ export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal) 
     const [seenPlaces, seenPids] = [new Map<string, GroupPlace | null>(), new Map<string, number | null>()];
     const foundContainers = new Map<string, FoundContainer>();
     const pods: FoundPod[] = [];
+    const podPsi = new Map<string, Psi>();
     await inTurns(containers, async (c) => {
       // A question without an answer is asked again at the next look.
       const known = places.get(c.id);
       const at = known === undefined ? await place(c.id, signal).catch(() => undefined) : known;
       if (at !== undefined) seenPlaces.set(c.id, at);
-      const key = containerKey(c.labels[CRI_LABELS.podUid] ?? '', c.labels[CRI_LABELS.containerName] ?? '');
+      const uid = c.labels[CRI_LABELS.podUid] ?? '';
+      const above = at === null || at === undefined || podPsi.has(uid) ? undefined : podPlace(at, uid);
+      if (above !== undefined) {
+        podPsi.set(uid, {});
+        podPsi.set(uid, await psi(above));
+      }
+      const key = containerKey(uid, c.labels[CRI_LABELS.containerName] ?? '');
       const of = { id: c.id, image: c.image?.image ?? c.imageRef };
       foundContainers.set(key, at === null || at === undefined ? of : { ...of, path: at.path, figures: await figures(at) });
     });
@@ -97,12 +116,16 @@ export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal) 
     [places, pids] = [seenPlaces, seenPids];
     const devices = deviceNames((await read('/proc/diskstats')) ?? '');
     const pressure = new Map<PressureOf, NonNullable<ReturnType<typeof pressureOf>>>();
-    for (const what of o.pressure ? (['cpu', 'memory', 'io'] as const) : []) {
-      const of = pressureOf((await read(`/proc/pressure/${what}`)) ?? '');
+    const texts = new Map<PressureOf, string>();
+    for (const what of o.pressure ? PRESSURES : []) {
+      const text = (await read(`/proc/pressure/${what}`)) ?? '';
+      texts.set(what, text);
+      const of = pressureOf(text);
       if (of !== undefined) pressure.set(what, of);
     }
     const interfaces = interfaceCounters((await read('/proc/net/dev')) ?? '');
-    return { containers: foundContainers, pods, devices, node: { interfaces, pressure: Object.fromEntries(pressure) } };
+    const node = { interfaces, pressure: Object.fromEntries(pressure), psi: psiOf((what) => texts.get(what) ?? '') };
+    return { containers: foundContainers, pods, devices, podPsi, node };
   }
   return (signal) => {
     looking ??= look(signal).finally(() => {

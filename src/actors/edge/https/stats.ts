@@ -1,5 +1,6 @@
 /** Gathers what /stats/summary and /metrics/resource say: from the runtime's own statistics, /proc and the file systems. */
 import { CRI_LABELS, type CriContainerStats } from '../../../machines/cri.ts';
+import { type GroupReading, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import {
   bootTimeMs,
   nodeCpu,
@@ -22,6 +23,7 @@ import {
   podStats,
   type Summary,
 } from '../../../machines/edge/https/stats.ts';
+import { type SystemGroup, systemContainer, withGroups } from '../../../machines/edge/https/summaryGroups.ts';
 import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -34,6 +36,10 @@ export interface StatsOptions {
   rootDir: string;
   podLogsDir: string;
   volumes: VolumeUsageSource;
+  /** Control groups and networks of containers and pods; never rejects. Absent: they are not told. */
+  groups?(): Promise<GroupReading>;
+  /** Groups of the agent, the runtime, the system and all pods; never rejects. */
+  system?(): Promise<SystemGroup[]>;
 }
 export interface StatsSource {
   /** Rejects where a part that must be there cannot be had. `brief`: processor and memory only. */
@@ -62,12 +68,14 @@ export function createStats(o: StatsOptions): StatsSource {
   return {
     async summary({ brief, signal }) {
       const read = { signal };
-      const [stats, containers, sandboxes, proc, volumes] = await Promise.all([
+      const [stats, containers, sandboxes, proc, volumes, system, reading] = await Promise.all([
         o.cri.read('ListContainerStats', {}, read),
         o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, read),
         o.cri.read('ListPodSandbox', {}, read),
         readProc(o.ports.fs),
         brief ? new Map<string, PodVolumes>() : o.volumes(),
+        o.system?.() ?? [],
+        brief ? NOTHING_READ : (o.groups?.() ?? NOTHING_READ),
       ]);
       const nowNs = BigInt(Math.round(o.ports.clock.wallMs())) * 1_000_000n;
       const next: typeof samples = new Map();
@@ -79,14 +87,18 @@ export function createStats(o: StatsOptions): StatsSource {
       }
       const used = usedCpuNs(proc.stat);
       const nodeRate = used === undefined ? undefined : rateOf(next, NODE, { atNs: nowNs, usedNs: used });
+      const time = isoOfNanos(nowNs);
+      const systemContainers = system.map((group) =>
+        systemContainer(group, { time, rate: (usedNs) => rateOf(next, `group ${group.name}`, { atNs: nowNs, usedNs }) }),
+      );
       // Only what still exists is kept.
       samples = next;
       const rooms = brief ? { nodeFs: undefined, imageFs: undefined, image: undefined } : await fileSystems(o, signal);
       const running = containers.containers.filter((c) => c.state === 'CONTAINER_RUNNING');
-      const time = isoOfNanos(nowNs);
       const boot = bootTimeMs(proc.stat);
       const node: NodeStats = known<NodeStats>({
         nodeName: o.nodeName,
+        systemContainers: systemContainers.length === 0 ? undefined : systemContainers,
         startTime: boot === undefined ? null : isoOfNanos(BigInt(boot) * 1_000_000n),
         cpu: nodeCpu(proc.stat, time, nodeRate),
         memory: nodeMemory(proc, time),
@@ -97,7 +109,7 @@ export function createStats(o: StatsOptions): StatsSource {
         swap: nodeSwap(proc.meminfo, time),
       });
       const logs = brief ? new Map<string, { bytes: number; files: number }>() : await logSizes(o, running);
-      return {
+      const summary: Summary = {
         node,
         pods: podStats({
           sandboxes: newestReady(sandboxes.items),
@@ -111,6 +123,7 @@ export function createStats(o: StatsOptions): StatsSource {
           brief,
         }),
       };
+      return brief ? summary : withGroups(summary, reading, time);
     },
   };
 }

@@ -5,7 +5,7 @@
  * Rebuilt from: the checkpoint `allocations` (what was granted), the pod manager's view (what holds room), the runtime's listing (what already runs here), the node as
  * the API server shows it.
  */
-import { assign, fromPromise } from 'xstate';
+import { fromPromise } from 'xstate';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
 import type { Pod } from '../../../machines/k8s.ts';
@@ -17,7 +17,13 @@ import {
   type Refusal,
   refusedForItself,
 } from '../../../machines/pods/admission/admission.ts';
-import { type AdmissionContext, admissionMachine, type Deferred, undecided } from '../../../machines/pods/admission/admissionMachine.ts';
+import {
+  type AdmissionContext,
+  admissionMachine,
+  type Deferred,
+  type Judged,
+  undecided,
+} from '../../../machines/pods/admission/admissionMachine.ts';
 import {
   choosePreempted,
   DEFAULT_GRACE_SECONDS,
@@ -88,15 +94,17 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<AdmissionEvent>
         logic: admissionMachine.provide({
           actors: { load: fromPromise(({ signal }) => judge.resizes.load(signal)) },
           actions: {
-            take: assign(({ context }, { event }: { event: PodOpEvent }) => judge.take(context, event)),
-            takeEarly: assign(({ context }) => judge.takeEarly(context)),
-            retry: assign(({ context }) => judge.retry(context)),
+            take: ({ context, self }, { event }) => self.send(judged(judge.take(context, event))),
+            takeEarly: ({ context, self }) => self.send(judged(judge.takeEarly(context))),
+            retry: ({ context, self }) => self.send(judged(judge.retry(context))),
           },
         }),
       };
     },
   };
 }
+
+const judged = (known: Partial<AdmissionContext>): Judged => ({ type: 'admission.judged', known });
 
 class Judge {
   readonly ctx: ActorCtx<AdmissionEvent>;

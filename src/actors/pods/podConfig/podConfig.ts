@@ -7,14 +7,19 @@
  * emits ADD for every pod, so everything downstream tolerates repeats; pods that the pod manager's view still lists
  * for a source and that its first set lacks are emitted as REMOVE.
  */
-import { assign, enqueueActions, setup } from 'xstate';
+import { reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { type Duplicate, emptyMux, type MergeResult, type MuxOp, type MuxState, mergeSet } from '../../../machines/pods/podConfig/merge.ts';
-import { type TakeoverResult, takeOver } from '../../../machines/pods/podConfig/takeover.ts';
+import { emptyMux, type MuxOp, type MuxState } from '../../../machines/pods/podConfig/merge.ts';
+import {
+  type PodConfigContext,
+  type PodConfigFacts,
+  podConfigMachine,
+  type SetEvent,
+} from '../../../machines/pods/podConfig/podConfigMachine.ts';
 import { shellOf } from '../../../machines/pods/setAside.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
-import { addr, type ConfigEvent, type ListedPod, type PodRef, type SourceError, view } from '../../../machines/protocol.ts';
+import { addr, type ConfigEvent, type PodRef, type SourceError, view } from '../../../machines/protocol.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
 import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -28,148 +33,9 @@ export interface ConfigOptions {
 
 /** Without a runtime nothing can start anyway; after this the pods are shown all the same. */
 const LISTING_WAIT_MS = 3_000;
-const LISTING_LOOK_MS = 20;
-
-type SetEvent = Extract<ConfigEvent, { type: 'source.set' }>;
-
-interface MuxContext {
-  mux: MuxState;
-  errors: ReadonlyMap<SourceName, readonly SourceError[]>;
-  /** What the handling of the present event sends on. */
-  result: (MergeResult & { event: SetEvent }) | null;
-  /** Refused twins by source, as `uid of the refused/uid of the winner`: each is reported once. */
-  twins: ReadonlyMap<SourceName, ReadonlySet<string>>;
-  /** Errors of the present event that were not there before, or differ. */
-  news: readonly SourceError[];
-  /** UIDs that manifests took over from pods the runtime held already. */
-  aliases: ReadonlyMap<string, string>;
-  taken: TakeoverResult | null;
-  /** Sets that wait for the first listing, newest per source. */
-  held: ReadonlyMap<SourceName, SetEvent>;
-}
 
 function refOf(pod: Pod): PodRef {
   return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
-}
-
-function twinKey(d: Duplicate): string {
-  return `${d.pod.metadata.uid}/${d.winner.metadata.uid}`;
-}
-
-function newErrors(before: readonly SourceError[], now: readonly SourceError[]): SourceError[] {
-  const known = new Map<string, Set<string>>();
-  for (const { where, message } of before) known.set(where, (known.get(where) ?? new Set()).add(message));
-  return now.filter((e) => known.get(e.where)?.has(e.message) !== true);
-}
-
-function takeErrors(context: MuxContext, event: ConfigEvent): Pick<MuxContext, 'errors' | 'news'> {
-  return {
-    errors: new Map(context.errors).set(event.source, event.errors),
-    news: newErrors(context.errors.get(event.source) ?? [], event.errors),
-  };
-}
-
-/** The state machine of the mux; what it sends is given with `provide`. */
-interface MuxInput {
-  sources: readonly SourceName[];
-  wallMs: () => number;
-  strays: (event: SetEvent) => Pod[];
-  listing: () => ReadonlyMap<string, ListedPod> | undefined;
-  /** The same pods, save that a shell stands for each that is set aside. */
-  aside: (pods: readonly Pod[]) => readonly Pod[];
-  listingWaitMs: number;
-}
-
-function muxMachine(input: MuxInput) {
-  const allSeen = (mux: MuxState) => input.sources.every((s) => mux.seen.has(s));
-  /** A first set after a restart: pods that only the pod manager still knows leave with it. */
-  const merge = (context: MuxContext, event: SetEvent): MergeResult => {
-    const merged = mergeSet(context.mux, { source: event.source, pods: event.pods, nowWallMs: input.wallMs() });
-    if (context.mux.seen.has(event.source)) return merged;
-    const strays = input.strays(event);
-    if (strays.length === 0) return merged;
-    const remove: MuxOp = { op: 'REMOVE', source: event.source, pods: strays };
-    return { ...merged, ops: [remove, ...merged.ops] };
-  };
-  return setup({
-    types: { context: {} as MuxContext, events: {} as ConfigEvent },
-    actions: {
-      send: () => {},
-      take: assign(({ context, event }) => {
-        if (event.type === 'source.errors') return { ...takeErrors(context, event), result: null, taken: null };
-        // Only a source's first word can meet what another agent, or an earlier life of this one, left running.
-        const listing = context.mux.seen.has(event.source) ? undefined : input.listing();
-        const pods = input.aside(event.pods);
-        const taken = takeOver({ pods, listing: listing ?? new Map(), aliases: context.aliases });
-        const set = { ...event, pods: taken.pods };
-        const result = merge(context, set);
-        const reported = context.twins.get(event.source);
-        const duplicates = result.duplicates.filter((d) => reported?.has(twinKey(d)) !== true);
-        const twins = new Map(context.twins).set(event.source, new Set(result.duplicates.map(twinKey)));
-        return {
-          ...takeErrors(context, event),
-          mux: result.state,
-          twins,
-          taken,
-          aliases: taken.aliases,
-          result: { ...result, duplicates, event: set },
-        };
-      }),
-      hold: assign(({ context, event }) => (event.type === 'source.set' ? { held: new Map(context.held).set(event.source, event) } : {})),
-      release: enqueueActions(({ context, enqueue }) => {
-        for (const event of context.held.values()) enqueue.raise(event);
-        enqueue.assign({ held: new Map() });
-      }),
-    },
-    guards: {
-      listed: () => input.listing() !== undefined,
-      completes: ({ context, event }) =>
-        event.type === 'source.set' && allSeen({ ...context.mux, seen: new Set(context.mux.seen).add(event.source) }),
-    },
-  }).createMachine({
-    id: 'config',
-    context: {
-      mux: emptyMux,
-      errors: new Map(),
-      twins: new Map(),
-      result: null,
-      news: [],
-      aliases: new Map(),
-      taken: null,
-      held: new Map(),
-    },
-    initial: input.sources.length === 0 ? 'complete' : input.listingWaitMs === 0 ? 'waiting' : 'waitingForListing',
-    on: { 'source.errors': { actions: ['take', 'send'] } },
-    states: {
-      waitingForListing: {
-        meta: {
-          reason: 'WaitingForListing',
-          message: 'pods wait a moment for the first listing of the runtime: one that runs already is taken over, not started again',
-        },
-        initial: 'looking',
-        after: { [input.listingWaitMs]: { target: 'waiting' } },
-        exit: ['release'],
-        // Held first in any case: exit actions run before those of a transition, so one that left here would hold it for good.
-        on: { 'source.set': { actions: ['hold'] } },
-        states: {
-          looking: {
-            always: { guard: 'listed', target: '#config.waiting' },
-            after: { [LISTING_LOOK_MS]: { target: 'looking', reenter: true } },
-          },
-        },
-      },
-      waiting: {
-        meta: { reason: 'WaitingForSources', message: 'some configured pod source has not delivered its pods yet' },
-        on: {
-          'source.set': [{ guard: 'completes', target: 'complete', actions: ['take', 'send'] }, { actions: ['take', 'send'] }],
-        },
-      },
-      complete: {
-        meta: { reason: 'AllSourcesSeen', message: 'every configured pod source has delivered its pods' },
-        on: { 'source.set': { actions: ['take', 'send'] } },
-      },
-    },
-  });
 }
 
 function podsByName(mux: MuxState): Map<string, Pod> {
@@ -179,7 +45,7 @@ function podsByName(mux: MuxState): Map<string, Pod> {
 }
 
 /** Sends what one event came to: events about errors first, so that a removal is announced before it happens. */
-function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContext): void {
+function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: PodConfigContext): void {
   const { result } = context;
   ctx.publish(view.sourceErrors, context.errors);
   const warn = (message: string, pod?: Pod) => {
@@ -216,7 +82,8 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: MuxContex
   }
   const complete = result.ops.length === 0 ? [] : [...(result.state.pods.get(event.source)?.keys() ?? [])];
   const first = !before.seen.has(event.source);
-  for (const op of result.ops) sendOp(ctx, op, { event, errors: context.errors.get(event.source) ?? [], complete, first, warn });
+  const errors = result.again === true ? [] : (context.errors.get(event.source) ?? []);
+  for (const op of result.ops) sendOp(ctx, op, { event, errors, complete, first, warn });
 }
 
 function sendOp(
@@ -261,18 +128,27 @@ function sendOp(
 }
 
 /** Judges each pod object once: a source posts the same objects again and again. */
-function setAside(handling: Handling | undefined): (pods: readonly Pod[]) => readonly Pod[] {
-  if (handling === undefined) return (pods) => pods;
+function setAside(handling: Handling | undefined): (pods: readonly Pod[]) => ReadonlyMap<Pod, Pod> {
+  if (handling === undefined) return () => new Map();
   const judged = new WeakMap<Pod, Pod>();
-  return (pods) =>
-    pods.map((pod) => {
-      const known = judged.get(pod);
-      if (known !== undefined) return known;
-      const why = handling.podAside(pod);
-      const taken = why === null ? pod : shellOf(pod, why);
-      judged.set(pod, taken);
-      return taken;
-    });
+  return (pods) => {
+    const aside = new Map<Pod, Pod>();
+    for (const pod of pods) {
+      let shown = judged.get(pod);
+      if (shown === undefined) {
+        const why = handling.podAside(pod);
+        shown = why === null ? pod : shellOf(pod, why);
+        judged.set(pod, shown);
+      }
+      if (shown !== pod) aside.set(pod, shown);
+    }
+    return aside;
+  };
+}
+
+function joinAgain(prev: ConfigEvent, next: ConfigEvent): ConfigEvent {
+  if (prev.type !== 'pods.again' || next.type !== 'pods.again') return next;
+  return { ...next, uids: [...new Set([...prev.uids, ...next.uids])] };
 }
 
 /** `config` under `node/pods`. */
@@ -286,9 +162,10 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
     backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
     mailbox: {
       // One waiting item per source: the newest set, with the newest word on what is wrong.
-      key: (e) => e.source,
+      key: (e) => (e.type === 'pods.again' ? `again ${e.source}` : e.source),
       coalesce: (prev, next) => {
         const causes = joinCauses(prev.causes, next.causes);
+        if (prev.type === 'pods.again' || next.type === 'pods.again') return joinAgain(prev, { ...next, causes });
         if (next.type === 'source.set' || prev.type === 'source.errors') return { ...next, causes };
         return { ...prev, errors: next.errors, causes };
       },
@@ -297,21 +174,22 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
     start: (ctx) => {
       let before = emptyMux;
       ctx.publish(view.sourceErrors, new Map());
-      const strays = (event: SetEvent) => {
-        const wanted = new Set(event.pods.map((p) => p.metadata.uid));
-        const records = ctx.registry.read(view.pods)?.value.records;
-        return [...(records?.values() ?? [])]
-          .filter((r) => r.source === event.source && !r.removed && !wanted.has(r.pod.metadata.uid))
-          .map((r) => r.pod);
-      };
-      const logic = muxMachine({
-        sources: options.sources,
-        wallMs: () => ctx.ports.clock.wallMs(),
-        strays,
-        listing: () => ctx.registry.read(view.runtimePods)?.value.pods,
-        aside: setAside(ctx.ports.handling),
-        listingWaitMs: options.listingWaitMs ?? LISTING_WAIT_MS,
-      }).provide({
+      const aside = setAside(ctx.ports.handling);
+      const facts = (event?: object): PodConfigFacts => ({
+        get wallMs() {
+          return ctx.ports.clock.wallMs();
+        },
+        get records() {
+          return ctx.registry.read(view.pods)?.value.records;
+        },
+        get listing() {
+          return ctx.registry.read(view.runtimePods)?.value.pods;
+        },
+        get aside() {
+          return aside((event as Partial<SetEvent> | undefined)?.pods ?? []);
+        },
+      });
+      const machine = podConfigMachine.provide({
         actions: {
           send: ({ context }) => {
             const prior = before;
@@ -320,7 +198,8 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
           },
         },
       });
-      return { logic };
+      const input = { sources: options.sources, listingWaitMs: options.listingWaitMs ?? LISTING_WAIT_MS };
+      return { logic: reading(machine, facts), input };
     },
   };
 }

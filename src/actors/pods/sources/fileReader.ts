@@ -5,10 +5,11 @@ import { handlingDocument } from '../../../ports/handling.ts';
 import type { FileInfo, Ports } from '../../../ports/ports.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
-/** Files read at the same time: the pool of threads that reads has four. */
-const READS_AT_ONCE = 4;
-/** Documents under way, most of them in the queue of the thread that decodes: those beside them need not wait for it. */
-const DOCUMENTS_AT_ONCE = 64;
+/**
+ * Files under way, read or decoded. The pool of threads that reads has four, but each step of a file takes a turn of the main
+ * loop too, tens of milliseconds under a flood: thousands of files in a row would take minutes.
+ */
+const FILES_AT_ONCE = 256;
 /** Bytes of the documents under way. */
 export const DOCUMENT_BYTES_AT_ONCE = 16 * 1024 * 1024;
 
@@ -42,11 +43,6 @@ class Room {
   }
 }
 
-interface Rooms {
-  reads: Room;
-  bytes: Room;
-}
-
 export interface ReaderOptions {
   path: string;
   nodeName: string;
@@ -65,13 +61,13 @@ function sameFile(a: FileInfo, b: FileInfo): boolean {
 }
 
 /** Reads one manifest. Never rejects: whatever goes wrong is a reading too. */
-async function readManifest(o: ReaderOptions, path: string, { store, rooms }: { store: FileStore; rooms: Rooms }): Promise<FileReading> {
+async function readManifest(o: ReaderOptions, path: string, { store, bytes }: { store: FileStore; bytes: Room }): Promise<FileReading> {
   const { fs } = o.ports;
   try {
-    const before = await rooms.reads.within(1, () => fs.stat(path));
+    const before = await fs.stat(path);
     if (before.kind === 'dir') return { path, kind: 'skipped', message: 'a directory is not entered' };
     if (before.kind !== 'file') return { path, kind: 'skipped', message: 'not a regular file (FIFO, socket or device): not read' };
-    return await rooms.bytes.within(before.size, () => readFile(o, path, { before, store, rooms }));
+    return await bytes.within(before.size, () => readFile(o, path, { before, store }));
   } catch (error) {
     const code = codeOf(error);
     if (code === 'EFBIG')
@@ -81,12 +77,10 @@ async function readManifest(o: ReaderOptions, path: string, { store, rooms }: { 
   }
 }
 
-async function readFile(o: ReaderOptions, path: string, k: { before: FileInfo; store: FileStore; rooms: Rooms }): Promise<FileReading> {
+async function readFile(o: ReaderOptions, path: string, k: { before: FileInfo; store: FileStore }): Promise<FileReading> {
   const { fs, entropy } = o.ports;
-  const { bytes, after } = await k.rooms.reads.within(1, async () => ({
-    bytes: await fs.readFile(path, { bytesMax: MANIFEST_BYTES_MAX }),
-    after: await fs.stat(path),
-  }));
+  const bytes = await fs.readFile(path, { bytesMax: MANIFEST_BYTES_MAX });
+  const after = await fs.stat(path);
   if (!sameFile(k.before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
   const digest = entropy.md5Hex(bytes);
   if (k.store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
@@ -118,18 +112,18 @@ async function isDangling(o: ReaderOptions, path: string): Promise<FileReading> 
 /** Reads several; yields between parses, so that a burst of manifests does not hold the main thread. */
 export async function readManifests(o: ReaderOptions, paths: readonly string[], store: FileStore): Promise<FileReading[]> {
   const readings: FileReading[] = new Array(paths.length);
-  const rooms: Rooms = { reads: new Room(READS_AT_ONCE), bytes: new Room(DOCUMENT_BYTES_AT_ONCE) };
+  const bytes = new Room(DOCUMENT_BYTES_AT_ONCE);
   let next = 0;
   const worker = async () => {
     for (;;) {
       const index = next++;
       const path = paths[index];
       if (path === undefined) return;
-      readings[index] = await readManifest(o, path, { store, rooms });
+      readings[index] = await readManifest(o, path, { store, bytes });
       await new Promise<void>((resolve) => o.ports.yield.defer(resolve));
     }
   };
-  await Promise.all(Array.from({ length: Math.min(DOCUMENTS_AT_ONCE, paths.length) }, worker));
+  await Promise.all(Array.from({ length: Math.min(FILES_AT_ONCE, paths.length) }, worker));
   return readings;
 }
 

@@ -55,6 +55,8 @@ export interface EffectOptions {
   /** The pod manager's count of this UID's lives; goes out with every report. */
   life: number;
   facts(): NodeFacts;
+  /** When the runtime was last listed and held nothing of this pod, which had ended before; null: the runtime is asked. */
+  nothingAtMonoMs?(): number | null;
 }
 
 export class Effects implements WorkerIo {
@@ -73,7 +75,7 @@ export class Effects implements WorkerIo {
     this.facts = o.facts;
     this.life = o.life;
     this.cri = criClient(o.ctx.registry);
-    this.inspector = new Inspector(this.cri, o.ctx.ports);
+    this.inspector = new Inspector(this.cri, o.ctx.ports, o.nothingAtMonoMs);
   }
 
   fence(uid: string): Promise<unknown> {
@@ -135,6 +137,7 @@ export class Effects implements WorkerIo {
     const handler = config.handler === '' ? {} : { runtimeHandler: config.handler };
     const result = await this.act(pod, { method: 'RunPodSandbox', request: { config: config.config, ...handler } }, signal);
     if (result.ok) return { kind: 'done', value: { id: (result.value as { podSandboxId: string }).podSandboxId } };
+    this.inspector.doubt();
     this.event(pod, 'Warning', 'FailedCreatePodSandBox', `Failed to create pod sandbox: ${result.error.details}`);
     return unknownOr(result.error, 'CreatePodSandboxError');
   }
@@ -225,6 +228,7 @@ export class Effects implements WorkerIo {
       this.event(pod, 'Normal', 'Created', `Created container: ${container.name}`, container);
       return { kind: 'done', value: { id: (result.value as { containerId: string }).containerId, restartCount } };
     }
+    this.inspector.doubt();
     this.event(pod, 'Warning', 'Failed', `Error: ${result.error.details}`, container);
     return unknownOr(result.error, 'CreateContainerError');
   }

@@ -40,13 +40,19 @@ export class Inspector {
   /** When a container was last changed in place, by id: what was read earlier is not kept. */
   private readonly changes = new Map<string, number>();
 
-  constructor(cri: CriClient, ports: Ports) {
+  /** When the runtime was last listed and held nothing of this pod; null: it is asked. */
+  private readonly nothingAtMonoMs: () => number | null;
+
+  constructor(cri: CriClient, ports: Ports, nothingAtMonoMs: () => number | null = () => null) {
     this.cri = cri;
     this.ports = ports;
+    this.nothingAtMonoMs = nothingAtMonoMs;
   }
 
   /** `partial`: reads only what the worker's own acts touched, if that is known. */
   async inspect({ uid, partial, stopping }: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus> {
+    const observedAtMonoMs = this.nothingAtMonoMs();
+    if (observedAtMonoMs !== null) return composeStatus({ uid, name: '', namespace: '', sandboxes: [], containers: [], observedAtMonoMs });
     const { last } = this;
     this.keptMsMax = stopping ? Number.POSITIVE_INFINITY : KEPT_MS_MAX;
     const touched = this.acts.take();
@@ -111,6 +117,13 @@ export class Inspector {
       containers: containers.filter(present),
       observedAtMonoMs,
     });
+  }
+
+  /** What was read may be wrong: a new sandbox or container was refused, perhaps for the name of one that was read wrongly. */
+  doubt(): void {
+    this.known.sandboxes.clear();
+    this.known.containers.clear();
+    this.acts.unsure();
   }
 
   changed(containerId: string): void {

@@ -40,8 +40,8 @@ export class OwnActs {
   }
 
   /** Made or started by an act that the next inspection answers for. */
-  touched(id: string): boolean {
-    return this.#sandboxIds.has(id) || this.#containerIds.has(id);
+  get ids(): ReadonlySet<string> {
+    return new Set([...this.#sandboxIds, ...this.#containerIds]);
   }
 
   /** Everything since the last call; null when that is not known. Counts anew from here. */

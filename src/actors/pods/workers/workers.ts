@@ -6,15 +6,18 @@
  */
 
 import { createMachine } from 'xstate';
+import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
+import type { PodStatus } from '../../../machines/k8s.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
-import { tellsNothing } from '../../../machines/pods/listed.ts';
 import { goesOn } from '../../../machines/pods/manager/lives.ts';
 import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager/records.ts';
-import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
-import type { WorkerEnv, WorkerInput } from '../../../machines/pods/workers/context.ts';
-import { podWorkerMachine } from '../../../machines/pods/workers/podWorkerMachine.ts';
+import { isTerminal } from '../../../machines/pods/status/generate.ts';
+import type { NodeFacts } from '../../../machines/pods/types.ts';
+import type { WorkerFacts, WorkerInput, WorkerTimes } from '../../../machines/pods/workers/context.ts';
+import { type podWorkerMachine, workerMachineWith } from '../../../machines/pods/workers/podWorkerMachine.ts';
 import { addr, type RuntimePodsView, view, type WorkerEvent } from '../../../machines/protocol.ts';
 import { joinCauses } from '../../../machines/supervision/address.ts';
+import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
 import { MeasuredEffects, workerMetrics } from './measured.ts';
 
@@ -27,15 +30,22 @@ export interface WorkersOptions {
   backoffMaxMs: number;
 }
 
-/** Somewhat more than the longest wait between two listings: an older one means that listings have stopped. */
-const LISTING_RECENT_MS = 35_000;
 /** Wait after a failed start (pod lifecycle 3.1). */
 const START_RETRY_MS = 10_000;
 
 /** Ends in its own start: one that ended any later would take with it what lies behind its first message. */
 const NOBODY = createMachine({ initial: 'gone', states: { gone: { type: 'final' } } });
 
+type Machine = typeof podWorkerMachine;
+
 export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
+  // One for all pods of a node.
+  const machines = new WeakMap<Ports, Machine>();
+  const machine = (ports: Ports): Machine => {
+    const made = machines.get(ports) ?? workerMachineWith(momentOf(ports));
+    machines.set(ports, made);
+    return made;
+  };
   return {
     type: 'dynamic',
     id: 'workers',
@@ -55,7 +65,7 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     starts: (e) => e.type === 'pod.update' && e.kind === 'create',
     // Late hints and kills for a worker that has ended are ordinary.
     unknown: () => {},
-    child: (uid, first) => workerSpec(uid, first, opts),
+    child: (uid, first) => workerSpec(uid, first, { ...opts, machine }),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
       const ledger = ctx.registry.read(view.pods)?.value;
@@ -82,7 +92,7 @@ function joinUpdate(prev: WorkerEvent, next: WorkerEvent): WorkerEvent {
   return { ...next, causes, kind: prev.kind === 'create' ? 'create' : next.kind };
 }
 
-function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): ActorSpec<WorkerEvent> {
+function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { machine(ports: Ports): Machine }): ActorSpec<WorkerEvent> {
   if (first.type !== 'pod.update') throw new Error(`worker ${uid}: started by ${first.type}, expected pod.update`);
   return {
     type: 'actor',
@@ -95,13 +105,19 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions): Acto
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
       if (rec === undefined || (rec.life ?? first.incarnation) !== first.incarnation) return { logic: NOBODY };
-      return { logic: podWorkerMachine, input: workerInput(ctx, first, opts) };
+      const input = workerInput(ctx, first, opts);
+      const of = { ctx, uid, life: first.incarnation, io: input.io, node: opts.facts };
+      return { logic: reading(opts.machine(ctx.ports), () => new Facts(of)), input };
     },
   };
 }
 
 /** A restarted worker takes its pod and its fate from the pod manager's view; the first event is what a new one starts from. */
-function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { type: 'pod.update' }>, opts: WorkersOptions): WorkerInput {
+function workerInput(
+  ctx: ActorCtx<WorkerEvent>,
+  first: Extract<WorkerEvent, { type: 'pod.update' }>,
+  opts: WorkersOptions,
+): WorkerInput & { io: MeasuredEffects } {
   const ledger = ctx.registry.read(view.pods)?.value;
   const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
@@ -112,25 +128,11 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
   if (rec !== undefined && rec.worker === null && !runtimeOnly) {
     metrics.workerStarted(rec.pod, (ports.clock.wallMs() - rec.seenAtMs) / 1000);
   }
-  const io = new MeasuredEffects({ ctx, life: first.incarnation, facts: opts.facts, metrics });
-  const env: WorkerEnv = {
-    now: () => ({ wallMs: ports.clock.wallMs(), monoMs: ports.clock.monoMs() }),
-    random: () => ports.rng.next(),
-    facts: opts.facts,
-    network: () => {
-      const cri = registry.read(view.cri)?.value;
-      return cri === undefined
-        ? { ready: false, reason: 'the runtime has not been asked yet' }
-        : { ready: cri.networkReady, reason: cri.networkReason };
-    },
-    lastStatus: () => {
-      // What an earlier life of this UID came to may still stand there: it is forgotten through a mailbox.
-      const entry = registry.read(view.statuses)?.value.get(first.uid);
-      return entry !== undefined && goesOn(entry.incarnation, first.incarnation) ? entry.status : undefined;
-    },
-    listingTellsNothing: (status) => tellsNothing(registry.read(view.runtimePods)?.value, status, (id) => io.inspector.acts.touched(id)),
-    listingAgrees: (status) => listingAgrees(registry.read(view.runtimePods)?.value, status, ports.clock.monoMs()),
-    probes: () => registry.read(view.probes)?.value ?? new Map(),
+  const pod = rec !== undefined && !runtimeOnly ? rec.pod : first.pod;
+  const hadEnded = !runtimeOnly && isTerminal(pod.status.phase);
+  const nothingAtMonoMs = (): number | null => (hadEnded ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null);
+  const io = new MeasuredEffects({ ctx, life: first.incarnation, facts: opts.facts, metrics, nothingAtMonoMs });
+  const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,
     backoffBaseMs: opts.backoffBaseMs,
     backoffMaxMs: opts.backoffMaxMs,
@@ -138,7 +140,7 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
   };
   return {
     uid: first.uid,
-    pod: rec !== undefined && !runtimeOnly ? rec.pod : first.pod,
+    pod,
     runtimeOnly,
     newLife: rec?.renewed === true,
     life: first.incarnation,
@@ -147,19 +149,48 @@ function workerInput(ctx: ActorCtx<WorkerEvent>, first: Extract<WorkerEvent, { t
     killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],
-    env,
+    times,
     io,
   };
 }
 
-/** Recent, newer than the inspection, and showing the same. */
-function listingAgrees(listing: RuntimePodsView | undefined, status: PodRuntimeStatus, nowMonoMs: number): boolean {
-  if (listing === undefined || listing.atMonoMs <= status.observedAtMonoMs || nowMonoMs - listing.atMonoMs > LISTING_RECENT_MS)
-    return false;
-  const listed = listing.pods.get(status.uid);
-  if (listed === undefined || listed.sandboxes.length !== status.sandboxes.length) return false;
-  if (listed.containers.length !== status.containers.length) return false;
-  const sandboxes = new Map(listed.sandboxes.map((s) => [s.id, s.ready]));
-  const containers = new Map(listed.containers.map((c) => [c.id, c.state]));
-  return status.sandboxes.every((s) => sandboxes.get(s.id) === s.ready) && status.containers.every((c) => containers.get(c.id) === c.state);
+/**
+ * A pod that ended before this worker began has nothing to start: what the runtime held when it was last listed is enough, and
+ * after a restart thousands of such pods ask the runtime nothing while those that run wait for their turn. What comes up later
+ * of one is the pod manager's to see. Null: it was never listed, or holds something.
+ */
+function nothingListed(listing: RuntimePodsView | undefined, uid: string): number | null {
+  return listing === undefined || listing.pods.has(uid) ? null : listing.atMonoMs;
+}
+
+class Facts extends LazyMoment implements WorkerFacts {
+  readonly #of: { ctx: ActorCtx<WorkerEvent>; uid: string; life: number; io: MeasuredEffects; node: () => NodeFacts };
+
+  constructor(of: { ctx: ActorCtx<WorkerEvent>; uid: string; life: number; io: MeasuredEffects; node: () => NodeFacts }) {
+    super(of.ctx.ports);
+    this.#of = of;
+  }
+  get node(): NodeFacts {
+    return this.#of.node();
+  }
+  get network(): WorkerFacts['network'] {
+    const cri = this.#of.ctx.registry.read(view.cri)?.value;
+    if (cri === undefined) return { ready: false, reason: 'the runtime has not been asked yet' };
+    return { ready: cri.networkReady, reason: cri.networkReason };
+  }
+  get lastStatus(): PodStatus | undefined {
+    const { ctx, uid, life } = this.#of;
+    // What an earlier life of this UID came to may still stand there: it is forgotten through a mailbox.
+    const entry = ctx.registry.read(view.statuses)?.value.get(uid);
+    return entry !== undefined && goesOn(entry.incarnation, life) ? entry.status : undefined;
+  }
+  get listing(): WorkerFacts['listing'] {
+    return this.#of.ctx.registry.read(view.runtimePods)?.value;
+  }
+  get ownIds(): ReadonlySet<string> {
+    return this.#of.io.inspector.acts.ids;
+  }
+  get probes(): WorkerFacts['probes'] {
+    return this.#of.ctx.registry.read(view.probes)?.value ?? new Map();
+  }
 }

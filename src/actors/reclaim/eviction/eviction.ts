@@ -4,15 +4,24 @@
  * Rebuilt from: its own view (the rest), the ports, the pod manager's view. After a restart of the daemon nothing is short
  * until the first look says so.
  */
-import { fromPromise } from 'xstate';
+import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
+import { LazyMoment, reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { addr, type ImageGcEvent, view } from '../../../machines/protocol.ts';
-import { evictionMachine, type Measured, type Offender, type Victim } from '../../../machines/reclaim/eviction/evictionMachine.ts';
+import {
+  type EvictionFacts,
+  type EvictionMachineEvent,
+  evictionMachine,
+  MEMORY_EVERY_MS,
+  type Measured,
+  type Offender,
+  type Victim,
+} from '../../../machines/reclaim/eviction/evictionMachine.ts';
 import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
-import { EMPTY_LEDGER, type Met, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
+import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
 import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/reclaim/eviction/rank.ts';
 import { SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
@@ -36,6 +45,8 @@ export interface EvictionOptions {
   podLogsDir: string;
   /** localStorageCapacityIsolation: pods are held to the limits of what they may write. */
   limits: boolean;
+  /** kernelMemcgNotification: memory is looked at often, and not every 10 s alone. */
+  watchMemory: boolean;
   /** There is a node object to report to. */
   cluster: boolean;
 }
@@ -50,37 +61,61 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
     backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
     start: (ctx) => {
       const manager = new Manager(ctx, o);
-      const { clock } = ctx.ports;
       return {
-        logic: evictionMachine.provide({
-          actors: {
-            observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
-            checkLimits: fromPromise<readonly Offender[]>(({ signal }) => manager.checkLimits(signal)),
-            freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
-            measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
-          },
-          actions: {
-            publish: ({ context }) => manager.publish(context.last),
-            sayAttempt: (_, { met }) => manager.sayAttempt(met),
-            collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full' }),
-            evict: (_, { victim }) => manager.evict(victim),
-            evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
-            sayNobody: (_, { met }) => manager.sayNobody(met),
-          },
-        }),
+        logic: reading(machineOf(manager, ctx, o.watchMemory), () => new Facts(ctx, manager)),
         input: {
           thresholds: o.thresholds,
           transitionMs: o.transitionMs,
           maxGraceSeconds: o.maxGraceSeconds,
           ledger: ctx.registry.read(view.pressure)?.value.ledger ?? EMPTY_LEDGER,
           limits: o.limits,
-          monoMs: () => clock.monoMs(),
-          candidates: () => manager.candidates(),
-          isGone: (uid: string) => manager.isGone(uid),
         },
       };
     },
   };
+}
+
+function machineOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
+  return evictionMachine.provide({
+    actors: {
+      observe: fromPromise<Observations>(({ signal }) => manager.readings.observe(signal)),
+      ...(watches
+        ? {
+            watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(({ input, sendBack }) =>
+              manager.watchMemory(input.last, () => sendBack({ type: 'memory.crossed' })),
+            ),
+          }
+        : {}),
+      checkLimits: fromPromise<readonly Offender[]>(({ signal }) => manager.checkLimits(signal)),
+      freeImages: fromPromise<void, { met: Met | undefined }>(({ input, signal }) => manager.freeImages(input.met, signal)),
+      measure: fromPromise<Measured, { met: Met | undefined }>(({ input, signal }) => manager.measure(input.met, signal)),
+    },
+    actions: {
+      publish: ({ context }) => manager.publish(context.last),
+      sayAttempt: (_, { met }) => manager.sayAttempt(met),
+      collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full' }),
+      evict: (_, { victim }) => manager.evict(victim),
+      evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
+      sayNobody: (_, { met }) => manager.sayNobody(met),
+    },
+  });
+}
+
+class Facts extends LazyMoment implements EvictionFacts {
+  readonly #ctx: ActorCtx;
+  readonly #manager: Manager;
+
+  constructor(ctx: ActorCtx, manager: Manager) {
+    super(ctx.ports);
+    this.#ctx = ctx;
+    this.#manager = manager;
+  }
+  get candidates(): readonly Pod[] {
+    return this.#manager.candidates();
+  }
+  get records(): EvictionFacts['records'] {
+    return this.#ctx.registry.read(view.pods)?.value.records;
+  }
 }
 
 class Manager {
@@ -106,6 +141,25 @@ class Manager {
     ]);
     if (o.unseen.length > 0 && ctx.incarnation === 1)
       ctx.log.warn({ fields: o.unseen }, 'this node has no way to observe what these thresholds are about; they are passed over');
+  }
+
+  /** Until it is called off. What cannot be read is said by the next look at everything. */
+  watchMemory(last: Pass, crossed: () => void): () => void {
+    const { clock, host } = this.#ctx.ports;
+    let timer: unknown;
+    const look = (): void => {
+      timer = clock.setTimeout(look, MEMORY_EVERY_MS);
+      try {
+        const memory = host.memory?.();
+        if (memory === undefined) return;
+        const { availableBytes: available, capacityBytes: capacity } = memory;
+        if (memoryCrossed(last, this.#o.thresholds, { available, capacity })) crossed();
+      } catch (error) {
+        this.#ctx.log.debug({ err: error instanceof Error ? error.message : String(error) }, 'available memory cannot be read');
+      }
+    };
+    timer = clock.setTimeout(look, MEMORY_EVERY_MS);
+    return () => clock.clearTimeout(timer);
   }
 
   publish({ ledger, pressures, met }: Pass): void {
@@ -153,14 +207,6 @@ class Manager {
       if (!removed && !rejected && active && (refusal ?? null) === null && (eviction ?? null) === null && !isCritical(pod)) pods.push(pod);
     }
     return pods;
-  }
-
-  isGone(uid: string): boolean {
-    const record = this.#ctx.registry.read(view.pods)?.value.records.get(uid);
-    if (record === undefined) return true;
-    // Not told yet; or a pod manager that began anew knows nothing of it, and the pod is judged again when the wait is over.
-    if ((record.eviction ?? null) === null) return false;
-    return record.worker?.phase === 'finished';
   }
 
   measure(met: Met | undefined, signal: AbortSignal): Promise<Measured> {

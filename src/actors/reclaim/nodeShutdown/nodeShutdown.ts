@@ -11,11 +11,13 @@ import { apiAddr } from '../../../machines/api/messages.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import { fullName, podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
+import type { SourceName } from '../../../machines/pods/types.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import { groupOf, resumedMs, type ShutdownGroup, shutdownGraceSeconds, totalMs } from '../../../machines/reclaim/nodeShutdown/groups.ts';
 import {
   CANCELLED_MESSAGE,
   DETECTED_MESSAGE,
+  NOT_ADMITTED,
   nodeShutdownView,
   SHUTDOWN_EVENT,
   TERMINATED,
@@ -66,6 +68,7 @@ export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
             load: fromPromise<ShutdownState>(() => manager.load()),
             begin: fromPromise<Since, { unfinishedMs: number | null }>(async ({ input }) => manager.begin(input.unfinishedMs)),
             look: fromPromise<Look, { group: number; startedMonoMs: number }>(async ({ input }) => manager.look(input)),
+            revive: fromPromise<number>(async () => manager.revive()),
             store: fromPromise<void, { startedMs: number; over: boolean }>(({ input }) => manager.store(input)),
           },
           actions: {
@@ -147,8 +150,29 @@ class Manager {
 
   cancelled(): void {
     this.#ctx.publish(nodeShutdownView, { active: false, startedWallMs: null, startedMonoMs: null });
-    this.#ctx.log.info({}, 'the shutdown of the machine was cancelled: pods are admitted again; those that were ended stay so');
+    this.#ctx.log.info(
+      {},
+      'the shutdown of the machine was cancelled: pods are admitted again, and static pods that were ended begin again',
+    );
     this.#say(CANCELLED_MESSAGE);
+  }
+
+  /**
+   * Pods of files and of the URL have no controller that makes others in their place. One of the API stays Failed, which is
+   * final there.
+   */
+  revive(): number {
+    const { registry, path, ports } = this.#ctx;
+    const statuses = registry.read(view.statuses)?.value;
+    const ended = new Map<SourceName, string[]>();
+    for (const [uid, { source, removed, rejected, eviction }] of registry.read(view.pods)?.value.records ?? []) {
+      if (removed || (source !== 'file' && source !== 'http')) continue;
+      const byUs = eviction?.reason === TERMINATED || (rejected && statuses?.get(uid)?.status.reason === NOT_ADMITTED);
+      if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
+    }
+    const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });
+    for (const [source, uids] of ended) registry.send(addr.config, { type: 'pods.again', source, uids, causes });
+    return [...ended.values()].flat().length;
   }
 
   #say(message: string): void {

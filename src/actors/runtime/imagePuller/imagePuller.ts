@@ -5,17 +5,24 @@
  */
 import type { AnyActorLogic } from 'xstate';
 import type { Image } from '../../../machines/cri.ts';
+import { reading } from '../../../machines/facts.ts';
 import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
 import type { StartFailure } from '../../../machines/pods/types.ts';
 import { addr, type ImageEvent, type ImageRemovedEvent, type ImageResult, view } from '../../../machines/protocol.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
-import { imagePullerMachine, type PullerEvent } from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
+import {
+  imagePullerMachine,
+  type PullerEvent,
+  type PullerFacts,
+  type PullerInput,
+} from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
+import type { ImagePullIo, ImageRequest, Settled } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';
-import { joinSignals } from '../../supervision/signals.ts';
+import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
 import { pullMetrics } from './metrics.ts';
@@ -41,7 +48,18 @@ export interface ImagePullerOptions {
 
 type PullerMessage = ImageEvent | ImageRemovedEvent;
 
-class ImagePuller {
+/** What is known of a request beside its machine. */
+interface Work {
+  joined: JoinedSignal;
+  signal: AbortSignal;
+  askedMonoMs: number;
+  /** With a tag. */
+  image: string;
+  /** Secret. */
+  auths: readonly OwnedAuth[];
+}
+
+class ImagePuller implements ImagePullIo {
   readonly #ctx: ActorCtx<PullerMessage>;
   readonly #cri: CriClient;
   readonly #backoffs = new ImageBackoffs();
@@ -50,6 +68,7 @@ class ImagePuller {
   readonly #ofAccount: NodeCredentials['ofAccount'];
   readonly #records: PullRecords | null;
   readonly #metrics: ReturnType<typeof pullMetrics>;
+  readonly #works = new Map<number, Work>();
   #spans: ReadonlyMap<string, Span> = new Map();
 
   constructor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions, onChange: (active: number) => void) {
@@ -72,14 +91,6 @@ class ImagePuller {
     });
   }
 
-  async ensure(event: ImageEvent): Promise<void> {
-    // An asker that gave up and an incarnation that ended have nobody to answer.
-    using joined = joinSignals(event.replyTo.signal, this.#ctx.signal);
-    const { signal } = joined;
-    const result = await this.#decide(event, signal);
-    if (!signal.aborted) event.replyTo(result);
-  }
-
   progress(): string {
     const pulls = this.#pulls.progress();
     return `pulling ${pulls.slice(0, 5).join(', ')}${pulls.length > 5 ? ` and ${pulls.length - 5} more` : ''}`;
@@ -92,14 +103,34 @@ class ImagePuller {
     this.#backoffs.collect(this.#ctx.ports.clock.monoMs());
   }
 
-  async #decide(event: ImageEvent, signal: AbortSignal): Promise<ImageResult> {
-    const askedMonoMs = this.#ctx.ports.clock.monoMs();
+  #worked(request: ImageRequest): Work {
+    const known = this.#works.get(request.id);
+    if (known !== undefined) return known;
+    // An asker that gave up and an incarnation that ended have nobody to answer.
+    const joined = joinSignals(request.event.replyTo.signal, this.#ctx.signal);
+    const work = { joined, signal: joined.signal, askedMonoMs: this.#ctx.ports.clock.monoMs(), image: '', auths: [] };
+    this.#works.set(request.id, work);
+    return work;
+  }
+
+  answer({ id, event }: ImageRequest, result: ImageResult): void {
+    const work = this.#works.get(id);
+    this.#works.delete(id);
+    work?.joined[Symbol.dispose]();
+    if (work?.signal.aborted === false) event.replyTo(result);
+  }
+
+  async look(request: ImageRequest): Promise<Settled | null> {
+    const { event } = request;
+    const work = this.#worked(request);
+    const { signal } = work;
     const named = withDefaultTag(event.image);
     if (!named.ok) {
       this.#say(event, imageEvents.invalidName(event.image, named.error));
       return failed(imageFailures.invalidName(event.image, named.error));
     }
     const { image } = named;
+    work.image = image;
     let present: Image | null;
     try {
       present = (await this.#cri.read('ImageStatus', { image: { image } }, { signal })).image;
@@ -111,12 +142,20 @@ class ImagePuller {
     const decision = decideImage(event.policy, present !== null);
     if (decision === 'present' && present !== null && !(await this.#mustPull(event, image, present))) {
       this.#say(event, this.#records === null ? imageEvents.present(image) : imageEvents.accessible(image));
-      return { ok: true, imageRef: present.id, image: present, pulled: false };
+      return { result: { ok: true, imageRef: present.id, image: present, pulled: false }, backOffMs: 0 };
     }
-    if (decision === 'pull' || (decision === 'present' && event.policy === 'IfNotPresent'))
-      return this.#pull(event, { image, askedMonoMs, signal });
+    if (decision === 'pull' || (decision === 'present' && event.policy === 'IfNotPresent')) return this.#heldBack(event, image);
     this.#say(event, imageEvents.never(image));
     return failed(imageFailures.never(image));
+  }
+
+  /** Null: no back-off is in force. */
+  #heldBack(event: ImageEvent, image: string): Settled | null {
+    const waiting = this.#backoffs.get(event.uid, image);
+    const backOffMs = remainingMs(waiting, this.#ctx.ports.clock.monoMs());
+    if (waiting === undefined || backOffMs <= 0) return null;
+    this.#say(event, imageEvents.backOff(image));
+    return failed(imageFailures.backOff(image, waiting.previous), backOffMs);
   }
 
   async #mustPull(event: ImageEvent, image: string, present: Image): Promise<boolean> {
@@ -126,31 +165,36 @@ class ImagePuller {
     return this.#records.mustPull({ image, imageRef: present.id, auths: [...(own?.ok === true ? own.auths : []), ...ofAccount] });
   }
 
-  async #pull(event: ImageEvent, o: { image: string; askedMonoMs: number; signal: AbortSignal }): Promise<ImageResult> {
-    const { clock } = this.#ctx.ports;
-    const { image, signal } = o;
-    const waiting = this.#backoffs.get(event.uid, image);
-    if (waiting !== undefined && remainingMs(waiting, clock.monoMs()) > 0) {
-      this.#say(event, imageEvents.backOff(image));
-      return failed(imageFailures.backOff(image, waiting.previous));
-    }
+  async collectCredentials(request: ImageRequest): Promise<Settled | null> {
+    const { event } = request;
+    const work = this.#worked(request);
+    const { image } = work;
     this.#say(event, imageEvents.pulling(image));
     // The pod's own secrets first, then what the node has.
     const own = event.credentials ?? { ok: true, auths: [] };
-    const ofNode = own.ok ? await this.#credentials(image, pullingPod(event)) : [];
-    const auths = own.ok ? [...own.auths, ...ofNode] : [];
-    let result: PullResult;
-    if (own.ok) {
-      try {
-        await this.#records?.begin(image);
-      } catch (error) {
-        const failure = imageFailures.unrecorded(image, error instanceof Error ? error.message : String(error));
-        this.#say(event, imageEvents.pullFailed(image, failure.message));
-        return failed(failure);
-      }
-      result = await this.#pulls.pull({ image, auths, sandboxConfig: event.sandboxConfig }, signal);
-      await this.#recorded(image, result, { auths, signal });
-    } else result = { ok: false, error: own.message, beganMonoMs: null };
+    if (!own.ok) return this.#settled(event, work, { ok: false, error: own.message, beganMonoMs: null });
+    work.auths = [...own.auths, ...(await this.#credentials(image, pullingPod(event)))];
+    try {
+      await this.#records?.begin(image);
+    } catch (error) {
+      const failure = imageFailures.unrecorded(image, error instanceof Error ? error.message : String(error));
+      this.#say(event, imageEvents.pullFailed(image, failure.message));
+      return failed(failure);
+    }
+    return null;
+  }
+
+  async pull(request: ImageRequest, began: () => void): Promise<Settled> {
+    const { event } = request;
+    const work = this.#worked(request);
+    const { image, auths, signal } = work;
+    const result = await this.#pulls.pull({ image, auths, sandboxConfig: event.sandboxConfig }, signal, began);
+    await this.#recorded(image, result, work);
+    return this.#settled(event, work, result);
+  }
+
+  #settled(event: ImageEvent, { image, askedMonoMs, signal }: Work, result: PullResult): Settled {
+    const { clock } = this.#ctx.ports;
     // A pull that its pod gave up has not failed: it must neither back off nor be reported.
     if (signal.aborted) return failed({ reason: 'ErrImagePull', message: 'the pull was cancelled' });
     if (!result.ok) {
@@ -161,14 +205,15 @@ class ImagePuller {
       if (!counted)
         this.#backoffs.failed({ uid: event.uid, image, nowMonoMs: clock.monoMs(), previous: `${failure.reason}: ${failure.message}` });
       this.#say(event, imageEvents.pullFailed(image, result.error));
-      return failed(failure);
+      return failed(failure, remainingMs(this.#backoffs.get(event.uid, image), clock.monoMs()));
     }
     const { pullMs } = result;
+    const totalMs = clock.monoMs() - askedMonoMs;
     this.#metrics.pulled(Number(result.image?.size ?? 0), pullMs / 1000);
-    this.#spent(event.uid, clock.monoMs() - o.askedMonoMs);
-    this.#say(event, imageEvents.pulled(image, { pullMs, totalMs: clock.monoMs() - o.askedMonoMs, bytes: result.image?.size ?? '0' }));
+    this.#spent(event.uid, totalMs);
+    this.#say(event, imageEvents.pulled(image, { pullMs, totalMs, bytes: result.image?.size ?? '0' }));
     this.#backoffs.collect(clock.monoMs());
-    return { ok: true, imageRef: result.imageRef, image: result.image, pulled: true };
+    return { result: { ok: true, imageRef: result.imageRef, image: result.image, pulled: true }, backOffMs: 0 };
   }
 
   async #recorded(image: string, result: PullResult, o: { auths: readonly OwnedAuth[]; signal: AbortSignal }): Promise<void> {
@@ -217,32 +262,47 @@ function pullingPod(event: ImageEvent): PullingPod {
   return { pod: event.podRef, serviceAccount: event.serviceAccount ?? '' };
 }
 
-function failed(failure: StartFailure): ImageResult {
-  return { ok: false, failure };
+function failed(failure: StartFailure, backOffMs = 0): Settled {
+  return { result: { ok: false, failure }, backOffMs };
 }
 
-function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic; input: { progress: () => string } } {
+function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic; input: PullerInput } {
   let puller: ImagePuller | undefined;
-  const logic = imagePullerMachine.provide({
+  let tell: (event: PullerEvent) => void = () => {};
+  const mine = (): ImagePuller => {
+    puller ??= new ImagePuller(ctx, o, (active) => {
+      if (!ctx.signal.aborted) tell({ type: 'pulls.changed', active });
+    });
+    return puller;
+  };
+  const machine = imagePullerMachine.provide({
     actions: {
-      ensure: ({ event, self }) => {
-        if (event.type === 'image.ensure') guarded(self, (mine) => mine.ensure(event));
+      attach: ({ self }) => {
+        tell = (event) => self.send(event);
       },
-      forget: ({ event, self }) => {
-        if (event.type === 'image.removed') guarded(self, (mine) => mine.forget(event.imageRef));
+      forget: ({ event }) => {
+        if (event.type !== 'image.removed') return;
+        mine()
+          .forget(event.imageRef)
+          .catch((error: unknown) => {
+            if (!ctx.signal.aborted) tell({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
+          });
       },
       collect: () => puller?.collect(),
     },
   });
-  function guarded(self: { send(e: PullerEvent): void }, work: (mine: ImagePuller) => Promise<void>): void {
-    puller ??= new ImagePuller(ctx, o, (active) => {
-      if (!ctx.signal.aborted) self.send({ type: 'pulls.changed', active });
-    });
-    work(puller).catch((error: unknown) => {
-      if (!ctx.signal.aborted) self.send({ type: 'puller.broken', error: error instanceof Error ? error : new Error(String(error)) });
-    });
-  }
-  return { logic, input: { progress: () => puller?.progress() ?? '' } };
+  const facts: PullerFacts = {
+    get progress() {
+      return puller?.progress() ?? '';
+    },
+  };
+  const io: ImagePullIo = {
+    look: (request) => mine().look(request),
+    collectCredentials: (request) => mine().collectCredentials(request),
+    pull: (request, began) => mine().pull(request, began),
+    answer: (request, result) => mine().answer(request, result),
+  };
+  return { logic: reading(machine, () => facts), input: { io } };
 }
 
 export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<PullerMessage> {

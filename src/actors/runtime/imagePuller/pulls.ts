@@ -32,6 +32,8 @@ interface Pull {
   abort: AbortController;
   /** Monotonic; null while it waits for its turn. */
   beganMonoMs: number | null;
+  /** Told when its turn comes. */
+  began: Set<() => void>;
 }
 
 function gaveUp(error: string): PullResult {
@@ -57,7 +59,7 @@ export class Pulls {
   }
 
   /** Joins the pull of that image, or begins one. It is cancelled when the last that waits for it gave up. */
-  async pull(request: PullRequest, signal: AbortSignal): Promise<PullResult> {
+  async pull(request: PullRequest, signal: AbortSignal, began: () => void = () => {}): Promise<PullResult> {
     // Who brought them makes no difference to the registry.
     const key = `${request.image}\n${JSON.stringify(request.auths.map((a) => a.auth))}`;
     let pull = this.#pulls.get(key);
@@ -66,6 +68,8 @@ export class Pulls {
     }
     const joined = pull;
     joined.waiters++;
+    if (joined.beganMonoMs === null) joined.began.add(began);
+    else began();
     const given = Promise.withResolvers<PullResult>();
     const leave = () => given.resolve(gaveUp('nobody waits for this image any more'));
     if (signal.aborted) leave();
@@ -74,6 +78,7 @@ export class Pulls {
       return await Promise.race([joined.result, given.promise]);
     } finally {
       signal.removeEventListener('abort', leave);
+      joined.began.delete(began);
       joined.waiters--;
       if (joined.waiters === 0) joined.abort.abort();
     }
@@ -89,7 +94,14 @@ export class Pulls {
 
   #begin(key: string, request: PullRequest): Pull {
     const abort = new AbortController();
-    const pull: Pull = { image: request.image, waiters: 0, abort, beganMonoMs: null, result: Promise.resolve(gaveUp('')) };
+    const pull: Pull = {
+      image: request.image,
+      waiters: 0,
+      abort,
+      beganMonoMs: null,
+      began: new Set(),
+      result: Promise.resolve(gaveUp('')),
+    };
     this.#pulls.set(key, pull);
     pull.result = this.#run(pull, request).finally(() => {
       if (this.#pulls.get(key) === pull) this.#pulls.delete(key);
@@ -103,6 +115,7 @@ export class Pulls {
     if (!(await this.#turn(pull.abort.signal))) return gaveUp('cancelled before its turn came');
     try {
       pull.beganMonoMs = this.#clock.monoMs();
+      for (const began of pull.began) began();
       if (!this.#bucket.take(pull.beganMonoMs)) return { ok: false, error: 'pull QPS exceeded', beganMonoMs: pull.beganMonoMs };
       return await this.#tryAll(pull.beganMonoMs, request, pull.abort.signal);
     } finally {

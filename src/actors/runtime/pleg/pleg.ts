@@ -5,9 +5,9 @@
  */
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
 import type { RuntimeHint } from '../../../machines/cri.ts';
+import { reading } from '../../../machines/facts.ts';
 import { addr, type PlegEvent, view } from '../../../machines/protocol.ts';
-import { RELIST_PERIODS_MS } from '../../../machines/runtime/pleg/hintTrust.ts';
-import { type Listing, type PlegInput, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/pleg/plegMachine.ts';
+import { type Listing, type PlegFacts, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/pleg/plegMachine.ts';
 import { CriError } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
@@ -51,7 +51,7 @@ async function pump(ctx: ActorCtx<PlegEvent>, signal: AbortSignal, send: (event:
   }
 }
 
-function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorLogic; input: PlegInput } {
+function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorLogic } {
   const cri = criClient(ctx.registry, o);
   const ledger = new LifecycleLedger(ctx);
   let lookups = 0;
@@ -78,8 +78,6 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
   };
 
   const logic = plegMachine.provide({
-    guards: { runtimeReady: () => ctx.registry.read(view.cri)?.value.state === 'ready' },
-    delays: { period: ({ context }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : ledger.trust.periodMs()) },
     actors: {
       list: fromPromise(({ signal }) => list(ctx, cri, ledger, signal)),
       stream: fromCallback<PlegMachineEvent>(({ sendBack }) => {
@@ -116,7 +114,18 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
       },
     },
   });
-  return { logic, input: { trouble: () => ledger.trouble() } };
+  const facts: PlegFacts = {
+    get runtimeReady() {
+      return ctx.registry.read(view.cri)?.value.state === 'ready';
+    },
+    get periodMs() {
+      return ledger.trust.periodMs();
+    },
+    get trouble() {
+      return ledger.trouble();
+    },
+  };
+  return { logic: reading(logic, () => facts) };
 }
 
 export function plegSpec(o: PlegOptions = {}): ActorSpec<PlegEvent> {

@@ -29,7 +29,6 @@ export interface MailboxFigures {
 
 export class Mailbox<E extends Message> implements Runnable {
   readonly path: string;
-  readonly manual: boolean;
   scheduled = false;
   /** Whether an actor is there now: decides between `delivered` and `queued`. */
   live = false;
@@ -45,8 +44,6 @@ export class Mailbox<E extends Message> implements Runnable {
   readonly #sliceMs: number;
   readonly #lanes = new Lanes<E>();
   readonly #queued = new Map<string, Item<E>>();
-  readonly #processing = new Map<string, Item<E>>();
-  readonly #dirty = new Map<string, Item<E>>();
   readonly #quarantine = new Quarantine();
   #open = true;
   #suspended = true;
@@ -57,7 +54,6 @@ export class Mailbox<E extends Message> implements Runnable {
     this.#spec = spec;
     this.#services = env.services;
     this.#consumer = env.consumer;
-    this.manual = spec.ack === 'manual';
     this.#capacity = spec.capacity ?? CAPACITY_DEFAULT;
     this.#sliceMax = spec.sliceMax ?? SLICE_ITEMS_DEFAULT;
     this.#sliceMs = spec.sliceMs ?? SLICE_MS_DEFAULT;
@@ -83,7 +79,7 @@ export class Mailbox<E extends Message> implements Runnable {
   }
   oldestAgeMs(nowMonoMs: number): number {
     let oldest = nowMonoMs;
-    for (const item of [...this.#lanes.heads(), ...this.#dirty.values()]) oldest = Math.min(oldest, item.atMs);
+    for (const item of this.#lanes.heads()) oldest = Math.min(oldest, item.atMs);
     return nowMonoMs - oldest;
   }
 
@@ -139,12 +135,7 @@ export class Mailbox<E extends Message> implements Runnable {
       const result = this.#overflow(item);
       if (result !== null) return result;
     }
-    if (key !== undefined && this.#processing.has(key)) {
-      this.#dirty.set(key, item);
-      this.#lanes.count(item, 1);
-    } else {
-      this.#push(item);
-    }
+    this.#push(item);
     return this.#accepted();
   }
 
@@ -165,13 +156,12 @@ export class Mailbox<E extends Message> implements Runnable {
   }
 
   #merge(key: string, event: E, control: boolean): boolean {
-    const dirty = this.#dirty.get(key);
-    const waiting = dirty ?? this.#queued.get(key);
+    const waiting = this.#queued.get(key);
     if (waiting === undefined) return false;
     waiting.event = this.#coalesce(waiting.event, event);
     this.figures.coalesced += 1;
     if (control && !waiting.control) {
-      if (dirty === undefined && !this.#lanes.isHeld(waiting)) {
+      if (!this.#lanes.isHeld(waiting)) {
         // Leaves a tombstone in the data lane and takes a new place in the control lane, its age kept.
         waiting.gone = true;
         this.#lanes.count(waiting, -1);
@@ -244,7 +234,6 @@ export class Mailbox<E extends Message> implements Runnable {
       if (item.key !== undefined) this.#queued.delete(item.key);
       this.#enqueueResync();
       if (item.ask?.settled === true) continue;
-      if (this.manual && item.key !== undefined) this.#processing.set(item.key, item);
       return item;
     }
   }
@@ -288,12 +277,8 @@ export class Mailbox<E extends Message> implements Runnable {
   close(): void {
     this.suspend();
     this.#open = false;
-    const waiting = [...this.#dirty.values()];
-    for (const item of waiting) this.#lanes.count(item, -1);
-    waiting.push(...this.#lanes.drain());
+    const waiting = this.#lanes.drain();
     this.#queued.clear();
-    this.#processing.clear();
-    this.#dirty.clear();
     this.#resyncDue = false;
     for (const item of waiting) this.#dead(item, 'stopped');
   }
@@ -301,29 +286,6 @@ export class Mailbox<E extends Message> implements Runnable {
   /** The closed address gets an actor again: sends are kept from now on. */
   reopen(): void {
     this.#open = true;
-  }
-
-  /** Manual acknowledgement: the key is free; its dirty slot, if any, takes its place in line. */
-  done(key: string): Item<E> | null {
-    const item = this.#processing.get(key);
-    if (item === undefined) return null;
-    this.#processing.delete(key);
-    this.#requeueDirty(key);
-    if (!this.#suspended && this.#lanes.hasReady) this.#services.scheduler.wake(this);
-    return item;
-  }
-
-  #requeueDirty(key: string): void {
-    const dirty = this.#dirty.get(key);
-    if (dirty === undefined) return;
-    this.#dirty.delete(key);
-    this.#lanes.count(dirty, -1);
-    this.#push(dirty);
-  }
-
-  /** The keys in processing, of one child if `mine` says which. */
-  processing(mine: (item: Item<E>) => boolean = () => true): Item<E>[] {
-    return [...this.#processing.values()].filter(mine);
   }
 
   /** Puts an item back first in line, merged with what came for its key meanwhile. */
@@ -337,13 +299,11 @@ export class Mailbox<E extends Message> implements Runnable {
     this.#push(item, 'front');
   }
 
-  /** The key of a taken item is free again; what was sent for it since joins the item. */
+  /** What was sent for the key of a taken item since joins the item. */
   #absorbNewer(item: Item<E>): void {
     if (item.key === undefined) return;
-    this.#processing.delete(item.key);
-    const newer = this.#dirty.get(item.key) ?? this.#queued.get(item.key);
+    const newer = this.#queued.get(item.key);
     if (newer === undefined || newer === item) return;
-    this.#dirty.delete(item.key);
     this.#queued.delete(item.key);
     this.#lanes.forget(newer);
     this.#lanes.count(newer, -1);
@@ -358,19 +318,10 @@ export class Mailbox<E extends Message> implements Runnable {
   /** Dead-letters an item that crashed its actor too often. `quarantine` also shuts its key out. */
   poison(item: Item<E>, opts: { error: Error; quarantine: boolean }): void {
     this.#dead(item, 'poison', opts.error);
-    if (item.key === undefined) return;
-    this.#processing.delete(item.key);
-    if (!opts.quarantine) {
-      this.#requeueDirty(item.key);
-      return;
-    }
+    if (item.key === undefined || !opts.quarantine) return;
     this.#quarantine.add(item.key, item.event);
-    const later = this.#dirty.get(item.key) ?? this.#queued.get(item.key);
-    if (later === undefined || !this.#quarantine.refuses(item.key, later.event)) {
-      this.#requeueDirty(item.key);
-      return;
-    }
-    this.#dirty.delete(item.key);
+    const later = this.#queued.get(item.key);
+    if (later === undefined || !this.#quarantine.refuses(item.key, later.event)) return;
     this.#queued.delete(item.key);
     this.#lanes.forget(later);
     this.#lanes.count(later, -1);
@@ -379,10 +330,6 @@ export class Mailbox<E extends Message> implements Runnable {
 
   /** An item that its owner cannot take: nobody to route it to, or a quarantined child. */
   refuse(item: Item<E>, reason: 'stopped' | 'quarantined' | 'poison', error?: Error): void {
-    if (item.key !== undefined && this.#processing.get(item.key) === item) {
-      this.#processing.delete(item.key);
-      this.#requeueDirty(item.key);
-    }
     this.#dead(item, reason, error);
   }
 

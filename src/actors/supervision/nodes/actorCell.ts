@@ -19,7 +19,6 @@ export interface CellHost {
   onReady(): void;
   /** Exactly once. `orderly`: the host had asked for this end. */
   onEnd(reason: ExitReason, orderly: boolean): void;
-  onDone(key: string): void;
 }
 
 export interface CellIdentity {
@@ -99,7 +98,7 @@ export class ActorCell<E extends Message> {
     const { ports, observers } = this.#services;
     if (observers.any) observers.emit({ kind: 'child.started', atMs: ports.clock.wallMs(), path, incarnation });
     try {
-      const { logic, input } = this.#spec.start(new Context(this, this.#services, this.#host));
+      const { logic, input } = this.#spec.start(new Context(this, this.#services));
       const noted = noting(logic, (type) => {
         this.#event = type;
       });
@@ -210,7 +209,7 @@ export class ActorCell<E extends Message> {
       from,
       to,
       event,
-      reason: reasonOf(snapshot).reason,
+      reason: reasonOf(snapshot, this.#actor).reason,
     });
   }
 
@@ -283,14 +282,12 @@ export class ActorCell<E extends Message> {
 class Context<E extends Message> implements ActorCtx<E> {
   readonly #cell: ActorCell<E>;
   readonly #services: TreeServices;
-  readonly #host: CellHost;
   #registry: Registry | null = null;
   #log: Logger | null = null;
 
-  constructor(cell: ActorCell<E>, services: TreeServices, host: CellHost) {
+  constructor(cell: ActorCell<E>, services: TreeServices) {
     this.#cell = cell;
     this.#services = services;
-    this.#host = host;
   }
   get path(): string {
     return this.#cell.identity.path;
@@ -322,9 +319,6 @@ class Context<E extends Message> implements ActorCtx<E> {
     if (this.#cell.stale) return;
     this.#services.registry.publish(key, value);
     this.#recheck();
-  }
-  done(key: string): void {
-    if (!this.#cell.stale) this.#host.onDone(key);
   }
   note(reason: string): void {
     if (this.#cell.stale) return;

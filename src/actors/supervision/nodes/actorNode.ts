@@ -84,17 +84,11 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
     this.#current = item;
     cell.deliver(item.event, item.ask);
     this.#current = null;
-    const done = !this.#mailbox.manual || item.key === undefined;
-    if (done && item.crashedAtMs.length > 0 && cell.ended?.kind !== 'error') this.#owner.counted(this.id, item.crashedAtMs);
+    if (item.crashedAtMs.length > 0 && cell.ended?.kind !== 'error') this.#owner.counted(this.id, item.crashedAtMs);
   }
 
   onReady(): void {
     this.#owner.ready(this.id, this.incarnation);
-  }
-
-  onDone(key: string): void {
-    const item = this.#mailbox.done(key);
-    if (item !== null && item.crashedAtMs.length > 0) this.#owner.counted(this.id, item.crashedAtMs);
   }
 
   onEnd(reason: ExitReason, orderly: boolean): void {
@@ -119,17 +113,11 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
   /** What becomes of the items the incarnation had; false when its crash is held against one. */
   #settleItems(reason: ExitReason, orderly: boolean): boolean {
     const box = this.#mailbox;
-    const inFlight = box.processing();
     let suspect: Item<E> | null = null;
     if (reason.kind === 'error' && !orderly) {
-      suspect = this.#current ?? (inFlight.length === 1 ? (inFlight[0] ?? null) : null);
+      suspect = this.#current;
       // A question is not asked again: its asker has been told that it is lost.
       if (suspect?.ask !== undefined) suspect = null;
-    }
-    for (const item of inFlight) {
-      if (item === suspect) continue;
-      if (reason.kind === 'normal') box.done(item.key ?? '');
-      else box.retry(item);
     }
     if (suspect === null || reason.kind !== 'error') return true;
     this.#suspectEnd = true;
@@ -185,7 +173,7 @@ interface StateFacts {
 /** The /statez entry of a leaf. */
 // biome-ignore lint/suspicious/noExplicitAny: the event type does not matter here.
 export function cellState(cell: ActorCell<any> | null, facts: StateFacts): ActorState {
-  const said = cell?.actor == null ? { reason: '', message: '' } : reasonOf(cell.actor.getSnapshot());
+  const said = cell?.actor == null ? { reason: '', message: '' } : reasonOf(cell.actor.getSnapshot(), cell.actor);
   const state: ActorState = {
     path: facts.path,
     type: facts.type,

@@ -36,8 +36,6 @@ export class Child<E extends Message> implements CellHost {
   /** Why it is quarantined; null when it is not. */
   quarantine: string | null = null;
   stopping = false;
-  /** The present incarnation has got through its start. */
-  everUp = false;
   lastExit: ExitReason | null = null;
   readonly #env: ChildEnv<E>;
   #cell: ActorCell<E> | null = null;
@@ -77,10 +75,8 @@ export class Child<E extends Message> implements CellHost {
     const identity = { path, id, incarnation, ...(pod === undefined ? {} : { pod }) };
     const cell = new ActorCell<E>(identity, this.spec, { services, host: this });
     this.#cell = cell;
-    this.everUp = false;
     cell.start();
     if (this.#cell !== cell) return;
-    this.everUp = true;
     this.#env.onUp(this);
   }
 
@@ -133,11 +129,6 @@ export class Child<E extends Message> implements CellHost {
 
   onReady(): void {
     // Nobody waits for a dynamic child.
-  }
-
-  onDone(key: string): void {
-    const item = this.#env.mailbox.done(key);
-    if (item !== null) this.handled(item);
   }
 
   onEnd(reason: ExitReason, orderly: boolean): void {

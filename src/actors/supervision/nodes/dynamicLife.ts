@@ -33,9 +33,6 @@ export class Life<E extends Message> implements ActorCtx<E> {
   publish<T>(key: ViewKey<T>, value: T): void {
     if (!this.stale) this.#core.publish(key, value);
   }
-  done(_key: string): void {
-    // Keys belong to the children: each has its own context.
-  }
   note(reason: string): void {
     this.noted = reason;
   }

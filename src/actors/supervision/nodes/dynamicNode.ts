@@ -155,16 +155,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
     this.#current = item;
     child.deliver(item);
     this.#current = null;
-    if (child.isUp && (!this.#mailbox.manual || item.key === undefined)) child.handled(item);
-    if (
-      item.crashedAtMs.length === 0 &&
-      this.#mailbox.manual &&
-      !child.isUp &&
-      child.lastExit?.kind === 'normal' &&
-      item.key !== undefined
-    ) {
-      this.#mailbox.done(item.key);
-    }
+    if (child.isUp) child.handled(item);
   }
 
   #create(key: string, item: Item<E>): Child<E> | undefined {
@@ -188,7 +179,6 @@ export class DynamicNode<E extends Message> implements TreeNode {
     const life = this.#life;
     if (this.#spec.unknown !== undefined && life !== null) {
       this.#spec.unknown(item.event, life);
-      if (item.key !== undefined) this.#mailbox.done(item.key);
     } else {
       this.#mailbox.refuse(item, 'stopped');
     }
@@ -200,7 +190,6 @@ export class DynamicNode<E extends Message> implements TreeNode {
     if (child.quarantine !== null) this.#mailbox.refuse(item, 'quarantined');
     else if (this.#children.get(child.key) === child) this.#mailbox.hold(child.key, item);
     else if (child.lastExit?.kind !== 'normal') this.#mailbox.refuse(item, 'stopped');
-    else if (item.key !== undefined) this.#mailbox.done(item.key);
   }
 
   // ---- ends of children ------------------------------------------------------------------------------------------
@@ -239,19 +228,12 @@ export class DynamicNode<E extends Message> implements TreeNode {
   #settleItems(child: Child<E>, end: ChildEnd): boolean {
     const { reason } = end;
     const box = this.#mailbox;
-    // What crashed at its start has handled nothing.
-    const inFlight = child.everUp ? box.processing((i) => i.route === child.key) : [];
     // Only an item of this very child can be to blame: `current` may be on its way to another.
     const current = this.#current?.route === child.key ? this.#current : null;
     let suspect: Item<E> | null = null;
     if (reason.kind === 'error' && !end.orderly) {
-      suspect = current ?? (inFlight.length === 1 ? (inFlight[0] ?? null) : null);
+      suspect = current;
       if (suspect?.ask !== undefined) suspect = null;
-    }
-    for (const item of inFlight) {
-      if (item === suspect || item === current) continue;
-      if (reason.kind === 'normal') box.done(item.key ?? '');
-      else box.retry(item, { hold: child.key });
     }
     if (suspect === null || reason.kind !== 'error') return true;
     suspect.crashedAtMs.push(this.#services.ports.clock.monoMs());

@@ -1,5 +1,6 @@
 /** Reading xstate for people: dotted state values, the reason that the innermost state gives, names of events. */
 import type { AnyActorLogic, AnyActorRef } from 'xstate';
+import { readingOf } from '../../../machines/facts.ts';
 
 /** `syncing.pulling`; parallel regions in brackets: `up(net.ok,disk.ok)`. '' for what is no machine. */
 export function dottedState(value: unknown): string {
@@ -50,8 +51,11 @@ interface NodeLike {
   meta?: { reason?: unknown; message?: unknown };
 }
 
-/** `meta.reason` and `meta.message` (a string, or a function of context) of the innermost active state that has them. */
-export function reasonOf(snapshot: unknown): { reason: string; message: string } {
+/**
+ * `meta.reason` and `meta.message` of the innermost active state that has them: a string, or a function of the context and of
+ * what `actor` reads with its events.
+ */
+export function reasonOf(snapshot: unknown, actor: AnyActorRef | null = null): { reason: string; message: string } {
   const { _nodes: nodes, context } = (snapshot ?? {}) as { _nodes?: readonly NodeLike[]; context?: unknown };
   let best: NodeLike | null = null;
   for (const node of nodes ?? []) {
@@ -59,14 +63,14 @@ export function reasonOf(snapshot: unknown): { reason: string; message: string }
     if (best === null || (node.path?.length ?? 0) > (best.path?.length ?? 0)) best = node;
   }
   if (best === null) return { reason: '', message: '' };
-  return { reason: text(best.meta?.reason, context), message: text(best.meta?.message, context) };
+  return { reason: text(best.meta?.reason, context, actor), message: text(best.meta?.message, context, actor) };
 }
 
-function text(value: unknown, context: unknown): string {
+function text(value: unknown, context: unknown, actor: AnyActorRef | null): string {
   if (typeof value === 'string') return value;
   if (typeof value !== 'function') return '';
   try {
-    return String(value(context));
+    return String(value.length > 1 ? value(context, readingOf(Reflect.get(actor ?? {}, 'logic') ?? {})?.read()) : value(context));
   } catch (thrown) {
     return `(meta threw: ${thrown instanceof Error ? thrown.message : String(thrown)})`;
   }

@@ -60,8 +60,12 @@ const tracing: Rule = ({ config, gates, bad }) => {
   if (!gates.enabled('KubeletTracing')) bad('tracing', 'needs feature gate KubeletTracing');
   const rate = config.tracing.samplingRatePerMillion;
   if (rate !== null && (rate < 0 || rate > 1_000_000)) bad('tracing.samplingRatePerMillion', `${rate} must be in 0..1000000`);
-  const endpoint = config.tracing.endpoint;
-  if (endpoint !== null && !URL.canParse(`http://${endpoint.replace(/^https?:\/\//, '')}`)) {
+  const { endpoint } = config.tracing;
+  if (endpoint === null) return;
+  // gRPC's names of targets: those of the reference but `unix-abstract`, which the gRPC library does not have.
+  const [, scheme = 'dns', rest = endpoint] = /^([^/]*):\/\/(.*)$/.exec(endpoint) ?? [];
+  if (scheme !== 'dns' && scheme !== 'unix') bad('tracing.endpoint', `${JSON.stringify(endpoint)}: the scheme must be none, dns or unix`);
+  else if (rest === '' || (scheme === 'dns' && !URL.canParse(`http://${rest.replace(/^[^/]*\//, '')}`))) {
     bad('tracing.endpoint', `${JSON.stringify(endpoint)} is not host:port`);
   }
 };

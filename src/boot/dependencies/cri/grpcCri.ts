@@ -51,6 +51,8 @@ export function grpcTarget(endpoint: string): string {
   return `unix://${path}`;
 }
 
+type CallOptions = Parameters<Cri['call']>[2];
+
 interface Channel {
   target: string;
   client: Client | undefined;
@@ -83,11 +85,7 @@ class GrpcCri implements Cri {
     return channel.client;
   }
 
-  async call<M extends CriMethod>(
-    method: M,
-    req: CriRequest<M>,
-    opts: { timeoutMs: number | null; signal: AbortSignal },
-  ): Promise<CriResponse<M>> {
+  async call<M extends CriMethod>(method: M, req: CriRequest<M>, opts: CallOptions): Promise<CriResponse<M>> {
     try {
       return await this.#send(method, req, opts);
     } catch (error) {
@@ -104,11 +102,7 @@ class GrpcCri implements Cri {
     }
   }
 
-  #send<M extends CriMethod>(
-    method: M,
-    req: CriRequest<M>,
-    opts: { timeoutMs: number | null; signal: AbortSignal },
-  ): Promise<CriResponse<M>> {
+  #send<M extends CriMethod>(method: M, req: CriRequest<M>, opts: CallOptions): Promise<CriResponse<M>> {
     return new Promise((resolve, reject) => {
       if (opts.signal.aborted) {
         reject(new CriError({ method, code: status.CANCELLED, outcome: 'failed', details: 'given up before it was sent' }));
@@ -120,13 +114,15 @@ class GrpcCri implements Cri {
       let headersSeen = false;
       const abort = () => call.cancel();
       // grpc-js compares deadlines with its own wall clock, so this one must be of the same clock.
+      const metadata = new Metadata();
+      if (opts.traceparent !== undefined) metadata.set('traceparent', opts.traceparent);
       const deadline = opts.timeoutMs === null ? {} : { deadline: this.#clock.wallMs() + opts.timeoutMs };
       const call: ClientUnaryCall = client.makeUnaryRequest(
         definition.path,
         definition.requestSerialize,
         definition.responseDeserialize,
         req,
-        new Metadata(),
+        metadata,
         deadline,
         (error: ServiceError | null, value?: object) => {
           opts.signal.removeEventListener('abort', abort);

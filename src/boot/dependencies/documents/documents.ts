@@ -21,6 +21,13 @@ const START_TIMEOUT_MS = 30_000;
 /** A thread at rest costs some 5 MiB; starting one takes tens of milliseconds. */
 const IDLE_MS = 5_000;
 const YOUNG_MIB = 16;
+/**
+ * Documents that the thread has been given, so that between two of them it need not wait for a busy main thread: with one at a
+ * time each takes a turn of that thread's loop, tens of milliseconds under a flood.
+ */
+const ASKED_MAX = 32;
+/** Bytes of those documents; one that is larger is given alone. */
+const ASKED_BYTES_MAX = 1024 * 1024;
 
 export interface Question {
   bytes: Uint8Array;
@@ -52,44 +59,53 @@ function workerFile(): string {
   return found;
 }
 
+function roomFor(job: Job | undefined, asked: readonly Job[]): boolean {
+  if (job === undefined) return false;
+  return asked.length === 0 || asked.reduce((sum, a) => sum + a.bytes.byteLength, job.bytes.byteLength) <= ASKED_BYTES_MAX;
+}
+
 /** Disposing ends the thread; what waits is rejected. */
 export function createDocuments(o: DocumentsOptions): Documents & Disposable {
   const { entropy, timeoutMs = DOCUMENT_TIMEOUT_MS, memoryMiB = DOCUMENT_MEMORY_MIB, idleMs = IDLE_MS } = o;
   const queue: Job[] = [];
-  let current: Job | null = null;
+  /** With the thread, in the order in which it decodes them: the first is the one that it works at. */
+  const asked: Job[] = [];
   let worker: Worker | null = null;
   let ready = false;
   let timer: NodeJS.Timeout | undefined;
   let over = false;
 
+  /** What the thread had not begun waits for the next one. */
   const end = (): void => {
     clearTimeout(timer);
     void worker?.terminate();
     worker = null;
     ready = false;
-  };
-  /** The present document is done with; the next one's turn. */
-  const finish = (settle: (job: Job) => void): void => {
-    clearTimeout(timer);
-    const job = current;
-    current = null;
-    if (job !== null) settle(job);
-    next();
+    queue.unshift(...asked.splice(0));
   };
   const refuse = (what: string): void => {
     end();
-    finish((job) => job.resolve({ ok: false, errors: [what] }));
+    queue.shift()?.resolve({ ok: false, errors: [what] });
+    next();
   };
   const fail = (what: string): void => {
     end();
-    finish((job) => job.reject(new Error(`the thread that decodes documents ${what}`)));
+    queue.shift()?.reject(new Error(`the thread that decodes documents ${what}`));
+    next();
+  };
+  /** The first document's time begins. */
+  const watch = (): void => {
+    clearTimeout(timer);
+    const first = asked[0];
+    // Its answer may have come already, and wait behind this timer.
+    const look = (): void => void (first === asked[0] && refuse(`takes longer than ${timeoutMs} ms to decode`));
+    timer = setTimeout(() => setImmediate(look), timeoutMs).unref();
   };
   const ask = (job: Job): void => {
     // A copy, which the thread then owns.
     const bytes = Uint8Array.from(job.bytes);
     worker?.postMessage({ bytes, source: job.source } satisfies Question, [bytes.buffer]);
-    clearTimeout(timer);
-    timer = setTimeout(() => refuse(`takes longer than ${timeoutMs} ms to decode`), timeoutMs).unref();
+    if (asked.push(job) === 1) watch();
   };
 
   function started(): Worker {
@@ -103,9 +119,12 @@ export function createDocuments(o: DocumentsOptions): Documents & Disposable {
     mine.unref();
     mine.on('message', ({ decoded }: Told) => {
       if (mine !== worker) return;
-      if (decoded !== null) return finish((job) => job.resolve(decoded));
-      ready = true;
-      if (current !== null) ask(current);
+      if (decoded === null) ready = true;
+      else {
+        asked.shift()?.resolve(decoded);
+        if (asked.length > 0) watch();
+      }
+      next();
     });
     mine.on('error', (error) => {
       if (mine !== worker) return;
@@ -118,21 +137,28 @@ export function createDocuments(o: DocumentsOptions): Documents & Disposable {
     return mine;
   }
 
-  function next(): void {
-    if (current !== null || over) return;
-    current = queue.shift() ?? null;
-    if (current === null) {
-      if (worker !== null) timer = setTimeout(end, idleMs).unref();
-      return;
-    }
+  function start(): void {
     clearTimeout(timer);
     try {
-      worker ??= started();
-      if (ready) ask(current);
-      else timer = setTimeout(() => fail(`was not ready within ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS).unref();
+      worker = started();
+      timer = setTimeout(() => fail(`was not ready within ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS).unref();
     } catch (error) {
       fail(`cannot be started: ${messageOf(error)}`);
     }
+  }
+
+  /** Gives the thread what there is room for. */
+  function next(): void {
+    if (over) return;
+    if (worker === null) {
+      if (queue.length > 0) start();
+      return;
+    }
+    if (!ready) return;
+    while (asked.length < ASKED_MAX && roomFor(queue[0], asked)) ask(queue.shift() as Job);
+    if (asked.length > 0) return;
+    clearTimeout(timer);
+    timer = setTimeout(end, idleMs).unref();
   }
 
   return {
@@ -147,9 +173,7 @@ export function createDocuments(o: DocumentsOptions): Documents & Disposable {
     [Symbol.dispose]() {
       over = true;
       end();
-      const left = current === null ? queue.splice(0) : [current, ...queue.splice(0)];
-      current = null;
-      for (const job of left) job.reject(new Error('the thread that decodes documents has ended'));
+      for (const job of queue.splice(0)) job.reject(new Error('the thread that decodes documents has ended'));
     },
   };
 }

@@ -5,6 +5,8 @@ import { createEntropy } from '../clock.ts';
 import type { Question, Told } from './documents.ts';
 
 const entropy = createEntropy();
+// The YAML parser makes an error object for each of hundreds of faults, of which one message is used.
+Error.stackTraceLimit = 0;
 parentPort?.on('message', ({ bytes, source }: Question) => {
   parentPort?.postMessage({ decoded: decodeDocument(bytes, source, entropy) } satisfies Told);
 });

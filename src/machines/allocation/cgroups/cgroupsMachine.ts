@@ -3,6 +3,7 @@
  * What fails is a state that is tried again. Pure; what it invokes is given by the actor.
  */
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { projecting } from '../../projection.ts';
 import type { CgroupsEvent } from './messages.ts';
 
 /** Limits and classes are set anew this often (resources 1.6, 1.7). */
@@ -40,6 +41,7 @@ export const cgroupsMachine = setup({
   delays: { renew: RENEW_MS, prepareAgain: PREPARE_RETRY_MS, renewAgain: RENEW_RETRY_MS },
 }).createMachine({
   id: 'cgroups',
+  meta: projecting<Context>(({ message, said }) => ({ said, message })),
   context: { message: '', said: 'nothing' },
   initial: 'preparing',
   invoke: { src: 'watchDriver' },

@@ -3,17 +3,20 @@
  * their own to the rest from time to time. `ledger.ts` decides; the actor provides the effects.
  */
 import { assign, fromPromise, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
+import { names, projecting } from '../../projection.ts';
 import type { AllocationEvent } from '../messages.ts';
-import type { CpuLedger } from './ledger.ts';
+import { formatCpuSet } from './cpuSet.ts';
+import type { CpuLedger, CpuPlace } from './ledger.ts';
+import { answerRequests, type CpuFacts, type CpuHoldings, type CpuReply, type CpuRequest, tidyUp } from './requests.ts';
 
 /** A file that could not be written is tried again after this. */
 const SAVE_AGAIN_MS = 1_000;
 /** Runtimes answer within moments; what takes longer is tried at the next look. */
 const SHARING_MAX_MS = 10_000;
 
-type Admit = Extract<AllocationEvent, { type: 'allocation.admit' }>;
-
 export interface CpusInput {
+  place: CpuPlace;
   /** cpuManagerReconcilePeriod. */
   everyMs: number;
 }
@@ -22,7 +25,14 @@ export interface CpusContext extends CpusInput {
   ledger: CpuLedger | null;
   /** What the file holds. */
   onDisk: CpuLedger | null;
-  asks: readonly Admit[];
+  unseen: CpuHoldings['unseen'];
+  heard: boolean;
+  asks: readonly CpuRequest[];
+  /** They wait for the disk. */
+  replies: readonly CpuReply[];
+  /** Of the last decision: what was answered, and pods whose CPUs came back since they are over. */
+  decided: readonly CpuReply[];
+  released: readonly string[];
   /** Why the file could not be written, or containers not confined; '' when nothing went wrong. */
   saveError: string;
   shareError: string;
@@ -39,11 +49,32 @@ export const cpusMachine = setup({
   },
   actions: {
     ask: assign(({ context, event }) => (event.type === 'allocation.admit' ? { asks: [...context.asks, event] } : {})),
-    /** Hands out to those who asked. */
-    decide: assign((): Partial<CpusContext> => ({})),
+    /** Allocates CPUs to the pods that asked. */
+    decide: assign(({ context, event }) => {
+      const { ledger, asks, place } = context;
+      if (ledger === null) return {};
+      const { holdings, replies, released } = answerRequests({ ...context, ledger }, asks, { facts: factsOf<CpuFacts>(event), place });
+      return { ...holdings, asks: [], replies: [...context.replies, ...replies], decided: replies, released };
+    }),
     /** Takes back what nobody has any more. */
-    tidy: assign((): Partial<CpusContext> => ({})),
-    forget: () => {},
+    tidy: assign(({ context, event }) => {
+      const { ledger, place } = context;
+      if (ledger === null) return {};
+      const { holdings, released } = tidyUp({ ...context, ledger }, { facts: factsOf<CpuFacts>(event), place });
+      return { ...holdings, released };
+    }),
+    forget: assign(({ context, event }) =>
+      event.type === 'allocation.forget' ? { unseen: new Map([...context.unseen].filter(([uid]) => uid !== event.uid)) } : {},
+    ),
+    read: assign(({ event }, { ledger, isNew }: { ledger: CpuLedger; isNew: boolean }) => {
+      const { monoMs } = factsOf<CpuFacts>(event);
+      return { ledger, onDisk: isNew ? null : ledger, unseen: new Map([...ledger.entries.keys()].map((uid) => [uid, monoMs])) };
+    }),
+    told: assign(({ context }) => (context.ledger === context.onDisk ? { replies: [] } : {})),
+    /** Logs `released`. */
+    sayReleased: () => {},
+    /** Counts `decided`. */
+    count: () => {},
     /** Publishes what was read, or a ledger without allocations. */
     begin: () => {},
     /** Once the ledger is on disk: publishes it and answers the request. */
@@ -56,7 +87,25 @@ export const cpusMachine = setup({
   },
 }).createMachine({
   id: 'cpus',
-  context: ({ input }) => ({ ...input, ledger: null, onDisk: null, asks: [], saveError: '', shareError: '' }),
+  meta: projecting<CpusContext>(({ ledger, onDisk, unseen, heard, asks, replies, saveError, shareError }) => ({
+    sharedCpus: ledger === null ? null : formatCpuSet(ledger.shared),
+    podsWithCpus: ledger === null ? null : names(ledger.entries.keys()),
+    unseen: names(unseen.keys()),
+    ...{ heard, isOnDisk: ledger === onDisk, asking: asks.length, answersWaiting: replies.length, saveError, shareError },
+  })),
+  context: ({ input }) => ({
+    ...input,
+    ledger: null,
+    onDisk: null,
+    unseen: new Map(),
+    heard: false,
+    asks: [],
+    replies: [],
+    decided: [],
+    released: [],
+    saveError: '',
+    shareError: '',
+  }),
   initial: 'loading',
   on: { 'allocation.admit': { actions: ['ask'] }, 'allocation.forget': { actions: ['forget'] } },
   states: {
@@ -67,10 +116,7 @@ export const cpusMachine = setup({
         src: 'load',
         onDone: {
           target: 'serving',
-          actions: [
-            assign(({ event }) => ({ ledger: event.output.ledger, onDisk: event.output.isNew ? null : event.output.ledger })),
-            'begin',
-          ],
+          actions: [{ type: 'read', params: ({ event }) => event.output }, 'begin'],
         },
       },
     },
@@ -84,10 +130,10 @@ export const cpusMachine = setup({
               meta: { reason: 'Settled', message: 'what was handed out is on disk' },
               always: [
                 { guard: 'unsaved', target: 'saving' },
-                { guard: 'asked', target: 'settled', actions: ['decide'], reenter: true },
+                { guard: 'asked', target: 'settled', actions: ['decide', 'sayReleased', 'count'], reenter: true },
               ],
-              entry: ['tell'],
-              after: { every: { target: 'settled', actions: ['tidy'], reenter: true } },
+              entry: ['tell', 'told'],
+              after: { every: { target: 'settled', actions: ['tidy', 'sayReleased'], reenter: true } },
             },
             saving: {
               meta: { reason: 'Saving', message: 'writing what was handed out' },

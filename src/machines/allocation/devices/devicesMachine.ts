@@ -5,6 +5,7 @@
 
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
+import { names, projecting } from '../../projection.ts';
 import { type EndpointInput, type EndpointIo, type EndpointKey, type EndpointSaid, endpointMachine } from './endpointMachine.ts';
 import type { DevicesEvent, WatchedPlugin } from './messages.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
@@ -177,6 +178,11 @@ export const devicesMachine = setup({
   delays: { wait: ({ context }) => Math.min(DEVICES_RETRY.minMs * 2 ** Math.min(context.attempts - 1, 16), DEVICES_RETRY.maxMs) },
 }).createMachine({
   id: 'devices',
+  meta: projecting<DevicesContext>(({ endpoints, dialing, watched, error, attempts }) => ({
+    plugins: names(endpoints.keys()),
+    sockets: names(watched.keys()),
+    ...{ dialing: dialing.size, error, attempts },
+  })),
   context: ({ input }) => ({
     io: input.io,
     endpoints: new Map(),

@@ -3,6 +3,7 @@
  * connection, which this chart only hands on.
  */
 import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
+import { projecting } from '../../projection.ts';
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
@@ -69,6 +70,7 @@ export const endpointMachine = setup({
   guards: { remembered: ({ context }) => context.remembered },
 }).createMachine({
   id: 'devicePlugin',
+  meta: projecting<EndpointContext>(({ resource, id, endpoint, remembered, error }) => ({ resource, id, endpoint, remembered, error })),
   context: ({ input }) => ({ ...input, error: '' }),
   initial: 'new',
   states: {

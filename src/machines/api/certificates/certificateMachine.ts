@@ -3,6 +3,8 @@
  * that waits is a state: for addresses, for approval, for the next attempt. Keys never enter it.
  */
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
+import { factsOf, type Moment } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import type { CertificateEvent } from '../messages.ts';
 import {
   type CertificateContext,
@@ -33,6 +35,7 @@ import { CERTIFICATE_MISSING, type CertificateFacts, type CertificateTemplate, r
 
 const promise = <O, I = unknown>(): PromiseActorLogic<O, I> => fromPromise(() => Promise.reject(new Error('not provided')));
 type Done<T> = { event: { output: T } };
+const wallMsOf = (event: object): number => factsOf(event).wallMs;
 const thrown = {
   type: 'failed',
   params: ({ event }: { event: { error: unknown } }) => ({ problem: messageOf(event.error), refused: false }),
@@ -61,10 +64,11 @@ export const certificateMachine = setup({
     announce: (_, _p: { stored: boolean }) => {},
     /** The key of a request that was refused is used no more. */
     dropKey: () => {},
-    took: assign(({ context }, p: { facts: CertificateFacts | null; fresh?: boolean }): Partial<CertificateContext> => {
-      const now = context.wallMs();
+    took: assign(({ context, event }, p: { facts: CertificateFacts | null; fresh?: boolean }): Partial<CertificateContext> => {
+      const moment = factsOf(event);
+      const now = moment.wallMs;
       const same = p.facts !== null && p.facts.fingerprint === context.facts?.fingerprint;
-      const drawnMs = p.facts === null ? 0 : same ? context.deadlineMs : rotationDeadlineMs(p.facts, context.random());
+      const drawnMs = p.facts === null ? 0 : same ? context.deadlineMs : rotationDeadlineMs(p.facts, moment.random);
       const keptMs = p.fresh === true && p.facts !== null ? now + Math.min(KEEP_MIN_MS, Math.max(0, p.facts.notAfterMs - now) / 2) : 0;
       const deadlineMs = Math.max(drawnMs, keptMs);
       return { facts: p.facts, deadlineMs };
@@ -83,28 +87,35 @@ export const certificateMachine = setup({
     asks: assign(({ context }): Partial<CertificateContext> => ({ requested: context.template })),
   },
   guards: {
-    due: ({ context }) => isDue(context),
+    due: ({ context, event }) => isDue(context, wallMsOf(event)),
     unmanaged: ({ context }) => !context.managed,
     templateless: ({ context }) => context.template === null,
     /** The outstanding request asks for what is wanted no more. */
     otherwise: ({ context, event }) => !sameTemplate(context.requested, event.template),
-    good: ({ context }, p: { facts: CertificateFacts }) => faultOf(p.facts, context) === '',
+    good: ({ context, event }, p: { facts: CertificateFacts }) => faultOf(p.facts, context.template, wallMsOf(event)) === '',
   },
   delays: {
-    retry: ({ context: c }) => {
+    retry: ({ context: c, event }) => {
       const [first, last] = c.refused ? [REFUSED_RETRY_MS, REFUSED_RETRY_MAX_MS] : [RETRY_MS, RETRY_MAX_MS];
-      return Math.min(first * 2 ** Math.min(16, Math.max(0, c.failures - 1)), last) * (1 + 0.1 * c.random());
+      return Math.min(first * 2 ** Math.min(16, Math.max(0, c.failures - 1)), last) * (1 + 0.1 * factsOf(event).random);
     },
-    patience: ({ context }) => waitOf(context),
+    patience: ({ context, event }) => waitOf(context, wallMsOf(event)),
     trust: WATCH_TRUST_MS,
-    lookAgain: ({ context }) => LOOK_AGAIN_MS * (1 + 0.2 * context.random()),
-    rest: ({ context: c }) => {
-      const untilMs = (c.rotate ? Math.min(c.deadlineMs, c.facts?.notAfterMs ?? 0) : (c.facts?.notAfterMs ?? 0)) - c.wallMs();
+    lookAgain: ({ event }) => LOOK_AGAIN_MS * (1 + 0.2 * factsOf(event).random),
+    rest: ({ context: c, event }) => {
+      const untilMs = (c.rotate ? Math.min(c.deadlineMs, c.facts?.notAfterMs ?? 0) : (c.facts?.notAfterMs ?? 0)) - wallMsOf(event);
       return Math.min(Math.max(untilMs, 1_000), RELOAD_MS);
     },
   },
 }).createMachine({
   id: 'certificate',
+  meta: projecting<CertificateContext>((c) => ({
+    ...{ use: c.use, managed: c.managed, rotate: c.rotate, renewNow: c.renewNow },
+    validUntil: c.facts === null ? null : when(c.facts.notAfterMs),
+    renewedFrom: c.facts === null ? null : when(c.deadlineMs),
+    request: c.request?.name ?? null,
+    ...{ failures: c.failures, refused: c.refused, problem: c.problem },
+  })),
   context: ({ input }) => ({
     ...input,
     ...{ facts: null, deadlineMs: 0, requested: null, request: null, resourceVersion: '' },
@@ -144,7 +155,8 @@ export const certificateMachine = setup({
     resting: {
       meta: {
         reason: 'Held',
-        message: (c: CertificateContext) => `${present(c)}${c.rotate ? `, renewed from ${when(c.deadlineMs)} on` : ''}`,
+        message: (c: CertificateContext, { wallMs }: Moment) =>
+          `${present(c, wallMs)}${c.rotate ? `, renewed from ${when(c.deadlineMs)} on` : ''}`,
       },
       after: { rest: { target: 'loading' } },
       on: { 'certificate.template': { target: 'judging', actions: ['retemplate'] } },
@@ -157,7 +169,7 @@ export const certificateMachine = setup({
           meta: { reason: 'Keying', message: (c: CertificateContext) => `making a key for the next ${words(c)}` },
           invoke: {
             src: 'prepare',
-            input: ({ context }) => ({ template: context.template, first: ended(context) }),
+            input: ({ context, event }) => ({ template: context.template, first: ended(context, wallMsOf(event)) }),
             onDone: { target: 'requesting' },
             onError: { target: '#certificate.backingOff', actions: [thrown, 'reportFailure'] },
           },
@@ -166,7 +178,7 @@ export const certificateMachine = setup({
           meta: { reason: 'Requesting', message: (c: CertificateContext) => `asking the API server for a ${words(c)}` },
           invoke: {
             src: 'submit',
-            input: ({ context }) => ({ first: ended(context) }),
+            input: ({ context, event }) => ({ first: ended(context, wallMsOf(event)) }),
             onDone: [
               {
                 guard: ({ event }) => event.output.ok,
@@ -189,8 +201,8 @@ export const certificateMachine = setup({
         waiting: {
           meta: {
             reason: 'WaitingForApproval',
-            message: (c: CertificateContext) =>
-              `the certificate request ${c.request?.name ?? ''} waits to be approved and signed (kubectl certificate approve ${c.request?.name ?? ''}); ${present(c)}${c.problem === '' ? '' : `; ${c.problem}`}`,
+            message: (c: CertificateContext, { wallMs }: Moment) =>
+              `the certificate request ${c.request?.name ?? ''} waits to be approved and signed (kubectl certificate approve ${c.request?.name ?? ''}); ${present(c, wallMs)}${c.problem === '' ? '' : `; ${c.problem}`}`,
           },
           after: {
             patience: {
@@ -198,8 +210,8 @@ export const certificateMachine = setup({
               actions: [
                 {
                   type: 'failed',
-                  params: ({ context: c }) => ({
-                    problem: `the certificate request ${c.request?.name ?? ''} was not answered within ${Math.round(waitOf(c) / 60_000)} min`,
+                  params: ({ context: c, event }) => ({
+                    problem: `the certificate request ${c.request?.name ?? ''} was not answered within ${Math.round(waitOf(c, wallMsOf(event)) / 60_000)} min`,
                     refused: false,
                   }),
                 },
@@ -279,7 +291,7 @@ export const certificateMachine = setup({
               {
                 type: 'failed',
                 params: ({ event, context }: Done<CertificateFacts> & { context: CertificateContext }) => ({
-                  problem: faultOf(event.output, context),
+                  problem: faultOf(event.output, context.template, wallMsOf(event)),
                   refused: false,
                 }),
               },
@@ -292,8 +304,8 @@ export const certificateMachine = setup({
     },
     backingOff: {
       meta: {
-        reason: (c: CertificateContext) => (ended(c) ? CERTIFICATE_MISSING : 'RenewalFailed'),
-        message: (c: CertificateContext) => `${present(c)}; ${c.problem}; it is tried again`,
+        reason: (c: CertificateContext, { wallMs }: Moment) => (ended(c, wallMs) ? CERTIFICATE_MISSING : 'RenewalFailed'),
+        message: (c: CertificateContext, { wallMs }: Moment) => `${present(c, wallMs)}; ${c.problem}; it is tried again`,
       },
       after: { retry: { target: 'loading' } },
       on: {

@@ -38,8 +38,6 @@ export interface CertificateInput {
   /** How long a request may wait; of the first one, and of a renewal. */
   firstWaitMs: number;
   waitMs: number;
-  wallMs(): number;
-  random(): number;
 }
 export interface CertificateContext extends CertificateInput {
   /** What is on disk and fit to be used, though perhaps ended. */
@@ -54,28 +52,28 @@ export interface CertificateContext extends CertificateInput {
   problem: string;
 }
 
-export const ended = (c: Pick<CertificateContext, 'facts' | 'wallMs'>): boolean => c.facts === null || c.facts.notAfterMs <= c.wallMs();
+export const ended = (c: Pick<CertificateContext, 'facts'>, wallMs: number): boolean => c.facts === null || c.facts.notAfterMs <= wallMs;
 export const words = (c: CertificateContext): string => (c.use === 'client' ? 'client certificate' : 'serving certificate');
 export const when = (ms: number): string => new Date(ms).toISOString();
-export const present = (c: CertificateContext): string => {
+export const present = (c: CertificateContext, wallMs: number): string => {
   if (c.facts === null) return `there is no ${words(c)}`;
-  return `the ${words(c)} ${ended(c) ? 'ended' : 'holds until'} ${when(c.facts.notAfterMs)}`;
+  return `the ${words(c)} ${ended(c, wallMs) ? 'ended' : 'holds until'} ${when(c.facts.notAfterMs)}`;
 };
-export const waitOf = (c: CertificateContext): number => (ended(c) ? c.firstWaitMs : c.waitMs);
+export const waitOf = (c: CertificateContext, wallMs: number): number => (ended(c, wallMs) ? c.firstWaitMs : c.waitMs);
 
 /** Asked for now: nothing fit to be used, told to, it says too little, or it is time. */
-export function isDue(c: Pick<CertificateContext, 'facts' | 'wallMs' | 'rotate' | 'renewNow' | 'template' | 'deadlineMs'>): boolean {
+export function isDue(c: Pick<CertificateContext, 'facts' | 'rotate' | 'renewNow' | 'template' | 'deadlineMs'>, wallMs: number): boolean {
   if (c.template === null) return false;
-  if (c.facts === null || ended(c)) return true;
+  if (c.facts === null || ended(c, wallMs)) return true;
   if (!c.rotate) return false;
-  return c.renewNow || lacks(c.facts, c.template).length > 0 || c.deadlineMs <= c.wallMs();
+  return c.renewNow || lacks(c.facts, c.template).length > 0 || c.deadlineMs <= wallMs;
 }
 
 /** What is wrong with a certificate that was just signed; '' = nothing. */
-export function faultOf(facts: CertificateFacts, c: Pick<CertificateContext, 'template' | 'wallMs'>): string {
-  if (facts.notAfterMs <= c.wallMs())
+export function faultOf(facts: CertificateFacts, template: CertificateTemplate | null, wallMs: number): string {
+  if (facts.notAfterMs <= wallMs)
     return `the certificate that was signed ended ${when(facts.notAfterMs)} already: the clock of this node may be wrong, or the signer gives too short a life`;
-  const missing = c.template === null ? [] : lacks(facts, c.template);
+  const missing = template === null ? [] : lacks(facts, template);
   return missing.length === 0 ? '' : `the signer left out: ${missing.join(', ')}`;
 }
 

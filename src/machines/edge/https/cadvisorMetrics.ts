@@ -2,7 +2,7 @@
  * /metrics/cadvisor: the families that people's dashboards ask for, as far as the runtime's statistics, control groups and
  * /proc have the figures. Pure.
  */
-import type { DeviceIo, GroupFigures, PressureOf } from './groupStats.ts';
+import type { DeviceIo, GroupFigures, PressureOf, Psi } from './groupStats.ts';
 import type { InterfaceCounters } from './procStats.ts';
 import type { ContainerStats, Summary } from './stats.ts';
 
@@ -29,9 +29,17 @@ export interface GroupReading {
   pods: readonly FoundPod[];
   /** Names of block devices by `major:minor`. */
   devices: ReadonlyMap<string, string>;
-  node: { interfaces: readonly InterfaceCounters[]; pressure: GroupFigures['pressure'] };
+  /** Of the groups of pods, by UID. */
+  podPsi: ReadonlyMap<string, Psi>;
+  node: { interfaces: readonly InterfaceCounters[]; pressure: GroupFigures['pressure']; psi: Psi };
 }
-export const NOTHING_READ: GroupReading = { containers: new Map(), pods: [], devices: new Map(), node: { interfaces: [], pressure: {} } };
+export const NOTHING_READ: GroupReading = {
+  containers: new Map(),
+  pods: [],
+  devices: new Map(),
+  podPsi: new Map(),
+  node: { interfaces: [], pressure: {}, psi: {} },
+};
 export interface CadvisorInput {
   /** Null: it could not be made; then only the machine is told, and that there was an error. */
   summary: Summary | null;

@@ -17,6 +17,19 @@ export interface Pressure {
   stalledSeconds?: number;
 }
 export type PressureOf = 'cpu' | 'memory' | 'io';
+export const PRESSURES: readonly PressureOf[] = ['cpu', 'memory', 'io'];
+/** A line of a PSI file: microseconds since the group was made, and shares of the last 10, 60 and 300 seconds in percent. */
+export interface PsiData {
+  total: number;
+  avg10: number;
+  avg60: number;
+  avg300: number;
+}
+export interface PsiStats {
+  full: PsiData;
+  some: PsiData;
+}
+export type Psi = Readonly<Partial<Record<PressureOf, PsiStats>>>;
 
 /** What a file does not have is left out. */
 export interface GroupFigures {
@@ -25,6 +38,7 @@ export interface GroupFigures {
   /** By `major:minor`. */
   io?: ReadonlyMap<string, DeviceIo>;
   pressure?: Readonly<Partial<Record<PressureOf, Pressure>>>;
+  psi?: Psi;
 }
 
 /** A mounted hierarchy: of one or more controllers, or the one of the second version. */
@@ -74,6 +88,36 @@ export function groupPlace(procCgroup: string, id: string, mounts: readonly Grou
   return shown === undefined ? undefined : { path: shown, dirs };
 }
 const V1_CONTROLLERS = ['cpu', 'cpuacct', 'memory', 'blkio'] as const;
+
+/** Where a group of this path is in each hierarchy, or that of a process whose `/proc/PID/cgroup` it is. */
+export function placeAt(at: { path: string } | { procCgroup: string }, mounts: readonly GroupMount[]): GroupPlace {
+  const pathIn = (names: readonly string[] | null): string | undefined => {
+    if ('path' in at) return at.path;
+    for (const line of at.procCgroup.split('\n')) {
+      const [, of, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+      if (of !== undefined && (names === null ? of === '' : of.split(',').some((c) => names.includes(c)))) return path;
+    }
+    return undefined;
+  };
+  const dirs: { -readonly [K in keyof GroupPlace['dirs']]: string } = {};
+  for (const mount of mounts) {
+    const path = pathIn(mount.controllers);
+    // The root group is the machine.
+    const dir = path === undefined || path === '/' ? undefined : directory(mount, path);
+    if (dir === undefined) continue;
+    if (mount.controllers === null) dirs.unified ??= dir;
+    else for (const name of V1_CONTROLLERS) if (mount.controllers.includes(name)) dirs[name] ??= dir;
+  }
+  return { path: 'path' in at ? at.path : '', dirs };
+}
+
+/** Of a container's group the one above, where it is that of its pod alone. */
+export function podPlace({ path, dirs }: GroupPlace, uid: string): GroupPlace | undefined {
+  const up = dirs.unified?.slice(0, dirs.unified.lastIndexOf('/'));
+  const name = up?.slice(up.lastIndexOf('/') + 1) ?? '';
+  if (up === undefined || uid === '' || !(name.includes(uid) || name.includes(uid.replaceAll('-', '_')))) return undefined;
+  return { path, dirs: { unified: up } };
+}
 
 /** A container may have groups of its own below its group; the process may be in one of them. */
 function ownPart(path: string, id: string): string {
@@ -138,8 +182,76 @@ export function groupFigures(texts: ReadonlyMap<string, string>): GroupFigures {
       oomKills: fields(of('memory.oom_control')).get('oom_kill') ?? events.get('oom_kill'),
     }),
     io,
-    ...(pressure.length === 0 ? {} : { pressure: Object.fromEntries(pressure) }),
+    ...(pressure.length === 0 ? {} : { pressure: Object.fromEntries(pressure), psi: psiOf((what) => of(`${what}.pressure`)) }),
   };
+}
+
+/** Beyond this a limit of the first version is none. */
+const UNLIMITED = 2 ** 62;
+
+export interface GroupUse {
+  /** Processor time, nanoseconds. */
+  cpuNs?: bigint;
+  memory?: {
+    availableBytes?: number;
+    usageBytes: number;
+    /** Without file pages that are easily given back. */
+    workingSetBytes: number;
+    rssBytes?: number;
+    pageFaults?: number;
+    majorPageFaults?: number;
+  };
+}
+
+/** Files that {@link groupUse} reads, in either version. */
+export function useFiles({ dirs }: GroupPlace): ReadonlyMap<string, string> {
+  const files = new Map<string, string>();
+  const add = (dir: string | undefined, ...names: string[]): void => {
+    if (dir !== undefined) for (const name of names) files.set(name, `${dir}/${name}`);
+  };
+  if (dirs.cpuacct === undefined && dirs.memory === undefined) {
+    add(dirs.unified, 'cpu.stat', 'memory.current', 'memory.stat', 'memory.max', ...PRESSURES.map((what) => `${what}.pressure`));
+    return files;
+  }
+  add(dirs.cpuacct, 'cpuacct.usage');
+  add(dirs.memory, 'memory.usage_in_bytes', 'memory.stat', 'memory.limit_in_bytes');
+  return files;
+}
+
+export function groupUse(texts: ReadonlyMap<string, string>): GroupUse {
+  const of = (name: string): string => texts.get(name) ?? '';
+  const [cpu, memory] = [fields(of('cpu.stat')), fields(of('memory.stat'))];
+  const us = cpu.get('usage_usec');
+  const ns = /^(\d{1,18})\s*$/.exec(of('cpuacct.usage'))?.[1];
+  const usage = number(of('memory.current')) ?? number(of('memory.usage_in_bytes'));
+  const limit = number(of('memory.max')) ?? number(of('memory.limit_in_bytes'));
+  const cpuNs = us !== undefined ? BigInt(us) * 1_000n : ns === undefined ? undefined : BigInt(ns);
+  if (usage === undefined) return cpuNs === undefined ? {} : { cpuNs };
+  const workingSetBytes = Math.max(0, usage - (memory.get('total_inactive_file') ?? memory.get('inactive_file') ?? 0));
+  const found = known<NonNullable<GroupUse['memory']>>({
+    availableBytes: limit === undefined || limit >= UNLIMITED ? undefined : Math.max(0, limit - workingSetBytes),
+    usageBytes: usage,
+    workingSetBytes,
+    rssBytes: memory.get('total_rss') ?? memory.get('anon'),
+    pageFaults: memory.get('total_pgfault') ?? memory.get('pgfault'),
+    majorPageFaults: memory.get('total_pgmajfault') ?? memory.get('pgmajfault'),
+  });
+  return { ...(cpuNs === undefined ? {} : { cpuNs }), memory: found };
+}
+
+/** Of the PSI files of a group or of the machine. A line that the kernel does not have is zero, as in the reference. */
+export function psiOf(text: (what: PressureOf) => string): Psi {
+  const number = (line: string, name: string): number => Number(new RegExp(`\\b${name}=([\\d.]+)`).exec(line)?.[1] ?? 0);
+  const data = (all: string, kind: string): PsiData => {
+    const line = all.split('\n').find((l) => l.startsWith(`${kind} `)) ?? '';
+    const [total = 0, avg10 = 0, avg60 = 0, avg300 = 0] = ['total', 'avg10', 'avg60', 'avg300'].map((name) => number(line, name));
+    return { total, avg10, avg60, avg300 };
+  };
+  const found = PRESSURES.flatMap((what) => {
+    const all = text(what);
+    return all.startsWith('some ') ? [[what, { full: data(all, 'full'), some: data(all, 'some') }] as const] : [];
+  });
+  return Object.fromEntries(found);
 }
 
 /** Of a PSI file; undefined where the kernel has none. */

@@ -1,5 +1,6 @@
 /** Life of the kubelet's HTTPS server: as any server's, and now and then it looks whether its certificates changed. Pure. */
 import { assign, fromPromise, setup } from 'xstate';
+import { projecting } from '../../projection.ts';
 import { CANNOT_LISTEN, LISTEN_RETRY_MS, type ServerContext, type ServerEvent } from '../serverMachine.ts';
 
 /** How often files of certificates are looked at: a renewed certificate or client CA counts at most this much later. */
@@ -27,6 +28,12 @@ export const httpsServerMachine = setup({
   },
 }).createMachine({
   id: 'httpsServer',
+  meta: projecting<ServerContext & { refreshError: string }>(({ address, error, attempts, refreshError }) => ({
+    address,
+    error,
+    attempts,
+    refreshError,
+  })),
   context: { address: '', error: '', attempts: 0, refreshError: '' },
   initial: 'opening',
   on: { 'server.close': { target: '.closing' } },

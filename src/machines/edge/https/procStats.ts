@@ -91,7 +91,10 @@ export function interfaceCounters(netDev: string): InterfaceCounters[] {
 
 /** As the summary has it; the top fields are those of `eth0`, where there is one. */
 export function nodeNetwork(netDev: string, time: string): NetworkStats {
-  const interfaces = interfaceCounters(netDev).map(
+  return networkStats(interfaceCounters(netDev), time);
+}
+export function networkStats(counters: readonly InterfaceCounters[], time: string): NetworkStats {
+  const interfaces = counters.map(
     ({ name, rxBytes, rxErrors, txBytes, txErrors }): InterfaceStats => ({ name, rxBytes, rxErrors, txBytes, txErrors }),
   );
   const eth0 = interfaces.find((i) => i.name === 'eth0');

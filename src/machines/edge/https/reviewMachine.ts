@@ -2,6 +2,7 @@
 import { assign, fromPromise, setup } from 'xstate';
 import type { KubeFailure, KubeResult } from '../../api/kube.ts';
 import { factsOf } from '../../facts.ts';
+import { failureOf, projecting } from '../../projection.ts';
 
 /** First wait, its factor and jitter, and how often it is asked in all: 0.5, 0.75, 1.1, 1.7 s between five. */
 const RETRY_BASE_MS = 500;
@@ -48,6 +49,10 @@ export const reviewMachine = setup({
   },
 }).createMachine({
   id: 'review',
+  meta: projecting<Context>(({ attempts, delayMs, result }) => ({
+    ...{ attempts, delayMs, answered: result !== null },
+    failure: result === null || result.ok ? null : failureOf(result.failure),
+  })),
   context: ({ input }) => ({ input, attempts: 0, delayMs: 0, result: null }),
   initial: 'asking',
   states: {

@@ -1,12 +1,14 @@
 /** The shapes of /stats/summary (stats.k8s.io v1alpha1, boot-and-node 8.4), and its figures from what was read. Pure. */
 import { CRI_LABELS, type CriContainerStats, type FilesystemUsage, type UInt64Value } from '../../cri.ts';
 import type { PodRef } from '../../protocol.ts';
+import type { PsiStats } from './groupStats.ts';
 import type { PodVolumes, VolumeStats } from './volumeStats.ts';
 
 export interface CpuStats {
   time: string;
   usageNanoCores?: number;
   usageCoreNanoSeconds?: number;
+  psi?: PsiStats;
 }
 export interface MemoryStats {
   time: string;
@@ -16,6 +18,11 @@ export interface MemoryStats {
   rssBytes?: number;
   pageFaults?: number;
   majorPageFaults?: number;
+  psi?: PsiStats;
+}
+export interface IoStats {
+  time: string;
+  psi?: PsiStats;
 }
 export interface SwapStats {
   time: string;
@@ -51,6 +58,7 @@ export interface ContainerStats {
   rootfs?: FsStats;
   logs?: FsStats;
   swap?: SwapStats;
+  io?: IoStats;
 }
 export interface PodStats {
   podRef: PodRef;
@@ -58,13 +66,17 @@ export interface PodStats {
   containers: readonly ContainerStats[];
   cpu?: CpuStats;
   memory?: MemoryStats;
+  io?: IoStats;
+  network?: NetworkStats;
   volume?: readonly VolumeStats[];
   'ephemeral-storage'?: FsStats;
   swap?: SwapStats;
 }
 export interface NodeStats {
   nodeName: string;
+  systemContainers?: readonly ContainerStats[];
   startTime: string | null;
+  io?: IoStats;
   cpu?: CpuStats;
   memory?: MemoryStats;
   network?: NetworkStats;

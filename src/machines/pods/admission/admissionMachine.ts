@@ -1,6 +1,7 @@
 /** How admission goes about it: who was not admitted at first sight is looked at again. */
 import { assign, fromPromise, setup } from 'xstate';
 import type { Pod } from '../../k8s.ts';
+import { podName, projecting, some } from '../../projection.ts';
 import type { AdmissionEvent, PodOpEvent } from '../../protocol.ts';
 
 /** How often a pod that was not admitted at first sight is looked at again. */
@@ -33,24 +34,42 @@ export interface AdmissionContext {
   early: readonly PodOpEvent[];
 }
 
+/** To itself, before anything else: what judging came to. */
+export interface Judged {
+  type: 'admission.judged';
+  known: Partial<AdmissionContext>;
+}
+
 export const admissionMachine = setup({
-  types: { context: {} as AdmissionContext, events: {} as AdmissionEvent },
+  types: { context: {} as AdmissionContext, events: {} as AdmissionEvent | Judged },
   actors: { load: fromPromise<void>(() => Promise.resolve()) },
   actions: {
-    take: assign((_, _p: { event: PodOpEvent }): Partial<AdmissionContext> => ({})),
-    takeEarly: assign((): Partial<AdmissionContext> => ({})),
-    retry: assign((): Partial<AdmissionContext> => ({})),
+    /** Judges the pods of an operation. Like the next two it ends with `admission.judged`. */
+    take: (_, _p: { event: PodOpEvent }) => {},
+    /** Judges what came before the checkpoint was read. */
+    takeEarly: () => {},
+    /** Judges again what waits. */
+    retry: () => {},
   },
   guards: {
     waiting: ({ context }) => context.deferred.length > 0,
+    nothingWaits: ({ context }) => context.deferred.length === 0,
     resizesWait: ({ context }) => context.resizes,
     noResizeWaits: ({ context }) => !context.resizes,
   },
 }).createMachine({
   id: 'admission',
+  meta: projecting<AdmissionContext>(({ recent, deferred, resizes, early }) => ({
+    admitted: some(recent.values(), podName),
+    deferred: some(deferred, ({ pod, verdict }) => `${podName(pod)}: ${verdict}`),
+    ...{ resizes, early: early.length },
+  })),
   context: { recent: new Map(), deferred: [], resizes: false, early: [] },
   initial: 'loading',
-  on: { 'pods.op': { actions: { type: 'take', params: ({ event }) => ({ event }) } } },
+  on: {
+    'pods.op': { actions: { type: 'take', params: ({ event }) => ({ event }) } },
+    'admission.judged': { actions: assign(({ event }) => event.known) },
+  },
   states: {
     loading: {
       meta: { reason: 'Loading', message: 'reading what pods were granted before the daemon started' },
@@ -70,7 +89,7 @@ export const admissionMachine = setup({
         { guard: 'waiting', target: 'lookingAgain' },
         { guard: 'noResizeWaits', target: 'ready' },
       ],
-      after: { [RESIZES_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
+      after: { [RESIZES_AGAIN_MS]: { target: 'holdingResizes', reenter: true, actions: ['retry'] } },
     },
     lookingAgain: {
       meta: {
@@ -78,8 +97,9 @@ export const admissionMachine = setup({
         message:
           'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or it is being handed out CPUs or devices. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
       },
-      on: { 'admission.look': { target: 'ready', actions: ['retry'] } },
-      after: { [LOOK_AGAIN_MS]: { target: 'ready', actions: ['retry'] } },
+      always: { guard: 'nothingWaits', target: 'ready' },
+      on: { 'admission.look': { target: 'lookingAgain', reenter: true, actions: ['retry'] } },
+      after: { [LOOK_AGAIN_MS]: { target: 'lookingAgain', reenter: true, actions: ['retry'] } },
     },
   },
 });

@@ -1,6 +1,7 @@
 /** The pod manager as a statechart: the ledger of pods, and whether every source has delivered. */
 import { assign, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
+import { names, podName, projecting, some } from '../../projection.ts';
 import type { PodManagerEvent } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
 import { emptyLedger, type Out, type PodLedger, sourcesReady } from './records.ts';
@@ -50,6 +51,13 @@ export const podManagerMachine = setup({
   guards: { ready: ({ context }) => sourcesReady(context.ledger) },
 }).createMachine({
   id: 'podManager',
+  meta: projecting<PodManagerContext>(({ ledger }) => ({
+    pods: some(ledger.records.values(), ({ pod, worker }) => `${podName(pod)}: ${worker?.phase ?? 'waiting'}`),
+    sources: names(ledger.sources),
+    delivered: names(ledger.seen),
+    undecided: names(ledger.undecided),
+    ...{ epoch: ledger.epoch, ready: ledger.ready },
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({ ledger: emptyLedger(input.sources, input.epoch), out: [], changed: true, path: input.path }),
   on: Object.fromEntries(TAKEN.map((type) => [type, apply])),

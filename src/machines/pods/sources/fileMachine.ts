@@ -5,6 +5,7 @@
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, raise, setup } from 'xstate';
 import { carrying, factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
+import { names, projecting } from '../../projection.ts';
 import type { SourceError } from '../../protocol.ts';
 import { SharedMap } from '../../sharedMap.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
@@ -231,6 +232,12 @@ function afterReading(context: FileSourceContext, readings: readonly FileReading
 
 export const fileSourceMachine = machineSetup.createMachine({
   id: 'fileSource',
+  meta: projecting<FileSourceContext>((c) => ({
+    ...{ path: c.path, single: c.single, checkFrequencyMs: c.checkFrequencyMs, files: c.store.entries.size, posted: c.posted },
+    pending: names(c.pending.keys()),
+    held: names(c.held),
+    ...{ periodic: c.periodic, relist: c.relist, watchFailures: c.watchFailures, watchMissing: c.watchMissing },
+  })),
   context: ({ input }) => ({
     ...input,
     store: emptyFileStore,

@@ -5,6 +5,7 @@
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
+import { projecting } from '../../projection.ts';
 import type { SourceError } from '../../protocol.ts';
 
 /** Failures in a row that are logged as errors; the next one says that it falls silent, the rest are debug lines. */
@@ -107,6 +108,12 @@ export const httpSourceMachine = setup({
   delays: { untilFetch: ({ context, event }) => Math.max(0, context.startedAtMs + context.checkFrequencyMs - factsOf(event).monoMs) },
 }).createMachine({
   id: 'httpSource',
+  meta: projecting<HttpSourceContext>(({ shown, checkFrequencyMs, documentError, failures }) => ({
+    url: shown,
+    checkFrequencyMs,
+    documentError,
+    failures,
+  })),
   context: ({ input }) => ({ ...input, digest: '', documentError: null, failures: 0, startedAtMs: 0, outbox: null, log: null }),
   initial: 'fetching',
   states: {

@@ -7,7 +7,9 @@ import type { ApiPodsView } from '../../api/messages.ts';
 import { mirrorOf } from '../../api/podWriterDecide.ts';
 import { factsOf, type Moment } from '../../facts.ts';
 import type { PodStatus } from '../../k8s.ts';
+import { names, projecting } from '../../projection.ts';
 import type { PodRecord, StatusEntry, StatusEvent } from '../../protocol.ts';
+import { SharedMap } from '../../sharedMap.ts';
 import { goesOn } from '../manager/lives.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../sources/decode.ts';
 import { isTerminal } from './generate.ts';
@@ -54,7 +56,11 @@ export const statusMachine = setup({
   guards: { member: ({ context }) => context.cluster },
 }).createMachine({
   id: 'status',
-  context: ({ input }) => ({ cluster: input.cluster, version: input.version, entries: new Map(), taken: null }),
+  meta: projecting<StatusContext>(({ entries, version, cluster }) => ({
+    ...{ cluster, version, statuses: entries.size },
+    finished: names([...entries].filter(([, e]) => e.finished).map(([uid]) => uid)),
+  })),
+  context: ({ input }) => ({ cluster: input.cluster, version: input.version, entries: SharedMap.of<string, StatusEntry>(), taken: null }),
   initial: 'choosing',
   on: { 'status.set': apply, 'status.forget': apply },
   states: {
@@ -68,9 +74,9 @@ function forget(context: StatusContext, event: StatusForget): Next {
   const { uid } = event;
   const held = context.entries.get(uid);
   if (held === undefined || held.incarnation > event.incarnation) return { taken: { kind: 'unchanged', uid } };
-  const entries = new Map(context.entries);
+  const entries = SharedMap.draft(context.entries);
   entries.delete(uid);
-  return { entries, taken: { kind: 'forgotten', uid } };
+  return { entries: entries.finish(), taken: { kind: 'forgotten', uid } };
 }
 
 function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Next {
@@ -99,7 +105,7 @@ function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Ne
   const entry: StatusEntry = { status, incarnation: event.incarnation, version, finished };
   const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, facts) : null;
   return {
-    entries: new Map(context.entries).set(uid, entry),
+    entries: SharedMap.draft(context.entries).set(uid, entry).finish(),
     version,
     taken: { kind: 'changed', uid, event, from: old?.status.phase, status, startedInMs },
   };

@@ -4,20 +4,22 @@
  * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
  */
 import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import { containerGraceSeconds } from '../killOrder.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
 import { checkBackoff } from './crashBackoff.ts';
 import { type HookOutcome, hookMachine } from './hookMachine.ts';
-import type { ContainerEnv, ContainerIo, ContainerKind, ContainerReport, ImageUser, StartJob } from './startJob.ts';
+import type { ContainerIo, ContainerKind, ContainerReport, ContainerTimes, ImageUser, StartJob } from './startJob.ts';
 
 export type {
   ActOutcome,
   Cleared,
-  ContainerEnv,
   ContainerIo,
   ContainerKind,
   ContainerReport,
+  ContainerTimes,
   ImageUser,
   StartJob,
 } from './startJob.ts';
@@ -25,7 +27,7 @@ export type {
 export interface ContainerInput {
   name: string;
   kind: ContainerKind;
-  env: ContainerEnv;
+  times: ContainerTimes;
   io: ContainerIo;
   /** Wall ms since which this worker has kept back-off in memory; earlier starts are judged by their restart count. */
   sinceWallMs: number;
@@ -157,32 +159,34 @@ export const containerMachine = setup({
       return { observed: event.current };
     }),
     clearFailure: assign({ failure: null, nextStartAtMs: null }),
-    stampAct: assign(({ context }) => ({ actedAtMonoMs: context.env.now().monoMs })),
-    fail: assign(({ context }, params: StartFailure) => {
-      const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.env.retryMs;
-      const waitMs = baseMs * (1 + 0.5 * context.env.random());
-      return { failure: params, waitMs, nextStartAtMs: context.env.now().wallMs + waitMs };
+    stampAct: assign(({ event }) => ({ actedAtMonoMs: factsOf(event).monoMs })),
+    fail: assign(({ context, event }, params: StartFailure) => {
+      const moment = factsOf(event);
+      const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.times.retryMs;
+      const waitMs = baseMs * (1 + 0.5 * moment.random);
+      return { failure: params, waitMs, nextStartAtMs: moment.wallMs + waitMs };
     }),
     /** What may have had its effect is looked at; where it had none, the next attempt waits. */
-    noteUnknown: assign(({ context }, { reason, message }: StartFailure) => {
-      const { env, unknown } = context;
+    noteUnknown: assign(({ context, event }, { reason, message }: StartFailure) => {
+      const { times, unknown } = context;
+      const moment = factsOf(event);
       const inRow = (unknown?.inRow ?? 0) + 1;
-      const waitMs = inRow === 1 ? 0 : Math.min(env.backoffMaxMs, UNKNOWN_RETRY_MS * 2 ** Math.min(inRow - 2, 30));
+      const waitMs = inRow === 1 ? 0 : Math.min(times.backoffMaxMs, UNKNOWN_RETRY_MS * 2 ** Math.min(inRow - 2, 30));
       const failure = { reason, message: `${message} (outcome unknown ${inRow === 1 ? 'once' : `${inRow} times in a row`})` };
-      return { unknown: { inRow, failure, untilMonoMs: env.now().monoMs + waitMs * (1 + 0.5 * env.random()) } };
+      return { unknown: { inRow, failure, untilMonoMs: moment.monoMs + waitMs * (1 + 0.5 * moment.random) } };
     }),
     known: assign({ unknown: null }),
-    checkUnknown: assign(({ context }) => {
-      const { unknown, env, failure } = context;
-      const now = env.now();
+    checkUnknown: assign(({ context, event }) => {
+      const { unknown, failure } = context;
+      const now = factsOf(event);
       if (failure !== null || unknown === null || unknown.untilMonoMs <= now.monoMs) return {};
       const waitMs = unknown.untilMonoMs - now.monoMs;
       return { failure: unknown.failure, waitMs, nextStartAtMs: now.wallMs + waitMs };
     }),
-    checkBackoff: assign(({ context }) => {
-      const { job, env } = context;
+    checkBackoff: assign(({ context, event }) => {
+      const { job, times } = context;
       if (job === null) return {};
-      const now = env.now();
+      const now = factsOf(event);
       const entry = context.backoffKey === job.specKey ? context.backoff : undefined;
       const verdict = checkBackoff({
         entry,
@@ -190,8 +194,8 @@ export const containerMachine = setup({
         restartCount: job.newest?.restartCount ?? 0,
         nowWallMs: now.wallMs,
         nowMonoMs: now.monoMs,
-        baseMs: Math.min(env.backoffBaseMs, env.backoffMaxMs),
-        maxMs: env.backoffMaxMs,
+        baseMs: Math.min(times.backoffBaseMs, times.backoffMaxMs),
+        maxMs: times.backoffMaxMs,
         container: job.container,
         rememberedSinceWallMs: context.sinceWallMs,
       });
@@ -238,6 +242,13 @@ export const containerMachine = setup({
   },
 }).createMachine({
   id: 'container',
+  meta: projecting<Context>((c) => ({
+    ...{ name: c.name, kind: c.kind, image: c.job?.container.image ?? null, imageRef: c.imageRef, containerId: c.containerId },
+    observed: c.observed === null ? null : { id: c.observed.id, state: c.observed.state },
+    ...{ restartCount: c.restartCount, hookAhead: c.hookAhead, nextStartAtMs: c.nextStartAtMs, waitMs: c.waitMs },
+    failure: c.failure === null ? null : { reason: c.failure.reason, message: c.failure.message },
+    unknownInRow: c.unknown?.inRow ?? 0,
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,
@@ -516,7 +527,6 @@ export const containerMachine = setup({
             podIPs,
             step: { id: context.containerId, name: container.name, container, graceSeconds, preStop, waitForIds: [] },
             message: 'FailedPostStartHook',
-            monoMs: () => context.env.now().monoMs,
           };
         },
         onDone: [

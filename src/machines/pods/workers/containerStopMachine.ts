@@ -3,7 +3,9 @@
  * TERM with what is left of the grace, 2 s at least (pod lifecycle 5.14).
  */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { Container, Pod } from '../../k8s.ts';
+import { names, podName, projecting } from '../../projection.ts';
 import { type KillStep, stopTimeoutSeconds } from '../killOrder.ts';
 import type { StartFailure } from '../types.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
@@ -24,8 +26,6 @@ export interface ContainerStopInput {
   step: KillStep;
   /** Text of the event `Killing`. */
   message: string;
-  /** Monotonic milliseconds. */
-  monoMs(): number;
 }
 
 /** To whoever started it. */
@@ -75,7 +75,7 @@ export const containerStopMachine = setup({
     })),
   },
   delays: {
-    graceLeft: ({ context }) => Math.max(0, context.step.graceSeconds * 1000 - (context.monoMs() - context.beganMonoMs)),
+    graceLeft: ({ context, event }) => Math.max(0, context.step.graceSeconds * 1000 - (factsOf(event).monoMs - context.beganMonoMs)),
   },
   guards: {
     hasHook: ({ context }) => context.step.preStop !== undefined,
@@ -83,7 +83,12 @@ export const containerStopMachine = setup({
   },
 }).createMachine({
   id: 'containerStop',
-  context: ({ input }) => ({ ...input, beganMonoMs: input.monoMs(), waitFor: new Set(input.step.waitForIds), failure: null }),
+  meta: projecting<Context>(({ pod, step, message, beganMonoMs, waitFor, failure }) => ({
+    ...{ pod: podName(pod), container: step.name, id: step.id, graceSeconds: step.graceSeconds, hasHook: step.preStop !== undefined },
+    waitFor: names(waitFor),
+    ...{ message, beganMonoMs, failure },
+  })),
+  context: ({ input }) => ({ ...input, beganMonoMs: factsOf(input).monoMs, waitFor: new Set(input.step.waitForIds), failure: null }),
   initial: 'choosing',
   entry: ['sayKilling'],
   output: ({ context }) => ({ containerId: context.step.id, failure: context.failure }),
@@ -128,11 +133,11 @@ export const containerStopMachine = setup({
       meta: { reason: 'Stopping', message: 'it was asked to stop; waiting for it or for the end of its grace' },
       invoke: {
         src: 'stopContainer',
-        input: ({ context: { io, pod, step, monoMs, beganMonoMs } }) => ({
+        input: ({ context: { io, pod, step, beganMonoMs }, event }) => ({
           io,
           pod,
           id: step.id,
-          timeoutSeconds: stopTimeoutSeconds(step.graceSeconds, monoMs() - beganMonoMs),
+          timeoutSeconds: stopTimeoutSeconds(step.graceSeconds, factsOf(event).monoMs - beganMonoMs),
         }),
         onDone: { target: 'ended', actions: [assign(({ event }) => ({ failure: failureOf(event.output) }))] },
         onError: {

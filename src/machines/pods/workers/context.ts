@@ -1,7 +1,8 @@
 /** What a pod worker knows, what it is given, and small questions about both. */
 import type { ActorRefFrom } from 'xstate';
+import { factsOf, type Moment } from '../../facts.ts';
 import type { Pod, PodStatus } from '../../k8s.ts';
-import type { ContainerSummary, WorkerPhase, WorkerSummary } from '../../protocol.ts';
+import type { ContainerSummary, RuntimePodsView, WorkerPhase, WorkerSummary } from '../../protocol.ts';
 import type { ProbeLedger } from '../../services/probes/types.ts';
 import type { Cause } from '../../supervision/address.ts';
 import type { InForce } from '../resize/actuation.ts';
@@ -10,9 +11,9 @@ import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../t
 import { onePerFamily } from './config/addresses.ts';
 import {
   type ActOutcome,
-  type ContainerEnv,
   type ContainerIo,
   type ContainerKind,
+  type ContainerTimes,
   type containerMachine,
   messageOf,
 } from './containerMachine.ts';
@@ -23,20 +24,25 @@ import { killTasks, podTasks, type SandboxesInput, type StopInput } from './stop
 
 export type { Settled } from './containerStopMachine.ts';
 
-export interface WorkerEnv extends ContainerEnv {
-  facts(): NodeFacts;
-  network(): { ready: boolean; reason: string };
+/** What comes with each event. */
+export interface WorkerFacts extends Moment {
+  readonly node: NodeFacts;
+  readonly network: { ready: boolean; reason: string };
   /** The status last accepted for this UID, for a worker that was restarted. */
-  lastStatus(): PodStatus | undefined;
-  /** The newest listing of the runtime is newer than this inspection and shows the same. Absent: never. */
-  listingAgrees?(status: PodRuntimeStatus): boolean;
-  /** The newest listing of the runtime, of whatever age, shows nothing that this inspection does not. Absent: never. */
-  listingTellsNothing?(status: PodRuntimeStatus): boolean;
-  /** Probe results by container id. Absent: none. */
-  probes?(): ProbeLedger;
+  readonly lastStatus: PodStatus | undefined;
+  /** The newest listing of the runtime. */
+  readonly listing: RuntimePodsView | undefined;
+  /** Ids that this worker's own acts made or started since its last inspection began. */
+  readonly ownIds: ReadonlySet<string>;
+  /** Probe results by container id. */
+  readonly probes: ProbeLedger;
+}
+/** Milliseconds. */
+export interface WorkerTimes extends ContainerTimes {
   /** `syncFrequency`; the next look lies between it and 1.5 times it. */
   resyncMs: number;
 }
+export const workerFacts = (event: object): WorkerFacts => factsOf<WorkerFacts>(event);
 export interface WorkerInput {
   uid: string;
   pod: Pod;
@@ -53,7 +59,7 @@ export interface WorkerInput {
   /** And what grace, in seconds. */
   graceOverride?: number | null;
   causes: readonly Cause[];
-  env: WorkerEnv;
+  times: WorkerTimes;
   io: WorkerIo;
 }
 export interface ReportAt {
@@ -69,7 +75,7 @@ export interface WorkerContext {
   runtimeOnly: boolean;
   newLife: boolean;
   life: number | undefined;
-  env: WorkerEnv;
+  times: WorkerTimes;
   io: WorkerIo;
   causes: readonly Cause[];
   status: PodRuntimeStatus | null;
@@ -202,20 +208,18 @@ export function isDeleting(pod: Pod): boolean {
 }
 
 /** What is to be done, and said, of what was seen last, by what is known at this moment. */
-export function decisionNow(context: WorkerContext, status: NonNullable<WorkerContext['status']>): Decision {
-  const { env } = context;
-  const network = env.network();
+export function decisionNow(context: WorkerContext, status: NonNullable<WorkerContext['status']>, now: WorkerFacts): Decision {
   return decide({
     pod: context.pod,
     status,
-    old: context.apiStatus ?? env.lastStatus(),
+    old: context.apiStatus ?? now.lastStatus,
     failures: context.failures,
-    facts: env.facts(),
-    networkReady: network.ready,
-    networkReason: network.reason,
-    nowWallMs: env.now().wallMs,
+    facts: now.node,
+    networkReady: now.network.ready,
+    networkReason: now.network.reason,
+    nowWallMs: now.wallMs,
     stoppedUnknown: context.stoppedUnknown,
-    probes: env.probes?.() ?? new Map(),
+    probes: now.probes,
     hookAhead: context.hookAhead,
     newLife: context.newLife,
     inForce: context.inForce,
@@ -237,30 +241,35 @@ export function requiredStatus(context: WorkerContext): PodRuntimeStatus {
 }
 
 /** Where hooks of this pod go that name no host. */
-export function podIPsOf({ pod, env, status, apiStatus }: WorkerContext): readonly string[] {
-  if (pod.spec.hostNetwork === true) return onePerFamily(env.facts().hostIPs);
+export function podIPsOf({ pod, status, apiStatus }: WorkerContext, event: object): readonly string[] {
+  if (pod.spec.hostNetwork === true) return onePerFamily(workerFacts(event).node.hostIPs);
   return status !== null && status.ips.length > 0 ? status.ips : (apiStatus?.podIPs ?? []).map(({ ip }) => ip);
 }
 /** Everything of the pod is to stop. `graceSeconds` null: each container's own grace. */
-export function podStop(context: WorkerContext, o: { graceSeconds: number | null; forSandbox: boolean }): StopInput {
+export function podStop(context: WorkerContext, event: object, o: { graceSeconds: number | null; forSandbox: boolean }): StopInput {
   const status = requiredStatus(context);
   const { pod, preStopped } = context;
   return {
-    ...stopBasis(context),
+    ...stopBasis(context, event),
     tasks: podTasks({ pod, status, graceSeconds: o.graceSeconds, preStopped, forced: context.graceOverride === 0 }),
     sandboxes: { pod, status, forSandbox: o.forSandbox },
     failedReason: 'FailedKillPod',
   };
 }
 /** Single containers are to stop: those that the plan names. */
-export function plannedStop(context: WorkerContext): StopInput {
+export function plannedStop(context: WorkerContext, event: object): StopInput {
   const { pod, preStopped } = context;
   const kills = planActions(context)?.containersToKill ?? [];
-  return { ...stopBasis(context), tasks: killTasks({ pod, kills, preStopped }), sandboxes: null, failedReason: 'KillContainerError' };
+  return {
+    ...stopBasis(context, event),
+    tasks: killTasks({ pod, kills, preStopped }),
+    sandboxes: null,
+    failedReason: 'KillContainerError',
+  };
 }
-function stopBasis(context: WorkerContext): Pick<StopInput, 'io' | 'pod' | 'podIPs' | 'monoMs'> {
-  const { io, pod, env } = context;
-  return { io, pod, podIPs: podIPsOf(context), monoMs: () => env.now().monoMs };
+function stopBasis(context: WorkerContext, event: object): Pick<StopInput, 'io' | 'pod' | 'podIPs'> {
+  const { io, pod } = context;
+  return { io, pod, podIPs: podIPsOf(context, event) };
 }
 
 /** Containers of a pod in start order, by name. */
@@ -279,7 +288,7 @@ export function specOf(pod: Pod, name: string) {
   );
 }
 
-export function summarize(context: WorkerContext, at: ReportAt): WorkerSummary {
+export function summarize(context: WorkerContext, at: ReportAt, sinceMs: number): WorkerSummary {
   const statuses = new Map(
     [...(context.apiStatus?.initContainerStatuses ?? []), ...(context.apiStatus?.containerStatuses ?? [])].map((s) => [s.name, s]),
   );
@@ -297,5 +306,5 @@ export function summarize(context: WorkerContext, at: ReportAt): WorkerSummary {
       ...(next === undefined ? {} : { nextStartAtMs: next }),
     };
   });
-  return { ...at, sinceMs: context.env.now().wallMs, containers, causes: context.causes };
+  return { ...at, sinceMs, containers, causes: context.causes };
 }

@@ -4,6 +4,7 @@
  */
 import { assign, fromPromise, setup } from 'xstate';
 import type { Container, LifecycleHandler, Pod } from '../../k8s.ts';
+import { podName, projecting } from '../../projection.ts';
 
 export interface HookJob {
   which: 'postStart' | 'preStop';
@@ -71,6 +72,10 @@ export const hookMachine = setup({
   },
 }).createMachine({
   id: 'hook',
+  meta: projecting<Context>(({ job, limitMs, sleepMs, outcome }) => ({
+    ...{ pod: podName(job.pod), container: job.container.name, which: job.which, limitMs, sleepMs },
+    outcome: outcome.kind === 'failed' ? outcome.why : outcome.kind,
+  })),
   context: ({ input }) => ({ ...input, sleepMs: (input.job.handler.sleep?.seconds ?? 0) * 1000, outcome: { kind: 'done' } }),
   initial: 'choosing',
   output: ({ context }) => context.outcome,

@@ -3,13 +3,31 @@
  * observe. Deletion pre-empts at the root. Containers are child statecharts fed by what was observed; a pull never
  * delays a stop. Acts and inspections are provided by `actors/pods/workers`.
  */
+
+import { factsOf, type Moment, reading, withActors } from '../../facts.ts';
+import { podName, projecting, some } from '../../projection.ts';
+import { containerMachine } from './containerMachine.ts';
+import { containerStopMachine } from './containerStopMachine.ts';
 import { RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
+import { resizeMachine } from './resizeMachine.ts';
 import { workerSetup } from './setup.ts';
+import { stopMachine } from './stopMachine.ts';
 import { syncing } from './syncing.ts';
 import { terminating } from './terminating.ts';
 
 export const podWorkerMachine = workerSetup.createMachine({
   id: 'podWorker',
+  meta: projecting<WorkerContext>((c) => ({
+    ...{ uid: c.uid, pod: podName(c.pod), runtimeOnly: c.runtimeOnly, life: c.life ?? null, phase: c.apiStatus?.phase ?? null },
+    plan: c.decision?.plan.kind ?? null,
+    sandboxes: some(c.status?.sandboxes ?? [], ({ id, ready }) => `${id}: ${ready ? 'ready' : 'not ready'}`),
+    containers: some(c.status?.containers ?? [], ({ name, state }) => `${name}: ${state}`),
+    failures: some(c.failures, ([name, { reason, message }]) => `${name}: ${reason}: ${message}`),
+    trouble: c.trouble === null ? null : { reason: c.trouble.reason, message: c.trouble.message },
+    ...{ dirty: c.dirty, killAsked: c.killAsked, graceSeconds: c.graceSeconds, heldBack: c.heldBack, waitMs: c.waitMs },
+    ...{ actsInRow: c.actsInRow, failuresInRow: c.failuresInRow, resizeError: c.resizeError },
+    causes: some(c.causes, ({ by, what }) => `${by}: ${what}`),
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     uid: input.uid,
@@ -17,7 +35,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     runtimeOnly: input.runtimeOnly,
     newLife: input.newLife === true,
     life: input.life,
-    env: input.env,
+    times: input.times,
     io: input.io,
     causes: input.causes,
     status: null,
@@ -30,7 +48,7 @@ export const podWorkerMachine = workerSetup.createMachine({
     hookAhead: new Set(),
     preStopped: new Set(),
     heldBack: false,
-    sinceWallMs: input.env.now().wallMs,
+    sinceWallMs: factsOf(input).wallMs,
     children: new Map(),
     dirty: 'no',
     acted: false,
@@ -119,3 +137,11 @@ export const podWorkerMachine = workerSetup.createMachine({
     },
   },
 });
+
+/** The same chart, whose children get `moment` with each event. */
+export function workerMachineWith(moment: () => Moment): typeof podWorkerMachine {
+  const containerStop = reading(containerStopMachine, moment);
+  const stop = withActors(stopMachine, { containerStop });
+  const container = reading(withActors(containerMachine, { containerStop }), moment);
+  return withActors(podWorkerMachine, { container, resize: reading(resizeMachine, moment), stopPod: stop, killContainers: stop });
+}

@@ -3,7 +3,9 @@
  * cannot be set holds up no start and no stop; the worker feeds it what is to be done, and looks again when it reports.
  */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
+import { podName, projecting, some } from '../../projection.ts';
 import type { ResizeStep } from '../resize/actuation.ts';
 import { messageOf } from './containerMachine.ts';
 
@@ -29,7 +31,6 @@ export const RESIZE_RETRY_MS_MAX = 60_000;
 
 interface Context {
   io: ResizeIo;
-  random(): number;
   pod: Pod;
   steps: readonly ResizeStep[];
   /** What the steps were when one of them failed. */
@@ -38,7 +39,7 @@ interface Context {
   message: string;
   waitMs: number;
 }
-type Input = Pick<Context, 'io' | 'random' | 'pod' | 'steps'>;
+type Input = Pick<Context, 'io' | 'pod' | 'steps'>;
 type Io<T> = { input: T & { io: ResizeIo }; signal: AbortSignal };
 
 function keyOf(steps: readonly ResizeStep[]): string {
@@ -63,11 +64,11 @@ export const resizeMachine = setup({
     forgetFailures: assign({ failuresInRow: 0, failedKey: '' }),
     sayStep: sendParent(({ context }): ResizeReport => ({ type: 'resize.set', step: firstOf(context) })),
     dropStep: assign(({ context }) => ({ steps: context.steps.slice(1), failuresInRow: 0, failedKey: '' })),
-    fail: assign(({ context }, { message }: { message: string }) => ({
+    fail: assign(({ context, event }, { message }: { message: string }) => ({
       message,
       failedKey: keyOf(context.steps),
       failuresInRow: context.failuresInRow + 1,
-      waitMs: Math.min(RESIZE_RETRY_MS * 2 ** Math.min(context.failuresInRow, 16), RESIZE_RETRY_MS_MAX) * (1 + 0.5 * context.random()),
+      waitMs: Math.min(RESIZE_RETRY_MS * 2 ** Math.min(context.failuresInRow, 16), RESIZE_RETRY_MS_MAX) * (1 + 0.5 * factsOf(event).random),
     })),
     sayTrouble: sendParent(({ context }): ResizeReport => ({ type: 'resize.trouble', message: context.message })),
     sayRecovered: sendParent((): ResizeReport => ({ type: 'resize.trouble', message: null })),
@@ -83,6 +84,11 @@ export const resizeMachine = setup({
   delays: { wait: ({ context }) => context.waitMs },
 }).createMachine({
   id: 'resize',
+  meta: projecting<Context>(({ pod, steps, failuresInRow, message, waitMs }) => ({
+    pod: podName(pod),
+    steps: some(steps, ({ name, resource }) => `${name}: ${resource}`),
+    ...{ failuresInRow, message, waitMs },
+  })),
   context: ({ input }) => ({ ...input, failedKey: '', failuresInRow: 0, message: '', waitMs: 0 }),
   initial: 'choosing',
   states: {

@@ -1,5 +1,6 @@
 /** Names of the worker's chart: its actors, actions, guards and delays. Actions are total. */
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
 import type { WorkerEvent } from '../../protocol.ts';
 import { sameData } from '../../sameData.ts';
@@ -7,6 +8,7 @@ import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
+import { listingAgrees, tellsNothing } from '../listed.ts';
 import { ofPresent, withStep } from '../resize/actuation.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
@@ -32,6 +34,7 @@ import {
   type Trouble,
   type WorkerContext,
   type WorkerInput,
+  workerFacts,
 } from './context.ts';
 import { BACKOFF_RESET_MS } from './crashBackoff.ts';
 import { type Decision, deadlineAtMs } from './decide.ts';
@@ -55,8 +58,9 @@ function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find((s) => s.name === name);
 }
 
-function seen({ env, status }: WorkerContext): boolean {
-  return status !== null && env.listingTellsNothing?.(status) === true;
+function seen({ status }: WorkerContext, event: object): boolean {
+  const { listing, ownIds } = workerFacts(event);
+  return status !== null && tellsNothing(listing, status, (id) => ownIds.has(id));
 }
 
 export const workerSetup = setup({
@@ -81,7 +85,7 @@ export const workerSetup = setup({
   },
   actions: {
     publish: ({ context }, params: { finished: boolean }) => context.io.publish(context, params.finished),
-    report: ({ context }, params: ReportAt) => context.io.report(summarize(context, params)),
+    report: ({ context, event }, params: ReportAt) => context.io.report(summarize(context, params, factsOf(event).wallMs)),
     recordEvent: ({ context }, params: { type: 'Normal' | 'Warning'; reason: string; message: string }) =>
       context.io.event(context.pod, params.type, params.reason, params.message),
 
@@ -132,13 +136,13 @@ export const workerSetup = setup({
     }),
     countChase: assign(({ context }) => ({ waitMs: CHASE_DELAYS_MS[context.chases] ?? 0, chases: context.chases + 1 })),
     /** Acts that follow one another without a long rest in between. */
-    countAct: assign(({ context }) => {
-      const nowMonoMs = context.env.now().monoMs;
+    countAct: assign(({ context, event }) => {
+      const nowMonoMs = factsOf(event).monoMs;
       const rested = nowMonoMs - context.lastActMonoMs > CALM_AFTER_MS;
       return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };
     }),
-    calm: assign(({ context }) => ({
-      waitMs: Math.min(CALM_BASE_MS * 2 ** (context.actsInRow - ACTS_IN_ROW_MAX), ACT_RETRY_MS) * (1 + 0.5 * context.env.random()),
+    calm: assign(({ context, event }) => ({
+      waitMs: Math.min(CALM_BASE_MS * 2 ** (context.actsInRow - ACTS_IN_ROW_MAX), ACT_RETRY_MS) * (1 + 0.5 * factsOf(event).random),
     })),
     /** A changed definition is not held back for what the one before it came to. */
     beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
@@ -169,21 +173,21 @@ export const workerSetup = setup({
       const there = new Set(context.status?.containers.map((c) => c.id));
       return { preStopped: new Set([...context.preStopped, event.containerId].filter((id) => there.has(id))) };
     }),
-    decide: assign(({ context }) => {
+    decide: assign(({ context, event }) => {
       const { status } = context;
       if (status === null) return {};
-      const decision = decisionNow(context, status);
+      const decision = decisionNow(context, status, workerFacts(event));
       return { decision, apiStatus: decision.apiStatus, inForce: ofPresent(decision.resize.inForce, status) };
     }),
     /** What of the granted resources is not in force; nobody is asked for it before there is something. */
     feedResize: enqueueActions(({ context, enqueue }) => {
-      const { decision, pod, io, env, resizer } = context;
+      const { decision, pod, io, resizer } = context;
       if (decision === null || decision.plan.kind !== 'steady') return;
       const { steps } = decision.resize;
       if (resizer !== null) enqueue.sendTo(resizer, { type: 'resize.wanted', pod, steps });
       else if (steps.length > 0) {
         enqueue.assign(({ spawn }) => ({
-          resizer: spawn('resize', { id: 'resize', input: { io, pod, steps, random: () => env.random() } }),
+          resizer: spawn('resize', { id: 'resize', input: { io, pod, steps } }),
         }));
       }
     }),
@@ -204,13 +208,14 @@ export const workerSetup = setup({
       const ids = [...context.stoppedUnknown, ...kills.filter((k) => k.reason === 'Unknown').map((k) => k.id)];
       return { stoppedUnknown: new Set(ids.filter((id) => there.has(id))) };
     }),
-    terminalStatus: assign(({ context }, params: { podIsTerminal: boolean }) => {
-      const { status, env } = context;
+    terminalStatus: assign(({ context, event }, params: { podIsTerminal: boolean }) => {
+      const { status } = context;
       if (status === null || context.runtimeOnly) return {};
-      const old = context.apiStatus ?? env.lastStatus();
+      const now = workerFacts(event);
+      const old = context.apiStatus ?? now.lastStatus;
       const deadline = deadlineAtMs(context.pod, old);
-      const nowWallMs = env.now().wallMs;
-      const probes = probeVerdicts(context.pod, status, env.probes?.() ?? new Map());
+      const nowWallMs = now.wallMs;
+      const probes = probeVerdicts(context.pod, status, now.probes);
       const apiStatus = generatePodStatus({
         pod: context.pod,
         status,
@@ -219,7 +224,7 @@ export const workerSetup = setup({
         readyContainers: probes.ready,
         // Nothing starts any more: that a start had failed does not make a container wait.
         failures: params.podIsTerminal ? new Map() : context.failures,
-        facts: env.facts(),
+        facts: now.node,
         nowWallMs,
         podIsTerminal: params.podIsTerminal,
         inForce: context.inForce,
@@ -229,7 +234,7 @@ export const workerSetup = setup({
       return { apiStatus: params.podIsTerminal ? terminateStatus(context.pod, apiStatus) : apiStatus };
     }),
     /** Tells each container's child what was observed, and which of them are to start. */
-    feed: enqueueActions(({ context, enqueue }) => {
+    feed: enqueueActions(({ context, event, enqueue }) => {
       const { status, decision, pod } = context;
       if (status === null || decision === null) return;
       let heldBack = false;
@@ -262,7 +267,7 @@ export const workerSetup = setup({
             kind,
             sandboxId: a.sandboxId,
             sandboxAttempt: a.attempt,
-            podIPs: pod.spec.hostNetwork === true ? podIPsOf(context) : status.ips,
+            podIPs: pod.spec.hostNetwork === true ? podIPsOf(context, event) : status.ips,
             newest: current,
             newestExited: exitForBackoff(status, name, { replaced: context.replaced, healthyMs: BACKOFF_RESET_MS }),
             unstarted: status.containers.filter((c) => c.name === name && c.state === 'created').map((c) => c.id),
@@ -300,7 +305,7 @@ export const workerSetup = setup({
             name,
             spawn('container', {
               id: `container:${name}`,
-              input: { name, kind, env: context.env, io: context.io, sinceWallMs: context.sinceWallMs },
+              input: { name, kind, times: context.times, io: context.io, sinceWallMs: context.sinceWallMs },
             }),
           );
       }
@@ -324,23 +329,24 @@ export const workerSetup = setup({
       if (context.resizer !== null) enqueue.stopChild(context.resizer);
       enqueue.assign({ children: new Map(), hookAhead: new Set(), heldBack: false, resizer: null });
     }),
-    trouble: assign(({ context }, params: Trouble) => {
+    trouble: assign(({ context, event }, params: Trouble) => {
       const n = context.failuresInRow;
       const base = Math.min(params.baseMs * 2 ** Math.min(n, 16), ACT_RETRY_MS);
       return {
         trouble: { reason: params.reason, message: params.message },
         failuresInRow: n + 1,
-        waitMs: base * (1 + 0.5 * context.env.random()),
+        waitMs: base * (1 + 0.5 * factsOf(event).random),
       };
     }),
   },
   delays: {
     wait: ({ context }) => context.waitMs,
     /** 60 to 90 s by default, or the active deadline if that comes first. */
-    resync: ({ context }) => {
-      const ms = context.env.resyncMs * (1 + 0.5 * context.env.random());
+    resync: ({ context, event }) => {
+      const moment = factsOf(event);
+      const ms = context.times.resyncMs * (1 + 0.5 * moment.random);
       const deadline = deadlineAtMs(context.pod, context.apiStatus);
-      return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - context.env.now().wallMs + 1));
+      return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - moment.wallMs + 1));
     },
   },
   guards: {
@@ -356,29 +362,30 @@ export const workerSetup = setup({
       return context.graceSeconds !== null && next < context.graceSeconds;
     },
     deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
-    dirty: ({ context }) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context)),
+    dirty: ({ context, event }) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context, event)),
     /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
     alreadySeen: ({ context, event }) =>
-      event.type === 'pod.dirty' && ((event.listed === true && seen(context)) || !concerns(context, event)),
+      event.type === 'pod.dirty' && ((event.listed === true && seen(context, event)) || !concerns(context, event)),
     /**
      * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
      * another matter, and so is what the probes found since, if its hint was lost.
      */
-    nothingNew: ({ context }) => {
-      const { status, env, failures } = context;
+    nothingNew: ({ context, event }) => {
+      const { status, failures } = context;
+      const now = workerFacts(event);
       const deadline = deadlineAtMs(context.pod, context.apiStatus);
-      if (status === null || failures.size > 0 || (deadline !== null && deadline <= env.now().wallMs)) return false;
-      const { plan, apiStatus } = decisionNow(context, status);
+      if (status === null || failures.size > 0 || (deadline !== null && deadline <= now.wallMs)) return false;
+      const { plan, apiStatus } = decisionNow(context, status, now);
       if (plan.kind !== 'steady') return false;
       const { initToStart, containersToStart, ephemeralToStart } = plan.actions;
       if (initToStart.length + containersToStart.length + ephemeralToStart.length > 0) return false;
-      return sameData(apiStatus, context.apiStatus) && env.listingAgrees?.(status) === true;
+      return sameData(apiStatus, context.apiStatus) && listingAgrees(now.listing, status, now.monoMs);
     },
     endAwaited: ({ context }) => context.ended.size > 0,
-    noProgress: ({ context }) => {
+    noProgress: ({ context, event }) => {
       const kind = context.decision?.plan.kind;
       const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
-      const rested = context.env.now().monoMs - context.lastActMonoMs > CALM_AFTER_MS;
+      const rested = factsOf(event).monoMs - context.lastActMonoMs > CALM_AFTER_MS;
       return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
     },
     heldBack: ({ context }) => context.heldBack,

@@ -46,10 +46,8 @@ export interface Cleared {
   kind: 'cleared';
 }
 
-export interface ContainerEnv {
-  now(): { wallMs: number; monoMs: number };
-  /** Uniform in [0, 1). */
-  random(): number;
+/** Milliseconds. */
+export interface ContainerTimes {
   backoffBaseMs: number;
   backoffMaxMs: number;
   /** Wait after a failed start before the worker may decide again, lengthened by up to half (pod lifecycle 3.1: 10 s). */

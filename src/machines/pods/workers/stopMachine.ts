@@ -4,6 +4,7 @@
  */
 import { type ActorRefFrom, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import type { Pod } from '../../k8s.ts';
+import { names, podName, projecting, some } from '../../projection.ts';
 import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../killOrder.ts';
 import type { KillContainer, PodRuntimeStatus } from '../types.ts';
 import { containerStopMachine, type PreStopEnded, type Settled, type StopIo, type Stopped } from './containerStopMachine.ts';
@@ -32,7 +33,6 @@ export interface StopInput {
   sandboxes: SandboxesInput | null;
   /** Reason of a failure. */
   failedReason: 'FailedKillPod' | 'KillContainerError';
-  monoMs(): number;
 }
 
 /** The chart of one container has come to its end. */
@@ -91,11 +91,11 @@ export const stopMachine = setup({
   },
   actions: {
     begin: assign(({ context, spawn }) => {
-      const { io, pod, podIPs, monoMs } = context;
+      const { io, pod, podIPs } = context;
       const left = new Map(
         context.tasks.map(({ step, message }) => [
           step.id,
-          spawn('containerStop', { id: `stop:${step.id}`, input: { io, pod, podIPs, step, message, monoMs } }),
+          spawn('containerStop', { id: `stop:${step.id}`, input: { io, pod, podIPs, step, message } }),
         ]),
       );
       return { left };
@@ -116,6 +116,12 @@ export const stopMachine = setup({
   },
 }).createMachine({
   id: 'stop',
+  meta: projecting<Context>(({ pod, tasks, sandboxes, left, failures }) => ({
+    pod: podName(pod),
+    containers: some(tasks, ({ step }) => step.name),
+    ...{ sandboxesToo: sandboxes !== null, left: left.size },
+    failures: names(failures),
+  })),
   context: ({ input }) => ({ ...input, left: new Map(), failures: [] }),
   initial: 'containers',
   output: ({ context }): Settled =>

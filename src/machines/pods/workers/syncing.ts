@@ -1,5 +1,6 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
 import { assign, cancel, raise } from 'xstate';
+import { factsOf } from '../../facts.ts';
 import { withReplaced } from '../runtimeStatus.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
 import { messageOf } from './containerMachine.ts';
@@ -17,6 +18,7 @@ import {
   troubleOf,
   VOLUMES_RETRY_MS,
   type WorkerContext,
+  workerFacts,
 } from './context.ts';
 import { workerSetup } from './setup.ts';
 
@@ -204,7 +206,8 @@ export const syncing = workerSetup.createStateConfig({
         stopping: {
           invoke: {
             src: 'stopPod',
-            input: ({ context }) => podStop(context, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
+            input: ({ context, event }) =>
+              podStop(context, event, { graceSeconds: null, forSandbox: planActions(context)?.createSandbox === true }),
             onDone: [
               {
                 guard: ({ event }) => event.output.kind === 'failed',
@@ -234,7 +237,7 @@ export const syncing = workerSetup.createStateConfig({
       ],
       invoke: {
         src: 'killContainers',
-        input: ({ context }) => plannedStop(context),
+        input: ({ context, event }) => plannedStop(context, event),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',
@@ -341,22 +344,22 @@ export const syncing = workerSetup.createStateConfig({
       entry: [
         {
           type: 'report',
-          params: ({ context }) => ({
+          params: ({ event }) => ({
             phase: 'syncing' as const,
             state: 'networkAway',
             reason: 'NetworkNotReady',
-            message: context.env.network().reason,
+            message: workerFacts(event).network.reason,
           }),
         },
         {
           type: 'recordEvent',
-          params: ({ context }) => ({
+          params: ({ event }) => ({
             type: 'Warning' as const,
             reason: 'NetworkNotReady',
-            message: `network is not ready: ${context.env.network().reason}`,
+            message: `network is not ready: ${workerFacts(event).network.reason}`,
           }),
         },
-        assign(({ context }) => ({ waitMs: NETWORK_RETRY_MS * (1 + 0.5 * context.env.random()) })),
+        assign(({ event }) => ({ waitMs: NETWORK_RETRY_MS * (1 + 0.5 * factsOf(event).random) })),
       ],
       after: { wait: { target: 'inspecting' } },
       on: { 'pod.update': updated },

@@ -62,7 +62,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'containers were asked to stop; waiting for them or for the end of their grace' },
       invoke: {
         src: 'stopPod',
-        input: ({ context }) => podStop(context, { graceSeconds: context.graceSeconds, forSandbox: false }),
+        input: ({ context, event }) => podStop(context, event, { graceSeconds: context.graceSeconds, forSandbox: false }),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',

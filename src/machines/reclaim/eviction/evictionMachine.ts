@@ -3,8 +3,11 @@
  * too little is left give back what nobody needs, then end one pod and wait until it is gone. Reading, measuring and
  * ending are given with `provide`.
  */
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { factsOf, type Moment } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
+import { names, podName, projecting, some } from '../../projection.ts';
+import type { PodRecord } from '../../protocol.ts';
 import type { Exceeded } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
@@ -12,6 +15,8 @@ import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts
 
 /** Between two looks. */
 export const LOOK_EVERY_MS = 10_000;
+/** Between two looks at memory alone, with `kernelMemcgNotification`. */
+export const MEMORY_EVERY_MS = 250;
 /** What the collector of dead containers is given before the disk is looked at again. */
 export const COLLECT_MS = 5_000;
 /** Between two looks at what pods with storage limits have written: it is many files to look at. */
@@ -27,14 +32,19 @@ export interface EvictionInput {
   maxGraceSeconds: number;
   /** As the incarnation before left it. */
   ledger: EvictionLedger;
-  monoMs(): number;
   /** Pods are held to the limits of what they may write. */
   limits: boolean;
-  /** Pods that run and may be evicted. */
-  candidates(): readonly Pod[];
-  /** Nothing of this pod runs any more, and what it took is given back. */
-  isGone(uid: string): boolean;
 }
+/** What comes with each event. */
+export interface EvictionFacts extends Moment {
+  /** Pods that run and may be evicted. */
+  readonly candidates: readonly Pod[];
+  readonly records: ReadonlyMap<string, PodRecord> | undefined;
+}
+const facts = (event: object): EvictionFacts => factsOf<EvictionFacts>(event);
+/** A threshold about memory was crossed since the last look. */
+export type EvictionMachineEvent = { type: 'memory.crossed' };
+
 /** Who is evicted, why, and what is said of it. */
 export interface Victim {
   pod: Pod;
@@ -63,10 +73,10 @@ export type Measured = ReadonlyMap<string, PodUsage>;
 function dueOf({ last }: Context): Met | undefined {
   return last.due[0];
 }
-function victimOf(context: Context, usage: Measured): Victim | null {
+function victimOf(context: Context, candidates: readonly Pod[], usage: Measured): Victim | null {
   const met = dueOf(context);
   if (met === undefined) return null;
-  const [pod] = rank(context.candidates(), usage, SIGNAL_FACTS[met.threshold.signal].resource);
+  const [pod] = rank(candidates, usage, SIGNAL_FACTS[met.threshold.signal].resource);
   if (pod === undefined) return null;
   return {
     pod,
@@ -75,15 +85,24 @@ function victimOf(context: Context, usage: Measured): Victim | null {
     graceSeconds: evictionGraceSeconds(pod, met, context.maxGraceSeconds),
   };
 }
+/** Nothing of this pod runs any more, and what it took is given back. */
+function isGone(record: PodRecord | undefined): boolean {
+  if (record === undefined) return true;
+  // Not told yet; or a pod manager that began anew knows nothing of it, and the pod is judged again when the wait is over.
+  if ((record.eviction ?? null) === null) return false;
+  return record.worker?.phase === 'finished';
+}
 function pressuresText(pressures: readonly NodePressure[], met: readonly Met[]): string {
   if (pressures.length === 0) return 'there is enough of everything that has a threshold';
   return `${pressures.join(', ')}: ${met.length === 0 ? 'over, and said until the transition period has passed' : met.map(metText).join('; ')}`;
 }
 
 export const evictionMachine = setup({
-  types: { context: {} as Context, input: {} as EvictionInput },
+  types: { context: {} as Context, input: {} as EvictionInput, events: {} as EvictionMachineEvent },
   actors: {
     observe: fromPromise<Observations>(() => Promise.reject(new Error('no way to observe was provided'))),
+    /** Tells when memory crosses a threshold that `last` did not find met. */
+    watchMemory: fromCallback<EvictionMachineEvent, { last: Pass }>(() => {}),
     /** Who wrote more than it may. Rejects where the runtime does not say what containers wrote. */
     checkLimits: fromPromise<readonly Offender[]>(() => Promise.reject(new Error('no way to check limits was provided'))),
     /** Resolves when the images that nobody uses are gone, or could not be removed: the next look tells whether it helped. */
@@ -92,9 +111,9 @@ export const evictionMachine = setup({
     measure: fromPromise<Measured, { met: Met | undefined }>(() => Promise.reject(new Error('no way to measure was provided'))),
   },
   actions: {
-    judge: assign(({ context }): Partial<Context> => {
+    judge: assign(({ context, event }): Partial<Context> => {
       const { ledger, thresholds, observations, transitionMs } = context;
-      const last = pass(ledger, { thresholds, observations, nowMs: context.monoMs(), transitionMs });
+      const last = pass(ledger, { thresholds, observations, nowMs: facts(event).monoMs, transitionMs });
       return { last, ledger: last.ledger };
     }),
     /** Makes `context.last` known. */
@@ -102,27 +121,36 @@ export const evictionMachine = setup({
     /** What is short is about to be reclaimed. */
     sayAttempt: (_, _p: { met: Met | undefined }) => {},
     collect: () => {},
-    choose: assign(({ context }, p: { usage: Measured }) => ({ victim: victimOf(context, p.usage), sinceMs: context.monoMs() })),
+    choose: assign(({ context, event }, p: { usage: Measured }) => {
+      const { candidates, monoMs } = facts(event);
+      return { victim: victimOf(context, candidates, p.usage), sinceMs: monoMs };
+    }),
     /** Asks for the end of `context.victim`. */
     evict: (_, _p: { victim: Victim | null }) => {},
     evictOffenders: (_, _p: { offenders: readonly Offender[] }) => {},
     sayNobody: (_, _p: { met: Met | undefined }) => {},
   },
   guards: {
-    limitsDue: ({ context }) => context.limits && context.monoMs() - context.limitsMs >= LIMITS_EVERY_MS,
+    limitsDue: ({ context, event }) => context.limits && facts(event).monoMs - context.limitsMs >= LIMITS_EVERY_MS,
     anyOffender: (_, p: { offenders: readonly Offender[] }) => p.offenders.length > 0,
     nothingDue: ({ context }) => dueOf(context) === undefined,
     collectable: ({ context }) => {
       const met = dueOf(context);
       return met !== undefined && SIGNAL_FACTS[met.threshold.signal].pressure === 'DiskPressure' && !context.collected;
     },
-    nobody: ({ context }) => context.candidates().length === 0,
-    someone: ({ context }, p: { usage: Measured }) => victimOf(context, p.usage) !== null,
-    gone: ({ context }) => context.victim === null || context.isGone(context.victim.pod.metadata.uid),
-    waitedEnough: ({ context }) => context.monoMs() - context.sinceMs >= GONE_WITHIN_MS,
+    nobody: ({ event }) => facts(event).candidates.length === 0,
+    someone: ({ context, event }, p: { usage: Measured }) => victimOf(context, facts(event).candidates, p.usage) !== null,
+    gone: ({ context: { victim }, event }) => victim === null || isGone(facts(event).records?.get(victim.pod.metadata.uid)),
+    waitedEnough: ({ context, event }) => facts(event).monoMs - context.sinceMs >= GONE_WITHIN_MS,
   },
 }).createMachine({
   id: 'eviction',
+  meta: projecting<Context>(({ last, thresholds, victim, collected, error }) => ({
+    pressures: names(last.pressures),
+    met: some(last.met, metText),
+    thresholds: some(thresholds, ({ signal }) => signal),
+    ...{ victim: victim === null ? null : podName(victim.pod), collected, error },
+  })),
   context: ({ input }) => ({
     ...input,
     limitsMs: Number.NEGATIVE_INFINITY,
@@ -151,7 +179,7 @@ export const evictionMachine = setup({
     },
     checkingLimits: {
       meta: { reason: 'CheckingLimits', message: 'measuring what pods with storage limits have written' },
-      entry: [assign(({ context }) => ({ limitsMs: context.monoMs() }))],
+      entry: [assign(({ event }) => ({ limitsMs: facts(event).monoMs }))],
       invoke: {
         src: 'checkLimits',
         onDone: [
@@ -237,6 +265,8 @@ export const evictionMachine = setup({
           `${pressuresText(last.pressures, last.met)}${error === null ? '' : `; nobody is evicted before the runtime says what pods use: ${error}`}`,
       },
       entry: [assign({ collected: false, victim: null })],
+      invoke: { src: 'watchMemory', input: ({ context }) => ({ last: context.last }) },
+      on: { 'memory.crossed': { target: 'observing' } },
       after: { [LOOK_EVERY_MS]: { target: 'observing' } },
     },
   },

@@ -47,6 +47,12 @@ function isMet({ value, minReclaim }: Threshold, o: Observation, before: boolean
   return amountIn(value, o.capacity) + reclaim > o.available;
 }
 
+/** A threshold about memory that this reading meets and the last pass did not find met. */
+export function memoryCrossed(last: Pass, thresholds: readonly Threshold[], o: Omit<Observation, 'atMs'>): boolean {
+  const known = new Set(last.met.map(({ threshold }) => keyOf(threshold)));
+  return thresholds.some((t) => t.signal === 'memory.available' && !known.has(keyOf(t)) && isMet(t, { ...o, atMs: 0 }, false));
+}
+
 export function pass(
   ledger: EvictionLedger,
   o: { thresholds: readonly Threshold[]; observations: Observations; nowMs: number; transitionMs: number },

@@ -3,6 +3,7 @@
  * and removing are given with `provide`; what the look found decides whether there is anything to do.
  */
 import { assign, fromPromise, setup } from 'xstate';
+import { projecting } from '../../projection.ts';
 import type { ImageGcEvent } from '../../protocol.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import type { ImageLedger, ImagePlan } from './imageGc.ts';
@@ -79,6 +80,10 @@ export const imageGcMachine = setup({
   },
 }).createMachine({
   id: 'imageGc',
+  meta: projecting<Context>(({ ledger, asked, waiting, plan, last, error }) => ({
+    ...{ images: ledger.records?.size ?? null, failures: ledger.failures, asked: asked.length, waiting: waiting.length, last, error },
+    plan: plan === null ? null : { byAge: plan.byAge.length, bySpace: plan.bySpace.length, usedPercent: plan.usedPercent },
+  })),
   context: ({ input }) => ({ ...input, asked: [], waiting: [], plan: null, last: '', error: null }),
   initial: 'idle',
   on: { 'images.free': { actions: 'ask' } },

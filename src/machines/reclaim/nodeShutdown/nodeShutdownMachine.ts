@@ -3,6 +3,7 @@
  * while the machine goes down. The first writes `goingDown`, the second follows it. Sessions, files and pods are given with `provide`.
  */
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
+import { projecting, some } from '../../projection.ts';
 import { type ShutdownGroup, totalMs } from './groups.ts';
 import { NO_SHUTDOWN, type ShutdownState } from './stateFile.ts';
 
@@ -13,6 +14,8 @@ export const RECONNECT_MAX_MS = 60_000;
 export const OPEN_WITHIN_MS = 60_000;
 /** Between two looks at the pods that are ending. */
 export const LOOK_EVERY_MS = 250;
+/** Between two looks whether pods that the node ended begin again. */
+export const REVIVE_EVERY_MS = 1_000;
 /** A disk that takes longer for the state file delays no pod. */
 export const STORE_WITHIN_MS = 5_000;
 
@@ -80,6 +83,8 @@ export const nodeShutdownMachine = setup({
     begin: fromPromise<Since, { unfinishedMs: number | null }>(() => Promise.reject(new Error('no way to begin was provided'))),
     /** Asks pods up to this group to end, and counts them. Never rejects. */
     look: fromPromise<Look, { group: number; startedMonoMs: number }>(() => Promise.reject(new Error('no way to look was provided'))),
+    /** Asks for a new life of static pods that a shutdown ended, and counts those that have not begun it. Never rejects. */
+    revive: fromPromise<number>(() => Promise.resolve(0)),
     /** Never rejects. */
     store,
   },
@@ -103,6 +108,10 @@ export const nodeShutdownMachine = setup({
   },
 }).createMachine({
   id: 'nodeShutdown',
+  meta: projecting<Context>(({ groups, goingDown, held, failures, why, unfinishedMs, group }) => ({
+    groups: some(groups, ({ priority, periodSeconds }) => `priority ${priority}: ${periodSeconds} s`),
+    ...{ goingDown, held, failures, why, unfinishedMs, group },
+  })),
   context: ({ input }) => ({
     ...input,
     held: false,
@@ -124,11 +133,18 @@ export const nodeShutdownMachine = setup({
           invoke: {
             src: 'load',
             onDone: {
-              target: 'waiting',
+              target: 'reviving',
               actions: [assign(({ event }) => ({ unfinishedMs: event.output.endedMs === null ? event.output.startedMs : null }))],
             },
           },
-          after: { [STORE_WITHIN_MS]: { target: 'waiting' } },
+          after: { [STORE_WITHIN_MS]: { target: 'reviving' } },
+        },
+        /** After a cancelled shutdown, and at the start: an earlier incarnation may have ended in the middle of it. */
+        reviving: {
+          meta: { reason: 'RevivingPods', message: 'static pods that a cancelled shutdown ended begin again' },
+          always: { guard: 'goingDown', target: 'shutdown' },
+          invoke: { src: 'revive', onDone: [{ guard: ({ event }) => event.output === 0, target: 'waiting' }, {}] },
+          after: { [REVIVE_EVERY_MS]: { target: 'reviving', reenter: true } },
         },
         waiting: {
           always: { guard: 'goingDown', target: 'shutdown' },
@@ -203,9 +219,9 @@ export const nodeShutdownMachine = setup({
               invoke: {
                 src: 'store',
                 input: ({ context }) => ({ startedMs: context.startedWallMs, over: true }),
-                onDone: { target: '#nodeShutdown.pods.waiting' },
+                onDone: { target: '#nodeShutdown.pods.reviving' },
               },
-              after: { [STORE_WITHIN_MS]: { target: '#nodeShutdown.pods.waiting' } },
+              after: { [STORE_WITHIN_MS]: { target: '#nodeShutdown.pods.reviving' } },
             },
           },
         },

@@ -2,6 +2,7 @@
 import { assign, fromPromise, setup } from 'xstate';
 import type { GroupDriver } from '../../allocation/cgroups/names.ts';
 import type { CriResponse } from '../../cri.ts';
+import { projecting } from '../../projection.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
 
 export const LINK_BACKOFF_MIN_MS = 100;
@@ -132,6 +133,12 @@ export const criLinkMachine = setup({
   },
 }).createMachine({
   id: 'criLink',
+  meta: projecting<LinkContext>(({ attempt, lostReason, identity, reading }) => ({
+    ...{ attempt, lostReason, runtime: identity === null ? null : `${identity.name} ${identity.version}` },
+    runtimeReady: reading?.runtimeReady ?? null,
+    networkReady: reading?.networkReady ?? null,
+    reason: reading === null ? '' : reading.runtimeReason || reading.networkReason,
+  })),
   context: { attempt: 0, lostReason: 'not connected yet', identity: null, reading: null },
   initial: 'connecting',
   on: {

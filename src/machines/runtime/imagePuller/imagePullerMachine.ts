@@ -1,6 +1,8 @@
-/** Statechart of the image puller: idle, or pulling a number of images. The pulls themselves are promises. Pure. */
-import { assign, setup } from 'xstate';
+/** Statechart of the image puller: idle, or pulling a number of images. Each request is a machine of its own. */
+import { assign, enqueueActions, setup } from 'xstate';
+import { podName, projecting } from '../../projection.ts';
 import type { ImageEvent, ImageRemovedEvent } from '../../protocol.ts';
+import { type BackingOff, type ImagePullIo, imagePullMachine, type PullEnded, requestKey } from './imagePullMachine.ts';
 
 /** How often old back-off entries are forgotten. */
 const COLLECT_MS = 60_000;
@@ -11,35 +13,66 @@ export type PullerEvent =
   /** The number of pulls waiting or running has changed. */
   | { type: 'pulls.changed'; active: number }
   | { type: 'puller.broken'; error: Error };
-
-export interface PullerContext {
+export interface PullerInput {
+  io: ImagePullIo;
+}
+export interface PullerContext extends PullerInput {
   active: number;
-  /** What is being pulled and for how long; asked when somebody looks. */
-  progress: () => string;
+  lastId: number;
+  /** Machines that stay until a back-off is over, by the container that asked. */
+  backingOff: ReadonlyMap<string, string>;
+}
+/** What comes with each event. */
+export interface PullerFacts {
+  /** What is being pulled and for how long. */
+  readonly progress: string;
 }
 
 export const imagePullerMachine = setup({
-  types: { context: {} as PullerContext, events: {} as PullerEvent, input: {} as Pick<PullerContext, 'progress'> },
+  types: { context: {} as PullerContext, events: {} as PullerEvent | BackingOff | PullEnded, input: {} as PullerInput },
+  actors: { pull: imagePullMachine },
   actions: {
-    ensure: () => {},
+    /** Learns where `pulls.changed` goes. */
+    attach: () => {},
+    begin: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'image.ensure') return;
+      const id = context.lastId + 1;
+      const before = context.backingOff.get(requestKey(event));
+      if (before !== undefined) enqueue.stopChild(before);
+      enqueue.assign({ lastId: id, backingOff: without(context.backingOff, before) });
+      const name = `${podName({ metadata: event.podRef })}/${event.container}#${id}`;
+      enqueue.spawnChild('pull', { id: name, input: { id: name, io: context.io, request: { id, event } } });
+    }),
+    noteBackingOff: assign(({ context, event }) =>
+      event.type === 'pull.backingOff' ? { backingOff: new Map(context.backingOff).set(event.key, event.id) } : {},
+    ),
+    end: enqueueActions(({ context, event, enqueue }) => {
+      if (event.type !== 'pull.ended') return;
+      enqueue.stopChild(event.id);
+      enqueue.assign({ backingOff: without(context.backingOff, event.id) });
+    }),
     collect: () => {},
     forget: () => {},
-    fail: (_, params: { error: Error }) => {
-      throw params.error;
+    fail: ({ event }) => {
+      if (event.type === 'puller.broken') throw event.error;
     },
   },
 }).createMachine({
   id: 'imagePuller',
-  context: ({ input }) => ({ active: 0, progress: input.progress }),
+  meta: projecting<PullerContext>(({ active, lastId, backingOff }) => ({ active, requests: lastId, backingOff: backingOff.size })),
+  context: ({ input }) => ({ ...input, active: 0, lastId: 0, backingOff: new Map() }),
+  entry: ['attach'],
   initial: 'idle',
   on: {
-    'image.ensure': { actions: 'ensure' },
+    'image.ensure': { actions: 'begin' },
     'image.removed': { actions: 'forget' },
-    'puller.broken': { actions: { type: 'fail', params: ({ event }) => ({ error: event.error }) } },
+    'puller.broken': { actions: 'fail' },
     'pulls.changed': [
       { guard: ({ event }) => event.active > 0, target: '.pulling', actions: assign({ active: ({ event }) => event.active }) },
       { target: '.idle', actions: assign({ active: 0 }) },
     ],
+    'pull.backingOff': { actions: 'noteBackingOff' },
+    'pull.ended': { actions: 'end' },
   },
   states: {
     idle: {
@@ -47,7 +80,11 @@ export const imagePullerMachine = setup({
       after: { [COLLECT_MS]: { target: 'idle', reenter: true, actions: 'collect' } },
     },
     pulling: {
-      meta: { reason: 'Pulling', message: ({ progress }: PullerContext) => progress() },
+      meta: { reason: 'Pulling', message: (_: PullerContext, { progress }: PullerFacts) => progress },
     },
   },
 });
+
+function without(known: PullerContext['backingOff'], id: string | undefined): PullerContext['backingOff'] {
+  return id === undefined ? known : new Map([...known].filter(([, of]) => of !== id));
+}

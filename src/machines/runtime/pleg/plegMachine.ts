@@ -1,6 +1,8 @@
 /** Statechart of lifecycle events: listing the runtime, and beside it the hint stream. Pure. */
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import type { CriContainer, PodSandbox, RuntimeHint } from '../../cri.ts';
+import { factsOf } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import type { PlegEvent } from '../../protocol.ts';
 import { AFTER_HINT_MS, RELIST_PERIODS_MS } from './hintTrust.ts';
 
@@ -33,19 +35,23 @@ export interface PlegContext {
   /** A wish for a listing came while one was under way: it may not show what the wish was about. */
   again: boolean;
   streamAttempt: number;
+}
+/** What comes with each event. */
+export interface PlegFacts {
+  readonly runtimeReady: boolean;
+  /** Between two listings, from how far the stream is trusted. */
+  readonly periodMs: number;
   /** What is wrong with listing just now, '' when nothing is; asked when somebody looks. */
-  trouble: () => string;
+  readonly trouble: string;
 }
-export interface PlegInput {
-  trouble: () => string;
-}
+const facts = (event: object): PlegFacts => factsOf<PlegFacts>(event);
 const orTrouble =
   (message: string) =>
-  ({ trouble }: PlegContext): string =>
-    trouble() || message;
+  (_: PlegContext, { trouble }: PlegFacts): string =>
+    trouble || message;
 
 export const plegMachine = setup({
-  types: { context: {} as PlegContext, events: {} as PlegMachineEvent, input: {} as PlegInput },
+  types: { context: {} as PlegContext, events: {} as PlegMachineEvent },
   actors: {
     list: fromPromise<Listing>(() => Promise.reject(new Error('list is not provided'))),
     stream: fromCallback<PlegMachineEvent>(() => {}),
@@ -58,16 +64,16 @@ export const plegMachine = setup({
     opened: (_, _params: { via: 'cri' | 'containerd' }) => {},
     lost: (_, _params: { reason: string }) => {},
   },
-  guards: { runtimeReady: () => true },
+  guards: { runtimeReady: ({ event }) => facts(event).runtimeReady },
   delays: {
-    /** Provided by the actor, from how far the stream is trusted; its actor overrides it. */
-    period: RELIST_PERIODS_MS[0],
+    period: ({ context, event }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : facts(event).periodMs),
     streamRetry: ({ context }) => Math.min(STREAM_RETRY_MAX_MS, STREAM_RETRY_MIN_MS * 2 ** Math.min(context.streamAttempt, 16)),
   },
 }).createMachine({
   id: 'pleg',
+  meta: projecting<PlegContext>(({ failures, again, streamAttempt }) => ({ failures, again, streamAttempt })),
   type: 'parallel',
-  context: ({ input }) => ({ failures: 0, again: false, streamAttempt: 0, trouble: input.trouble }),
+  context: { failures: 0, again: false, streamAttempt: 0 },
   states: {
     relist: {
       initial: 'deciding',

@@ -7,6 +7,7 @@ import { type AnyActorLogic, assign, enqueueActions, fromPromise, sendParent, se
 import type { KubeFailure, KubeObject } from '../../api/kube.ts';
 import { isOlder } from '../../api/listWatchMachine.ts';
 import { factsOf } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import type { ApiObject, ObjectResult } from '../volumes/objects.ts';
 import { decodeObject } from './decode.ts';
 import { kindWord, type ObjectRef, refKey } from './references.ts';
@@ -55,6 +56,8 @@ export interface ObjectContext extends ObjectInput {
   asked: boolean;
   /** Another pod named it while the question was under way: the answer may be older than that pod. */
   renewed: boolean;
+  /** Why the last question failed; '' where it did not. */
+  error: string;
 }
 export type ObjectEvent =
   | { type: 'object.ask'; asker: Asker }
@@ -138,6 +141,7 @@ const setupObject = setup({
       enqueue.assign({
         served: [],
         asked: context.strategy === 'Cache' && !context.renewed && fetched.ok,
+        error: failureIn(fetched),
         held: context.strategy === 'Get' ? null : next,
       });
       if (context.strategy === 'Cache' && isNews(context.held, next))
@@ -149,6 +153,7 @@ const setupObject = setup({
     watched: ({ context }) => context.strategy === 'Watch',
     immutable: ({ context }) => context.held?.immutable === true,
     someWait: ({ context }) => context.waiting.length > 0,
+    fetchFailed: (_, { fetched }: { fetched: Fetched }) => failureIn(fetched) !== '',
     fetchedToKeep: ({ context }, { fetched }: { fetched: Fetched }) => context.strategy === 'Cache' && fetched.ok && !context.renewed,
   },
   delays: { ttl: ({ event }) => factsOf<ObjectFacts>(event).ttlMs },
@@ -164,13 +169,28 @@ function heldOf(ref: ObjectRef, object: KubeObject | null): NonNullable<ObjectCo
   return { result, immutable: decoded.ok && decoded.immutable, uid: uid ?? '', version: resourceVersion ?? '' };
 }
 
+/** That there is no such object is an answer. */
+function failureIn(fetched: Fetched): string {
+  return fetched.ok || fetched.failure.code === 404 ? '' : fetched.failure.message;
+}
+
 function isNews(before: ObjectContext['held'], now: ObjectContext['held']): boolean {
   return before !== null && now !== null && (before.uid !== now.uid || before.version !== now.version);
 }
 
+/** Where nothing is known that may be served. */
+const onDemand = {
+  'object.ask': { target: 'fetching', actions: [{ type: 'queue', params: { limited: false } }] },
+  'object.renew': { actions: ['askAnew'] },
+} as const;
+
 export const objectMachine = setupObject.createMachine({
   id: 'object',
-  context: ({ input }) => ({ ...input, held: null, served: [], waiting: [], lastId: 0, asked: false, renewed: false }),
+  meta: projecting<ObjectContext>(({ ref, strategy, held, waiting, renewed, error }) => ({
+    ...{ kind: ref.kind, namespace: ref.namespace, name: ref.name, strategy, waiting: waiting.length, renewed, error },
+    held: held === null ? null : { is: held.result.kind, version: held.version, immutable: held.immutable },
+  })),
+  context: ({ input }) => ({ ...input, held: null, served: [], waiting: [], lastId: 0, asked: false, renewed: false, error: '' }),
   initial: 'choosing',
   on: { 'object.expired': { actions: ['expire'] } },
   states: {
@@ -207,11 +227,19 @@ export const objectMachine = setupObject.createMachine({
       },
     },
     idle: {
-      meta: { reason: 'Idle', message: 'asked for when somebody needs it' },
-      on: {
-        'object.ask': { target: 'fetching', actions: [{ type: 'queue', params: { limited: false } }] },
-        'object.renew': { actions: ['askAnew'] },
+      meta: { reason: 'Idle', message: 'the API server is asked when a pod needs it' },
+      on: onDemand,
+    },
+    stale: {
+      meta: { reason: 'Stale', message: 'it was read too long ago: the API server is asked when a pod needs it' },
+      on: onDemand,
+    },
+    failing: {
+      meta: {
+        reason: 'FetchFailed',
+        message: ({ error }: ObjectContext) => `the API server did not give it: ${error}; it is asked again when a pod needs it`,
       },
+      on: onDemand,
     },
     fetching: {
       meta: { reason: 'Fetching', message: 'the API server is being asked' },
@@ -231,6 +259,11 @@ export const objectMachine = setupObject.createMachine({
             target: 'fresh',
             actions: [{ type: 'takeFetched', params: ({ event }) => ({ fetched: event.output }) }],
           },
+          {
+            guard: { type: 'fetchFailed', params: ({ event }) => ({ fetched: event.output }) },
+            target: 'failing',
+            actions: [{ type: 'takeFetched', params: ({ event }) => ({ fetched: event.output }) }],
+          },
           { target: 'idle', actions: [{ type: 'takeFetched', params: ({ event }) => ({ fetched: event.output }) }] },
         ],
       },
@@ -238,8 +271,8 @@ export const objectMachine = setupObject.createMachine({
     },
     fresh: {
       meta: { reason: 'Fresh', message: 'kept for a while before it is asked for again' },
-      after: { ttl: { target: 'idle' } },
-      on: { 'object.ask': { actions: ['answerNow'] }, 'object.renew': { target: 'idle', actions: ['askAnew'] } },
+      after: { ttl: { target: 'stale' } },
+      on: { 'object.ask': { actions: ['answerNow'] }, 'object.renew': { target: 'stale', actions: ['askAnew'] } },
     },
   },
 });

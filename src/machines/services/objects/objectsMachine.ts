@@ -6,6 +6,7 @@
 import { enqueueActions, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
+import { podName, projecting, some } from '../../projection.ts';
 import type { PodRecord, PodsView } from '../../protocol.ts';
 import type { ObjectQuestion, ObjectsEvent } from './messages.ts';
 import { type ObjectChanged, type ObjectEvent, type ObjectIo, type ObjectStrategy, objectMachine } from './objectMachine.ts';
@@ -173,6 +174,11 @@ export const objectsMachine = setup({
   },
 }).createMachine({
   id: 'objects',
+  meta: projecting<ObjectsContext>(({ strategy, entries, pods }) => ({
+    strategy,
+    objects: some(entries, ([key, entry]) => `${key}: ${entry.pods.size} pods${entry.watched ? ', watched' : ''}`),
+    pods: some(pods.values(), ({ pod }) => podName(pod)),
+  })),
   context: ({ input }) => ({ ...input, entries: new Map(), pods: new Map(), lastId: 0 }),
   initial: 'ready',
   on: {

@@ -5,6 +5,7 @@
 
 import { assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import type { ObjectResult, TokenRequest } from '../volumes/objects.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
@@ -71,6 +72,11 @@ const tokenSetup = setup({
 
 export const tokenMachine = tokenSetup.createMachine({
   id: 'token',
+  meta: projecting<TokenContext>(({ request, held, askers }) => ({
+    ...{ namespace: request.namespace, serviceAccount: request.serviceAccount, asking: askers.length },
+    expiresAtMs: held?.expiresAtMs ?? null,
+    refreshAtMs: held?.refreshAtMs ?? null,
+  })),
   context: ({ input }) => ({ request: input.request, io: input.io, held: null, askers: [input.asker] }),
   initial: 'requesting',
   states: {
@@ -157,6 +163,7 @@ export const tokensMachine = setup({
   },
 }).createMachine({
   id: 'tokens',
+  meta: projecting<TokensContext>(({ tokens }) => ({ tokens: tokens.size })),
   context: ({ input }) => ({ io: input.io, tokens: new Map(), lastId: 0 }),
   initial: 'ready',
   on: {

@@ -1,6 +1,7 @@
 /** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
@@ -47,6 +48,7 @@ export const pluginMachine = setup({
   delays: { wait: ({ context }) => context.waitMs },
 }).createMachine({
   id: 'plugin',
+  meta: projecting<PluginContext>(({ socket, name, attempts, error, waitMs }) => ({ socket, name, attempts, error, waitMs })),
   context: ({ input }) => ({ ...input, attempts: 0, error: '', waitMs: 0, name: '' }),
   initial: 'registering',
   states: {

@@ -3,6 +3,7 @@
  * truth. A socket that was made anew is another one: the old one's driver goes before the new one may register.
  */
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
+import { names, projecting } from '../../projection.ts';
 import type { Registered } from './messages.ts';
 import { type PluginIo, type PluginSaid, pluginMachine } from './pluginMachine.ts';
 
@@ -72,6 +73,7 @@ export const pluginsMachine = setup({
   guards: { again: ({ context }) => context.again },
 }).createMachine({
   id: 'plugins',
+  meta: projecting<PluginsContext>(({ sockets, again, error }) => ({ sockets: names(sockets.keys()), again, error })),
   context: ({ input }) => ({ io: input.io, sockets: new Map(), again: false, lastId: 0, error: '' }),
   invoke: { src: 'watch', input: ({ context }) => ({ io: context.io }) },
   initial: 'looking',

@@ -6,6 +6,7 @@
 
 import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
+import { projecting } from '../../projection.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 import type { ProbeOutcome, ProbeResult, ProbeTarget } from './types.ts';
@@ -111,6 +112,12 @@ export const proberMachine = setup({
   },
 }).createMachine({
   id: 'prober',
+  meta: projecting<Context>(({ target, result, run, tries, waitMs, outcome }) => ({
+    ...{ pod: `${target.pod.namespace}/${target.pod.name}`, container: target.container.name, type: target.type },
+    ...{ result: result ?? null, last: run.last, inRow: run.length, tries, waitMs },
+    // What a probe printed is the container's own.
+    outcome: outcome?.kind ?? null,
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,

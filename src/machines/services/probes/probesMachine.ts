@@ -5,6 +5,7 @@
 
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import { factsOf, type Moment } from '../../facts.ts';
+import { names, projecting } from '../../projection.ts';
 import type { PodsView, StatusEntry } from '../../protocol.ts';
 import { type ProberIo, type ProberReport, proberMachine } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
@@ -121,6 +122,11 @@ export const probeManagerMachine = setup({
   delays: { sweep: SWEEP_MS },
 }).createMachine({
   id: 'probes',
+  meta: projecting<Context>(({ probes, byPod, slots }) => ({
+    ...{ probes: probes.size, pods: byPod.size },
+    trying: names(slots.holding.keys()),
+    waiting: names(slots.waiting.keys()),
+  })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
     ...input,

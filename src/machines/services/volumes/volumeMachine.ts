@@ -5,6 +5,7 @@
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
+import { projecting } from '../../projection.ts';
 import type { VolumeRef } from './paths.ts';
 import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
 
@@ -147,6 +148,9 @@ const error = (context: VolumeContext): string => context.error;
 
 export const volumeMachine = volumeSetup.createMachine({
   id: 'volume',
+  meta: projecting<VolumeContext>(({ ref, wanted, again, everMounted, done, attempts, error, waitMs }) => ({
+    ...{ uid: ref.uid, plugin: ref.plugin, name: ref.name, wanted, again, everMounted, at: done?.at ?? null, attempts, error, waitMs },
+  })),
   context: ({ input }) => ({
     ref: input.ref,
     job: input.job,

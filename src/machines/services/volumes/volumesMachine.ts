@@ -6,6 +6,7 @@ import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import { carrying, factsOf, type Moment } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
+import { projecting, some } from '../../projection.ts';
 import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { type VolumeRef, volumeKey } from './paths.ts';
@@ -317,6 +318,11 @@ function lateness(context: VolumesContext, waiter: Waiter): { reason: string; me
 
 export const volumesMachine = volumesSetup.createMachine({
   id: 'volumes',
+  meta: projecting<VolumesContext>(({ desired, actual, waiters, scanned, error, attempts }) => ({
+    wanted: desired.size,
+    volumes: some(actual.values(), ({ ref, phase }) => `${ref.uid}/${ref.name}: ${phase}`),
+    ...{ waiters: waiters.length, scanned, error, attempts },
+  })),
   context: ({ input }) => ({
     ...input,
     desired: new Map(),

@@ -44,7 +44,8 @@ function review(path: string, body: unknown): unknown {
   return { ...(body as object), status: authenticated ? { authenticated, user: { username: spec.token, groups: [] } } : { authenticated } };
 }
 
-export async function startKubeFront(pair: KeyPair): Promise<KubeFront> {
+/** @param o.heard Called with each step that a client takes, when it is over or, of a request, when it has come. */
+export async function startKubeFront(pair: KeyPair, o: { heard?: (what: string) => void } = {}): Promise<KubeFront> {
   const kube = simKube({ clock, rng: simRng('flood'), latencyMs: () => 1 });
   const api = kube.connect({ power: { on: true } as never, clock });
 
@@ -90,8 +91,11 @@ export async function startKubeFront(pair: KeyPair): Promise<KubeFront> {
   }
 
   const http = createServer({ cert: readFileSync(pair.certFile), key: readFileSync(pair.keyFile) }, (req, res) => {
+    o.heard?.(`${req.method ?? 'GET'} ${(req.url ?? '/').split('?')[0]}${req.url?.includes('watch=true') ? ' watch' : ''}`);
     answer(req, res).catch(() => res.destroy());
   });
+  http.on('connection', () => o.heard?.('connection'));
+  http.on('secureConnection', () => o.heard?.('handshake'));
   await new Promise<void>((resolve) => http.listen(0, '127.0.0.1', resolve));
   return {
     server: `https://127.0.0.1:${(http.address() as AddressInfo).port}`,

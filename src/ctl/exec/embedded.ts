@@ -1,24 +1,19 @@
 /** `actorctl exec`: speaks the embedded runtime's `actorlet-exec.v1` (docs/embedded-runtime.md) over its unix socket. */
 import { request } from 'node:http';
 import type { Duplex } from 'node:stream';
-import { CtlError, EXIT } from './client.ts';
-import type { CtlIo } from './io.ts';
+import { CtlError, EXIT } from '../client.ts';
+import type { ExecFlags, ExecIo } from './run.ts';
 
 const PROTOCOL = 'actorlet-exec.v1';
 const CHANNEL = { stdin: 0, stdout: 1, stderr: 2, status: 3 } as const;
 const FRAME_BYTES_MAX = 1024 * 1024;
 const CONNECT_TIMEOUT_MS = 10_000;
 
-type ExecIo = Pick<CtlIo, 'stdin' | 'outBytes' | 'errBytes' | 'signal'>;
-
-/** Runs the offered command to its end and gives its exit code. */
-export async function runExec(url: string, io: ExecIo, o: { stdin: boolean }): Promise<number> {
+/** The embedded runtimes have no terminals, and say so before they offer a command. */
+export async function runEmbedded(url: string, io: ExecIo, flags: ExecFlags): Promise<number> {
   const target = /^http\+unix:\/\/([^/]+)(\/.*)$/.exec(url);
-  if (target === null) {
-    throw new CtlError(EXIT.failed, 'exec works with the embedded runtime for now; this runtime streams in another way. Use crictl exec.');
-  }
-  const socket = await upgrade(decodeURIComponent(target[1] ?? ''), target[2] ?? '');
-  return converse(socket, io, o.stdin);
+  const socket = await upgrade(decodeURIComponent(target?.[1] ?? ''), target?.[2] ?? '');
+  return converse(socket, io, flags.stdin);
 }
 
 function upgrade(socketPath: string, path: string): Promise<Duplex> {
@@ -64,9 +59,14 @@ function converse(socket: Duplex, io: ExecIo, stdin: boolean): Promise<number> {
       settle();
     };
     const broken = (why: string) => finish(() => reject(new CtlError(EXIT.failed, `exec: ${why}`)));
+    const waitFor = (full: Promise<void> | undefined) => {
+      if (full === undefined) return;
+      socket.pause();
+      void full.then(() => socket.resume());
+    };
     const onFrame = (channel: number, payload: Buffer) => {
-      if (channel === CHANNEL.stdout) io.outBytes(payload);
-      else if (channel === CHANNEL.stderr) io.errBytes(payload);
+      if (channel === CHANNEL.stdout) waitFor(io.outBytes(payload));
+      else if (channel === CHANNEL.stderr) waitFor(io.errBytes(payload));
       else if (channel === CHANNEL.status) {
         const end = statusOf(payload);
         if (typeof end === 'number') finish(() => resolve(end));

@@ -1,0 +1,48 @@
+/**
+ * Follows this node's own object: reports compare with it and need not ask, and what others change is seen at once.
+ *
+ * State held: the object as the API server last showed it, and the version the watch stands at.
+ * Lost on restart: both; until the next list, reports ask for the object.
+ * Rebuilt from: one list.
+ */
+import { isKubeRecord, type KubeObject, kubePath } from '../../machines/api/kube.ts';
+import { type ApiFound, apiAddr, apiView } from '../../machines/api/messages.ts';
+import { sameData } from '../../machines/sameData.ts';
+import type { ActorSpec } from '../supervision/types.ts';
+import { listWatch } from './client.ts';
+
+export function nodeWatchSpec(o: { nodeName: string }): ActorSpec<ApiFound> {
+  return {
+    type: 'actor',
+    id: 'nodeWatch',
+    restart: 'permanent',
+    shutdownMs: 'brutal',
+    intensity: { max: 5, periodMs: 60_000 },
+    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    mailbox: { capacity: 16, key: (e) => e.type },
+    start: (ctx) => {
+      let seen: KubeObject | null = null;
+      return listWatch(ctx, {
+        what: `node ${o.nodeName}`,
+        path: kubePath.nodes,
+        query: { fieldSelector: `metadata.name=${o.nodeName}` },
+        deliver: ({ items }) => {
+          const [object = null] = items.values();
+          ctx.publish(apiView.nodeObject, { object, heardAtMonoMs: ctx.ports.clock.monoMs() });
+          const before = seen;
+          seen = object;
+          // Its own reports change the object too: they are no reason to look again.
+          if (object !== null && before !== null && !sameData(ofOthers(before), ofOthers(object)))
+            ctx.registry.send(apiAddr.nodeStatus, { type: 'node.changed' });
+        },
+      });
+    },
+  };
+}
+
+/** What of a node other programs decide, and this one acts on. */
+function ofOthers({ metadata, spec, status }: KubeObject): unknown {
+  const { uid, deletionTimestamp, labels, annotations } = metadata;
+  const attached = isKubeRecord(status) ? status.volumesAttached : undefined;
+  return { uid, deletionTimestamp, labels, annotations, spec, attached };
+}

@@ -1,0 +1,90 @@
+/** Statechart of the chains that a node keeps in the host's packet filter: made, then looked at, and made again when they went. */
+import { assign, fromPromise, setup } from 'xstate';
+import { names, projecting } from '../../projection.ts';
+import type { IpFamily } from './families.ts';
+
+/** Between two looks at the canary: the reference's value. */
+export const LOOK_EVERY_MS = 60_000;
+/** A firewall that starts again takes some time for all tables. */
+export const SETTLE_MS = 1_000;
+/** A host without iptables may get one. */
+export const ABSENT_RETRY_MS = 600_000;
+
+export interface Ensured {
+  /** Families that have everything now. */
+  kept: readonly IpFamily[];
+  /** What failed, for people; '' where nothing did. A family that the host does not have did not fail. */
+  failure: string;
+}
+interface Context {
+  kept: readonly IpFamily[];
+  failure: string;
+}
+
+type Done = { event: { output: Ensured } };
+const said = { type: 'ensured', params: ({ event }: Done) => ({ ensured: event.output }) } as const;
+const take = { type: 'take', params: ({ event }: Done) => ({ ensured: event.output }) } as const;
+
+const familyNames = (kept: readonly IpFamily[]): string => kept.map((f) => `IPv${f}`).join(' and ');
+
+export const iptablesMachine = setup({
+  types: { context: {} as Context },
+  actors: {
+    /** Makes what is missing. Never rejects. */
+    ensure: fromPromise<Ensured>(() => Promise.reject(new Error('no way to the packet filter was provided'))),
+    /** Answers whether the canary of one family is gone. Never rejects. */
+    look: fromPromise<boolean, { kept: readonly IpFamily[] }>(() => Promise.resolve(false)),
+  },
+  actions: {
+    /** Says what became of the chains. */
+    ensured: (_, _p: { ensured: Ensured }) => {},
+    flushed: () => {},
+    take: assign((_, { ensured }: { ensured: Ensured }) => ensured),
+  },
+  guards: { gone: (_, p: { gone: boolean }) => p.gone },
+}).createMachine({
+  id: 'iptables',
+  meta: projecting<Context>(({ kept, failure }) => ({ kept: names(kept.map((family) => `IPv${family}`)), failure })),
+  context: { kept: [], failure: '' },
+  initial: 'ensuring',
+  states: {
+    ensuring: {
+      meta: { reason: 'Ensuring', message: "making the node's iptables chains" },
+      invoke: {
+        src: 'ensure',
+        onDone: [
+          { guard: ({ event }) => event.output.failure !== '', target: 'failed', actions: [said, take] },
+          { guard: ({ event }) => event.output.kept.length === 0, target: 'absent', actions: [said, take] },
+          { target: 'watching', actions: [said, take] },
+        ],
+      },
+    },
+    watching: {
+      meta: { reason: 'Watching', message: ({ kept }: Context): string => `iptables chains are there for ${familyNames(kept)}` },
+      after: { [LOOK_EVERY_MS]: 'looking' },
+    },
+    looking: {
+      meta: { reason: 'Looking', message: 'looking whether the iptables chains are still there' },
+      invoke: {
+        src: 'look',
+        input: ({ context }) => ({ kept: context.kept }),
+        onDone: [
+          { guard: { type: 'gone', params: ({ event }) => ({ gone: event.output }) }, target: 'settling', actions: ['flushed'] },
+          { target: 'watching' },
+        ],
+      },
+    },
+    settling: {
+      meta: { reason: 'Flushed', message: 'another program removed the iptables chains; they are made again in a second' },
+      after: { [SETTLE_MS]: 'ensuring' },
+    },
+    failed: {
+      meta: { reason: 'IptablesFailed', message: ({ failure }: Context) => failure },
+      after: { [LOOK_EVERY_MS]: 'ensuring' },
+    },
+    absent: {
+      meta: { reason: 'NoIptables', message: 'this host has no iptables: no other program can see which kind it uses' },
+      after: { [ABSENT_RETRY_MS]: 'ensuring' },
+    },
+  },
+});
