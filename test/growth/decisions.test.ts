@@ -1,6 +1,7 @@
 /** The same for what else others write: objects of the API, files, logs, answers of runtimes, plugins and registries, requests. */
 import { describe, expect, it } from 'vitest';
 import { parseManifest } from '../../src/actors/pods/sources/manifest.ts';
+import { mountErrorOf } from '../../src/boot/dependencies/mountError.ts';
 import { decodeResponse, encodeResponse } from '../../src/machines/allocation/devices/wire.ts';
 import { decodeWatchLine } from '../../src/machines/api/kube.ts';
 import { statusPatch } from '../../src/machines/api/statusPatch.ts';
@@ -31,6 +32,7 @@ import { readAnswer } from '../../src/machines/runtime/imagePuller/credentialPro
 import { parseImageRef } from '../../src/machines/runtime/imagePuller/imageRef.ts';
 import { pullCredentials } from '../../src/machines/runtime/imagePuller/keyring.ts';
 import { readRecord } from '../../src/machines/runtime/imagePuller/pullRecords.ts';
+import { EMPTY_OOM_LEDGER, readOoms } from '../../src/machines/runtime/oom.ts';
 import { decodeObject } from '../../src/machines/services/objects/decode.ts';
 import { csiVersion } from '../../src/machines/services/plugins/rules.ts';
 import { redirectOf } from '../../src/machines/services/probes/requests.ts';
@@ -95,11 +97,27 @@ const READERS: Readonly<Record<string, (text: string) => unknown>> = {
   'a resolver file': (t) => parseResolvConf(`search ${t}\n${t}`),
   'a list of mounts': parseMountinfo,
   'network counters': (t) => nodeNetwork(t, ''),
+  'a record of the kernel': (t) => [t, ...OOM_PARTS.map((part) => part.repeat(t.length / part.length))].map(oomsOf),
+  'an error of mount': mountErrorOf,
   'a version of a driver': (t) => csiVersion([t, `1.0.0-${t}`]),
   'a pattern of a fault': (t) => createMatcher().any([t.slice(0, 100)], t),
   'a path in a volume': (t) => [pathProblem(t), directoriesOf([t.slice(0, 4_096)])],
   'a text shown': (t) => [goQuote(t), printable(t)],
 };
+const OOM_PARTS = [
+  ',cpuset=c',
+  ',mems_allowed=0',
+  ',mems_allowed=0,oom_memcg=/a',
+  ',task_memcg=/a',
+  ',task=a',
+  ',pid=1',
+  'Killed process 1 (a',
+];
+const OOM_HEAD = 'oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=0';
+function oomsOf(text: string): unknown {
+  const lines = ['a invoked oom-killer: ', `${OOM_HEAD}${text}`, `${OOM_HEAD},mems_allowed=0,oom_memcg=/a,task_memcg=/a${text}`, text];
+  return readOoms(EMPTY_OOM_LEDGER, { records: lines.map((line, i) => `4,${i},0,-;${line}`), seq: -1 });
+}
 const variable = { volumeName: 'v', path: 'f', key: 'K' };
 function fileValue(text: string): unknown {
   return fileKeyValue(variable, new Map([[envFileKey(variable), { kind: 'found', path: '/f', content: bytes(text) }]]));

@@ -18,6 +18,7 @@ const CODES: readonly [RegExp, string][] = [
 ];
 
 export function mountErrorOf(words: string): MountError {
-  const said = words.trim().replaceAll(/\s*\n\s*/g, '; ');
+  const lines = words.split('\n').map((line) => line.trim());
+  const said = lines.filter((line) => line !== '').join('; ');
   return new MountError(CODES.find(([pattern]) => pattern.test(said))?.[1] ?? 'EIO', said);
 }

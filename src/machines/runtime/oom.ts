@@ -39,13 +39,19 @@ const UNNAMED = '';
 const KERNEL_FACILITY = 0;
 const RECORD = /^(\d+),(\d+),\d+,[^;]*;([^\n]*)/;
 const START = 'invoked oom-killer:';
-/** Names of processes and groups may hold commas, so the numbers at the end are what the rest is found by. */
-const DETAIL =
-  /^oom-kill:constraint=\w+,nodemask=.*?,cpuset=.*?,mems_allowed=[\d,-]*?(?:,oom_memcg=(.*?)|,global_oom),task_memcg=.*,task=(.*),pid=(\d+),uid=\d+$/;
+/**
+ * The parts of a detail that are found by a search each, so that a long line takes time in its length. Names of processes and groups
+ * may hold commas: the numbers at the end are what the name before them is found by.
+ */
+const DETAIL_BEGIN = /^oom-kill:constraint=\w+,nodemask=/;
+const LIMITED_BY = /,mems_allowed=[\d,-]*(,oom_memcg=|,global_oom(?=,))/;
+const DETAIL_END = /,pid=(\d+),uid=\d+$/;
+const TASK_GROUP = ',task_memcg=';
+const TASK = ',task=';
 const GROUP_DETAIL = 'oom-kill:constraint=CONSTRAINT_MEMCG';
 /** Kernels before 5.0. */
 const OLD_DETAIL = /^Task in .* killed as a result of limit of (.*)$/;
-const KILLED = /Killed process (\d+),?(?: UID \d+,)? \((.*)\)/;
+const KILLED = /Killed process (\d+),?(?: UID \d+,)? \(/;
 const OF_A_GROUP = 'Memory cgroup out of memory';
 
 /** Reads on from where the ledger stands; records it has seen are passed over. */
@@ -69,19 +75,32 @@ function readLine(open: Open | null, text: string): { open: Open | null; kill: O
   // One that was begun before and never ended is given up.
   if (text.includes(START)) return { open: { limited: NODE }, kill: null };
   if (open === null) return { open, kill: null };
-  const detail = DETAIL.exec(text);
-  if (detail !== null) {
-    const [, limited = NODE, process = '', pid] = detail;
-    return { open: null, kill: { limited, process, pid: Number(pid) } };
-  }
+  const detail = readDetail(text);
+  if (detail !== null) return { open: null, kill: detail };
   // A detail that was torn by what another processor said meanwhile: what killed ends it, and is not the node's want.
   if (text.startsWith(GROUP_DETAIL)) return { open: { limited: UNNAMED }, kill: null };
   const old = OLD_DETAIL.exec(text);
   if (old !== null) return { open: { limited: old[1] ?? UNNAMED }, kill: null };
   const killed = KILLED.exec(text);
-  if (killed === null) return { open, kill: null };
+  const nameEnd = text.lastIndexOf(')');
+  const nameFrom = killed === null ? 0 : killed.index + killed[0].length;
+  if (killed === null || nameEnd < nameFrom) return { open, kill: null };
   const limited = open.limited === NODE && text.startsWith(OF_A_GROUP) ? UNNAMED : open.limited;
-  return { open: null, kill: { limited, process: killed[2] ?? '', pid: Number(killed[1]) } };
+  return { open: null, kill: { limited, process: text.slice(nameFrom, nameEnd), pid: Number(killed[1]) } };
+}
+
+/** A whole detail; null: no detail, or a torn one. */
+function readDetail(text: string): OomKill | null {
+  if (!DETAIL_BEGIN.test(text)) return null;
+  const limit = LIMITED_BY.exec(text);
+  const end = DETAIL_END.exec(text);
+  if (limit === null || end === null) return null;
+  const from = limit.index + limit[0].length;
+  const group = text.indexOf(TASK_GROUP, from);
+  const task = text.lastIndexOf(TASK, end.index - TASK.length);
+  if (group === -1 || task < group + TASK_GROUP.length) return null;
+  const limited = limit[1] === ',oom_memcg=' ? text.slice(from, group) : NODE;
+  return { limited, process: text.slice(task + TASK.length, end.index), pid: Number(end[1]) };
 }
 
 export function isSystemOom(kill: OomKill): boolean {
