@@ -103,6 +103,7 @@ export async function createNode(
   };
   const inspect = {
     state: () => live().state(),
+    stateAt: (path: string) => live().stateAt(path),
     recorder: (filter?: DumpFilter) => recorder.dump(filter),
     recorderFrom: (from: number, filter: { path?: string; limit: number }) => linesFrom(recorder, from, filter),
     configz: () => toV1beta1(config.config),

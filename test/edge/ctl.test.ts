@@ -11,7 +11,7 @@ import { adminClient } from '../../src/ctl/client.ts';
 import { apiView } from '../../src/machines/api/messages.ts';
 import { view } from '../../src/machines/protocol.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
-import { run, sampleTree, until, views } from './harness.ts';
+import { run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashEvents, crashing, crashRecord, criReady, NOW, pod, podsView, record, running, statusView } from './samples.ts';
 
 const enders: (() => Promise<void> | void)[] = [];
@@ -37,6 +37,7 @@ async function daemon() {
   const asked: unknown[] = [];
   const inspect = {
     state: () => at.tree,
+    stateAt: (path: string) => stateAt(at.tree, path),
     recorder: (filter: unknown) => {
       asked.push(filter);
       return at.lines;
@@ -263,7 +264,12 @@ describe('actorctl without a daemon', () => {
     const bare = views();
     const ports = fakePorts({ net: createNet() });
     const socketPath = join(d.root, 'bare.sock');
-    const inspect = { state: () => sampleTree(), recorder: () => [], configz: () => ({}) };
+    const inspect = {
+      state: () => sampleTree(),
+      stateAt: (path: string) => stateAt(sampleTree(), path),
+      recorder: () => [],
+      configz: () => ({}),
+    };
     const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: '/x' }), ports, bare);
     enders.push(() => actor.stop());
     await until(() => actor.value() === 'listening');

@@ -12,7 +12,7 @@ import { runCtl } from '../../src/ctl/cli.ts';
 import { addr, type CriResult, view } from '../../src/machines/protocol.ts';
 import { CHANNEL, EXEC_PROTOCOL, frame, frameReader } from '../../src/sandbox/process/exec.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
-import { run, sampleTree, until, views } from './harness.ts';
+import { run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashing, crashRecord, pod, podsView, record, running, statusView } from './samples.ts';
 
 const enders: (() => Promise<void> | void)[] = [];
@@ -51,7 +51,12 @@ async function daemon(serve: (socket: Duplex, onFrame: (fn: (channel: number, pa
     return { kind: 'reply', value: [{ ok: true, value: { url: state.url } }] satisfies CriResult[] };
   };
   const socketPath = join(root, 'a.sock');
-  const inspect = { state: () => sampleTree(), recorder: () => [], configz: () => ({}) };
+  const inspect = {
+    state: () => sampleTree(),
+    stateAt: (path: string) => stateAt(sampleTree(), path),
+    recorder: () => [],
+    configz: () => ({}),
+  };
   const actor = run(adminServerSpec({ socketPath, inspect, podLogsDir: '/x' }), fakePorts({ net: createNet() }), registry);
   enders.push(() => actor.stop());
   await until(() => actor.value() === 'listening');

@@ -1,6 +1,8 @@
 /** Runs one actor of the edge without a supervision tree: a registry of views, a mailbox that delivers at once, a real or fake clock. */
+
 import { createActor } from 'xstate';
 import type { ActorCtx, ActorSpec, ActorState, Registry } from '../../src/actors/supervision/types.ts';
+import { findActor } from '../../src/machines/supervision/actorState.ts';
 import type { Address, Answer, Message, ReplyTo, ViewKey } from '../../src/machines/supervision/address.ts';
 import type { Ports } from '../../src/ports/ports.ts';
 
@@ -122,6 +124,11 @@ const layer = (path: string, children: ActorState[]): ActorState => {
   return rest;
 };
 /** A small tree; `change` replaces fields of the actors it names. */
+/** One actor of it. */
+export function stateAt(root: ActorState, path: string): ActorState | undefined {
+  return findActor(root, path) as ActorState | undefined;
+}
+
 export function sampleTree(change: Record<string, Partial<ActorState>> = {}): ActorState {
   const patch = (a: ActorState): ActorState => ({ ...a, children: a.children.map(patch), ...change[a.path] });
   return patch(

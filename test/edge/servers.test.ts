@@ -9,7 +9,7 @@ import { createNet } from '../../src/boot/dependencies/net.ts';
 import { view } from '../../src/machines/protocol.ts';
 import { treeHealth } from '../../src/machines/supervision/actorState.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
-import { run, sampleTree, until, views } from './harness.ts';
+import { run, sampleTree, stateAt, until, views } from './harness.ts';
 import { crashing, pod, podsView, record, running, statusView, worker } from './samples.ts';
 
 const net = createNet();
@@ -30,7 +30,12 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
   const registry = views();
   const port = more.port ?? (await freePort());
   const at = { tree: more.tree ?? sampleTree() };
-  const inspect: Inspect = { state: () => at.tree, recorder: () => [], configz: () => ({}) };
+  const inspect: Inspect = {
+    state: () => at.tree,
+    stateAt: (path: string) => stateAt(at.tree, path),
+    recorder: () => [],
+    configz: () => ({}),
+  };
   const figures = {
     rootDir: '/',
     podLogsDir: '/',

@@ -74,7 +74,12 @@ async function node() {
   const port = Number(free.address.split(':')[1]);
   await free.close();
   const socketPath = join(root, 'actorlet.sock');
-  const inspect = { state: () => tree.state(), recorder: recorder.dump, configz: () => ({ kind: 'KubeletConfiguration' }) };
+  const inspect = {
+    state: () => tree.state(),
+    stateAt: (path: string) => tree.stateAt(path),
+    recorder: recorder.dump,
+    configz: () => ({ kind: 'KubeletConfiguration' }),
+  };
   const build = { major: '1', minor: '36', gitVersion: 'v1.36.0', gitCommit: '', buildDate: '', platform: '' };
   const tree = createTree(
     layer('node', [

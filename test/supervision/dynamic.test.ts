@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fromCallback, setup } from 'xstate';
-import type { ActorCtx, ActorSpec, DynamicSpec } from '../../src/actors/supervision/types.ts';
+import type { ActorCtx, ActorSpec, ActorState, DynamicSpec } from '../../src/actors/supervision/types.ts';
 import { address } from '../../src/machines/supervision/address.ts';
 import { actor, idle, layer, receiver, rig, type Say } from './helpers.ts';
 
@@ -60,6 +60,19 @@ function family(more: Partial<DynamicSpec<Say>> = {}, child: Partial<ActorSpec<S
 }
 
 describe('a dynamic supervisor', () => {
+  it('tells of one actor what it tells of all', async () => {
+    const f = family();
+    f.send('a', 1);
+    await f.r.ports.settle();
+    const { tree } = f.r;
+    const all = (s: ActorState): ActorState[] => [s, ...s.children.flatMap(all)];
+    const states = all(tree.state());
+    expect(states.map((s) => s.path)).toEqual(['node', 'node/pods', 'node/pods/a', 'node/other']);
+    for (const s of states) expect(tree.stateAt(s.path)).toEqual(s);
+    for (const path of ['', 'nod', 'node/', 'node/pod', 'node/pods/', 'node/pods/a/b', 'node/none'])
+      expect(tree.stateAt(path), path).toBeUndefined();
+  });
+
   it('creates a child by the first event that may start it, and routes by key', async () => {
     const f = family();
     f.send('a', 1);

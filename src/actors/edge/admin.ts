@@ -46,7 +46,7 @@ export function adminServerSpec(o: AdminOptions): ActorSpec<ServerEvent> {
 
 function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRequest) => Promise<HttpReply> {
   const { registry, ports } = ctx;
-  const from = { registry, state: o.inspect.state };
+  const from = { registry, stateAt: o.inspect.stateAt };
   const withPods = (fn: (pods: PodsView, stale: string) => HttpReply): HttpReply => {
     const pods = readView(from, view.pods, addr.podManager.path);
     return pods.ok ? fn(pods.value, pods.stale) : pods.reply;

@@ -1,10 +1,8 @@
 /** The kubelet's health endpoints: named checks, the root answer, one check's answer (spec: boot and node 8.3). */
 
 import { addr } from '../../machines/protocol.ts';
-import { findActor } from '../../machines/supervision/actorState.ts';
 import type { HttpReply, HttpRequest, Metrics } from '../../ports/ports.ts';
-import type { ActorState } from '../supervision/types.ts';
-import { text } from './server.ts';
+import { type Inspect, text } from './server.ts';
 
 /** A check gives the reason of its failure, or nothing when it passes. */
 export type Checks = Readonly<Record<string, () => string | undefined>>;
@@ -17,13 +15,13 @@ const SYNCLOOP_MIN_MS = 300_000;
  * when work has waited in front of it for longer than max(2 x syncFrequency, 5 min): what the reference's check means.
  * Before the pod manager exists, and while the runtime is absent, it passes.
  */
-export function kubeletChecks(o: { state(): ActorState; syncFrequencyMs: number }): Checks {
+export function kubeletChecks(o: Pick<Inspect, 'stateAt'> & { syncFrequencyMs: number }): Checks {
   return {
     ping: () => undefined,
     // The logger writes synchronously or through its own worker; there is no flush loop that could hang.
     log: () => undefined,
     syncloop: () => {
-      const actor = findActor(o.state(), addr.podManager.path);
+      const actor = o.stateAt(addr.podManager.path);
       if (actor === undefined) return undefined;
       if (actor.lifecycle === 'failed' || actor.lifecycle === 'parked' || actor.lifecycle === 'quarantined') {
         return `the pod manager is ${actor.lifecycle}: ${actor.lastError ?? actor.reason}`;

@@ -36,7 +36,7 @@ export function readOnlyServerSpec(o: ReadOnlyOptions): ActorSpec<ServerEvent> {
 
 function readOnlyHandler(ctx: ActorCtx<ServerEvent>, o: ReadOnlyOptions): (req: HttpRequest) => Promise<HttpReply> {
   const figures = figurePages(ctx, o);
-  const from = { registry: ctx.registry, state: o.inspect.state };
+  const from = { registry: ctx.registry, stateAt: o.inspect.stateAt };
   const route = router({
     any: { ...figures.health, '/stats/summary': figures.summary },
     get: {

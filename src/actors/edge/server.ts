@@ -8,7 +8,10 @@ import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
 /** What the edge may look at besides the published views; given by whoever builds the tree. */
 export interface Inspect {
+  /** Of the whole tree: with thousands of pods it takes tens of milliseconds. */
   state(): ActorState;
+  /** Of one actor. */
+  stateAt(path: string): ActorState | undefined;
   /** Lines of the flight recorder, oldest first. */
   recorder(filter?: { path?: string; limit?: number; sinceMs?: number }): string[];
   /** Its lines from entry `from` on, the newest `limit` of them; `next` is where to go on. */

@@ -1,18 +1,18 @@
 /** Reading another actor's view for an answer: with the owner's state, so that stale or missing data says so. */
 
-import { findActor } from '../../machines/supervision/actorState.ts';
 import type { ViewKey } from '../../machines/supervision/address.ts';
 import type { HttpReply } from '../../ports/ports.ts';
-import type { ActorState, Registry } from '../supervision/types.ts';
+import type { Registry } from '../supervision/types.ts';
+import type { Inspect } from './server.ts';
 
 export type ViewRead<T> =
   | { ok: true; value: T /** Why the data may be old; '' while its owner runs. */; stale: string }
   | { ok: false; reply: HttpReply };
 
 /** Nothing was ever published: 503 with the owner's state. Published, but the owner is away: the last value, marked stale. */
-export function readView<T>(from: { registry: Registry; state(): ActorState }, key: ViewKey<T>, owner: string): ViewRead<T> {
+export function readView<T>(from: { registry: Registry } & Pick<Inspect, 'stateAt'>, key: ViewKey<T>, owner: string): ViewRead<T> {
   const read = from.registry.read(key);
-  const away = ownerAway(from.state(), owner);
+  const away = ownerAway(from, owner);
   if (read === undefined) {
     const why = away === '' ? `${owner} runs but has not published it yet` : away;
     return {
@@ -29,8 +29,8 @@ export function staleHeaders(stale: string): Record<string, string> {
   return stale === '' ? {} : { warning: `110 actorlet "stale: ${stale.replace(/[^\x20-\x7e]|["\\]/g, ' ')}"` };
 }
 
-function ownerAway(root: ActorState, owner: string): string {
-  const actor = findActor(root, owner);
+function ownerAway(from: Pick<Inspect, 'stateAt'>, owner: string): string {
+  const actor = from.stateAt(owner);
   if (actor === undefined) return `${owner} is not started`;
   if (actor.lifecycle === 'running' || actor.lifecycle === 'repeating') return '';
   const why = actor.lastError ?? actor.reason;

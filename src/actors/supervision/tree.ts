@@ -163,8 +163,16 @@ class RunningTree implements SupervisionTree {
   }
 
   state(): ActorState {
-    if (this.#phase !== 'ended') return this.#root.state('starting');
-    return this.#root.state(this.#hasFailed ? 'failed' : 'stopped');
+    return this.#root.state(this.#lifecycle());
+  }
+
+  stateAt(path: string): ActorState | undefined {
+    return this.#root.stateAt(path, this.#lifecycle());
+  }
+
+  #lifecycle(): string {
+    if (this.#phase !== 'ended') return 'starting';
+    return this.#hasFailed ? 'failed' : 'stopped';
   }
 
   /** The root itself cannot be killed: there is nothing above it to start it again. */

@@ -175,6 +175,8 @@ export interface Tree {
   /** Right to left, in the order of the semantics page. Never rejects; abandoned children are named in the log. */
   stop(): Promise<void>;
   state(): ActorState;
+  /** The part of {@link state} at `path`, without the work of building the rest; undefined: there is no such actor. */
+  stateAt(path: string): ActorState | undefined;
   /** Kills one incarnation by path, as a crash would; false when there is none. */
   kill(path: string, by: string): boolean;
   observe(fn: (e: SupervisionEvent) => void): Disposable;

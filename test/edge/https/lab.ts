@@ -22,7 +22,7 @@ import { addr, type CriResult } from '../../../src/machines/protocol.ts';
 import type { Journal } from '../../../src/ports/journal.ts';
 import type { Clock, KubeApi, Profiler } from '../../../src/ports/ports.ts';
 import { fakePorts } from '../../supervision/fakePorts.ts';
-import { run, sampleTree, until, views } from '../harness.ts';
+import { run, sampleTree, stateAt, until, views } from '../harness.ts';
 
 const HOUR_MS = 3_600_000;
 const NET_WAIT_MS = 20_000;
@@ -156,6 +156,7 @@ export async function startLab(
   };
   const inspect: Inspect = {
     state: () => sampleTree(),
+    stateAt: (path: string) => stateAt(sampleTree(), path),
     recorder: () => ['line of the recorder'],
     configz: () => ({ port: 10250 }),
     ...FLAGZ,

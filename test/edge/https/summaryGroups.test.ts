@@ -29,7 +29,7 @@ function disk(files: Record<string, string>): Pick<Ports['fs'], 'readFile' | 'st
       if (files[path] === undefined) throw new Error(`ENOENT: ${path}`);
       return new TextEncoder().encode(files[path]);
     },
-    stat: async () => ({ kind: 'dir', size: 0, mode: 0, mtimeMs: Date.parse(TIME), dev: 1, ino: 1 }),
+    stat: async () => ({ kind: 'dir', size: 0, mode: 0, mtimeMs: Date.parse(TIME), ctimeMs: 0, dev: 1, ino: 1 }),
   };
 }
 

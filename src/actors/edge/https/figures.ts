@@ -64,7 +64,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
     ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
     ...{ system, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
   });
-  const counted = countedChecks(o.checks ?? kubeletChecks({ state: o.inspect.state, syncFrequencyMs: o.syncFrequencyMs }), metrics);
+  const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 
   async function metricsText(of: MetricsPage, req: HttpRequest): Promise<string> {
     if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);

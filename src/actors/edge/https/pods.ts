@@ -5,8 +5,8 @@ import { pickContainer } from '../../../machines/podLogs.ts';
 import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
 import { CriError, type HttpReply } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import type { ActorCtx, ActorState } from '../../supervision/types.ts';
-import { text } from '../server.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
+import { type Inspect, text } from '../server.ts';
 import { readView } from '../views.ts';
 
 /** gRPC status codes that have an HTTP status of their own here. */
@@ -22,10 +22,10 @@ export type Found<T> = { ok: true; value: T } | { ok: false; reply: HttpReply };
  * runtime knows are not found. `uid` '' means any.
  */
 export function findPodByName(
-  from: { ctx: ActorCtx<ServerEvent>; state(): ActorState },
+  from: { ctx: ActorCtx<ServerEvent> } & Pick<Inspect, 'stateAt'>,
   name: { namespace: string; pod: string; uid: string },
 ): Found<PodRecord> {
-  const pods = readView({ registry: from.ctx.registry, state: from.state }, view.pods, addr.podManager.path);
+  const pods = readView({ registry: from.ctx.registry, stateAt: from.stateAt }, view.pods, addr.podManager.path);
   if (!pods.ok) return pods;
   let found: PodRecord | undefined;
   for (const record of pods.value.records.values()) {

@@ -53,13 +53,13 @@ const LOGS_DISABLED = text('logs endpoint is disabled.\n', 405);
 export function pages(ctx: ActorCtx<ServerEvent>, o: PagesOptions): Pages {
   const figures = figurePages(ctx, o);
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
-  const find = (name: { namespace: string; pod: string; uid: string }) => findPodByName({ ctx, state: o.inspect.state }, name);
+  const find = (name: { namespace: string; pod: string; uid: string }) => findPodByName({ ctx, stateAt: o.inspect.stateAt }, name);
   const table = new Map<string, Page>([
     ['healthz', (req, parts) => figures.health[['/healthz', ...parts].join('/')]?.(req) ?? NOT_FOUND],
     [
       'pods',
       alone((req) => {
-        const read = readView({ registry: ctx.registry, state: o.inspect.state }, view.pods, addr.podManager.path);
+        const read = readView({ registry: ctx.registry, stateAt: o.inspect.stateAt }, view.pods, addr.podManager.path);
         if (!read.ok) return read.reply;
         if (!isGet(req)) return METHOD_NOT_ALLOWED;
         const statuses = ctx.registry.read(view.statuses)?.value;

@@ -141,6 +141,10 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
     });
   }
 
+  stateAt(path: string, lifecycle: string): ActorState | undefined {
+    return path === this.path ? this.state(lifecycle) : undefined;
+  }
+
   find(path: string): TreeNode | null {
     return path === this.path ? this : null;
   }

@@ -316,6 +316,11 @@ export class DynamicNode<E extends Message> implements TreeNode {
     return state;
   }
 
+  stateAt(path: string, lifecycle: string): ActorState | undefined {
+    if (path === this.path) return this.state(lifecycle);
+    return this.#children.get(path.slice(this.path.length + 1))?.state(this.#services.ports.clock.monoMs());
+  }
+
   find(path: string): TreeNode | null {
     return path === this.path ? this : null;
   }

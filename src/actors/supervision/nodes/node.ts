@@ -26,6 +26,8 @@ export interface TreeNode {
   /** It ended for good: nobody will answer here, unless it is started again. */
   retire(): void;
   state(lifecycle: string): ActorState;
+  /** The state of the actor at `path`, this node's or one below; looks at nobody beside the way there. */
+  stateAt(path: string, lifecycle: string): ActorState | undefined;
   find(path: string): TreeNode | null;
   /** Kills the incarnation at `path`, this node's or one below. */
   killPath(path: string, by: string): boolean;

@@ -234,6 +234,13 @@ export class SupervisorNode implements TreeNode {
     return state;
   }
 
+  stateAt(path: string, lifecycle: string): ActorState | undefined {
+    if (path === this.path) return this.state(lifecycle);
+    const child = this.#children.find((c) => path === c.path || path.startsWith(`${c.path}/`));
+    const record = this.#actor?.getSnapshot().context.children.find((c) => c.id === child?.id);
+    return child?.stateAt(path, lifecycleOf(record, this.#state));
+  }
+
   find(path: string): TreeNode | null {
     if (path === this.path) return this;
     for (const child of this.#children) {
