@@ -55,6 +55,8 @@ export interface FileInfo {
   size: number;
   mode: number;
   mtimeMs: number;
+  /** When anything about it changed last, by the system's own clock: nobody can set it. */
+  ctimeMs: number;
   dev: number;
   ino: number;
 }

@@ -34,6 +34,23 @@ describe('documents', () => {
     expect(here).toEqual(await open().decode(bytes(pod('web', `# ${'x'.repeat(CHEAP_YAML_BYTES_MAX)}\n`)), SOURCE));
   });
 
+  it('that are cheap and many leave the main thread to others in between', async () => {
+    const documents = open();
+    let turns = 0;
+    let over = false;
+    const count = (): void => {
+      turns += 1;
+      if (!over) setImmediate(count);
+    };
+    setImmediate(count);
+    const all = await Promise.all(Array.from({ length: 300 }, (_, i) => documents.decode(bytes(pod(`many-${i}`)), SOURCE)));
+    over = true;
+    expect(all.filter((d) => d.ok)).toHaveLength(300);
+    // Each takes 0.2 ms and more.
+    expect(turns).toBeGreaterThan(3);
+    expect(threads()).toBe(0);
+  });
+
   it('that take too long are refused by what they exceeded, and the others are decoded', async () => {
     const documents = open({ timeoutMs: 500 });
     const all = await Promise.all([

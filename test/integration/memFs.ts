@@ -76,7 +76,7 @@ export function memFs(clock: Clock): MemFs {
   };
   const info = (path: string, e: Entry): FileInfo => {
     const { kind, data, mode, mtimeMs, ino } = e;
-    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, dev: 1, ino };
+    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: 1, ino };
   };
   const makeDir = (path: string) => {
     if (path === '' || entries.has(path)) return;

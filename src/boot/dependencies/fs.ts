@@ -39,12 +39,13 @@ interface StatLike {
   size: number;
   mode: number;
   mtimeMs: number;
+  ctimeMs: number;
   dev: number;
   ino: number;
 }
 function info(s: StatLike): FileInfo {
   const kind = s.isFile() ? 'file' : s.isDirectory() ? 'dir' : s.isSymbolicLink() ? 'symlink' : 'other';
-  return { kind, size: s.size, mode: s.mode & 0o7777, mtimeMs: s.mtimeMs, dev: s.dev, ino: s.ino };
+  return { kind, size: s.size, mode: s.mode & 0o7777, mtimeMs: s.mtimeMs, ctimeMs: s.ctimeMs, dev: s.dev, ino: s.ino };
 }
 
 // Node opens everything close-on-exec. O_NONBLOCK: opening a FIFO that nobody writes to would otherwise hold a thread of the pool for ever.

@@ -125,7 +125,7 @@ export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
   const follow = (path: string): Entry => found(realPath(path));
   const info = (path: string, e: Entry): FileInfo => {
     const { kind, data, mode, mtimeMs, ino } = e;
-    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, dev: 1, ino };
+    return { kind, size: sizeSaid(path, data.length), mode, mtimeMs, ctimeMs: mtimeMs, dev: 1, ino };
   };
   const makeDir = (path: string, lasting: boolean): void => {
     if (live.has(path)) {

@@ -19,6 +19,9 @@ import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/a
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
 
+/** Each takes half a millisecond or so, and a directory may come to hold thousands of files that are no manifests. */
+const ERRORS_PER_TURN = 16;
+
 export interface FileSourceOptions {
   /** Directory or file, absolute; a trailing `/` does not matter. */
   path: string;
@@ -106,6 +109,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
         nodeName: options.nodeName,
         preventApiReferences: options.preventApiReferences,
         ports: ctx.ports,
+        settled: new Map(),
       };
       const skipped = new Set<string>();
       const report = (readings: readonly FileReading[]) => {
@@ -118,10 +122,15 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
         }
       };
       const errorsLogged = new Map<string, string>();
+      const toLog: { where: string; message: string }[] = [];
+      const logSome = () => {
+        for (const e of toLog.splice(0, ERRORS_PER_TURN)) ctx.log.error({ file: e.where }, `static pod manifest ${e.where}: ${e.message}`);
+        if (toLog.length > 0) ctx.ports.yield.defer(logSome);
+      };
       const logErrors = (errors: readonly { where: string; message: string }[]) => {
-        for (const e of errors) {
-          if (errorsLogged.get(e.where) !== e.message) ctx.log.error({ file: e.where }, `static pod manifest ${e.where}: ${e.message}`);
-        }
+        const waits = toLog.length > 0;
+        for (const e of errors) if (errorsLogged.get(e.where) !== e.message) toLog.push(e);
+        if (!waits) logSome();
         errorsLogged.clear();
         for (const e of errors) errorsLogged.set(e.where, e.message);
       };

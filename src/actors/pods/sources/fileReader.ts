@@ -43,11 +43,19 @@ class Room {
   }
 }
 
+/**
+ * A file that changed so shortly before it was read may change again within the same tick of its clock, and look the same. Coarse
+ * clocks of file systems tick every 2 s (FAT).
+ */
+const SETTLED_MS = 2_000;
+
 export interface ReaderOptions {
   path: string;
   nodeName: string;
   preventApiReferences: boolean;
-  ports: Pick<Ports, 'fs' | 'documents' | 'entropy' | 'yield' | 'handling'>;
+  ports: Pick<Ports, 'fs' | 'documents' | 'entropy' | 'yield' | 'handling' | 'clock'>;
+  /** By path, what the file system said of a file that had settled when it was read, and the digest of what was read. */
+  settled: Map<string, { stamp: string; digest: string }>;
 }
 
 function codeOf(error: unknown): string {
@@ -67,6 +75,10 @@ async function readManifest(o: ReaderOptions, path: string, { store, bytes }: { 
     const before = await fs.stat(path);
     if (before.kind === 'dir') return { path, kind: 'skipped', message: 'a directory is not entered' };
     if (before.kind !== 'file') return { path, kind: 'skipped', message: 'not a regular file (FIFO, socket or device): not read' };
+    const settled = o.settled.get(path);
+    if (settled?.stamp === stampOf(before) && store.entries.get(path)?.digest === settled.digest)
+      return { path, kind: 'same', digest: settled.digest };
+    o.settled.delete(path);
     return await bytes.within(before.size, () => readFile(o, path, { before, store }));
   } catch (error) {
     const code = codeOf(error);
@@ -77,12 +89,17 @@ async function readManifest(o: ReaderOptions, path: string, { store, bytes }: { 
   }
 }
 
+function stampOf({ dev, ino, size, mtimeMs, ctimeMs }: FileInfo): string {
+  return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
+}
+
 async function readFile(o: ReaderOptions, path: string, k: { before: FileInfo; store: FileStore }): Promise<FileReading> {
-  const { fs, entropy } = o.ports;
+  const { fs, entropy, clock } = o.ports;
   const bytes = await fs.readFile(path, { bytesMax: MANIFEST_BYTES_MAX });
   const after = await fs.stat(path);
   if (!sameFile(k.before, after) || bytes.byteLength !== after.size) return { path, kind: 'changing' };
   const digest = entropy.md5Hex(bytes);
+  if (clock.wallMs() - k.before.ctimeMs >= SETTLED_MS) o.settled.set(path, { stamp: stampOf(k.before), digest });
   if (k.store.entries.get(path)?.digest === digest) return { path, kind: 'same', digest };
   return handlingDocument<Promise<FileReading>>(o.ports, `file ${path} ${digest}`, {
     aside: async (why) => ({ path, kind: 'bad', message: `set aside: ${why}`, digest }),
@@ -138,11 +155,10 @@ export async function listManifests(o: ReaderOptions, store: FileStore): Promise
     }
     if (root.kind !== 'dir') return { kind: 'failed', message: 'the path is neither a directory nor a regular file' };
     const names = (await fs.readdir(o.path)).filter((n) => !n.startsWith('.'));
-    const readings = await readManifests(
-      o,
-      names.map((n) => `${o.path === '/' ? '' : o.path}/${n}`),
-      store,
-    );
+    const paths = names.map((n) => `${o.path === '/' ? '' : o.path}/${n}`);
+    const listed = new Set(paths);
+    for (const path of o.settled.keys()) if (!listed.has(path)) o.settled.delete(path);
+    const readings = await readManifests(o, paths, store);
     return { kind: 'listed', readings: readings.filter((r) => r.kind !== 'gone'), identity: `${root.dev}:${root.ino}`, single: false };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return { kind: 'missing' };

@@ -29,6 +29,12 @@ const ASKED_MAX = 32;
 /** Bytes of those documents; one that is larger is given alone. */
 const ASKED_BYTES_MAX = 1024 * 1024;
 
+/**
+ * Main thread's time for cheap documents in one turn of its loop, milliseconds: hundreds of files may be read at once, and each
+ * takes one or two.
+ */
+const CHEAP_MS_PER_TURN = 5;
+
 export interface Question {
   bytes: Uint8Array;
   source: DocumentSource;
@@ -74,6 +80,25 @@ export function createDocuments(o: DocumentsOptions): Documents & Disposable {
   let ready = false;
   let timer: NodeJS.Timeout | undefined;
   let over = false;
+  let spentMs = 0;
+  let turn: Promise<void> | null = null;
+
+  /** Null: it is not cheap. */
+  const decodeHere = (bytes: Uint8Array, source: DocumentSource): Decoded | null => {
+    turn ??= new Promise((resolve) =>
+      setImmediate(() => {
+        spentMs = 0;
+        turn = null;
+        resolve();
+      }),
+    );
+    const began = performance.now();
+    try {
+      return isCheap(bytes) ? decodeDocument(bytes, source, entropy) : null;
+    } finally {
+      spentMs += performance.now() - began;
+    }
+  };
 
   /** What the thread had not begun waits for the next one. */
   const end = (): void => {
@@ -163,7 +188,10 @@ export function createDocuments(o: DocumentsOptions): Documents & Disposable {
 
   return {
     async decode(bytes, source) {
-      if (isCheap(bytes)) return decodeDocument(bytes, source, entropy);
+      // A thread that runs anyway takes cheap ones too; to start one for them would cost more than they do.
+      while (spentMs >= CHEAP_MS_PER_TURN && !ready) await turn;
+      const here = spentMs < CHEAP_MS_PER_TURN ? decodeHere(bytes, source) : null;
+      if (here !== null) return here;
       if (over) throw new Error('the thread that decodes documents has ended');
       return new Promise((resolve, reject) => {
         queue.push({ bytes, source, resolve, reject });
