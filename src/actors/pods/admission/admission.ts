@@ -36,7 +36,7 @@ import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/admi
 import { fullName, podRef, sameName, stands } from '../../../machines/pods/manager/records.ts';
 import { SET_ASIDE_ANNOTATION } from '../../../machines/pods/setAside.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
-import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, view } from '../../../machines/protocol.ts';
+import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, type RuntimePodsView, view } from '../../../machines/protocol.ts';
 import { pressureRefusal } from '../../../machines/reclaim/eviction/admission.ts';
 import { isCritical } from '../../../machines/reclaim/eviction/rank.ts';
 import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE, nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';
@@ -119,6 +119,12 @@ class Judge {
   private readonly preemptions: ReturnType<Ports['metrics']['counter']>;
   /** Pods that were asked to make room, when, and have not been seen to be on their way yet. */
   private readonly asked = new Map<string, number>();
+  /** What {@link holders} found, and of which views. */
+  private gathered: {
+    at: { pods?: PodsView | undefined; listing?: RuntimePodsView | undefined };
+    holders: ReadonlyMap<string, Pod>;
+    leaving: ReadonlySet<string>;
+  } = { at: {}, holders: new Map(), leaving: new Set() };
   /** Since when pods that a critical one waits for are on their way. */
   private readonly leaving = new Leaving();
   constructor(ctx: ActorCtx<AdmissionEvent>, opts: AdmissionOptions) {
@@ -247,23 +253,40 @@ class Judge {
   /** Who holds room beside this pod. */
   private others(pod: Pod, { recent, deferred }: Pick<Known, 'recent' | 'deferred'>): Pod[] {
     const records = this.ctx.registry.read(view.pods)?.value.records;
-    const listing = this.ctx.registry.read(view.runtimePods)?.value;
-    const runs = (uid: string) => listing === undefined || (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
     const others = new Map<string, Pod>();
     this.resizes.letGo();
-    for (const [uid, rec] of records ?? []) {
-      if (rec.rejected) continue;
-      const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
-      if (phase === 'finished' || phase === 'terminated' || sameName(rec.pod, pod)) continue;
-      // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
-      const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
-      if (over && (phase !== 'terminating' || !runs(uid))) continue;
-      others.set(uid, this.resizes.counted(rec.pod));
-    }
+    for (const [uid, known] of this.holders()) if (!sameName(known, pod)) others.set(uid, this.resizes.counted(known));
     for (const [uid, p] of recent) if (records?.has(uid) !== true && !isTerminal(p.status.phase)) others.set(uid, p);
     for (const d of deferred) if (keepsRoom(d)) others.set(d.pod.metadata.uid, this.resizes.form(d.pod));
     others.delete(pod.metadata.uid);
     return [...others.values()];
+  }
+
+  /**
+   * Pods that hold room as the views show them. Gathered once for each state of the views: thousands of refused pods stand there,
+   * and each pod that waits is judged against what is left.
+   */
+  private holders(): ReadonlyMap<string, Pod> {
+    const pods = this.ctx.registry.read(view.pods);
+    const listed = this.ctx.registry.read(view.runtimePods);
+    const { at } = this.gathered;
+    if (at.pods === pods?.value && at.listing === listed?.value) return this.gathered.holders;
+    const listing = listed?.value;
+    const runs = (uid: string) => listing === undefined || (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
+    const holders = new Map<string, Pod>();
+    const leaving = new Set<string>();
+    for (const [uid, rec] of pods?.value.records ?? []) {
+      if (isLeaving(rec)) leaving.add(uid);
+      if (rec.rejected) continue;
+      const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
+      if (phase === 'finished' || phase === 'terminated') continue;
+      // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
+      const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
+      if (over && (phase !== 'terminating' || !runs(uid))) continue;
+      holders.set(uid, rec.pod);
+    }
+    this.gathered = { at: { pods: pods?.value, listing }, holders, leaving };
+    return holders;
   }
 
   private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
@@ -328,7 +351,8 @@ class Judge {
   private makeRoom(pod: Pod, room: Room, records: PodsView['records'] | undefined): Refusal | 'room' | null {
     const nowMs = this.ctx.ports.clock.monoMs();
     for (const [uid, atMs] of this.asked) if (isLeaving(records?.get(uid)) || nowMs - atMs >= ASK_AGAIN_MS) this.asked.delete(uid);
-    const staying = room.others.filter(({ metadata: { uid } }) => !this.asked.has(uid) && !isLeaving(records?.get(uid)));
+    const { leaving } = this.gathered;
+    const staying = room.others.filter(({ metadata: { uid } }) => !this.asked.has(uid) && !leaving.has(uid));
     const short = shortages(pod, { ...room, others: staying });
     const choice = choosePreempted(pod, { pods: staying, short, requests: this.requests });
     if (!choice.ok) {
@@ -341,15 +365,15 @@ class Judge {
     }
     // One without a worker has only just been let in: it is asked as soon as there is somebody to ask.
     for (const victim of choice.pods) if (records?.get(victim.metadata.uid)?.worker) this.preempt(victim, pod, short[0]?.resource ?? '');
-    return choice.pods.length === 0 && this.roomInTime(pod, room, records) ? null : 'room';
+    return choice.pods.length === 0 && this.roomInTime(pod, room) ? null : 'room';
   }
 
   /**
    * One that does not end although its time is over keeps a critical pod out no longer: what the runtime cannot stop must
    * not stop the node. It is ended all the same, as soon as that can be.
    */
-  private roomInTime(pod: Pod, room: Room, records: PodsView['records'] | undefined): boolean {
-    const going = room.others.filter(({ metadata: { uid } }) => isLeaving(records?.get(uid)));
+  private roomInTime(pod: Pod, room: Room): boolean {
+    const going = room.others.filter(({ metadata: { uid } }) => this.gathered.leaving.has(uid));
     const late = this.leaving.late(going, this.ctx.ports.clock.monoMs());
     if (late.length === 0 || shortages(pod, { ...room, others: room.others.filter((p) => !late.includes(p)) }).length > 0) return false;
     this.ctx.log.warn(

@@ -84,8 +84,16 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
     return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
   }
   const { podGroups = false, devices = false } = ability;
-  return unsupported(pod, { podGroups, devices });
+  // A pod that waits is judged again and again.
+  let known = UNSUPPORTED.get(pod);
+  if (known === undefined || known.podGroups !== podGroups || known.devices !== devices) {
+    known = { podGroups, devices, refusal: unsupported(pod, { podGroups, devices }) };
+    UNSUPPORTED.set(pod, known);
+  }
+  return known.refusal;
 }
+
+const UNSUPPORTED = new WeakMap<Pod, { podGroups: boolean; devices: boolean; refusal: Refusal | null }>();
 
 /** What it sets that this node does not have. `devices`: except for what plugins may have. */
 export function unsupported(pod: Pod, o: { podGroups: boolean; devices: boolean }): Refusal | null {
