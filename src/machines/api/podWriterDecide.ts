@@ -48,7 +48,7 @@ export interface WriterFacts {
 }
 
 export type WriterPlan =
-  /** Nothing is left anywhere. */
+  /** Nothing is left anywhere, or the pod is over and the API has all there is to say: what comes later starts another writer. */
   | { kind: 'end' }
   | { kind: 'rest' }
   /** Something that this waits for does not wake it. */
@@ -65,6 +65,25 @@ export function isMirror(pod: Pod): boolean {
 }
 
 export function decideWrite(f: WriterFacts): WriterPlan {
+  const plan = planned(f);
+  return plan.kind === 'rest' && isSettled(f) ? { kind: 'end' } : plan;
+}
+
+/**
+ * A node may have thousands of pods that ended or were refused: none keeps a writer that knows nothing another would not see at
+ * once. What it knows is what it wrote and the watch has not shown, what the server leaves out, and the mirror of a static pod.
+ */
+function isSettled(f: WriterFacts): boolean {
+  const { entry, record, written } = f;
+  if (f.api?.synced !== true || entry?.finished !== true || !isTerminal(entry.status.phase)) return false;
+  if (f.latest !== null || f.gone.size > 0) return false;
+  if (record !== undefined && isStatic(record)) return mirrorOf(record.pod, f) === undefined;
+  const shown = f.api.byUid.get(f.uid);
+  if (shown === undefined || isMirror(shown) || (written !== null && Object.keys(written.leftOut).length > 0)) return false;
+  return patchOf({ ...f, written: null, held: true }, shown) === null;
+}
+
+function planned(f: WriterFacts): WriterPlan {
   if (f.api?.synced !== true) return { kind: 'rest' };
   const shown = f.gone.has(f.uid) ? undefined : f.api.byUid.get(f.uid);
   if (shown !== undefined && isMirror(shown)) return orphan(f, shown);

@@ -48,6 +48,7 @@ export interface PodWriterIo {
 export interface PodWriterContext extends PodWriterInput {
   plan: WriterPlan;
   written: Written | null;
+  /** Of the spec only what tells one definition from another. */
   latest: Pod | null;
   last: Pod | null;
   gone: ReadonlySet<string>;
@@ -94,6 +95,11 @@ function decided(context: PodWriterContext, event: object): Partial<PodWriterCon
   };
 }
 
+/** Thousands of pods are in memory once, as the watch showed them. */
+function outlineOf({ spec, ...rest }: Pod): Pod {
+  return { ...rest, spec: { containers: spec.containers.map(({ name, image }) => ({ name, ...(image === undefined ? {} : { image }) })) } };
+}
+
 /** What a request that succeeded, or came too late, leaves known. */
 function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodWriterContext> {
   const { plan } = context;
@@ -108,7 +114,7 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
     return {
       failures: context.failures + 1,
       failure: outcome.failure,
-      ...(outcome.object === undefined ? {} : { latest: outcome.object }),
+      ...(outcome.object === undefined ? {} : { latest: outlineOf(outcome.object) }),
     };
   }
   switch (plan.kind) {
@@ -124,13 +130,13 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
       const leftOut = leftOutOf(object.status, sent, same ? before.leftOut : {});
       return {
         ...calm,
-        latest: object,
+        latest: outlineOf(object),
         held: false,
         written: { apiUid, version, finished, own: ownPart(object.status), sent, leftOut, tries },
       };
     }
     case 'createMirror':
-      return { ...calm, latest: outcome.object };
+      return { ...calm, latest: outcome.object === null ? null : outlineOf(outcome.object) };
     case 'delete':
     case 'deleteMirror':
       return outcome.object === null || plan.kind === 'deleteMirror' ? { ...calm, ...without(plan.target.metadata.uid) } : calm;

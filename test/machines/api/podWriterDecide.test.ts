@@ -60,6 +60,46 @@ describe('the mirror of a static pod', () => {
   });
 });
 
+describe('the writer of a pod that is over', () => {
+  const failed: PodStatus = { phase: 'Failed', reason: 'OutOfpods', message: 'm', startTime: '2026-01-01T00:00:00Z' };
+  const over = (o: { shown?: PodStatus; more?: Partial<WriterFacts>; finished?: boolean } = {}) => {
+    const shown = { ...pod('u', {}), status: o.shown ?? failed };
+    const record = { pod: shown, source: 'api', removed: false, rejected: true, seenAtMs: 0, worker: null } as const;
+    const entry = { status: failed, incarnation: 1, version: 1, finished: o.finished ?? true };
+    const bare = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
+    const api = { synced: true, byUid: new Map([['u', shown]]) };
+    return decideWrite({ ...bare, api, written: null, latest: null, last: null, gone: new Set(), ...o.more });
+  };
+  const written = { apiUid: 'u', version: 1, own: '', sent: {}, finished: true, tries: 1 };
+
+  it('ends when the API shows all there is to say', () => {
+    expect(over()).toEqual({ kind: 'end' });
+    expect(over({ more: { record: undefined } })).toEqual({ kind: 'end' });
+  });
+  it('stays while the watch has not shown what was written, or the server leaves something out', () => {
+    expect(over({ more: { latest: pod('u', {}) } })).toEqual({ kind: 'rest' });
+    const leftOut = { resize: 'Proposed' };
+    expect(over({ more: { written: { ...written, own: 'x', leftOut } } })).toEqual({ kind: 'rest' });
+  });
+  it('stays while the pod may change, and writes what the API does not have', () => {
+    expect(over({ finished: false })).toEqual({ kind: 'rest' });
+    expect(over({ shown: { phase: 'Pending' } })).toMatchObject({ kind: 'patch' });
+  });
+  it('of a static pod that was refused ends unless there is a mirror', () => {
+    const of = facts({ uid: 'own', hash: 'own', mirror: 'own' });
+    const record = {
+      pod: pod('own', { [ANNOTATION_HASH]: 'own' }),
+      source: 'file',
+      removed: false,
+      rejected: true,
+      seenAtMs: 0,
+      worker: null,
+    } as const;
+    const entry = { status: failed, incarnation: 1, version: 1, finished: true };
+    expect(decideWrite({ ...of, record, entry, api: { synced: true, byUid: new Map() } })).toEqual({ kind: 'end' });
+  });
+});
+
 describe('a status that the next one will say again', () => {
   const starting: PodStatus = {
     phase: 'Pending',
