@@ -10,11 +10,14 @@ import koffi from 'koffi';
 /** `MADV_DONTNEED` of Linux: for an unchanged private file mapping it only drops the page table entries. */
 const MADV_DONTNEED = 4;
 const PAGE_BYTES = 4096n;
-/** One entry of /proc/self/pagemap, and its bits 63 (present), 62 (swapped) and 61 (a page of the file, not a copy of it). */
+/**
+ * One entry of /proc/self/pagemap, and of its upper half (the second on every machine that Node runs on) bits 63 (present), 62
+ * (swapped) and 61 (a page of the file, not a copy of it). Halves, as a BigInt for each of 30,000 pages takes a third of a second.
+ */
 const ENTRY_BYTES = 8n;
-const PRESENT = 1n << 63n;
-const SWAPPED = 1n << 62n;
-const OF_FILE = 1n << 61n;
+const PRESENT = 2 ** 31;
+const SWAPPED = 2 ** 30;
+const OF_FILE = 2 ** 29;
 
 export interface PageRange {
   start: bigint;
@@ -32,24 +35,28 @@ export function constantRanges(maps: string, program: string): PageRange[] {
 }
 
 /** Without the pages that were changed when the program was loaded (relocated, say): those exist nowhere else. */
-export function unchangedRanges(range: PageRange, pagemap: BigUint64Array): PageRange[] {
+export function unchangedRanges(range: PageRange, pagemap: Uint32Array): PageRange[] {
   const out: PageRange[] = [];
-  let open: PageRange | undefined;
-  pagemap.forEach((entry, i) => {
-    if ((entry & SWAPPED) !== 0n || (entry & (PRESENT | OF_FILE)) === PRESENT) open = undefined;
-    else if (open !== undefined) open.bytes += PAGE_BYTES;
-    else {
-      open = { start: range.start + BigInt(i) * PAGE_BYTES, bytes: PAGE_BYTES };
-      out.push(open);
-    }
-  });
+  const pages = pagemap.length / 2;
+  let from = -1;
+  const end = (to: number): void => {
+    if (from !== -1) out.push({ start: range.start + BigInt(from) * PAGE_BYTES, bytes: BigInt(to - from) * PAGE_BYTES });
+    from = -1;
+  };
+  for (let i = 0; i < pages; i++) {
+    const flags = pagemap[2 * i + 1] ?? 0;
+    const changed = (flags & SWAPPED) !== 0 || ((flags & PRESENT) !== 0 && (flags & OF_FILE) === 0);
+    if (changed) end(i);
+    else if (from === -1) from = i;
+  }
+  end(pages);
   return out;
 }
 
-function pagemapOf(fd: number, { start, bytes }: PageRange): BigUint64Array {
-  const entries = new BigUint64Array(Number(bytes / PAGE_BYTES));
+function pagemapOf(fd: number, { start, bytes }: PageRange): Uint32Array {
+  const entries = new Uint32Array(2 * Number(bytes / PAGE_BYTES));
   const read = readSync(fd, new Uint8Array(entries.buffer), 0, entries.byteLength, (start / PAGE_BYTES) * ENTRY_BYTES);
-  return entries.subarray(0, Math.floor(read / Number(ENTRY_BYTES)));
+  return entries.subarray(0, 2 * Math.floor(read / Number(ENTRY_BYTES)));
 }
 
 /** True when memory was given back; false where the system has no such thing. Never throws: it only saves memory. */

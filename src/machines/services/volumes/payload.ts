@@ -34,6 +34,9 @@ const TOKEN_PRIVATE_MODE = 0o600;
 const ENTRIES_MAX = 100_000;
 const VOLUME_BYTES_MAX = 64 << 20;
 const encoder = new TextEncoder();
+/** An object may have tens of thousands of empty values. */
+const EMPTY = new Uint8Array();
+const encoded = (text: string): Uint8Array => (text === '' ? EMPTY : encoder.encode(text));
 
 /** What must be asked before the payload can be built; each question once. */
 export function objectsNeeded(sources: readonly ProjectionSource[]): ObjectQuery[] {
@@ -110,7 +113,7 @@ function ofObject(source: Extract<ProjectionSource, { kind: 'secret' | 'configMa
   }
   const data = new Map<string, Uint8Array>();
   if ('binaryData' in result.value) {
-    for (const [key, value] of Object.entries(result.value.data)) data.set(key, encoder.encode(value));
+    for (const [key, value] of Object.entries(result.value.data)) data.set(key, encoded(value));
     for (const [key, value] of Object.entries(result.value.binaryData)) data.set(key, value);
   } else for (const [key, value] of Object.entries(result.value.data)) data.set(key, value);
   const files = new Map<string, PayloadFile>();
