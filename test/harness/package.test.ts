@@ -89,7 +89,19 @@ afterAll(() => {
 describe('the package', { timeout: 240_000 }, () => {
   it('holds what it needs and nothing of the sources', () => {
     const top = readdirSync(join(home, 'node_modules/actorlet')).sort();
-    expect(top).toEqual(['LICENSE', 'README.md', 'bin', 'dist', 'docs', 'examples', 'package.json', 'packaging', 'proto', 'scripts']);
+    expect(top).toEqual([
+      'LICENSE',
+      'README.md',
+      'bin',
+      'dist',
+      'docs',
+      'examples',
+      'package.json',
+      'packaging',
+      'proto',
+      'schemas',
+      'scripts',
+    ]);
     expect(readdirSync(join(home, 'node_modules/actorlet/scripts'))).toEqual(['launch.sh']);
   });
 

@@ -1,14 +1,9 @@
 /** `actorctl inject`: faults in a running daemon. */
 import { readFile } from 'node:fs/promises';
-import {
-  decodeScenario,
-  SCENARIO_API_VERSION,
-  SCENARIO_BYTES_MAX,
-  SCENARIO_KIND,
-  scenarioErrorText,
-} from '../../machines/faults/decode.ts';
+import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import type { InjectionView } from '../../machines/faults/live.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
+import { SCENARIO_API_VERSION, SCENARIO_KIND } from '../../machines/faults/table.ts';
 import type { ScenarioError } from '../../machines/faults/types.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import { addr } from '../../machines/protocol.ts';

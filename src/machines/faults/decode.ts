@@ -6,10 +6,9 @@ import { type Document, isMap, isScalar, LineCounter, parseAllDocuments, visit }
 import { decodeFault } from './decodeFault.ts';
 import { decodeSimulation } from './decodeSimulation.ts';
 import { type MapReader, type Problems, problems, MapReader as Reader } from './reader.ts';
+import { DURATION, METADATA, NAME_PATTERN, SCENARIO_API_VERSION, SCENARIO_KIND } from './table.ts';
 import type { Scenario, ScenarioError, ScenarioFault } from './types.ts';
 
-export const SCENARIO_API_VERSION = 'actorlet.dev/v1alpha1';
-export const SCENARIO_KIND = 'FaultScenario';
 /** Larger files hold no scenario that a person wrote. */
 export const SCENARIO_BYTES_MAX = 1024 * 1024;
 export const FAULTS_MAX = 1_000;
@@ -78,12 +77,12 @@ function decodeRoot(root: MapReader, target: ScenarioTarget, found: Problems): S
   expectText(root, 'apiVersion', SCENARIO_API_VERSION);
   expectText(root, 'kind', SCENARIO_KIND);
   const metadata = root.map('metadata');
-  const name = metadata?.text('name');
+  const name = metadata?.read('name', METADATA.name);
   if (metadata === undefined) {
     if (!root.has('metadata')) root.wrong('metadata', 'is missing; a scenario needs metadata.name');
   } else if (!metadata.has('name')) metadata.wrong('name', 'is missing');
   else if (name !== undefined && !NAME.test(name)) metadata.wrong('name', NAME_RULE);
-  const description = metadata?.text('description') ?? '';
+  const description = metadata?.read('description', METADATA.description) ?? '';
   metadata?.finish();
   const scenario: Scenario = { name: name ?? '', description, faults: [], simulation: { workload: [] } };
   const spec = root.map('spec');
@@ -92,7 +91,7 @@ function decodeRoot(root: MapReader, target: ScenarioTarget, found: Problems): S
     if (!root.has('spec')) root.wrong('spec', 'is missing');
     return scenario;
   }
-  const durationMs = spec.duration('duration', { minMs: 1 });
+  const durationMs = spec.read('duration', DURATION);
   const entries = spec.maps('faults');
   if (entries.length > FAULTS_MAX) spec.wrong('faults', `has ${entries.length} entries, at most ${FAULTS_MAX} are allowed`);
   const faults = entries.slice(0, FAULTS_MAX).map((entry, i) => decodeFault(entry, { index: i, target, line: lineOf(entry, found) }));
@@ -109,8 +108,8 @@ function decodeRoot(root: MapReader, target: ScenarioTarget, found: Problems): S
   };
 }
 
-export const NAME = /^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/;
-export const NAME_RULE = 'must be lower-case letters, digits, "-" and ".", at most 63 characters';
+const NAME = new RegExp(NAME_PATTERN);
+const NAME_RULE = 'must be lower-case letters, digits, "-" and ".", at most 63 characters';
 
 function expectText(root: MapReader, field: string, wanted: string): void {
   if (!root.has(field)) {

@@ -1,15 +1,12 @@
 /** `spec.simulation`: what the simulated world holds. */
 import { isMap } from 'yaml';
 import type { MapReader } from './reader.ts';
+import { SIMULATION, WORKLOAD, WORKLOAD_KINDS, WORKLOAD_WHEN, type WorkloadKind } from './table.ts';
 import type { ScenarioSimulation, WorkloadStep } from './types.ts';
 
-const PODS_MAX = 100;
-const NODES_MAX = 8;
-const KINDS = ['pod.put', 'pod.remove', 'pod.break', 'pod.mend'] as const;
-
 export function decodeSimulation(r: MapReader, lineOf: (r: MapReader) => number): ScenarioSimulation {
-  const pods = r.number('pods', { min: 0, max: PODS_MAX, whole: true });
-  const nodes = r.number('nodes', { min: 1, max: NODES_MAX, whole: true });
+  const pods = r.read('pods', SIMULATION.pods);
+  const nodes = r.read('nodes', SIMULATION.nodes);
   const workload = r.maps('workload').flatMap((entry) => workloadStep(entry, lineOf(entry)) ?? []);
   if (workload.length > 0 && pods !== undefined) r.wrong('pods', 'has no effect beside workload: pods are drawn, or given');
   r.finish();
@@ -17,9 +14,9 @@ export function decodeSimulation(r: MapReader, lineOf: (r: MapReader) => number)
 }
 
 function workloadStep(r: MapReader, line: number): WorkloadStep | undefined {
-  if (!r.has('kind')) r.wrong('kind', `is missing; it must be one of ${KINDS.join(', ')}`);
-  const kind = r.word('kind', KINDS);
-  const when = { atMs: r.duration('at') ?? 0, nodes: r.texts('nodes') ?? [], line };
+  if (!r.has('kind')) r.wrong('kind', `is missing; it must be one of ${WORKLOAD_KINDS.join(', ')}`);
+  const kind = r.word('kind', WORKLOAD_KINDS);
+  const when = { atMs: r.read('at', WORKLOAD_WHEN.at) ?? 0, nodes: r.read('nodes', WORKLOAD_WHEN.nodes) ?? [], line };
   if (kind === undefined) return undefined;
   const step = stepOf(r, kind, when);
   r.finish();
@@ -28,17 +25,17 @@ function workloadStep(r: MapReader, line: number): WorkloadStep | undefined {
 
 function stepOf(
   r: MapReader,
-  kind: (typeof KINDS)[number],
+  kind: WorkloadKind,
   when: { atMs: number; nodes: readonly string[]; line: number },
 ): WorkloadStep | undefined {
   if (kind === 'pod.mend') return { ...when, kind };
   if (kind !== 'pod.put') {
     if (!r.has('name')) r.wrong('name', 'is missing: which pod');
-    const name = r.text('name');
+    const name = r.read('name', WORKLOAD[kind].name);
     return name === undefined ? undefined : { ...when, kind, name };
   }
-  const source = r.word('source', ['file', 'http'] as const) ?? 'file';
-  const fate = r.word('fate', ['steady', 'ends', 'loops'] as const) ?? 'steady';
+  const source = r.read('source', WORKLOAD[kind].source) ?? 'file';
+  const fate = r.read('fate', WORKLOAD[kind].fate) ?? 'steady';
   if (!r.has('manifest')) {
     r.get('manifest');
     r.wrong('manifest', 'is missing: a Pod, as in a manifest file');

@@ -86,7 +86,7 @@ export function kindsTable(): string[] {
         `\`${kind}\`${f.lasts ? '' : ' (instant)'}`,
         f.what,
         code(f.actions ?? []),
-        code(f.fields),
+        code(Object.keys(f.fields)),
         code(f.select),
         f.where === 'both' ? 'both' : `simulation: ${f.whyNot ?? ''}`,
       ]);

@@ -5,7 +5,9 @@
 import { isAlias, isMap, isScalar, isSeq, type LineCounter, type Node, type YAMLMap } from 'yaml';
 import { parseGoDuration } from '../config/duration.ts';
 import { parseQuantity, quantityToInteger } from '../pods/quantity.ts';
+import type { Of, Shape, Typed } from '../shape/shape.ts';
 import { didYouMean } from '../text/nearest.ts';
+import { DURATION_MAX_MS } from './table.ts';
 import type { ScenarioError } from './types.ts';
 
 export interface Problems {
@@ -79,6 +81,44 @@ export class MapReader {
 
   unknownName(name: string, value: string, known: readonly string[]): void {
     this.wrong(name, `there is no fault named ${value}${didYouMean(value, known)}`);
+  }
+
+  /** A field by its shape in the table; undefined where it is not there, or wrong. */
+  read<S extends Shape & Typed<unknown>>(name: string, shape: S): Of<S> | undefined {
+    // The shape says of which type its values are.
+    return this.#value(name, shape) as Of<S> | undefined;
+  }
+  /** As `read`, and whatever the table says where the file leaves it out. Complains of a required one. */
+  readOr(name: string, shape: Shape): unknown {
+    const value = this.#value(name, shape);
+    if (value === undefined && shape.required && !this.has(name)) this.wrong(name, 'is missing');
+    return value ?? shape.absent;
+  }
+  #value(name: string, shape: Shape): unknown {
+    switch (shape.t) {
+      case 'string':
+        return shape.words === undefined ? this.text(name) : this.word(name, shape.words);
+      case 'integer':
+      case 'number':
+        return this.number(name, { ...shape, whole: shape.t === 'integer' });
+      case 'namedNumber':
+        return this.#namedNumber(name, shape);
+      case 'duration':
+        return this.duration(name, shape);
+      case 'bytes':
+        return this.quantity(name);
+      case 'oneOrMore':
+        return shape.of.t === 'string' && shape.of.words !== undefined ? this.words(name, shape.of.words) : this.texts(name);
+      default:
+        throw new Error(`a scenario has no field of type ${shape.t}: ${this.field(name)}`);
+    }
+  }
+  #namedNumber(name: string, shape: NumberLimits & { names: Readonly<Record<string, number>> }): number | undefined {
+    const node = this.get(name);
+    if (node === undefined) return undefined;
+    if ('value' in node && typeof node.value === 'number') return this.number(name, { ...shape, whole: true });
+    const found = this.word(name, Object.keys(shape.names));
+    return found === undefined ? undefined : shape.names[found];
   }
 
   text(name: string): string | undefined {
@@ -204,9 +244,6 @@ export class MapReader {
     return isSeq(node) ? `${this.field(name)}[${i}]` : this.field(name);
   }
 }
-
-/** A year: more is a slip of the unit. */
-export const DURATION_MAX_MS = 8_760 * 3_600_000;
 
 function notAWord(is: string, value: unknown, words: readonly string[]): string {
   const hint = typeof value === 'string' ? didYouMean(value, words) : '';

@@ -1,0 +1,12 @@
+/** The JSON Schema files by name, as text. */
+import { type JsonSchema, shared } from './jsonSchema.ts';
+import { scenarioSchema } from './scenario.ts';
+
+export function schemaFiles(): Readonly<Record<string, string>> {
+  return { 'scenario.json': file(scenarioSchema()) };
+}
+
+function file(schema: JsonSchema): string {
+  const head = { $schema: 'http://json-schema.org/draft-07/schema#', $comment: 'Written by npm run schemas.' };
+  return `${JSON.stringify({ ...head, ...shared(schema) }, null, 2)}\n`;
+}
