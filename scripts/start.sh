@@ -50,7 +50,7 @@ chmod 700 "$state"
 # A path as a double-quoted YAML scalar.
 quoted() { printf '"%s"' "$(printf '%s' "$1" | sed 's/[\\"]/\\&/g')"; }
 {
-  sed -e "s/^readOnlyPort: .*/readOnlyPort: $read_only/" -e "s/^healthzPort: .*/healthzPort: $healthz/" examples/quickstart.yaml
+  sed -e '/^# yaml-language-server:/d' -e "s/^readOnlyPort: .*/readOnlyPort: $read_only/" -e "s/^healthzPort: .*/healthzPort: $healthz/" examples/quickstart.yaml
   echo '# Added by scripts/start.sh: absolute paths of this checkout.'
   echo "staticPodPath: $(quoted "$root/examples/quickstart")"
   echo "podLogsDir: $(quoted "$state/logs/pods")"

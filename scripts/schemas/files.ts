@@ -1,9 +1,10 @@
 /** The JSON Schema files by name, as text. */
 import { type JsonSchema, shared } from './jsonSchema.ts';
+import { kubeletConfigurationSchema } from './kubeletConfiguration.ts';
 import { scenarioSchema } from './scenario.ts';
 
 export function schemaFiles(): Readonly<Record<string, string>> {
-  return { 'scenario.json': file(scenarioSchema()) };
+  return { 'kubelet-configuration.json': file(kubeletConfigurationSchema()), 'scenario.json': file(scenarioSchema()) };
 }
 
 function file(schema: JsonSchema): string {

@@ -8,7 +8,8 @@ import { loadLibc } from '../../src/boot/process/libc.ts';
 import { ABSENT_GATES, ALWAYS_GATES, HONOURED, HONOURED_GATES, UNIMPLEMENTED } from '../../src/boot/unimplemented.ts';
 import { defaultKubeletConfiguration } from '../../src/machines/config/defaults.ts';
 import { GATES, KUBELET_GATES } from '../../src/machines/config/gateTable.ts';
-import { type FieldType, KUBELET_CONFIGURATION } from '../../src/machines/config/schema.ts';
+import { KUBELET_CONFIGURATION } from '../../src/machines/config/schema.ts';
+import type { Shape } from '../../src/machines/shape/shape.ts';
 import { emptyRegistry, fakeBoot, HEADER, tempDir, until } from './helpers.ts';
 
 let dir: ReturnType<typeof tempDir>;
@@ -318,9 +319,9 @@ describe('run-once', () => {
 
 describe('the tables', () => {
   it('name every configuration field once: acted on, or not there yet', () => {
-    const leaves = (type: FieldType, path: string): string[] =>
-      type.t === 'object' ? Object.entries(type.fields).flatMap(([k, f]) => leaves(f.type, `${path}.${k}`)) : [path];
-    const all = Object.entries(KUBELET_CONFIGURATION).flatMap(([k, f]) => leaves(f.type, k));
+    const leaves = (type: Shape, path: string): string[] =>
+      type.t === 'object' ? Object.entries(type.fields).flatMap(([k, f]) => leaves(f, `${path}.${k}`)) : [path];
+    const all = Object.entries(KUBELET_CONFIGURATION).flatMap(([k, f]) => leaves(f, k));
     const listed = [...HONOURED, ...UNIMPLEMENTED.map((e) => e.path).filter((p) => !p.startsWith('--'))];
     expect([...listed].sort()).toEqual([...all].sort());
   });

@@ -5,7 +5,8 @@
 import { dirname, resolve } from 'node:path';
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { parseGoDuration } from '../../machines/config/duration.ts';
-import { type Fields, type FieldType, KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
+import { KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
+import type { Fields, Shape } from '../../machines/shape/shape.ts';
 import { didYouMean } from '../../machines/text/nearest.ts';
 import type { Problem } from '../errors.ts';
 import { getPath, type Tree, withPath } from './paths.ts';
@@ -149,14 +150,14 @@ function decodeFields(out: Decoder, doc: Document, what: { entries: Entry[]; fie
     }
     if (value === null || (isScalar(value) && value.value === null)) continue;
     out.origins.set(path, at(out, offset));
-    const decoded = decodeValue(out, doc, { node: value, type: field.type, path });
+    const decoded = decodeValue(out, doc, { node: value, type: field, path });
     if (decoded !== undefined) values[key] = decoded;
   }
   return values;
 }
 
 /** Undefined after an error was recorded. */
-function decodeValue(out: Decoder, doc: Document, v: { node: unknown; type: FieldType; path: string }): unknown {
+function decodeValue(out: Decoder, doc: Document, v: { node: unknown; type: Shape; path: string }): unknown {
   const { type, path } = v;
   const node = follow(doc, v.node);
   const wrong = (wanted: string): undefined => {
@@ -185,15 +186,15 @@ function decodeValue(out: Decoder, doc: Document, v: { node: unknown; type: Fiel
   return decodeScalar(isScalar(node) ? node.value : undefined, type, wrong);
 }
 
-function decodeScalar(value: unknown, type: FieldType, wrong: (wanted: string) => undefined): unknown {
+function decodeScalar(value: unknown, type: Shape, wrong: (wanted: string) => undefined): unknown {
   switch (type.t) {
-    case 'bool':
+    case 'boolean':
       return typeof value === 'boolean' ? value : wrong('true or false');
     case 'string':
       return typeof value === 'string' ? value : wrong('a string');
-    case 'float':
+    case 'number':
       return typeof value === 'number' && Number.isFinite(value) ? value : wrong('a number');
-    case 'int':
+    case 'integer':
       if (typeof value !== 'number' || !Number.isInteger(value)) return wrong('a whole number');
       return value < type.min || value > type.max ? wrong(`a whole number in ${type.min}..${type.max}`) : value;
     case 'durationOrNs':
@@ -210,13 +211,13 @@ function decodeScalar(value: unknown, type: FieldType, wrong: (wanted: string) =
 
 /** Zero values of a list element's fields, as Go fills them. */
 function zeroes(fields: Fields): Tree {
-  const zero = (type: FieldType): unknown => {
-    if (type.t === 'bool') return false;
+  const zero = (type: Shape): unknown => {
+    if (type.t === 'boolean') return false;
     if (type.t === 'string') return '';
     if (type.t === 'list') return [];
     return type.t === 'map' || type.t === 'object' ? {} : 0;
   };
-  return Object.fromEntries(Object.entries(fields).map(([name, f]) => [name, zero(f.type)]));
+  return Object.fromEntries(Object.entries(fields).map(([name, f]) => [name, zero(f)]));
 }
 
 function offsetOf(node: unknown): number | undefined {

@@ -1,8 +1,9 @@
 /** Defaulting and merging of decoded values by the schema (boot-and-node 2.3, 3). Pure. */
 
 import { defaultKubeletConfiguration } from '../../machines/config/defaults.ts';
-import { type Field, type Fields, KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
+import { KUBELET_CONFIGURATION } from '../../machines/config/schema.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
+import type { Fields, Shape } from '../../machines/shape/shape.ts';
 import { getPath, isTree, type Tree } from './paths.ts';
 
 /** A file's values with every default filled in: zero means "unset" except in pointer fields. */
@@ -35,8 +36,8 @@ function overlayFields(base: ReadonlyMap<string, unknown>, values: Tree, rules: 
   return out;
 }
 
-function overlayValue(base: unknown, value: unknown, rules: { field: Field; zeroIsUnset: boolean }): unknown {
-  const { type } = rules.field;
+function overlayValue(base: unknown, value: unknown, rules: { field: Shape; zeroIsUnset: boolean }): unknown {
+  const type = rules.field;
   if (type.t === 'object' && isTree(value)) {
     // An object that was null (tracing) starts with its fields unset.
     const under = isTree(base) ? base : Object.fromEntries(Object.keys(type.fields).map((k) => [k, null]));
@@ -46,6 +47,6 @@ function overlayValue(base: unknown, value: unknown, rules: { field: Field; zero
   return mergesByKey && isTree(base) && isTree(value) ? { ...base, ...value } : value;
 }
 
-function isUnset(value: unknown, field: Field): boolean {
+function isUnset(value: unknown, field: Shape): boolean {
   return !field.pointer && (value === 0 || value === '' || value === false);
 }

@@ -1,8 +1,9 @@
 /** Renders the configuration back as v1beta1 JSON, as /configz shows it. Pure. */
 import type { KubeletConfiguration } from '../config.ts';
+import type { Fields, Shape } from '../shape/shape.ts';
 import { MASKED, shownUrl } from '../text/shownUrl.ts';
 import { formatGoDuration } from './duration.ts';
-import { type Field, type Fields, type FieldType, KUBELET_CONFIGURATION } from './schema.ts';
+import { KUBELET_CONFIGURATION } from './schema.ts';
 
 /**
  * The object under `kubeletconfig` of /configz: versioned field names and order, durations as Go text, empty optional
@@ -19,21 +20,21 @@ function renderObject(value: object, fields: Fields): Record<string, unknown> {
   const out: Record<string, unknown> = {};
   for (const [name, field] of Object.entries(fields)) {
     const v = from.get(name);
-    if (v !== undefined && v !== null && !isLeftOut(v, field)) out[name] = render(v, field.type);
+    if (v !== undefined && v !== null && !isLeftOut(v, field)) out[name] = render(v, field);
   }
   return out;
 }
 
 /** Go's omitempty: empty scalars and collections of non-pointer fields; never durations and structs. */
-function isLeftOut(value: unknown, field: Field): boolean {
+function isLeftOut(value: unknown, field: Shape): boolean {
   if (field.always) return false;
-  if (field.type.t === 'list') return Array.isArray(value) && value.length === 0;
-  if (field.type.t === 'map') return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
-  if (field.pointer || field.type.t === 'duration' || field.type.t === 'object') return false;
+  if (field.t === 'list') return Array.isArray(value) && value.length === 0;
+  if (field.t === 'map') return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+  if (field.pointer || field.t === 'duration' || field.t === 'object') return false;
   return value === false || value === 0 || value === '';
 }
 
-function render(value: unknown, type: FieldType): unknown {
+function render(value: unknown, type: Shape): unknown {
   if (type.t === 'duration' || type.t === 'durationOrNs') return typeof value === 'number' ? formatGoDuration(value) : value;
   if (type.t === 'list') return Array.isArray(value) ? value.map((v: unknown) => render(v, type.of)) : value;
   if (typeof value !== 'object' || value === null) return value;

@@ -1,33 +1,17 @@
 /** Rules about servers, authentication, TLS, registration and tracing. */
 
 import { isIP } from 'node:net';
+import { CIPHER_SUITES } from '../../../machines/config/cipherSuites.ts';
+import { TAINT_EFFECTS } from '../../../machines/config/schema.ts';
 import { curveIds } from '../../../machines/edge/https/tls.ts';
 import { shownUrl } from '../../../machines/text/shownUrl.ts';
 import { isLabelValue, isQualifiedName } from '../../names.ts';
 import { oneOf, type Rule } from './rule.ts';
 
-/** Cipher suites by the names Go gives them. */
-const CIPHER_SUITES: readonly string[] = [
-  ...['TLS_AES_128_GCM_SHA256', 'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256'],
-  ...['TLS_RSA_WITH_RC4_128_SHA', 'TLS_RSA_WITH_3DES_EDE_CBC_SHA', 'TLS_RSA_WITH_AES_128_CBC_SHA', 'TLS_RSA_WITH_AES_256_CBC_SHA'],
-  ...['TLS_RSA_WITH_AES_128_CBC_SHA256', 'TLS_RSA_WITH_AES_128_GCM_SHA256', 'TLS_RSA_WITH_AES_256_GCM_SHA384'],
-  ...['TLS_ECDHE_ECDSA_WITH_RC4_128_SHA', 'TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA', 'TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA'],
-  ...['TLS_ECDHE_RSA_WITH_RC4_128_SHA', 'TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA', 'TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA'],
-  ...['TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA', 'TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256', 'TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256'],
-  ...['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384'],
-  ...['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305', 'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305'],
-  ...['TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256', 'TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256'],
-];
-
 const addresses: Rule = ({ config, bad }) => {
   for (const field of ['address', 'healthzBindAddress'] as const) {
     if (isIP(config[field]) === 0) bad(field, `${JSON.stringify(config[field])} is not an IP address`);
   }
-};
-
-const authorizationMode: Rule = ({ config, bad }) => {
-  const mode: string = config.authorization.mode;
-  if (mode !== 'AlwaysAllow' && mode !== 'Webhook') bad('authorization.mode', `${JSON.stringify(mode)} is not one of AlwaysAllow, Webhook`);
 };
 
 const tls: Rule = ({ config, gates, bad }) => {
@@ -49,8 +33,8 @@ const taints: Rule = ({ config, bad }) => {
     const effect: string = taint.effect;
     if (!isQualifiedName(taint.key)) bad(`registerWithTaints[${i}].key`, `${JSON.stringify(taint.key)} is not a qualified name`);
     if (!isLabelValue(taint.value)) bad(`registerWithTaints[${i}].value`, `${JSON.stringify(taint.value)} is not a label value`);
-    if (!['NoSchedule', 'PreferNoSchedule', 'NoExecute'].includes(effect)) {
-      bad(`registerWithTaints[${i}].effect`, `${JSON.stringify(effect)} is not one of NoSchedule, PreferNoSchedule, NoExecute`);
+    if (!TAINT_EFFECTS.some((known) => known === effect)) {
+      bad(`registerWithTaints[${i}].effect`, `${JSON.stringify(effect)} is not one of ${TAINT_EFFECTS.join(', ')}`);
     }
   });
 };
@@ -84,12 +68,12 @@ const manifestUrl: Rule = ({ config, bad }) => {
 
 export const API_RULES: readonly Rule[] = [
   addresses,
-  authorizationMode,
-  oneOf('tlsMinVersion', ['', 'VersionTLS10', 'VersionTLS11', 'VersionTLS12', 'VersionTLS13']),
+  oneOf('authorization.mode'),
+  oneOf('tlsMinVersion'),
   tls,
   taints,
   tracing,
   systemLogs,
   manifestUrl,
-  oneOf('configMapAndSecretChangeDetectionStrategy', ['Watch', 'Cache', 'Get']),
+  oneOf('configMapAndSecretChangeDetectionStrategy'),
 ];

@@ -1,23 +1,17 @@
 /** Rules about cgroups, reservations and the CPU, memory and topology managers. */
 import { readPolicyOptions, reservedMilli } from '../../../machines/allocation/cpus/policy.ts';
+import { ENFORCEMENTS, RESERVABLE, SWAP_BEHAVIORS } from '../../../machines/config/schema.ts';
 import { parseQuantity } from '../../../machines/pods/quantity.ts';
 import { oneOf, type Rule } from './rule.ts';
 
-const RESERVABLE: readonly string[] = ['cpu', 'memory', 'ephemeral-storage', 'pid'];
-const ENFORCEMENTS: readonly string[] = [
-  'pods',
-  'system-reserved',
-  'kube-reserved',
-  'system-reserved-compressible',
-  'kube-reserved-compressible',
-  'none',
-];
+const RESERVED: readonly string[] = RESERVABLE;
+const ENFORCED: readonly string[] = ENFORCEMENTS;
 
 const reservations: Rule = ({ config, bad }) => {
   for (const field of ['systemReserved', 'kubeReserved'] as const) {
     for (const [resource, text] of Object.entries(config[field])) {
       const quantity = parseQuantity(text);
-      if (!RESERVABLE.includes(resource)) bad(`${field}.${resource}`, `cannot be reserved; possible are ${RESERVABLE.join(', ')}`);
+      if (!RESERVED.includes(resource)) bad(`${field}.${resource}`, `cannot be reserved; possible are ${RESERVABLE.join(', ')}`);
       else if (quantity === undefined) bad(`${field}.${resource}`, `${JSON.stringify(text)} is not a quantity`);
       else if (quantity.mantissa < 0n) bad(`${field}.${resource}`, `${text} must not be negative`);
     }
@@ -27,7 +21,7 @@ const reservations: Rule = ({ config, bad }) => {
 const enforcement: Rule = ({ config, bad }) => {
   const list = config.enforceNodeAllocatable;
   for (const value of list) {
-    if (!ENFORCEMENTS.includes(value)) bad('enforceNodeAllocatable', `${JSON.stringify(value)} is not one of ${ENFORCEMENTS.join(', ')}`);
+    if (!ENFORCED.includes(value)) bad('enforceNodeAllocatable', `${JSON.stringify(value)} is not one of ${ENFORCEMENTS.join(', ')}`);
   }
   if (list.includes('none') && list.length > 1) bad('enforceNodeAllocatable', 'none must stand alone');
   if (!config.cgroupsPerQOS && list.some((v) => v !== 'none')) {
@@ -104,8 +98,8 @@ const swap: Rule = ({ config, gates, bad }) => {
   const behaviour = config.memorySwap.swapBehavior;
   if (behaviour === '') return;
   if (!gates.enabled('NodeSwap')) bad('memorySwap.swapBehavior', 'needs feature gate NodeSwap');
-  if (!['NoSwap', 'LimitedSwap'].includes(behaviour))
-    bad('memorySwap.swapBehavior', `${JSON.stringify(behaviour)} is not one of NoSwap, LimitedSwap`);
+  if (!SWAP_BEHAVIORS.some((known) => known === behaviour))
+    bad('memorySwap.swapBehavior', `${JSON.stringify(behaviour)} is not one of ${SWAP_BEHAVIORS.join(', ')}`);
 };
 
 const memoryReservation: Rule = ({ config, gates, bad }) => {
@@ -119,12 +113,12 @@ const userNamespaces: Rule = ({ config, bad }) => {
 };
 
 export const CGROUP_RULES: readonly Rule[] = [
-  oneOf('cgroupDriver', ['cgroupfs', 'systemd']),
-  oneOf('cpuManagerPolicy', ['none', 'static']),
-  oneOf('memoryManagerPolicy', ['None', 'Static']),
-  oneOf('memoryReservationPolicy', ['None', 'TieredReservation']),
-  oneOf('topologyManagerPolicy', ['none', 'best-effort', 'restricted', 'single-numa-node']),
-  oneOf('topologyManagerScope', ['container', 'pod']),
+  oneOf('cgroupDriver'),
+  oneOf('cpuManagerPolicy'),
+  oneOf('memoryManagerPolicy'),
+  oneOf('memoryReservationPolicy'),
+  oneOf('topologyManagerPolicy'),
+  oneOf('topologyManagerScope'),
   reservations,
   enforcement,
   cgroupNames,

@@ -1,22 +1,13 @@
 /** Rules about eviction thresholds. */
 
 import { parseGoDuration } from '../../../machines/config/duration.ts';
+import { EVICTION_SIGNALS } from '../../../machines/config/schema.ts';
 import type { KubeletConfiguration } from '../../../machines/config.ts';
 import { parseQuantity } from '../../../machines/pods/quantity.ts';
 import { didYouMean } from '../../../machines/text/nearest.ts';
 import type { Rule, RuleInput } from './rule.ts';
 
-const SIGNALS: readonly string[] = [
-  'memory.available',
-  'nodefs.available',
-  'nodefs.inodesFree',
-  'imagefs.available',
-  'imagefs.inodesFree',
-  'containerfs.available',
-  'containerfs.inodesFree',
-  'pid.available',
-  'allocatableMemory.available',
-];
+const SIGNALS: readonly string[] = EVICTION_SIGNALS;
 
 type MapField = 'evictionHard' | 'evictionSoft' | 'evictionMinimumReclaim';
 

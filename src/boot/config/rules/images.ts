@@ -1,6 +1,6 @@
 /** Rules about images, pulls, and the container runtime. */
 import { formatGoDuration } from '../../../machines/config/duration.ts';
-import { nameOf, VERIFICATION_POLICIES } from '../../../machines/runtime/imagePuller/pullRecords.ts';
+import { nameOf } from '../../../machines/runtime/imagePuller/pullRecords.ts';
 import { oneOf, type Rule } from './rule.ts';
 
 const imageGc: Rule = ({ config, gates, bad }) => {
@@ -64,9 +64,4 @@ const endpoints: Rule = ({ config, bad }) => {
   else if (!/^unix:\/\/\/[^/]/.test(image)) bad('imageServiceEndpoint', `${JSON.stringify(image)} must be unix:///path/to.sock`);
 };
 
-export const IMAGE_RULES: readonly Rule[] = [
-  imageGc,
-  pulls,
-  oneOf('imagePullCredentialsVerificationPolicy', ['', ...VERIFICATION_POLICIES]),
-  endpoints,
-];
+export const IMAGE_RULES: readonly Rule[] = [imageGc, pulls, oneOf('imagePullCredentialsVerificationPolicy'), endpoints];

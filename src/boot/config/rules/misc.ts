@@ -23,8 +23,6 @@ const containerLogs: Rule = ({ config, bad }) => {
 
 const logging: Rule = ({ config, gates, bad }) => {
   const { format, vmodule, options, verbosity, flushFrequency } = config.logging;
-  const known: readonly string[] = ['text', 'json'];
-  if (!known.includes(format)) bad('logging.format', `${JSON.stringify(format)} is not one of text, json`);
   if (verbosity < 0 || verbosity > 2 ** 31 - 1) bad('logging.verbosity', `${verbosity} must be in 0..2147483647`);
   if (flushFrequency < 0) bad('logging.flushFrequency', `${formatGoDuration(flushFrequency)} must not be negative`);
   if (vmodule.length > 0 && format !== 'text') bad('logging.vmodule', 'is only possible with format text');
@@ -99,10 +97,11 @@ const hiddenMetrics: Rule = ({ config, bad }) => {
 export const MISC_RULES: readonly Rule[] = [
   podLogsDir,
   containerLogs,
+  oneOf('logging.format'),
   logging,
   shutdown,
   sysctls,
   restarts,
   hiddenMetrics,
-  oneOf('hairpinMode', ['promiscuous-bridge', 'hairpin-veth', 'none']),
+  oneOf('hairpinMode'),
 ];

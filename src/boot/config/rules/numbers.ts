@@ -1,35 +1,16 @@
 /** Fields that must lie in a range. */
 
 import { formatGoDuration } from '../../../machines/config/duration.ts';
+import { KUBELET_CONFIGURATION } from '../../../machines/config/schema.ts';
 import type { KubeletConfiguration } from '../../../machines/config.ts';
+import { getPath } from '../paths.ts';
 import type { Rule } from './rule.ts';
 
 type NumberField = { [K in keyof KubeletConfiguration]: KubeletConfiguration[K] extends number ? K : never }[keyof KubeletConfiguration];
 
 const INT32_MAX = 2 ** 31 - 1;
-const RANGES: readonly (readonly [field: NumberField, min: number, max: number])[] = [
-  ['port', 1, 65535],
-  ['readOnlyPort', 0, 65535],
-  ['healthzPort', 0, 65535],
-  ['registryPullQPS', 0, INT32_MAX],
-  ['registryBurst', 0, INT32_MAX],
-  ['eventRecordQPS', 0, INT32_MAX],
-  ['eventBurst', 0, INT32_MAX],
-  ['kubeAPIQPS', 0, INT32_MAX],
-  ['kubeAPIBurst', 0, INT32_MAX],
-  ['oomScoreAdj', -1000, 1000],
-  ['nodeLeaseDurationSeconds', 1, INT32_MAX],
-  ['imageGCHighThresholdPercent', 0, 100],
-  ['imageGCLowThresholdPercent', 0, 100],
-  ['maxPods', 0, INT32_MAX],
-  ['podsPerCore', 0, INT32_MAX],
-  ['nodeStatusMaxImages', -1, INT32_MAX],
-  ['maxOpenFiles', 0, Number.MAX_SAFE_INTEGER],
-  ['iptablesMasqueradeBit', 0, 31],
-  ['iptablesDropBit', 0, 31],
-  ['containerLogMaxFiles', 2, INT32_MAX],
-  ['containerLogMaxWorkers', 1, INT32_MAX],
-];
+/** Those that the table gives a range. */
+const RANGES = Object.entries(KUBELET_CONFIGURATION).flatMap(([name, { within }]) => (within === undefined ? [] : [{ name, within }]));
 
 /** Least durations, milliseconds; zero is below them unless it is listed as allowed. */
 const DURATIONS: readonly (readonly [field: NumberField, minMs: number, zeroToo: boolean])[] = [
@@ -43,11 +24,14 @@ const DURATIONS: readonly (readonly [field: NumberField, minMs: number, zeroToo:
 ];
 
 const ranges: Rule = ({ config, bad }) => {
-  for (const [field, min, max] of RANGES) {
-    const value = config[field];
-    if (value >= min && value <= max) continue;
+  for (const {
+    name,
+    within: [min, max],
+  } of RANGES) {
+    const value = getPath(config, name);
+    if (typeof value !== 'number' || (value >= min && value <= max)) continue;
     const limit = max === INT32_MAX || max === Number.MAX_SAFE_INTEGER ? `at least ${min}` : `in ${min}..${max}`;
-    bad(field, `${value} must be ${limit}`);
+    bad(name, `${value} must be ${limit}`);
   }
 };
 

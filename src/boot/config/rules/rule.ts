@@ -1,5 +1,8 @@
 /** What a validation rule is given. */
+import { KUBELET_CONFIGURATION } from '../../../machines/config/schema.ts';
 import type { FeatureGates, KubeletConfiguration } from '../../../machines/config.ts';
+import type { Fields } from '../../../machines/shape/shape.ts';
+import { getPath } from '../paths.ts';
 
 export interface RuleInput {
   config: KubeletConfiguration;
@@ -9,13 +12,25 @@ export interface RuleInput {
 }
 export type Rule = (input: RuleInput) => void;
 
-/** The value must be one of a few. */
-export function oneOf(path: keyof KubeletConfiguration, allowed: readonly string[]): Rule {
+/** The value must be one of the words that the table has for it. */
+export function oneOf(path: string): Rule {
+  const allowed = wordsOf(path);
   return ({ config, bad }) => {
-    const value = config[path];
+    const value = getPath(config, path);
     if (typeof value === 'string' && !allowed.includes(value))
       bad(path, `${JSON.stringify(value)} is not one of ${allowed.map(quoteEmpty).join(', ')}`);
   };
+}
+
+function wordsOf(path: string): readonly string[] {
+  let fields: Fields = KUBELET_CONFIGURATION;
+  for (const key of path.split('.')) {
+    const field = fields[key];
+    if (field?.t === 'string' && field.words !== undefined) return field.words;
+    if (field?.t !== 'object') break;
+    fields = field.fields;
+  }
+  throw new Error(`the table has no words for ${path}`);
 }
 
 function quoteEmpty(text: string): string {
