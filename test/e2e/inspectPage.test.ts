@@ -2,12 +2,15 @@
  * The inspection page in Debian's Chromium, against a real daemon whose 110 pods start, crash and go while it is open.
  * ACTORLET_SCREENSHOTS=DIR keeps pictures; those of docs/images were taken so.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adminClient } from '../../src/ctl/client.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
+import { type KubeFront, startKubeFront } from './lab/flood/kubeFront.ts';
+import { Authority } from './lab/pki.ts';
 
 const PODS = 108;
 const FLAGS = [
@@ -57,9 +60,10 @@ afterAll(async () => {
 }, 120_000);
 
 async function open(
-  o: { scheme?: 'light' | 'dark'; width?: number; hash?: string } = {},
+  o: { scheme?: 'light' | 'dark'; width?: number; hash?: string; of?: string } = {},
 ): Promise<{ page: Page; context: BrowserContext } & AsyncDisposable> {
   const width = o.width ?? 1280;
+  const at = o.of ?? url;
   const context = await browser.newContext({ viewport: { width, height: width < 600 ? 800 : 860 }, colorScheme: o.scheme ?? 'light' });
   const page = await context.newPage();
   page.setDefaultTimeout(30_000);
@@ -69,10 +73,48 @@ async function open(
     if (m.type() === 'error') problems.push(m.text());
   });
   page.on('request', (r) => {
-    if (!r.url().startsWith(url) && !r.url().startsWith('data:')) problems.push(`asked for ${r.url()}`);
+    if (!r.url().startsWith(at) && !r.url().startsWith('data:')) problems.push(`asked for ${r.url()}`);
   });
-  await page.goto(`${url}${o.hash ?? ''}`);
+  await page.goto(`${at}${o.hash ?? ''}`);
   return { page, context, [Symbol.asyncDispose]: () => context.close() };
+}
+
+/** A node that belongs to a cluster: what comes from files is critical, and never evicted. */
+async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDisposable> {
+  const dir = mkdtempSync(join(tmpdir(), 'actorlet-page-'));
+  const ca = new Authority(dir, 'ca');
+  const front: KubeFront = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
+  const kubeconfig = join(dir, 'kubeconfig');
+  const cluster = { server: front.server, 'certificate-authority': ca.certFile };
+  writeFileSync(
+    kubeconfig,
+    JSON.stringify({
+      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'a', contexts: [{ name: 'a', context: { cluster: 'c', user: 'u' } }] },
+      ...{ clusters: [{ name: 'c', cluster }], users: [{ name: 'u', user: { token: 'node' } }] },
+    }),
+  );
+  const started = await startNode({
+    runtime: 'hollow',
+    name: 'node-2',
+    flags: ['--actorlet-inspect=127.0.0.1:0', `--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1'],
+    config: { evictionHard: { 'memory.available': '100Mi' } },
+    timeoutMs: 90_000,
+    startTimeoutMs: 90_000,
+  });
+  for (let i = 0; i < 4; i++) {
+    const { spec, ...rest } = pod(`cart-${i}`, 'run=forever');
+    front.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { ...rest, spec: { ...spec, nodeName: 'node-2' } } });
+  }
+  const answer = await adminClient(started.adminSocket, AbortSignal.timeout(10_000)).get('/page');
+  return {
+    node: started,
+    url: (JSON.parse(answer.body) as { url: string }).url,
+    [Symbol.asyncDispose]: async () => {
+      await started.dispose();
+      await front.close();
+      rmSync(dir, { recursive: true });
+    },
+  };
 }
 
 async function picture(page: Page, name: string): Promise<void> {
@@ -270,6 +312,26 @@ describe('the inspection page', () => {
     expect(await overflow(), 'an actor').toBeLessThanOrEqual(0);
     await page.waitForTimeout(400);
     await picture(page, `actor-${scheme}-${width}`);
+  });
+
+  it('shows who was evicted, by which threshold, and what ranked him first', async () => {
+    await using cluster = await clusterNode();
+    await using o = await open({ of: cluster.url, hash: '#/decisions' });
+    const { page } = o;
+    await page.getByText('No pod was evicted.').waitFor();
+    await cluster.node.inject({
+      ...{ apiVersion: 'actorlet.dev/v1alpha1', kind: 'FaultScenario', metadata: { name: 'short' } },
+      spec: { faults: [{ name: 'memory', kind: 'pressure.memory', available: '10Mi' }] },
+    });
+    const row = page.locator('section[aria-label=Decisions] li').filter({ hasText: 'Evicted' });
+    await row.first().waitFor({ timeout: 90_000 });
+    expect(await row.first().innerText()).toMatch(/^default\/cart-\d Evicted The node was low on resource: memory/);
+    await page.getByText('memory.available').first().waitFor();
+    await picture(page, 'decisions');
+    await row.first().getByRole('link').click();
+    await page.getByRole('heading', { name: 'Timeline' }).waitFor();
+    await soon('why the pod failed', async () => (await page.locator('main').innerText()).includes('Evicted'));
+    await picture(page, 'evicted');
   });
 
   it('says when the daemon is away', async () => {
