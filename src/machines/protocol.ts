@@ -205,6 +205,8 @@ export type PodOpEvent = Message & {
   complete?: readonly string[];
   /** Of the first ADD of this source since the mux (re)started: every pod it names may have been named before. */
   first?: boolean;
+  /** With `first`: static pods that the runtime holds of a name in `pods`, with another definition. They are wound down before. */
+  predecessors?: readonly ListedPod[];
   /**
    * From admission: UIDs, of any source, that are named and cannot be judged yet. Complete. Absent: as before. `by`: its
    * incarnation; each has to hear every source.
@@ -229,8 +231,8 @@ export type PodManagerEvent =
         /** From a worker: its life moved on. */
         | { type: 'worker.state'; uid: string; incarnation: number; state: WorkerSummary }
         /**
-         * From housekeeping and the mux: a pod the runtime holds and nobody wants. `epoch`, here and below: of the view
-         * from which that follows; the word is void once another pod manager keeps the ledger.
+         * From housekeeping: a pod the runtime holds and nobody wants. `epoch`, here and below: of the view from which that
+         * follows; the word is void once another pod manager keeps the ledger.
          */
         | { type: 'pods.orphan'; listed: ListedPod; epoch: number }
         | { type: 'pods.quarantined'; uid: string; error: string; epoch: number }

@@ -70,6 +70,16 @@ describe('the pod manager', () => {
     expect(sourcesReady(b.ledger)).toBe(false);
   });
 
+  it('winds down what runs under the name of a pod from another definition, before that pod starts', () => {
+    const b = new Bench();
+    const listed = { uid: 'old', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1'], first: true, predecessors: [listed] });
+    expect(b.workerEvents()).toEqual(['pod.update:create old', 'pod.kill old']);
+    expect(b.ledger.records.get('u1')?.worker?.reason).toBe('WaitingForPredecessor');
+    b.phase('old', 'finished');
+    expect(b.workerEvents()).toEqual(['pod.update:create u1']);
+  });
+
   it('starts a worker for a new pod', () => {
     const b = new Bench();
     b.op('ADD', [pod('web', 'u1')]);

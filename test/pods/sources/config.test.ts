@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { configSpec } from '../../../src/actors/pods/podConfig/podConfig.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { type ConfigEvent, type PodsView, type SourceError, view } from '../../../src/machines/protocol.ts';
+import { ANNOTATION_SOURCE } from '../../../src/machines/pods/sources/decode.ts';
+import { type ConfigEvent, type SourceError, view } from '../../../src/machines/protocol.ts';
 import { pod } from '../../machines/sources/pods.ts';
 import { events, ops, type Running, run } from './harness.ts';
 
@@ -92,32 +93,30 @@ describe('the mux actor', () => {
     expect(ops(s).map((o) => o.pods.length)).toEqual([1]);
   });
 
-  it('after its own restart adds everything again and removes what only the pod manager still has', () => {
+  it('after its own restart adds everything again, and says what the complete set is', () => {
     const s = start();
-    const gone = pod('gone');
-    const record = (p: Pod, over = {}) => ({
-      pod: p,
-      source: 'file' as const,
-      removed: false,
-      rejected: false,
-      seenAtMs: 0,
-      worker: null,
-      ...over,
-    });
-    const view: PodsView = {
-      sourcesReady: true,
-      records: new Map([
-        ['a', record(pod('web'))],
-        ['b', record(gone)],
-        ['c', record(pod('left'), { removed: true })],
-        ['d', record(pod('other'), { source: 'http' })],
-      ]),
+    s.ref.send(set([pod('web'), pod('db')]));
+    expect(ops(s).map((o) => [o.op, o.first, o.complete, o.pods.map((p) => p.metadata.name)])).toEqual([
+      ['ADD', true, [pod('web'), pod('db')].map((p) => p.metadata.uid), ['web-node1', 'db-node1']],
+    ]);
+  });
+
+  it('names static pods of another definition that run under a wanted name with its first word', () => {
+    const s = start();
+    const listed = {
+      uid: 'other',
+      name: 'web-node1',
+      namespace: 'default',
+      sandboxes: [{ ready: true, annotations: { [ANNOTATION_SOURCE]: 'file' } }],
+      containers: [],
     };
-    s.views.set('pods', view);
+    s.views.set('runtimePods', { atMonoMs: 0, pods: new Map([['other', listed]]), via: 'poll' });
     s.ref.send(set([pod('web')]));
-    expect(ops(s).map((o) => [o.op, ...o.pods.map((p) => p.metadata.name)])).toEqual([
-      ['REMOVE', 'gone-node1'],
-      ['ADD', 'web-node1'],
+    expect(ops(s).map((o) => [o.op, o.predecessors])).toEqual([['ADD', [listed]]]);
+    s.ref.send(set([pod('web'), pod('db')]));
+    expect(ops(s).map((o) => [o.op, o.predecessors])).toEqual([
+      ['ADD', [listed]],
+      ['ADD', undefined],
     ]);
   });
 });

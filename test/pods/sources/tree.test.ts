@@ -40,6 +40,7 @@ const admission: ActorSpec<PodOpEvent> = {
           if (e.op === 'REMOVE') wanted.delete(pod.metadata.uid);
           else wanted.set(pod.metadata.uid, { pod, source: e.source, removed: false, rejected: false, seenAtMs: 0, worker: null });
         }
+        for (const [uid, r] of wanted) if (r.source === e.source && e.complete?.includes(uid) === false) wanted.delete(uid);
         ctx.publish(view.pods, { records: new Map(wanted), sourcesReady: true });
       });
     }),

@@ -214,13 +214,13 @@ class Judge {
       else if (verdict === null) {
         const granted = this.resizes.take(d.pod, this.room({ recent, deferred }));
         recent.set(d.pod.metadata.uid, granted);
-        const { complete: _, first: _f, ...event } = d.event;
+        const { complete: _, first: _f, predecessors: _p, ...event } = d.event;
         this.ctx.registry.send(addr.podManager, { ...event, pods: [granted] });
       } else this.refuse(d.pod, verdict, d.event);
     }
     const before = context.deferred[0]?.event;
     if (before !== undefined && undecided(deferred).length < undecided(context.deferred).length) {
-      const { complete: _, first: _f, ...event } = before;
+      const { complete: _, first: _f, predecessors: _p, ...event } = before;
       this.ctx.registry.send(addr.podManager, { ...event, op: 'ADD', pods: [], undecided: this.undecided(deferred) });
     }
     this.retryResizes({ recent, deferred });

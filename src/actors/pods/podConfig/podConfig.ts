@@ -4,8 +4,7 @@
  * State held: per source the pods last delivered, which sources have delivered, what is wrong with each source.
  * Lost on restart: all of it; the UIDs that manifests took over are found again in the runtime.
  * Rebuilt from: the sources, which restart after this actor (rest_for_one) and post their sets again. A fresh mux
- * emits ADD for every pod, so everything downstream tolerates repeats; pods that the pod manager's view still lists
- * for a source and that its first set lacks are emitted as REMOVE.
+ * emits ADD for every pod, so everything downstream tolerates repeats. The pod manager removes what the complete set lacks.
  */
 import { reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
@@ -19,7 +18,7 @@ import {
 import { shellOf } from '../../../machines/pods/setAside.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
-import { addr, type ConfigEvent, type PodRef, type SourceError, view } from '../../../machines/protocol.ts';
+import { addr, type ConfigEvent, type ListedPod, type PodRef, type SourceError, view } from '../../../machines/protocol.ts';
 import { because, type Cause, joinCauses } from '../../../machines/supervision/address.ts';
 import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -73,17 +72,11 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: PodConfig
     const record = { type: 'Normal' as const, reason: 'TakenOver', message, pod: refOf(pod) };
     ctx.registry.send(addr.events, { type: 'event.record', event: record });
   }
-  // Before the new pod of that name: it waits until its predecessor has ended.
-  for (const listed of context.taken?.predecessors ?? []) {
-    const what = `source ${event.source} holds another definition of ${listed.namespace}/${listed.name} by now`;
-    const causes = because(event.causes, { atMs: ctx.ports.clock.wallMs(), by: ctx.path, what });
-    const epoch = ctx.registry.read(view.pods)?.value.epoch ?? 1;
-    ctx.registry.send(addr.podManager, { type: 'pods.orphan', listed, epoch, causes });
-  }
   const complete = result.ops.length === 0 ? [] : [...(result.state.pods.get(event.source)?.keys() ?? [])];
   const first = !before.seen.has(event.source);
   const errors = result.again === true ? [] : (context.errors.get(event.source) ?? []);
-  for (const op of result.ops) sendOp(ctx, op, { event, errors, complete, first, warn });
+  const predecessors = context.taken?.predecessors ?? [];
+  for (const op of result.ops) sendOp(ctx, op, { event, errors, complete, first, predecessors, warn });
 }
 
 function sendOp(
@@ -94,6 +87,7 @@ function sendOp(
     errors: readonly SourceError[];
     complete: readonly string[];
     first: boolean;
+    predecessors: readonly ListedPod[];
     warn: (message: string, pod: Pod) => void;
   },
 ): void {
@@ -120,7 +114,7 @@ function sendOp(
     source: op.source,
     pods: op.pods,
     complete: of.complete,
-    ...(of.first && op.op === 'ADD' ? { first: true } : {}),
+    ...(of.first && op.op === 'ADD' ? { first: true, predecessors: of.predecessors } : {}),
     causes,
   });
   if (sent === 'dead')
@@ -178,9 +172,6 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
       const facts = (event?: object): PodConfigFacts => ({
         get wallMs() {
           return ctx.ports.clock.wallMs();
-        },
-        get records() {
-          return ctx.registry.read(view.pods)?.value.records;
         },
         get listing() {
           return ctx.registry.read(view.runtimePods)?.value.pods;

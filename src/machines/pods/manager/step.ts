@@ -131,6 +131,11 @@ class Edit {
     // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
     // only, and would pass for all that the source has. The mux that follows begins with its first word.
     if (!this.seen.has(source) && event.first !== true) return this.finish();
+    // The new pod of that name waits until they have ended.
+    for (const listed of event.predecessors ?? []) {
+      const what = `source ${source} holds another definition of ${listed.namespace}/${listed.name} by now`;
+      this.foundOrphan(listed, this.why(causes, what));
+    }
     for (const pod of pods) {
       const uid = pod.metadata.uid;
       const rec = this.records.get(uid);
@@ -373,8 +378,13 @@ class Edit {
   }
 
   orphan(listed: ListedPod, causes: readonly Cause[] | undefined): Step {
+    this.foundOrphan(listed, causes);
+    return this.finish();
+  }
+
+  private foundOrphan(listed: ListedPod, causes: readonly Cause[] | undefined): void {
     const known = this.records.get(listed.uid);
-    if (known !== undefined && (live(known) || !(known.rejected || known.worker?.phase === 'finished'))) return this.finish();
+    if (known !== undefined && (live(known) || !(known.rejected || known.worker?.phase === 'finished'))) return;
     const pod = podFromListed(listed);
     if (known !== undefined) {
       // Refused at the start of the node, but it ran here before; or a sandbox that was asked for came after its pod had
@@ -383,7 +393,7 @@ class Edit {
       const causes = this.why(known.causes, `the runtime still holds ${fullName(pod)}, ${what}`);
       this.put(listed.uid, { ...known, started: true, worker: null, quarantine: null, listed, causes });
       this.create({ ...known, pod, listed, causes });
-      return this.finish();
+      return;
     }
     const why = this.why(causes, `the runtime holds ${fullName(pod)} and no source wants it`);
     const rec: Rec = {
@@ -394,7 +404,6 @@ class Edit {
     };
     this.put(listed.uid, rec);
     this.create(rec);
-    return this.finish();
   }
 
   quarantined(uid: string, error: string): Step {

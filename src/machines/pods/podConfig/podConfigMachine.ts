@@ -6,7 +6,7 @@ import { assign, enqueueActions, setup } from 'xstate';
 import { carrying, factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { names, projecting, some } from '../../projection.ts';
-import type { ConfigEvent, ListedPod, PodRecord, SourceError } from '../../protocol.ts';
+import type { ConfigEvent, ListedPod, SourceError } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
 import { type Duplicate, emptyMux, type MergeResult, type MuxOp, type MuxState, mergeSet } from './merge.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
@@ -25,8 +25,6 @@ export interface PodConfigInput {
 /** What comes with each event. */
 export interface PodConfigFacts {
   readonly wallMs: number;
-  /** Of the pod manager. */
-  readonly records: ReadonlyMap<string, PodRecord> | undefined;
   /** Of the runtime. */
   readonly listing: ReadonlyMap<string, ListedPod> | undefined;
   /** Pods of the event that are set aside, with the shell that stands for each. */
@@ -73,31 +71,13 @@ function shelled(event: SetEvent): readonly Pod[] {
   return aside.size === 0 ? event.pods : event.pods.map((pod) => aside.get(pod) ?? pod);
 }
 
-/** Pods of the source that only the pod manager still knows. */
-function strays(records: PodConfigFacts['records'], event: SetEvent): Pod[] {
-  const wanted = new Set(event.pods.map((p) => p.metadata.uid));
-  return [...(records?.values() ?? [])]
-    .filter((r) => r.source === event.source && !r.removed && !wanted.has(r.pod.metadata.uid))
-    .map((r) => r.pod);
-}
-
-/** A first set after a restart: what only the pod manager still knows leaves with it. */
-function merge(context: PodConfigContext, event: SetEvent, { wallMs, records }: PodConfigFacts): MergeResult {
-  const merged = mergeSet(context.mux, { source: event.source, pods: event.pods, nowWallMs: wallMs });
-  if (context.mux.seen.has(event.source)) return merged;
-  const pods = strays(records, event);
-  if (pods.length === 0) return merged;
-  const remove: MuxOp = { op: 'REMOVE', source: event.source, pods };
-  return { ...merged, ops: [remove, ...merged.ops] };
-}
-
 function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigContext> {
   const now = facts(event);
   // Only a source's first word can meet what another agent, or an earlier life of this one, left running.
   const listing = context.mux.seen.has(event.source) ? undefined : now.listing;
   const over = takeOver({ pods: shelled(event), listing: listing ?? new Map(), aliases: context.aliases });
   const set = { ...event, pods: over.pods };
-  const result = merge(context, set, now);
+  const result = mergeSet(context.mux, { source: set.source, pods: set.pods, nowWallMs: now.wallMs });
   const reported = context.twins.get(event.source);
   const duplicates = result.duplicates.filter((d) => reported?.has(twinKey(d)) !== true);
   return {
