@@ -57,9 +57,7 @@ const API_PARK_MS = 30_000;
 
 /** Burst and sustained limits shrink towards the root, since they multiply. */
 const LAYER = {
-  restart: 'permanent',
-  intensity: { max: 5, periodMs: 60_000 },
-  backoff: { minMs: 200, maxMs: 5_000, factor: 2, jitter: 0.1 },
+  backoff: { maxMs: 5_000, jitter: 0.1 },
 } as const;
 
 export function nodeTree(o: TreeOptions): SupervisorSpec {

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { fromCallback, setup } from 'xstate';
+import { complete } from '../../src/actors/supervision/policy.ts';
 import type { ActorCtx, ActorSpec, ActorState, DynamicSpec } from '../../src/actors/supervision/types.ts';
+
 import { address } from '../../src/machines/supervision/address.ts';
 import { actor, idle, layer, receiver, rig, type Say } from './helpers.ts';
 
@@ -27,7 +29,7 @@ function family(more: Partial<DynamicSpec<Say>> = {}, child: Partial<ActorSpec<S
       initial: 'up',
       states: { up: { on: { say: { actions: 'take' }, crash: { actions: 'fail' }, end: 'gone' } }, gone: { type: 'final' } },
     });
-  const { intensity, backoff } = actor('d', idle);
+  const { intensity, backoff } = complete(actor('d', idle));
   const spec: DynamicSpec<Say> = {
     type: 'dynamic',
     id: 'pods',

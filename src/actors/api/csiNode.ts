@@ -24,10 +24,6 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
   return {
     type: 'actor',
     id: 'csiNode',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start(ctx) {
       const seen = new Set<string>();

@@ -26,10 +26,6 @@ export function eventWriterSpec(o: EventWriterOptions): ActorSpec<EventWriterEve
   return {
     type: 'actor',
     id: 'events',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 4_096, overflow: 'drop-oldest', lane: (e) => (e.type === 'api.found' ? 'control' : 'data') },
     start: (ctx) => writer(ctx, o),
   };

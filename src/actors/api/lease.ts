@@ -26,10 +26,7 @@ export function leaseSpec(o: LeaseOptions): ActorSpec<LeaseEvent> {
   return {
     type: 'actor',
     id: 'lease',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    backoff: { maxMs: 5_000 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       const calls = new LeaseCalls(ctx, o);

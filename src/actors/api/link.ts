@@ -17,10 +17,7 @@ export function apiLinkSpec(): ActorSpec<ApiLinkEvent> {
   return {
     type: 'actor',
     id: 'link',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 64, key: (e) => e.type },
     start: (ctx) => linkActor(ctx),
   };

@@ -86,10 +86,6 @@ export function nodeStatusSpec(o: NodeStatusOptions): ActorSpec<NodeStatusEvent>
   return {
     type: 'actor',
     id: 'nodeStatus',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 64, key: (e) => e.type },
     start: (ctx) => {
       const { host, metrics, clock } = ctx.ports;

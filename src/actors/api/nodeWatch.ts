@@ -15,10 +15,6 @@ export function nodeWatchSpec(o: { nodeName: string }): ActorSpec<ApiFound> {
   return {
     type: 'actor',
     id: 'nodeWatch',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       let seen: KubeObject | null = null;

@@ -34,10 +34,8 @@ export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent
   return {
     type: 'dynamic',
     id: 'podWriters',
-    restart: 'permanent',
     shutdownMs: 1_000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    backoff: { jitter: 0.1 },
     mailbox: {
       // A pod and its mirror each have one waiting item at most, also pods that were refused.
       capacity: 4 * o.podsMax + PODS_NAMED_MAX,
@@ -59,9 +57,8 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
     type: 'actor',
     id: uid,
     restart: 'transient',
-    shutdownMs: 'brutal',
     intensity: { max: 5, periodMs: 300_000 },
-    backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 1_000, maxMs: 60_000 },
     start: (ctx) => {
       const client = kubeClient(ctx);
       const { ports } = ctx;

@@ -20,11 +20,9 @@ export function checkpointSpec(opts: CheckpointOptions): ActorSpec<CheckpointEve
   return {
     type: 'actor',
     id: addr.checkpoint.path.split('/').at(-1) ?? 'checkpoint',
-    restart: 'permanent',
     // Long enough for a slow disk; what is lost after it only delays (design, section 5).
     shutdownMs: 5000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100 },
     mailbox: {
       capacity: 256,
       key: (e) => (e.type === 'checkpoint.put' ? e.name : undefined),

@@ -24,10 +24,8 @@ export function telemetrySpec(opts: TelemetryOptions = {}): ActorSpec<EventsEven
   return {
     type: 'actor',
     id: addr.events.path.split('/').at(-1) ?? 'telemetry',
-    restart: 'permanent',
     shutdownMs: 1000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 10_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100 },
     // Telemetry may lose the oldest of a storm; nobody waits for it.
     mailbox: { capacity: 4096, overflow: 'drop-oldest' },
     start: (ctx) => ({ logic: telemetryLogic(ctx, opts) }),

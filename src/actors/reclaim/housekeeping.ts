@@ -27,10 +27,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
   return {
     type: 'actor',
     id: 'housekeeping',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 64, key: () => 'run' },
     start: (ctx) => {
       ctx.publish(removingDirs, new Set());

@@ -49,10 +49,7 @@ export function logRotationSpec(o: LogRotationOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'logRotation',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     start: (ctx) => {
       const rotation = new Rotation(ctx, o);
       return {

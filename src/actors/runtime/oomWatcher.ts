@@ -16,10 +16,6 @@ export function oomWatcherSpec(): ActorSpec {
   return {
     type: 'actor',
     id: 'oomWatcher',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     start: (ctx) => {
       const watcher = new Watcher(ctx);
       return {

@@ -49,16 +49,24 @@ export interface ActorCtx<E extends Message = Message> {
   note(reason: string): void;
 }
 
-interface SpecBase {
+interface SpecBase extends Partial<Omit<Policy, 'backoff'>> {
   /** Unique among siblings; no `/`. */
   id: string;
+  /** What differs from the default. */
+  backoff?: Partial<Backoff>;
+  repeat?: Repeat;
+}
+
+/** When it starts again, and how it stops. What a specification does not say is that of `POLICY` in `policy.ts`. */
+export interface Policy {
   restart: RestartType;
   /** `brutal` or milliseconds that an orderly stop may take before it is abandoned. */
   shutdownMs: number | 'brutal';
   intensity: Intensity;
   backoff: Backoff;
-  repeat?: Repeat;
 }
+/** With everything that decides about its life filled in. */
+export type Complete<S extends SpecBase> = Omit<S, 'backoff'> & Policy;
 
 /** A leaf: its own xstate root. */
 export interface ActorSpec<E extends Message = Message> extends SpecBase {

@@ -1,4 +1,5 @@
 /** One named check per field of a specification. All problems of a tree are reported together, each with its path. */
+import { complete } from './policy.ts';
 import type { ActorSpec, AnySpec, DynamicSpec, MailboxSpec, SupervisorSpec } from './types.ts';
 
 type Check = (value: unknown) => string | null;
@@ -79,10 +80,11 @@ function visit(spec: AnySpec, parentPath: string, out: string[]): void {
   };
   check('id', validId, spec.id);
   check('type', validType, spec.type);
-  check('restart', validRestart, spec.restart);
-  check('shutdownMs', validShutdown, spec.shutdownMs);
-  check('intensity', validIntensity, spec.intensity);
-  check('backoff', validBackoff, spec.backoff);
+  const { restart, shutdownMs, intensity, backoff } = complete(spec);
+  check('restart', validRestart, restart);
+  check('shutdownMs', validShutdown, shutdownMs);
+  check('intensity', validIntensity, intensity);
+  check('backoff', validBackoff, backoff);
   check('repeat', validRepeat, spec.repeat);
   if (spec.type === 'supervisor') visitSupervisor(spec, path, { out, check });
   else if (spec.type === 'dynamic') visitDynamic(spec, check);

@@ -30,10 +30,7 @@ export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEv
   return {
     type: 'actor',
     id: 'agentGroups',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 16, key: () => 'run' },
     start: (ctx) => {
       const { cgroups } = ctx.ports;

@@ -65,10 +65,6 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
   return {
     type: 'actor',
     id: cgroupsAddress.path.split('/').at(-1) ?? 'cgroups',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 1024, key: (e) => (e.type === 'cgroups.look' ? 'look' : undefined) },
     ready: { when: (s) => !BEGINNING.includes((s as { value: unknown }).value), timeoutMs: READY_MS },
     start: (ctx) => {

@@ -45,10 +45,7 @@ export function cpusSpec(opts: CpusOptions): ActorSpec<AllocationEvent> {
   return {
     type: 'actor',
     id: 'cpus',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    backoff: { jitter: 0.1 },
     mailbox: { capacity: 1024 },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {

@@ -43,10 +43,6 @@ export function devicesSpec(o: DevicesOptions): ActorSpec<DevicesEvent> {
   return {
     type: 'actor',
     id: devicesAddr.path.split('/').at(-1) ?? 'devices',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 4096 },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
     start: (ctx) => {

@@ -48,10 +48,6 @@ export function certificateSpec(o: CertificateOptions): ActorSpec<CertificateEve
   return {
     type: 'actor',
     id: certificateId(o.use),
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => certificateActor(ctx, o),
   };

@@ -52,10 +52,7 @@ export function httpsServerSpec(o: HttpsOptions): ActorSpec<ServerEvent> {
   return {
     type: 'actor',
     id: 'https',
-    restart: 'permanent',
     shutdownMs: 2000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16 },
     stopEvent: { type: 'server.close' },
     ready: { when: listeningOrBlocked, timeoutMs: 10_000 },

@@ -38,10 +38,8 @@ export function injectorSpec(o: InjectorOptions): ActorSpec<InjectorEvent> {
   return {
     type: 'actor',
     id: addr.injector.path.split('/').at(-1) ?? 'injector',
-    restart: 'permanent',
     shutdownMs: 1000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 64, lane: (e) => (e.type === 'faults.inject' ? 'data' : 'control') },
     start: (ctx) => ({ logic: injectorLogic(ctx, o) }),
   };

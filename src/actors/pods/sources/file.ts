@@ -99,10 +99,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
   return {
     id: 'file',
     type: 'actor',
-    restart: 'permanent',
     shutdownMs: 1_000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     start: (ctx) => {
       const reader: ReaderOptions = {
         path,

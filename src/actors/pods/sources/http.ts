@@ -88,10 +88,7 @@ export function httpSourceSpec(options: HttpSourceOptions): ActorSpec {
   return {
     id: 'http',
     type: 'actor',
-    restart: 'permanent',
     shutdownMs: 1_000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     start: (ctx) => ({
       logic: reading(httpSourceMachine, momentOf(ctx.ports)).provide({
         actors: {

@@ -24,10 +24,7 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
   return {
     type: 'actor',
     id: 'status',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    backoff: { jitter: 0.1 },
     mailbox: { capacity: PODS_NAMED_MAX },
     start: (ctx) => {
       // An empty view is a statement too: readers must not keep what an earlier incarnation said.

@@ -49,10 +49,8 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
   return {
     type: 'dynamic',
     id: 'workers',
-    restart: 'permanent',
     shutdownMs: 5_000,
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    backoff: { jitter: 0.1 },
     mailbox: {
       // After a restart of the daemon, pods that have ended come here too, and they take no place.
       capacity: 4 * opts.podsMax + PODS_NAMED_MAX,
@@ -98,9 +96,8 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { ma
     type: 'actor',
     id: uid,
     restart: 'transient',
-    shutdownMs: 'brutal',
     intensity: { max: 5, periodMs: 300_000 },
-    backoff: { minMs: 1_000, maxMs: 60_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 1_000, maxMs: 60_000 },
     start: (ctx) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(view.pods)?.value.records.get(uid);

@@ -55,10 +55,7 @@ export function evictionSpec(o: EvictionOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'eviction',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     start: (ctx) => {
       const manager = new Manager(ctx, o);
       return {

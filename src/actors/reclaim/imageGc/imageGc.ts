@@ -38,10 +38,7 @@ export function imageGcSpec(o: ImageGcOptions): ActorSpec<ImageGcEvent> {
   return {
     type: 'actor',
     id: 'imageGc',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 1_000, maxMs: 30_000, factor: 2, jitter: 0.1 },
+    backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 64 },
     start: (ctx) => {
       const collector = new Collector(ctx, o);

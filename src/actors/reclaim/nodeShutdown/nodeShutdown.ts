@@ -54,10 +54,7 @@ export function nodeShutdownSpec(o: NodeShutdownOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'nodeShutdown',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 5_000, factor: 2, jitter: 0.1 },
+    backoff: { maxMs: 5_000, jitter: 0.1 },
     start: (ctx) => {
       const manager = new Manager(ctx, o);
       return {

@@ -148,10 +148,7 @@ export function criLinkSpec(o: CriLinkOptions = {}): ActorSpec<CriEvent> {
   return {
     type: 'actor',
     id: 'cri',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: {
       capacity: 8192,
       lane: (e) => (e.type === 'cri.call' ? 'data' : 'control'),

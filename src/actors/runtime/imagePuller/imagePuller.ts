@@ -309,10 +309,7 @@ export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<PullerMes
   return {
     type: 'actor',
     id: 'imagePuller',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 4096, overflow: 'reject' },
     start: (ctx) => pullerActor(ctx, o),
   };

@@ -132,10 +132,7 @@ export function plegSpec(o: PlegOptions = {}): ActorSpec<PlegEvent> {
   return {
     type: 'actor',
     id: 'pleg',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: {
       capacity: 4096,
       lane: (e) => (e.type === 'pleg.hint' ? 'data' : 'control'),

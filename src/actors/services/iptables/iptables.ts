@@ -25,10 +25,6 @@ export function iptablesSpec(): ActorSpec {
   return {
     type: 'actor',
     id: 'iptables',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     start: (ctx) => {
       const chains = new Chains(ctx);
       return {

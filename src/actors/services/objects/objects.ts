@@ -30,10 +30,7 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
   return {
     type: 'actor',
     id: 'objects',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 16 * o.podsMax + 256, key: (e) => (e.type === 'api.found' ? e.type : undefined) },
     start: (ctx) => {
       const object = reading(

@@ -13,10 +13,6 @@ export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
   return {
     type: 'actor',
     id: 'serviceLister',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     mailbox: { capacity: 16, key: (e) => e.type },
     start: (ctx) => {
       const entryOf = oncePerObject(toServiceEntry);

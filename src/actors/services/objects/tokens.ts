@@ -22,10 +22,7 @@ export function tokensSpec(o: TokensOptions): ActorSpec<TokensEvent> {
   return {
     type: 'actor',
     id: 'tokens',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 8 * o.podsMax + 64 },
     start: (ctx) => ({
       logic: tokensMachine.provide({ actors: { token: reading(tokenMachine, momentOf(ctx.ports)) } }),

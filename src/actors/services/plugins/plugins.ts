@@ -36,10 +36,6 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'plugins',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.2 },
     start: (ctx) => ({
       logic: pluginsMachine.provide({ actors: { plugin: reading(pluginMachine, momentOf(ctx.ports)) } }),
       input: { io: pluginsIo(ctx, `${o.rootDir}/${FOLDER}`) },

@@ -34,10 +34,7 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
   return {
     type: 'actor',
     id: 'probes',
-    restart: 'permanent',
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
+    backoff: { jitter: 0.1 },
     mailbox: {
       capacity: 4 * opts.podsMax + 64,
       key: (e) => e.uid ?? '*',

@@ -41,11 +41,8 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
   return {
     type: 'actor',
     id: 'volumes',
-    restart: 'permanent',
     // Nothing is lost when an operation is cut: each of them looks at what there is first.
-    shutdownMs: 'brutal',
-    intensity: { max: 5, periodMs: 60_000 },
-    backoff: { minMs: 100, maxMs: 5_000, factor: 2, jitter: 0.2 },
+    backoff: { minMs: 100, maxMs: 5_000 },
     // One lane: that a pod gives its volumes back must not overtake that it asked for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({

@@ -10,7 +10,7 @@ import { NotReadyError, toError } from '../errors.ts';
 import type { PendingAsk } from '../mailbox/ask.ts';
 import { ScopedRegistry } from '../registry.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorCtx, ActorSpec, ExitReason, Registry } from '../types.ts';
+import type { ActorCtx, ActorSpec, Complete, ExitReason, Registry } from '../types.ts';
 import { dottedState, eventName, noting, reasonOf } from './snapshots.ts';
 import { supervisable } from './supervisable.ts';
 
@@ -42,7 +42,7 @@ export class ActorCell<E extends Message> {
   sinceMonoMs: number;
   ended: ExitReason | null = null;
   readonly #services: TreeServices;
-  readonly #spec: ActorSpec<E>;
+  readonly #spec: Complete<ActorSpec<E>>;
   readonly #host: CellHost;
   #actor: AnyActorRef | null = null;
   #alive: () => number = () => 0;
@@ -59,7 +59,7 @@ export class ActorCell<E extends Message> {
   #inside = false;
   #asks: Set<PendingAsk> | null = null;
 
-  constructor(identity: CellIdentity, spec: ActorSpec<E>, env: { services: TreeServices; host: CellHost }) {
+  constructor(identity: CellIdentity, spec: Complete<ActorSpec<E>>, env: { services: TreeServices; host: CellHost }) {
     this.identity = identity;
     this.#spec = spec;
     this.#services = env.services;

@@ -4,8 +4,9 @@ import type { Message } from '../../../machines/supervision/address.ts';
 import { describeExit } from '../../../machines/supervision/supervision.ts';
 import type { Item } from '../mailbox/item.ts';
 import { Mailbox } from '../mailbox/mailbox.ts';
+import { complete } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorSpec, ActorState, ExitReason } from '../types.ts';
+import type { ActorSpec, ActorState, Complete, ExitReason } from '../types.ts';
 import { ActorCell, type CellHost } from './actorCell.ts';
 import type { Owner, TreeNode } from './node.ts';
 import { reasonOf } from './snapshots.ts';
@@ -17,7 +18,7 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
   readonly id: string;
   readonly path: string;
   incarnation = 0;
-  readonly #spec: ActorSpec<E>;
+  readonly #spec: Complete<ActorSpec<E>>;
   readonly #services: TreeServices;
   readonly #owner: Owner;
   readonly #mailbox: Mailbox<E>;
@@ -34,7 +35,7 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
   constructor(path: string, spec: ActorSpec<E>, env: { services: TreeServices; owner: Owner }) {
     this.id = spec.id;
     this.path = path;
-    this.#spec = spec;
+    this.#spec = complete(spec);
     this.#services = env.services;
     this.#owner = env.owner;
     this.#sinceMonoMs = env.services.ports.clock.monoMs();

@@ -6,7 +6,7 @@ import { describeExit } from '../../../machines/supervision/supervision.ts';
 import type { Item } from '../mailbox/item.ts';
 import type { Mailbox } from '../mailbox/mailbox.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorSpec, ActorState, ExitReason } from '../types.ts';
+import type { ActorSpec, ActorState, Complete, ExitReason } from '../types.ts';
 import { ActorCell, type CellHost } from './actorCell.ts';
 import { cellState } from './actorNode.ts';
 
@@ -30,7 +30,7 @@ export interface ChildEnv<E extends Message> {
 export class Child<E extends Message> implements CellHost {
   readonly path: string;
   readonly key: string;
-  readonly spec: ActorSpec<E>;
+  readonly spec: Complete<ActorSpec<E>>;
   incarnation: number;
   history: RestartHistory = NO_HISTORY;
   /** Why it is quarantined; null when it is not. */
@@ -45,7 +45,7 @@ export class Child<E extends Message> implements CellHost {
   #restarts = 0;
   #sinceMonoMs: number;
 
-  constructor(path: string, key: string, spec: ActorSpec<E>, env: ChildEnv<E>) {
+  constructor(path: string, key: string, spec: Complete<ActorSpec<E>>, env: ChildEnv<E>) {
     this.path = path;
     this.key = key;
     this.spec = spec;

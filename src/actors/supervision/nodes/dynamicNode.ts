@@ -9,8 +9,9 @@ import { describeExit } from '../../../machines/supervision/supervision.ts';
 import { toError } from '../errors.ts';
 import type { Item } from '../mailbox/item.ts';
 import { Mailbox } from '../mailbox/mailbox.ts';
+import { complete } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorState, DynamicSpec, ExitReason } from '../types.ts';
+import type { ActorState, Complete, DynamicSpec, ExitReason } from '../types.ts';
 import { mailboxState, POISON_MAX_DEFAULT } from './actorNode.ts';
 import { Child, type ChildEnd } from './dynamicChild.ts';
 import { Life } from './dynamicLife.ts';
@@ -23,7 +24,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   readonly id: string;
   readonly path: string;
   incarnation = 0;
-  readonly #spec: DynamicSpec<E>;
+  readonly #spec: Complete<DynamicSpec<E>>;
   readonly #services: TreeServices;
   readonly #owner: Owner;
   readonly #mailbox: Mailbox<E>;
@@ -40,7 +41,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   constructor(path: string, spec: DynamicSpec<E>, env: { services: TreeServices; owner: Owner }) {
     this.id = spec.id;
     this.path = path;
-    this.#spec = spec;
+    this.#spec = complete(spec);
     this.#services = env.services;
     this.#owner = env.owner;
     this.#sinceMonoMs = env.services.ports.clock.monoMs();
@@ -160,7 +161,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
 
   #create(key: string, item: Item<E>): Child<E> | undefined {
     if (this.#spec.starts(item.event)) {
-      const spec = this.#spec.child(key, item.event);
+      const spec = complete(this.#spec.child(key, item.event));
       const child = new Child<E>(`${this.path}/${key}`, key, spec, {
         services: this.#services,
         firstIncarnation: (this.#tombstones.get(key) ?? this.#floor) + 1,

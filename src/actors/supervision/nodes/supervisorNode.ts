@@ -4,8 +4,9 @@ import type { ChildRecord, SupervisorEffect, SupervisorEvent } from '../../../ma
 import { describeExit } from '../../../machines/supervision/supervision.ts';
 import { supervisorMachine } from '../../../machines/supervision/supervisorMachine.ts';
 import { EscalationError } from '../errors.ts';
+import { complete, rulesOf } from '../policy.ts';
 import type { TreeServices } from '../services.ts';
-import type { ActorState, ExitReason, SupervisorSpec } from '../types.ts';
+import type { ActorState, Complete, ExitReason, SupervisorSpec } from '../types.ts';
 import type { Owner, TreeNode } from './node.ts';
 import { dottedState, eventName, noting, reasonOf } from './snapshots.ts';
 
@@ -16,7 +17,7 @@ export class SupervisorNode implements TreeNode {
   readonly id: string;
   readonly path: string;
   incarnation = 0;
-  readonly #spec: SupervisorSpec;
+  readonly #spec: Complete<SupervisorSpec>;
   readonly #services: TreeServices;
   readonly #owner: Owner;
   readonly #children: TreeNode[];
@@ -32,7 +33,7 @@ export class SupervisorNode implements TreeNode {
   constructor(path: string, spec: SupervisorSpec, env: { services: TreeServices; owner: Owner; build: BuildChild }) {
     this.id = spec.id;
     this.path = path;
-    this.#spec = spec;
+    this.#spec = complete(spec);
     this.#services = env.services;
     this.#owner = env.owner;
     this.#sinceMonoMs = env.services.ports.clock.monoMs();
@@ -84,7 +85,7 @@ export class SupervisorNode implements TreeNode {
         strategy,
         intensity,
         escalate,
-        rules: children.map(({ id, restart, intensity: own, backoff, repeat }) => ({ id, restart, intensity: own, backoff, repeat })),
+        rules: children.map((c) => rulesOf(c)),
         incarnations: Object.fromEntries(this.#children.map((c) => [c.id, c.incarnation])),
       },
     });
