@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  addCrashes,
-  backoffDelayMs,
-  judgeExit,
-  NO_HISTORY,
-  type RestartRules,
-  repeatDelayMs,
-} from '../../src/machines/supervision/restartPolicy.ts';
+import { addCrashes, backoffDelayMs, judgeExit, NO_HISTORY, type RestartRules } from '../../src/machines/supervision/restartPolicy.ts';
 
 const series = (b: Parameters<typeof backoffDelayMs>[0], n: number, random = 0): number[] =>
   Array.from({ length: n }, (_, i) => backoffDelayMs(b, i, random));
@@ -40,16 +33,6 @@ describe('the intensity window', () => {
   });
 });
 
-describe('repeat', () => {
-  it('measures from the previous start or from the previous end', () => {
-    const span = { startedAtMs: 100, endedAtMs: 130 };
-    expect(repeatDelayMs({ everyMs: 50, jitter: 0, from: 'start' }, span, 0)).toBe(20);
-    expect(repeatDelayMs({ everyMs: 50, jitter: 0, from: 'end' }, span, 0)).toBe(50);
-    expect(repeatDelayMs({ everyMs: 10, jitter: 0, from: 'start' }, span, 0)).toBe(0);
-    expect(repeatDelayMs({ everyMs: 50, jitter: 1, from: 'end' }, span, 0.5)).toBe(75);
-  });
-});
-
 describe('an exit', () => {
   const rules: RestartRules = {
     restart: 'permanent',
@@ -58,12 +41,6 @@ describe('an exit', () => {
   };
   const crash = (atMs: number, counts = true) => ({ reason: { kind: 'error', error: new Error('x') } as const, atMs, random: 0, counts });
 
-  it('that is a tick ends the row of crashes and is not counted', () => {
-    const ticking: RestartRules = { ...rules, repeat: { everyMs: 10, jitter: 0, from: 'end' } };
-    const first = judgeExit(ticking, NO_HISTORY, crash(1));
-    const tick = judgeExit(ticking, first.history, { ...crash(2), reason: { kind: 'normal' } });
-    expect(tick).toMatchObject({ next: 'tick', delayMs: 10, history: { row: 0, crashes: [1] } });
-  });
   it('held against a mailbox item backs off but does not count', () => {
     let history = NO_HISTORY;
     const delays: number[] = [];

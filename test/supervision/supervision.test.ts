@@ -89,38 +89,6 @@ describe('a tree', () => {
     expect(r.tree.state().children[0]?.reason).toBe('listening');
   });
 
-  it('runs a repeat child again after each normal exit without counting it, and backs off when it crashes', async () => {
-    let runs = 0;
-    const tick = actor(
-      'tick',
-      () =>
-        fromPromise(async () => {
-          runs += 1;
-          if (runs === 4) boom();
-        }),
-      {
-        intensity: { max: 1, periodMs: 60_000 },
-        repeat: { everyMs: 1000, jitter: 0, from: 'start' },
-        backoff: { minMs: 5000, maxMs: 5000, factor: 1, jitter: 0 },
-      },
-    );
-    const r = rig(layer('node', [tick]));
-    const up = r.tree.start();
-    await r.ports.settle();
-    await up;
-    expect(r.lifecycle('node/tick')).toBe('repeating');
-    expect(r.lifecycle('node')).toBe('running');
-    await r.ports.advance(3000);
-    expect(runs).toBe(4);
-    expect(r.lifecycle('node/tick')).toBe('restarting');
-    await r.ports.advance(4999);
-    expect(runs).toBe(4);
-    await r.ports.advance(1);
-    expect(runs).toBe(5);
-    await r.ports.advance(1000);
-    expect(runs).toBe(6);
-  });
-
   it('lives with as many crashes in the window as its limit says and gives up at one more', async () => {
     const x = () => actor('x', idle, { intensity: { max: 2, periodMs: 10_000 }, backoff: { minMs: 1, maxMs: 1, factor: 1, jitter: 0 } });
     const r = rig(layer('node', [x()], { intensity: { max: 100, periodMs: 10_000 } }));

@@ -189,7 +189,7 @@ function sumTree(root: ActorState): Map<string, Sum> {
   const visit = (actor: ActorState, path: string) => {
     const s = sums.get(path) ?? { running: 0, total: 0, oldestMs: null };
     s.total++;
-    if (actor.lifecycle === 'running' || actor.lifecycle === 'repeating') s.running++;
+    if (actor.lifecycle === 'running') s.running++;
     if (actor.mailbox !== undefined) s.oldestMs = Math.max(s.oldestMs ?? 0, actor.mailbox.oldestAgeMs);
     sums.set(path, s);
     for (const child of actor.children) {

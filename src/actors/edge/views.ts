@@ -32,7 +32,7 @@ export function staleHeaders(stale: string): Record<string, string> {
 function ownerAway(from: Pick<Inspect, 'stateAt'>, owner: string): string {
   const actor = from.stateAt(owner);
   if (actor === undefined) return `${owner} is not started`;
-  if (actor.lifecycle === 'running' || actor.lifecycle === 'repeating') return '';
+  if (actor.lifecycle === 'running') return '';
   const why = actor.lastError ?? actor.reason;
   return `${owner} is ${actor.lifecycle}${why === '' ? '' : ` (${why})`}`;
 }

@@ -21,6 +21,6 @@ export function complete<S extends AnySpec>(spec: S): Complete<S> {
 
 /** What its supervisor goes by. */
 export function rulesOf(spec: AnySpec): ChildRules {
-  const { id, restart, intensity, backoff, repeat } = complete(spec);
-  return { id, restart, intensity, backoff, repeat };
+  const { id, restart, intensity, backoff } = complete(spec);
+  return { id, restart, intensity, backoff };
 }

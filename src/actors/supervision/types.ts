@@ -4,10 +4,10 @@
  */
 import type { AnyActorLogic } from 'xstate';
 import type { Address, Answer, Cause, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
-import type { Backoff, ExitReason, Intensity, Repeat, RestartType, Strategy } from '../../machines/supervision/restartPolicy.ts';
+import type { Backoff, ExitReason, Intensity, RestartType, Strategy } from '../../machines/supervision/restartPolicy.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
 
-export type { Backoff, ExitReason, Intensity, Repeat, RestartType, Strategy };
+export type { Backoff, ExitReason, Intensity, RestartType, Strategy };
 
 export interface MailboxSpec<E extends Message> {
   /** Distinct keys plus unkeyed items waiting. Default 1024. */
@@ -54,7 +54,6 @@ interface SpecBase extends Partial<Omit<Policy, 'backoff'>> {
   id: string;
   /** What differs from the default. */
   backoff?: Partial<Backoff>;
-  repeat?: Repeat;
 }
 
 /** When it starts again, and how it stops. What a specification does not say is that of `POLICY` in `policy.ts`. */
@@ -148,7 +147,7 @@ export interface Registry {
 export interface ActorState {
   path: string;
   type: 'actor' | 'supervisor' | 'dynamic';
-  /** Supervision state: starting, running, restarting, repeating, stopping, stopped, failed, parked, quarantined. */
+  /** Supervision state: starting, running, restarting, stopping, stopped, failed, parked, quarantined. */
   lifecycle: string;
   /** The statechart's state value, e.g. `syncing.pulling`; '' for actors that are no machine. */
   state: string;

@@ -16,7 +16,7 @@ export const validId: Check = (value) =>
   typeof value === 'string' && value !== '' && !value.includes('/') ? null : 'must be a non-empty string without "/"';
 export const validType = oneOf('actor', 'supervisor', 'dynamic');
 export const validRestart = oneOf('permanent', 'transient', 'temporary');
-export const validStrategy = oneOf('one_for_one', 'one_for_all', 'rest_for_one');
+export const validStrategy = oneOf('one_for_one', 'rest_for_one');
 export const validShutdown: Check = (value) => (value === 'brutal' || isNumber(value, 0) ? null : 'must be "brutal" or milliseconds >= 0');
 export const validIntensity: Check = (value) => {
   const { max, periodMs } = record(value);
@@ -31,13 +31,6 @@ export const validBackoff: Check = (value) => {
   if (!isNumber(maxMs, 0) || Number(maxMs) < Number(minMs)) return 'maxMs must be >= minMs';
   if (!isNumber(factor, 1)) return 'factor must be >= 1';
   return isNumber(jitter, 0) ? null : 'jitter must be >= 0';
-};
-export const validRepeat: Check = (value) => {
-  if (value === undefined) return null;
-  const { everyMs, jitter, from } = record(value);
-  if (!isNumber(everyMs, 1)) return 'everyMs must be >= 1';
-  if (!isNumber(jitter, 0)) return 'jitter must be >= 0';
-  return from === 'start' || from === 'end' ? null : 'from must be start or end';
 };
 export const validEscalate: Check = (value) =>
   value === 'parent' || isNumber(record(value).parkMs, 1) ? null : 'must be "parent" or {parkMs >= 1}';
@@ -85,7 +78,6 @@ function visit(spec: AnySpec, parentPath: string, out: string[]): void {
   check('shutdownMs', validShutdown, shutdownMs);
   check('intensity', validIntensity, intensity);
   check('backoff', validBackoff, backoff);
-  check('repeat', validRepeat, spec.repeat);
   if (spec.type === 'supervisor') visitSupervisor(spec, path, { out, check });
   else if (spec.type === 'dynamic') visitDynamic(spec, check);
   else if (spec.type === 'actor') visitActor(spec, check);

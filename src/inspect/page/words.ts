@@ -37,7 +37,6 @@ export function toneOf(a: Pick<ActorRow, 'ok' | 'lifecycle'>): Tone {
   if (!a.ok) return a.lifecycle === 'restarting' || a.lifecycle === 'running' ? 'warn' : 'bad';
   switch (a.lifecycle) {
     case 'running':
-    case 'repeating':
       return 'ok';
     case 'starting':
     case 'stopping':

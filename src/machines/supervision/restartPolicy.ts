@@ -1,10 +1,10 @@
 /**
- * When a child is started again: back-off series, sliding-window intensity, repeat ticks, and what one exit leads to.
+ * When a child is started again: back-off series, sliding-window intensity, and what one exit leads to.
  * Pure: time is monotonic milliseconds given by the caller, chance is a number in [0, 1) given by the caller.
  */
 
 export type RestartType = 'permanent' | 'transient' | 'temporary';
-export type Strategy = 'one_for_one' | 'one_for_all' | 'rest_for_one';
+export type Strategy = 'one_for_one' | 'rest_for_one';
 
 /** Waits before restart n (0-based): min * factor^n, at most max, lengthened by up to `jitter` of itself. */
 export interface Backoff {
@@ -17,12 +17,6 @@ export interface Backoff {
 export interface Intensity {
   max: number;
   periodMs: number;
-}
-/** A normal exit is a tick: start again after `everyMs` (from the previous start or end), lengthened by up to `jitter`. */
-export interface Repeat {
-  everyMs: number;
-  jitter: number;
-  from: 'start' | 'end';
 }
 
 export type ExitReason =
@@ -38,7 +32,6 @@ export interface RestartRules {
   restart: RestartType;
   intensity: Intensity;
   backoff: Backoff;
-  repeat?: Repeat | undefined;
 }
 
 /** What is remembered of one child between its incarnations. */
@@ -64,7 +57,6 @@ export interface Exit {
 
 export type Verdict = { history: RestartHistory } & (
   | { next: 'restart'; delayMs: number; counted: boolean }
-  | { next: 'tick'; delayMs: number }
   | { next: 'end' }
   /** Over its intensity. */
   | { next: 'give-up' }
@@ -75,12 +67,6 @@ export function backoffDelayMs(backoff: Backoff, n: number, random: number): num
   // factor^n may overflow to Infinity for a long row: min() takes care of it.
   const plain = Math.min(backoff.minMs * backoff.factor ** n, backoff.maxMs);
   return plain * (1 + backoff.jitter * random);
-}
-
-/** Time until the next tick; 0 when it is already due. */
-export function repeatDelayMs(repeat: Repeat, span: { startedAtMs: number; endedAtMs: number }, random: number): number {
-  const period = repeat.everyMs * (1 + repeat.jitter * random);
-  return repeat.from === 'end' ? period : Math.max(0, span.startedAtMs + period - span.endedAtMs);
 }
 
 /** Adds crashes to a window and drops what is older than the period. A crash exactly `periodMs` old is out. */
@@ -98,10 +84,6 @@ export function addCrashes(
 /** What an exit that nobody asked for leads to. */
 export function judgeExit(rules: RestartRules, history: RestartHistory, exit: Exit): Verdict {
   const clean = exit.reason.kind === 'normal' || exit.reason.kind === 'shutdown';
-  if (exit.reason.kind === 'normal' && rules.repeat !== undefined) {
-    const delayMs = repeatDelayMs(rules.repeat, { startedAtMs: history.startedAtMs, endedAtMs: exit.atMs }, exit.random);
-    return { next: 'tick', delayMs, history: { ...history, row: 0 } };
-  }
   if (rules.restart === 'temporary' || (clean && rules.restart === 'transient')) return { next: 'end', history };
   const row = exit.atMs - history.startedAtMs >= rules.backoff.maxMs ? 0 : history.row;
   const delayMs = backoffDelayMs(rules.backoff, row, exit.random);

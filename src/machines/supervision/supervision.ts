@@ -29,8 +29,6 @@ export interface ChildRecord {
   cycle: boolean;
   /** Timer it waits for while down. */
   blockedBy: number | null;
-  /** Its present absence or start is a tick of `repeat`. */
-  ticking: boolean;
   lastError: string | null;
 }
 
@@ -102,16 +100,15 @@ function freshChild(id: string, incarnation: number): ChildRecord {
     sequenced: true,
     cycle: false,
     blockedBy: null,
-    ticking: false,
     lastError: null,
   };
 }
 
 const isLive = (c: ChildRecord): boolean => c.status === 'starting' || c.status === 'up';
 export const allDown = (ctx: SupervisorContext): boolean => ctx.children.every((c) => c.status === 'down' || c.status === 'ended');
-/** Every child is up, ended, or between two ticks. */
+/** Every child is up or ended. */
 export const isSettled = (ctx: SupervisorContext): boolean =>
-  ctx.children.every((c) => !c.cycle && (c.status === 'up' || c.status === 'ended' || (c.ticking && c.status !== 'stopping')));
+  ctx.children.every((c) => !c.cycle && (c.status === 'up' || c.status === 'ended'));
 
 /** One decision: the next context and what is to be done. Total; unknown and stale events change nothing. */
 export function supervise(ctx: SupervisorContext, event: SupervisorEvent | { type: 'sup.begin' | 'sup.resume' }): Step {
@@ -163,7 +160,7 @@ function leave(ctx: SupervisorContext, goal: 'stop' | 'fail' | 'park', failure: 
     ...ctx,
     goal,
     failure: failure ?? ctx.failure,
-    children: ctx.children.map((c) => ({ ...c, blockedBy: null, ticking: false, cycle: false })),
+    children: ctx.children.map((c) => ({ ...c, blockedBy: null, cycle: false })),
   };
 }
 
@@ -248,20 +245,13 @@ function exited(ctx: SupervisorContext, event: SupervisorEvent & { type: 'child.
 
   const verdict = judgeExit(rules, child.history, event);
   const lastError = event.reason.kind === 'error' || event.reason.kind === 'killed' ? describeExit(event.reason) : child.lastError;
-  const gone: ChildRecord = { ...child, status: 'down', history: verdict.history, lastError, ticking: false };
+  const gone: ChildRecord = { ...child, status: 'down', history: verdict.history, lastError };
   switch (verdict.next) {
     case 'end':
       return {
         context: set({ ...gone, status: 'ended', sequenced: false }),
         effects: [{ type: 'ended', id: child.id }],
       };
-    case 'tick': {
-      const token = ctx.nextToken;
-      return {
-        context: set({ ...gone, ticking: true, sequenced: false, blockedBy: token }, { nextToken: token + 1 }),
-        effects: [{ type: 'timer', token, delayMs: verdict.delayMs }],
-      };
-    }
     case 'give-up':
       return giveUp(set(gone), overText(rules, ctx, describeExit(event.reason)));
     case 'restart': {
@@ -275,7 +265,7 @@ function exited(ctx: SupervisorContext, event: SupervisorEvent & { type: 'child.
 
 function restart(ctx: SupervisorContext, i: number, how: { delayMs: number; reason: ExitReason; inWindow: number }): Step {
   const token = ctx.nextToken;
-  const inGroup = (j: number): boolean => ctx.strategy === 'one_for_all' || (ctx.strategy === 'rest_for_one' && j > i);
+  const inGroup = (j: number): boolean => ctx.strategy === 'rest_for_one' && j > i;
   const effects: Step['effects'] = [{ type: 'timer', token, delayMs: how.delayMs }];
   const children = ctx.children.map((c, j): ChildRecord => {
     if (j === i) return { ...c, blockedBy: token, sequenced: ctx.strategy === 'one_for_one' ? c.sequenced : true };
@@ -283,11 +273,11 @@ function restart(ctx: SupervisorContext, i: number, how: { delayMs: number; reas
     const temporary = ctx.rules[j]?.restart === 'temporary';
     // One that has not been started yet is only made to wait; a temporary one that lived or ended never comes back.
     if (temporary && c.status === 'ended') return c;
-    const waiting = { ...c, blockedBy: token, sequenced: true, ticking: false };
+    const waiting = { ...c, blockedBy: token, sequenced: true };
     if (c.status === 'ended') return { ...waiting, status: 'down' };
     if (c.status === 'down' && temporary && c.incarnation > 0) {
       effects.push({ type: 'ended', id: c.id });
-      return { ...c, status: 'ended', sequenced: false, blockedBy: null, ticking: false };
+      return { ...c, status: 'ended', sequenced: false, blockedBy: null };
     }
     if (c.status === 'down') return waiting;
     return { ...waiting, cycle: true };

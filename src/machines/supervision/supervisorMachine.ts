@@ -19,7 +19,7 @@ import {
 
 const waitingFor = (ctx: SupervisorContext): string =>
   ctx.children
-    .filter((c) => c.cycle || (c.status !== 'up' && c.status !== 'ended' && !c.ticking))
+    .filter((c) => c.cycle || (c.status !== 'up' && c.status !== 'ended'))
     .map((c) => (c.lastError === null ? c.id : `${c.id} (${c.lastError})`))
     .join(', ');
 

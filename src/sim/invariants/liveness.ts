@@ -20,7 +20,7 @@ import { outdatedFiles } from './objectFiles.ts';
 import { resourcesUnsettled } from './resizeInvariants.ts';
 import { shutdownUnsettled } from './shutdownInvariants.ts';
 
-const AT_REST = new Set(['running', 'repeating']);
+const AT_REST = new Set(['running']);
 
 function restless(a: ActorState, found: string[]): void {
   if (!AT_REST.has(a.lifecycle)) found.push(`${a.path} is ${a.lifecycle}${a.lastError === undefined ? '' : `: ${a.lastError}`}`);

@@ -27,9 +27,8 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
   #lastError: string | null = null;
   /** The last crash was held against an item: the restart it causes does not free quarantined keys. */
   #suspectEnd = false;
-  /** Starts after the first, ticks of `repeat` left out. */
+  /** Starts after the first. */
   #restarts = 0;
-  #ticked = false;
   #sinceMonoMs: number;
 
   constructor(path: string, spec: ActorSpec<E>, env: { services: TreeServices; owner: Owner }) {
@@ -45,7 +44,7 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
   }
 
   start(incarnation: number): void {
-    if (this.incarnation > 0 && !this.#ticked) this.#restarts += 1;
+    if (this.incarnation > 0) this.#restarts += 1;
     this.incarnation = incarnation;
     this.#sinceMonoMs = this.#services.ports.clock.monoMs();
     if (!this.#suspectEnd) this.#mailbox.liftQuarantine();
@@ -95,7 +94,6 @@ export class ActorNode<E extends Message> implements TreeNode, CellHost {
   onEnd(reason: ExitReason, orderly: boolean): void {
     this.#mailbox.suspend();
     this.#cell = null;
-    this.#ticked = reason.kind === 'normal' && this.#spec.repeat !== undefined;
     this.#sinceMonoMs = this.#services.ports.clock.monoMs();
     const { log } = this.#services;
     if (reason.kind === 'error') {

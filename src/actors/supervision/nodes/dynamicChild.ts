@@ -40,7 +40,6 @@ export class Child<E extends Message> implements CellHost {
   readonly #env: ChildEnv<E>;
   #cell: ActorCell<E> | null = null;
   #timer: unknown = null;
-  #waiting: 'restarting' | 'repeating' = 'restarting';
   #lastError: string | null = null;
   #restarts = 0;
   #sinceMonoMs: number;
@@ -80,9 +79,8 @@ export class Child<E extends Message> implements CellHost {
     this.#env.onUp(this);
   }
 
-  startLater(delayMs: number, tick: boolean): void {
-    if (!tick) this.#restarts += 1;
-    this.#waiting = tick ? 'repeating' : 'restarting';
+  startLater(delayMs: number): void {
+    this.#restarts += 1;
     const { services } = this.#env;
     this.#timer = services.ports.clock.setTimeout(() => {
       services.scheduler.post(this.path, () => {
@@ -149,7 +147,7 @@ export class Child<E extends Message> implements CellHost {
   }
 
   state(nowMonoMs: number): ActorState {
-    const lifecycle = this.quarantine !== null ? 'quarantined' : this.stopping ? 'stopping' : this.isUp ? 'running' : this.#waiting;
+    const lifecycle = this.quarantine !== null ? 'quarantined' : this.stopping ? 'stopping' : this.isUp ? 'running' : 'restarting';
     const state = cellState(this.#cell, {
       path: this.path,
       type: 'actor',

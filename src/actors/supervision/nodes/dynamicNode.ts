@@ -211,11 +211,8 @@ export class DynamicNode<E extends Message> implements TreeNode {
       case 'end':
         this.#forget(child);
         return;
-      case 'tick':
-        child.startLater(verdict.delayMs, true);
-        return;
       case 'restart':
-        child.startLater(verdict.delayMs, false);
+        child.startLater(verdict.delayMs);
         this.#reportRestart(child, end.reason, verdict.delayMs);
         return;
       case 'give-up': {

@@ -286,7 +286,6 @@ function lifecycleOf(record: ChildRecord | undefined, supervisor: string): strin
     case 'down':
       if (supervisor === 'parked') return 'parked';
       if (supervisor === 'stopping' || supervisor === 'stopped' || supervisor === 'failed') return 'stopped';
-      if (record.ticking) return 'repeating';
       return record.incarnation === 0 ? 'starting' : 'restarting';
   }
 }
