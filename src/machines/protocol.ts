@@ -279,10 +279,15 @@ export interface Eviction {
   graceSeconds: number;
 }
 
+/** Where a pod's life stands in the pod manager: docs/architecture/pod-flow.md has the chart. */
+export type PodLifeState = 'waiting' | 'refused' | 'running' | 'failing' | 'leaving' | 'ended' | 'quarantined';
+
 /** A pod the node knows: wanted by a source, or still being wound down, or found in the runtime only. */
 export interface PodRecord {
   pod: Pod;
   source: SourceName | 'runtime';
+  /** What the next four follow from. */
+  state?: { readonly is: PodLifeState };
   /** No longer in any source; kept until its worker finished. */
   removed: boolean;
   /** Refused by admission: no worker. */

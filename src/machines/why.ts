@@ -8,6 +8,7 @@ import {
   type ContainerSummary,
   type CriView,
   type ManifestsView,
+  type PodLifeState,
   type PodRecord,
   type PodsView,
   type RecordedEvent,
@@ -71,6 +72,17 @@ function podOfManifest(i: WhyInput): { uid: string; record: PodRecord } | undefi
 
 // ---- a pod the node knows ------------------------------------------------------------------------------------------
 
+/** How the pod manager sees it. */
+const LIFE: Readonly<Record<PodLifeState, string>> = {
+  waiting: 'waiting: another pod of its name is still there',
+  refused: 'refused: this node did not let it in',
+  running: 'running: a worker keeps it as it is defined',
+  failing: 'failing: this node ends it, and its source still has it',
+  leaving: 'leaving: no source has it any more, and its worker stops it',
+  ended: 'ended: its worker has finished, and its source still has it',
+  quarantined: 'quarantined: its worker kept failing, and its containers are left as they are',
+};
+
 function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   const { metadata } = record.pod;
   const status = i.statuses?.get(uid)?.status ?? record.pod.status;
@@ -78,6 +90,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
     `  from    ${origin(record, i)}, first seen ${ago(record.seenAtMs, i)}`,
   ];
+  if (record.state !== undefined) lines.push(`  state   ${LIFE[record.state.is]}`);
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (record.rejected) lines.push(...rejection(status));
   lines.push(...containerLines(record, status, i));

@@ -38,7 +38,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a refused pod': {
     input: why('big', {
-      pods: podsView([record(pod('big'), { rejected: true, worker: null })]),
+      pods: podsView([record(pod('big'), { state: { is: 'refused' }, rejected: true, worker: null })]),
       statuses: statusView({ 'uid-big': { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected: needs 8 cpu, 2 are free' } }),
     }),
     found: true,

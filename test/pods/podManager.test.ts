@@ -165,7 +165,7 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create u1']);
     b.op('ADD', [], { source: 'http' });
     expect(b.workerEvents()).toEqual([]);
-    expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, next: null, pod: pod('web', 'u1', 'b') });
+    expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
   });
 
   it('takes nobody for a stranger while admission has not judged all that the sources name', () => {
@@ -228,9 +228,9 @@ describe('the pod manager', () => {
     b.op('REMOVE', [pod('web', 'u1')]);
     b.phase('u1', 'terminating');
     b.op('ADD', [pod('web', 'u1')], { complete: ['u1'] });
-    expect(b.ledger.records.get('u1')?.next).not.toBeNull();
+    expect(b.ledger.records.get('u1')?.state).toMatchObject({ is: 'leaving', next: { refusal: null } });
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u2', 'b')], complete: ['u2'], first: true });
-    expect(b.ledger.records.get('u1')?.next).toBeNull();
+    expect(b.ledger.records.get('u1')?.state).toMatchObject({ is: 'leaving', next: null });
     expect(b.ledger.records.get('u2')?.worker?.reason).toBe('WaitingForPredecessor');
     b.phase('u1', 'finished');
     expect(b.workerEvents()).toEqual(['pod.update:create u2']);
@@ -267,7 +267,7 @@ describe('the pod manager', () => {
     // While it is still being wound down, by a mux that never heard of it.
     begin();
     b.send({ type: 'pods.op', op: 'ADD', source: 'http', pods: [], complete: [], first: true });
-    expect(b.ledger.records.get('u1')?.next).toBeNull();
+    expect(b.ledger.records.get('u1')?.state).toMatchObject({ is: 'leaving', next: null });
     b.phase('u1', 'finished');
     expect(b.ledger.records.has('u1')).toBe(false);
   });
@@ -294,6 +294,27 @@ describe('the pod manager', () => {
     expect(b.ledger.records.get('ghost')).toMatchObject({ source: 'runtime', removed: true });
     b.phase('ghost', 'finished');
     expect(b.ledger.records.has('ghost')).toBe(false);
+  });
+
+  it('begins the next life of a pod whose worker is quarantined while it ends the present one', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('REMOVE', [pod('web', 'u1')]);
+    b.op('ADD', [pod('web', 'u1', 'b')]);
+    b.send({ type: 'pods.quarantined', uid: 'u1', error: 'kept failing', epoch: 1 });
+    expect(b.workerEvents()).toEqual(['pod.update:create u1']);
+    expect(b.ledger.records.get('u1')).toMatchObject({ life: 2, state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
+  });
+
+  it('takes no word of a quarantine for a pod that has no worker yet', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.op('ADD', [pod('web', 'u2')]);
+    b.send({ type: 'pods.quarantined', uid: 'u2', error: 'kept failing', epoch: 1 });
+    b.op('REMOVE', [pod('web', 'u1')]);
+    b.phase('u1', 'finished');
+    b.op('REMOVE', [pod('web', 'u2')]);
+    expect(b.workerEvents()).toEqual(['pod.kill u2']);
   });
 
   it('ignores what a worker of an earlier life says', () => {

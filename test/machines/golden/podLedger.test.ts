@@ -3,7 +3,7 @@
  * 7.8). A row tells what goes out on its last step, and the records after it.
  */
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { emptyLedger, type Out, type PodLedger, sourcesReady } from '../../../src/machines/pods/manager/records.ts';
+import { began, emptyLedger, nextOf, type Out, type PodLedger, sourcesReady } from '../../../src/machines/pods/manager/records.ts';
 import { step } from '../../../src/machines/pods/manager/step.ts';
 import type { SourceName } from '../../../src/machines/pods/types.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../../src/machines/protocol.ts';
@@ -92,8 +92,8 @@ function from(sources: SourceName[], ...events: Make[]) {
           `life ${r.life}`,
           ...(r.removed ? ['removed'] : []),
           ...(r.rejected ? ['rejected'] : []),
-          ...(r.started ? ['started'] : []),
-          ...(r.next === null ? [] : [`next ${r.next.spec.containers[0]?.image}`]),
+          ...(began(r) ? ['started'] : []),
+          ...(nextOf(r) === null ? [] : [`next ${nextOf(r)?.pod.spec.containers[0]?.image}`]),
           ...(r.worker === null ? [] : [r.worker.reason === '' ? r.worker.phase : r.worker.reason]),
         ].join(', '),
       ]),

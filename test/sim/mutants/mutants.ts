@@ -165,8 +165,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a pod that has ended stays in the ledger',
     file: 'src/machines/pods/manager/step.ts',
-    find: 'else if (rec.removed) this.drop(rec);\n    this.startWaiters',
-    replace: 'this.startWaiters',
+    find: "else if (rec.state.is === 'leaving') this.drop(rec);\n    else this.put(uid, { ...inState(rec, { is: 'ended'",
+    replace: "else this.put(uid, { ...inState(rec, { is: 'ended'",
   },
   {
     id: 'the status of a pod that is gone is kept',

@@ -52,7 +52,7 @@ export const podManagerMachine = setup({
 }).createMachine({
   id: 'podManager',
   meta: projecting<PodManagerContext>(({ ledger }) => ({
-    pods: some(ledger.records.values(), ({ pod, worker }) => `${podName(pod)}: ${worker?.phase ?? 'waiting'}`),
+    pods: some(ledger.records.values(), ({ pod, state }) => `${podName(pod)}: ${state.is}`),
     sources: names(ledger.sources),
     delivered: names(ledger.seen),
     undecided: names(ledger.undecided),

@@ -13,25 +13,55 @@ export interface Refused {
   reason: string;
   message: string;
 }
+/** Why this node ends a pod, or does not start it. The pod fails, whatever its source says. */
+export type Verdict =
+  /** Admission refused it before it ran. `eviction`: because of the node's pressure. */
+  | { kind: 'rejected'; eviction: Eviction | null }
+  /** Admission refused an update of it while it ran. */
+  | { kind: 'refused'; refusal: Refused }
+  | { kind: 'evicted'; eviction: Eviction };
+
+/** The next life of a UID, which begins when the present one has ended. `refusal`: it does not start, and is listed as failed. */
+export interface Successor {
+  pod: Pod;
+  refusal: Refused | null;
+}
+
+/** The pod has a worker. `listed`: what the runtime held when the pod was found there; null: a source named the pod. */
+interface Working {
+  listed: ListedPod | null;
+}
+/** The state of a pod's life. Each state holds only what can be said in it. docs/architecture/pod-flow.md has the transitions. */
+export type LifeState =
+  /** A source names it, and another pod of its name stands before it: no worker. */
+  | { is: 'waiting' }
+  /** Admission refused it: no worker. */
+  | { is: 'refused'; verdict: Extract<Verdict, { kind: 'rejected' }> }
+  | (Working & { is: 'running' })
+  /** This node ends it, or stops what the runtime still held of it. Its source still names it. */
+  | (Working & { is: 'failing'; verdict: Verdict; next: Successor | null })
+  /** No source names it. */
+  | (Working & { is: 'leaving'; verdict: Verdict | null; next: Successor | null })
+  /** Its worker has finished, and its source still names it. */
+  | { is: 'ended'; verdict: Verdict | null }
+  /** Its worker kept crashing: its containers are left as they are. */
+  | { is: 'quarantined'; verdict: Verdict | null; error: string };
+
+/** What readers of the view see of a state. Only `inState` writes these. */
+type Shown = 'removed' | 'rejected' | 'refusal' | 'eviction';
+
 export interface Rec extends PodRecord {
+  refusal: Refused | null;
+  eviction: Eviction | null;
   /** Of this UID's present life: a pinned UID that is removed and added again gets a new one. Never given twice (lives.ts). */
   life: number;
   /** Not the first life of this UID that this ledger has seen: it was wound down, or refused, and is wanted again. */
   renewed: boolean;
-  /** A worker was asked to exist in this life. */
-  started: boolean;
-  /** What this UID is to be when it has finished: it was added again while winding down, or its definition was put right. */
-  next: Pod | null;
-  /** `next` was refused: it is not started but listed as failed. */
-  nextRefusal: Refused | null;
-  refusal: Refused | null;
-  eviction: Eviction | null;
+  state: LifeState;
   causes: readonly Cause[];
-  /** Set when the worker kept crashing. */
-  quarantine: string | null;
-  /** What the runtime held of a pod that no source wants; null for all others. */
-  listed: ListedPod | null;
 }
+/** A record that has a worker. */
+export type LiveRec = Rec & { state: Extract<LifeState, Working> };
 export interface PodLedger {
   records: ReadonlyMap<string, Rec>;
   /** Which incarnation of the pod manager keeps it. */
@@ -120,26 +150,49 @@ export function isLeaving(pod: Pod): boolean {
 }
 
 /** A worker may still have containers of this record. */
-export function live(rec: Rec): boolean {
-  return rec.started && rec.worker?.phase !== 'finished' && rec.quarantine === null;
+export function live(rec: Rec): rec is LiveRec {
+  return 'listed' in rec.state;
+}
+export function verdictOf({ state }: Rec): Verdict | null {
+  return 'verdict' in state ? state.verdict : null;
+}
+export function nextOf({ state }: Rec): Successor | null {
+  return 'next' in state ? state.next : null;
+}
+/** A worker was asked to exist in this life. */
+export function began({ state }: Rec): boolean {
+  return state.is !== 'waiting' && state.is !== 'refused';
+}
+/** Refused, and not for the node's pressure: another definition of it begins a new life. */
+export function mayBePutRight({ rejected, refusal, eviction }: Rec): boolean {
+  return eviction === null && (rejected || refusal !== null);
 }
 
-/** A record of a life that begins: nobody works on it, nothing was said against it. */
-export function newRecord(o: Pick<Rec, 'pod' | 'source' | 'seenAtMs' | 'life' | 'causes'>): Rec {
+/** The record in another state, with what readers of the view see of it. */
+export function inState(rec: Omit<Rec, 'state' | Shown>, state: LifeState): Rec {
+  const verdict = 'verdict' in state ? state.verdict : null;
   return {
-    ...o,
-    removed: false,
-    rejected: false,
-    worker: null,
-    renewed: false,
-    started: false,
-    next: null,
-    nextRefusal: null,
-    refusal: null,
-    eviction: null,
-    quarantine: null,
-    listed: null,
+    ...rec,
+    state,
+    removed: state.is === 'leaving',
+    rejected: verdict?.kind === 'rejected',
+    refusal: verdict?.kind === 'refused' ? verdict.refusal : null,
+    eviction: verdict === null || verdict.kind === 'refused' ? null : verdict.eviction,
   };
+}
+
+/** This node ends it. */
+export function failing(rec: LiveRec, verdict: Verdict): Rec {
+  return inState(rec, { is: 'failing', verdict, listed: rec.state.listed, next: null });
+}
+/** The record with another successor; null: none. Only a failing or leaving pod has one. */
+export function withNext(rec: Rec, next: Successor | null): Rec {
+  return 'next' in rec.state ? { ...rec, state: { ...rec.state, next } } : rec;
+}
+
+/** A record of a life that begins: it has no worker yet. */
+export function newRecord(o: Omit<Rec, 'state' | 'worker' | Shown>, state: LifeState = { is: 'waiting' }): Rec {
+  return inState({ ...o, worker: null }, state);
 }
 
 /** The pod of the same full name that this one has to wait for: one before it, or one that still runs. */
@@ -156,7 +209,7 @@ export function predecessor(records: ReadonlyMap<string, Rec>, rec: Rec): string
     if (live(other)) {
       if (before) return otherUid;
       alive ??= otherUid;
-    } else if (before && !other.rejected && !other.started && !other.removed) return otherUid;
+    } else if (before && other.state.is === 'waiting') return otherUid;
   }
   return alive;
 }

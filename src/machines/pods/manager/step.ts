@@ -7,26 +7,33 @@
 import type { Pod } from '../../k8s.ts';
 import type { ListedPod, PodManagerEvent, WorkerSummary } from '../../protocol.ts';
 import { EVICTED } from '../../reclaim/eviction/rank.ts';
-import { type Draft, SharedMap } from '../../sharedMap.ts';
-import { because, type Cause, joinCauses } from '../../supervision/address.ts';
+import { type Cause, joinCauses } from '../../supervision/address.ts';
 import { podFromListed } from '../killOrder.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
+import { LedgerDraft } from './draft.ts';
 import {
+  began,
   evictedStatus,
+  failing,
   fullName,
+  inState,
   isLeaving,
+  type LifeState,
   live,
+  mayBePutRight,
   type Now,
   newRecord,
-  type Out,
+  nextOf,
   type PodLedger,
-  predecessor,
   type Rec,
   type Refused,
   type Step,
+  type Successor,
   sourcesReady,
   stands,
+  verdictOf,
+  withNext,
 } from './records.ts';
 
 export function step(ledger: PodLedger, event: PodManagerEvent, now: Now): Step {
@@ -72,54 +79,7 @@ function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cau
   return causes === undefined ? {} : { causes };
 }
 
-class Edit {
-  readonly ledger: PodLedger;
-  readonly now: Now;
-  readonly records: Draft<string, Rec>;
-  lives: number;
-  seen: ReadonlySet<SourceName>;
-  undecided: ReadonlySet<string>;
-  judge: number;
-  changed = false;
-  readonly out: Out[] = [];
-
-  constructor(ledger: PodLedger, now: Now) {
-    this.ledger = ledger;
-    this.now = now;
-    this.records = SharedMap.draft(ledger.records);
-    this.lives = ledger.lives;
-    this.seen = ledger.seen;
-    this.undecided = ledger.undecided;
-    this.judge = ledger.judge;
-  }
-
-  finish(): Step {
-    const { lives, seen, undecided, judge } = this;
-    const changes = () => ({ records: this.records.finish(), lives, seen, undecided, judge, ready: this.isReady() });
-    const ledger = this.changed ? { ...this.ledger, ...changes() } : this.ledger;
-    return { ledger, out: this.out, changed: this.changed };
-  }
-  private isReady(): boolean {
-    return sourcesReady({ ...this.ledger, seen: this.seen, undecided: this.undecided });
-  }
-  private put(uid: string, rec: Rec): void {
-    this.records.set(uid, rec);
-    this.changed = true;
-  }
-  private newLife(): number {
-    this.lives += 1;
-    return this.lives;
-  }
-  private drop(rec: Rec): void {
-    const { uid } = rec.pod.metadata;
-    this.records.delete(uid);
-    this.changed = true;
-    this.out.push({ to: 'forget', uid, life: rec.life });
-  }
-  private why(prior: readonly Cause[] | undefined, what: string): readonly Cause[] {
-    return because(prior, { ...this.now, what });
-  }
-
+class Edit extends LedgerDraft {
   op(event: Extract<PodManagerEvent, { type: 'pods.op' }>): Step {
     const { op, source, pods, causes, undecided } = event;
     // What an earlier one had not judged by then nobody speaks of until its source is heard anew.
@@ -170,7 +130,7 @@ class Edit {
     const pod = { ...rec.pod, status };
     this.put(uid, { ...rec, pod });
     const concerns = (pod.spec.readinessGates?.length ?? 0) > 0 || (isTerminal(status.phase) && !isTerminal(rec.pod.status.phase));
-    if (live(rec) && !rec.removed && concerns)
+    if (live(rec) && rec.state.is !== 'leaving' && concerns)
       this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'sync', pod, causes: rec.causes } });
   }
 
@@ -179,73 +139,65 @@ class Edit {
     const why = this.why(causes, `${fullName(pod)} was added by source ${source}`);
     const rec = this.records.get(uid);
     if (rec === undefined) {
-      this.put(uid, newRecord({ pod, source, seenAtMs: this.now.atMs, life: this.newLife(), causes: why }));
+      this.put(uid, newRecord({ pod, source, seenAtMs: this.now.atMs, life: this.newLife(), renewed: false, causes: why }));
       this.startIfFree(uid);
       return;
     }
     if (stands(rec, pod)) {
-      this.put(uid, { ...rec, pod, next: null, nextRefusal: null });
+      this.put(uid, { ...withNext(rec, null), pod });
       return;
     }
-    if (rec.eviction === null && (rec.rejected || rec.refusal !== null)) {
+    if (mayBePutRight(rec)) {
       this.renew(rec, pod, why);
       return;
     }
-    if (!rec.removed) {
+    if (rec.state.is !== 'leaving') {
       // The mux was restarted and says everything again. Perhaps the workers were too: `create` makes one that is missing.
-      if (rec.started) this.update(rec, pod, { causes: why, kind: 'create' });
-      else this.replaceWaiting(rec, pod, rec.causes);
+      this.update(rec, pod, { causes: why, kind: 'create' });
       return;
     }
-    if (!this.isTold(rec)) {
+    if (!this.isTold(rec.state)) {
       // Named again before its worker was told to wind it down: it goes on.
-      this.update({ ...rec, removed: false, source }, pod, { causes: why, kind: 'create' });
+      this.update({ ...inState(rec, { is: 'running', listed: null }), source }, pod, { causes: why, kind: 'create' });
       return;
     }
     // Found as an orphan before its source delivered, or the same UID again while winding down.
-    this.put(uid, { ...rec, next: pod, nextRefusal: null, source });
-    if (!live(rec)) this.revive(uid);
+    this.put(uid, { ...withNext(rec, { pod, refusal: null }), source });
   }
 
   /** What was refused has been put right: a new life, as soon as nothing is left of the present one. */
   private renew(rec: Rec, pod: Pod, causes: readonly Cause[]): void {
-    const uid = rec.pod.metadata.uid;
-    this.put(uid, { ...rec, next: pod, nextRefusal: null, causes: joinCauses(rec.causes, causes) });
-    if (!live(rec)) this.revive(uid);
+    const joined = { ...rec, causes: joinCauses(rec.causes, causes) };
+    const next = { pod, refusal: null };
+    if (live(rec)) this.put(pod.metadata.uid, withNext(joined, next));
+    else this.revive(joined, next);
   }
 
   private update(rec: Rec, pod: Pod, { causes, kind }: { causes: readonly Cause[]; kind: 'create' | 'update' }): void {
     const uid = pod.metadata.uid;
-    if (rec.removed) {
-      if (rec.next !== null) this.put(uid, { ...rec, next: pod, nextRefusal: null });
+    if (rec.state.is === 'leaving') {
+      if (rec.state.next !== null) this.put(uid, withNext(rec, { pod, refusal: null }));
       return;
     }
-    if (rec.eviction === null && (rec.rejected || rec.refusal !== null)) {
+    if (mayBePutRight(rec)) {
       this.renew(rec, pod, causes);
       return;
     }
-    if (!rec.started) {
-      this.replaceWaiting(rec, pod, joinCauses(rec.causes, causes));
-      return;
-    }
-    this.put(uid, { ...rec, pod, causes: joinCauses(rec.causes, causes) });
+    // A pod without a worker keeps its causes when its source only repeats it.
+    const now = { ...rec, pod, causes: kind === 'create' && !began(rec) ? rec.causes : joinCauses(rec.causes, causes) };
+    this.put(uid, now);
+    // A deleted pod waits for no other.
+    if (rec.state.is === 'waiting' && isLeaving(pod)) this.startIfFree(uid);
     if (live(rec)) {
       this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind, pod, causes } });
     }
   }
 
-  /** Of a pod that has no worker in its present life; it goes on waiting, unless all that is left for it is to go. */
-  private replaceWaiting(rec: Rec, pod: Pod, causes: readonly Cause[]): void {
-    const { uid } = pod.metadata;
-    this.put(uid, { ...rec, pod, causes });
-    if (isLeaving(pod)) this.startIfFree(uid);
-  }
-
   private remove(uid: string, causes: readonly Cause[]): void {
     const rec = this.records.get(uid);
     if (rec === undefined) return;
-    if (rec.removed) {
-      if (rec.next !== null) this.put(uid, { ...rec, next: null, nextRefusal: null });
+    if (rec.state.is === 'leaving') {
+      if (rec.state.next !== null) this.put(uid, withNext(rec, null));
       return;
     }
     if (!live(rec)) {
@@ -254,24 +206,20 @@ class Edit {
       this.startWaiters(fullName(rec.pod));
       return;
     }
-    const gone: Rec = { ...rec, removed: true, next: null, nextRefusal: null, causes: joinCauses(rec.causes, causes) };
+    const state = { is: 'leaving', verdict: verdictOf(rec), listed: rec.state.listed, next: null } as const;
+    const gone = { ...inState(rec, state), causes: joinCauses(rec.causes, causes) };
     this.put(uid, gone);
     if (this.isReady()) this.kill(gone);
   }
 
-  private kill(rec: Rec): void {
-    const uid = rec.pod.metadata.uid;
-    this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, causes: rec.causes } });
-  }
-
-  /** Of one that was removed: whether its worker knows. */
-  private isTold(rec: Rec): boolean {
-    return rec.listed !== null || rec.eviction !== null || rec.refusal !== null || this.isReady();
+  /** Of one that no source names: whether its worker knows that it is to end. */
+  private isTold({ listed, verdict }: Extract<LifeState, { is: 'leaving' }>): boolean {
+    return listed !== null || verdict !== null || this.isReady();
   }
 
   /** Removals seen before every source had delivered were only noted (pod lifecycle 1.8). */
   private killRemoved(): void {
-    for (const rec of this.records.values()) if (rec.removed && live(rec)) this.kill(rec);
+    for (const rec of this.records.values()) if (rec.state.is === 'leaving') this.kill(rec);
   }
 
   /**
@@ -280,8 +228,8 @@ class Edit {
    */
   private resumeRemoved(source: SourceName): void {
     for (const rec of this.ledger.records.values()) {
-      if (!(rec.removed || rec.listed !== null) || !live(rec) || (rec.source !== source && rec.source !== 'runtime')) continue;
-      this.create(rec);
+      if (!live(rec) || (rec.state.is !== 'leaving' && rec.state.listed === null)) continue;
+      if (rec.source === source || rec.source === 'runtime') this.create(rec);
     }
   }
 
@@ -289,7 +237,7 @@ class Edit {
     for (const [uid, rec] of this.ledger.records) {
       // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A mux that
       // was restarted since never heard of it and removes nothing.
-      if (rec.source !== source || complete.has(uid) || (rec.removed && rec.next === null)) continue;
+      if (rec.source !== source || complete.has(uid) || (rec.removed && nextOf(rec) === null)) continue;
       this.remove(uid, this.why(causes, `${fullName(rec.pod)} is not in the complete set of source ${source}`));
     }
   }
@@ -299,13 +247,13 @@ class Edit {
     const rec = this.records.get(uid);
     if (rec === undefined || !live(rec) || rec.rejected) return this.finish();
     const { graceSeconds: graceOverrideSeconds } = eviction;
-    if (rec.removed || rec.refusal !== null || rec.eviction !== null) {
+    if (rec.state.is !== 'running') {
       // Before every source has delivered, a removal may turn out to be none.
-      if (hurry === true && (!rec.removed || this.isTold(rec)))
+      if (hurry === true && (rec.state.is === 'failing' || this.isTold(rec.state)))
         this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
       return this.finish();
     }
-    this.put(uid, { ...rec, eviction, causes: joinCauses(rec.causes, causes) });
+    this.put(uid, { ...failing(rec, { kind: 'evicted', eviction }), causes: joinCauses(rec.causes, causes) });
     const status = evictedStatus(eviction);
     this.out.push({
       to: 'worker',
@@ -318,19 +266,19 @@ class Edit {
     const { pod, reason, message } = event;
     const uid = pod.metadata.uid;
     const rec = this.records.get(uid);
-    if (rec !== undefined && rec.eviction !== null && !rec.removed) {
+    if (rec !== undefined && rec.eviction !== null && rec.state.is !== 'leaving') {
       this.put(uid, { ...rec, pod });
       return this.finish();
     }
-    if (rec !== undefined && live(rec) && (rec.removed || rec.rejected)) {
+    if (rec !== undefined && live(rec) && (rec.state.is === 'leaving' || rec.rejected)) {
       // The source of a pod sends REMOVE when it is no longer wanted, also for a former orphan.
-      this.put(uid, { ...rec, next: pod, nextRefusal: { reason, message }, source: event.source ?? rec.source });
+      this.put(uid, { ...withNext(rec, { pod, refusal: { reason, message } }), source: event.source ?? rec.source });
       return this.finish();
     }
     if (rec !== undefined && live(rec)) {
       // An update asks for what this node cannot honour: the pod fails, as it would have when it was new.
       const status = { phase: 'Failed' as const, reason, message: `Pod was rejected: ${message}` };
-      this.put(uid, { ...rec, refusal: { reason, message: status.message }, next: null, nextRefusal: null });
+      this.put(uid, failing(rec, { kind: 'refused', refusal: { reason, message: status.message } }));
       this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, status, ...causesOf(event.causes) } });
       return this.finish();
     }
@@ -342,38 +290,36 @@ class Edit {
     const { reason, message } = event;
     const source = rec?.source === undefined || rec.source === 'runtime' ? (event.source ?? 'file') : rec.source;
     const causes = this.why(event.causes, `admission refused it: ${reason}`);
-    this.put(pod.metadata.uid, {
-      ...newRecord({ pod, source, seenAtMs: rec?.seenAtMs ?? this.now.atMs, life: this.newLife(), causes }),
-      rejected: true,
-      renewed: rec !== undefined,
-      eviction: reason === EVICTED ? { reason, message, graceSeconds: 0 } : null,
-    });
+    const eviction = reason === EVICTED ? { reason, message, graceSeconds: 0 } : null;
+    const life = { life: this.newLife(), renewed: rec !== undefined, seenAtMs: rec?.seenAtMs ?? this.now.atMs };
+    this.put(pod.metadata.uid, newRecord({ pod, source, causes, ...life }, { is: 'refused', verdict: { kind: 'rejected', eviction } }));
     this.out.push({ to: 'rejected', pod, life: this.lives, reason, message });
   }
 
   workerState(uid: string, life: number, state: WorkerSummary): Step {
     const rec = this.records.get(uid);
-    if (rec === undefined || rec.life !== life || !rec.started) return this.finish();
+    if (rec === undefined || rec.life !== life || !(live(rec) || rec.state.is === 'quarantined')) return this.finish();
     this.put(uid, { ...rec, worker: state });
     if (state.phase !== 'finished') return this.finish();
     this.out.push({ to: 'gc', why: `pod ${fullName(rec.pod)} has ended` });
-    if (rec.next !== null) this.revive(uid);
-    else if (rec.removed) this.drop(rec);
+    const next = nextOf(rec);
+    if (next !== null) this.revive(rec, next);
+    else if (rec.state.is === 'leaving') this.drop(rec);
+    else this.put(uid, { ...inState(rec, { is: 'ended', verdict: verdictOf(rec) }), worker: state });
     this.startWaiters(fullName(rec.pod));
     return this.finish();
   }
 
-  private revive(uid: string): void {
-    const rec = this.records.get(uid);
-    if (rec?.next === null || rec?.next === undefined) return;
+  private revive(rec: Rec, next: Successor): void {
+    const { uid } = rec.pod.metadata;
     // A new life begins without the ended one's terminal phase.
     this.out.push({ to: 'forget', uid, life: rec.life });
-    if (rec.nextRefusal !== null) {
-      this.reject(rec.next, { ...rec.nextRefusal, causes: rec.causes }, rec);
+    if (next.refusal !== null) {
+      this.reject(next.pod, { ...next.refusal, causes: rec.causes }, rec);
       return;
     }
-    const { next: pod, source, seenAtMs, causes } = rec;
-    this.put(uid, { ...newRecord({ pod, source, seenAtMs, life: this.newLife(), causes }), renewed: true });
+    const { source, seenAtMs, causes } = rec;
+    this.put(uid, newRecord({ pod: next.pod, source, seenAtMs, life: this.newLife(), renewed: true, causes }));
     this.startIfFree(uid);
   }
 
@@ -384,80 +330,34 @@ class Edit {
 
   private foundOrphan(listed: ListedPod, causes: readonly Cause[] | undefined): void {
     const known = this.records.get(listed.uid);
-    if (known !== undefined && (live(known) || !(known.rejected || known.worker?.phase === 'finished'))) return;
     const pod = podFromListed(listed);
-    if (known !== undefined) {
-      // Refused at the start of the node, but it ran here before; or a sandbox that was asked for came after its pod had
-      // ended: what is left of it is stopped, and what was said of it stands.
-      const what = known.rejected ? 'which this node refused' : 'which has ended';
-      const causes = this.why(known.causes, `the runtime still holds ${fullName(pod)}, ${what}`);
-      this.put(listed.uid, { ...known, started: true, worker: null, quarantine: null, listed, causes });
-      this.create({ ...known, pod, listed, causes });
+    if (known === undefined) {
+      const why = this.why(causes, `the runtime holds ${fullName(pod)} and no source wants it`);
+      const life = { life: this.newLife(), renewed: false, seenAtMs: this.now.atMs };
+      const rec = newRecord({ pod, source: 'runtime', causes: why, ...life }, { is: 'leaving', verdict: null, listed, next: null });
+      this.put(listed.uid, rec);
+      this.create(rec);
       return;
     }
-    const why = this.why(causes, `the runtime holds ${fullName(pod)} and no source wants it`);
-    const rec: Rec = {
-      ...newRecord({ pod, source: 'runtime', seenAtMs: this.now.atMs, life: this.newLife(), causes: why }),
-      removed: true,
-      started: true,
-      listed,
-    };
-    this.put(listed.uid, rec);
-    this.create(rec);
+    if (known.state.is !== 'ended' && (live(known) || !known.rejected)) return;
+    // Refused at the start of the node, but it ran here before; or a sandbox that was asked for came after its pod had
+    // ended: what is left of it is stopped, and what was said of it stands.
+    const what = known.rejected ? 'which this node refused' : 'which has ended';
+    const why = this.why(known.causes, `the runtime still holds ${fullName(pod)}, ${what}`);
+    const verdict = verdictOf(known);
+    const left = inState(known, verdict === null ? { is: 'running', listed } : { is: 'failing', verdict, listed, next: null });
+    this.put(listed.uid, { ...left, worker: null, causes: why });
+    this.create({ ...left, pod, causes: why });
   }
 
   quarantined(uid: string, error: string): Step {
     const rec = this.records.get(uid);
-    if (rec === undefined) return this.finish();
-    this.put(uid, { ...rec, quarantine: error });
-    if (rec.removed && rec.next === null) this.drop(rec);
+    if (rec === undefined || !live(rec)) return this.finish();
+    const next = nextOf(rec);
+    if (next !== null) this.revive(rec, next);
+    else if (rec.state.is === 'leaving') this.drop(rec);
+    else this.put(uid, inState(rec, { is: 'quarantined', verdict: verdictOf(rec), error }));
     this.startWaiters(fullName(rec.pod));
     return this.finish();
-  }
-
-  /**
-   * Starts it unless another pod of the same full name is still being wound down or stands before it. One that its source
-   * has deleted runs nothing any more and waits for nobody: whoever deleted it waits to hear that it has ended, and the
-   * static pod before it may stay for good.
-   */
-  private startIfFree(uid: string): void {
-    const rec = this.records.get(uid);
-    if (rec === undefined || rec.started || rec.rejected) return;
-    const behind = isLeaving(rec.pod) ? undefined : predecessor(this.records, rec);
-    if (behind !== undefined) {
-      this.hold(uid, rec, behind);
-      return;
-    }
-    this.put(uid, { ...rec, started: true, worker: null });
-    this.create(rec);
-  }
-
-  /** A worker is to be there for it. */
-  private create({ pod, life, listed, causes }: Rec): void {
-    const { uid } = pod.metadata;
-    const fromRuntime = listed === null ? {} : { fromRuntime: listed };
-    this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: life, kind: 'create', pod, causes, ...fromRuntime } });
-  }
-
-  private hold(uid: string, rec: Rec, behind: string): void {
-    this.put(uid, {
-      ...rec,
-      worker: {
-        phase: 'waiting',
-        state: 'waiting',
-        reason: 'WaitingForPredecessor',
-        message: `an earlier pod of this name (uid ${behind}) is still being stopped`,
-        sinceMs: this.now.atMs,
-        containers: [],
-        causes: rec.causes,
-      },
-    });
-  }
-
-  private startWaiters(name: string): void {
-    const waiting: string[] = [];
-    for (const [uid, rec] of this.records)
-      if (!rec.started && !rec.removed && !rec.rejected && fullName(rec.pod) === name) waiting.push(uid);
-    for (const uid of waiting) this.startIfFree(uid);
   }
 }

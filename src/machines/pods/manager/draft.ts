@@ -1,0 +1,118 @@
+/** The pod manager's ledger while it handles one event: new records, and messages to send. It starts pods and holds them back. */
+import { type Draft, SharedMap } from '../../sharedMap.ts';
+import { because, type Cause } from '../../supervision/address.ts';
+import type { SourceName } from '../types.ts';
+import {
+  fullName,
+  inState,
+  isLeaving,
+  live,
+  type Now,
+  type Out,
+  type PodLedger,
+  predecessor,
+  type Rec,
+  type Step,
+  sourcesReady,
+} from './records.ts';
+
+export abstract class LedgerDraft {
+  readonly ledger: PodLedger;
+  readonly now: Now;
+  readonly records: Draft<string, Rec>;
+  lives: number;
+  seen: ReadonlySet<SourceName>;
+  undecided: ReadonlySet<string>;
+  judge: number;
+  changed = false;
+  readonly out: Out[] = [];
+
+  constructor(ledger: PodLedger, now: Now) {
+    this.ledger = ledger;
+    this.now = now;
+    this.records = SharedMap.draft(ledger.records);
+    this.lives = ledger.lives;
+    this.seen = ledger.seen;
+    this.undecided = ledger.undecided;
+    this.judge = ledger.judge;
+  }
+
+  finish(): Step {
+    const { lives, seen, undecided, judge } = this;
+    const changes = () => ({ records: this.records.finish(), lives, seen, undecided, judge, ready: this.isReady() });
+    const ledger = this.changed ? { ...this.ledger, ...changes() } : this.ledger;
+    return { ledger, out: this.out, changed: this.changed };
+  }
+  protected isReady(): boolean {
+    return sourcesReady({ ...this.ledger, seen: this.seen, undecided: this.undecided });
+  }
+  protected put(uid: string, rec: Rec): void {
+    this.records.set(uid, rec);
+    this.changed = true;
+  }
+  protected newLife(): number {
+    this.lives += 1;
+    return this.lives;
+  }
+  protected drop(rec: Rec): void {
+    const { uid } = rec.pod.metadata;
+    this.records.delete(uid);
+    this.changed = true;
+    this.out.push({ to: 'forget', uid, life: rec.life });
+  }
+  protected why(prior: readonly Cause[] | undefined, what: string): readonly Cause[] {
+    return because(prior, { ...this.now, what });
+  }
+
+  protected kill(rec: Rec): void {
+    const uid = rec.pod.metadata.uid;
+    this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, causes: rec.causes } });
+  }
+
+  /**
+   * Starts it unless another pod of the same full name is still being wound down or stands before it. One that its source
+   * has deleted runs nothing any more and waits for nobody: whoever deleted it waits to hear that it has ended, and the
+   * static pod before it may stay for good.
+   */
+  protected startIfFree(uid: string): void {
+    const rec = this.records.get(uid);
+    if (rec?.state.is !== 'waiting') return;
+    const behind = isLeaving(rec.pod) ? undefined : predecessor(this.records, rec);
+    if (behind !== undefined) {
+      this.hold(uid, rec, behind);
+      return;
+    }
+    const started = { ...inState(rec, { is: 'running', listed: null }), worker: null };
+    this.put(uid, started);
+    this.create(started);
+  }
+
+  /** A worker is to be there for it. */
+  protected create(rec: Rec): void {
+    const { pod, life, causes } = rec;
+    const { uid } = pod.metadata;
+    const fromRuntime = live(rec) && rec.state.listed !== null ? { fromRuntime: rec.state.listed } : {};
+    this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: life, kind: 'create', pod, causes, ...fromRuntime } });
+  }
+
+  private hold(uid: string, rec: Rec, behind: string): void {
+    this.put(uid, {
+      ...rec,
+      worker: {
+        phase: 'waiting',
+        state: 'waiting',
+        reason: 'WaitingForPredecessor',
+        message: `an earlier pod of this name (uid ${behind}) is still being stopped`,
+        sinceMs: this.now.atMs,
+        containers: [],
+        causes: rec.causes,
+      },
+    });
+  }
+
+  protected startWaiters(name: string): void {
+    const waiting: string[] = [];
+    for (const [uid, rec] of this.records) if (rec.state.is === 'waiting' && fullName(rec.pod) === name) waiting.push(uid);
+    for (const uid of waiting) this.startIfFree(uid);
+  }
+}

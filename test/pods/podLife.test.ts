@@ -1,0 +1,94 @@
+/** The chart of a pod's life in docs/architecture/pod-flow.md has the transitions that the pod manager makes: those, and no others. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import type { Pod } from '../../src/machines/k8s.ts';
+import { emptyLedger, type PodLedger } from '../../src/machines/pods/manager/records.ts';
+import { step } from '../../src/machines/pods/manager/step.ts';
+import type { PodManagerEvent, PodRecord, WorkerPhase } from '../../src/machines/protocol.ts';
+import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
+
+const PAGE = join(import.meta.dirname, '../../docs/architecture/pod-flow.md');
+const WALKS = 4_000;
+const STEPS = 25;
+const UIDS = ['a', 'b', 'c'] as const;
+
+function oneOf<T>(rng: SimRng, first: T, ...others: T[]): T {
+  return rng.pick([first, ...others]) ?? first;
+}
+
+/** `a --> b` of each line of the chart. */
+function drawn(): Set<string> {
+  const lines = readFileSync(PAGE, 'utf8').matchAll(/^ {2}(\S+) --> (\S+?):/gm);
+  return new Set([...lines].map(([, from, to]) => `${from} --> ${to}`));
+}
+
+/** `a` and `b` have one name. */
+function pod(uid: string, rng: SimRng): Pod {
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: uid === 'c' ? 'other' : 'web', namespace: 'default', uid },
+    spec: { containers: [{ name: 'c', image: oneOf(rng, 'one', 'two') }], restartPolicy: 'Always' },
+    status: { phase: 'Pending' },
+  };
+}
+
+function someEvent(ledger: PodLedger, rng: SimRng): PodManagerEvent {
+  const uid = oneOf<string>(rng, ...UIDS);
+  const source = oneOf(rng, 'file' as const, 'http' as const);
+  const state = (phase: WorkerPhase) => ({ phase, state: phase, reason: '', message: '', sinceMs: 0, containers: [], causes: [] });
+  const one = { source, pods: [pod(uid, rng)], first: true };
+  return oneOf<() => PodManagerEvent>(
+    rng,
+    () => ({ type: 'pods.op', op: 'ADD', ...one }),
+    () => ({ type: 'pods.op', op: 'UPDATE', ...one }),
+    () => ({ type: 'pods.op', op: 'REMOVE', ...one }),
+    () => ({ type: 'pods.rejected', source, pod: pod(uid, rng), reason: oneOf(rng, 'OutOfcpu', 'Evicted'), message: '' }),
+    () => ({ type: 'pods.orphan', listed: { uid, name: 'web', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 }),
+    () => ({ type: 'pods.evict', uid, eviction: { reason: 'Evicted', message: '', graceSeconds: 1 }, hurry: rng.chance(0.5) }),
+    () => ({ type: 'pods.quarantined', uid, error: 'kept failing', epoch: 1 }),
+    () => ({ type: 'worker.state', uid, incarnation: ledger.records.get(uid)?.life ?? 0, state: state('terminating') }),
+    () => ({ type: 'worker.state', uid, incarnation: ledger.records.get(uid)?.life ?? 0, state: state('finished') }),
+  )();
+}
+
+/** What became of one record. A UID that begins another life ends one. */
+function taken(before: PodRecord | undefined, after: PodRecord | undefined): string[] {
+  const [from, to] = [before?.state?.is ?? '[*]', after?.state?.is ?? '[*]'];
+  if (before === undefined || after === undefined || before.life === after.life) return from === to ? [] : [`${from} --> ${to}`];
+  return [`${from} --> [*]`, `[*] --> ${to}`];
+}
+
+function walked(): Set<string> {
+  const rng = simRng('chart');
+  const found = new Set<string>();
+  for (let walk = 0; walk < WALKS; walk++) {
+    let ledger = emptyLedger(['file', 'http']);
+    for (let i = 0; i < STEPS; i++) {
+      const { records } = ledger;
+      ({ ledger } = step(ledger, someEvent(ledger, rng), { atMs: i, by: 'test' }));
+      for (const uid of UIDS) for (const edge of taken(records.get(uid), ledger.records.get(uid))) found.add(edge);
+    }
+  }
+  return found;
+}
+
+it('makes the transitions of the chart, and no others', () => {
+  expect([...walked()].sort()).toEqual([...drawn()].sort());
+});
+
+it('tells readers of the view what follows from the state', () => {
+  const rng = simRng('view');
+  let ledger = emptyLedger(['file', 'http']);
+  for (let i = 0; i < WALKS; i++) {
+    ({ ledger } = step(ledger, someEvent(ledger, rng), { atMs: i, by: 'test' }));
+    for (const { state, removed, rejected, refusal, eviction, worker } of ledger.records.values()) {
+      expect(removed).toBe(state.is === 'leaving');
+      expect([rejected, refusal !== null, eviction !== null && !rejected].filter(Boolean).length).toBeLessThanOrEqual(1);
+      if (state.is === 'waiting' || state.is === 'running') expect([rejected, refusal, eviction]).toEqual([false, null, null]);
+      if (state.is === 'refused') expect([rejected, worker]).toEqual([true, null]);
+      if (state.is === 'ended') expect(worker?.phase).toBe('finished');
+    }
+  }
+});
