@@ -82,7 +82,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       ...(allocation(o).length === 0 ? [] : [layer('allocation', allocation(o))]),
       ...(o.api === null ? [] : [apiLayer(o.api, o.plugins !== null)]),
       layer('services', [
-        ...(o.api === null ? [] : [serviceListerSpec(), objectsSpec(o.api.objects), tokensSpec(o.api.tokens)]),
+        ...(o.api === null ? [] : [serviceListerSpec(o.api.source), objectsSpec(o.api.objects), tokensSpec(o.api.tokens)]),
         ...(o.plugins === null ? [] : [pluginsSpec(o.plugins)]),
         volumesSpec(o.volumes),
         probesSpec(o.probes),
@@ -137,7 +137,7 @@ function apiLayer(o: ApiOptions, plugins: boolean): SupervisorSpec {
     // First of those that ask: after a crash the cluster waits for the lease alone.
     leaseSpec(o.lease),
     eventWriterSpec({ nodeName: o.source.nodeName }),
-    nodeWatchSpec({ nodeName: o.source.nodeName }),
+    nodeWatchSpec(o.source),
     nodeStatusSpec(o.nodeStatus),
     ...(plugins ? [csiNodeSpec({ nodeName: o.source.nodeName })] : []),
     ...o.certificates.map(certificateSpec),

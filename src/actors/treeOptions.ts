@@ -412,6 +412,7 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, o: { build: BuildInfo;
   const { nodeName } = facts;
   const leaseMs = c.nodeLeaseDurationSeconds * 1000;
   const timeoutMs = Math.min(c.nodeStatusUpdateFrequency, leaseMs);
+  const streams = config.gates.enabled('WatchListClient');
   return {
     nodeStatus: {
       identity: nodeIdentity(config, nodeName),
@@ -433,9 +434,9 @@ function apiOptions(config: NodeConfig, facts: NodeFacts, o: { build: BuildInfo;
     lease: { nodeName, durationMs: leaseMs, timeoutMs },
     certificates: certificateOptions(config, nodeName),
     podWriters: { podsMax: c.maxPods },
-    source: { nodeName },
+    source: { nodeName, streams },
     // Anything else was refused when the configuration was checked.
-    objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods },
+    objects: { strategy: c.configMapAndSecretChangeDetectionStrategy as ObjectsOptions['strategy'], podsMax: c.maxPods, streams },
     tokens: { podsMax: c.maxPods },
   };
 }

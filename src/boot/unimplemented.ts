@@ -225,6 +225,7 @@ export const HONOURED_GATES: readonly string[] = [
   'QOSReserved',
   'ReduceDefaultCrashLoopBackOffDecay',
   'RotateKubeletServerCertificate',
+  'WatchListClient',
 ];
 
 /** Gates whose feature is there with them and without: to turn one off asks for something. */
@@ -315,7 +316,6 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('the log of a container is read with both streams', 'PodLogsQuerySplitStreams'),
   ...gatesWithout('an image is pulled without its runtime class', 'RuntimeClassInImageCriApi'),
   ...gatesWithout('the runtime is asked for whole lists', 'CRIListStreaming'),
-  ...gatesWithout('objects are listed and then watched', 'WatchListClient'),
   ...gatesWithout('the API is spoken in JSON', 'ClientsAllowCBOR', 'ClientsPreferCBOR'),
   ...gatesWithout('histograms are written in classic buckets', 'NativeHistograms'),
   ...gatesWithout('a restart of the agent changes no status of a container', 'ChangeContainerStatusOnKubeletRestart'),

@@ -1,4 +1,5 @@
 /** Why a node is as it is: what `actorctl why node` prints. Pure. */
+import { AWAITING_REASONS } from './api/listWatchMachine.ts';
 import type { NodeFactsPage } from './nodePage.ts';
 import { type ActorView, treeHealth } from './supervision/actorState.ts';
 import { shortDuration } from './text/duration.ts';
@@ -36,12 +37,19 @@ export function explainNode({ known, state, lost, sourceErrors, nowMs }: WhyNode
       [...failed, ...pending].map((p) => `${p.namespace}/${p.name}: ${p.phase} (actorctl why ${p.namespace}/${p.name})`),
     ),
     ...named('Sources', sourceErrors),
+    ...named('Waiting for the API server', awaiting(state)),
     ...named(
       'Not well',
       unwell.map((h) => `${h.path}: ${h.reason}`),
     ),
   ];
   return { found: true, lines: lines.map(printable) };
+}
+
+/** Actors that have asked the API server for all objects of their kind, and do not have them yet. */
+function awaiting(actor: ActorView): string[] {
+  const own = AWAITING_REASONS.includes(actor.reason) ? [`${actor.path}: ${actor.message}`] : [];
+  return [...own, ...actor.children.flatMap(awaiting)];
 }
 
 function named(title: string, items: readonly string[]): string[] {

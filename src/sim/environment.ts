@@ -3,6 +3,7 @@ import type { Clock } from '../ports/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
 import { deviceTrouble } from './nemesis/deviceTrouble.ts';
+import { drawInitialEvents } from './nemesis/draws/initialEvents.ts';
 import { driverTrouble } from './nemesis/driverTrouble.ts';
 import type { Trouble } from './nemesis/faultBursts.ts';
 import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
@@ -171,6 +172,7 @@ export function apiServer(o: { rng: SimRng; clock: Clock }): SimKube {
   const tokenSecondsMax = short ? SHORT_TOKEN_SECONDS : undefined;
   const kube = simKube({ clock: o.clock, rng: o.rng, latencyMs: () => latency.between(0, slowestMs), tokenSecondsMax });
   if (o.rng.fork('age').chance(OLD_SERVERS)) kube.store.leavesOut = UNKNOWN_TO_OLD;
+  kube.initialEvents = drawInitialEvents(o.rng.fork('initial-events'));
   makeServiceAccount(kube);
   return kube;
 }

@@ -168,4 +168,11 @@ describe('a watch', () => {
     await c.push('1');
     expect([c.got, c.end.how]).toEqual([[], 'Error: the watch ended inside a line (injected fault)']);
   });
+
+  it('brings lines twice', async () => {
+    const b = await reading();
+    await b.r.begin([{ kind: 'api.watch', action: 'duplicate' }]);
+    await b.push('1');
+    expect(b.got).toEqual(['1', '1']);
+  });
 });

@@ -17,6 +17,8 @@ const treat = (h: VirtualNode, verdict: KubeVerdict, match: RegExp): void => {
 };
 const well = (h: VirtualNode): void => {
   h.kube.trouble.verdict = () => NONE;
+  h.kube.trouble.line = () => 'pass';
+  h.kube.initialEvents = 'send';
   h.kube.trouble.down = false;
 };
 const away = (h: VirtualNode): void => {
@@ -92,7 +94,23 @@ export const CLUSTER_CASES: KillCase[] = [
   { ...rest, covers: 'lease holding', path: LEASE, arrange: begin },
   { ...rest, covers: 'lease renewing', path: LEASE, arrange: async (h) => begin(h).then(() => treat(h, LATE, /leases/)) },
 
-  { ...rest, covers: 'listWatch listing', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /GET .*pods$/)) },
+  {
+    ...rest,
+    covers: 'listWatch listing',
+    path: SOURCE,
+    arrange: anew(SOURCE, (h) => {
+      h.kube.initialEvents = 'refuse';
+      treat(h, LATE, /GET .*pods$/);
+    }),
+  },
+  {
+    ...rest,
+    covers: 'listWatch watching.streaming initial events',
+    path: SOURCE,
+    arrange: anew(SOURCE, (h) => {
+      h.kube.trouble.line = () => 'silence';
+    }),
+  },
   { ...rest, covers: 'listWatch watching.opening', path: SOURCE, arrange: anew(SOURCE, (h) => treat(h, LATE, /pods watch/)) },
   { ...rest, covers: 'listWatch watching.listening', path: SOURCE, arrange: begin },
   { ...rest, covers: 'listWatch backingOff', path: SOURCE, arrange: async (h) => begin(h).then(() => away(h)) },

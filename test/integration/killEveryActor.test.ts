@@ -56,6 +56,7 @@ const NOT_KILLED: Record<string, string> = {
   'config beginning': NO_TIME,
   'certificate beginning': NO_TIME,
   'certificate judging': NO_TIME,
+  'listWatch beginning': NO_TIME,
   'listWatch stale': NO_TIME,
   'nodeStatus beginning': NO_TIME,
   'object choosing': NO_TIME,

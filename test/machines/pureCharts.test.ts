@@ -33,6 +33,7 @@ const NOT_SEEN: Readonly<Record<string, string>> = {
   'containerStop choosing': AT_ONCE,
   'hook choosing': AT_ONCE,
   'status choosing': AT_ONCE,
+  'listWatch beginning': AT_ONCE,
   'listWatch stale': 'needs a watch that the API server ended as too old: `listWatch.test.ts` drives the machine there',
   'supervisor failed': 'final, of a supervisor that gives up: `test/supervision` drives it there',
   'nodeShutdown pods.shutdown.groupOver': ALL_PODS_END,

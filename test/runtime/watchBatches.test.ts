@@ -48,6 +48,7 @@ async function delivered(lines: readonly string[], costMs = 0) {
   const { logic, input } = listWatch(ctx as never, {
     what: 'pods',
     path: '/api/v1/pods',
+    streams: false,
     deliver: (context) => {
       if (context.changed.length === 0 && !context.heard) return;
       nowMs += costMs;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { KubeResult } from '../../src/machines/api/kube.ts';
+import { decodeWatchLine, type KubeResult } from '../../src/machines/api/kube.ts';
 import type { KubeCallOptions } from '../../src/ports/ports.ts';
 import { simKube } from '../../src/sim/world/kubeApi.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
@@ -137,6 +137,42 @@ describe('the API server of the simulation', () => {
     await w.advance(100_000);
     await reading;
     expect(seen).toEqual(['ADDED mine', 'DELETED early', 'BOOKMARK ', 'closed']);
+  });
+
+  it('streams the initial state to a watch that asks for it, and says where it ends', async () => {
+    const w = world();
+    makePod(w, 'early');
+    const { resourceVersion } = makePod(w, 'theirs', { nodeName: 'n2' }).metadata;
+    const all = { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan', allowWatchBookmarks: 'true', timeoutSeconds: '30' };
+    const query = { fieldSelector: 'spec.nodeName=n1', ...all };
+    const watch = await w.during(w.api.watch({ path: '/api/v1/pods', query }, w.opts()));
+    if (!watch.ok) throw new Error(watch.failure.message);
+    const seen: unknown[] = [];
+    const reading = (async () => {
+      for await (const line of watch.lines) seen.push(decodeWatchLine(line));
+    })();
+    await w.advance(1_000);
+    makePod(w, 'late');
+    await w.advance(40_000);
+    await reading;
+    expect(seen).toMatchObject([
+      { event: { type: 'ADDED', object: { metadata: { name: 'early' } } } },
+      { event: { type: 'BOOKMARK', initialEventsEnd: true, object: { metadata: { resourceVersion } } } },
+      { event: { type: 'ADDED', object: { metadata: { name: 'late' } } } },
+    ]);
+  });
+
+  it.each([
+    ['a wish without how old it may be', 'send', { sendInitialEvents: 'true' }, 422],
+    ['how old it may be, without the wish', 'send', { resourceVersionMatch: 'NotOlderThan' }, 422],
+    ['a wish of a server without the feature', 'refuse', { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }, 422],
+    ['neither', 'refuse', {}, 200],
+    ['a wish of a server that does not know it', 'ignore', { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' }, 200],
+  ] as const)('answers %s as the real one does', async (_, initialEvents, query, code) => {
+    const w = world();
+    w.kube.initialEvents = initialEvents;
+    const watch = await w.during(w.api.watch({ path: '/api/v1/pods', query }, w.opts()));
+    expect(watch.ok ? 200 : watch.failure.code).toBe(code);
   });
 
   // Found by seeds 101196 and 102196: one line was cut away, and the next one took its reader past it for good.

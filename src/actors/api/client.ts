@@ -12,7 +12,7 @@ import {
   type WatchEvent,
   wasAnswered,
 } from '../../machines/api/kube.ts';
-import { type Listed, type ListWatchContext, listWatchMachine } from '../../machines/api/listWatchMachine.ts';
+import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { momentOf, reading } from '../../machines/facts.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../../ports/ports.ts';
@@ -83,6 +83,8 @@ export interface ListWatchOptions {
   what: string;
   path: string;
   query?: Readonly<Record<string, string>>;
+  /** Takes the initial state from a watch, where the server gives it (gate `WatchListClient`). */
+  streams: boolean;
   /** After each list and each batch of events. Runs inside the machine: must not throw for what the server sent. */
   deliver(context: ListWatchContext): void;
 }
@@ -107,16 +109,17 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
   const logic = listWatchMachine.provide({
     actors: {
       list: fromPromise<Listed, { fromCache: boolean }>(({ input, signal }) => listAll(client, o, { fromCache: input.fromCache, signal })),
-      watch: fromCallback<{ type: 'none' }, { resourceVersion: string }>(({ input, sendBack }) => {
+      watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
         const abort = new AbortController();
         const seconds = Math.round(WATCH_SECONDS_MIN * (1 + rng.next()));
-        const query = { ...o.query, resourceVersion: input.resourceVersion, allowWatchBookmarks: 'true', timeoutSeconds: String(seconds) };
+        const query = { ...o.query, ...watchQuery(input), timeoutSeconds: String(seconds) };
         const ended = (failure: KubeFailure | null): void => {
           if (!abort.signal.aborted) sendBack({ type: 'watch.ended', failure });
         };
         follow(client, ctx.ports, {
           path: o.path,
           query,
+          initial: input.initial,
           signal: abort.signal,
           opened: () => sendBack({ type: 'watch.opened' }),
           sendBack,
@@ -129,7 +132,14 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
     },
     actions: { deliver: ({ context }) => o.deliver(context) },
   });
-  return { logic: reading(logic, momentOf(ctx.ports)), input: { what: o.what } };
+  return { logic: reading(logic, momentOf(ctx.ports)), input: { what: o.what, streams: o.streams } };
+}
+
+function watchQuery({ resourceVersion, initial }: WatchInput): Record<string, string> {
+  const from = resourceVersion === '' ? {} : { resourceVersion };
+  // Not older than what is known, or, without a version, the newest state.
+  const all = initial ? { sendInitialEvents: 'true', resourceVersionMatch: 'NotOlderThan' } : {};
+  return { ...from, ...all, allowWatchBookmarks: 'true' };
 }
 
 async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache: boolean; signal: AbortSignal }): Promise<Listed> {
@@ -161,6 +171,8 @@ async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache
 interface Followed {
   path: string;
   query: Record<string, string>;
+  /** It begins with initial events. */
+  initial: boolean;
   signal: AbortSignal;
   opened(): void;
   sendBack(e: { type: 'watch.events'; events: readonly WatchEvent[] }): void;
@@ -196,10 +208,13 @@ class Batches {
   readonly #events: WatchEvent[] = [];
   #chars = 0;
   #rest: Promise<void> | null = null;
+  /** Initial events cost nobody anything before their end. */
+  #gathering: boolean;
 
   constructor(ports: Pick<Ports, 'clock' | 'yield'>, o: Followed) {
     this.#ports = ports;
     this.#o = o;
+    this.#gathering = o.initial;
   }
 
   /** Resolves when there is room for another event. */
@@ -223,7 +238,8 @@ class Batches {
     if (this.#events.length === 0) this.#chars = 0;
     const beganMs = clock.monoMs();
     this.#o.sendBack({ type: 'watch.events', events });
-    this.#rest = this.#resting((clock.monoMs() - beganMs) * REST_FACTOR).then(() => {
+    if (events.some((e) => e.initialEventsEnd === true)) this.#gathering = false;
+    this.#rest = this.#resting(this.#gathering ? 0 : (clock.monoMs() - beganMs) * REST_FACTOR).then(() => {
       this.#rest = null;
       if (this.#events.length > 0 && !this.#o.signal.aborted) this.#send();
     });

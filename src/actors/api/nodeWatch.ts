@@ -11,7 +11,7 @@ import { sameData } from '../../machines/sameData.ts';
 import type { ActorSpec } from '../supervision/types.ts';
 import { listWatch } from './client.ts';
 
-export function nodeWatchSpec(o: { nodeName: string }): ActorSpec<ApiFound> {
+export function nodeWatchSpec(o: { nodeName: string; streams: boolean }): ActorSpec<ApiFound> {
   return {
     type: 'actor',
     id: 'nodeWatch',
@@ -19,6 +19,7 @@ export function nodeWatchSpec(o: { nodeName: string }): ActorSpec<ApiFound> {
     start: (ctx) => {
       let seen: KubeObject | null = null;
       return listWatch(ctx, {
+        streams: o.streams,
         what: `node ${o.nodeName}`,
         path: kubePath.nodes,
         query: { fieldSelector: `metadata.name=${o.nodeName}` },

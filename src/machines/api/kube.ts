@@ -43,6 +43,8 @@ export type KubeResult = { ok: true; code: number; body: unknown } | { ok: false
 export interface WatchEvent {
   type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR';
   object: KubeObject;
+  /** Of a bookmark: the initial events that were asked for end here. */
+  initialEventsEnd?: true;
 }
 /** Any object of the API: what list-watch needs of it. */
 export interface KubeObject {
@@ -78,6 +80,9 @@ export function slim(object: KubeObject): KubeObject {
 
 const WATCH_TYPES: readonly string[] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR'];
 
+/** Annotation of the bookmark that ends the initial events of a watch; its value is `true`. */
+export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
+
 /** One line of a watch stream, or the failure that it carries or is. */
 export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } | { ok: false; failure: KubeFailure } {
   const malformed = (what: string): { ok: false; failure: KubeFailure } => ({
@@ -92,11 +97,13 @@ export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } |
   }
   if (!isKubeRecord(value) || typeof value.type !== 'string' || !WATCH_TYPES.includes(value.type)) return malformed('has no known type');
   if (value.type === 'ERROR') return { ok: false, failure: statusFailure(value.object, 500) };
-  // A bookmark carries nothing but a resource version.
+  // A bookmark carries a resource version, and may end the initial events.
   if (value.type === 'BOOKMARK' && isKubeRecord(value.object) && isKubeRecord(value.object.metadata)) {
-    const { resourceVersion } = value.object.metadata;
+    const { resourceVersion, annotations } = value.object.metadata;
     if (typeof resourceVersion !== 'string') return malformed('is a bookmark without a resource version');
-    return { ok: true, event: { type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion } } } };
+    const ends = isKubeRecord(annotations) && annotations[INITIAL_EVENTS_END] === 'true';
+    const object: KubeObject = { metadata: { name: '', resourceVersion } };
+    return { ok: true, event: { type: 'BOOKMARK', object, ...(ends ? { initialEventsEnd: true as const } : {}) } };
   }
   if (!isKubeObject(value.object)) return malformed('holds no object');
   return { ok: true, event: { type: value.type as WatchEvent['type'], object: slim(value.object) } };

@@ -1,13 +1,13 @@
 /**
- * List and watch as a statechart: list once, then follow a watch from the version of the list; open it again where it
- * ended; list again when history has expired. The requests are given with `provide`.
+ * List and watch as a statechart: take the initial state from a watch that streams it, or from a list, then follow the watch;
+ * open it again where it ended; begin anew when history has expired. The requests are given with `provide`.
  */
 import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { failureOf, projecting } from '../projection.ts';
 import { shareData } from '../sharedData.ts';
 import { SharedMap } from '../sharedMap.ts';
-import { isExpired, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
+import { isExpired, isRefusal, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
 export const LIST_WATCH_RETRY_MS = 800;
@@ -16,6 +16,12 @@ export const LIST_WATCH_RETRY_MAX_MS = 30_000;
 export const SILENCE_MAX_MS = 90_000;
 /** A watch that ends sooner than this and has said nothing counts as a failure, lest two of them spin. */
 export const WATCH_LIFE_MIN_MS = 1_000;
+/** A stream of initial events that is quiet for longer is given up for a list: a server that ignores the wish for it never ends it. */
+export const INITIAL_SILENCE_MAX_MS = 15_000;
+/** Reasons of states in which the initial state is awaited. */
+export const AWAITING_REASONS: readonly string[] = ['Listing', 'StreamingInitialEvents'];
+/** Streams in a row that broke off before the end of the initial events; then a list is asked for. */
+export const BROKEN_STREAMS_MAX = 2;
 
 /** A list in full. */
 export type Listed = { ok: true; items: readonly KubeObject[]; resourceVersion: string } | { ok: false; failure: KubeFailure };
@@ -30,17 +36,30 @@ export type ListWatchEvent =
 export interface ListWatchInput {
   /** What is watched, for people: `pods of node n1`. */
   what: string;
+  /** Ask for the initial state by a watch (gate `WatchListClient`); else by a list. */
+  streams: boolean;
+}
+export interface WatchInput {
+  /** '' with `initial`: the newest state. */
+  resourceVersion: string;
+  /** Asks for the initial events too, and for the bookmark that ends them. */
+  initial: boolean;
 }
 export interface ListWatchContext extends ListWatchInput {
   /** By `namespace/name`. */
   items: ReadonlyMap<string, KubeObject>;
   /** Where the next watch begins; '' before the first list. */
   resourceVersion: string;
+  /** Initial events of the present stream so far: nothing is delivered before their end. Null: the watch follows a known state. */
+  arriving: ReadonlyMap<string, KubeObject> | null;
+  /** Streams in a row that ended before their initial events did. */
+  broken: number;
   /** The next list may come from the server's cache; not after it proved too old. */
   fromCache: boolean;
   /** In a row. */
   failures: number;
   failure: KubeFailure | null;
+  /** Of the present watch; Infinity before it was opened. */
   openedAtMs: number;
   /** The present watch has said something. */
   heard: boolean;
@@ -65,9 +84,10 @@ export function takeList(context: ListWatchContext, items: readonly KubeObject[]
   const changed: KubeObject[] = [];
   for (const [key, o] of next) {
     const before = context.items.get(key);
-    if (before?.metadata.uid === o.metadata.uid && before?.metadata.resourceVersion === o.metadata.resourceVersion) {
+    const same = sameVersion(before, o);
+    if (same !== undefined) {
       // The same object again: readers know it by identity.
-      if (before !== undefined) next.set(key, before);
+      next.set(key, same);
       continue;
     }
     if (before !== undefined && before.metadata.uid !== o.metadata.uid) changed.push(before);
@@ -76,7 +96,31 @@ export function takeList(context: ListWatchContext, items: readonly KubeObject[]
     changed.push(kept);
   }
   for (const [key, o] of context.items) if (!next.has(key)) changed.push(o);
-  return { items: SharedMap.of(next), resourceVersion, changed, failure: null, fromCache: true };
+  const known = { arriving: null, broken: 0, next: 'watching' } as const;
+  return { ...known, items: SharedMap.of(next), resourceVersion, changed, failure: null, fromCache: true };
+}
+
+/** Initial events, in no order of versions, and with what changed since the stream began: only their end says where it stands. */
+export function gather(context: ListWatchContext, events: readonly WatchEvent[]): ReadonlyMap<string, KubeObject> {
+  const arriving = SharedMap.draft(context.arriving ?? SharedMap.of<string, KubeObject>());
+  for (const { type, object } of events) {
+    if (type === 'BOOKMARK') continue;
+    const key = objectKey(object);
+    if (type === 'DELETED') arriving.delete(key);
+    // A copy of what is known need not be kept until the end.
+    else arriving.set(key, sameVersion(context.items.get(key), object) ?? object);
+  }
+  return arriving.finish();
+}
+
+function sameVersion(before: KubeObject | undefined, object: KubeObject): KubeObject | undefined {
+  const { uid, resourceVersion } = object.metadata;
+  return before?.metadata.uid === uid && before?.metadata.resourceVersion === resourceVersion ? before : undefined;
+}
+
+/** The version that the initial events stand at; null: these events do not end them. */
+function endOf(events: readonly WatchEvent[]): string | null {
+  return events.find((e) => e.initialEventsEnd === true)?.object.metadata.resourceVersion ?? null;
 }
 
 /** The newer version of an object, in memory with what the older one already had of it. Always another object. */
@@ -111,11 +155,15 @@ function retryMs(context: ListWatchContext, random: number): number {
 }
 
 const list: PromiseActorLogic<Listed, { fromCache: boolean }> = fromPromise(() => Promise.reject(new Error('no list was provided')));
-const watch = fromCallback<{ type: 'none' }, { resourceVersion: string }>(() => {
+const watch = fromCallback<{ type: 'none' }, WatchInput>(() => {
   throw new Error('no watch was provided');
 });
 
 type Ended = { type: 'watch.ended'; failure: KubeFailure | null };
+const older: KubeFailure = { code: 410, reason: 'Expired', message: 'the list is older than what was seen', outcome: 'failed' };
+const unended: KubeFailure = { code: 0, reason: 'NoEndOfInitialEvents', message: 'the initial events did not end', outcome: 'failed' };
+const inEnded = { params: ({ event }: { event: Ended }) => ({ failure: event.failure }) } as const;
+const inBatch = { params: ({ event }: { event: { events: readonly WatchEvent[] } }) => ({ events: event.events }) } as const;
 const failed = {
   type: 'fail',
   params: ({ event }: { event: Ended }) => ({ failure: event.failure }),
@@ -131,40 +179,68 @@ export const listWatchMachine = setup({
       p.listed.ok ? takeList(context, p.listed.items, p.listed.resourceVersion) : {},
     ),
     takeEvents: assign(({ context }, p: { events: readonly WatchEvent[] }) => takeEvents(context, p.events)),
+    gather: assign(({ context }, p: { events: readonly WatchEvent[] }) => ({ arriving: gather(context, p.events), changed: [] })),
+    takeInitial: assign(({ context }, p: { events: readonly WatchEvent[] }) =>
+      takeList(context, [...gather(context, p.events).values()], endOf(p.events) ?? ''),
+    ),
     fail: assign(({ context }, p: { failure: KubeFailure | null }): Partial<ListWatchContext> => {
       const expired = p.failure !== null && isExpired(p.failure);
       return {
         failures: context.failures + 1,
         failure: p.failure,
         changed: [],
-        next: expired || context.resourceVersion === '' ? 'listing' : 'watching',
+        arriving: null,
+        broken: context.broken + (context.arriving !== null && !expired ? 1 : 0),
+        next: expired || context.next === 'listing' ? 'listing' : 'watching',
         ...(expired ? { fromCache: false } : {}),
       };
     }),
+    /** Until a list has succeeded. */
+    giveUpStreams: assign((_, p: { failure: KubeFailure | null }) => ({
+      ...{ failure: p.failure, changed: [], arriving: null, broken: BROKEN_STREAMS_MAX },
+    })),
     calm: assign({ failures: 0, failure: null }),
     /** A server that is back may still refuse for a moment: that is no reason to wait as long as for one that is away. */
     hope: assign({ failures: 0 }),
-    opened: assign(({ event }) => ({ openedAtMs: factsOf(event).monoMs, heard: false, changed: [] })),
+    asked: assign(({ context: { next } }) => ({
+      ...{ openedAtMs: Number.POSITIVE_INFINITY, heard: false, changed: [] },
+      arriving: next === 'listing' ? SharedMap.of<string, KubeObject>() : null,
+    })),
+    opened: assign(({ event }) => ({ openedAtMs: factsOf(event).monoMs })),
   },
   guards: {
     listed: (_, p: { listed: Listed }) => p.listed.ok,
     wentBack: ({ context }, p: { listed: Listed }) => p.listed.ok && isOlder(p.listed.resourceVersion, context.resourceVersion),
+    streams: ({ context }) => context.streams && context.broken < BROKEN_STREAMS_MAX,
+    arriving: ({ context }) => context.arriving !== null,
+    endsInitial: ({ context }, p: { events: readonly WatchEvent[] }) => context.arriving !== null && endOf(p.events) !== null,
+    endsTooOld: ({ context }, p: { events: readonly WatchEvent[] }) =>
+      context.arriving !== null && isOlder(endOf(p.events) ?? context.resourceVersion, context.resourceVersion),
+    /** An older server, or one that does not want to: a list may be had where a stream may not. */
+    refusesStream: ({ context }, p: { failure: KubeFailure | null }) =>
+      context.arriving !== null && p.failure !== null && isRefusal(p.failure) && !isExpired(p.failure) && p.failure.code !== 401,
     ordinaryEnd: ({ context, event }, p: { failure: KubeFailure | null }) =>
-      p.failure === null && (context.heard || factsOf(event).monoMs - context.openedAtMs >= WATCH_LIFE_MIN_MS),
+      p.failure === null && context.arriving === null && (context.heard || factsOf(event).monoMs - context.openedAtMs >= WATCH_LIFE_MIN_MS),
     firstExpiry: ({ context }, p: { failure: KubeFailure | null }) => p.failure !== null && isExpired(p.failure) && context.failures === 0,
     toList: ({ context }) => context.next === 'listing',
   },
-  delays: { retry: ({ context, event }) => retryMs(context, factsOf(event).random), silence: SILENCE_MAX_MS },
+  delays: {
+    retry: ({ context, event }) => retryMs(context, factsOf(event).random),
+    silence: SILENCE_MAX_MS,
+    initialSilence: INITIAL_SILENCE_MAX_MS,
+  },
 }).createMachine({
   id: 'listWatch',
-  meta: projecting<ListWatchContext>(({ what, items, resourceVersion, fromCache, heard, failures, failure }) => ({
-    ...{ what, objects: items.size, resourceVersion, fromCache, heard, failures },
+  meta: projecting<ListWatchContext>(({ what, items, arriving, resourceVersion, fromCache, heard, failures, failure }) => ({
+    ...{ what, objects: items.size, arriving: arriving?.size ?? null, resourceVersion, fromCache, heard, failures },
     failure: failureOf(failure),
   })),
   context: ({ input }) => ({
     ...input,
     items: SharedMap.of<string, KubeObject>(),
     resourceVersion: '',
+    arriving: null,
+    broken: 0,
     fromCache: true,
     failures: 0,
     failure: null,
@@ -173,8 +249,12 @@ export const listWatchMachine = setup({
     changed: [],
     next: 'listing',
   }),
-  initial: 'listing',
+  initial: 'beginning',
   states: {
+    beginning: {
+      meta: { reason: 'Beginning', message: ({ what }: ListWatchContext) => `choosing how to ask for all ${what}` },
+      always: [{ guard: 'streams', target: 'watching' }, { target: 'listing' }],
+    },
     listing: {
       meta: { reason: 'Listing', message: ({ what }: ListWatchContext) => `asking for all ${what}` },
       invoke: {
@@ -185,12 +265,7 @@ export const listWatchMachine = setup({
             // A cache that is behind what was seen already would bring back what is gone.
             guard: { type: 'wentBack', params: ({ event }) => ({ listed: event.output }) },
             target: 'backingOff',
-            actions: [
-              {
-                type: 'fail',
-                params: { failure: { code: 410, reason: 'Expired', message: 'the list is older than what was seen', outcome: 'failed' } },
-              },
-            ],
+            actions: [{ type: 'fail', params: { failure: older } }],
           },
           {
             guard: { type: 'listed', params: ({ event }) => ({ listed: event.output }) },
@@ -206,30 +281,53 @@ export const listWatchMachine = setup({
     },
     watching: {
       meta: { reason: 'Watching', message: ({ what }: ListWatchContext) => `following ${what}` },
-      entry: ['opened'],
-      invoke: { src: 'watch', input: ({ context }) => ({ resourceVersion: context.resourceVersion }) },
+      entry: ['asked'],
+      invoke: {
+        src: 'watch',
+        input: ({ context: c }): WatchInput => ({
+          resourceVersion: c.arriving === null || c.fromCache ? c.resourceVersion : '',
+          initial: c.arriving !== null,
+        }),
+      },
       initial: 'opening',
       on: {
         'watch.ended': [
-          {
-            guard: { type: 'ordinaryEnd', params: ({ event }) => ({ failure: event.failure }) },
-            target: 'watching',
-            reenter: true,
-            actions: ['calm'],
-          },
-          { guard: { type: 'firstExpiry', params: ({ event }) => ({ failure: event.failure }) }, target: 'listing', actions: [failed] },
+          { guard: { type: 'ordinaryEnd', ...inEnded }, target: 'watching', reenter: true, actions: ['calm'] },
+          { guard: { type: 'refusesStream', ...inEnded }, target: 'listing', actions: [{ type: 'giveUpStreams', ...inEnded }] },
+          { guard: { type: 'firstExpiry', ...inEnded }, target: 'beginning', actions: [failed] },
           { target: 'backingOff', actions: [failed] },
         ],
         // What was open while the server was away may be dead without a word.
         'api.found': { target: 'watching', reenter: true, actions: ['hope'] },
-        'watch.events': {
-          target: '.listening',
-          reenter: false,
-          actions: [{ type: 'takeEvents', params: ({ event }) => ({ events: event.events }) }, 'deliver'],
-        },
+        'watch.events': [
+          { guard: { type: 'endsTooOld', ...inBatch }, target: 'backingOff', actions: [{ type: 'fail', params: { failure: older } }] },
+          {
+            guard: { type: 'endsInitial', ...inBatch },
+            target: '.listening',
+            reenter: false,
+            actions: [{ type: 'takeInitial', ...inBatch }, 'deliver'],
+          },
+          { guard: 'arriving', target: '.streaming initial events', reenter: false, actions: [{ type: 'gather', ...inBatch }] },
+          { target: '.listening', reenter: false, actions: [{ type: 'takeEvents', ...inBatch }, 'deliver'] },
+        ],
       },
       states: {
-        opening: { on: { 'watch.opened': { target: 'listening', actions: ['opened'] } } },
+        opening: {
+          on: {
+            'watch.opened': [
+              { guard: 'arriving', target: 'streaming initial events', actions: ['opened'] },
+              { target: 'listening', actions: ['opened'] },
+            ],
+          },
+        },
+        'streaming initial events': {
+          meta: {
+            reason: 'StreamingInitialEvents',
+            message: ({ what, arriving }: ListWatchContext) =>
+              `the API server streams all ${what}: ${arriving?.size ?? 0} so far, the end has not come`,
+          },
+          after: { initialSilence: { target: '#listWatch.listing', actions: [{ type: 'giveUpStreams', params: { failure: unended } }] } },
+        },
         listening: { after: { silence: { target: '#listWatch.stale' } } },
       },
     },
@@ -244,11 +342,11 @@ export const listWatchMachine = setup({
           `${what}: ${failure === null ? 'the watch ended at once' : failure.message}; trying again, what is known stays`,
       },
       after: {
-        retry: [{ guard: 'toList', target: 'listing' }, { target: 'watching' }],
+        retry: [{ guard: 'toList', target: 'beginning' }, { target: 'watching' }],
       },
       on: {
         'api.found': [
-          { guard: 'toList', target: 'listing', actions: ['hope'] },
+          { guard: 'toList', target: 'beginning', actions: ['hope'] },
           { target: 'watching', actions: ['hope'] },
         ],
       },

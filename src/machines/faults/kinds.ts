@@ -120,7 +120,7 @@ const KINDS = {
     lasts: true,
     where: 'both',
     select: ['resources'],
-    actions: ['silence', 'truncate', 'close'],
+    actions: ['silence', 'truncate', 'close', 'duplicate'],
     fields: {},
     what: 'watches of the API server',
   },

@@ -1,6 +1,6 @@
 /** Every claim that is checked while a world runs, in the order in which they are asked. */
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorInvariants.ts';
-import { deletionComesLast, phasesOnlyGoForward, statusReachesItsPod } from './apiInvariants.ts';
+import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './apiInvariants.ts';
 import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideInvariants.ts';
 import { certificatesAreRenewed, pairsAreWhole, requestsAreFew, secretsAreKept } from './certificateInvariants.ts';
 import { groupsComeFirst, nothingAtWorkIsKilled } from './cgroupInvariants.ts';
@@ -60,6 +60,7 @@ export function allCheckers(): Checker[] {
     statusReachesItsPod(),
     deletionComesLast(),
     phasesOnlyGoForward(),
+    noPodIsOverlooked(),
     volumesComeFirst(),
     envIsOfItsObjects(),
     hooksComeFirst(),

@@ -1,6 +1,7 @@
 /** Claims about what the node writes to the API server: whose status it is, when an object goes for good, how phases move. */
 
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
+import { apiView } from '../../machines/api/messages.ts';
 import { apiSubject } from '../../machines/faults/subjects.ts';
 import { ANNOTATION_MIRROR } from '../../machines/pods/sources/decode.ts';
 import type { Checker, Scene } from './checker.ts';
@@ -75,4 +76,22 @@ export function phasesOnlyGoForward(): Checker {
         : `${s.node.name}: pod ${object.metadata.name} (${object.metadata.uid ?? ''}) went from ${String(phaseOf(before))} to ${String(phaseOf(object))} in the API`;
     },
   };
+}
+
+/** A pod that the API server had before the version the node stands at, and has: half a list lacks some of those. */
+function lackedByNode({ node, kube }: Scene): string | undefined {
+  const shown = node.daemon?.tree.registry.read(apiView.pods)?.value;
+  if (kube === undefined || shown?.synced !== true || !shown.resourceVersion) return undefined;
+  const version = Number(shown.resourceVersion);
+  for (const pod of kube.store.list('pods')) {
+    const { uid = '', name, resourceVersion } = pod.metadata;
+    if (!isRecord(pod.spec) || pod.spec.nodeName !== node.name || Number(resourceVersion) > version || shown.byUid.has(uid)) continue;
+    return `${node.name}: pod ${name} (${uid}) of version ${resourceVersion ?? ''} is in the API, and the node, which knows version ${version}, does not know it`;
+  }
+  return undefined;
+}
+
+/** No pod is taken for deleted since a list, or a stream of initial events, was not read to its end. */
+export function noPodIsOverlooked(): Checker {
+  return { name: 'no-pod-is-overlooked', changed: lackedByNode, beat: lackedByNode };
 }

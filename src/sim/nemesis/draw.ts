@@ -16,6 +16,7 @@ import { cpuTrouble, drawCpus } from './draws/cpus.ts';
 import { drawDeviceFaults, drawDevices } from './draws/devices.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
+import { initialEventsTrouble } from './draws/initialEvents.ts';
 import { meetings } from './draws/meetings.ts';
 import { drawShutdown } from './draws/shutdown.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
@@ -343,6 +344,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     if (devices.length > 0) drawDeviceFaults(mine.fork('devices'), { spanMs }, promptAdder(met, node));
     const has = { api: o.api[node] === true, evicts: o.evicts?.[node] === true, oneManifest: o.oneManifest?.[node] === true };
     meetings(mine.fork('meetings'), { spanMs, node, pods: o.pods, edge, serving, ...has }, promptAdder(met, node));
+    if (has.api) initialEventsTrouble(mine.fork('initial-events'), { spanMs }, promptAdder(met, node));
   }
   return inOrder(drawn, met);
 }

@@ -4,7 +4,7 @@
  * watches. It outlives the daemons that talk to it.
  */
 
-import { isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
+import { INITIAL_EVENTS_END, isKubeRecord, type KubeFailure, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
 import type { Clock, KubeApi, KubeCallOptions } from '../../ports/ports.ts';
 import type { SimCertificate, SimCredentials } from './certificates.ts';
 import { carryOut, failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
@@ -21,8 +21,13 @@ export interface KubeVerdict {
   lost?: 'without-effect' | 'with-effect' | 'late-effect';
   lateMs?: number;
 }
-/** What becomes of one line of a watch. `silence`: this stream says nothing any more and stays open. */
-export type WatchVerdict = 'pass' | 'silence' | 'truncate' | 'close';
+/** What becomes of one line of a watch. `silence`: this stream says nothing any more and stays open. `duplicate`: it comes twice. */
+export type WatchVerdict = 'pass' | 'silence' | 'truncate' | 'close' | 'duplicate';
+/**
+ * What the server makes of a watch that asks for initial events. `refuse`: as one whose feature is off. `ignore`: as one so old
+ * that it does not know the wish, and sends what a watch without a version gets.
+ */
+export type InitialEvents = 'send' | 'refuse' | 'ignore';
 
 export interface KubeTrouble {
   verdict(request: KubeRequest): KubeVerdict;
@@ -52,6 +57,7 @@ export interface SimKube {
   /** The server's own, which is right. */
   wallMs(): number;
   trouble: KubeTrouble;
+  initialEvents: InitialEvents;
   /** Requests that were carried out, oldest first, watches included. */
   readonly calls: KubeCall[];
   /** A request of a daemon is about to be carried out; `node`: of which one, where it said so. */
@@ -91,6 +97,21 @@ const OWN_UIDS: ReadonlyMap<string, 'objects' | 'requests' | 'claims'> = new Map
   ['persistentvolumes', 'claims'],
   ['certificatesigningrequests', 'requests'],
 ]);
+
+/** What the real server says of a watch whose parameters do not go together; null: nothing. */
+function invalidWatch({ query = {} }: KubeRequest, known: boolean): string | null {
+  const { sendInitialEvents: send, resourceVersionMatch: match } = query;
+  const because = (field: string, why: string): string => `ListOptions.meta.k8s.io "" is invalid: ${field}: Forbidden: ${why}`;
+  if (send !== undefined && !known)
+    return because('sendInitialEvents', 'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled');
+  if (send === undefined)
+    return match === undefined
+      ? null
+      : because('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided');
+  if (match !== 'NotOlderThan')
+    return because('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  return null;
+}
 
 interface Watcher {
   path: string;
@@ -137,6 +158,7 @@ export function simKube(o: {
     store,
     wallMs: () => o.clock.wallMs(),
     trouble: { verdict: () => ({ delayMs: 0 }), line: () => 'pass', partitioned: false, behind: false, down: false },
+    initialEvents: 'send',
     calls,
     onRequest: undefined,
     ofTheDead: false,
@@ -166,7 +188,10 @@ export function simKube(o: {
     } catch (error) {
       return { failure: failureOf(error) };
     }
+    const invalid = self.initialEvents === 'ignore' ? null : invalidWatch(request, self.initialEvents === 'send');
+    if (invalid !== null) return { failure: { code: 422, reason: 'Invalid', message: invalid, outcome: 'failed' } };
     const matches = selectorOf(request.query, at.namespace);
+    const initial = request.query?.sendInitialEvents === 'true' && self.initialEvents === 'send';
     const from = Number(request.query?.resourceVersion ?? '0');
     const wantsBookmarks = request.query?.allowWatchBookmarks === 'true';
     const timers: unknown[] = [];
@@ -191,8 +216,8 @@ export function simKube(o: {
         watcher.silent = true;
         return;
       }
-      if (verdict !== 'pass') watcher.end = verdict;
-      else watcher.lines.push(JSON.stringify(line));
+      if (verdict === 'truncate' || verdict === 'close') watcher.end = verdict;
+      else for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) watcher.lines.push(JSON.stringify(line));
       timers.push(o.clock.setTimeout(() => watcher.wake?.(), o.latencyMs()));
     };
     const show = (e: StoreEvent): void => {
@@ -204,14 +229,19 @@ export function simKube(o: {
     };
     const stop = store.onEvent(show);
     watchers.add(watcher);
-    if (from === 0) {
+    const bookmarkOf = (metadata: object) => ({
+      type: 'BOOKMARK',
+      object: { kind: at.resource.kind, metadata: { resourceVersion: String(store.resourceVersion), ...metadata } },
+    });
+    if (initial || from === 0) {
       for (const object of store.list(at.resource.name)) if (matches(object)) push({ type: 'ADDED', object });
+      if (initial && wantsBookmarks) push(bookmarkOf({ annotations: { [INITIAL_EVENTS_END]: 'true' } }));
     } else if (from < store.compactedTo) {
       push({ type: 'ERROR', object: statusOf(410, 'Expired', `too old resource version: ${from} (${store.compactedTo})`) });
       watcher.end = 'close';
     } else for (const e of store.since(from)) show(e);
     const bookmark = (): void => {
-      push({ type: 'BOOKMARK', object: { kind: at.resource.kind, metadata: { resourceVersion: String(store.resourceVersion) } } });
+      push(bookmarkOf({}));
       timers.push(o.clock.setTimeout(bookmark, BOOKMARK_MS));
     };
     if (wantsBookmarks) timers.push(o.clock.setTimeout(bookmark, BOOKMARK_MS));
@@ -361,7 +391,7 @@ export function simKube(o: {
           const opened = openWatch({ verb: 'GET', ...request }, power);
           note({
             request: { verb: 'GET', path: request.path, query: { ...request.query, watch: 'true' } },
-            code: 'failure' in opened ? 404 : 200,
+            code: 'failure' in opened ? opened.failure.code : 200,
           });
           if ('failure' in opened) return { ok: false, failure: opened.failure };
           // Nobody is there to read it: the connection was closed on the way.

@@ -5,7 +5,14 @@
 import { describe, expect, it } from 'vitest';
 import { SimulatedClock as Clock, createActor, fromCallback, fromPromise, type SimulatedClock } from 'xstate';
 import { decodeWatchLine, type KubeFailure, type KubeObject, statusFailure } from '../../../src/machines/api/kube.ts';
-import { isOlder, type Listed, listWatchMachine, SILENCE_MAX_MS } from '../../../src/machines/api/listWatchMachine.ts';
+import {
+  INITIAL_SILENCE_MAX_MS,
+  isOlder,
+  type Listed,
+  listWatchMachine,
+  SILENCE_MAX_MS,
+  type WatchInput,
+} from '../../../src/machines/api/listWatchMachine.ts';
 import { reading } from '../../../src/machines/facts.ts';
 
 const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject => ({
@@ -14,10 +21,11 @@ const object = (name: string, o: { uid?: string; rv?: string } = {}): KubeObject
 const gone: KubeFailure = { code: 410, reason: 'Expired', message: 'too old', outcome: 'failed' };
 const reset: KubeFailure = { code: 0, reason: 'ECONNRESET', message: 'reset', outcome: 'failed' };
 
-async function world(lists: Listed[]) {
+async function world(lists: Listed[], o: { streams?: boolean } = {}) {
   const clock: SimulatedClock = new Clock();
   const asked: { fromCache: boolean }[] = [];
   const watched: string[] = [];
+  const inputs: WatchInput[] = [];
   const delivered: { items: string[]; changed: string[] }[] = [];
   let send = (_: object): void => {};
   const machine = listWatchMachine.provide({
@@ -26,8 +34,9 @@ async function world(lists: Listed[]) {
         asked.push(input);
         return lists.shift() ?? { ok: false as const, failure: reset };
       }),
-      watch: fromCallback<{ type: 'none' }, { resourceVersion: string }>(({ input, sendBack }) => {
+      watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
         watched.push(input.resourceVersion);
+        inputs.push(input);
         send = (e) => sendBack(e as never);
       }),
     },
@@ -41,12 +50,12 @@ async function world(lists: Listed[]) {
   });
   const actor = createActor(
     reading(machine, () => ({ monoMs: clock.now(), random: 0 })),
-    { clock, input: { what: 'pods' } },
+    { clock, input: { what: 'pods', streams: o.streams === true } },
   );
   const settle = () => new Promise<void>((wake) => setImmediate(wake));
   actor.start();
   await settle();
-  return { clock, asked, watched, delivered, settle, actor, send: (e: object) => send(e) };
+  return { clock, asked, watched, inputs, delivered, settle, actor, send: (e: object) => send(e) };
 }
 const listed = (items: KubeObject[], resourceVersion: string): Listed => ({ ok: true, items, resourceVersion });
 
@@ -146,10 +155,160 @@ describe('list and watch', () => {
   });
 });
 
+const refused: KubeFailure = { code: 422, reason: 'Invalid', message: 'sendInitialEvents is forbidden', outcome: 'failed' };
+const added = (...objects: KubeObject[]) => ({
+  type: 'watch.events',
+  events: objects.map((object) => ({ type: 'ADDED' as const, object })),
+});
+const endAt = (resourceVersion: string) => ({
+  type: 'watch.events',
+  events: [{ type: 'BOOKMARK' as const, object: { metadata: { name: '', resourceVersion } }, initialEventsEnd: true as const }],
+});
+
+describe('initial events by a watch', () => {
+  const streamed = (lists: Listed[] = []) => world(lists, { streams: true });
+  const streaming = { watching: 'streaming initial events' };
+
+  it('delivers nothing before their end, then all at once, and follows the same watch', async () => {
+    const w = await streamed();
+    expect(w.inputs).toEqual([{ resourceVersion: '', initial: true }]);
+    w.send({ type: 'watch.opened' });
+    expect(w.actor.getSnapshot().value).toEqual(streaming);
+    // In no order of versions.
+    w.send(added(object('b', { rv: '9' }), object('a', { rv: '3' })));
+    w.send({ type: 'watch.events', events: [{ type: 'DELETED', object: object('b', { rv: '11' }) }] });
+    w.send(added(object('c', { rv: '5' })));
+    expect(w.delivered).toEqual([]);
+    w.send(endAt('12'));
+    expect(w.delivered).toEqual([{ items: ['a=uid-a', 'c=uid-c'], changed: ['a=uid-a', 'c=uid-c'] }]);
+    expect(w.actor.getSnapshot().value).toEqual({ watching: 'listening' });
+    w.send({ type: 'watch.events', events: [{ type: 'DELETED', object: object('a', { rv: '13' }) }] });
+    w.send({ type: 'watch.ended', failure: null });
+    expect(w.delivered.at(-1)?.items).toEqual(['c=uid-c']);
+    expect(w.inputs.at(-1)).toEqual({ resourceVersion: '13', initial: false });
+    expect(w.asked).toEqual([]);
+  });
+  it('delivers an empty node once, unheard, as a first list', async () => {
+    const w = await streamed();
+    w.send(endAt('4'));
+    expect(w.delivered).toEqual([{ items: [], changed: [] }]);
+    expect(w.actor.getSnapshot().context).toMatchObject({ heard: false, resourceVersion: '4', arriving: null });
+  });
+  it('takes a line that comes twice once', async () => {
+    const w = await streamed();
+    w.send(added(object('a'), object('a')));
+    w.send(added(object('a')));
+    w.send(endAt('4'));
+    expect(w.delivered).toEqual([{ items: ['a=uid-a'], changed: ['a=uid-a'] }]);
+  });
+  it('forgets half a stream, however it broke off, and keeps what it knew', async () => {
+    const w = await streamed([listed([object('a')], '40')]);
+    w.send(added(object('a'), object('b')));
+    w.send(endAt('10'));
+    w.send({ type: 'watch.ended', failure: gone });
+    // Not older than anything: the version that was known has expired.
+    expect(w.inputs.at(-1)).toEqual({ resourceVersion: '', initial: true });
+    w.send(added(object('b')));
+    w.send({ type: 'watch.ended', failure: null });
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    expect([...w.actor.getSnapshot().context.items.keys()]).toEqual(['d/a', 'd/b']);
+    w.clock.increment(5_000);
+    expect(w.inputs.at(-1)?.initial).toBe(true);
+    w.send(added(object('c')));
+    w.send(endAt('30'));
+    expect(w.delivered.at(-1)?.items).toEqual(['c=uid-c']);
+    expect(w.asked).toEqual([]);
+  });
+  it('lists where streams broke off twice in a row, and streams again after that', async () => {
+    const w = await streamed([listed([object('a')], '10')]);
+    for (let i = 0; i < 2; i++) {
+      w.send(added(object('a')));
+      w.send({ type: 'watch.ended', failure: reset });
+      w.clock.increment(10_000);
+    }
+    await w.settle();
+    expect(w.asked).toEqual([{ fromCache: true }]);
+    expect(w.inputs.at(-1)).toEqual({ resourceVersion: '10', initial: false });
+    w.send({ type: 'watch.ended', failure: gone });
+    w.clock.increment(10_000);
+    expect(w.inputs.at(-1)).toEqual({ resourceVersion: '', initial: true });
+  });
+  it('does not spin when history expires at once after each stream', async () => {
+    const w = await streamed();
+    w.send(endAt('4'));
+    w.send({ type: 'watch.ended', failure: gone });
+    w.send(endAt('5'));
+    w.send({ type: 'watch.ended', failure: gone });
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    expect(w.inputs).toHaveLength(2);
+  });
+  it('lists at once where the server refuses, and does not ask it again before a list has come', async () => {
+    const w = await streamed([{ ok: false, failure: reset }, listed([object('a')], '10')]);
+    w.send({ type: 'watch.ended', failure: refused });
+    await w.settle();
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    w.clock.increment(10_000);
+    await w.settle();
+    expect(w.asked).toHaveLength(2);
+    expect(w.inputs).toEqual([
+      { resourceVersion: '', initial: true },
+      { resourceVersion: '10', initial: false },
+    ]);
+    expect(w.delivered.map((d) => d.items)).toEqual([['a=uid-a']]);
+  });
+  it.each([
+    ['without an answer', reset],
+    ['unauthorized', { ...refused, code: 401 }],
+    ['with too many requests', { ...refused, code: 429 }],
+  ])('backs off and streams again after a first failure %s', async (_, failure) => {
+    const w = await streamed();
+    w.send({ type: 'watch.ended', failure });
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    w.clock.increment(5_000);
+    expect(w.inputs).toHaveLength(2);
+    expect(w.asked).toEqual([]);
+  });
+  it('lists where the end does not come, though ordinary bookmarks do', async () => {
+    const w = await streamed([listed([object('a')], '10')]);
+    w.send({ type: 'watch.opened' });
+    w.send(added(object('a')));
+    w.clock.increment(INITIAL_SILENCE_MAX_MS - 1);
+    w.send({ type: 'watch.events', events: [{ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '7' } } }] });
+    w.clock.increment(INITIAL_SILENCE_MAX_MS - 1);
+    expect(w.actor.getSnapshot().value).toEqual(streaming);
+    w.clock.increment(1);
+    await w.settle();
+    expect(w.asked).toEqual([{ fromCache: true }]);
+    expect(w.delivered.map((d) => d.items)).toEqual([['a=uid-a']]);
+  });
+  it('begins anew when the server is found again in the middle', async () => {
+    const w = await streamed();
+    w.send(added(object('a')));
+    w.actor.send({ type: 'api.found' });
+    w.send(added(object('b')));
+    w.send(endAt('9'));
+    expect(w.delivered.at(-1)?.items).toEqual(['b=uid-b']);
+  });
+  it('refuses an end that is older than what was seen', async () => {
+    const w = await streamed();
+    w.send(added(object('a')));
+    w.send(endAt('20'));
+    w.send({ type: 'watch.ended', failure: gone });
+    w.send(endAt('7'));
+    expect(w.actor.getSnapshot().value).toBe('backingOff');
+    expect(w.actor.getSnapshot().context.items.size).toBe(1);
+  });
+});
+
 describe('a line of a watch', () => {
   it('is an event, a bookmark, or says what is wrong', () => {
     expect(decodeWatchLine('{"type":"ADDED","object":{"metadata":{"name":"a"}}}')).toMatchObject({ ok: true, event: { type: 'ADDED' } });
     expect(decodeWatchLine('{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5"}}}')).toMatchObject({ ok: true });
+    expect(
+      decodeWatchLine(
+        '{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"5","annotations":{"k8s.io/initial-events-end":"true"}}}}',
+      ),
+    ).toMatchObject({ event: { initialEventsEnd: true } });
     expect(decodeWatchLine('{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"m"}}')).toMatchObject({
       ok: false,
       failure: { code: 410, reason: 'Expired' },

@@ -20,6 +20,8 @@ import { type StartMeter, startMeter } from './startMeter.ts';
 
 export interface ApiSourceOptions {
   nodeName: string;
+  /** Takes the initial state from a watch (gate `WatchListClient`). */
+  streams: boolean;
 }
 
 /** `api` under `node/pods/sources`. */
@@ -31,6 +33,7 @@ export function apiSourceSpec(o: ApiSourceOptions): ActorSpec<ApiSourceEvent> {
     start: (ctx) => {
       const source = new Source(ctx);
       return listWatch(ctx, {
+        streams: o.streams,
         what: `pods of node ${o.nodeName}`,
         path: kubePath.pods,
         query: { fieldSelector: `spec.nodeName=${o.nodeName}` },

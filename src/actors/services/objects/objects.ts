@@ -19,6 +19,8 @@ export interface ObjectsOptions {
   /** `configMapAndSecretChangeDetectionStrategy`. */
   strategy: ObjectStrategy;
   podsMax: number;
+  /** Takes the initial state from a watch (gate `WatchListClient`). */
+  streams: boolean;
 }
 
 /** Under `Cache`, where the node object does not say another. */
@@ -43,7 +45,7 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
       );
       const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(view.pods)?.value });
       const logic = reading(objectsMachine.provide({ actors: { object } }), facts);
-      return { logic, input: { strategy: o.strategy, io: objectsIo(ctx) } };
+      return { logic, input: { strategy: o.strategy, io: objectsIo(ctx, o.streams) } };
     },
   };
 }
@@ -52,7 +54,7 @@ function pathOf(ref: ObjectRef): string {
   return ref.kind === 'secret' ? kubePath.secret(ref.namespace, ref.name) : kubePath.configMap(ref.namespace, ref.name);
 }
 
-function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
+function objectsIo(ctx: ActorCtx<ObjectsEvent>, streams: boolean): ObjectsIo {
   const { registry } = ctx;
   const client = kubeClient(ctx);
   return {
@@ -72,6 +74,7 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>): ObjectsIo {
         });
       };
       return listWatch(ctx, {
+        streams,
         what: refKey(ref),
         path: one.slice(0, one.lastIndexOf('/')),
         // This very form is what an API server lets a node do for an object that a pod of it names.

@@ -9,7 +9,7 @@ import { type ServiceListerEvent, servicesView } from '../../../machines/service
 import { listWatch, oncePerObject } from '../../api/client.ts';
 import type { ActorSpec } from '../../supervision/types.ts';
 
-export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
+export function serviceListerSpec(o: { streams: boolean }): ActorSpec<ServiceListerEvent> {
   return {
     type: 'actor',
     id: 'serviceLister',
@@ -17,6 +17,7 @@ export function serviceListerSpec(): ActorSpec<ServiceListerEvent> {
     start: (ctx) => {
       const entryOf = oncePerObject(toServiceEntry);
       return listWatch(ctx, {
+        streams: o.streams,
         what: 'services',
         path: kubePath.services,
         deliver: (context) => {

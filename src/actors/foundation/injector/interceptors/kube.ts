@@ -86,6 +86,9 @@ export function interceptKube(kube: KubeApi, o: KubeOptions): KubeApi {
           throw new Error('the watch ended inside a line (injected fault)');
         case 'close':
           return;
+        case 'duplicate':
+          yield line;
+          break;
         case undefined:
           break;
       }
