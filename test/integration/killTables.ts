@@ -13,6 +13,7 @@ import { EVICTION_CASES } from './killEviction.ts';
 import { HOOK_CASES } from './killHooks.ts';
 import { IPTABLES_CASES } from './killIptables.ts';
 import type { KillCase } from './killing.ts';
+import { LIFE_CASES } from './killLives.ts';
 import { NODE_SHUTDOWN_CASES } from './killNodeShutdown.ts';
 import { OBJECT_CASES } from './killObjects.ts';
 import { OOM_CASES } from './killOom.ts';
@@ -27,6 +28,7 @@ export const KILL_TABLES: Record<string, KillCase[]> = {
   'hooks and stops': HOOK_CASES,
   'changes of resources': RESIZE_CASES,
   pods: POD_CASES,
+  "states of a pod's life": LIFE_CASES,
   runtime: RUNTIME_CASES,
   probes: PROBE_CASES,
   'with an act in flight': LINK_CASES,
