@@ -51,6 +51,7 @@ function timed(mode: Mode, node: Inspected): Inspected {
     tree: {
       registry: tree.registry,
       state: () => tree.state(),
+      stateAt: (path) => tree.stateAt(path),
       observe: (fn) => tree.observe((e) => spend(() => fn(e))),
       actorAt: (path) => tree.actorAt(path),
       inspect: (path, fn) => tree.inspect(path, fn),

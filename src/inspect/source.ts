@@ -8,6 +8,8 @@ import type { Recorder } from './recorder.ts';
 export interface InspectedTree {
   readonly registry: Registry;
   state(): ActorState;
+  /** Of one actor. */
+  stateAt(path: string): ActorState | undefined;
   observe(fn: (e: SupervisionEvent) => void): Disposable;
   actorAt(path: string): AnyActorRef | null;
   inspect(path: string, fn: (e: InspectionEvent) => void): Disposable | null;

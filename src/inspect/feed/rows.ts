@@ -9,6 +9,7 @@ import type { ActorRow, PodRow } from './frames.ts';
 const SINCE_JITTER_MS = 50;
 const UNDER_A_POD = [`${addr.workers.path}/`, `${addr.probes.path}/`];
 
+/** Of `root` and all below it. */
 export function actorRows(root: ActorState, o: { nowMs: number; podName(uid: string): string | undefined }): ActorRow[] {
   const bad = new Set(treeHealth(root).flatMap((h) => (h.ok ? [] : [h.path])));
   const rows: ActorRow[] = [];
@@ -44,7 +45,7 @@ export function actorRows(root: ActorState, o: { nowMs: number; podName(uid: str
     });
     for (const child of a.children) visit(child, a.path);
   };
-  visit(root, '');
+  visit(root, root.path.slice(0, Math.max(0, root.path.lastIndexOf('/'))));
   return rows;
 }
 
@@ -74,45 +75,59 @@ export function podRows(registry: Registry, nowMs: number, only?: ReadonlySet<st
 /** Remembers what was sent, by key; times that only jitter are no change. */
 export class Rows<R extends object> {
   readonly #key: (row: R) => string;
-  #known = new Map<string, { row: R; text: string }>();
+  #known = new Map<string, R>();
 
   constructor(key: (row: R) => string) {
     this.#key = key;
   }
 
   get all(): R[] {
-    return [...this.#known.values()].map((k) => k.row);
+    return [...this.#known.values()];
   }
 
+  /** These are all that there are. */
   update(rows: readonly R[]): { changed: R[]; gone: string[] } {
-    const next = new Map<string, { row: R; text: string }>();
-    const changed: R[] = [];
-    for (const row of rows) {
-      const key = this.#key(row);
-      const known = this.#known.get(key);
-      const settled = known === undefined ? row : steadyTimes(row, known.row);
-      const text = JSON.stringify(settled);
-      next.set(key, { row: settled, text });
-      if (known?.text !== text) changed.push(settled);
-    }
-    const gone = [...this.#known.keys()].filter((key) => !next.has(key));
-    this.#known = next;
-    return { changed, gone };
+    const before = this.#known;
+    this.#known = new Map();
+    const changed = rows.flatMap((row) => this.#take(row, before) ?? []);
+    return { changed, gone: [...before.keys()].filter((key) => !this.#known.has(key)) };
+  }
+
+  /** The others are as before. */
+  patch(rows: readonly R[]): R[] {
+    return rows.flatMap((row) => this.#take(row, this.#known) ?? []);
+  }
+
+  /** Null: it is as it was known. */
+  #take(row: R, before: ReadonlyMap<string, R>): R | null {
+    const key = this.#key(row);
+    const known = before.get(key);
+    const same = known !== undefined && isSame(row, known);
+    const now = known === undefined ? row : same ? known : withTimesOf(row, known);
+    this.#known.set(key, now);
+    return same ? null : now;
   }
 }
 
-function steadyTimes<R extends object>(row: R, before: R): R {
-  const out: R = { ...row };
-  for (const key of ['sinceMs', 'seenAtMs'] as const) {
-    const [now, then]: unknown[] = [Reflect.get(row, key), Reflect.get(before, key)];
-    if (typeof now === 'number' && typeof then === 'number' && Math.abs(now - then) < SINCE_JITTER_MS) Reflect.set(out, key, then);
-  }
-  const [mail, old]: unknown[] = [Reflect.get(row, 'mail'), Reflect.get(before, 'mail')];
-  if (isMail(mail) && isMail(old) && Math.abs(mail.oldestAtMs - old.oldestAtMs) < SINCE_JITTER_MS) {
-    Reflect.set(out, 'mail', { ...mail, oldestAtMs: old.oldestAtMs });
+const TIMES = new Set(['sinceMs', 'seenAtMs', 'oldestAtMs']);
+const jitters = (key: string, now: unknown, then: unknown): boolean =>
+  typeof now === 'number' && typeof then === 'number' && TIMES.has(key) && Math.abs(now - then) < SINCE_JITTER_MS;
+
+function isSame(now: unknown, then: unknown, key = ''): boolean {
+  if (now === then || jitters(key, now, then)) return true;
+  if (typeof now !== 'object' || typeof then !== 'object' || now === null || then === null) return false;
+  const keys = Object.keys(now);
+  return keys.length === Object.keys(then).length && keys.every((k) => isSame(Reflect.get(now, k), Reflect.get(then, k), k));
+}
+
+/** The new row, with the times of before where they only jitter. */
+function withTimesOf<T extends object>(now: T, then: T): T {
+  const out = { ...now };
+  for (const [key, value] of Object.entries(now)) {
+    const before: unknown = Reflect.get(then, key);
+    if (jitters(key, value, before)) Reflect.set(out, key, before);
+    else if (key === 'mail' && typeof value === 'object' && value !== null && typeof before === 'object' && before !== null)
+      Reflect.set(out, key, withTimesOf(value, before));
   }
   return out;
-}
-function isMail(value: unknown): value is { oldestAtMs: number } {
-  return typeof value === 'object' && value !== null && 'oldestAtMs' in value;
 }
