@@ -1,10 +1,15 @@
 /** The JSON Schema files by name, as text. */
 import { type JsonSchema, shared } from './jsonSchema.ts';
 import { kubeletConfigurationSchema } from './kubeletConfiguration.ts';
+import { podManifestSchema } from './pod.ts';
 import { scenarioSchema } from './scenario.ts';
 
 export function schemaFiles(): Readonly<Record<string, string>> {
-  return { 'kubelet-configuration.json': file(kubeletConfigurationSchema()), 'scenario.json': file(scenarioSchema()) };
+  return {
+    'kubelet-configuration.json': file(kubeletConfigurationSchema()),
+    'pod.json': file(podManifestSchema()),
+    'scenario.json': file(scenarioSchema()),
+  };
 }
 
 function file(schema: JsonSchema): string {

@@ -6,6 +6,8 @@ export type JsonSchema = { readonly [keyword: string]: unknown };
 export interface Dialect {
   /** Null is the same as absent. */
   nulls: boolean;
+  /** In maps too. */
+  nullsInMaps: boolean;
   /** Text must not be empty. */
   nonEmpty: boolean;
   /** A number alone is a duration when it is 0. */
@@ -26,8 +28,12 @@ export const objectSchema = (properties: JsonSchema, required: readonly string[]
 
 /** A field: its shape, with its description, and null where that is the same as absent. */
 export function fieldSchema(shape: Shape, dialect: Dialect): JsonSchema {
+  return decorated(jsonSchemaOf(shape, dialect), shape, dialect);
+}
+
+/** What the facts of a field add to the schema of its values. */
+export function decorated(plain: JsonSchema, shape: Shape, dialect: Dialect): JsonSchema {
   const { about, required, pointer, always } = shape;
-  const plain = jsonSchemaOf(shape, dialect);
   const schema = dialect.zeroIsUnset && pointer !== true && always !== true ? orZero(plain) : plain;
   return { ...(about === undefined ? {} : { description: about }), ...(dialect.nulls && required !== true ? orNull(schema) : schema) };
 }
@@ -93,8 +99,14 @@ function textSchema(shape: Extract<Shape, { t: 'string' }>, dialect: Dialect): J
   return { type: 'string', ...(dialect.nonEmpty ? { minLength: 1 } : {}) };
 }
 
-function mapSchema(shape: Extract<Shape, { t: 'map' }>, dialect: Dialect): JsonSchema {
+/** What a key of a map may have. */
+export function entrySchema(shape: Extract<Shape, { t: 'map' }>, dialect: Dialect): JsonSchema {
   const of = jsonSchemaOf(shape.of, dialect);
+  return dialect.nullsInMaps ? orNull(of) : of;
+}
+
+function mapSchema(shape: Extract<Shape, { t: 'map' }>, dialect: Dialect): JsonSchema {
+  const of = entrySchema(shape, dialect);
   if (shape.keys === undefined) return { type: 'object', additionalProperties: of };
   return objectSchema(Object.fromEntries(shape.keys.map((key) => [key, of])), []);
 }

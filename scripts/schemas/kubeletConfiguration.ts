@@ -5,7 +5,7 @@ import { KUBELET_CONFIGURATION } from '../../src/machines/config/schema.ts';
 import { toV1beta1 } from '../../src/machines/config/v1beta1.ts';
 import { type Dialect, fieldSchemas, type JsonSchema, objectSchema } from './jsonSchema.ts';
 
-const DIALECT: Dialect = { nulls: true, nonEmpty: false, zeroDuration: false, zeroIsUnset: true };
+const DIALECT: Dialect = { nulls: true, nullsInMaps: false, nonEmpty: false, zeroDuration: false, zeroIsUnset: true };
 
 export function kubeletConfigurationSchema(): JsonSchema {
   const fields = fieldSchemas(KUBELET_CONFIGURATION, DIALECT);

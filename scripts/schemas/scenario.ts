@@ -16,7 +16,7 @@ import {
 } from '../../src/machines/faults/table.ts';
 import { type Dialect, fieldSchema, fieldSchemas, type JsonSchema, objectSchema, requiredOf } from './jsonSchema.ts';
 
-const DIALECT: Dialect = { nulls: false, nonEmpty: true, zeroDuration: true, zeroIsUnset: false };
+const DIALECT: Dialect = { nulls: false, nullsInMaps: false, nonEmpty: true, zeroDuration: true, zeroIsUnset: false };
 
 export function scenarioSchema(): JsonSchema {
   return {

@@ -1,7 +1,8 @@
 /** Inputs of any size, made from the schema of pods: every text hostile, or one list long. */
 import { createHash } from 'node:crypto';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { podSchema, type Schema } from '../../src/machines/pods/sources/schema.ts';
+import { podShape } from '../../src/machines/pods/sources/podTable.ts';
+import type { Shape } from '../../src/machines/shape/shape.ts';
 
 export const md5Hex = (text: string): string => createHash('md5').update(text).digest('hex');
 
@@ -38,10 +39,10 @@ const KEPT: Readonly<Record<string, unknown>> = {
 type Step = string | 0;
 export interface Field {
   steps: readonly Step[];
-  t: Schema['t'];
+  t: Shape['t'];
 }
 /** Every field that holds text, names of maps included. */
-export function texts(schema: Schema = podSchema, steps: readonly Step[] = []): Field[] {
+export function texts(schema: Shape = podShape, steps: readonly Step[] = []): Field[] {
   if (KEPT[String(steps.at(-1))] !== undefined || isTwin(steps)) return [];
   switch (schema.t) {
     case 'string':
@@ -67,7 +68,7 @@ export function documentOf(fields: readonly Field[], text: string): Record<strin
 export interface Place {
   path: string;
   steps: readonly Step[];
-  schema: Extract<Schema, { t: 'list' | 'map' }>;
+  schema: Extract<Shape, { t: 'list' | 'map' }>;
 }
 
 /** Init and ephemeral containers have the fields of regular ones, and go the same ways. */
@@ -76,7 +77,7 @@ function isTwin(steps: readonly Step[]): boolean {
 }
 
 /** Every list and every map of the schema. */
-export function places(schema: Schema = podSchema, steps: readonly Step[] = []): Place[] {
+export function places(schema: Shape = podShape, steps: readonly Step[] = []): Place[] {
   if (isTwin(steps)) return [];
   const path = steps
     .map((s) => (s === 0 ? '[0]' : `.${s}`))
@@ -95,7 +96,7 @@ export function places(schema: Schema = podSchema, steps: readonly Step[] = []):
 }
 
 /** An ordinary value of that shape, different for each `i`: the checks compare what is alike. */
-function ordinary(schema: Schema, name: string, i: number): unknown {
+function ordinary(schema: Shape, name: string, i: number): unknown {
   if (KEPT[name] !== undefined) return KEPT[name];
   switch (schema.t) {
     case 'string':
@@ -114,6 +115,8 @@ function ordinary(schema: Schema, name: string, i: number): unknown {
       return schema.t === 'list' ? [] : {};
     case 'object':
       return Object.fromEntries(Object.entries(schema.fields).map(([key, of]) => [key, ordinary(of, key, i)]));
+    default:
+      throw new Error(`a pod has no field of type ${schema.t}`);
   }
 }
 

@@ -7,11 +7,11 @@ import { parse } from 'yaml';
 export const root = join(import.meta.dirname, '../..');
 
 /** Keywords of editors, which say nothing about what is valid. */
-const EDITOR_KEYWORDS = ['patternErrorMessage', 'errorMessage'];
+const EDITOR_KEYWORDS = ['patternErrorMessage', 'errorMessage', 'doNotSuggest'];
 
 export function validator(name: string): ValidateFunction {
   const ajv = new Ajv({ allErrors: true, strict: true, strictTypes: false, strictRequired: false, allowUnionTypes: true });
-  for (const keyword of EDITOR_KEYWORDS) ajv.addKeyword({ keyword, schemaType: 'string' });
+  for (const keyword of EDITOR_KEYWORDS) ajv.addKeyword({ keyword });
   return ajv.compile(JSON.parse(readFileSync(join(root, 'schemas', name), 'utf8')) as object);
 }
 

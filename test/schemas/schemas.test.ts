@@ -15,7 +15,10 @@ import { createFeatureGates } from '../../src/machines/config/gates.ts';
 import { toV1beta1 } from '../../src/machines/config/v1beta1.ts';
 import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import { FAULT_KIND_NAMES, FAULT_KINDS } from '../../src/machines/faults/kinds.ts';
+import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
+import { unsupportedFields } from '../../src/machines/pods/sources/supported.ts';
 import { BEYOND_SHAPE, HEAD, NEEDED, REFUSED } from '../faults/refused.ts';
+import { md5Hex } from '../growth/inputs.ts';
 import { complaintsOf, examples, root, validator, variants } from './rig.ts';
 
 describe('the files', () => {
@@ -25,9 +28,9 @@ describe('the files', () => {
     for (const [name, text] of Object.entries(files)) expect(readFileSync(join(root, 'schemas', name), 'utf8'), name).toBe(text);
   });
 
-  it('are named by the examples, and accept them', () => {
-    const all = examples().filter(({ doc }) => (doc as { kind?: unknown }).kind !== 'Pod');
-    expect(all.length).toBeGreaterThan(6);
+  it('are named by every example, and accept it', () => {
+    const all = examples();
+    expect(all.length).toBeGreaterThan(10);
     for (const { file, doc, schema } of all) {
       if (schema === undefined) throw new Error(`${file}: its first line names no schema`);
       expect(complaintsOf(validator(schema), doc), file).toEqual([]);
@@ -112,5 +115,104 @@ describe('kubelet-configuration.json', () => {
       }
     }
     expect(taken).toBeGreaterThan(300);
+  });
+});
+
+/** A manifest with many fields, all of which this node honours or ignores. */
+const RICH = `
+apiVersion: v1
+kind: Pod
+metadata: {name: web, namespace: shop, labels: {app: web}, annotations: {a.b/c: d}}
+spec:
+  restartPolicy: OnFailure
+  terminationGracePeriodSeconds: 5
+  activeDeadlineSeconds: 60
+  dnsPolicy: None
+  dnsConfig: {nameservers: [10.0.0.1], searches: [a.b], options: [{name: ndots, value: "5"}]}
+  hostAliases: [{ip: 10.0.0.2, hostnames: [db]}]
+  nodeSelector: {disk: ssd}
+  overhead: {cpu: 10m}
+  tolerations: [{key: k, operator: Equal, value: v, effect: NoExecute, tolerationSeconds: 3}]
+  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: In, values: [b]}]}]}}}
+  os: {name: linux}
+  securityContext:
+    {runAsUser: 1, fsGroup: 2, supplementalGroups: [3], fsGroupChangePolicy: Always, sysctls: [{name: net.core.somaxconn, value: "1"}], seccompProfile: {type: Localhost, localhostProfile: a}}
+  resources: {limits: {cpu: 2}, requests: {cpu: 1}}
+  volumes:
+    - {name: a, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
+    - {name: b, hostPath: {path: /tmp, type: Directory}}
+    - {name: c, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: metadata.name}}]}}
+  initContainers:
+    - {name: side, image: i, restartPolicy: Always, startupProbe: {exec: {command: [a]}}}
+  containers:
+    - name: c
+      image: i
+      command: [a]
+      args: [b]
+      imagePullPolicy: Never
+      terminationMessagePolicy: File
+      ports: [{name: http, containerPort: 80, hostPort: 81, protocol: TCP}]
+      env: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: status.podIP}}}, {name: C, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}]
+      resources: {limits: {cpu: 500m, memory: 1Gi, hugepages-2Mi: 2Mi}, requests: {cpu: 0.25}}
+      resizePolicy: [{resourceName: cpu, restartPolicy: NotRequired}]
+      volumeMounts: [{name: a, mountPath: /a, mountPropagation: None, subPath: x, readOnly: true, recursiveReadOnly: IfPossible}]
+      livenessProbe: {httpGet: {path: /, port: http, scheme: HTTPS, httpHeaders: [{name: A, value: b}]}, periodSeconds: 3, terminationGracePeriodSeconds: 3}
+      readinessProbe: {grpc: {port: 9, service: s}, successThreshold: 2}
+      startupProbe: {tcpSocket: {port: 80}, failureThreshold: 3}
+      lifecycle: {preStop: {sleep: {seconds: 1}}, stopSignal: SIGINT}
+      securityContext: {runAsUser: 1, capabilities: {add: [NET_ADMIN]}, procMount: Default, readOnlyRootFilesystem: true}
+      stdin: true
+`;
+
+describe('pod.json', () => {
+  const validate = validator('pod.json');
+  const opts = { source: 'file', where: '/m.yaml', nodeName: 'n', md5Hex, preventApiReferences: false } as const;
+  const takes = (doc: unknown): boolean => {
+    const decoded = decodeManifest(doc, opts);
+    return decoded.ok && decoded.pods.every((pod) => unsupportedFields(pod, { podGroups: true, devices: true }).length === 0);
+  };
+  const rich = parse(RICH) as { spec: { containers: object[] } };
+
+  it('accepts what the daemon takes', () => {
+    expect(takes(rich)).toBe(true);
+    expect(complaintsOf(validate, rich)).toEqual([]);
+  });
+
+  it('refuses what the daemon refuses, with the reason where there is one', () => {
+    const [container] = rich.spec.containers;
+    const withContainer = (fields: object): unknown => ({ ...rich, spec: { ...rich.spec, containers: [{ ...container, ...fields }] } });
+    for (const [what, doc] of Object.entries({
+      'an unknown field': { ...rich, spec: { ...rich.spec, restartPolcy: 'Never' } },
+      'an unknown field of the pod': { ...rich, sepc: {} },
+      'an unknown field of a container': withContainer({ comand: ['a'] }),
+      'a wrong type': withContainer({ command: 'a' }),
+      'a number for a text': withContainer({ env: [{ name: 'A', value: 1 }] }),
+      'an unknown word': { ...rich, spec: { ...rich.spec, restartPolicy: 'Sometimes' } },
+      'no image': withContainer({ image: undefined }),
+      'a port out of range': withContainer({ ports: [{ containerPort: 70_000 }] }),
+      'a strange amount': withContainer({ resources: { limits: { cpu: 'much' } } }),
+      'objects of an API server': withContainer({ envFrom: [{ configMapRef: { name: 'c' } }] }),
+      'a kind of volume without a plugin': { ...rich, spec: { ...rich.spec, volumes: [{ name: 'a', nfs: { server: 's' } }] } },
+      'another system': { ...rich, spec: { ...rich.spec, os: { name: 'windows' } } },
+      'another kind': { ...rich, kind: 'Deployment' },
+    })) {
+      const plain: unknown = JSON.parse(JSON.stringify(doc));
+      expect(takes(plain), what).toBe(false);
+      expect(complaintsOf(validate, plain), what).not.toEqual([]);
+    }
+  });
+
+  // Unknown fields of metadata, which the daemon only keeps, and a limit that is no quantity, which it reads as none.
+  const STRICTER = [/^\/metadata must NOT have additional properties$/, /^\/spec\/volumes\/0\/emptyDir\/sizeLimit must match pattern/];
+
+  it('refuses nothing that the daemon takes, but two mistakes that it does not see', () => {
+    let taken = 0;
+    for (const variant of variants(rich)) {
+      if (!takes(variant)) continue;
+      taken += 1;
+      const found = complaintsOf(validate, variant).filter((c) => !STRICTER.some((known) => known.test(c)));
+      expect(found, JSON.stringify(variant)).toEqual([]);
+    }
+    expect(taken).toBeGreaterThan(500);
   });
 });

@@ -23,6 +23,7 @@ import {
   string,
   type Typed,
   text,
+  within,
   words,
 } from '../shape/shape.ts';
 import { CIPHER_SUITES } from './cipherSuites.ts';
@@ -41,8 +42,6 @@ const plain = <S extends Field>(type: S) => filled(type);
 const ptr = <S extends Field>(type: S) => ({ ...filled(type), pointer: true }) as const;
 /** Written even when empty. */
 const always = <S extends Field>(type: S) => ({ ...filled(type), always: true }) as const;
-/** A rule refuses numbers outside. */
-const within = <S extends Field>(min: number, max: number, field: S): S => ({ ...field, within: [min, max] });
 
 const INT32_MAX = 2 ** 31 - 1;
 const PORT_MAX = 65_535;

@@ -157,6 +157,10 @@ export function demanded<S extends TypedShape>(s: S): S {
 export function filled<S extends TypedShape>(s: S, absent?: Of<S>): S & { readonly filled: true; readonly absent?: unknown } {
   return absent === undefined ? { ...s, filled: true } : { ...s, filled: true, absent };
 }
+/** A number that a rule refuses outside of these. */
+export function within<S extends TypedShape>(min: number, max: number, s: S): S {
+  return { ...s, within: [min, max] };
+}
 export function named<S extends TypedShape, const A extends string>(as: A, s: S): S & { readonly as: A } {
   return { ...s, as };
 }

@@ -6,7 +6,7 @@
 import type { Pod } from '../../../src/machines/k8s.ts';
 import { unsupported } from '../../../src/machines/pods/admission/admission.ts';
 import { FIELD_TABLE } from '../../../src/machines/pods/sources/fieldTable.ts';
-import { VOLUME_SOURCES } from '../../../src/machines/pods/sources/schema.ts';
+import { VOLUME_SOURCES } from '../../../src/machines/pods/sources/podTable.ts';
 import { claimedVolume } from '../../../src/machines/services/volumes/claims.ts';
 import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
 import { cluster, create, events, isReady } from '../../integration/clusterPods.ts';

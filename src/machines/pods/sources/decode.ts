@@ -6,7 +6,8 @@ import type { Pod } from '../../k8s.ts';
 import { cut, ErrorList } from '../../text/errorList.ts';
 import { apiReferences } from './apiReferences.ts';
 import { applyApiDefaults } from './defaults.ts';
-import { conform, isRecord, podSchema } from './schema.ts';
+import { podShape } from './podTable.ts';
+import { conform, isRecord } from './schema.ts';
 import { validatePod } from './validate.ts';
 
 export const ANNOTATION_SOURCE = 'kubernetes.io/config.source';
@@ -76,7 +77,7 @@ function applyStaticDefaults(pod: Pod, uid: string, opts: DecodeOptions): void {
 function asPod(doc: Record<string, unknown>, prefix: string, errors: ErrorList): Pod | undefined {
   const found = new ErrorList();
   const isNamed = (path: string) => found.list().some((e) => e.startsWith(`${path}:`));
-  const pod = conform(doc, { schema: podSchema, path: '' }, found);
+  const pod = conform(doc, { schema: podShape, path: '' }, found);
   if (isRecord(pod)) {
     for (const part of ['metadata', 'spec']) if (!isRecord(pod[part]) && !isNamed(part)) found.add(`${part}: required`);
     if (isRecord(pod.spec) && pod.spec.containers === undefined) {

@@ -4,7 +4,8 @@ import type { Container, LifecycleHandler, Pod, Probe, PullPolicy, Quantity } fr
 import { own, put } from '../../own.ts';
 import { isPodLevel } from '../podLevel.ts';
 import { containersTotal } from '../workers/config/resources.ts';
-import { isRecord, VOLUME_SOURCES } from './schema.ts';
+import { VOLUME_SOURCES } from './podTable.ts';
+import { isRecord } from './schema.ts';
 
 /** Octal 0644, the default mode of files in secret, config map, downward and projected volumes. */
 const FILE_MODE = 0o644;

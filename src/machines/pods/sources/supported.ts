@@ -4,10 +4,12 @@
  */
 import { isExtendedResource } from '../../allocation/devices/rules.ts';
 import type { Pod } from '../../k8s.ts';
+import type { Shape } from '../../shape/shape.ts';
 import { ErrorList, quoted } from '../../text/errorList.ts';
 import { limitsNotKept } from '../podLevel.ts';
 import { FIELD_TABLE, type FieldRule, NO_SUCH_RESOURCE } from './fieldTable.ts';
-import { isRecord, podSchema, type Schema } from './schema.ts';
+import { podShape } from './podTable.ts';
+import { isRecord } from './schema.ts';
 
 /** Why what only the API can tell is refused of a manifest. */
 const NEEDS_API = 'only of a pod that came from an API server';
@@ -16,15 +18,15 @@ const LIMITS_NOT_KEPT =
   'this node limits containers, not pods, and these could go beyond it together: give them limits that come to no more than it';
 
 /** The table as a tree, so that one walk over a pod decides everything. */
-interface Node {
+export interface RuleNode {
   leaf: FieldRule | null;
-  readonly children: Map<string, Node>;
+  readonly children: Map<string, RuleNode>;
 }
 function partsOf(rule: FieldRule): string[] {
   return rule.path.replaceAll('[*]', '.[*]').split('.');
 }
-function tableTree(withApi: boolean): Node {
-  const root: Node = { leaf: null, children: new Map() };
+function tableTree(withApi: boolean): RuleNode {
+  const root: RuleNode = { leaf: null, children: new Map() };
   for (const rule of FIELD_TABLE) {
     if (rule.api === true && !withApi) continue;
     let at = root;
@@ -41,7 +43,7 @@ function tableTree(withApi: boolean): Node {
   return root;
 }
 /** Without an API, what leads nowhere but to its rules is refused as a whole: `envFrom`, not each of its fields. */
-function standaloneTree(): Node {
+function standaloneTree(): RuleNode {
   const root = tableTree(false);
   for (const rule of FIELD_TABLE.filter((r) => r.api === true)) {
     let at = root;
@@ -54,10 +56,12 @@ function standaloneTree(): Node {
   }
   return root;
 }
-const TREE: Node = standaloneTree();
-const TREE_WITH_API: Node = tableTree(true);
+/** What a manifest may say, without an API server to ask. */
+export const MANIFEST_RULES: RuleNode = standaloneTree();
+const TREE_WITH_API: RuleNode = tableTree(true);
 
-function childOf(node: Node, key: string): Node | undefined {
+/** The rules for a field, a key of a map, or with `[*]` an element of a list; undefined: nothing was decided. */
+export function childOf(node: RuleNode, key: string): RuleNode | undefined {
   const exact = node.children.get(key);
   if (exact !== undefined) return exact;
   for (const [pattern, child] of node.children) {
@@ -68,7 +72,7 @@ function childOf(node: Node, key: string): Node | undefined {
 
 /** The rule for a path such as `spec.containers[*].image`, that of a field above it included; undefined: nothing was decided. */
 export function fieldRule(path: string): FieldRule | undefined {
-  let at: Node | undefined = TREE_WITH_API;
+  let at: RuleNode | undefined = TREE_WITH_API;
   for (const part of partsOf({ path })) {
     at = childOf(at, part);
     if (at === undefined || at.leaf !== null) break;
@@ -92,8 +96,8 @@ function isEmpty(value: Record<string, unknown>): boolean {
 interface Step {
   value: unknown;
   path: string;
-  node: Node | undefined;
-  schema: Schema | undefined;
+  node: RuleNode | undefined;
+  schema: Shape | undefined;
 }
 
 function walk(step: Step, found: (path: string) => void): void {
@@ -156,8 +160,10 @@ export function unsupportedFields(
     if (o.devices !== true || !mayBePlugins(path)) errors.add(path);
   };
   for (const key of Object.keys(pod)) if (!TOP.includes(key)) found(`${key} (unknown field)`);
-  const schema = podSchema.t === 'object' ? podSchema.fields.spec : undefined;
-  walk({ value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : TREE, 'spec'), schema }, found);
+  walk(
+    { value: pod.spec, path: 'spec', node: childOf(o.api === true ? TREE_WITH_API : MANIFEST_RULES, 'spec'), schema: podShape.fields.spec },
+    found,
+  );
   for (const path of limitsNotKept(pod, o)) found(`${path} (${LIMITS_NOT_KEPT})`);
   return errors.list();
 }

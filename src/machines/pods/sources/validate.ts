@@ -9,7 +9,16 @@ import { isPodLevel } from '../podLevel.ts';
 import { compareQuantity } from '../quantity.ts';
 import { KERNEL_HOSTNAME_CHARS_MAX } from '../workers/config/hosts.ts';
 import { containersTotal } from '../workers/config/resources.ts';
-import { VOLUME_SOURCES } from './schema.ts';
+import {
+  DNS_POLICIES,
+  OPERATING_SYSTEMS,
+  PREEMPTION_POLICIES,
+  RESTART_POLICIES,
+  SELECTOR_VALUES,
+  TAINT_EFFECTS,
+  TOLERATION_OPERATORS,
+  VOLUME_SOURCES,
+} from './podTable.ts';
 import { type ContainerScope, validateContainer } from './validation/container.ts';
 import { dnsLabel, dnsSubdomain, ipAddress, labelValue, qualifiedName, quantityValue } from './validation/names.ts';
 import { Problems } from './validation/problems.ts';
@@ -94,7 +103,7 @@ function validateVolumes(p: Problems, spec: PodSpec): Set<string> {
 }
 
 function validateDns(p: Problems, spec: PodSpec): void {
-  p.oneOf('spec.dnsPolicy', spec.dnsPolicy, ['ClusterFirst', 'ClusterFirstWithHostNet', 'Default', 'None']);
+  p.oneOf('spec.dnsPolicy', spec.dnsPolicy, DNS_POLICIES);
   const dns = spec.dnsConfig;
   const servers = dns?.nameservers ?? [];
   if (spec.dnsPolicy === 'None' && servers.length === 0)
@@ -121,10 +130,10 @@ function validateTolerations(p: Problems, spec: PodSpec): void {
     const at = `spec.tolerations[${i}]`;
     if (t.key) p.check(`${at}.key`, qualifiedName(t.key));
     if (!t.key && t.operator !== 'Exists') p.add(`${at}.operator`, 'must be Exists when key is empty');
-    if (t.operator) p.oneOf(`${at}.operator`, t.operator, ['Equal', 'Exists']);
+    if (t.operator) p.oneOf(`${at}.operator`, t.operator, TOLERATION_OPERATORS);
     if (t.operator === 'Exists' && t.value) p.add(`${at}.value`, 'must be empty when operator is Exists');
     if (t.operator !== 'Exists' && t.value) p.check(`${at}.value`, labelValue(t.value));
-    if (t.effect) p.oneOf(`${at}.effect`, t.effect, ['NoSchedule', 'PreferNoSchedule', 'NoExecute']);
+    if (t.effect) p.oneOf(`${at}.effect`, t.effect, TAINT_EFFECTS);
     if (t.tolerationSeconds !== undefined && t.effect !== 'NoExecute')
       p.add(`${at}.effect`, 'must be NoExecute when tolerationSeconds is set');
   });
@@ -166,8 +175,6 @@ function validateNaming(p: Problems, spec: PodSpec): void {
   validateNodeAffinity(p, spec);
 }
 
-/** Operators of node affinity, by how many values each takes. */
-const SELECTOR_VALUES = { In: 'some', NotIn: 'some', Exists: 'none', DoesNotExist: 'none', Gt: 'number', Lt: 'number' } as const;
 const NODE_FIELD = 'metadata.name';
 
 function validateNodeAffinity(p: Problems, spec: PodSpec): void {
@@ -236,12 +243,12 @@ export function validatePod(pod: Pod): ErrorList {
   const volumes = validateVolumes(p, spec);
   validateContainers(p, spec, volumes);
   validatePodResources(p, pod);
-  p.oneOf('spec.restartPolicy', spec.restartPolicy, ['Always', 'OnFailure', 'Never']);
+  p.oneOf('spec.restartPolicy', spec.restartPolicy, RESTART_POLICIES);
   p.range('spec.terminationGracePeriodSeconds', spec.terminationGracePeriodSeconds, { min: 0 });
   p.range('spec.activeDeadlineSeconds', spec.activeDeadlineSeconds, { min: 1, max: INT32_MAX });
   p.range('spec.priority', spec.priority, { min: -INT32_MAX - 1, max: INT32_MAX });
-  if (spec.preemptionPolicy) p.oneOf('spec.preemptionPolicy', spec.preemptionPolicy, ['PreemptLowerPriority', 'Never']);
-  if (spec.os !== undefined) p.oneOf('spec.os.name', spec.os.name ?? '', ['linux', 'windows']);
+  if (spec.preemptionPolicy) p.oneOf('spec.preemptionPolicy', spec.preemptionPolicy, PREEMPTION_POLICIES);
+  if (spec.os !== undefined) p.oneOf('spec.os.name', spec.os.name ?? '', OPERATING_SYSTEMS);
   for (const [name, q] of Object.entries(spec.overhead ?? {})) {
     const value = quantityValue(q);
     if (value === null || value < 0) p.add(`spec.overhead.${name}`, `${quoted(q)} is not a quantity of at least 0`);

@@ -4,6 +4,17 @@ import type { Container, EnvVar, Quantity } from '../../../k8s.ts';
 import { own } from '../../../own.ts';
 import { quoted } from '../../../text/errorList.ts';
 import type { FileKeyRef } from '../../workers/config/envFile.ts';
+import {
+  EXIT_CODE_OPERATORS,
+  MOUNT_PROPAGATIONS,
+  PORTS,
+  PROTOCOLS,
+  PULL_POLICIES,
+  RECURSIVE_READ_ONLY,
+  RESTART_POLICIES,
+  RESTART_RULE_ACTIONS,
+  TERMINATION_MESSAGE_POLICIES,
+} from '../podTable.ts';
 import { dnsLabel, envName, ipAddress, portName, qualifiedName, quantityValue } from './names.ts';
 import { validateProbes } from './probes.ts';
 import type { Problems } from './problems.ts';
@@ -51,11 +62,11 @@ function validatePorts(p: Problems, path: string, of: { container: Container; sc
       p.unique(`${at}.name`, port.name, names);
     }
     if (port.containerPort === undefined) p.add(`${at}.containerPort`, 'required');
-    p.range(`${at}.containerPort`, port.containerPort, { min: 1, max: 65_535 });
-    p.oneOf(`${at}.protocol`, port.protocol, ['TCP', 'UDP', 'SCTP']);
+    p.range(`${at}.containerPort`, port.containerPort, PORTS);
+    p.oneOf(`${at}.protocol`, port.protocol, PROTOCOLS);
     if (port.hostIP) p.check(`${at}.hostIP`, ipAddress(port.hostIP));
     if (!port.hostPort) return;
-    p.range(`${at}.hostPort`, port.hostPort, { min: 1, max: 65_535 });
+    p.range(`${at}.hostPort`, port.hostPort, PORTS);
     if (scope.hostNetwork && port.hostPort !== port.containerPort)
       p.add(`${at}.hostPort`, 'must equal containerPort when hostNetwork is true');
     p.unique(`${at}.hostPort`, `${port.protocol ?? 'TCP'}/${port.hostIP ?? ''}/${port.hostPort}`, scope.hostPorts);
@@ -182,11 +193,11 @@ function validateMounts(p: Problems, path: string, of: { container: Container; s
       if (sub && (sub.startsWith('/') || sub.split('/').includes('..'))) p.add(`${at}.${key}`, "must be a relative path without '..'");
     }
     if (m.subPath && m.subPathExpr) p.add(`${at}.subPathExpr`, 'must not be set beside subPath');
-    p.oneOf(`${at}.mountPropagation`, m.mountPropagation, ['None', 'HostToContainer', 'Bidirectional']);
+    p.oneOf(`${at}.mountPropagation`, m.mountPropagation, MOUNT_PROPAGATIONS);
     if (m.mountPropagation === 'Bidirectional' && c.securityContext?.privileged !== true) {
       p.add(`${at}.mountPropagation`, 'Bidirectional needs a privileged container');
     }
-    p.oneOf(`${at}.recursiveReadOnly`, m.recursiveReadOnly, ['Disabled', 'IfPossible', 'Enabled']);
+    p.oneOf(`${at}.recursiveReadOnly`, m.recursiveReadOnly, RECURSIVE_READ_ONLY);
   });
   c.volumeDevices?.forEach((d, i) => {
     const at = `${path}.volumeDevices[${i}]`;
@@ -201,7 +212,7 @@ const EXIT_CODES_MAX = 255;
 
 function validateRestart(p: Problems, path: string, of: { container: Container; sidecar: boolean }): void {
   const { restartPolicy, restartPolicyRules: rules = [] } = of.container;
-  p.oneOf(`${path}.restartPolicy`, restartPolicy, ['Always', 'OnFailure', 'Never']);
+  p.oneOf(`${path}.restartPolicy`, restartPolicy, RESTART_POLICIES);
   if (rules.length === 0) return;
   const at = `${path}.restartPolicyRules`;
   if (of.sidecar) p.add(at, 'must not be set on a sidecar: it is always started again');
@@ -209,13 +220,13 @@ function validateRestart(p: Problems, path: string, of: { container: Container; 
   if (rules.length > RESTART_RULES_MAX) p.add(at, `at most ${RESTART_RULES_MAX} rules`);
   rules.forEach(({ action, exitCodes }, i) => {
     p.required(`${at}[${i}].action`, action);
-    if (action) p.oneOf(`${at}[${i}].action`, action, ['Restart']);
+    if (action) p.oneOf(`${at}[${i}].action`, action, RESTART_RULE_ACTIONS);
     if (exitCodes === undefined) {
       p.add(`${at}[${i}].exitCodes`, 'required');
       return;
     }
     p.required(`${at}[${i}].exitCodes.operator`, exitCodes.operator);
-    if (exitCodes.operator) p.oneOf(`${at}[${i}].exitCodes.operator`, exitCodes.operator, ['In', 'NotIn']);
+    if (exitCodes.operator) p.oneOf(`${at}[${i}].exitCodes.operator`, exitCodes.operator, EXIT_CODE_OPERATORS);
     const values = exitCodes.values ?? [];
     if (values.length === 0 || values.length > EXIT_CODES_MAX)
       p.add(`${at}[${i}].exitCodes.values`, `must be 1 to ${EXIT_CODES_MAX} exit codes`);
@@ -236,8 +247,8 @@ export function validateContainer(p: Problems, path: string, of: { container: Co
   if (image === '') p.add(`${path}.image`, 'required');
   else if (image !== image.trim()) p.add(`${path}.image`, 'must not begin or end with white space');
   validateRestart(p, path, { container: c, sidecar });
-  p.oneOf(`${path}.imagePullPolicy`, c.imagePullPolicy, ['Always', 'IfNotPresent', 'Never']);
-  p.oneOf(`${path}.terminationMessagePolicy`, c.terminationMessagePolicy, ['File', 'FallbackToLogsOnError']);
+  p.oneOf(`${path}.imagePullPolicy`, c.imagePullPolicy, PULL_POLICIES);
+  p.oneOf(`${path}.terminationMessagePolicy`, c.terminationMessagePolicy, TERMINATION_MESSAGE_POLICIES);
   // Plain init containers run one after the other, so only within one of them can host ports conflict.
   const hostPorts = init && !sidecar ? new Set<string>() : scope.hostPorts;
   validatePorts(p, path, { container: c, scope: { ...scope, hostPorts } });

@@ -1,6 +1,7 @@
 /** Validation of probes and lifecycle hooks. Pure. */
 import type { Container, IntOrString, LifecycleHandler, Probe } from '../../../k8s.ts';
 import { STOP_SIGNALS } from '../../stopSignal.ts';
+import { PORTS, SCHEMES } from '../podTable.ts';
 import { portName } from './names.ts';
 import type { Problems } from './problems.ts';
 
@@ -8,7 +9,7 @@ const HEADER_NAME = /^[-A-Za-z0-9]+$/;
 
 function port(p: Problems, path: string, value: IntOrString | undefined): void {
   if (value === undefined) p.add(path, 'required');
-  else if (typeof value === 'number') p.range(path, value, { min: 1, max: 65_535 });
+  else if (typeof value === 'number') p.range(path, value, PORTS);
   else p.check(path, portName(value));
 }
 
@@ -24,7 +25,7 @@ function handler(p: Problems, path: string, h: LifecycleHandler & { grpc?: { por
   if (h.httpGet === undefined) return;
   port(p, `${path}.httpGet.port`, h.httpGet.port);
   p.required(`${path}.httpGet.path`, h.httpGet.path);
-  p.oneOf(`${path}.httpGet.scheme`, h.httpGet.scheme, ['HTTP', 'HTTPS']);
+  p.oneOf(`${path}.httpGet.scheme`, h.httpGet.scheme, SCHEMES);
   h.httpGet.httpHeaders?.forEach((header, i) => {
     if (!HEADER_NAME.test(header.name ?? '')) p.add(`${path}.httpGet.httpHeaders[${i}].name`, 'must be letters, digits and -');
   });

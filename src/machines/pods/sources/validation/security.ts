@@ -2,15 +2,21 @@
 import type { PodSecurityContext, SeccompProfile, SecurityContext } from '../../../k8s.ts';
 import { quoted } from '../../../text/errorList.ts';
 import { dottedSysctl } from '../../admission/sysctls.ts';
+import {
+  FS_GROUP_CHANGE_POLICIES,
+  IDS,
+  PROC_MOUNTS,
+  PROFILE_TYPES,
+  SE_LINUX_CHANGE_POLICIES,
+  SUPPLEMENTAL_GROUPS_POLICIES,
+} from '../podTable.ts';
 import type { Problems } from './problems.ts';
 
-/** User and group ids are 32 bits wide and not negative. */
-const ID_MAX = 2_147_483_647;
 const SYSCTL = /^[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?(?:[./][a-z0-9](?:[-_a-z0-9]*[a-z0-9])?)*$/;
 
 function profile(p: Problems, path: string, value: SeccompProfile | undefined): void {
   if (value === undefined) return;
-  p.oneOf(`${path}.type`, value.type ?? '', ['RuntimeDefault', 'Unconfined', 'Localhost']);
+  p.oneOf(`${path}.type`, value.type ?? '', PROFILE_TYPES);
   const file = value.localhostProfile;
   if (value.type === 'Localhost') {
     if (!file) p.add(`${path}.localhostProfile`, 'required when type is Localhost');
@@ -21,19 +27,19 @@ function profile(p: Problems, path: string, value: SeccompProfile | undefined): 
 }
 
 function ids(p: Problems, path: string, s: { runAsUser?: number; runAsGroup?: number }): void {
-  p.range(`${path}.runAsUser`, s.runAsUser, { min: 0, max: ID_MAX });
-  p.range(`${path}.runAsGroup`, s.runAsGroup, { min: 0, max: ID_MAX });
+  p.range(`${path}.runAsUser`, s.runAsUser, IDS);
+  p.range(`${path}.runAsGroup`, s.runAsGroup, IDS);
 }
 
 export function validatePodSecurity(p: Problems, path: string, s: PodSecurityContext | undefined): void {
   if (s === undefined) return;
   ids(p, path, s);
-  p.range(`${path}.fsGroup`, s.fsGroup, { min: 0, max: ID_MAX });
-  p.oneOf(`${path}.fsGroupChangePolicy`, s.fsGroupChangePolicy, ['OnRootMismatch', 'Always']);
-  p.oneOf(`${path}.supplementalGroupsPolicy`, s.supplementalGroupsPolicy, ['Merge', 'Strict']);
-  p.oneOf(`${path}.seLinuxChangePolicy`, s.seLinuxChangePolicy, ['Recursive', 'MountOption']);
+  p.range(`${path}.fsGroup`, s.fsGroup, IDS);
+  p.oneOf(`${path}.fsGroupChangePolicy`, s.fsGroupChangePolicy, FS_GROUP_CHANGE_POLICIES);
+  p.oneOf(`${path}.supplementalGroupsPolicy`, s.supplementalGroupsPolicy, SUPPLEMENTAL_GROUPS_POLICIES);
+  p.oneOf(`${path}.seLinuxChangePolicy`, s.seLinuxChangePolicy, SE_LINUX_CHANGE_POLICIES);
   s.supplementalGroups?.forEach((g, i) => {
-    p.range(`${path}.supplementalGroups[${i}]`, g, { min: 0, max: ID_MAX });
+    p.range(`${path}.supplementalGroups[${i}]`, g, IDS);
   });
   const names = new Set<string>();
   s.sysctls?.forEach((c, i) => {
@@ -50,7 +56,7 @@ export function validatePodSecurity(p: Problems, path: string, s: PodSecurityCon
 export function validateContainerSecurity(p: Problems, path: string, s: SecurityContext | undefined): void {
   if (s === undefined) return;
   ids(p, path, s);
-  p.oneOf(`${path}.procMount`, s.procMount, ['Default', 'Unmasked']);
+  p.oneOf(`${path}.procMount`, s.procMount, PROC_MOUNTS);
   profile(p, `${path}.seccompProfile`, s.seccompProfile);
   profile(p, `${path}.appArmorProfile`, s.appArmorProfile);
   if (s.allowPrivilegeEscalation === false) {
