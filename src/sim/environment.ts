@@ -39,7 +39,7 @@ export interface Environment {
 /** How many of the nodes whose API is served are profiled now and then. */
 const PROFILED = 0.4;
 
-export interface OutsidersOptions {
+export interface EnvironmentOptions {
   nodes: readonly SimNode[];
   kube: SimKube | undefined;
   clock: Clock;
@@ -52,7 +52,7 @@ export interface OutsidersOptions {
   halt(node: SimNode): void;
 }
 
-export function environment(o: OutsidersOptions): Environment {
+export function environment(o: EnvironmentOptions): Environment {
   const { kube, clock, nodes } = o;
   let fairSinceMs = clock.monoMs();
   const lives = new Map(nodes.flatMap((n) => (n.tuning.certificates === null ? [] : [[n.name, n.tuning.certificates.lifeMs] as const])));

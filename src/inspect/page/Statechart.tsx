@@ -20,7 +20,7 @@ import type { Chart, ChartState } from '../../machines/chart/definition.ts';
 import { type Drawn, type Layout, layoutOf } from './layout.ts';
 
 type StateNode = Node<{ state: ChartState; initial: boolean; active: boolean; leaf: boolean; next: boolean; came: boolean }, 'state'>;
-type StepEdge = Edge<{ drawn: Drawn; mood: 'taken' | 'open' | 'quiet'; label: string }, 'step'>;
+type StepEdge = Edge<{ drawn: Drawn; emphasis: 'taken' | 'open' | 'quiet'; label: string }, 'step'>;
 
 const nodeTypes = { state: StateBox };
 const edgeTypes = { step: StepLine };
@@ -69,14 +69,14 @@ function Flow({ chart, active, taken, selected, onSelect, layout }: StatechartPr
       const isTaken = drawn.transitions.some((t) => lastTaken.has(t.id));
       const isOpen = isOpenFrom(drawn.source, active, chart);
       const isAsked = selected !== '' && (drawn.source === selected || drawn.target === selected);
-      const mood = isTaken ? 'taken' : isOpen || isAsked ? 'open' : 'quiet';
+      const emphasis = isTaken ? 'taken' : isOpen || isAsked ? 'open' : 'quiet';
       return {
         id: drawn.id,
         type: 'step' as const,
         source: drawn.source,
         target: drawn.target,
-        data: { drawn, mood, label: isTaken || isAsked || isOpen ? labelOf(drawn, lastTaken) : '' },
-        zIndex: mood === 'quiet' ? 1 : 5,
+        data: { drawn, emphasis, label: isTaken || isAsked || isOpen ? labelOf(drawn, lastTaken) : '' },
+        zIndex: emphasis === 'quiet' ? 1 : 5,
         focusable: false,
         selectable: false,
       };
@@ -84,8 +84,8 @@ function Flow({ chart, active, taken, selected, onSelect, layout }: StatechartPr
   }, [layout, active, lastTaken, selected, chart]);
   const nodes = useMemo((): StateNode[] => {
     const initial = initialsOf(chart.root);
-    const next = new Set(edges.flatMap((e) => (e.data?.mood === 'open' && active.has(e.source) ? [e.target] : [])));
-    const came = new Set(edges.flatMap((e) => (e.data?.mood === 'taken' ? [e.source] : [])));
+    const next = new Set(edges.flatMap((e) => (e.data?.emphasis === 'open' && active.has(e.source) ? [e.target] : [])));
+    const came = new Set(edges.flatMap((e) => (e.data?.emphasis === 'taken' ? [e.source] : [])));
     return layout.nodes.map((n) => ({
       id: n.id,
       type: 'state' as const,
@@ -228,12 +228,12 @@ function StepLine({ id, data }: EdgeProps<StepEdge>) {
   const before = points.at(-2);
   return (
     <>
-      <BaseEdge id={id} path={path} className={`step step-${data.mood}`} />
-      {end !== undefined && before !== undefined && <path className={`tip tip-${data.mood}`} d={tipOf(before, end)} />}
+      <BaseEdge id={id} path={path} className={`step step-${data.emphasis}`} />
+      {end !== undefined && before !== undefined && <path className={`tip tip-${data.emphasis}`} d={tipOf(before, end)} />}
       {data.label !== '' && middle !== null && (
         <EdgeLabelRenderer>
           <div
-            className={`step-label step-label-${data.mood}`}
+            className={`step-label step-label-${data.emphasis}`}
             ref={(el) => {
               if (el !== null) el.style.transform = `translate(-50%, -50%) translate(${middle.x}px, ${middle.y}px)`;
             }}
