@@ -108,3 +108,30 @@ it('is judged as it is now, not as it was, when it had to wait for the first lis
   await h.advance(60_000);
   expect(h.running().map((c) => c.podUid)).toEqual(['pinned-a']);
 });
+
+// Found by seed 77000067 at 9c68004: a stopped sandbox let a pod in that had been refused, when the daemon was restarted.
+it('is refused again by the next daemon when nothing but a stopped sandbox is left of it', async () => {
+  await using h = await virtualNode();
+  const half = { container: { resources: { requests: { cpu: '2500m' } } } };
+  const web = pod('web', { ...half, uid: 'pinned-1' });
+  h.faults.fault = (m) => {
+    if (m === 'RemovePodSandbox') return { kind: 'refuse', code: 2, details: 'not today' };
+    return m === 'CreateContainer' && h.record('other') === undefined ? { kind: 'refuse', code: 2, details: 'not yet' } : undefined;
+  };
+  h.write('web', web);
+  await h.until('it has a sandbox', () => h.runtime.dump().sandboxes.length === 1);
+  h.remove('web');
+  await h.until('it has ended', () => h.record('web') === undefined, 60_000);
+  h.write('other', pod('other', half));
+  await h.until('the other one runs', () => h.running('other').length === 1, 60_000);
+  h.write('web', web);
+  await h.until('it is refused', () => h.phase('web') === 'Failed', 60_000);
+  const refused = h.status('web')?.status;
+  expect(refused?.message).toContain('cpu');
+  await h.crash();
+  await h.boot();
+  await h.until('it was judged', () => h.phase('web') !== undefined, 60_000);
+  await h.advance(60_000);
+  expect(h.runtime.dump().sandboxes.filter((s) => s.uid === 'pinned-1')).toHaveLength(1);
+  expect(h.status('web')?.status).toMatchObject({ phase: 'Failed', message: refused?.message });
+});

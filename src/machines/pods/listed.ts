@@ -28,6 +28,14 @@ export function tellsNothing(
   );
 }
 
+/**
+ * Whether the pod runs on this node, or ran here. A stopped sandbox without containers is no sign of that: it can be left of
+ * a pod that this node refused while the sandbox was being made.
+ */
+export function hasRun(listed: ListedPod | undefined): boolean {
+  return listed !== undefined && (listed.containers.length > 0 || listed.sandboxes.some((s) => s.ready));
+}
+
 /** Somewhat more than the longest wait between two listings: an older one means that listings have stopped. */
 const LISTING_RECENT_MS = 35_000;
 

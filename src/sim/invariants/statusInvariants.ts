@@ -45,8 +45,18 @@ interface Life {
   memories: number;
 }
 
+/** What admission says of a pod that finds no room, CPUs or devices. */
+const NO_ROOM = ['OutOfcpu', 'UnexpectedAdmissionError', 'SMTAlignmentError'];
 /** Verdicts that a node comes to by itself: no container tells of them. */
-const OWN_VERDICTS: ReadonlySet<string> = new Set(['DeadlineExceeded', SANDBOX_LOST, EVICTED, PREEMPTING, TERMINATED, NOT_ADMITTED]);
+const OWN_VERDICTS: ReadonlySet<string> = new Set([
+  ...NO_ROOM,
+  'DeadlineExceeded',
+  SANDBOX_LOST,
+  EVICTED,
+  PREEMPTING,
+  TERMINATED,
+  NOT_ADMITTED,
+]);
 
 function podName(s: Scene, uid: string): string | undefined {
   const box = s.node.runtime.hollow.dump().sandboxes.find((b) => b.uid === uid);

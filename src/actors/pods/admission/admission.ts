@@ -33,6 +33,7 @@ import {
 } from '../../../machines/pods/admission/preemption.ts';
 import { type Room, rememberedRequests, shortages } from '../../../machines/pods/admission/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
+import { hasRun } from '../../../machines/pods/listed.ts';
 import { fullName, podRef, sameName, stands } from '../../../machines/pods/manager/records.ts';
 import { SET_ASIDE_ANNOTATION } from '../../../machines/pods/setAside.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
@@ -341,7 +342,7 @@ class Judge {
     // What runs here already keeps its place, whatever became of the node.
     const listing = registry.read(view.runtimePods)?.value;
     if (listing === undefined) return 'later';
-    if (listing.pods.get(pod.metadata.uid)?.sandboxes.length) return null;
+    if (hasRun(listing.pods.get(pod.metadata.uid))) return null;
     const going = Boolean(pod.metadata.deletionTimestamp);
     if (refusal.short !== undefined && isCritical(pod) && !going && shutdown === null) return this.makeRoom(pod, room, records);
     return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;

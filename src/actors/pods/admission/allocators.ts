@@ -10,6 +10,7 @@ import { type AllocationAnswer, type AllocationEvent, allocationAddr } from '../
 import type { Pod } from '../../../machines/k8s.ts';
 import type { Refusal } from '../../../machines/pods/admission/admission.ts';
 import type { Deferred } from '../../../machines/pods/admission/admissionMachine.ts';
+import { hasRun } from '../../../machines/pods/listed.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type RuntimePodsView, view } from '../../../machines/protocol.ts';
@@ -78,7 +79,7 @@ export class Allocators {
     if (isTerminal(pod.status.phase) || deletionTimestamp || concerned.length === 0) return null;
     const listing = this.listing();
     if (listing === undefined) return 'later';
-    const runs = (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
+    const runs = hasRun(listing.pods.get(uid));
     const answer = this.answer(pod, { ...question, concerned }) ?? (runs ? this.overdue(uid) : null);
     if (answer === null) return runs ? 'readmitting' : 'allocating';
     if (answer.kind !== 'granted' && !runs) return answer.kind === 'later' ? 'allocating' : refusalOf(answer);
