@@ -89,7 +89,7 @@ const started = performance.now();
 // Built beside dist/ and moved in, so that a running daemon's next lazy import never meets half a file.
 const fresh = join(root, `dist.${process.pid}`);
 try {
-  const bundle = (list, outdir) =>
+  const bundle = (list, outdir, more = {}) =>
     build({
       absWorkingDir: root,
       entryPoints: Object.fromEntries(list),
@@ -115,9 +115,11 @@ try {
       sourcemap: 'external',
       legalComments: 'none',
       logLevel: 'warning',
+      ...more,
     });
   await bundle(entries, fresh);
-  await bundle(libraryEntries, join(fresh, 'lib'));
+  // What tests import: nobody reads it line by line in a report of a daemon, and the package has 3 MB.
+  await bundle(libraryEntries, join(fresh, 'lib'), { minifyWhitespace: true });
   const pageBuilt = await buildPage({ root, dist, outDir: join(fresh, 'inspect'), force, files });
   if (force) rmSync(dist, { recursive: true, force: true });
   mkdirSync(dist, { recursive: true });
