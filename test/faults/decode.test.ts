@@ -121,7 +121,16 @@ describe('what only the simulation can do', () => {
   const only = FAULT_KIND_NAMES.filter((k) => FAULT_KINDS[k].where === 'simulation');
 
   it('is refused by a running daemon, with the reason', () => {
-    expect(only).toEqual(['clock.jump', 'node.kill', 'node.stop', 'container.exit', 'container.remove', 'sandbox.stop']);
+    expect(only).toEqual([
+      'iptables',
+      'iptables.flush',
+      'clock.jump',
+      'node.kill',
+      'node.stop',
+      'container.exit',
+      'container.remove',
+      'sandbox.stop',
+    ]);
     for (const kind of only) {
       const [found, ...rest] = complaints(`  - {kind: ${kind}}\n`, 'live');
       expect(found).toBe(`1 [0].kind: ${kind} is only possible in the simulation: ${FAULT_KINDS[kind].whyNot}`);

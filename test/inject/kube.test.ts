@@ -169,6 +169,14 @@ describe('a watch', () => {
     expect([c.got, c.end.how]).toEqual([[], 'Error: the watch ended inside a line (injected fault)']);
   });
 
+  it('has expired in place of its next line', async () => {
+    const b = await reading();
+    await b.r.begin([{ kind: 'api.watch', action: 'expire' }]);
+    await b.push('1');
+    expect(b.got.map((line) => JSON.parse(line))).toMatchObject([{ type: 'ERROR', object: { code: 410, reason: 'Expired' } }]);
+    expect(b.end.how).toBe('closed');
+  });
+
   it('brings lines twice', async () => {
     const b = await reading();
     await b.r.begin([{ kind: 'api.watch', action: 'duplicate' }]);

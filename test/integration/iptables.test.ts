@@ -62,6 +62,30 @@ it('leaves a host without iptables alone, and finds it later', async () => {
   await h.until('it was found', () => h.state(path) === 'watching', 601_000);
 });
 
+it.each([
+  ['locked', 'IPv4: looking for the tables: exit code 4: Another app is currently holding the xtables lock.'],
+  ['hang', 'IPv4: looking for the tables: it did not end within 10 s and was killed'],
+] as const)('does not take a family for absent whose tables cannot be looked at (%s)', async (verdict, message) => {
+  const before = (n: VirtualNode) => {
+    n.iptables.trouble = () => verdict;
+  };
+  await using h = await virtualNode({ ...options, before });
+  await h.until('it failed', () => h.state(path) === 'failed');
+  expect(h.actor(path)?.message).toContain(message);
+  h.iptables.trouble = () => 'pass';
+  await h.until('both are there', () => h.state(path) === 'watching', 61_000);
+  expect(h.iptables.rules(4, 'filter', 'KUBE-FIREWALL')).toEqual([LOCALNET]);
+  expect(h.iptables.rules(6, 'mangle', 'KUBE-IPTABLES-HINT')).toEqual([]);
+});
+
+it('finds a family that was not there at first within eleven minutes', async () => {
+  await using h = await virtualNode({ ...options, before: (n) => n.iptables.families.delete(4) });
+  await h.until('the other one is there', () => h.state(path) === 'watching');
+  h.iptables.families.add(4);
+  await h.until('both are there', () => words(h, 'iptables chains of this node are there') === 2, 660_000);
+  expect(h.iptables.rules(4, 'filter', 'KUBE-FIREWALL')).toEqual([LOCALNET]);
+});
+
 it('is not there with makeIPTablesUtilChains: false', async () => {
   await using h = await virtualNode({ ...options, config: { makeIPTablesUtilChains: false } });
   await h.advance(5_000);

@@ -209,7 +209,7 @@ describe('the API server', () => {
   });
 
   it('truncates watches of the resources that are named', async () => {
-    const w = world({ kind: 'api.watch', action: 'truncate', select: { resources: ['pods'] }, ...FOR_EVER });
+    const w = world({ kind: 'api.watch', delayMs: 0, action: 'truncate', select: { resources: ['pods'] }, ...FOR_EVER });
     w.nemesis.begin();
     await w.advance(1);
     const ends: string[] = [];

@@ -111,7 +111,9 @@ describe('a fault found by aimed faults stays fixed', () => {
   // Found at f417080: the watch of a first request, on a stream that was dead, was believed for an hour.
   it('a certificate that was signed is found although the stream that should have told of it is dead', async () => {
     const select = { resources: ['certificatesigningrequests'] };
-    const schedule: Fault[] = [{ ...AT_ONCE, id: 0, atMs: 20_000, forMs: 39_000, kind: 'api.watch', action: 'silence', select }];
+    const schedule: Fault[] = [
+      { ...AT_ONCE, id: 0, atMs: 20_000, forMs: 39_000, kind: 'api.watch', delayMs: 0, action: 'silence', select },
+    ];
     const world = { seed: 16, nodes: 1, minutes: 1, pods: 2, schedule, restMinutesMax: 5 };
     expect((await runSim(world)).tuning[0]?.certificates).toMatchObject({ client: 'kept', rotate: false, lifeMs: 45_000 });
     await passes(world);

@@ -162,6 +162,31 @@ describe('the API server of the simulation', () => {
     ]);
   });
 
+  it('brings lines later, in their order, and says that a watch has expired', async () => {
+    const w = world();
+    const { resourceVersion } = makePod(w, 'early').metadata;
+    const verdicts = [{ delayMs: 5_000 }, 'pass', 'expire', 'pass'] as const;
+    let asked = 0;
+    w.kube.trouble.line = () => verdicts[asked++] ?? 'pass';
+    const query = { resourceVersion: String(resourceVersion), allowWatchBookmarks: 'true' };
+    const watch = await w.during(w.api.watch({ path: '/api/v1/pods', query }, w.opts()));
+    if (!watch.ok) throw new Error(watch.failure.message);
+    const seen: unknown[] = [];
+    const fromMs = w.clock.monoMs();
+    const reading = (async () => {
+      for await (const line of watch.lines) seen.push([decodeWatchLine(line), Math.round((w.clock.monoMs() - fromMs) / 1_000)]);
+    })();
+    for (const name of ['late', 'behind', 'lost', 'never']) makePod(w, name);
+    await w.advance(4_000);
+    expect(seen).toEqual([]);
+    await w.during(reading);
+    expect(seen).toMatchObject([
+      [{ event: { type: 'ADDED', object: { metadata: { name: 'late' } } } }, 5],
+      [{ event: { type: 'ADDED', object: { metadata: { name: 'behind' } } } }, 5],
+      [{ ok: false, failure: { code: 410, reason: 'Expired' } }, 5],
+    ]);
+  });
+
   it.each([
     ['a wish without how old it may be', 'send', { sendInitialEvents: 'true' }, 422],
     ['how old it may be, without the wish', 'send', { resourceVersionMatch: 'NotOlderThan' }, 422],

@@ -1,5 +1,6 @@
 /** The real {@link Iptables} port: the programs of the host, one at a time, no longer than a limit. */
 import type { IpFamily } from '../../machines/services/iptables/families.ts';
+import { KILLED } from '../../machines/services/iptables/rules.ts';
 import type { Iptables, IptablesResult } from '../../ports/iptables.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import { messageOf } from '../errors.ts';
@@ -44,7 +45,7 @@ function runOne(line: readonly string[], { withinMs, signal }: { withinMs: numbe
     });
     child.once('close', (code) => {
       over();
-      if (code === null) reject(new Error(`${command} did not end within ${withinMs / 1000} s and was killed`));
+      if (code === null) resolve({ code: KILLED, words: `did not end within ${withinMs / 1000} s and was killed` });
       else resolve({ code, words: words.replace(/[^\x20-\x7e]+/g, ' ').trim() });
     });
   });

@@ -25,8 +25,9 @@ function actionWords(f: FaultSpec): string[] {
       return [f.action, ...delay(f.delayMs), ...(f.action === 'error' ? [String(f.status)] : [])];
     case 'hints':
     case 'mailbox':
-      return [f.action, ...delay(f.delayMs)];
     case 'api.watch':
+      return [f.action, ...delay(f.delayMs)];
+    case 'iptables':
     case 'http.down':
       return [f.action];
     case 'disk.slow':

@@ -10,6 +10,7 @@ import { devicesAreForWhoFits, devicesAreNotShared, devicesAreRefusedForReason, 
 import { driversAreHeldToTheirOrder, publishedFirst } from './driverInvariants.ts';
 import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from './edgeInvariants.ts';
 import { hooksAreWaitedFor, hooksComeFirst } from './hookInvariants.ts';
+import { ownObjectGoesForward, rulesAreMadeOnce } from './hostInvariants.ts';
 import { imagesStay } from './imageInvariants.ts';
 import { nodeKillsAreToldOnce } from './kernelLogInvariants.ts';
 import { logsAreKept } from './logInvariants.ts';
@@ -61,6 +62,8 @@ export function allCheckers(): Checker[] {
     deletionComesLast(),
     phasesOnlyGoForward(),
     noPodIsOverlooked(),
+    rulesAreMadeOnce(),
+    ownObjectGoesForward(),
     volumesComeFirst(),
     envIsOfItsObjects(),
     hooksComeFirst(),

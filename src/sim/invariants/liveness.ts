@@ -14,6 +14,7 @@ import { cpusUnsettled } from './cpuInvariants.ts';
 import { devicesUnsettled, waitsForDevices } from './deviceInvariants.ts';
 import { driversUnsettled } from './driverInvariants.ts';
 import { apiUnanswered } from './edgeInvariants.ts';
+import { hostUnsettled } from './hostInvariants.ts';
 import { killsUntold } from './kernelLogInvariants.ts';
 import { logsUnsettled } from './logInvariants.ts';
 import { outdatedFiles } from './objectFiles.ts';
@@ -129,6 +130,7 @@ export async function unsettled(
   found.push(...devicesUnsettled(node, { tree: daemon.tree, kube: node.kube, monoMs: scene.monoMs }));
   found.push(...cpusUnsettled(node, { tree: daemon.tree, dump }));
   found.push(...shutdownUnsettled(node, daemon.tree));
+  found.push(...hostUnsettled(node, daemon.tree));
   const kernel = scene.environment.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
   const caller = scene.environment.callerOf(node);

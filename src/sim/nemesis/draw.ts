@@ -18,6 +18,8 @@ import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { initialEventsTrouble } from './draws/initialEvents.ts';
 import { meetings } from './draws/meetings.ts';
+import { nodeWatchTrouble } from './draws/nodeWatch.ts';
+import { drawPacketFilter, packetFilterTrouble } from './draws/packetFilter.ts';
 import { drawShutdown } from './draws/shutdown.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
@@ -154,6 +156,7 @@ function act(rng: SimRng, kind: keyof typeof KINDS): FaultSpec {
     case 'api.watch':
       return {
         kind,
+        delayMs: 0,
         ...some,
         select: rng.chance(0.5) ? {} : { resources: [rng.pick(['pods', 'nodes', 'services'] as const) ?? 'pods'] },
         action: rng.pick(['silence', 'truncate', 'close'] as const) ?? 'close',
@@ -222,6 +225,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     throttles: rng.fork('throttles').chance(0.25),
     devices: drawDevices(rng.fork('peripherals')),
     shutdown: drawShutdown(rng.fork('machine-down')),
+    packetFilter: drawPacketFilter(rng.fork('packet-filter')),
   };
 }
 
@@ -302,6 +306,8 @@ export interface DrawOptions {
   drivers?: readonly boolean[];
   /** Per node: resources of its device plugins. */
   devices?: readonly (readonly string[])[];
+  /** Per node: it keeps chains in the packet filter. */
+  packetFilters?: readonly boolean[];
   /** Per node: what CPUs it hands out; null: none. */
   cpus?: readonly (CpuTuning | null)[];
 }
@@ -344,6 +350,8 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     if (devices.length > 0) drawDeviceFaults(mine.fork('devices'), { spanMs }, promptAdder(met, node));
     const has = { api: o.api[node] === true, evicts: o.evicts?.[node] === true, oneManifest: o.oneManifest?.[node] === true };
     meetings(mine.fork('meetings'), { spanMs, node, pods: o.pods, edge, serving, ...has }, promptAdder(met, node));
+    if (has.api) nodeWatchTrouble(mine.fork('node-watch'), { spanMs }, promptAdder(met, node));
+    if (o.packetFilters?.[node] === true) packetFilterTrouble(mine.fork('packet-filter'), { spanMs }, promptAdder(met, node));
     if (has.api) initialEventsTrouble(mine.fork('initial-events'), { spanMs }, promptAdder(met, node));
   }
   return inOrder(drawn, met);

@@ -241,7 +241,7 @@ const CLUSTER_FRONTS: readonly ((f: Front, at: number) => void)[] = [
     const call = { kind: 'api.call', probability: 1, action: 'error', delayMs: 0 } as const;
     f.begin(at - 6_000);
     f.add(at, { ...call, select: { resources: ['events'] }, status: 500 }, 20_000);
-    f.add(at + 2_000, { kind: 'api.watch', ...CHANCE, select: { resources: ['pods'] }, action: 'close' }, 6_000);
+    f.add(at + 2_000, { kind: 'api.watch', delayMs: 0, ...CHANCE, select: { resources: ['pods'] }, action: 'close' }, 6_000);
     f.add(at + 2_000, { ...call, select: { verbs: ['watch'], resources: ['pods'] }, status: 410 }, 6_000);
     f.add(at + 2_000, { kind: 'history.behind' }, 6_000);
     for (const t of beats(f.rng, { from: at + 500, count: 40, everyMs: 600 })) f.add(t, { kind: 'ask.api' });

@@ -72,10 +72,11 @@ export function identityTrouble(rng: SimRng, o: { spanMs: number; certificates: 
       add(when(), { kind: 'disk.slow', probability: 1, select: { paths: PAIRS }, delayMs: 50 + rng.int(3_000) }, lasting());
     for (let left = rng.int(4); left > 0; left--) {
       const action = rng.pick(['silence', 'truncate', 'close'] as const) ?? 'close';
-      add(when(), { kind: 'api.watch', probability: 1, select: { resources: REQUESTS }, action }, lasting());
+      add(when(), { kind: 'api.watch', delayMs: 0, probability: 1, select: { resources: REQUESTS }, action }, lasting());
     }
     // Streams that are dead, and looks that fail, for as long as a renewal or two take.
-    if (rng.chance(0.4)) add(when(), { kind: 'api.watch', probability: 1, select: { resources: REQUESTS }, action: 'silence' }, 40_000);
+    if (rng.chance(0.4))
+      add(when(), { kind: 'api.watch', delayMs: 0, probability: 1, select: { resources: REQUESTS }, action: 'silence' }, 40_000);
     if (rng.chance(0.4)) {
       const select = { verbs: ['list'] as const, resources: REQUESTS };
       add(when(), { kind: 'api.call', probability: 0.7, select, action: 'error', delayMs: 0, status: 500 }, 40_000);

@@ -25,6 +25,7 @@ export function intercept(o: InterceptorOptions): void {
   interceptDisk(o, match);
   interceptHttp(o);
   interceptMemory(o);
+  interceptIptables(o);
   if (o.mailboxes) o.node.tap = mailboxTap(o, match);
 }
 
@@ -120,6 +121,10 @@ function interceptHttp({ node, active }: InterceptorOptions): void {
   };
 }
 
+function interceptIptables({ node, active }: InterceptorOptions): void {
+  node.iptables.trouble = () => active.of(node.index, 'iptables').find((f) => active.hit(f, f.action))?.action ?? 'pass';
+}
+
 /** The API server is one for all nodes of the world, so is its trouble: what is at work on any of them is at work. */
 export function interceptKube(kube: SimKube, o: { active: ActiveFaults; nodes: number }): void {
   const match = createMatcher();
@@ -143,7 +148,8 @@ export function interceptKube(kube: SimKube, o: { active: ActiveFaults; nodes: n
   kube.trouble.line = (watch): WatchVerdict => {
     for (const f of all('api.watch')) {
       const { resource } = apiSubject({ verb: 'watch', path: watch.path });
-      if (match.any(f.select.resources, resource) && active.hit(f, f.action)) return f.action;
+      if (match.any(f.select.resources, resource) && active.hit(f, f.action))
+        return f.action === 'delay' ? { delayMs: f.delayMs } : f.action;
     }
     return 'pass';
   };

@@ -7,6 +7,7 @@ import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
 import { view } from '../../machines/protocol.ts';
+import { FAMILIES } from '../../machines/services/iptables/families.ts';
 import type { Clock } from '../../ports/ports.ts';
 import type { HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { SimKube } from '../world/kubeApi.ts';
@@ -74,6 +75,7 @@ const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'mailbox',
   'api.call',
   'api.watch',
+  'iptables',
 ]);
 
 export function createNemesis(o: NemesisOptions): Nemesis {
@@ -177,6 +179,14 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'http.down':
       case 'mailbox':
         during(f);
+        return hit();
+      case 'iptables':
+        if (!node.tuning.packetFilter) return missed('this node keeps nothing in the packet filter');
+        during(f);
+        return hit();
+      case 'iptables.flush':
+        if (!node.tuning.packetFilter) return missed('this node keeps nothing in the packet filter');
+        node.iptables.flush(active.chanceOf(f).pick(FAMILIES) ?? 4);
         return hit();
       case 'hints.cut':
         hollow.dropStreams();

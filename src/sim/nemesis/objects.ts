@@ -174,7 +174,13 @@ export function driverClaimLife(rng: SimRng, o: { spanMs: number; node: number }
 export function objectTrouble(rng: SimRng): FaultSpec {
   const select = { resources: [rng.pick(OF_OBJECTS) ?? 'secrets'] };
   if (rng.chance(0.3) && select.resources[0] !== 'serviceaccounts/token') {
-    return { kind: 'api.watch', probability: 1, select, action: rng.pick(['silence', 'truncate', 'close'] as const) ?? 'close' };
+    return {
+      kind: 'api.watch',
+      delayMs: 0,
+      probability: 1,
+      select,
+      action: rng.pick(['silence', 'truncate', 'close'] as const) ?? 'close',
+    };
   }
   return {
     kind: 'api.call',

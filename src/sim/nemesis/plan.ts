@@ -25,6 +25,7 @@ export function planned(
       serving: keptPairs(n.tuning.certificates).includes('serving'),
     })),
     oneManifest: nodes.map((n) => n.tuning.oneManifest),
+    packetFilters: nodes.map((n) => n.tuning.packetFilter),
     drivers: nodes.map((n) => n.tuning.driver !== null),
     devices: nodes.map((n) => n.tuning.devices?.plugins.map((p) => p.resource) ?? []),
     cpus: nodes.map((n) => n.tuning.cpus),

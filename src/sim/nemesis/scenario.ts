@@ -101,5 +101,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     devices: null,
     cpus: null,
     shutdown: null,
+    packetFilter: hits('iptables'),
   };
 }

@@ -1,12 +1,27 @@
 /** The packet filter of a simulated machine: it outlives daemons, and other programs flush it. */
 import type { IpFamily } from '../../machines/services/iptables/families.ts';
+import { KILLED, LOCK_HELD } from '../../machines/services/iptables/rules.ts';
 import type { Iptables, IptablesResult } from '../../ports/iptables.ts';
 import type { Clock } from '../../ports/ports.ts';
 
 const RUN_MS = 4;
 /** As the program's: built-in chains are never flushed away. */
 const BUILT_IN = ['INPUT', 'OUTPUT', 'FORWARD', 'PREROUTING', 'POSTROUTING'];
-const LOCKED: IptablesResult = { code: 4, words: 'Another app is currently holding the xtables lock.' };
+const LOCKED: IptablesResult = { code: LOCK_HELD, words: 'Another app is currently holding the xtables lock.' };
+/** The program waits so long for the lock, and its caller so long for the program. */
+const LOCK_WAIT_MS = 5_000;
+const HANG_MS = 10_000;
+const HUNG: IptablesResult = { code: KILLED, words: 'did not end within 10 s and was killed' };
+const BROKEN: IptablesResult = { code: 3, words: "can't initialize iptables table: Memory allocation problem" };
+
+/** What becomes of one command. `locked`: another program holds the lock of the tables. */
+export type IptablesVerdict = 'pass' | 'error' | 'hang' | 'locked';
+
+const TROUBLES = {
+  error: { afterMs: RUN_MS, result: BROKEN },
+  hang: { afterMs: HANG_MS, result: HUNG },
+  locked: { afterMs: LOCK_WAIT_MS, result: LOCKED },
+} as const;
 
 export interface SimIptables {
   /** Families that the machine has. */
@@ -15,6 +30,7 @@ export interface SimIptables {
   refused: string;
   /** Runs do not end before it is false again. */
   stuck: boolean;
+  trouble: () => IptablesVerdict;
   /** Commands so far. */
   readonly runs: readonly string[];
   /** Rules of a chain in order; null: the chain is not there. */
@@ -59,6 +75,7 @@ export function simIptables(): SimIptables {
   const world: SimIptables = {
     families: new Set([4, 6]),
     refused: '',
+    trouble: () => 'pass',
     get stuck() {
       return stuck;
     },
@@ -81,8 +98,17 @@ export function simIptables(): SimIptables {
             if (!world.families.has(family)) reject(new Error('iptables cannot be run: ENOENT'));
             else resolve(world.refused !== '' && args.includes(world.refused) ? LOCKED : act(family, args));
           };
-          if (stuck) waiting.push(run);
-          else clock.setTimeout(run, RUN_MS);
+          if (stuck) {
+            waiting.push(run);
+            return;
+          }
+          const verdict = world.trouble();
+          if (verdict === 'pass') return void clock.setTimeout(run, RUN_MS);
+          const { afterMs, result } = TROUBLES[verdict];
+          clock.setTimeout(() => {
+            runs.push(key(family, ...args));
+            resolve(result);
+          }, afterMs);
         }),
     }),
   };

@@ -21,8 +21,11 @@ export interface KubeVerdict {
   lost?: 'without-effect' | 'with-effect' | 'late-effect';
   lateMs?: number;
 }
-/** What becomes of one line of a watch. `silence`: this stream says nothing any more and stays open. `duplicate`: it comes twice. */
-export type WatchVerdict = 'pass' | 'silence' | 'truncate' | 'close' | 'duplicate';
+/**
+ * What becomes of one line of a watch. `silence`: this stream says nothing any more and stays open. `duplicate`: it comes twice.
+ * `expire`: in its place comes the error that the history is gone. A delay holds back all that comes after it, too.
+ */
+export type WatchVerdict = 'pass' | 'silence' | 'truncate' | 'close' | 'duplicate' | 'expire' | { delayMs: number };
 /**
  * What the server makes of a watch that asks for initial events. `refuse`: as one whose feature is off. `ignore`: as one so old
  * that it does not know the wish, and sends what a watch without a version gets.
@@ -116,7 +119,7 @@ function invalidWatch({ query = {} }: KubeRequest, known: boolean): string | nul
 interface Watcher {
   path: string;
   power: Power;
-  lines: string[];
+  lines: { text: string; dueMs: number }[];
   silent: boolean;
   end: 'close' | 'truncate' | null;
   wake: (() => void) | null;
@@ -216,9 +219,14 @@ export function simKube(o: {
         watcher.silent = true;
         return;
       }
+      const lateMs = typeof verdict === 'object' ? verdict.delayMs : 0;
+      const dueMs = Math.max(o.clock.monoMs() + lateMs, watcher.lines.at(-1)?.dueMs ?? 0);
+      const put = (it: object): void => void watcher.lines.push({ text: JSON.stringify(it), dueMs });
+      if (verdict === 'expire') put({ type: 'ERROR', object: statusOf(410, 'Expired', 'too old resource version') });
+      else if (verdict !== 'truncate' && verdict !== 'close') for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) put(line);
       if (verdict === 'truncate' || verdict === 'close') watcher.end = verdict;
-      else for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) watcher.lines.push(JSON.stringify(line));
-      timers.push(o.clock.setTimeout(() => watcher.wake?.(), o.latencyMs()));
+      if (verdict === 'expire') watcher.end = 'close';
+      timers.push(o.clock.setTimeout(() => watcher.wake?.(), o.latencyMs() + Math.max(0, dueMs - o.clock.monoMs())));
     };
     const show = (e: StoreEvent): void => {
       if (e.resource !== at.resource.name) return;
@@ -264,13 +272,14 @@ export function simKube(o: {
         if (!watcher.power.on) await new Promise(() => {});
         if (signal.aborted) throw new Error('aborted');
         const held = watcher.silent || self.trouble.partitioned;
-        const line = held ? undefined : watcher.lines.shift();
+        const early = (watcher.lines[0]?.dueMs ?? 0) > o.clock.monoMs();
+        const line = held || early ? undefined : watcher.lines.shift();
         if (line !== undefined) {
-          yield line;
+          yield line.text;
           continue;
         }
-        if (watcher.end === 'truncate' && !held) throw new Error('the watch ended inside a line');
-        if (watcher.end === 'close' && !held) return;
+        if (watcher.end === 'truncate' && !held && !early) throw new Error('the watch ended inside a line');
+        if (watcher.end === 'close' && !held && !early) return;
         await new Promise<void>((go) => {
           watcher.wake = go;
         });

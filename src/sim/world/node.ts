@@ -9,6 +9,7 @@ import { defaultNodeConfig } from '../../machines/config/defaults.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
+import { FAMILIES } from '../../machines/services/iptables/families.ts';
 import type { HostFs, Ports } from '../../ports/ports.ts';
 import { md5Hex, sha256Hex } from '../globals.ts';
 import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
@@ -19,6 +20,7 @@ import { type SimDisk, simDisk } from './disk.ts';
 import type { SimDrivers } from './drivers.ts';
 import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, identityPorts, leaveFiles } from './identity.ts';
 import { countingMetrics, simLogger } from './instruments.ts';
+import { type SimIptables, simIptables } from './iptables.ts';
 import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type ShutdownTuning, type SimLogind, simLogind } from './logind.ts';
@@ -123,6 +125,8 @@ export interface NodeTuning {
   devices: DeviceTuning | null;
   /** It hands out CPUs; null: all containers run on all. */
   cpus: CpuTuning | null;
+  /** It keeps its chains in the packet filter of the machine. */
+  packetFilter: boolean;
   /** Its pods are waited for when the machine goes down; null: they are not. */
   shutdown: ShutdownTuning | null;
 }
@@ -150,6 +154,7 @@ export interface SimNode {
   readonly net: SimNet;
   readonly kernelLog: SimKernelLog;
   readonly logind: SimLogind;
+  readonly iptables: SimIptables;
   readonly cgroups: SimCgroups;
   readonly devices: SimDevicePlugins;
   readonly drivers: SimDrivers;
@@ -214,6 +219,7 @@ export function simNode(o: SimNodeOptions): SimNode {
   const net = simNet();
   const kernelLog = simKernelLog(machineClock);
   const logind = simLogind(machineClock);
+  const iptables = simIptables();
   const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const beside = besideNode(tuning.beside, { disk, runtime, clock: machineClock, rng: rng.fork('beside') });
   const cgroups = tunedCgroups({ tuning: tuning.cgroups, runtime: runtime.hollow, clock: machineClock, rng: rng.fork('cgroups') });
@@ -265,6 +271,7 @@ export function simNode(o: SimNodeOptions): SimNode {
         : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
       mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
+      ...(tuning.packetFilter ? { iptables: iptables.connect({ clock, power: mine }) } : {}),
       ...(tuning.shutdown === null ? {} : { inhibitor: logind.connect({ clock, power: mine }) }),
       ...(tuning.cgroups === null ? {} : { cgroups: cgroups.connect({ clock, power: mine }) }),
       ...(tuning.devices === null ? {} : { devicePlugins: devices.connect({ clock, power: mine, makeSocket }) }),
@@ -362,6 +369,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     net,
     kernelLog,
     logind,
+    iptables,
     cgroups,
     devices,
     drivers,
@@ -402,6 +410,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       drivers.powerLoss();
       cgroups.powerLoss();
       logind.reboot();
+      for (const family of FAMILIES) iptables.flush(family);
       disk.powerLoss(rng.fork(`power-${boots}`));
     },
     async stop() {

@@ -15,10 +15,12 @@ import {
   FIND_FAMILY,
   findRule,
   type IptablesAct,
+  KILLED,
+  LOCK_HELD,
   makeChain,
   NOT_THERE,
 } from '../../../machines/services/iptables/rules.ts';
-import type { Iptables } from '../../../ports/iptables.ts';
+import type { Iptables, IptablesResult } from '../../../ports/iptables.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export function iptablesSpec(): ActorSpec {
@@ -90,13 +92,17 @@ class Chains {
   }
 
   async #isThere(family: IpFamily, signal: AbortSignal): Promise<boolean> {
+    let found: IptablesResult;
     try {
-      return (await this.#port.run(family, FIND_FAMILY, signal)).code === 0;
+      found = await this.#port.run(family, FIND_FAMILY, signal);
     } catch (error) {
       signal.throwIfAborted();
       this.#ctx.log.debug({ family, err: error instanceof Error ? error.message : String(error) }, 'no iptables');
       return false;
     }
+    // Whether the host has the family is not known: what is taken for absent is left alone for minutes.
+    if (found.code === LOCK_HELD || found.code === KILLED) throw failed('looking for the tables', found);
+    return found.code === 0;
   }
 
   async #ensure(family: IpFamily, act: IptablesAct, signal: AbortSignal): Promise<void> {
@@ -114,5 +120,6 @@ class Chains {
 }
 
 function failed(what: string, { code, words }: { code: number; words: string }): Error {
-  return new Error(`${what}: exit code ${code}${words === '' ? '' : `: ${words}`}`);
+  const how = code === KILLED ? 'it' : `exit code ${code}${words === '' ? '' : ':'}`;
+  return new Error(`${what}: ${how}${words === '' ? '' : ` ${words}`}`);
 }

@@ -1,7 +1,7 @@
 /** Statechart of the chains that a node keeps in the host's packet filter: made, then looked at, and made again when they went. */
 import { assign, fromPromise, setup } from 'xstate';
 import { names, projecting } from '../../projection.ts';
-import type { IpFamily } from './families.ts';
+import { FAMILIES, type IpFamily } from './families.ts';
 
 /** Between two looks at the canary: the reference's value. */
 export const LOOK_EVERY_MS = 60_000;
@@ -9,6 +9,8 @@ export const LOOK_EVERY_MS = 60_000;
 export const SETTLE_MS = 1_000;
 /** A host without iptables may get one. */
 export const ABSENT_RETRY_MS = 600_000;
+/** Looks at one family before the other one is asked for again: it may have come, or its program failed for a moment. */
+const LOOKS_AT_ONE_MAX = ABSENT_RETRY_MS / LOOK_EVERY_MS;
 
 export interface Ensured {
   /** Families that have everything now. */
@@ -19,6 +21,8 @@ export interface Ensured {
 interface Context {
   kept: readonly IpFamily[];
   failure: string;
+  /** Since the chains were made. */
+  looks: number;
 }
 
 type Done = { event: { output: Ensured } };
@@ -39,13 +43,17 @@ export const iptablesMachine = setup({
     /** Says what became of the chains. */
     ensured: (_, _p: { ensured: Ensured }) => {},
     flushed: () => {},
-    take: assign((_, { ensured }: { ensured: Ensured }) => ensured),
+    take: assign((_, { ensured }: { ensured: Ensured }) => ({ ...ensured, looks: 0 })),
+    count: assign(({ context }) => ({ looks: context.looks + 1 })),
   },
-  guards: { gone: (_, p: { gone: boolean }) => p.gone },
+  guards: {
+    gone: (_, p: { gone: boolean }) => p.gone,
+    lacksOne: ({ context }) => context.kept.length < FAMILIES.length && context.looks + 1 >= LOOKS_AT_ONE_MAX,
+  },
 }).createMachine({
   id: 'iptables',
   meta: projecting<Context>(({ kept, failure }) => ({ kept: names(kept.map((family) => `IPv${family}`)), failure })),
-  context: { kept: [], failure: '' },
+  context: { kept: [], failure: '', looks: 0 },
   initial: 'ensuring',
   states: {
     ensuring: {
@@ -70,7 +78,8 @@ export const iptablesMachine = setup({
         input: ({ context }) => ({ kept: context.kept }),
         onDone: [
           { guard: { type: 'gone', params: ({ event }) => ({ gone: event.output }) }, target: 'settling', actions: ['flushed'] },
-          { target: 'watching' },
+          { guard: 'lacksOne', target: 'ensuring' },
+          { target: 'watching', actions: ['count'] },
         ],
       },
     },

@@ -66,3 +66,7 @@ export const FIND_FAMILY = findChain('nat', 'POSTROUTING');
 export const FIND_CANARY = findChain(CANARY_TABLES[0], CANARY_CHAIN);
 
 export const NOT_THERE = 1;
+/** Another program holds the lock of the tables. */
+export const LOCK_HELD = 4;
+/** The program did not end in time and was killed: what it did is not known. */
+export const KILLED = -1;

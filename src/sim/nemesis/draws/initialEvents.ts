@@ -22,7 +22,7 @@ export function initialEventsTrouble(rng: SimRng, o: { spanMs: number }, add: Ad
     const forMs = Math.round(rng.between(1_000, 15_000));
     const action = rng.pick(['duplicate', 'duplicate', 'truncate', 'close'] as const) ?? 'duplicate';
     const select = { resources: [rng.pick(RESOURCES) ?? 'pods'] };
-    add(at, { kind: 'api.watch', probability: rng.between(0.1, 0.6), select, action }, forMs);
+    add(at, { kind: 'api.watch', delayMs: 0, probability: rng.between(0.1, 0.6), select, action }, forMs);
     if (rng.chance(0.5)) add(at + 50, { kind: 'history.compact' });
     if (rng.chance(0.5)) add(at + 100, { kind: 'actor.kill', probability: 1, select: { actors: ['node/pods/sources/api'] }, pick: 'one' });
   }

@@ -112,7 +112,7 @@ const MEETINGS: Readonly<Record<string, Meeting>> = {
         const forMs = Math.round(f.rng.between(1_500, 8_000));
         if (held) f.add(t, { ...call, select: { verbs: ['patch', 'update'], resources: ['nodes/status'] } }, forMs);
         if (f.rng.chance(0.5)) f.add(t, { ...call, select: { verbs: ['create'], ...requests } }, forMs);
-        else f.add(t, { kind: 'api.watch', ...CHANCE, select: requests, action: 'close' }, forMs + 4_000);
+        else f.add(t, { kind: 'api.watch', delayMs: 0, ...CHANCE, select: requests, action: 'close' }, forMs + 4_000);
         f.add(t + 100, { kind: 'node.moved' });
         for (const asked of [t + 200, t + forMs + 100, t + forMs + 900]) f.add(asked, { kind: 'ask.api' });
       }

@@ -7,6 +7,11 @@ import type { Clock, KubeApi, KubeCallOptions } from '../../../../ports/ports.ts
 import type { ActiveFaultOf, ActiveFaults } from '../activeFaults.ts';
 import { override, pause } from './pause.ts';
 
+const EXPIRED = JSON.stringify({
+  type: 'ERROR',
+  object: { kind: 'Status', code: 410, reason: 'Expired', message: 'injected fault' },
+});
+
 interface KubeOptions {
   activeFaults: ActiveFaults;
   clock: Clock;
@@ -86,6 +91,12 @@ export function interceptKube(kube: KubeApi, o: KubeOptions): KubeApi {
           throw new Error('the watch ended inside a line (injected fault)');
         case 'close':
           return;
+        case 'expire':
+          yield EXPIRED;
+          return;
+        case 'delay':
+          if ((await pause(clock, hit.fault.delayMs, { healed: hit.healed, givenUp: signal })) === 'given-up') return;
+          break;
         case 'duplicate':
           yield line;
           break;
