@@ -463,4 +463,16 @@ export const MUTANTS: readonly Mutant[] = [
     find: "cpus === '' || this.#has(id, cpus) ?",
     replace: "cpus !== '' || this.#has(id, cpus) ?",
   },
+  {
+    id: 'a rule of the packet filter is made without a look whether it is there',
+    file: 'src/actors/services/iptables/iptables.ts',
+    find: '    if (found.code === 0) return;\n    if (found.code !== NOT_THERE) throw',
+    replace: '    if (found.code !== 0 && found.code !== NOT_THERE) throw',
+  },
+  {
+    id: 'half a stream of initial events is taken for the whole',
+    file: 'src/machines/api/listWatchMachine.ts',
+    find: 'events.find((e) => e.initialEventsEnd === true)?.object',
+    replace: 'events.at(-1)?.object',
+  },
 ];
