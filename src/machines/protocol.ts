@@ -8,6 +8,7 @@ import type { GroupDriver } from './allocation/cgroups/names.ts';
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
 import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
+import type { LifeStep, PodLifeState } from './pods/manager/life.ts';
 import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
 import type { Built } from './pods/workers/config/result.ts';
 import type { EvictionLedger } from './reclaim/eviction/pass.ts';
@@ -279,15 +280,14 @@ export interface Eviction {
   graceSeconds: number;
 }
 
-/** Where a pod's life stands in the pod manager: docs/architecture/pod-flow.md has the chart. */
-export type PodLifeState = 'waiting' | 'refused' | 'running' | 'failing' | 'leaving' | 'ended' | 'quarantined';
-
 /** A pod the node knows: wanted by a source, or still being wound down, or found in the runtime only. */
 export interface PodRecord {
   pod: Pod;
   source: SourceName | 'runtime';
   /** What the next four follow from. */
   state?: { readonly is: PodLifeState };
+  /** The states of its present life, oldest first. Gone with the pod manager that saw them. */
+  way?: readonly LifeStep[];
   /** No longer in any source; kept until its worker finished. */
   removed: boolean;
   /** Refused by admission: no worker. */

@@ -2,20 +2,20 @@
 
 import { findPod } from './findPod.ts';
 import type { ContainerStatus, Pod, PodStatus } from './k8s.ts';
+import { LIFE_STATES } from './pods/manager/life.ts';
 import type { SourceName } from './pods/types.ts';
 import {
   addr,
   type ContainerSummary,
   type CriView,
   type ManifestsView,
-  type PodLifeState,
   type PodRecord,
   type PodsView,
   type RecordedEvent,
   type SourceError,
   type StatusView,
 } from './protocol.ts';
-import { type ActorView, findActor } from './supervision/actorState.ts';
+import type { ActorView } from './supervision/actorState.ts';
 import { clockTime, shortDuration } from './text/duration.ts';
 import { printable } from './text/table.ts';
 
@@ -31,7 +31,8 @@ export interface WhyInput {
   /** Absent where no file source is configured. */
   manifests?: ManifestsView | undefined;
   cri: CriView | undefined;
-  state: ActorView;
+  /** Of one actor of the tree. */
+  actorAt(path: string): ActorView | undefined;
   /** Wall ms at which this daemon began: causes and events of before are not kept. Absent: nobody knows. */
   startedAtMs?: number | undefined;
 }
@@ -72,17 +73,6 @@ function podOfManifest(i: WhyInput): { uid: string; record: PodRecord } | undefi
 
 // ---- a pod the node knows ------------------------------------------------------------------------------------------
 
-/** How the pod manager sees it. */
-const LIFE: Readonly<Record<PodLifeState, string>> = {
-  waiting: 'waiting: another pod of its name is still there',
-  refused: 'refused: this node did not let it in',
-  running: 'running: a worker keeps it as it is defined',
-  failing: 'failing: this node ends it, and its source still has it',
-  leaving: 'leaving: no source has it any more, and its worker stops it',
-  ended: 'ended: its worker has finished, and its source still has it',
-  quarantined: 'quarantined: its worker kept failing, and its containers are left as they are',
-};
-
 function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   const { metadata } = record.pod;
   const status = i.statuses?.get(uid)?.status ?? record.pod.status;
@@ -90,7 +80,7 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
     `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
     `  from    ${origin(record, i)}, first seen ${ago(record.seenAtMs, i)}`,
   ];
-  if (record.state !== undefined) lines.push(`  state   ${LIFE[record.state.is]}`);
+  if (record.state !== undefined) lines.push(`  state   ${LIFE_STATES[record.state.is]}`);
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (record.rejected) lines.push(...rejection(status));
   lines.push(...containerLines(record, status, i));
@@ -188,7 +178,7 @@ function oneContainer(
 }
 
 function workerLines(uid: string, record: PodRecord, i: WhyInput): string[] {
-  const actor = findActor(i.state, `${addr.workers.path}/${uid}`);
+  const actor = i.actorAt(`${addr.workers.path}/${uid}`);
   const lines: string[] = [];
   const w = record.worker;
   if (w !== null) {
@@ -211,15 +201,15 @@ function workerLines(uid: string, record: PodRecord, i: WhyInput): string[] {
 
 function noWorker(i: WhyInput): string {
   for (const path of [addr.podManager.path, addr.workers.path]) {
-    const away = awayLine(i.state, path);
+    const away = awayLine(i, path);
     if (away !== '') return away;
   }
   if (i.pods?.sourcesReady === false) return 'not every configured source has reported yet';
   return 'the pod manager has not started one';
 }
 
-function awayLine(root: ActorView, path: string): string {
-  const actor = findActor(root, path);
+function awayLine(i: Pick<WhyInput, 'actorAt'>, path: string): string {
+  const actor = i.actorAt(path);
   if (actor === undefined) return `${path} is not started`;
   if (actor.lifecycle === 'running') return '';
   const why = actor.lastError ?? actor.reason;
@@ -230,7 +220,7 @@ function runtimeLines(pod: Pod, i: WhyInput): string[] {
   const { cri } = i;
   const lines: string[] = [];
   if (cri === undefined) {
-    lines.push(`  ${awayLine(i.state, addr.cri.path) || 'no contact with the runtime yet'}`);
+    lines.push(`  ${awayLine(i, addr.cri.path) || 'no contact with the runtime yet'}`);
   } else if (cri.state !== 'ready') {
     const last =
       cri.lastGoodMonoMs === null ? 'it has never answered' : `it answered last ${shortDuration(i.monoMs - cri.lastGoodMonoMs)} ago`;
@@ -339,7 +329,7 @@ function fileFits(where: string, query: string): boolean {
 
 function notFound(i: WhyInput): string[] {
   if (i.pods === undefined) {
-    return [`No pod list yet: ${awayLine(i.state, addr.podManager.path) || 'the pod manager has not published one'}.`, ...runtimeStart(i)];
+    return [`No pod list yet: ${awayLine(i, addr.podManager.path) || 'the pod manager has not published one'}.`, ...runtimeStart(i)];
   }
   const lines = [`No pod, manifest or event called ${i.query} on this node.`];
   if (!i.pods.sourcesReady) lines.push('Not every configured source has reported yet: it may still come.');

@@ -184,6 +184,8 @@ describe('the inspection page', () => {
       const text = await page.locator('.lanes').innerText();
       return ['RunPodSandbox', 'CreateContainer', 'StartContainer'].every((m) => text.includes(m));
     });
+    await soon('its life', async () => (await page.locator('.state.leaf.active').innerText()) === 'running');
+    expect(await page.locator('.way').innerText()).toMatch(/running\s+a source names it/);
     await page.getByRole('button', { name: 'Everything' }).click();
     expect(await page.locator('.totals').innerText()).toContain('settled');
     await soon('the container', async () => /CrashLoopBackOff|running|exited/.test(await page.locator('.cards').innerText()));
@@ -331,6 +333,8 @@ describe('the inspection page', () => {
     await row.first().getByRole('link').click();
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();
     await soon('why the pod failed', async () => (await page.locator('main').innerText()).includes('Evicted'));
+    await soon('its life', async () => /^(failing|ended)$/.test(await page.locator('.state.leaf.active').innerText()));
+    expect(await page.locator('.way').innerText()).toMatch(/running[\s\S]*failing\s+evicted, or an update is refused/);
     await picture(page, 'evicted');
   });
 

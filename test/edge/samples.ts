@@ -2,6 +2,7 @@
 import type { Pod, PodStatus } from '../../src/machines/k8s.ts';
 import type { SourceName } from '../../src/machines/pods/types.ts';
 import type { CriView, PodRecord, PodsView, RecordedEvent, SourceError, StatusView, WorkerSummary } from '../../src/machines/protocol.ts';
+import { findActor } from '../../src/machines/supervision/actorState.ts';
 import type { WhyInput } from '../../src/machines/why.ts';
 import { sampleTree } from './harness.ts';
 
@@ -132,6 +133,11 @@ export const brokenManifest: ReadonlyMap<SourceName, readonly SourceError[]> = n
     [{ where: '/etc/kubernetes/manifests/db.yaml', message: 'line 4: mapping values are not allowed here', fullName: 'db-node1_default' }],
   ],
 ]);
+export const inTree =
+  (changes?: Parameters<typeof sampleTree>[0]): WhyInput['actorAt'] =>
+  (path) =>
+    findActor(sampleTree(changes), path);
+
 export function why(query: string, more: Partial<WhyInput> = {}): WhyInput {
   return {
     query,
@@ -142,7 +148,7 @@ export function why(query: string, more: Partial<WhyInput> = {}): WhyInput {
     events: crashEvents,
     sourceErrors: new Map(),
     cri: criReady,
-    state: sampleTree(),
+    actorAt: inTree(),
     ...more,
   };
 }

@@ -1,12 +1,12 @@
 /** `why`: each answer in full, as a person reads it. */
 import { describe, expect, it } from 'vitest';
 import { explainPod, type WhyInput } from '../../src/machines/why.ts';
-import { sampleTree } from './harness.ts';
 import {
   brokenManifest,
   crashEvents,
   crashRecord,
   criReady,
+  inTree,
   NOW,
   pod,
   podsView,
@@ -45,7 +45,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
   },
   'a pod whose worker is quarantined': {
     input: why('uid-web-node1', {
-      state: sampleTree({
+      actorAt: inTree({
         'node/pods/workers/uid-web': {
           path: 'node/pods/workers/uid-web-node1',
           lifecycle: 'quarantined',
@@ -97,7 +97,7 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
       pods: undefined,
       events: undefined,
       cri: { ...criReady, state: 'connecting', reason: 'connect ECONNREFUSED' },
-      state: sampleTree({ 'node/pods/podManager': { lifecycle: 'restarting', lastError: 'boom' } }),
+      actorAt: inTree({ 'node/pods/podManager': { lifecycle: 'restarting', lastError: 'boom' } }),
     }),
     found: false,
   },

@@ -1,5 +1,6 @@
 /** The pod manager, killed while a pod's life is in each state. `quarantined` is not here: `lateOrphan.test.ts` has it. */
-import { type PodLifeState, view } from '../../src/machines/protocol.ts';
+import type { PodLifeState } from '../../src/machines/pods/manager/life.ts';
+import { view } from '../../src/machines/protocol.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 

@@ -1,8 +1,16 @@
-/** The chart of a pod's life in docs/architecture/pod-flow.md has the transitions that the pod manager makes: those, and no others. */
+/** A pod's life: the pod manager makes the transitions of the table and no others, and the document draws that table. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
+import {
+  LIFE_STATES,
+  LIFE_STEPS_MAX,
+  LIFE_TRANSITIONS,
+  lifeChart,
+  lifeStateId,
+  lifeTransitionsOf,
+} from '../../src/machines/pods/manager/life.ts';
 import { emptyLedger, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
 import type { PodManagerEvent, PodRecord, WorkerPhase } from '../../src/machines/protocol.ts';
@@ -17,11 +25,7 @@ function oneOf<T>(rng: SimRng, first: T, ...others: T[]): T {
   return rng.pick([first, ...others]) ?? first;
 }
 
-/** `a --> b` of each line of the chart. */
-function drawn(): Set<string> {
-  const lines = readFileSync(PAGE, 'utf8').matchAll(/^ {2}(\S+) --> (\S+?):/gm);
-  return new Set([...lines].map(([, from, to]) => `${from} --> ${to}`));
-}
+const TABLE = LIFE_TRANSITIONS.map(([from, to]) => `${from} --> ${to}`);
 
 /** `a` and `b` have one name. */
 function pod(uid: string, rng: SimRng): Pod {
@@ -74,8 +78,40 @@ function walked(): Set<string> {
   return found;
 }
 
-it('makes the transitions of the chart, and no others', () => {
-  expect([...walked()].sort()).toEqual([...drawn()].sort());
+it('makes the transitions of the table, and no others', () => {
+  expect([...walked()].sort()).toEqual([...TABLE].sort());
+});
+
+it('is drawn in the document as in the table', () => {
+  const lines = LIFE_TRANSITIONS.map(([from, to, when]) => `  ${from} --> ${to}: ${when}`);
+  expect(readFileSync(PAGE, 'utf8')).toContain(['```mermaid', 'stateDiagram-v2', ...lines, '```'].join('\n'));
+});
+
+it('is a chart with each state and each transition of the table', () => {
+  const { root } = lifeChart();
+  const ids = new Set(root.states.map(({ id }) => id));
+  const transitions = root.states.flatMap((s) => s.transitions);
+  expect([...ids]).toEqual(expect.arrayContaining(Object.keys(LIFE_STATES).map(lifeStateId)));
+  expect(ids.has(root.initial)).toBe(true);
+  expect(transitions.map(({ id }) => id).sort()).toEqual([...TABLE].sort());
+  expect(transitions.flatMap(({ targets }) => targets).filter((id) => !ids.has(id))).toEqual([]);
+});
+
+it('remembers the way of the present life: where it is, by transitions of the table, so many at most', () => {
+  const rng = simRng('way');
+  let ledger = emptyLedger(['file', 'http']);
+  let longest = 0;
+  for (let i = 0; i < WALKS; i++) {
+    ({ ledger } = step(ledger, someEvent(ledger, rng), { atMs: i, by: 'test' }));
+    for (const { state, way } of ledger.records.values()) {
+      expect(way.at(-1)?.is).toBe(state.is);
+      longest = Math.max(longest, way.length);
+      const steps = lifeTransitionsOf(way);
+      expect((way.length < LIFE_STEPS_MAX ? steps : steps.slice(1)).filter((id) => !TABLE.includes(id))).toEqual([]);
+    }
+  }
+  expect(longest).toBeGreaterThan(2);
+  expect(longest).toBeLessThanOrEqual(LIFE_STEPS_MAX);
 });
 
 it('tells readers of the view what follows from the state', () => {

@@ -110,7 +110,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           manifests: registry.read(view.manifests)?.value,
           startedAtMs: inspect.started?.wallMs,
           cri: registry.read(view.cri)?.value,
-          state: inspect.state(),
+          actorAt: (path) => inspect.stateAt(path),
         }),
       );
     },

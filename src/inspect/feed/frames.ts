@@ -5,6 +5,7 @@
 
 import type { Chart } from '../../machines/chart/definition.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
+import type { LifeStep } from '../../machines/pods/manager/life.ts';
 import type { ContainerSummary, RecordedEvent, VolumeSummary } from '../../machines/protocol.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
 import type { PodHistory } from '../history.ts';
@@ -116,6 +117,8 @@ export interface PodFrame {
     name: string;
     source: string;
     seenAtMs: number;
+    /** The states of its life in the pod manager, oldest first. Absent in recordings of older daemons. */
+    way?: readonly LifeStep[];
     phase: string;
     reason: string;
     message: string;

@@ -13,7 +13,7 @@ const EVENTS_MAX = 60;
 const NO_HISTORY = { steps: [], calls: [], left: 0 };
 
 /** What a pod's page is made of. */
-export type PodSource = Pick<Inspected, 'recorder' | 'history' | 'clock'> & { tree: Pick<Inspected['tree'], 'registry' | 'state'> };
+export type PodSource = Pick<Inspected, 'recorder' | 'history' | 'clock'> & { tree: Pick<Inspected['tree'], 'registry' | 'stateAt'> };
 
 /** `past: false`: without its history and messages, which are searched for. */
 export function podFrame(node: PodSource, uid: string, { past = true } = {}): PodFrame {
@@ -41,6 +41,7 @@ export function podFrame(node: PodSource, uid: string, { past = true } = {}): Po
       name: pod.metadata.name,
       source: record.source,
       seenAtMs: record.seenAtMs,
+      way: record.way ?? [],
       phase: status?.phase ?? 'Pending',
       reason: status?.reason ?? '',
       message: status?.message ?? '',
@@ -108,7 +109,7 @@ function whyOf(node: PodSource, uid: string): readonly string[] {
     events: [],
     sourceErrors: registry.read(view.sourceErrors)?.value,
     cri: registry.read(view.cri)?.value,
-    state: node.tree.state(),
+    actorAt: (path) => node.tree.stateAt(path),
   }).lines;
 }
 

@@ -2,6 +2,7 @@
 
 import type { PodFrame } from '../feed/frames.ts';
 import { EntryRow, Fact, Section } from './bits.tsx';
+import { Life } from './Life.tsx';
 import { hrefOf } from './route.ts';
 import { Sequence } from './Sequence.tsx';
 import { nowMs, type PageState } from './store.ts';
@@ -56,6 +57,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
           <Section title="Timeline">
             <Timeline told={told} now={now} />
           </Section>
+          <Life way={told.way ?? []} now={now} />
           <div className="columns">
             <Section title="Because" note="oldest first">
               {told.causes.length === 0 ? (

@@ -229,14 +229,11 @@ export class RecordingWriter implements Disposable {
     }
     if (this.#dirty.size === 0 || pods === undefined) return out;
     const looked = [...this.#dirty].slice(0, PODS_PER_LOOK_MAX);
-    const state = tree.state();
-    // The tree is looked at once for all of them.
-    const node = { ...this.#node, tree: { registry, state: () => state } };
     const rows = new Map<string, PodRow>(podRows(registry, atMs, new Set(looked)).map((row) => [row.uid, row]));
     for (const uid of looked) {
       this.#dirty.delete(uid);
       const row = rows.get(uid);
-      const { pod } = podFrame(node, uid, { past: false });
+      const { pod } = podFrame(this.#node, uid, { past: false });
       if (row === undefined || pod === null) continue;
       const { history: _, messages: __, ...detail } = pod;
       const text = JSON.stringify([row, detail]);

@@ -2,6 +2,7 @@
 import { type Draft, SharedMap } from '../../sharedMap.ts';
 import { because, type Cause } from '../../supervision/address.ts';
 import type { SourceName } from '../types.ts';
+import { wayTo } from './life.ts';
 import {
   fullName,
   inState,
@@ -47,7 +48,8 @@ export abstract class LedgerDraft {
     return sourcesReady({ ...this.ledger, seen: this.seen, undecided: this.undecided });
   }
   protected put(uid: string, rec: Rec): void {
-    this.records.set(uid, rec);
+    const way = wayTo(this.ledger.records.get(uid), rec, this.now.atMs);
+    this.records.set(uid, way === rec.way ? rec : { ...rec, way });
     this.changed = true;
   }
   protected newLife(): number {

@@ -7,6 +7,7 @@ import { type Cause, joinCauses } from '../../supervision/address.ts';
 import { sameDesired } from '../podConfig/merge.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
+import type { LifeStep } from './life.ts';
 import { livesBefore } from './lives.ts';
 
 export interface Refused {
@@ -31,7 +32,7 @@ export interface Successor {
 interface Working {
   listed: ListedPod | null;
 }
-/** The state of a pod's life. Each state holds only what can be said in it. docs/architecture/pod-flow.md has the transitions. */
+/** The state of a pod's life. Each state holds only what can be said in it. life.ts has the transitions. */
 export type LifeState =
   /** A source names it, and another pod of its name stands before it: no worker. */
   | { is: 'waiting' }
@@ -58,6 +59,8 @@ export interface Rec extends PodRecord {
   /** Not the first life of this UID that this ledger has seen: it was wound down, or refused, and is wanted again. */
   renewed: boolean;
   state: LifeState;
+  /** Written by `put` of draft.ts alone. */
+  way: readonly LifeStep[];
   causes: readonly Cause[];
 }
 /** A record that has a worker. */
@@ -191,8 +194,8 @@ export function withNext(rec: Rec, next: Successor | null): Rec {
 }
 
 /** A record of a life that begins: it has no worker yet. */
-export function newRecord(o: Omit<Rec, 'state' | 'worker' | Shown>, state: LifeState = { is: 'waiting' }): Rec {
-  return inState({ ...o, worker: null }, state);
+export function newRecord(o: Omit<Rec, 'state' | 'way' | 'worker' | Shown>, state: LifeState = { is: 'waiting' }): Rec {
+  return inState({ ...o, way: [], worker: null }, state);
 }
 
 /** The pod of the same full name that this one has to wait for: one before it, or one that still runs. */
