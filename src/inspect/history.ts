@@ -64,6 +64,27 @@ const WORKER = `${addr.workers.path}/`;
 /** They say nothing about one pod, or are asked all the time. */
 const NOT_KEPT: ReadonlySet<string> = new Set(['Status', 'Version', 'ListContainers', 'ListPodSandbox', 'ListImages', 'ImageFsInfo']);
 
+/** Probes run commands all the time: after the first ones, one that works is kept until the next, and no watcher is told. */
+const COMMAND = 'ExecSync';
+const COMMANDS_KEPT = 8;
+
+class Commands {
+  readonly #of = new WeakMap<PodHistory, { count: number; last: RuntimeCall | null }>();
+
+  /** A command begins: whether it is one too many. Then the one before it is forgotten, if that worked. */
+  repeats(history: PodHistory, noted: RuntimeCall): boolean {
+    const known = this.#of.get(history) ?? { count: 0, last: null };
+    const { last } = known;
+    this.#of.set(history, { count: known.count + 1, last: noted });
+    if (known.count < COMMANDS_KEPT) return false;
+    if (known.count > COMMANDS_KEPT && last !== null && last.endMs !== null && last.error === '') {
+      const at = history.calls.lastIndexOf(last);
+      if (at >= 0) history.calls.splice(at, 1);
+    }
+    return true;
+  }
+}
+
 export function createHistory(clock: Clock): History {
   const pods = new Map<string, PodHistory>();
   const owners = new Map<string, string>();
@@ -81,6 +102,7 @@ export function createHistory(clock: Clock): History {
     list.splice(FIRST_STEPS_KEPT, 1);
     history.left += 1;
   };
+  const commands = new Commands();
   const watchers = new Set<(uid: string, call: RuntimeCall) => void>();
   let tracer: ((uid: string, call: RuntimeCall) => CallSpan | undefined) | null = null;
   const own = (id: string | undefined, uid: string | undefined): void => {
@@ -120,8 +142,9 @@ export function createHistory(clock: Clock): History {
         }
         const noted: RuntimeCall = { method, about, startMs: clock.wallMs(), endMs: null, error: '' };
         const history = historyOf(uid);
+        const repeats = method === COMMAND && commands.repeats(history, noted);
         keep(history, history.calls, noted, CALLS_MAX);
-        for (const fn of watchers) fn(uid, noted);
+        if (!repeats) for (const fn of watchers) fn(uid, noted);
         const span = tracer?.(uid, noted);
         try {
           const answer = await cri.call(method, req, span === undefined ? opts : { ...opts, traceparent: span.traceparent });
@@ -134,7 +157,7 @@ export function createHistory(clock: Clock): History {
           throw error;
         } finally {
           noted.endMs = clock.wallMs();
-          for (const fn of watchers) fn(uid, noted);
+          if (!repeats || noted.error !== '') for (const fn of watchers) fn(uid, noted);
         }
       };
       return {

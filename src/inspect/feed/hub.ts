@@ -1,6 +1,6 @@
 /**
  * The page's feed. With nobody attached it does nothing at all: no timer, no look at the tree, nothing serialised. With
- * viewers it looks at the recorder's counter ten times a second, and where that moved, writes one frame for all of them.
+ * viewers it writes one frame for all of them 100 ms after something happened, and looks around once a second.
  * A viewer that reads too slowly misses frames and gets a fresh snapshot once it has caught up; no actor ever waits.
  */
 import type { ActorState } from '../../actors/supervision/types.ts';
@@ -22,11 +22,11 @@ import {
   type WatchFrame,
 } from './frames.ts';
 import { podFrame } from './podDetail.ts';
-import { actorRows, podRows, Rows } from './rows.ts';
+import { actorRows, PodLook, Rows } from './rows.ts';
 
 /** An update is on its way within 150 ms of the transition. */
-const LOOK_EVERY_MS = 100;
-/** Details whose ages move without an event. */
+const LOOK_AFTER_MS = 100;
+/** Details whose ages move without an event, and viewers that lag. */
 const DETAILS_EVERY_MS = 1_000;
 /**
  * The whole tree, for what no event tells (a mailbox that fills). In between, who changed his state is looked at alone: all of
@@ -80,23 +80,25 @@ interface Changes {
   actors: { changed: ActorRow[]; gone: string[] };
   pods: { changed: PodRow[]; gone: string[] };
 }
+/** After these one actor is another, or gone. */
+const OF_ONE_ACTOR: ReadonlySet<RecorderEntry['kind']> = new Set(['transition', 'child.started', 'child.exited', 'child.restarting']);
 /** After all else, who is there may be others. */
-const LEAVES_THE_TREE: ReadonlySet<RecorderEntry['kind']> = new Set(['transition', 'message', 'dead-letter', 'note']);
+const LEAVES_THE_TREE: ReadonlySet<RecorderEntry['kind']> = new Set([...OF_ONE_ACTOR, 'message', 'dead-letter', 'note']);
 
 export class Hub {
   readonly #node: Inspected;
   readonly #watchHost: HostWatch;
   readonly #clients = new Set<Client>();
   readonly #actors = new Rows<ActorRow>((r) => r.path);
-  readonly #pods = new Rows<PodRow>((r) => r.uid);
+  readonly #pods = new PodLook();
   readonly #watched = new Map<string, WatchedActor>();
   #timer: unknown = null;
+  /** The look that is due after something happened; null: nothing did. */
+  #soon: unknown = null;
+  #tap: Disposable | null = null;
   #seq = 0;
   #nextEvent = 0;
   #treeLookedMs = 0;
-  #detailsLookedMs = 0;
-  /** Versions of the views that the rows of pods were made from. */
-  #podsAt = '';
   #host: Disposable | null = null;
   readonly figures: HubFigures = { viewers: 0, serialised: 0, malformed: 0, skipped: 0 };
 
@@ -127,7 +129,7 @@ export class Hub {
     };
     viewer.send(this.#text(hello));
     viewer.send(this.#text(this.#snapshot()));
-    if (first) this.#arm();
+    if (first) this.#begin();
     return {
       message: (text) => this.#message(client, text),
       leave: () => this.#leave(client),
@@ -139,8 +141,10 @@ export class Hub {
     this.figures.viewers = this.#clients.size;
     this.#settleWatches();
     if (this.#clients.size > 0) return;
-    this.#node.clock.clearTimeout(this.#timer);
+    this.#tap?.[Symbol.dispose]();
+    for (const timer of [this.#timer, this.#soon]) this.#node.clock.clearTimeout(timer);
     this.#timer = null;
+    this.#soon = null;
   }
 
   close(): void {
@@ -186,25 +190,36 @@ export class Hub {
 
   // ---- looking -------------------------------------------------------------------------------------------------------
 
+  #begin(): void {
+    const { tree, clock } = this.#node;
+    this.#tap = tree.observe(() => {
+      this.#soon ??= clock.setTimeout(() => {
+        this.#soon = null;
+        this.#tick(false);
+      }, LOOK_AFTER_MS);
+    });
+    this.#arm();
+  }
   #arm(): void {
     this.#timer = this.#node.clock.setTimeout(() => {
-      // A fault of the inspector's own must not reach the daemon: the next look may do better.
-      try {
-        this.#tick();
-      } catch (error) {
-        this.#node.log.warn({ err: String(error) }, 'inspection page: one update was left out');
-      }
+      this.#tick(true);
       if (this.#clients.size > 0) this.#arm();
-    }, LOOK_EVERY_MS);
+    }, DETAILS_EVERY_MS);
   }
 
-  #tick(): void {
+  /** A fault of the inspector's own must not reach the daemon: the next look may do better. */
+  #tick(full: boolean): void {
+    try {
+      this.#lookAround(full);
+    } catch (error) {
+      this.#node.log.warn({ err: String(error) }, 'inspection page: one update was left out');
+    }
+  }
+  #lookAround(full: boolean): void {
     const nowMs = this.#node.clock.monoMs();
     const moved = this.#node.recorder.recorded !== this.#nextEvent;
-    const full = nowMs - this.#detailsLookedMs >= DETAILS_EVERY_MS;
     if (moved || nowMs - this.#treeLookedMs >= TREE_EVERY_MS) this.#delta();
     if (moved || full) this.#details(full);
-    if (full) this.#detailsLookedMs = nowMs;
     this.#rescue(nowMs);
   }
 
@@ -214,21 +229,19 @@ export class Hub {
     const nowMs = clock.wallMs();
     const records = tree.registry.read(view.pods)?.value.records;
     const podName = (uid: string) => records?.get(uid)?.pod.metadata.name;
-    const rowsOf = (state: ActorState | undefined) => (state === undefined ? [] : actorRows(state, { nowMs, podName }));
-    if (only === undefined) {
+    const rowsOf = (state: ActorState) => actorRows(state, { nowMs, podName });
+    const pods = this.#pods.update(tree.registry, nowMs);
+    const states = [...(only ?? [])].map((path) => [path, tree.stateAt(path)] as const);
+    // Of one that has others below it, they may be gone too.
+    const whole = only === undefined || states.some(([path, state]) => (state ?? this.#actors.get(path))?.type !== 'actor');
+    if (whole) {
       this.#treeLookedMs = clock.monoMs();
-      return { actors: this.#actors.update(rowsOf(tree.state())), pods: this.#lookAtPods(nowMs) };
+      return { actors: this.#actors.update(rowsOf(tree.state())), pods };
     }
-    const changed = this.#actors.patch([...only].flatMap((path) => rowsOf(tree.stateAt(path))));
-    return { actors: { changed, gone: [] }, pods: this.#lookAtPods(nowMs) };
-  }
-
-  #lookAtPods(nowMs: number): Changes['pods'] {
-    const { registry } = this.#node.tree;
-    const at = `${registry.read(view.pods)?.version} ${registry.read(view.statuses)?.version}`;
-    if (at === this.#podsAt) return { changed: [], gone: [] };
-    this.#podsAt = at;
-    return this.#pods.update(podRows(registry, nowMs));
+    const changed = this.#actors.patch(states.flatMap(([, state]) => (state === undefined ? [] : rowsOf(state))));
+    const gone = states.flatMap(([path, state]) => (state === undefined ? [path] : []));
+    this.#actors.drop(gone);
+    return { actors: { changed, gone }, pods };
   }
 
   #delta(): void {
@@ -238,7 +251,7 @@ export class Hub {
     this.#nextEvent = recorder.recorded;
     const missed = recorder.recorded - from - events.length;
     const whole = missed > 0 || clock.monoMs() - this.#treeLookedMs >= TREE_EVERY_MS || events.some((e) => !LEAVES_THE_TREE.has(e.kind));
-    const { actors, pods } = this.#look(whole ? undefined : new Set(events.flatMap((e) => (e.kind === 'transition' ? [e.path] : []))));
+    const { actors, pods } = this.#look(whole ? undefined : new Set(events.flatMap((e) => (OF_ONE_ACTOR.has(e.kind) ? [e.path] : []))));
     if (actors.changed.length + actors.gone.length + pods.changed.length + pods.gone.length + events.length === 0) return;
     this.#seq += 1;
     const delta: DeltaFrame = {

@@ -1,7 +1,7 @@
 /** The supervision tree and the pods as flat rows, and what changed between two looks. */
 import type { ActorState, Registry } from '../../actors/supervision/types.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
-import { addr, view } from '../../machines/protocol.ts';
+import { addr, type PodRecord, type PodsView, type StatusView, view } from '../../machines/protocol.ts';
 import { treeHealth } from '../../machines/supervision/actorState.ts';
 import type { ActorRow, PodRow } from './frames.ts';
 
@@ -62,14 +62,45 @@ function nameOf(last: string, pod: string, name: string | undefined): string {
 }
 
 /** `only`: these alone. */
-export function podRows(registry: Registry, nowMs: number, only?: ReadonlySet<string>): PodRow[] {
+export function podRows(registry: Registry, nowMs: number, only?: Iterable<string>): PodRow[] {
   const pods = registry.read(view.pods)?.value;
   if (pods === undefined) return [];
-  const wanted = only === undefined ? pods : { ...pods, records: new Map([...pods.records].filter(([uid]) => only.has(uid))) };
+  const wanted = only === undefined ? pods : { ...pods, records: new Map([...only].flatMap((uid) => recordOf(pods, uid))) };
   return summarizePods(wanted, registry.read(view.statuses)?.value, nowMs).map(({ ageMs, ...row }) => ({
     ...row,
     seenAtMs: Math.round(nowMs - ageMs),
   }));
+}
+function recordOf({ records }: PodsView, uid: string): [string, PodRecord][] {
+  const record = records.get(uid);
+  return record === undefined ? [] : [[uid, record]];
+}
+
+/** The pods, and which of them are others than at the last look: views share what has not changed. */
+export class PodLook {
+  readonly #rows = new Rows<PodRow>((r) => r.uid);
+  #records: PodsView['records'] = new Map();
+  #statuses: StatusView | undefined;
+
+  get all(): PodRow[] {
+    return this.#rows.all;
+  }
+
+  update(registry: Registry, nowMs: number): { changed: PodRow[]; gone: string[] } {
+    const records = registry.read(view.pods)?.value.records ?? new Map();
+    const statuses = registry.read(view.statuses)?.value;
+    const [before, statusesBefore] = [this.#records, this.#statuses];
+    if (records === before && statuses === statusesBefore) return { changed: [], gone: [] };
+    this.#records = records;
+    this.#statuses = statuses;
+    const others: string[] = [];
+    for (const [uid, record] of records) {
+      if (before.get(uid) !== record || statusesBefore?.get(uid) !== statuses?.get(uid)) others.push(uid);
+    }
+    const gone = [...before.keys()].filter((uid) => !records.has(uid));
+    this.#rows.drop(gone);
+    return { changed: this.#rows.patch(podRows(registry, nowMs, others)), gone };
+  }
 }
 
 /** Remembers what was sent, by key; times that only jitter are no change. */
@@ -91,6 +122,13 @@ export class Rows<R extends object> {
     this.#known = new Map();
     const changed = rows.flatMap((row) => this.#take(row, before) ?? []);
     return { changed, gone: [...before.keys()].filter((key) => !this.#known.has(key)) };
+  }
+
+  get(key: string): R | undefined {
+    return this.#known.get(key);
+  }
+  drop(keys: readonly string[]): void {
+    for (const key of keys) this.#known.delete(key);
   }
 
   /** The others are as before. */
