@@ -3,7 +3,7 @@
  * actors. {@link reading} makes a machine that gets one record of facts with each event. Its guards, assigns and delays read
  * them with {@link factsOf}, so they stay functions of context and event.
  */
-import { type AnyActorLogic, type AnyStateMachine, StateMachine } from 'xstate';
+import type { AnyStateMachine } from 'xstate';
 
 const FACTS = Symbol('facts');
 const READING = Symbol('reading');
@@ -59,19 +59,6 @@ export function reading<M extends AnyStateMachine>(machine: M, read: Read): M {
   const getInitialSnapshot: Initial = (scope, input) => begin(scope, withFacts(input ?? {}, read()));
   const provide = (implementations: Parameters<M['provide']>[0]) => reading(machine.provide(implementations), read);
   return Object.assign(Object.create(machine) as M, { transition, getInitialSnapshot, provide, [READING]: { machine, read } });
-}
-
-/** Methods that a machine binds to itself when it is made. */
-const BOUND = ['transition', 'getInitialSnapshot', 'getPersistedSnapshot', 'restoreSnapshot', 'start'] as const;
-
-/** The same machine with other actors. `provide` would copy its states too: 120 KiB for a pod worker's. */
-export function withActors<M extends AnyStateMachine>(machine: M, actors: Readonly<Record<string, AnyActorLogic>>): M {
-  const { implementations } = machine;
-  const made = Object.create(machine) as M;
-  const bound = BOUND.map((name) => [name, StateMachine.prototype[name].bind(made)]);
-  return Object.assign(made, Object.fromEntries(bound), {
-    implementations: { ...implementations, actors: { ...implementations.actors, ...actors } },
-  });
 }
 
 /** A copy that carries `facts`. Hidden: a context that is spread from an input does not keep them. */

@@ -24,6 +24,8 @@ const NOT_KILLED: Record<string, string> = {
   'podWorker terminating.judging': NO_TIME,
   'podWorker terminating.verified': NO_TIME,
   'podWorker terminating.done': NO_TIME,
+  'checkpoint flushing': 'of a daemon that stops: nothing starts it again',
+  'checkpoint ended': 'final: the actor has ended',
   'podWorker finished': 'final: the actor has ended',
   'container deciding': NO_TIME,
   'container stoppingAgain': 'that the hook failed is forgotten with the worker, as with the daemon: `hooks.test.ts` drives a node there',

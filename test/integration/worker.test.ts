@@ -6,8 +6,9 @@ import { reading } from '../../src/machines/facts.ts';
 import type { PodStatus } from '../../src/machines/k8s.ts';
 import type { PodRuntimeStatus } from '../../src/machines/pods/types.ts';
 import type { WorkerFacts, WorkerInput, WorkerIo } from '../../src/machines/pods/workers/context.ts';
-import { workerMachineWith } from '../../src/machines/pods/workers/podWorkerMachine.ts';
+import { workerMachineWith } from '../../src/machines/pods/workers/provided.ts';
 import type { WorkerSummary } from '../../src/machines/protocol.ts';
+import { withEffects } from '../../src/machines/provide.ts';
 import { box, container, FACTS, observed, pod, rc } from '../machines/pods/fixtures.ts';
 import { virtualTime } from './virtualTime.ts';
 
@@ -60,7 +61,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     ownIds: new Set(),
     probes: new Map(),
   });
-  const actor = createActor(reading(workerMachineWith(moment), facts), {
+  const actor = createActor(reading(withEffects(workerMachineWith(moment), spied), facts), {
     clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     input: {
       uid: 'uid-1',
@@ -68,7 +69,6 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
       runtimeOnly: false,
       terminating: false,
       causes: [],
-      io: spied,
       times: { resyncMs: 60_000, backoffBaseMs: 10_000, backoffMaxMs: 300_000, retryMs: 10_000 },
       ...input,
     },

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { KubeResult } from '../../src/machines/api/kube.ts';
-import { reviewMachine } from '../../src/machines/edge/https/reviewMachine.ts';
+import { reviewWith } from '../../src/machines/edge/https/reviewMachine.ts';
 import { momentOf, reading } from '../../src/machines/facts.ts';
 import { BYSTANDERS, bystandersUp, type KillCase } from '../integration/killing.ts';
 import { KILL_TABLES, leaves, machinesOf } from '../integration/killTables.ts';
@@ -19,9 +19,12 @@ import { recordShown } from './purity/shown.ts';
 import { impurities, recordSteps } from './purity/steps.ts';
 
 const ALL_PODS_END = 'needs the end of the bystanders: `nodeShutdown.test.ts` drives a node there';
+const OF_A_STOP = 'of a daemon that stops: `test/edge/checkpoint.test.ts` drives the actor there';
 const AT_ONCE = 'left in the step that creates the actor';
 /** States that these stories do not show, with the reason. */
 const NOT_SEEN: Readonly<Record<string, string>> = {
+  'checkpoint flushing': OF_A_STOP,
+  'checkpoint ended': OF_A_STOP,
   'nodeStatus beginning': AT_ONCE,
   'certificate beginning': AT_ONCE,
   'config beginning': AT_ONCE,
@@ -92,7 +95,7 @@ it('a question to the API server about a caller', async () => {
   const ports = lockable(fakePorts());
   let asked = 0;
   const ask = async () => answers[asked++] ?? refused;
-  const actor = createActor(reading(reviewMachine, momentOf(ports)), { inspect: (e) => steps.see(e), input: { ask } });
+  const actor = createActor(reading(reviewWith(ask), momentOf(ports)), { inspect: (e) => steps.see(e) });
   actor.start();
   await toPromise(actor);
   expect(asked).toBe(2);
@@ -106,6 +109,10 @@ describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
 
 it('no machine does anything but decide', () => {
   expect(Object.fromEntries([...found].map(([id, what]) => [id, [...what]]))).toEqual({});
+});
+
+it('no machine holds effects or an environment in its context', () => {
+  expect([...shown.effects]).toEqual([]);
 });
 
 it('what every machine shows is plain, bounded, and holds no secret, environment or output', () => {

@@ -7,7 +7,7 @@ import type { ListedPod, PodRecord, PodsView, RuntimePodsView, WorkerSummary } f
 import { containerMounts } from '../../src/machines/services/volumes/containerMounts.ts';
 import { type Actual, reconcile, timedOut } from '../../src/machines/services/volumes/reconcile.ts';
 import type { PodVolume } from '../../src/machines/services/volumes/spec.ts';
-import { VOLUME_BACKOFF, type VolumeIo, volumeMachine } from '../../src/machines/services/volumes/volumeMachine.ts';
+import { VOLUME_BACKOFF, type VolumeIo, volumeWith } from '../../src/machines/services/volumes/volumeMachine.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 
 const POD: Pod = {
@@ -49,10 +49,10 @@ function bench(o: { found?: boolean; outcomes?: ('ok' | 'bad' | 'held')[]; volum
   };
   // There is no manager to tell.
   const actor = createActor(
-    reading(volumeMachine.provide({ actions: { tell: () => {} } }), () => ({ random: 0 })),
+    reading(volumeWith(io).provide({ actions: { tell: () => {} } }), () => ({ random: 0 })),
     {
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
-      input: { ref: { uid: 'u', plugin: volume.plugin, name: 'v' }, job: o.found === true ? null : { volume, pod: POD }, io },
+      input: { ref: { uid: 'u', plugin: volume.plugin, name: 'v' }, job: o.found === true ? null : { volume, pod: POD } },
     },
   );
   actor.start();

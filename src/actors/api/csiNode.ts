@@ -5,7 +5,7 @@
  * Lost on restart: that; what a driver that went meanwhile left stays until it comes again.
  * Rebuilt from: the view of drivers, the objects in the API server.
  */
-import { csiNodeMachine, csiNodeUpdate, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
+import { csiNodeUpdate, csiNodeWith, newCsiNode, nodeMetadataPatch } from '../../machines/api/csiNodeMachine.ts';
 import { failureText, isKubeRecord, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
 import { apiAddr, apiView, type CsiNodeEvent } from '../../machines/api/messages.ts';
 import { momentOf, reading } from '../../machines/facts.ts';
@@ -51,7 +51,7 @@ export function csiNodeSpec(o: CsiNodeOptions): ActorSpec<CsiNodeEvent> {
           complained = message;
         },
       };
-      return { logic: reading(csiNodeMachine, momentOf(ctx.ports)), input: { io } };
+      return { logic: reading(csiNodeWith(io), momentOf(ctx.ports)) };
     },
   };
 }

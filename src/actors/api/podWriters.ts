@@ -13,7 +13,7 @@ import {
   type PodWriterContext,
   type PodWriterFacts,
   type PodWriterInput,
-  podWriterMachine,
+  podWriterWith,
   type WriteOutcome,
 } from '../../machines/api/podWriterMachine.ts';
 import { LazyMoment, reading } from '../../machines/facts.ts';
@@ -86,8 +86,8 @@ function writerSpec(uid: string): ActorSpec<PodWriterEvent> {
         complained = text;
         ctx.log[level]({ uid, attempt: failures }, `${text}; it is tried again`);
       };
-      const input: PodWriterInput = { uid, io: { act, complain } };
-      return { logic: reading(podWriterMachine, () => new Facts(ctx, uid)), input };
+      const input: PodWriterInput = { uid };
+      return { logic: reading(podWriterWith({ act, complain }), () => new Facts(ctx, uid)), input };
     },
   };
 }

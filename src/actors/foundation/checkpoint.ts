@@ -4,9 +4,10 @@
  * Rebuilt from: `<root-dir>/actorlet/state/<name>.json`, read when asked for.
  */
 
-import { assign, fromPromise, setup } from 'xstate';
-import { names, projecting } from '../../machines/projection.ts';
+import { fromPromise } from 'xstate';
+import { checkpointMachine } from '../../machines/foundation/checkpointMachine.ts';
 import { addr, type CheckpointEvent } from '../../machines/protocol.ts';
+import { providing } from '../../machines/provide.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type CheckpointStore, createCheckpointStore, message } from './checkpointStore.ts';
 
@@ -37,9 +38,8 @@ function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions
   const root = opts.rootDir.replace(/\/+$/, '');
   const store = createCheckpointStore(ctx.ports, { dir: `${root}/actorlet/state`, root, log: ctx.log });
   ctx.signal.addEventListener('abort', () => store.dispose(), { once: true });
-  return setup({
-    types: { context: {} as { unsaved: string[] }, events: {} as CheckpointEvent },
-    actors: { flush: fromPromise<string[]>(() => store.flush()) },
+  return providing(checkpointMachine, {
+    actors: { flush: fromPromise<readonly string[]>(() => store.flush()) },
     actions: {
       put: ({ event }) => {
         if (event.type === 'checkpoint.put') store.put(event.name, event.value);
@@ -50,30 +50,6 @@ function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions
       report: ({ context }) => {
         if (context.unsaved.length > 0) ctx.log.error({ names: context.unsaved }, 'stopping with checkpoints that could not be written');
       },
-    },
-  }).createMachine({
-    id: 'checkpoint',
-    meta: projecting<{ unsaved: readonly string[] }>(({ unsaved }) => ({ unsaved: names(unsaved) })),
-    context: { unsaved: [] },
-    initial: 'serving',
-    states: {
-      serving: {
-        meta: { reason: 'Serving', message: 'documents are read and written as asked' },
-        on: {
-          'checkpoint.put': { actions: 'put' },
-          'checkpoint.get': { actions: 'get' },
-          'checkpoint.flush': { target: 'flushing' },
-        },
-      },
-      flushing: {
-        meta: { reason: 'Flushing', message: 'writing what is pending before the stop' },
-        invoke: {
-          src: 'flush',
-          onDone: { target: 'ended', actions: [assign({ unsaved: ({ event }) => event.output }), 'report'] },
-          onError: { target: 'ended' },
-        },
-      },
-      ended: { type: 'final' },
     },
   });
 }

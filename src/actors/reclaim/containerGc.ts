@@ -7,7 +7,7 @@ import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../.
 import { containerIdOfLink, containerLogDir, containerLogLink, logFilesOf, podUidOfLogDir } from '../../machines/pods/logNames.ts';
 import { addr, type ContainerGcEvent, view } from '../../machines/protocol.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -38,8 +38,8 @@ export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGc
     backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
     mailbox: { capacity: 64, key: () => 'run' },
     start: (ctx) => ({
-      logic: sweeperMachine,
-      input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => sweep(ctx, opts, signal) },
+      logic: sweeperWith((signal) => sweep(ctx, opts, signal)),
+      input: { everyMs: PERIOD_MS, restMs: REST_MS },
     }),
   };
 }

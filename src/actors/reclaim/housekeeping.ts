@@ -6,7 +6,7 @@
 
 import { addr, type HousekeepingEvent, type ListedPod, type PodsView, view } from '../../machines/protocol.ts';
 import { removingDirs } from '../../machines/reclaim/removing.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
 import { type MountEntry, mountsBelow } from '../../machines/services/volumes/mountinfo.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
@@ -38,8 +38,8 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
         metrics: orphanMetrics(ctx.ports.metrics),
       };
       return {
-        logic: sweeperMachine,
-        input: { everyMs: PERIOD_MS, restMs: 100, sweep: (_why: string, signal: AbortSignal) => sweep(ctx, { opts, seen, signal }) },
+        logic: sweeperWith((signal) => sweep(ctx, { opts, seen, signal })),
+        input: { everyMs: PERIOD_MS, restMs: 100 },
       };
     },
   };

@@ -7,7 +7,7 @@ import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import { containerLogDir, containerLogPath } from '../../machines/pods/logNames.ts';
 import { type ListedPod, view } from '../../machines/protocol.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
-import { sweeperMachine } from '../../machines/reclaim/sweeperMachine.ts';
+import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -53,8 +53,8 @@ export function logRotationSpec(o: LogRotationOptions): ActorSpec {
     start: (ctx) => {
       const rotation = new Rotation(ctx, o);
       return {
-        logic: sweeperMachine,
-        input: { everyMs: o.everyMs, restMs: REST_MS, sweep: (_: string, signal: AbortSignal) => rotation.sweep(signal) },
+        logic: sweeperWith((signal) => rotation.sweep(signal)),
+        input: { everyMs: o.everyMs, restMs: REST_MS },
       };
     },
   };

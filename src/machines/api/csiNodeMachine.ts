@@ -4,6 +4,7 @@ import { assign, fromPromise, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { own, put } from '../own.ts';
 import { projecting } from '../projection.ts';
+import { providing, unprovided } from '../provide.ts';
 import { sameData } from '../sameData.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
@@ -119,17 +120,15 @@ export interface CsiNodeIo {
   failed(message: string): void;
 }
 interface Context {
-  io: CsiNodeIo;
   again: boolean;
   attempts: number;
   error: string;
 }
 
 export const csiNodeMachine = setup({
-  types: { context: {} as Context, events: {} as { type: 'csiNode.look' }, input: {} as { io: CsiNodeIo } },
-  actors: {
-    converge: fromPromise(({ input, signal }: { input: { io: CsiNodeIo }; signal: AbortSignal }) => input.io.converge(signal)),
-  },
+  types: { context: {} as Context, events: {} as { type: 'csiNode.look' } },
+  actors: { converge: unprovided<void>() },
+  actions: { sayFailed: (_) => {} },
   guards: { again: ({ context }) => context.again },
   delays: {
     wait: ({ context, event }) =>
@@ -138,7 +137,7 @@ export const csiNodeMachine = setup({
 }).createMachine({
   id: 'csiNode',
   meta: projecting<Context>(({ again, attempts, error }) => ({ again, attempts, error })),
-  context: ({ input }) => ({ io: input.io, again: false, attempts: 0, error: '' }),
+  context: { again: false, attempts: 0, error: '' },
   initial: 'converging',
   states: {
     converging: {
@@ -146,7 +145,6 @@ export const csiNodeMachine = setup({
       entry: [assign({ again: false })],
       invoke: {
         src: 'converge',
-        input: ({ context }) => ({ io: context.io }),
         onDone: { target: 'settled', actions: [assign({ attempts: 0, error: '' })] },
         onError: {
           target: 'failed',
@@ -155,7 +153,7 @@ export const csiNodeMachine = setup({
               attempts: context.attempts + 1,
               error: event.error instanceof Error ? event.error.message : String(event.error),
             })),
-            ({ context }) => context.io.failed(context.error),
+            'sayFailed',
           ],
         },
       },
@@ -173,3 +171,9 @@ export const csiNodeMachine = setup({
     },
   },
 });
+
+export const csiNodeWith = (io: CsiNodeIo): typeof csiNodeMachine =>
+  providing(csiNodeMachine, {
+    actors: { converge: fromPromise(({ signal }) => io.converge(signal)) },
+    actions: { sayFailed: ({ context }) => io.failed(context.error) },
+  });

@@ -1,12 +1,13 @@
 /**
  * Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. A node has a writer for each of
- * thousands of pods, so what differs between them is input: a machine with implementations of its own takes 20 KiB.
+ * thousands of pods: one machine serves them all, and what differs between them is input.
  */
 import { assign, fromPromise, not, setup } from 'xstate';
 import { factsOf, type Moment } from '../facts.ts';
 import type { Pod } from '../k8s.ts';
 import { failureOf, names, podName, projecting } from '../projection.ts';
 import type { PodsView, StatusEntry } from '../protocol.ts';
+import { effectsOf, providing, unprovided, withEffects } from '../provide.ts';
 import { isRefusal, type KubeFailure } from './kube.ts';
 import { isOlder } from './listWatchMachine.ts';
 import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
@@ -30,7 +31,6 @@ export type WriteOutcome =
 
 export interface PodWriterInput {
   uid: string;
-  io: PodWriterIo;
 }
 /** What comes with each event. */
 export interface PodWriterFacts extends Moment {
@@ -60,7 +60,9 @@ export interface PodWriterContext extends PodWriterInput {
   failure: KubeFailure | null;
 }
 
-const act = fromPromise<WriteOutcome, { plan: WriterPlan; io: PodWriterIo }>(({ input, signal }) => input.io.act(input.plan, signal));
+interface ActInput {
+  plan: WriterPlan;
+}
 
 function known(uid: string, { pods, entry, api, node, wallMs }: PodWriterFacts) {
   const records = pods?.records;
@@ -147,11 +149,11 @@ function settled(context: PodWriterContext, outcome: WriteOutcome): Partial<PodW
 
 export const podWriterMachine = setup({
   types: { context: {} as PodWriterContext, input: {} as PodWriterInput, events: {} as PodWriterEvent },
-  actors: { act },
+  actors: { act: unprovided<WriteOutcome, ActInput>() },
   actions: {
     decide: assign(({ context, event }) => decided(context, event)),
     settle: assign(({ context }, p: { outcome: WriteOutcome }) => settled(context, p.outcome)),
-    complain: ({ context }) => context.io.complain(context),
+    complain: (_) => {},
   },
   guards: {
     ends: ({ context }) => context.plan.kind === 'end',
@@ -227,7 +229,7 @@ export const podWriterMachine = setup({
       meta: { reason: 'Writing', message: ({ plan }: PodWriterContext) => `request under way: ${plan.kind}` },
       invoke: {
         src: 'act',
-        input: ({ context }) => ({ plan: context.plan, io: context.io }),
+        input: ({ context: { plan } }) => ({ plan }),
         onDone: { target: 'judging', actions: [{ type: 'settle', params: ({ event }) => ({ outcome: event.output }) }] },
       },
     },
@@ -250,5 +252,13 @@ export const podWriterMachine = setup({
     ended: { type: 'final', meta: { reason: 'Ended', message: '' } },
   },
 });
+
+const provided = providing(podWriterMachine, {
+  actors: {
+    act: fromPromise<WriteOutcome, ActInput>(({ input, system, signal }) => effectsOf<PodWriterIo>(system).act(input.plan, signal)),
+  },
+  actions: { complain: ({ context, system }) => effectsOf<PodWriterIo>(system).complain(context) },
+});
+export const podWriterWith = (io: PodWriterIo): typeof podWriterMachine => withEffects(provided, io);
 
 export type { Act };

@@ -1,16 +1,15 @@
 /**
  * The shape of every reclaiming actor: idle, and from time to time, or when asked, one sweep. Asked during a sweep it
- * sweeps once more. A failed sweep says why and is tried again at the next time. The sweep itself is given as input.
+ * sweeps once more. A failed sweep says why and is tried again at the next time.
  */
 import { assign, fromPromise, setup } from 'xstate';
 import { projecting } from '../projection.ts';
+import { providing, unprovided } from '../provide.ts';
 
 export interface SweeperInput {
   everyMs: number;
   /** Least time between the end of a sweep and one that was asked for. */
   restMs: number;
-  /** Answers what it did, one short sentence, or '' for nothing. */
-  sweep(why: string, signal: AbortSignal): Promise<string>;
 }
 interface Context extends SweeperInput {
   asked: string | null;
@@ -22,11 +21,7 @@ export type SweeperEvent = { type: 'gc.run'; why: string } | { type: 'housekeepi
 
 export const sweeperMachine = setup({
   types: { context: {} as Context, events: {} as SweeperEvent, input: {} as SweeperInput },
-  actors: {
-    sweep: fromPromise(({ input, signal }: { input: { run: SweeperInput['sweep']; why: string }; signal: AbortSignal }) =>
-      input.run(input.why, signal),
-    ),
-  },
+  actors: { sweep: unprovided<string>() },
   actions: {
     ask: assign(({ context, event }) => ({ asked: context.asked ?? ('why' in event ? event.why : '') })),
     take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null })),
@@ -54,7 +49,6 @@ export const sweeperMachine = setup({
       entry: ['take'],
       invoke: {
         src: 'sweep',
-        input: ({ context }) => ({ run: context.sweep, why: context.why }),
         onDone: { target: 'resting', actions: assign(({ event }) => ({ last: event.output, error: null })) },
         onError: {
           target: 'resting',
@@ -68,3 +62,7 @@ export const sweeperMachine = setup({
     },
   },
 });
+
+/** `sweep` answers what it did, one short sentence, or '' for nothing. */
+export const sweeperWith = (sweep: (signal: AbortSignal) => Promise<string>): typeof sweeperMachine =>
+  providing(sweeperMachine, { actors: { sweep: fromPromise(({ signal }) => sweep(signal)) } });

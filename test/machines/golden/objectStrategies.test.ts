@@ -7,7 +7,7 @@ import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
 import { reading } from '../../../src/machines/facts.ts';
 import type { Pod, Volume } from '../../../src/machines/k8s.ts';
-import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/services/objects/objectMachine.ts';
+import { type Fetched, type ObjectIo, type ObjectStrategy, objectWith } from '../../../src/machines/services/objects/objectMachine.ts';
 import { type ObjectRef, podReferences } from '../../../src/machines/services/objects/references.ts';
 import type { ApiObject, ObjectResult } from '../../../src/machines/services/volumes/objects.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
@@ -60,8 +60,8 @@ const story =
         return left.shift() ?? failed(0, 'away');
       },
     };
-    const parent = setup({ actors: { object: reading(objectMachine, () => ({ ttlMs: 60_000 })) } }).createMachine({
-      invoke: { id: 'object', src: 'object', input: { ref: REF, strategy, io } },
+    const parent = setup({ actors: { object: reading(objectWith(io), () => ({ ttlMs: 60_000 })) } }).createMachine({
+      invoke: { id: 'object', src: 'object', input: { ref: REF, strategy } },
       on: { 'object.changed': { actions: () => void say('changed') } },
     });
     const root = createActor(parent, {

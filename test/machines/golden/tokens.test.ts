@@ -5,9 +5,9 @@
 
 import { createActor } from 'xstate';
 import type { KubeFailure } from '../../../src/machines/api/kube.ts';
-import { momentOf, reading } from '../../../src/machines/facts.ts';
+import { momentOf } from '../../../src/machines/facts.ts';
 import { toHeldToken, tokenFailure, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
-import { type TokenOutcome, tokenMachine, tokensMachine } from '../../../src/machines/services/objects/tokensMachine.ts';
+import { type TokensIo, tokensWith } from '../../../src/machines/services/objects/tokensMachine.ts';
 import type { ObjectResult, TokenRequest } from '../../../src/machines/services/volumes/objects.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { goldenTable } from './table.ts';
@@ -54,21 +54,19 @@ const story =
     let count = 0;
     const left = [...answers];
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
-    const root = createActor(tokensMachine.provide({ actors: { token: reading(tokenMachine, moment) } }), {
-      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
-      input: {
-        io: {
-          request: async (request): Promise<TokenOutcome> => {
-            const what = left.shift() ?? 'token';
-            say(`asked for one of ${request.pod.uid} for ${request.audiences.join() || 'the API server'}`);
-            if (what !== 'token')
-              return { ok: false, message: what === 'away' ? 'the API server is away' : 'serviceaccounts "robot" not found' };
-            const held = toHeldToken(answer(3_600, time.clock.wallMs(), `token ${++count}`), 0);
-            return held === null ? { ok: false, message: 'no token' } : { ok: true, held };
-          },
-          refreshFailed: (_, message) => say(`logged: ${message}`),
-        },
+    const io: TokensIo = {
+      request: async (request) => {
+        const what = left.shift() ?? 'token';
+        say(`asked for one of ${request.pod.uid} for ${request.audiences.join() || 'the API server'}`);
+        if (what !== 'token')
+          return { ok: false, message: what === 'away' ? 'the API server is away' : 'serviceaccounts "robot" not found' };
+        const held = toHeldToken(answer(3_600, time.clock.wallMs(), `token ${++count}`), 0);
+        return held === null ? { ok: false, message: 'no token' } : { ok: true, held };
       },
+      refreshFailed: (_, message) => say(`logged: ${message}`),
+    };
+    const root = createActor(tokensWith(io, moment), {
+      clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     });
     root.start();
     const replyTo = Object.assign(

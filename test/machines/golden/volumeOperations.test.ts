@@ -8,7 +8,7 @@ import { NOT_ATTACHED, NOT_REPORTED } from '../../../src/machines/services/volum
 import { isMounted } from '../../../src/machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../src/machines/services/volumes/said.ts';
 import type { PodVolume } from '../../../src/machines/services/volumes/spec.ts';
-import { type SetUpDone, type VolumeIo, type VolumePhase, volumeMachine } from '../../../src/machines/services/volumes/volumeMachine.ts';
+import { type SetUpDone, type VolumeIo, type VolumePhase, volumeWith } from '../../../src/machines/services/volumes/volumeMachine.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { pod } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
@@ -72,11 +72,11 @@ const story =
     };
     let last: VolumePhase | undefined;
     const POD = pod();
-    const parent = setup({ actors: { volume: reading(volumeMachine, () => ({ random: 0 })) } }).createMachine({
+    const parent = setup({ actors: { volume: reading(volumeWith(io), () => ({ random: 0 })) } }).createMachine({
       invoke: {
         id: 'volume',
         src: 'volume',
-        input: { ref: volume, job: o.found === true ? null : { volume, pod: POD }, io },
+        input: { ref: volume, job: o.found === true ? null : { volume, pod: POD } },
       },
       on: {
         'volume.changed': {

@@ -10,8 +10,7 @@ import type { Container, Pod, PodSpec, Volume } from '../../../src/machines/k8s.
 import type { ListedPod, PodRecord, RuntimePodsView, VolumesResult, WorkerPhase } from '../../../src/machines/protocol.ts';
 import { type Actual, type Desired, type Look, reconcile } from '../../../src/machines/services/volumes/reconcile.ts';
 import { podVolumes } from '../../../src/machines/services/volumes/spec.ts';
-import { volumeMachine } from '../../../src/machines/services/volumes/volumeMachine.ts';
-import { type VolumesIo, volumesMachine } from '../../../src/machines/services/volumes/volumesMachine.ts';
+import { type VolumesIo, volumesWith } from '../../../src/machines/services/volumes/volumesMachine.ts';
 import type { KubeApi } from '../../../src/ports/ports.ts';
 import { views } from '../../edge/harness.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
@@ -88,7 +87,6 @@ const managed =
     const did: string[] = [];
     const own = pod({ volumes, containers: [mounting('web', ...volumes.map((v) => v.name))] });
     const io: VolumesIo = {
-      rootDir: '/var/lib/kubelet',
       scan: async () => [],
       publish: () => undefined,
       forget: () => did.push('pod forgotten'),
@@ -103,9 +101,8 @@ const managed =
       tearDownFailed: () => undefined,
     };
     const moment = momentOf({ clock: time.clock, rng: { next: () => 0 } });
-    const machine = volumesMachine.provide({ actors: { volume: reading(volumeMachine, moment) } });
-    const actor = createActor(reading(machine, moment), {
-      input: { io, refreshMs: 60_000 },
+    const actor = createActor(reading(volumesWith(io, moment), moment), {
+      input: { rootDir: '/var/lib/kubelet', refreshMs: 60_000 },
       clock: { setTimeout: (fn, ms) => time.clock.setTimeout(fn, ms) as number, clearTimeout: (id) => time.clock.clearTimeout(id) },
     }).start();
     await time.settle();

@@ -5,7 +5,7 @@ import { type AnyActorLogic, createActor, fromCallback, setup } from 'xstate';
 import type { KubeObject } from '../../../src/machines/api/kube.ts';
 import { reading } from '../../../src/machines/facts.ts';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { type Fetched, type ObjectIo, type ObjectStrategy, objectMachine } from '../../../src/machines/services/objects/objectMachine.ts';
+import { type Fetched, type ObjectIo, type ObjectStrategy, objectWith } from '../../../src/machines/services/objects/objectMachine.ts';
 import { OBJECT_WATCHES_MAX, retake } from '../../../src/machines/services/objects/objectsMachine.ts';
 import type { ObjectRef } from '../../../src/machines/services/objects/references.ts';
 import { toHeldToken, tokenKey, tokenRequestBody } from '../../../src/machines/services/objects/tokenRules.ts';
@@ -80,8 +80,8 @@ function bench(strategy: ObjectStrategy, answers: Fetched[] = []) {
   };
   let changes = 0;
   // Changes are told to a parent.
-  const parent = setup({ actors: { object: reading(objectMachine, () => ({ ttlMs: 60_000 })) } }).createMachine({
-    invoke: { id: 'object', src: 'object', input: { ref: REF, strategy, io } },
+  const parent = setup({ actors: { object: reading(objectWith(io), () => ({ ttlMs: 60_000 })) } }).createMachine({
+    invoke: { id: 'object', src: 'object', input: { ref: REF, strategy } },
     on: {
       'object.changed': {
         actions: () => {

@@ -46,8 +46,12 @@ function count(value: unknown): number {
 export function recordShown() {
   const samples = new Map<string, number>();
   const wrong = new Set<string>();
+  const effects = new Set<string>();
   let plantedIn = 0;
   const look = (id: string, state: string, snapshot: AnyMachineSnapshot): void => {
+    for (const [key, value] of Object.entries(snapshot.context as object)) {
+      if (key === 'io' || key === 'env' || canAct(value)) effects.add(`${id}: context.${key}`);
+    }
     if (projectionOf(snapshot.machine) === null) {
       wrong.add(`${id} does not say what it shows`);
       return;
@@ -65,6 +69,8 @@ export function recordShown() {
   };
   return {
     wrong,
+    /** Fields of contexts that are no data. */
+    effects,
     /** Machines and states in whose context something secret stood. */
     get planted() {
       return plantedIn;
@@ -84,6 +90,13 @@ export function recordShown() {
       }
     },
   };
+}
+
+/** A function, or an object with methods of its own. Actors, signals and collections are known to xstate and to JavaScript. */
+function canAct(value: unknown): boolean {
+  if (typeof value === 'function') return true;
+  if (typeof value !== 'object' || value === null || 'getSnapshot' in value) return false;
+  return Object.values(value).some((v) => typeof v === 'function');
 }
 
 function countSafely(context: unknown): number {

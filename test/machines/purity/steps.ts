@@ -16,7 +16,8 @@ import {
   transition,
 } from 'xstate';
 import { dottedState } from '../../../src/actors/supervision/nodes/snapshots.ts';
-import { reading, readingOf, withActors, withFacts } from '../../../src/machines/facts.ts';
+import { reading, readingOf, withFacts } from '../../../src/machines/facts.ts';
+import { providing } from '../../../src/machines/provide.ts';
 import { fingerprint, frozen } from './data.ts';
 import { underLock } from './locked.ts';
 
@@ -98,7 +99,7 @@ function reared(machine: AnyStateMachine): AnyStateMachine {
     }
     return [name, own instanceof StateMachine ? reared(own) : own];
   });
-  return withActors(machine, Object.fromEntries(actors));
+  return providing(machine, { actors: Object.fromEntries(actors) });
 }
 
 /** Why this step is not pure; none where it is. */

@@ -8,7 +8,7 @@
 
 import { groupPath, rootName } from '../../../machines/allocation/cgroups/names.ts';
 import type { HousekeepingEvent } from '../../../machines/protocol.ts';
-import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
+import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
 import { type Address, address } from '../../../machines/supervision/address.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import type { ActorSpec } from '../../supervision/types.ts';
@@ -36,7 +36,7 @@ export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEv
       const { cgroups } = ctx.ports;
       if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
       ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
-      return { logic: sweeperMachine, input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: () => sweep(cgroups, o) } };
+      return { logic: sweeperWith(() => sweep(cgroups, o)), input: { everyMs: PERIOD_MS, restMs: REST_MS } };
     },
   };
 }

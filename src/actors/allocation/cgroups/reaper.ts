@@ -19,7 +19,7 @@ import {
 import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { type HousekeepingEvent, view } from '../../../machines/protocol.ts';
-import { sweeperMachine } from '../../../machines/reclaim/sweeperMachine.ts';
+import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -47,8 +47,8 @@ export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent>
       if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
       const reaper = new Reaper(ctx, cgroups, o);
       return {
-        logic: sweeperMachine,
-        input: { everyMs: PERIOD_MS, restMs: REST_MS, sweep: (_why: string, signal: AbortSignal) => reaper.sweep(signal) },
+        logic: sweeperWith((signal) => reaper.sweep(signal)),
+        input: { everyMs: PERIOD_MS, restMs: REST_MS },
       };
     },
   };

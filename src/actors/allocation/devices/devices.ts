@@ -5,12 +5,7 @@
  * Rebuilt from: `<root-dir>/device-plugins/kubelet_internal_checkpoint`, the plugins.
  */
 
-import {
-  type DevicesFacts,
-  type DevicesIo,
-  devicesMachine,
-  type Registering,
-} from '../../../machines/allocation/devices/devicesMachine.ts';
+import { type DevicesFacts, type DevicesIo, devicesWith, type Registering } from '../../../machines/allocation/devices/devicesMachine.ts';
 import type { EndpointKey } from '../../../machines/allocation/devices/endpointMachine.ts';
 import { connected, expired, listed, nodeDevices, remembered, stopped } from '../../../machines/allocation/devices/inventory.ts';
 import { type DevicesEvent, devicesAddr, devicesView, watchedPluginsView } from '../../../machines/allocation/devices/messages.ts';
@@ -49,7 +44,7 @@ export function devicesSpec(o: DevicesOptions): ActorSpec<DevicesEvent> {
       const { devicePlugins } = ctx.ports;
       if (devicePlugins === undefined) throw new Error('this node cannot speak to device plugins');
       const facts = (): DevicesFacts => ({ watched: ctx.registry.read(watchedPluginsView)?.value ?? new Map() });
-      return { logic: reading(devicesMachine, facts), input: { io: new DeviceManager(ctx, o, devicePlugins) } };
+      return { logic: reading(devicesWith(new DeviceManager(ctx, o, devicePlugins)), facts) };
     },
   };
 }

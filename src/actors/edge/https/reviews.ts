@@ -4,7 +4,7 @@ import { createActor } from 'xstate';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
-import { reviewMachine } from '../../../machines/edge/https/reviewMachine.ts';
+import { reviewWith } from '../../../machines/edge/https/reviewMachine.ts';
 import { momentOf, reading } from '../../../machines/facts.ts';
 import { put } from '../../../machines/own.ts';
 import type { KubeApi, Ports } from '../../../ports/ports.ts';
@@ -60,7 +60,7 @@ function untilAnswered(
     setTimeout: (fn: () => void, ms: number) => clock.setTimeout(fn, ms) as number,
     clearTimeout: (id: number) => clock.clearTimeout(id),
   };
-  const asking = createActor(reading(reviewMachine, momentOf(ports)), { clock: time, input: { ask } });
+  const asking = createActor(reading(reviewWith(ask), momentOf(ports)), { clock: time });
   const giveUp = () => {
     // First: an actor that is stopped says that it is complete.
     resolve(failed('Aborted', 'the call was given up'));

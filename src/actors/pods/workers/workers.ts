@@ -5,7 +5,7 @@
  * All of them at once are made again by the pod manager when the restarted mux has said its first word.
  */
 
-import { createMachine } from 'xstate';
+import type { ActorLogic, Snapshot } from 'xstate';
 import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
 import type { PodStatus } from '../../../machines/k8s.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
@@ -14,8 +14,9 @@ import { evictedStatus, joinDirty, podRef } from '../../../machines/pods/manager
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import type { WorkerFacts, WorkerInput, WorkerTimes } from '../../../machines/pods/workers/context.ts';
-import { type podWorkerMachine, workerMachineWith } from '../../../machines/pods/workers/podWorkerMachine.ts';
+import { workerMachineWith } from '../../../machines/pods/workers/provided.ts';
 import { addr, type RuntimePodsView, view, type WorkerEvent } from '../../../machines/protocol.ts';
+import { withEffects } from '../../../machines/provide.ts';
 import { joinCauses } from '../../../machines/supervision/address.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
@@ -34,9 +35,13 @@ export interface WorkersOptions {
 const START_RETRY_MS = 10_000;
 
 /** Ends in its own start: one that ended any later would take with it what lies behind its first message. */
-const NOBODY = createMachine({ initial: 'gone', states: { gone: { type: 'final' } } });
+const NOBODY: ActorLogic<Snapshot<undefined>, { type: string }> = {
+  getInitialSnapshot: () => ({ status: 'done', output: undefined, error: undefined }),
+  transition: (snapshot) => snapshot,
+  getPersistedSnapshot: (snapshot) => snapshot,
+};
 
-type Machine = typeof podWorkerMachine;
+type Machine = ReturnType<typeof workerMachineWith>;
 
 export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
   // One for all pods of a node.
@@ -102,9 +107,9 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { ma
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
       if (rec === undefined || (rec.life ?? first.incarnation) !== first.incarnation) return { logic: NOBODY };
-      const input = workerInput(ctx, first, opts);
-      const of = { ctx, uid, life: first.incarnation, io: input.io, node: opts.facts };
-      return { logic: reading(opts.machine(ctx.ports), () => new Facts(of)), input };
+      const { input, io } = workerInput(ctx, first, opts);
+      const of = { ctx, uid, life: first.incarnation, io, node: opts.facts };
+      return { logic: reading(withEffects(opts.machine(ctx.ports), io), () => new Facts(of)), input };
     },
   };
 }
@@ -114,7 +119,7 @@ function workerInput(
   ctx: ActorCtx<WorkerEvent>,
   first: Extract<WorkerEvent, { type: 'pod.update' }>,
   opts: WorkersOptions,
-): WorkerInput & { io: MeasuredEffects } {
+): { input: WorkerInput; io: MeasuredEffects } {
   const ledger = ctx.registry.read(view.pods)?.value;
   const rec = ledger?.records.get(first.uid);
   const runtimeOnly = first.fromRuntime !== undefined;
@@ -135,7 +140,7 @@ function workerInput(
     backoffMaxMs: opts.backoffMaxMs,
     retryMs: START_RETRY_MS,
   };
-  return {
+  const input: WorkerInput = {
     uid: first.uid,
     pod,
     runtimeOnly,
@@ -147,8 +152,8 @@ function workerInput(
     graceOverride: eviction?.graceSeconds ?? null,
     causes: first.causes ?? [],
     times,
-    io,
   };
+  return { input, io };
 }
 
 /**

@@ -9,15 +9,16 @@ import { reading } from '../../../machines/facts.ts';
 import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
 import type { StartFailure } from '../../../machines/pods/types.ts';
 import { addr, type ImageEvent, type ImageRemovedEvent, type ImageResult, view } from '../../../machines/protocol.ts';
+import { providing } from '../../../machines/provide.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
+import { imagePullerMachine, type PullerEvent, type PullerFacts } from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
 import {
-  imagePullerMachine,
-  type PullerEvent,
-  type PullerFacts,
-  type PullerInput,
-} from '../../../machines/runtime/imagePuller/imagePullerMachine.ts';
-import type { ImagePullIo, ImageRequest, Settled } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
+  type ImagePullIo,
+  type ImageRequest,
+  imagePullWith,
+  type Settled,
+} from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
 import { CriError } from '../../../ports/ports.ts';
@@ -266,7 +267,7 @@ function failed(failure: StartFailure, backOffMs = 0): Settled {
   return { result: { ok: false, failure }, backOffMs };
 }
 
-function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic; input: PullerInput } {
+function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { logic: AnyActorLogic } {
   let puller: ImagePuller | undefined;
   let tell: (event: PullerEvent) => void = () => {};
   const mine = (): ImagePuller => {
@@ -275,7 +276,15 @@ function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { log
     });
     return puller;
   };
-  const machine = imagePullerMachine.provide({
+  const machine = providing(imagePullerMachine, {
+    actors: {
+      pull: imagePullWith({
+        look: (request) => mine().look(request),
+        collectCredentials: (request) => mine().collectCredentials(request),
+        pull: (request, began) => mine().pull(request, began),
+        answer: (request, result) => mine().answer(request, result),
+      }),
+    },
     actions: {
       attach: ({ self }) => {
         tell = (event) => self.send(event);
@@ -296,13 +305,7 @@ function pullerActor(ctx: ActorCtx<PullerMessage>, o: ImagePullerOptions): { log
       return puller?.progress() ?? '';
     },
   };
-  const io: ImagePullIo = {
-    look: (request) => mine().look(request),
-    collectCredentials: (request) => mine().collectCredentials(request),
-    pull: (request, began) => mine().pull(request, began),
-    answer: (request, result) => mine().answer(request, result),
-  };
-  return { logic: reading(machine, () => facts), input: { io } };
+  return { logic: reading(machine, () => facts) };
 }
 
 export function imagePullerSpec(o: ImagePullerOptions = {}): ActorSpec<PullerMessage> {

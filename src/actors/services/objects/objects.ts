@@ -9,8 +9,8 @@ import type { ListWatchContext } from '../../../machines/api/listWatchMachine.ts
 import { reading } from '../../../machines/facts.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import { type ObjectsEvent, objectTtlView } from '../../../machines/services/objects/messages.ts';
-import { type Fetched, type ObjectFacts, type ObjectStrategy, objectMachine } from '../../../machines/services/objects/objectMachine.ts';
-import { type ObjectsFacts, type ObjectsIo, objectsMachine } from '../../../machines/services/objects/objectsMachine.ts';
+import type { Fetched, ObjectFacts, ObjectStrategy } from '../../../machines/services/objects/objectMachine.ts';
+import { type ObjectsFacts, type ObjectsIo, objectsWith } from '../../../machines/services/objects/objectsMachine.ts';
 import { type ObjectRef, refKey } from '../../../machines/services/objects/references.ts';
 import { kubeClient, listWatch } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -35,17 +35,13 @@ export function objectsSpec(o: ObjectsOptions): ActorSpec<ObjectsEvent> {
     backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 16 * o.podsMax + 256, key: (e) => (e.type === 'api.found' ? e.type : undefined) },
     start: (ctx) => {
-      const object = reading(
-        objectMachine,
-        (): ObjectFacts => ({
-          get ttlMs() {
-            return ctx.registry.read(objectTtlView)?.value ?? TTL_MS;
-          },
-        }),
-      );
+      const ofObject = (): ObjectFacts => ({
+        get ttlMs() {
+          return ctx.registry.read(objectTtlView)?.value ?? TTL_MS;
+        },
+      });
       const facts = (): ObjectsFacts => ({ pods: ctx.registry.read(view.pods)?.value });
-      const logic = reading(objectsMachine.provide({ actors: { object } }), facts);
-      return { logic, input: { strategy: o.strategy, io: objectsIo(ctx, o.streams) } };
+      return { logic: reading(objectsWith(objectsIo(ctx, o.streams), ofObject), facts), input: { strategy: o.strategy } };
     },
   };
 }

@@ -5,10 +5,10 @@
  */
 
 import { kubePath } from '../../../machines/api/kube.ts';
-import { momentOf, reading } from '../../../machines/facts.ts';
+import { momentOf } from '../../../machines/facts.ts';
 import type { TokensEvent } from '../../../machines/services/objects/messages.ts';
 import { toHeldToken, tokenFailure, tokenRequestBody } from '../../../machines/services/objects/tokenRules.ts';
-import { type TokensIo, tokenMachine, tokensMachine } from '../../../machines/services/objects/tokensMachine.ts';
+import { type TokensIo, tokensWith } from '../../../machines/services/objects/tokensMachine.ts';
 import { kubeClient } from '../../api/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -24,10 +24,7 @@ export function tokensSpec(o: TokensOptions): ActorSpec<TokensEvent> {
     id: 'tokens',
     backoff: { minMs: 100, maxMs: 5_000 },
     mailbox: { capacity: 8 * o.podsMax + 64 },
-    start: (ctx) => ({
-      logic: tokensMachine.provide({ actors: { token: reading(tokenMachine, momentOf(ctx.ports)) } }),
-      input: { io: tokensIo(ctx) },
-    }),
+    start: (ctx) => ({ logic: tokensWith(tokensIo(ctx), momentOf(ctx.ports)) }),
   };
 }
 

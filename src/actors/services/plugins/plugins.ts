@@ -7,11 +7,10 @@
  */
 
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
-import { momentOf, reading } from '../../../machines/facts.ts';
+import { momentOf } from '../../../machines/facts.ts';
 import { addr } from '../../../machines/protocol.ts';
 import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
-import { pluginMachine } from '../../../machines/services/plugins/pluginMachine.ts';
-import { type FoundSocket, type PluginsIo, pluginsMachine } from '../../../machines/services/plugins/pluginsMachine.ts';
+import { type FoundSocket, type PluginsIo, pluginsWith } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, admitDriver, describeDriver } from '../../../machines/services/plugins/rules.ts';
 import type { Csi } from '../../../ports/csi.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -36,10 +35,7 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'plugins',
-    start: (ctx) => ({
-      logic: pluginsMachine.provide({ actors: { plugin: reading(pluginMachine, momentOf(ctx.ports)) } }),
-      input: { io: pluginsIo(ctx, `${o.rootDir}/${FOLDER}`) },
-    }),
+    start: (ctx) => ({ logic: pluginsWith(pluginsIo(ctx, `${o.rootDir}/${FOLDER}`), momentOf(ctx.ports)) }),
   };
 }
 

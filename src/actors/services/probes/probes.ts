@@ -8,8 +8,7 @@
 import { LazyMoment, momentOf, reading } from '../../../machines/facts.ts';
 import { addr, type CheckpointFound, type ProbesEvent, view } from '../../../machines/protocol.ts';
 import { fromCheckpoint, PROBES_CHECKPOINT, toCheckpoint } from '../../../machines/services/probes/carried.ts';
-import { proberMachine } from '../../../machines/services/probes/proberMachine.ts';
-import { type ProbeManagerIo, type ProbesFacts, probeManagerMachine } from '../../../machines/services/probes/probesMachine.ts';
+import { type ProbeManagerIo, type ProbesFacts, probesWith } from '../../../machines/services/probes/probesMachine.ts';
 import { probeEvent } from '../../../machines/services/probes/said.ts';
 import { phaseOf } from '../../../machines/services/probes/schedule.ts';
 import type { ProbeLedger, ProbeOutcome, ProbeResult, ProbeTarget } from '../../../machines/services/probes/types.ts';
@@ -42,19 +41,21 @@ export function probesSpec(opts: ProbesOptions): ActorSpec<ProbesEvent> {
       resync: () => ({ type: 'probes.look', uid: null }),
     },
     ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
-    start: (ctx) => {
-      const machine = probeManagerMachine.provide({ actors: { prober: reading(proberMachine, momentOf(ctx.ports)) } });
-      return { logic: reading(machine, () => new Facts(ctx)), input: { io: new Io(ctx, opts) } };
-    },
+    start: (ctx) => ({ logic: reading(probesWith(new Io(ctx, opts), momentOf(ctx.ports)), () => new Facts(ctx)) }),
   };
 }
 
 class Facts extends LazyMoment implements ProbesFacts {
   readonly #registry: Registry;
+  readonly #entropy: ActorCtx['ports']['entropy'];
 
   constructor({ ports, registry }: ActorCtx<ProbesEvent>) {
     super(ports);
     this.#registry = registry;
+    this.#entropy = ports.entropy;
+  }
+  phase(key: string): number {
+    return phaseOf(this.#entropy.md5Hex(key));
   }
   get pods(): ProbesFacts['pods'] {
     return this.#registry.read(view.pods)?.value;
@@ -92,10 +93,6 @@ class Io implements ProbeManagerIo {
     }
     this.ctx.log.warn({ why: answer.reason }, 'the last probe results cannot be read; pods are not ready until their probes pass again');
     return new Map();
-  }
-
-  phase(key: string): number {
-    return phaseOf(this.ctx.ports.entropy.md5Hex(key));
   }
 
   attempt(target: ProbeTarget, signal: AbortSignal): Promise<ProbeOutcome> {

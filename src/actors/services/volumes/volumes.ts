@@ -16,8 +16,8 @@ import type { ObjectSource } from '../../../machines/services/volumes/objects.ts
 import { volumeKey } from '../../../machines/services/volumes/paths.ts';
 import { type ActualState, summaries } from '../../../machines/services/volumes/reconcile.ts';
 import { mountFailure, setUpSuccess } from '../../../machines/services/volumes/said.ts';
-import { type SetUpDone, volumeMachine } from '../../../machines/services/volumes/volumeMachine.ts';
-import { type VolumesFacts, type VolumesIo, volumesMachine } from '../../../machines/services/volumes/volumesMachine.ts';
+import type { SetUpDone } from '../../../machines/services/volumes/volumeMachine.ts';
+import { type VolumesFacts, type VolumesIo, volumesWith } from '../../../machines/services/volumes/volumesMachine.ts';
 import { joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
 import { claimSource } from './claims.ts';
@@ -46,8 +46,8 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     // One lane: that a pod gives its volumes back must not overtake that it asked for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({
-      logic: reading(volumesMachine.provide({ actors: { volume: reading(volumeMachine, momentOf(ctx.ports)) } }), () => new Facts(ctx)),
-      input: { io: volumesIo(ctx, opts, held), refreshMs: opts.syncFrequencyMs },
+      logic: reading(volumesWith(volumesIo(ctx, opts, held), momentOf(ctx.ports)), () => new Facts(ctx)),
+      input: { rootDir: opts.facts().rootDir, refreshMs: opts.syncFrequencyMs },
     }),
   };
 }
@@ -102,7 +102,6 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
   const measure = storageMetrics(ports);
   let published: ActualState | undefined;
   return {
-    rootDir: opts.facts().rootDir,
     async scan() {
       // First these: what ends in between is on the disk for the look at it, or gone.
       const left = operations.underWay();

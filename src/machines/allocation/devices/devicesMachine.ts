@@ -6,7 +6,15 @@
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
-import { type EndpointInput, type EndpointIo, type EndpointKey, type EndpointSaid, endpointMachine } from './endpointMachine.ts';
+import { perform, providing, unprovided } from '../../provide.ts';
+import {
+  type EndpointInput,
+  type EndpointIo,
+  type EndpointKey,
+  type EndpointSaid,
+  endpointMachine,
+  endpointWith,
+} from './endpointMachine.ts';
 import type { DevicesEvent, WatchedPlugin } from './messages.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
@@ -45,12 +53,14 @@ export interface DevicesIo extends EndpointIo {
 }
 interface Dialing {
   chart: AnyActorRef;
-  done(error: string | null): void;
+  resource: string;
+  endpoint: string;
+  /** Null: it did not ask. */
+  done: Registering['done'] | null;
   /** Its socket in the folder of plugins; '' where it registered at ours. */
   socket: string;
 }
 export interface DevicesContext {
-  io: DevicesIo;
   /** The present plugin of each resource. */
   endpoints: ReadonlyMap<string, { id: number; chart: AnyActorRef; socket: string }>;
   dialing: ReadonlyMap<number, Dialing>;
@@ -71,43 +81,49 @@ type Place = Pick<DevicesContext, 'endpoints' | 'dialing' | 'lastId'>;
 const text = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 const isPresent = ({ endpoints }: DevicesContext, key: EndpointKey): boolean => endpoints.get(key.resource)?.id === key.id;
 
+/** `done` null: it was found in the folder of plugins. */
+type Dialed = Omit<Registering, 'done'> & Pick<Dialing, 'done'>;
 type Spawn = (kind: 'endpoint', o: { id: string; input: EndpointInput }) => AnyActorRef;
 
-function startDialing(spawn: Spawn, context: DevicesContext, { who, socket }: { who: Registering; socket: string }): Place {
+function startDialing(spawn: Spawn, context: DevicesContext, { who, socket }: { who: Dialed; socket: string }): Place {
   const { resource, endpoint, options, done } = who;
   const lastId = context.lastId + 1;
-  const input = { resource, id: lastId, endpoint, options, remembered: false, io: context.io };
+  const input = { resource, id: lastId, endpoint, options, remembered: false };
   const chart = spawn('endpoint', { id: `${resource}#${lastId}`, input });
-  return { endpoints: context.endpoints, dialing: new Map(context.dialing).set(lastId, { chart, done, socket }), lastId };
+  return {
+    endpoints: context.endpoints,
+    dialing: new Map(context.dialing).set(lastId, { chart, resource, endpoint, done, socket }),
+    lastId,
+  };
 }
 
 export const devicesMachine = setup({
-  types: { context: {} as DevicesContext, events: {} as Event, input: {} as { io: DevicesIo } },
+  types: { context: {} as DevicesContext, events: {} as Event },
   actors: {
     endpoint: endpointMachine,
-    load: fromPromise(({ input, signal }: { input: { io: DevicesIo }; signal: AbortSignal }) => input.io.load(signal)),
-    server: fromCallback<Event, { io: DevicesIo }>(({ input, sendBack }) =>
-      input.io.serve({
-        open: () => sendBack({ type: 'socket.open' }),
-        failed: (error) => sendBack({ type: 'socket.failed', error }),
-        register: (who) => sendBack({ type: 'plugin.register', who }),
-      }),
-    ),
+    load: unprovided<readonly string[]>(),
+    server: fromCallback<Event>(() => {}),
   },
   actions: {
+    /** `former`: the plugin of that resource until now; null: there was none. */
+    sayConnected: (_, _params: { key: EndpointKey; former: EndpointKey | null }) => {},
+    sayListed: (_, _params: { key: EndpointKey; devices: readonly PluginDevice[] }) => {},
+    sayStopped: (_, _params: { key: EndpointKey; error: string }) => {},
+    sayExpired: (_, _params: { key: EndpointKey }) => {},
+    sayFailed: (_, _params: { what: string; error: string }) => {},
     remember: enqueueActions(({ enqueue }, params: { resources: readonly string[] }) => {
       enqueue.assign(({ spawn, context }) => {
         const endpoints = new Map(context.endpoints);
         let { lastId } = context;
         for (const resource of params.resources) {
           lastId += 1;
-          const input = { resource, id: lastId, endpoint: '', options: null, remembered: true, io: context.io };
+          const input = { resource, id: lastId, endpoint: '', options: null, remembered: true };
           endpoints.set(resource, { id: lastId, chart: spawn('endpoint', { id: `${resource}#${lastId}`, input }), socket: '' });
         }
         return { endpoints, lastId };
       });
     }),
-    dial: assign(({ spawn, context }, params: { who: Registering; socket: string }): Place => startDialing(spawn, context, params)),
+    dial: assign(({ spawn, context }, params: { who: Dialed; socket: string }): Place => startDialing(spawn, context, params)),
     settle: enqueueActions(({ context, enqueue }, params: { key: EndpointKey; error: string | null }) => {
       const { key, error } = params;
       const dialed = context.dialing.get(key.id);
@@ -119,14 +135,14 @@ export const devicesMachine = setup({
         const former = endpoints.get(key.resource);
         // It is stopped before anything else is heard of it.
         if (former !== undefined) enqueue.stopChild(former.chart);
-        enqueue(() => {
-          if (former !== undefined) context.io.closed({ resource: key.resource, id: former.id });
-          context.io.connected(key);
-        });
+        const before = former === undefined ? null : { resource: key.resource, id: former.id };
+        perform(enqueue, 'sayConnected', { key, former: before });
         endpoints.set(key.resource, { id: key.id, chart: dialed.chart, socket: dialed.socket });
       } else enqueue.stopChild(dialed.chart);
       enqueue.assign({ dialing, endpoints });
-      enqueue(() => dialed.done(error));
+      const { done, resource, endpoint } = dialed;
+      if (done !== null) enqueue(() => done(error));
+      else if (error !== null) perform(enqueue, 'sayFailed', { what: `the plugin of ${resource} at ${endpoint} cannot be reached`, error });
     }),
     /** Sockets in the folder of plugins that came, went, or were made anew. */
     compareWatched: enqueueActions(({ context, event, enqueue }) => {
@@ -138,40 +154,31 @@ export const devicesMachine = setup({
       }
       for (const [socket, { resource, endpoint, options, stamp }] of watched) {
         if (context.watched.get(socket)?.stamp === stamp) continue;
-        const done = (error: string | null) => {
-          if (error !== null) context.io.failed(`the plugin of ${resource} at ${endpoint} cannot be reached`, error);
-        };
-        const who = { resource, endpoint, options, done };
+        const who = { resource, endpoint, options, done: null };
         enqueue.assign(({ spawn, context: now }) => startDialing(spawn, now, { who, socket }));
       }
       enqueue.assign({ watched });
     }),
     tell: enqueueActions(({ context, enqueue, event }) => {
-      const { io } = context;
-      if (event.type === 'endpoint.listed' && isPresent(context, event.key)) enqueue(() => io.listed(event.key, event.devices));
-      if (event.type === 'endpoint.stopped' && isPresent(context, event.key)) enqueue(() => io.stopped(event.key, event.error));
+      if (event.type === 'endpoint.listed' && isPresent(context, event.key))
+        perform(enqueue, 'sayListed', { key: event.key, devices: event.devices });
+      if (event.type === 'endpoint.stopped' && isPresent(context, event.key))
+        perform(enqueue, 'sayStopped', { key: event.key, error: event.error });
       if (event.type === 'endpoint.expired' && isPresent(context, event.key)) {
         const endpoints = new Map(context.endpoints);
         const chart = endpoints.get(event.key.resource)?.chart;
         if (chart !== undefined) enqueue.stopChild(chart);
         endpoints.delete(event.key.resource);
         enqueue.assign({ endpoints });
-        enqueue(() => io.expired(event.key));
+        perform(enqueue, 'sayExpired', { key: event.key });
       }
     }),
-    ask: ({ context, event }) => {
-      if (event.type === 'allocation.admit' || event.type === 'devices.start') context.io.ask(event);
-    },
-    refuse: ({ context, event }) => {
-      if (event.type !== 'allocation.admit' && event.type !== 'devices.start') return;
-      context.io.refuse(event, context.error === '' ? 'the records of devices are being read' : context.error);
-    },
-    forget: ({ context, event }) => {
-      if (event.type === 'allocation.forget') context.io.forget(event.uid);
-    },
+    ask: (_) => {},
+    refuse: (_) => {},
+    forget: (_) => {},
     noteFailure: enqueueActions(({ context, enqueue }, params: { what: string; error: string }) => {
       enqueue.assign({ error: `${params.what}: ${params.error}`, attempts: context.attempts + 1 });
-      enqueue(() => context.io.failed(params.what, params.error));
+      perform(enqueue, 'sayFailed', params);
     }),
     noteSuccess: assign({ error: '', attempts: 0 }),
   },
@@ -183,8 +190,7 @@ export const devicesMachine = setup({
     sockets: names(watched.keys()),
     ...{ dialing: dialing.size, error, attempts },
   })),
-  context: ({ input }) => ({
-    io: input.io,
+  context: () => ({
     endpoints: new Map(),
     dialing: new Map(),
     watched: new Map(),
@@ -214,7 +220,6 @@ export const devicesMachine = setup({
       },
       invoke: {
         src: 'load',
-        input: ({ context }) => ({ io: context.io }),
         onDone: {
           target: 'open',
           actions: ['noteSuccess', { type: 'remember', params: ({ event }) => ({ resources: event.output }) }, 'compareWatched'],
@@ -239,7 +244,7 @@ export const devicesMachine = setup({
     },
     open: {
       initial: 'opening',
-      invoke: { src: 'server', input: ({ context }) => ({ io: context.io }) },
+      invoke: { src: 'server' },
       on: {
         'socket.failed': {
           target: 'closed',
@@ -266,3 +271,38 @@ export const devicesMachine = setup({
     },
   },
 });
+
+export const devicesWith = (io: DevicesIo): typeof devicesMachine =>
+  providing(devicesMachine, {
+    actors: {
+      endpoint: endpointWith(io),
+      load: fromPromise(({ signal }) => io.load(signal)),
+      server: fromCallback<Event>(({ sendBack }) =>
+        io.serve({
+          open: () => sendBack({ type: 'socket.open' }),
+          failed: (error) => sendBack({ type: 'socket.failed', error }),
+          register: (who) => sendBack({ type: 'plugin.register', who }),
+        }),
+      ),
+    },
+    actions: {
+      sayConnected: (_, { key, former }) => {
+        if (former !== null) io.closed(former);
+        io.connected(key);
+      },
+      sayListed: (_, { key, devices }) => io.listed(key, devices),
+      sayStopped: (_, { key, error }) => io.stopped(key, error),
+      sayExpired: (_, { key }) => io.expired(key),
+      sayFailed: (_, { what, error }) => io.failed(what, error),
+      ask: ({ event }) => {
+        if (event.type === 'allocation.admit' || event.type === 'devices.start') io.ask(event);
+      },
+      refuse: ({ context: { error }, event }) => {
+        if (event.type !== 'allocation.admit' && event.type !== 'devices.start') return;
+        io.refuse(event, error === '' ? 'the records of devices are being read' : error);
+      },
+      forget: ({ event }) => {
+        if (event.type === 'allocation.forget') io.forget(event.uid);
+      },
+    },
+  });

@@ -4,6 +4,7 @@
  */
 import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
 import { projecting } from '../../projection.ts';
+import { providing, unprovided } from '../../provide.ts';
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
@@ -24,7 +25,6 @@ export interface EndpointInput extends EndpointKey {
   options: PluginOptions | null;
   /** Known from an earlier daemon alone: there is nobody to reach before it registers. */
   remembered: boolean;
-  io: EndpointIo;
 }
 interface EndpointContext extends EndpointInput {
   error: string;
@@ -44,13 +44,8 @@ const text = (error: unknown): string => (error instanceof Error ? error.message
 export const endpointMachine = setup({
   types: { context: {} as EndpointContext, input: {} as EndpointInput, events: {} as Event },
   actors: {
-    dial: fromPromise(({ input: { io, ...o }, signal }: { input: EndpointInput; signal: AbortSignal }) => io.dial(keyOf(o), o, signal)),
-    watch: fromCallback<Event, EndpointInput>(({ input, sendBack }) =>
-      input.io.watch(keyOf(input), {
-        devices: (devices) => sendBack({ type: 'plugin.listed', devices }),
-        end: (why) => sendBack({ type: 'plugin.ended', why }),
-      }),
-    ),
+    dial: unprovided<void, EndpointInput>(),
+    watch: fromCallback<Event, EndpointInput>(() => {}),
   },
   actions: {
     note: assign((_, params: { error: string }) => params),
@@ -65,7 +60,7 @@ export const endpointMachine = setup({
     ),
     tellStopped: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.stopped', key: keyOf(context), error: context.error })),
     tellExpired: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.expired', key: keyOf(context) })),
-    close: ({ context }) => context.io.closed(keyOf(context)),
+    close: (_) => {},
   },
   guards: { remembered: ({ context }) => context.remembered },
 }).createMachine({
@@ -112,3 +107,17 @@ export const endpointMachine = setup({
     expired: { type: 'final' },
   },
 });
+
+export const endpointWith = (io: EndpointIo): typeof endpointMachine =>
+  providing(endpointMachine, {
+    actors: {
+      dial: fromPromise<void, EndpointInput>(({ input, signal }) => io.dial(keyOf(input), input, signal)),
+      watch: fromCallback<Event, EndpointInput>(({ input, sendBack }) =>
+        io.watch(keyOf(input), {
+          devices: (devices) => sendBack({ type: 'plugin.listed', devices }),
+          end: (why) => sendBack({ type: 'plugin.ended', why }),
+        }),
+      ),
+    },
+    actions: { close: ({ context }) => io.closed(keyOf(context)) },
+  });

@@ -3,6 +3,7 @@ import { assign, fromPromise, setup } from 'xstate';
 import type { KubeFailure, KubeResult } from '../../api/kube.ts';
 import { factsOf } from '../../facts.ts';
 import { failureOf, projecting } from '../../projection.ts';
+import { providing, unprovided } from '../../provide.ts';
 
 /** First wait, its factor and jitter, and how often it is asked in all: 0.5, 0.75, 1.1, 1.7 s between five. */
 const RETRY_BASE_MS = 500;
@@ -24,19 +25,15 @@ export function reviewDelayMs(failure: KubeFailure, attempts: number, random: nu
   return Math.max(ownMs, Math.min(failure.retryAfterMs ?? 0, RETRY_AFTER_MAX_MS));
 }
 
-export interface ReviewInput {
-  ask(signal: AbortSignal): Promise<KubeResult>;
-}
 interface Context {
-  input: ReviewInput;
   attempts: number;
   delayMs: number;
   result: KubeResult | null;
 }
 
 export const reviewMachine = setup({
-  types: { context: {} as Context, input: {} as ReviewInput, output: {} as KubeResult | null },
-  actors: { ask: fromPromise(({ input, signal }: { input: ReviewInput; signal: AbortSignal }) => input.ask(signal)) },
+  types: { context: {} as Context, output: {} as KubeResult | null },
+  actors: { ask: unprovided<KubeResult>() },
   actions: {
     take: assign(({ context, event }, { result }: { result: KubeResult }) => {
       const attempts = context.attempts + 1;
@@ -53,13 +50,12 @@ export const reviewMachine = setup({
     ...{ attempts, delayMs, answered: result !== null },
     failure: result === null || result.ok ? null : failureOf(result.failure),
   })),
-  context: ({ input }) => ({ input, attempts: 0, delayMs: 0, result: null }),
+  context: { attempts: 0, delayMs: 0, result: null },
   initial: 'asking',
   states: {
     asking: {
       invoke: {
         src: 'ask',
-        input: ({ context }) => context.input,
         onDone: { target: 'weighing', actions: { type: 'take', params: ({ event }) => ({ result: event.output }) } },
         onError: { target: 'answered' },
       },
@@ -70,3 +66,6 @@ export const reviewMachine = setup({
   },
   output: ({ context }) => context.result,
 });
+
+export const reviewWith = (ask: (signal: AbortSignal) => Promise<KubeResult>): typeof reviewMachine =>
+  providing(reviewMachine, { actors: { ask: fromPromise(({ signal }) => ask(signal)) } });

@@ -3,15 +3,27 @@
  * starting, running, exited. It never looks at the runtime; the worker feeds it what was observed and asks it to
  * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
  */
-import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { assertEvent, assign, enqueueActions, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import type { ImageResult } from '../../protocol.ts';
+import { unprovided } from '../../provide.ts';
 import { containerGraceSeconds } from '../killOrder.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
 import { checkBackoff } from './crashBackoff.ts';
 import { type HookOutcome, hookMachine } from './hookMachine.ts';
-import type { ContainerIo, ContainerKind, ContainerReport, ContainerTimes, ImageUser, StartJob } from './startJob.ts';
+import type {
+  ActOutcome,
+  ContainerKind,
+  ContainerReport,
+  ContainerTimes,
+  Created,
+  CreateRequest,
+  ImageUser,
+  StartJob,
+  StartRequest,
+} from './startJob.ts';
 
 export type {
   ActOutcome,
@@ -28,7 +40,6 @@ export interface ContainerInput {
   name: string;
   kind: ContainerKind;
   times: ContainerTimes;
-  io: ContainerIo;
   /** Wall ms since which this worker has kept back-off in memory; earlier starts are judged by their restart count. */
   sinceWallMs: number;
 }
@@ -93,29 +104,14 @@ export const containerMachine = setup({
     input: {} as ContainerInput,
   },
   actors: {
-    ensureImage: fromPromise(({ input, signal }: { input: { io: ContainerIo; job: StartJob }; signal: AbortSignal }) =>
-      input.io.ensureImage(input.job, signal),
-    ),
-    createContainer: fromPromise(
-      ({
-        input,
-        signal,
-      }: {
-        input: { io: ContainerIo; job: StartJob; imageRef: string; imageUser: ImageUser | null };
-        signal: AbortSignal;
-      }) => input.io.createContainer(input, signal),
-    ),
-    startContainer: fromPromise(
-      ({ input, signal }: { input: { io: ContainerIo; job: StartJob; id: string; restartCount: number }; signal: AbortSignal }) =>
-        input.io.startContainer(input, signal),
-    ),
+    ensureImage: unprovided<ImageResult, { job: StartJob }>(),
+    createContainer: unprovided<Created, CreateRequest>(),
+    startContainer: unprovided<ActOutcome<null>, StartRequest>(),
     hook: hookMachine,
     containerStop: containerStopMachine,
   },
   actions: {
-    recordBackOff: ({ context }) => {
-      if (context.job !== null && context.failure !== null) context.io.backingOff(context.job, context.failure);
-    },
+    recordBackOff: (_) => {},
     report: sendParent(
       ({ context }): ContainerReport => ({
         type: 'container.report',
@@ -136,9 +132,7 @@ export const containerMachine = setup({
       enqueue.assign({ hookAhead: false });
       enqueue.raise({ type: 'hook.told' });
     }),
-    sayHookFailed: ({ context: { io, job } }, { why }: { why: string }) => {
-      if (job !== null) io.event(job.pod, 'Warning', 'FailedPostStartHook', `PostStartHook failed: ${why}`, job.container);
-    },
+    sayHookFailed: (_, _params: { why: string }) => {},
     noteHookFailure: assign((_, params: StartFailure) => ({ failure: params })),
     acted: sendParent(
       ({ context: { name } }, { why, known = false }: { why: string; known?: boolean }): ContainerReport => ({
@@ -336,7 +330,7 @@ export const containerMachine = setup({
       },
       invoke: {
         src: 'ensureImage',
-        input: ({ context }) => ({ io: context.io, job: required(context.job) }),
+        input: ({ context }) => ({ job: required(context.job) }),
         onDone: [
           { guard: 'sandboxGone', target: 'waiting' },
           {
@@ -370,7 +364,7 @@ export const containerMachine = setup({
       entry: ['expectHook'],
       invoke: {
         src: 'createContainer',
-        input: ({ context }) => ({ io: context.io, job: required(context.job), imageRef: context.imageRef, imageUser: context.imageUser }),
+        input: ({ context }) => ({ job: required(context.job), imageRef: context.imageRef, imageUser: context.imageUser }),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'done',
@@ -424,7 +418,6 @@ export const containerMachine = setup({
       invoke: {
         src: 'startContainer',
         input: ({ context }) => ({
-          io: context.io,
           job: required(context.job),
           id: context.containerId,
           restartCount: context.restartCount,
@@ -491,7 +484,6 @@ export const containerMachine = setup({
           const { pod, container, podIPs } = required(context.job);
           const handler = container.lifecycle?.postStart ?? {};
           return {
-            io: context.io,
             job: { which: 'postStart' as const, handler, pod, container, containerId: context.containerId, podIPs },
             limitMs: null,
           };
@@ -522,7 +514,6 @@ export const containerMachine = setup({
           const graceSeconds = containerGraceSeconds({ pod, container, reason: 'FailedPostStartHook' });
           const preStop = graceSeconds > 0 ? container.lifecycle?.preStop : undefined;
           return {
-            io: context.io,
             pod,
             podIPs,
             step: { id: context.containerId, name: container.name, container, graceSeconds, preStop, waitForIds: [] },

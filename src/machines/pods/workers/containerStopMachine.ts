@@ -2,10 +2,11 @@
  * The stop of one container: its preStop hook within the grace, then the wait for those that are to stop before it, then
  * TERM with what is left of the grace, 2 s at least (pod lifecycle 5.14).
  */
-import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { assign, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Container, Pod } from '../../k8s.ts';
 import { names, podName, projecting } from '../../projection.ts';
+import { unprovided } from '../../provide.ts';
 import { type KillStep, stopTimeoutSeconds } from '../killOrder.ts';
 import type { StartFailure } from '../types.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
@@ -13,14 +14,18 @@ import { type HookIo, hookMachine } from './hookMachine.ts';
 /** What came of something that was asked for. */
 export type Settled = { kind: 'done' } | { kind: 'failed'; failure: StartFailure } | { kind: 'unknown'; details: string };
 
+export interface StopRequest {
+  pod: Pod;
+  id: string;
+  timeoutSeconds: number;
+}
 export interface StopIo extends HookIo {
   /** Asks the runtime to stop it: TERM now, KILL after `timeoutSeconds`. Settles when it has ended. */
-  stopContainer(input: { pod: Pod; id: string; timeoutSeconds: number }, signal: AbortSignal): Promise<Settled>;
+  stopContainer(input: StopRequest, signal: AbortSignal): Promise<Settled>;
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void;
 }
 
 export interface ContainerStopInput {
-  io: StopIo;
   pod: Pod;
   podIPs: readonly string[];
   step: KillStep;
@@ -60,15 +65,11 @@ export const containerStopMachine = setup({
   },
   actors: {
     hook: hookMachine,
-    stopContainer: fromPromise(
-      ({ input, signal }: { input: { io: StopIo; pod: Pod; id: string; timeoutSeconds: number }; signal: AbortSignal }) =>
-        input.io.stopContainer(input, signal),
-    ),
+    stopContainer: unprovided<Settled, StopRequest>(),
   },
   actions: {
-    sayKilling: ({ context: { io, pod, step, message } }) => io.event(pod, 'Normal', 'Killing', message, { name: step.name }),
-    sayHookFailed: ({ context: { io, pod, step } }, { why }: { why: string }) =>
-      io.event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${why}`, { name: step.name }),
+    sayKilling: (_) => {},
+    sayHookFailed: (_, _params: { why: string }) => {},
     hookEnded: sendParent(({ context }): PreStopEnded => ({ type: 'preStop.ended', containerId: context.step.id })),
     noteEarlier: assign(({ context, event }) => ({
       waitFor: new Set([...context.waitFor].filter((id) => id !== event.containerId)),
@@ -99,8 +100,7 @@ export const containerStopMachine = setup({
       meta: { reason: 'PreStopHook', message: 'its preStop hook runs, within the grace' },
       invoke: {
         src: 'hook',
-        input: ({ context: { io, pod, podIPs, step } }) => ({
-          io,
+        input: ({ context: { pod, podIPs, step } }) => ({
           job: {
             which: 'preStop' as const,
             handler: step.preStop ?? {},
@@ -133,8 +133,7 @@ export const containerStopMachine = setup({
       meta: { reason: 'Stopping', message: 'it was asked to stop; waiting for it or for the end of its grace' },
       invoke: {
         src: 'stopContainer',
-        input: ({ context: { io, pod, step, beganMonoMs }, event }) => ({
-          io,
+        input: ({ context: { pod, step, beganMonoMs }, event }) => ({
           pod,
           id: step.id,
           timeoutSeconds: stopTimeoutSeconds(step.graceSeconds, factsOf(event).monoMs - beganMonoMs),

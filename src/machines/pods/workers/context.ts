@@ -60,7 +60,6 @@ export interface WorkerInput {
   graceOverride?: number | null;
   causes: readonly Cause[];
   times: WorkerTimes;
-  io: WorkerIo;
 }
 export interface ReportAt {
   phase: WorkerPhase;
@@ -76,7 +75,6 @@ export interface WorkerContext {
   newLife: boolean;
   life: number | undefined;
   times: WorkerTimes;
-  io: WorkerIo;
   causes: readonly Cause[];
   status: PodRuntimeStatus | null;
   decision: Decision | null;
@@ -163,7 +161,6 @@ export interface WorkerIo extends ContainerIo, ResizeIo {
   /** A summary of the worker goes to the pod manager. */
   report(summary: WorkerSummary): void;
 }
-export type Io<T> = { input: T & { io: WorkerIo }; signal: AbortSignal };
 
 /** Back-off of a failed pod-level act: 10 s, lengthened by up to half (pod lifecycle 3.1). */
 export const ACT_RETRY_MS = 10_000;
@@ -267,9 +264,8 @@ export function plannedStop(context: WorkerContext, event: object): StopInput {
     failedReason: 'KillContainerError',
   };
 }
-function stopBasis(context: WorkerContext, event: object): Pick<StopInput, 'io' | 'pod' | 'podIPs'> {
-  const { io, pod } = context;
-  return { io, pod, podIPs: podIPsOf(context, event) };
+function stopBasis(context: WorkerContext, event: object): Pick<StopInput, 'pod' | 'podIPs'> {
+  return { pod: context.pod, podIPs: podIPsOf(context, event) };
 }
 
 /** Containers of a pod in start order, by name. */

@@ -2,9 +2,10 @@
  * One run of a lifecycle hook as a statechart (pod lifecycle 5.13): a sleep is a timer, everything else is asked of the
  * outside. How long it may take is a state's `after`; whoever stops this actor ends the hook.
  */
-import { assign, fromPromise, setup } from 'xstate';
+import { assign, setup } from 'xstate';
 import type { Container, LifecycleHandler, Pod } from '../../k8s.ts';
 import { podName, projecting } from '../../projection.ts';
+import { unprovided } from '../../provide.ts';
 
 export interface HookJob {
   which: 'postStart' | 'preStop';
@@ -30,7 +31,6 @@ export interface HookIo {
 }
 
 export interface HookInput {
-  io: HookIo;
   job: HookJob;
   /** Longest time it may take, milliseconds; null: as long as it likes. */
   limitMs: number | null;
@@ -52,11 +52,7 @@ export function hookFailure(error: unknown): HookOutcome {
 
 export const hookMachine = setup({
   types: { context: {} as Context, input: {} as HookInput, output: {} as HookOutcome },
-  actors: {
-    runHook: fromPromise(({ input, signal }: { input: { io: HookIo; job: HookJob }; signal: AbortSignal }) =>
-      input.io.runHook(input.job, signal),
-    ),
-  },
+  actors: { runHook: unprovided<HookAnswer, { job: HookJob }>() },
   delays: {
     sleep: ({ context }) => Math.min(context.sleepMs, context.limitMs ?? TIMER_MS_MAX),
     limit: ({ context }) => context.limitMs ?? TIMER_MS_MAX,
@@ -93,7 +89,7 @@ export const hookMachine = setup({
           meta: { reason: 'HookRunning', message: 'a lifecycle hook runs' },
           invoke: {
             src: 'runHook',
-            input: ({ context }) => ({ io: context.io, job: context.job }),
+            input: ({ context: { job } }) => ({ job }),
             onDone: [
               { guard: ({ event }) => event.output.kind === 'away', target: 'away' },
               {

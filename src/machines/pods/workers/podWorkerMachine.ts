@@ -4,14 +4,10 @@
  * delays a stop. Acts and inspections are provided by `actors/pods/workers`.
  */
 
-import { factsOf, type Moment, reading, withActors } from '../../facts.ts';
+import { factsOf } from '../../facts.ts';
 import { podName, projecting, some } from '../../projection.ts';
-import { containerMachine } from './containerMachine.ts';
-import { containerStopMachine } from './containerStopMachine.ts';
 import { RUNTIME_RETRY_MS, STOP_RETRY_MS, troubleOf, type WorkerContext } from './context.ts';
-import { resizeMachine } from './resizeMachine.ts';
 import { workerSetup } from './setup.ts';
-import { stopMachine } from './stopMachine.ts';
 import { syncing } from './syncing.ts';
 import { terminating } from './terminating.ts';
 
@@ -36,7 +32,6 @@ export const podWorkerMachine = workerSetup.createMachine({
     newLife: input.newLife === true,
     life: input.life,
     times: input.times,
-    io: input.io,
     causes: input.causes,
     status: null,
     decision: null,
@@ -84,7 +79,7 @@ export const podWorkerMachine = workerSetup.createMachine({
       entry: [{ type: 'report', params: { phase: 'waiting', state: 'fencing', reason: 'Fencing', message: '' } }],
       invoke: {
         src: 'fence',
-        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        input: ({ context }) => ({ uid: context.uid }),
         onDone: [{ guard: 'terminating', target: 'terminating' }, { target: 'syncing' }],
         onError: {
           target: 'fencingAgain',
@@ -115,7 +110,7 @@ export const podWorkerMachine = workerSetup.createMachine({
       ],
       invoke: {
         src: 'cleanup',
-        input: ({ context }) => ({ io: context.io, pod: context.pod }),
+        input: ({ context }) => ({ pod: context.pod }),
         onDone: { target: 'finished' },
         onError: {
           target: 'cleaningAgain',
@@ -137,11 +132,3 @@ export const podWorkerMachine = workerSetup.createMachine({
     },
   },
 });
-
-/** The same chart, whose children get `moment` with each event. */
-export function workerMachineWith(moment: () => Moment): typeof podWorkerMachine {
-  const containerStop = reading(containerStopMachine, moment);
-  const stop = withActors(stopMachine, { containerStop });
-  const container = reading(withActors(containerMachine, { containerStop }), moment);
-  return withActors(podWorkerMachine, { container, resize: reading(resizeMachine, moment), stopPod: stop, killContainers: stop });
-}

@@ -2,10 +2,11 @@
  * Sets other resources of running containers, one step after the other. It stands beside the worker's loop, so that what
  * cannot be set holds up no start and no stop; the worker feeds it what is to be done, and looks again when it reports.
  */
-import { assign, fromPromise, sendParent, setup } from 'xstate';
+import { assign, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { podName, projecting, some } from '../../projection.ts';
+import { unprovided } from '../../provide.ts';
 import type { ResizeStep } from '../resize/actuation.ts';
 import { messageOf } from './containerMachine.ts';
 
@@ -13,10 +14,13 @@ export interface ResizeIo {
   /** Bytes of memory that the container uses now; null: the runtime does not say. */
   memoryUsage(containerId: string, signal: AbortSignal): Promise<number | null>;
   /** Null: it is set; else why it is not, or perhaps not. May be repeated. */
-  updateResources(
-    input: { pod: Pod; step: ResizeStep /** No other is to follow. */; last: boolean },
-    signal: AbortSignal,
-  ): Promise<string | null>;
+  updateResources(input: Update, signal: AbortSignal): Promise<string | null>;
+}
+export interface Update {
+  pod: Pod;
+  step: ResizeStep;
+  /** No other is to follow. */
+  last: boolean;
 }
 export type ResizeReport =
   | { type: 'resize.set'; step: ResizeStep }
@@ -30,7 +34,6 @@ export const RESIZE_RETRY_MS = 1_000;
 export const RESIZE_RETRY_MS_MAX = 60_000;
 
 interface Context {
-  io: ResizeIo;
   pod: Pod;
   steps: readonly ResizeStep[];
   /** What the steps were when one of them failed. */
@@ -39,8 +42,7 @@ interface Context {
   message: string;
   waitMs: number;
 }
-type Input = Pick<Context, 'io' | 'pod' | 'steps'>;
-type Io<T> = { input: T & { io: ResizeIo }; signal: AbortSignal };
+type Input = Pick<Context, 'pod' | 'steps'>;
 
 function keyOf(steps: readonly ResizeStep[]): string {
   return JSON.stringify(steps.map(({ containerId, resource, to }) => [containerId, resource, to]));
@@ -54,10 +56,8 @@ function firstOf({ steps }: Context): ResizeStep {
 export const resizeMachine = setup({
   types: { context: {} as Context, events: {} as ResizeEvent, input: {} as Input },
   actors: {
-    memoryUsage: fromPromise(({ input, signal }: Io<{ containerId: string }>) => input.io.memoryUsage(input.containerId, signal)),
-    updateResources: fromPromise(({ input, signal }: Io<{ pod: Pod; step: ResizeStep; last: boolean }>) =>
-      input.io.updateResources({ pod: input.pod, step: input.step, last: input.last }, signal),
-    ),
+    memoryUsage: unprovided<number | null, { containerId: string }>(),
+    updateResources: unprovided<string | null, Update>(),
   },
   actions: {
     take: assign(({ event }) => ({ pod: event.pod, steps: event.steps })),
@@ -107,7 +107,7 @@ export const resizeMachine = setup({
       meta: { reason: 'MeasuringMemory', message: 'asking how much memory is in use before its limit is lowered' },
       invoke: {
         src: 'memoryUsage',
-        input: ({ context }) => ({ io: context.io, containerId: firstOf(context).containerId }),
+        input: ({ context }) => ({ containerId: firstOf(context).containerId }),
         onDone: [
           {
             guard: ({ context, event }) => event.output === null || event.output >= (firstOf(context).lowersTo ?? 0),
@@ -125,7 +125,7 @@ export const resizeMachine = setup({
       meta: { reason: 'UpdatingResources', message: 'the runtime is setting what was granted' },
       invoke: {
         src: 'updateResources',
-        input: ({ context }) => ({ io: context.io, pod: context.pod, step: firstOf(context), last: context.steps.length === 1 }),
+        input: ({ context }) => ({ pod: context.pod, step: firstOf(context), last: context.steps.length === 1 }),
         onDone: [
           {
             guard: ({ event }) => event.output !== null,

@@ -1,8 +1,9 @@
 /** Names of the worker's chart: its actors, actions, guards and delays. Actions are total. */
-import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { assign, enqueueActions, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
 import type { WorkerEvent } from '../../protocol.ts';
+import { perform, unprovided } from '../../provide.ts';
 import { sameData } from '../../sameData.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
@@ -13,8 +14,9 @@ import { ofPresent, withStep } from '../resize/actuation.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
-import { CONFIG_ERROR, type ContainerReport, containerMachine } from './containerMachine.ts';
-import type { PreStopEnded } from './containerStopMachine.ts';
+import type { PodRuntimeStatus } from '../types.ts';
+import { type ActOutcome, CONFIG_ERROR, type ContainerReport, containerMachine } from './containerMachine.ts';
+import type { PreStopEnded, Settled } from './containerStopMachine.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,
@@ -23,14 +25,12 @@ import {
   CHASE_DELAYS_MS,
   containersOf,
   decisionNow,
-  type Io,
   isDeleting,
   planActions,
   podIPsOf,
   type ReportAt,
   type SandboxInput,
   specOf,
-  summarize,
   type Trouble,
   type WorkerContext,
   type WorkerInput,
@@ -40,6 +40,12 @@ import { BACKOFF_RESET_MS } from './crashBackoff.ts';
 import { type Decision, deadlineAtMs } from './decide.ts';
 import { type ResizeReport, resizeMachine } from './resizeMachine.ts';
 import { stopMachine } from './stopMachine.ts';
+
+const SANDBOX_CHANGED = {
+  type: 'Normal',
+  reason: 'SandboxChanged',
+  message: 'Pod sandbox changed, it will be killed and re-created.',
+} as const;
 
 /** A container in one of these is not on its way: nobody waits for its hook. */
 const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
@@ -72,22 +78,19 @@ export const workerSetup = setup({
   actors: {
     container: containerMachine,
     resize: resizeMachine,
-    fence: fromPromise(({ input }: Io<{ uid: string }>) => input.io.fence(input.uid)),
-    inspect: fromPromise(({ input, signal }: Io<{ uid: string; partial?: boolean; stopping?: boolean }>) =>
-      input.io.inspect({ uid: input.uid, partial: input.partial === true, stopping: input.stopping === true }, signal),
-    ),
-    prepare: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.prepare(input.pod)),
-    mountVolumes: fromPromise(({ input, signal }: Io<{ pod: Pod }>) => input.io.mountVolumes(input.pod, signal)),
-    runSandbox: fromPromise(({ input, signal }: Io<SandboxInput>) => input.io.runSandbox(input, signal)),
+    fence: unprovided<unknown, { uid: string }>(),
+    inspect: unprovided<PodRuntimeStatus, { uid: string; partial?: boolean; stopping?: boolean }>(),
+    prepare: unprovided<void, { pod: Pod }>(),
+    mountVolumes: unprovided<Settled, { pod: Pod }>(),
+    runSandbox: unprovided<ActOutcome<{ id: string }>, SandboxInput>(),
     stopPod: stopMachine,
     killContainers: stopMachine,
-    cleanup: fromPromise(({ input }: Io<{ pod: Pod }>) => input.io.cleanup(input.pod)),
+    cleanup: unprovided<void, { pod: Pod }>(),
   },
   actions: {
-    publish: ({ context }, params: { finished: boolean }) => context.io.publish(context, params.finished),
-    report: ({ context, event }, params: ReportAt) => context.io.report(summarize(context, params, factsOf(event).wallMs)),
-    recordEvent: ({ context }, params: { type: 'Normal' | 'Warning'; reason: string; message: string }) =>
-      context.io.event(context.pod, params.type, params.reason, params.message),
+    publish: (_, _params: { finished: boolean }) => {},
+    report: (_, _params: ReportAt) => {},
+    recordEvent: (_, _params: { type: 'Normal' | 'Warning'; reason: string; message: string }) => {},
 
     /** Once per sandbox that is given up; not when the pod moved to or from the host's network (trap 35). */
     saySandboxChanged: enqueueActions(({ context, enqueue }) => {
@@ -96,7 +99,7 @@ export const workerSetup = setup({
       if (actions?.createSandbox !== true || id === '' || id === context.changedSandboxId) return;
       enqueue.assign({ changedSandboxId: id });
       if (actions.sandboxId === '') return;
-      enqueue(() => context.io.event(context.pod, 'Normal', 'SandboxChanged', 'Pod sandbox changed, it will be killed and re-created.'));
+      perform(enqueue, 'recordEvent', SANDBOX_CHANGED);
     }),
     takePod: assign(({ context, event }) => {
       if (event.type !== 'pod.update') return {};
@@ -181,13 +184,13 @@ export const workerSetup = setup({
     }),
     /** What of the granted resources is not in force; nobody is asked for it before there is something. */
     feedResize: enqueueActions(({ context, enqueue }) => {
-      const { decision, pod, io, resizer } = context;
+      const { decision, pod, resizer } = context;
       if (decision === null || decision.plan.kind !== 'steady') return;
       const { steps } = decision.resize;
       if (resizer !== null) enqueue.sendTo(resizer, { type: 'resize.wanted', pod, steps });
       else if (steps.length > 0) {
         enqueue.assign(({ spawn }) => ({
-          resizer: spawn('resize', { id: 'resize', input: { io, pod, steps } }),
+          resizer: spawn('resize', { id: 'resize', input: { pod, steps } }),
         }));
       }
     }),
@@ -196,11 +199,12 @@ export const workerSetup = setup({
       const from = context.status?.containers.find((c) => c.id === event.step.containerId);
       return { resizeError: null, ...(from === undefined ? {} : { inForce: withStep(context.inForce, event.step, from) }) };
     }),
-    noteResizeTrouble: enqueueActions(({ context, event, enqueue }) => {
+    noteResizeTrouble: enqueueActions(({ event, enqueue }) => {
       if (event.type !== 'resize.trouble') return;
       const { message } = event;
       enqueue.assign({ resizeError: message });
-      if (message !== null) enqueue(() => context.io.event(context.pod, 'Warning', 'ResizeError', `Pod resize Error: ${message}`));
+      if (message === null) return;
+      perform(enqueue, 'recordEvent', { type: 'Warning', reason: 'ResizeError', message: `Pod resize Error: ${message}` });
     }),
     noteStopped: assign(({ context }) => {
       const kills = planActions(context)?.containersToKill ?? [];
@@ -305,7 +309,7 @@ export const workerSetup = setup({
             name,
             spawn('container', {
               id: `container:${name}`,
-              input: { name, kind, times: context.times, io: context.io, sinceWallMs: context.sinceWallMs },
+              input: { name, kind, times: context.times, sinceWallMs: context.sinceWallMs },
             }),
           );
       }

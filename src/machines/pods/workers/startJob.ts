@@ -70,14 +70,22 @@ export type ContainerReport =
    */
   | { type: 'container.acted'; name: string; why: string; known: boolean };
 
+export interface CreateRequest {
+  job: StartJob;
+  imageRef: string;
+  imageUser: ImageUser | null;
+}
+export type Created = ActOutcome<{ id: string; restartCount: number }> | Cleared;
+export interface StartRequest {
+  job: StartJob;
+  id: string;
+  restartCount: number;
+}
 /** What a container's chart asks of the outside; given by `actors/pods/workers`, or by a test. */
 export interface ContainerIo extends StopIo {
   ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult>;
-  createContainer(
-    input: { job: StartJob; imageRef: string; imageUser: ImageUser | null },
-    signal: AbortSignal,
-  ): Promise<ActOutcome<{ id: string; restartCount: number }> | Cleared>;
-  startContainer(input: { job: StartJob; id: string; restartCount: number }, signal: AbortSignal): Promise<ActOutcome<null>>;
+  createContainer(input: CreateRequest, signal: AbortSignal): Promise<Created>;
+  startContainer(input: StartRequest, signal: AbortSignal): Promise<ActOutcome<null>>;
   backingOff(job: StartJob, failure: StartFailure): void;
 }
 export interface ImageUser {

@@ -2,9 +2,10 @@
  * The stop of several containers of a pod, each in a chart of its own, and after them, where the whole pod goes, of its
  * sandboxes, whatever became of the containers.
  */
-import { type ActorRefFrom, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
+import { type ActorRefFrom, assign, enqueueActions, sendParent, setup } from 'xstate';
 import type { Pod } from '../../k8s.ts';
 import { names, podName, projecting, some } from '../../projection.ts';
+import { unprovided } from '../../provide.ts';
 import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../killOrder.ts';
 import type { KillContainer, PodRuntimeStatus } from '../types.ts';
 import { containerStopMachine, type PreStopEnded, type Settled, type StopIo, type Stopped } from './containerStopMachine.ts';
@@ -25,7 +26,6 @@ export interface StopTask {
   message: string;
 }
 export interface StopInput {
-  io: PodStopIo;
   pod: Pod;
   podIPs: readonly string[];
   tasks: readonly StopTask[];
@@ -85,17 +85,15 @@ export const stopMachine = setup({
   },
   actors: {
     containerStop: containerStopMachine,
-    stopSandboxes: fromPromise(({ input, signal }: { input: SandboxesInput & { io: PodStopIo }; signal: AbortSignal }) =>
-      input.io.stopSandboxes(input, signal),
-    ),
+    stopSandboxes: unprovided<Settled, SandboxesInput>(),
   },
   actions: {
     begin: assign(({ context, spawn }) => {
-      const { io, pod, podIPs } = context;
+      const { pod, podIPs } = context;
       const left = new Map(
         context.tasks.map(({ step, message }) => [
           step.id,
-          spawn('containerStop', { id: `stop:${step.id}`, input: { io, pod, podIPs, step, message } }),
+          spawn('containerStop', { id: `stop:${step.id}`, input: { pod, podIPs, step, message } }),
         ]),
       );
       return { left };
@@ -143,7 +141,7 @@ export const stopMachine = setup({
       meta: { reason: 'StoppingSandboxes', message: 'its containers have ended; sandboxes are being stopped' },
       invoke: {
         src: 'stopSandboxes',
-        input: ({ context }) => ({ io: context.io, ...requiredSandboxes(context) }),
+        input: ({ context }) => requiredSandboxes(context),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',

@@ -49,7 +49,7 @@ export const syncing = workerSetup.createStateConfig({
       entry: ['beginInspection'],
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ io: context.io, uid: context.uid, partial: context.partial }),
+        input: ({ context }) => ({ uid: context.uid, partial: context.partial }),
         onDone: { target: 'deciding', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: {
           target: 'runtimeAway',
@@ -89,7 +89,7 @@ export const syncing = workerSetup.createStateConfig({
       entry: [{ type: 'report', params: { phase: 'syncing', state: 'preparing', reason: 'PodInitializing', message: '' } }],
       invoke: {
         src: 'prepare',
-        input: ({ context }) => ({ io: context.io, pod: context.pod }),
+        input: ({ context }) => ({ pod: context.pod }),
         onDone: { target: 'mountingVolumes' },
         onError: {
           target: 'actFailed',
@@ -120,7 +120,7 @@ export const syncing = workerSetup.createStateConfig({
       ],
       invoke: {
         src: 'mountVolumes',
-        input: ({ context }) => ({ io: context.io, pod: context.pod }),
+        input: ({ context }) => ({ pod: context.pod }),
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',
@@ -151,7 +151,6 @@ export const syncing = workerSetup.createStateConfig({
       invoke: {
         src: 'runSandbox',
         input: ({ context }) => ({
-          io: context.io,
           pod: context.pod,
           status: requiredStatus(context),
           actions: requiredActions(context),
@@ -189,7 +188,7 @@ export const syncing = workerSetup.createStateConfig({
         fencing: {
           invoke: {
             src: 'fence',
-            input: ({ context }) => ({ io: context.io, uid: context.uid }),
+            input: ({ context }) => ({ uid: context.uid }),
             onDone: { target: 'inspecting' },
             onError: { target: '#podWorker.syncing.inspecting' },
           },
@@ -198,7 +197,7 @@ export const syncing = workerSetup.createStateConfig({
         inspecting: {
           invoke: {
             src: 'inspect',
-            input: ({ context }) => ({ io: context.io, uid: context.uid }),
+            input: ({ context }) => ({ uid: context.uid }),
             onDone: { target: 'stopping', actions: [assign(({ event }) => ({ status: event.output }))] },
             onError: { target: '#podWorker.syncing.inspecting' },
           },

@@ -43,7 +43,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'waiting for the act in flight to settle or be cancelled' },
       invoke: {
         src: 'fence',
-        input: ({ context }) => ({ io: context.io, uid: context.uid }),
+        input: ({ context }) => ({ uid: context.uid }),
         onDone: { target: 'inspecting' },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
@@ -52,7 +52,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'asking the runtime what is still up' },
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ io: context.io, uid: context.uid, stopping: true }),
+        input: ({ context }) => ({ uid: context.uid, stopping: true }),
         onDone: { target: 'judging', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
@@ -78,7 +78,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'checking that nothing of this pod is left running' },
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ io: context.io, uid: context.uid, stopping: true }),
+        input: ({ context }) => ({ uid: context.uid, stopping: true }),
         onDone: { target: 'verified', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },

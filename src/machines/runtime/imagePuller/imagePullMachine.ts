@@ -5,6 +5,7 @@
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { podName, projecting } from '../../projection.ts';
 import type { ImageEvent, ImageResult } from '../../protocol.ts';
+import { providing, unprovided } from '../../provide.ts';
 
 export interface ImageRequest {
   /** Unique within one incarnation of the image puller. */
@@ -29,7 +30,6 @@ export interface ImagePullIo {
 export interface ImagePullInput {
   /** Of its machine. */
   id: string;
-  io: ImagePullIo;
   request: ImageRequest;
 }
 /** To the image puller: it has answered, and stays until its back-off is over. */
@@ -46,7 +46,6 @@ export interface PullEnded {
 }
 interface ImagePullContext {
   id: string;
-  io: ImagePullIo;
   /** Null once it is answered: it holds credentials. */
   request: ImageRequest | null;
   key: string;
@@ -62,23 +61,22 @@ type Done = { event: { output: Settled | null } };
 export const requestKey = ({ uid, container }: ImageEvent): string => `${uid}/${container}`;
 const settles = { type: 'settles', params: ({ event }: Done) => ({ settled: event.output }) } as const;
 const take = { type: 'take', params: ({ event }: Done) => ({ settled: event.output }) } as const;
-const inputOf = ({ context: { id, io, request } }: { context: ImagePullContext }): ImagePullInput => {
+const inputOf = ({ context: { id, request } }: { context: ImagePullContext }): ImagePullInput => {
   if (request === null) throw new Error('image pull: the request is answered already');
-  return { id, io, request };
+  return { id, request };
 };
+type PullInput = ImagePullInput & { began(): void };
 
 export const imagePullMachine = setup({
   types: { context: {} as ImagePullContext, input: {} as ImagePullInput, events: {} as { type: 'pull.began' } },
   actors: {
-    look: fromPromise(({ input }: { input: ImagePullInput }) => input.io.look(input.request)),
-    collectCredentials: fromPromise(({ input }: { input: ImagePullInput }) => input.io.collectCredentials(input.request)),
-    pull: fromPromise(({ input }: { input: ImagePullInput & { began(): void } }) => input.io.pull(input.request, input.began)),
+    look: unprovided<Settled | null, ImagePullInput>(),
+    collectCredentials: unprovided<Settled | null, ImagePullInput>(),
+    pull: unprovided<Settled, PullInput>(),
   },
   actions: {
     take: assign((_, { settled }: { settled: Settled | null }) => ({ settled })),
-    answer: ({ context: { io, request, settled } }) => {
-      if (request !== null && settled !== null) io.answer(request, settled.result);
-    },
+    answer: (_) => {},
     sayBackingOff: sendParent(({ context: { id, key } }): BackingOff => ({ type: 'pull.backingOff', id, key })),
     sayEnded: sendParent(({ context: { id } }): PullEnded => ({ type: 'pull.ended', id })),
     forgetRequest: assign({ request: null }),
@@ -97,10 +95,10 @@ export const imagePullMachine = setup({
     failure: settled === null || settled.result.ok ? null : { ...settled.result.failure },
     backOffMs: settled?.backOffMs ?? 0,
   })),
-  context: ({ input: { id, io, request } }) => {
+  context: ({ input: { id, request } }) => {
     const { podRef, container, image, policy } = request.event;
     const key = requestKey(request.event);
-    return { id, io, request, key, pod: podName({ metadata: podRef }), container, image, policy, settled: null };
+    return { id, request, key, pod: podName({ metadata: podRef }), container, image, policy, settled: null };
   },
   initial: 'looking',
   states: {
@@ -159,3 +157,17 @@ export const imagePullMachine = setup({
     failed: { type: 'final', entry: ['sayEnded'] },
   },
 });
+
+export const imagePullWith = (io: ImagePullIo): typeof imagePullMachine =>
+  providing(imagePullMachine, {
+    actors: {
+      look: fromPromise<Settled | null, ImagePullInput>(({ input }) => io.look(input.request)),
+      collectCredentials: fromPromise<Settled | null, ImagePullInput>(({ input }) => io.collectCredentials(input.request)),
+      pull: fromPromise<Settled, PullInput>(({ input }) => io.pull(input.request, input.began)),
+    },
+    actions: {
+      answer: ({ context: { request, settled } }) => {
+        if (request !== null && settled !== null) io.answer(request, settled.result);
+      },
+    },
+  });

@@ -2,7 +2,7 @@
 import { assign, enqueueActions, setup } from 'xstate';
 import { podName, projecting } from '../../projection.ts';
 import type { ImageEvent, ImageRemovedEvent } from '../../protocol.ts';
-import { type BackingOff, type ImagePullIo, imagePullMachine, type PullEnded, requestKey } from './imagePullMachine.ts';
+import { type BackingOff, imagePullMachine, type PullEnded, requestKey } from './imagePullMachine.ts';
 
 /** How often old back-off entries are forgotten. */
 const COLLECT_MS = 60_000;
@@ -13,10 +13,7 @@ export type PullerEvent =
   /** The number of pulls waiting or running has changed. */
   | { type: 'pulls.changed'; active: number }
   | { type: 'puller.broken'; error: Error };
-export interface PullerInput {
-  io: ImagePullIo;
-}
-export interface PullerContext extends PullerInput {
+export interface PullerContext {
   active: number;
   lastId: number;
   /** Machines that stay until a back-off is over, by the container that asked. */
@@ -29,11 +26,11 @@ export interface PullerFacts {
 }
 
 export const imagePullerMachine = setup({
-  types: { context: {} as PullerContext, events: {} as PullerEvent | BackingOff | PullEnded, input: {} as PullerInput },
+  types: { context: {} as PullerContext, events: {} as PullerEvent | BackingOff | PullEnded },
   actors: { pull: imagePullMachine },
   actions: {
     /** Learns where `pulls.changed` goes. */
-    attach: () => {},
+    attach: (_) => {},
     begin: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'image.ensure') return;
       const id = context.lastId + 1;
@@ -41,7 +38,7 @@ export const imagePullerMachine = setup({
       if (before !== undefined) enqueue.stopChild(before);
       enqueue.assign({ lastId: id, backingOff: without(context.backingOff, before) });
       const name = `${podName({ metadata: event.podRef })}/${event.container}#${id}`;
-      enqueue.spawnChild('pull', { id: name, input: { id: name, io: context.io, request: { id, event } } });
+      enqueue.spawnChild('pull', { id: name, input: { id: name, request: { id, event } } });
     }),
     noteBackingOff: assign(({ context, event }) =>
       event.type === 'pull.backingOff' ? { backingOff: new Map(context.backingOff).set(event.key, event.id) } : {},
@@ -51,8 +48,8 @@ export const imagePullerMachine = setup({
       enqueue.stopChild(event.id);
       enqueue.assign({ backingOff: without(context.backingOff, event.id) });
     }),
-    collect: () => {},
-    forget: () => {},
+    collect: (_) => {},
+    forget: (_) => {},
     fail: ({ event }) => {
       if (event.type === 'puller.broken') throw event.error;
     },
@@ -60,7 +57,7 @@ export const imagePullerMachine = setup({
 }).createMachine({
   id: 'imagePuller',
   meta: projecting<PullerContext>(({ active, lastId, backingOff }) => ({ active, requests: lastId, backingOff: backingOff.size })),
-  context: ({ input }) => ({ ...input, active: 0, lastId: 0, backingOff: new Map() }),
+  context: () => ({ active: 0, lastId: 0, backingOff: new Map() }),
   entry: ['attach'],
   initial: 'idle',
   on: {

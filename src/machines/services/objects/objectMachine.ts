@@ -8,6 +8,7 @@ import type { KubeFailure, KubeObject } from '../../api/kube.ts';
 import { isOlder } from '../../api/listWatchMachine.ts';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import { providing, unprovided } from '../../provide.ts';
 import type { ApiObject, ObjectResult } from '../volumes/objects.ts';
 import { decodeObject } from './decode.ts';
 import { kindWord, type ObjectRef, refKey } from './references.ts';
@@ -43,7 +44,6 @@ interface Waiting extends Asker {
 export interface ObjectInput {
   ref: ObjectRef;
   strategy: ObjectStrategy;
-  io: ObjectIo;
 }
 export interface ObjectContext extends ObjectInput {
   /** The last good word of the API server. */
@@ -72,23 +72,17 @@ export interface ObjectChanged {
   key: string;
 }
 
+interface Question {
+  ref: ObjectRef;
+  asked: boolean;
+}
+
 const setupObject = setup({
   types: { context: {} as ObjectContext, events: {} as ObjectEvent, input: {} as ObjectInput },
-  actors: {
-    fetch: fromPromise(({ input, signal }: { input: ObjectContext; signal: AbortSignal }) =>
-      input.io.fetch(input.ref, { fromCache: input.asked, signal }),
-    ),
-  },
+  actors: { fetch: unprovided<Fetched, Question>() },
   actions: {
-    follow: enqueueActions(({ context, enqueue, self }) => {
-      const seen = (object: KubeObject | null): void => {
-        if (self.getSnapshot().status === 'active') self.send({ type: 'object.seen', object });
-      };
-      const { logic, input } = context.io.watch(context.ref, seen);
-      // The types of xstate give ids to actors that were named in advance only.
-      const spawn = enqueue.spawnChild as unknown as (logic: AnyActorLogic, o: { id: string; input: unknown }) => void;
-      spawn(logic, { id: 'watch', input });
-    }),
+    /** Starts a child `watch`. */
+    follow: (_) => {},
     unfollow: enqueueActions(({ enqueue }) => enqueue.stopChild('watch')),
     wake: sendTo('watch', { type: 'api.found' }),
     queue: enqueueActions(({ context, event, enqueue }, params: { limited: boolean }) => {
@@ -246,7 +240,7 @@ export const objectMachine = setupObject.createMachine({
       entry: ['serve'],
       invoke: {
         src: 'fetch',
-        input: ({ context }) => context,
+        input: ({ context: { ref, asked } }) => ({ ref, asked }),
         onDone: [
           {
             guard: 'someWait',
@@ -276,3 +270,19 @@ export const objectMachine = setupObject.createMachine({
     },
   },
 });
+
+export const objectWith = (io: ObjectIo): typeof objectMachine =>
+  providing(objectMachine, {
+    actors: { fetch: fromPromise<Fetched, Question>(({ input, signal }) => io.fetch(input.ref, { fromCache: input.asked, signal })) },
+    actions: {
+      follow: enqueueActions(({ context, enqueue, self }) => {
+        const seen = (object: KubeObject | null): void => {
+          if (self.getSnapshot().status === 'active') self.send({ type: 'object.seen', object });
+        };
+        const { logic, input } = io.watch(context.ref, seen);
+        // The types of xstate give ids to actors that were named in advance only.
+        const spawn = enqueue.spawnChild as unknown as (logic: AnyActorLogic, o: { id: string; input: unknown }) => void;
+        spawn(logic, { id: 'watch', input });
+      }),
+    },
+  });

@@ -4,12 +4,21 @@
  */
 
 import { enqueueActions, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
+import { factsOf, reading } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { podName, projecting, some } from '../../projection.ts';
 import type { PodRecord, PodsView } from '../../protocol.ts';
+import { providing } from '../../provide.ts';
 import type { ObjectQuestion, ObjectsEvent } from './messages.ts';
-import { type ObjectChanged, type ObjectEvent, type ObjectIo, type ObjectStrategy, objectMachine } from './objectMachine.ts';
+import {
+  type ObjectChanged,
+  type ObjectEvent,
+  type ObjectFacts,
+  type ObjectIo,
+  type ObjectStrategy,
+  objectMachine,
+  objectWith,
+} from './objectMachine.ts';
 import { type ObjectRef, podReferences, refKey } from './references.ts';
 
 /** What became of pods is looked at this often. Costs no I/O. */
@@ -30,7 +39,6 @@ export interface ObjectsFacts {
 }
 export interface ObjectsInput {
   strategy: ObjectStrategy;
-  io: ObjectsIo;
 }
 interface Entry {
   ref: ObjectRef;
@@ -159,15 +167,12 @@ export const objectsMachine = setup({
       enqueue.assign({ entries, pods, lastId });
       for (const entry of added) {
         const strategy = context.strategy === 'Watch' && !entry.watched ? 'Cache' : context.strategy;
-        enqueue.spawnChild('object', { id: entry.chart, input: { ref: entry.ref, strategy, io: context.io } });
+        enqueue.spawnChild('object', { id: entry.chart, input: { ref: entry.ref, strategy } });
       }
       for (const chart of renewed) enqueue.sendTo(chart, { type: 'object.renew' } satisfies ObjectEvent);
       for (const chart of dropped) enqueue.stopChild(chart);
     }),
-    tellPods: ({ context, event }) => {
-      if (event.type !== 'object.changed') return;
-      for (const uid of context.entries.get(event.key)?.pods ?? []) context.io.changed(uid, event.key);
-    },
+    tellPods: (_) => {},
     wake: enqueueActions(({ context, enqueue }) => {
       for (const { chart } of context.entries.values()) enqueue.sendTo(chart, { type: 'api.found' } satisfies ObjectEvent);
     }),
@@ -199,3 +204,15 @@ export const objectsMachine = setup({
     },
   },
 });
+
+/** `facts`: come with each event of an object's chart. */
+export const objectsWith = (io: ObjectsIo, facts: () => ObjectFacts): typeof objectsMachine =>
+  providing(objectsMachine, {
+    actors: { object: reading(objectWith(io), facts) },
+    actions: {
+      tellPods: ({ context, event }) => {
+        if (event.type !== 'object.changed') return;
+        for (const uid of context.entries.get(event.key)?.pods ?? []) io.changed(uid, event.key);
+      },
+    },
+  });

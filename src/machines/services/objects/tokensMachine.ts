@@ -4,8 +4,9 @@
  */
 
 import { assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
-import { factsOf } from '../../facts.ts';
+import { factsOf, type Moment, reading } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import { perform, providing, unprovided } from '../../provide.ts';
 import type { ObjectResult, TokenRequest } from '../volumes/objects.ts';
 import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
@@ -24,7 +25,6 @@ interface Asker {
 }
 interface TokenContext {
   request: TokenRequest;
-  io: TokensIo;
   held: HeldToken | null;
   askers: readonly Asker[];
 }
@@ -38,18 +38,17 @@ const tokenSetup = setup({
   types: {
     context: {} as TokenContext,
     events: {} as TokenEvent,
-    input: {} as { request: TokenRequest; io: TokensIo; asker: Asker },
+    input: {} as { request: TokenRequest; asker: Asker },
   },
-  actors: {
-    request: fromPromise(({ input, signal }: { input: TokenContext; signal: AbortSignal }) => input.io.request(input.request, signal)),
-  },
+  actors: { request: unprovided<TokenOutcome, { request: TokenRequest }>() },
   actions: {
     queue: assign(({ context, event }) => ({ askers: [...context.askers, event.asker] })),
     answerNow: ({ context, event }) => {
       if (context.held !== null) event.asker.reply({ kind: 'found', value: { token: context.held.token } });
     },
+    sayRefreshFailed: (_, _params: { message: string }) => {},
     settle: enqueueActions(({ context, event, enqueue }, { outcome }: { outcome: TokenOutcome }) => {
-      const { held, io, request, askers } = context;
+      const { held, askers } = context;
       const live = held !== null && factsOf(event).wallMs < held.expiresAtMs ? held : null;
       let result: ObjectResult<{ token: string }>;
       if (outcome.ok) result = { kind: 'found', value: { token: outcome.held.token } };
@@ -58,7 +57,7 @@ const tokenSetup = setup({
         const what = held === null ? 'failed to fetch token' : 'token expired and refresh failed';
         result = { kind: 'failed', message: `${what}: ${outcome.message}` };
       }
-      if (!outcome.ok && live !== null) enqueue(() => io.refreshFailed(request, outcome.message));
+      if (!outcome.ok && live !== null) perform(enqueue, 'sayRefreshFailed', { message: outcome.message });
       for (const a of askers) enqueue(() => a.reply(result));
       enqueue.assign({ held: outcome.ok ? outcome.held : held, askers: [] });
     }),
@@ -77,14 +76,14 @@ export const tokenMachine = tokenSetup.createMachine({
     expiresAtMs: held?.expiresAtMs ?? null,
     refreshAtMs: held?.refreshAtMs ?? null,
   })),
-  context: ({ input }) => ({ request: input.request, io: input.io, held: null, askers: [input.asker] }),
+  context: ({ input }) => ({ request: input.request, held: null, askers: [input.asker] }),
   initial: 'requesting',
   states: {
     requesting: {
       meta: { reason: 'Requesting', message: 'the API server is being asked for a token' },
       invoke: {
         src: 'request',
-        input: ({ context }) => context,
+        input: ({ context: { request } }) => ({ request }),
         onDone: [
           {
             guard: { type: 'neverHad', params: ({ event }) => ({ outcome: event.output }) },
@@ -119,14 +118,13 @@ export const tokenMachine = tokenSetup.createMachine({
 });
 
 interface TokensContext {
-  io: TokensIo;
   /** Id of the chart and UID of the pod, by key. */
   tokens: ReadonlyMap<string, { chart: string; uid: string }>;
   lastId: number;
 }
 
 export const tokensMachine = setup({
-  types: { context: {} as TokensContext, events: {} as TokensEvent | TokenGone, input: {} as { io: TokensIo } },
+  types: { context: {} as TokensContext, events: {} as TokensEvent | TokenGone },
   actors: { token: tokenMachine },
   actions: {
     ask: enqueueActions(({ context, event, enqueue }) => {
@@ -142,7 +140,7 @@ export const tokensMachine = setup({
       const lastId = context.lastId + 1;
       const chart = `token#${lastId}`;
       enqueue.assign({ lastId, tokens: new Map(context.tokens).set(key, { chart, uid: request.pod.uid }) });
-      enqueue.spawnChild('token', { id: chart, input: { request, io: context.io, asker } });
+      enqueue.spawnChild('token', { id: chart, input: { request, asker } });
     }),
     forget: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.forget') return;
@@ -164,7 +162,7 @@ export const tokensMachine = setup({
 }).createMachine({
   id: 'tokens',
   meta: projecting<TokensContext>(({ tokens }) => ({ tokens: tokens.size })),
-  context: ({ input }) => ({ io: input.io, tokens: new Map(), lastId: 0 }),
+  context: () => ({ tokens: new Map(), lastId: 0 }),
   initial: 'ready',
   on: {
     'token.get': { actions: ['ask'] },
@@ -180,3 +178,12 @@ export const tokensMachine = setup({
     },
   },
 });
+
+/** `moment`: comes with each event of a token's chart. */
+export const tokensWith = (io: TokensIo, moment: () => Moment): typeof tokensMachine => {
+  const token = providing(tokenMachine, {
+    actors: { request: fromPromise<TokenOutcome, { request: TokenRequest }>(({ input, signal }) => io.request(input.request, signal)) },
+    actions: { sayRefreshFailed: ({ context }, { message }) => io.refreshFailed(context.request, message) },
+  });
+  return providing(tokensMachine, { actors: { token: reading(token, moment) } });
+};

@@ -2,6 +2,7 @@
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import { providing, unprovided } from '../../provide.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
@@ -14,7 +15,6 @@ export interface PluginIo {
 }
 export interface PluginInput {
   socket: string;
-  io: PluginIo;
 }
 interface PluginContext extends PluginInput {
   attempts: number;
@@ -26,9 +26,7 @@ export type PluginSaid = { type: 'plugin.registered'; socket: string; plugin: Re
 
 export const pluginMachine = setup({
   types: { context: {} as PluginContext, input: {} as PluginInput },
-  actors: {
-    register: fromPromise(({ input, signal }: { input: PluginInput; signal: AbortSignal }) => input.io.register(input.socket, signal)),
-  },
+  actors: { register: unprovided<Registered, { socket: string }>() },
   actions: {
     tell: sendParent(
       ({ context }, params: { plugin: Registered }): PluginSaid => ({
@@ -43,7 +41,7 @@ export const pluginMachine = setup({
       waitMs:
         Math.min(PLUGIN_BACKOFF.minMs * 2 ** Math.min(context.attempts, 16), PLUGIN_BACKOFF.maxMs) * (1 + 0.1 * factsOf(event).random),
     })),
-    sayFailed: ({ context }) => context.io.failed(context.socket, context.error),
+    sayFailed: (_) => {},
   },
   delays: { wait: ({ context }) => context.waitMs },
 }).createMachine({
@@ -56,7 +54,7 @@ export const pluginMachine = setup({
       meta: { reason: 'Registering', message: ({ socket }: PluginContext) => `asking ${socket} who it is` },
       invoke: {
         src: 'register',
-        input: ({ context }) => ({ socket: context.socket, io: context.io }),
+        input: ({ context: { socket } }) => ({ socket }),
         onDone: {
           target: 'registered',
           actions: [
@@ -76,3 +74,9 @@ export const pluginMachine = setup({
     },
   },
 });
+
+export const pluginWith = (io: PluginIo): typeof pluginMachine =>
+  providing(pluginMachine, {
+    actors: { register: fromPromise<Registered, { socket: string }>(({ input, signal }) => io.register(input.socket, signal)) },
+    actions: { sayFailed: ({ context }) => io.failed(context.socket, context.error) },
+  });

@@ -3,9 +3,11 @@
  * truth. A socket that was made anew is another one: the old one's driver goes before the new one may register.
  */
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
+import { type Moment, reading } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
+import { perform, providing, unprovided } from '../../provide.ts';
 import type { Registered } from './messages.ts';
-import { type PluginIo, type PluginSaid, pluginMachine } from './pluginMachine.ts';
+import { type PluginIo, type PluginSaid, pluginMachine, pluginWith } from './pluginMachine.ts';
 
 /** Between looks at the folder, where no hint came. */
 const LOOK_MS = 10_000;
@@ -26,7 +28,6 @@ export interface PluginsIo extends PluginIo {
   registered(socket: string, plugin: Registered): void;
 }
 export interface PluginsContext {
-  io: PluginsIo;
   sockets: ReadonlyMap<string, { stamp: string; chart: AnyActorRef }>;
   again: boolean;
   lastId: number;
@@ -35,13 +36,11 @@ export interface PluginsContext {
 type Event = { type: 'folder.hint' } | PluginSaid;
 
 export const pluginsMachine = setup({
-  types: { context: {} as PluginsContext, events: {} as Event, input: {} as { io: PluginsIo } },
+  types: { context: {} as PluginsContext, events: {} as Event },
   actors: {
     plugin: pluginMachine,
-    scan: fromPromise(({ input, signal }: { input: { io: PluginsIo }; signal: AbortSignal }) => input.io.scan(signal)),
-    watch: fromCallback<{ type: 'none' }, { io: PluginsIo }>(({ input, sendBack }) =>
-      input.io.watch(() => sendBack({ type: 'folder.hint' })),
-    ),
+    scan: unprovided<readonly FoundSocket[]>(),
+    watch: fromCallback<{ type: 'none' }>(() => {}),
   },
   actions: {
     compare: enqueueActions(({ context, enqueue }, params: { found: readonly FoundSocket[] }) => {
@@ -50,13 +49,13 @@ export const pluginsMachine = setup({
       for (const [path, { stamp, chart }] of context.sockets) {
         if (found.get(path) === stamp) continue;
         enqueue.stopChild(chart);
-        enqueue(() => context.io.gone(path));
+        perform(enqueue, 'sayGone', { path });
         sockets.delete(path);
       }
       const fresh = [...found].filter(([path]) => !sockets.has(path));
       enqueue.assign(({ spawn, context: { lastId } }) => {
         for (const [i, [path, stamp]] of fresh.entries()) {
-          const chart = spawn('plugin', { id: `${path}#${lastId + i + 1}`, input: { socket: path, io: context.io } });
+          const chart = spawn('plugin', { id: `${path}#${lastId + i + 1}`, input: { socket: path } });
           sockets.set(path, { stamp, chart });
         }
         return { sockets, lastId: lastId + fresh.length, error: '' };
@@ -66,16 +65,15 @@ export const pluginsMachine = setup({
     noteFailure: assign((_, params: { error: unknown }) => ({
       error: params.error instanceof Error ? params.error.message : String(params.error),
     })),
-    tell: ({ context, event }) => {
-      if (event.type === 'plugin.registered') context.io.registered(event.socket, event.plugin);
-    },
+    sayGone: (_, _params: { path: string }) => {},
+    tell: (_) => {},
   },
   guards: { again: ({ context }) => context.again },
 }).createMachine({
   id: 'plugins',
   meta: projecting<PluginsContext>(({ sockets, again, error }) => ({ sockets: names(sockets.keys()), again, error })),
-  context: ({ input }) => ({ io: input.io, sockets: new Map(), again: false, lastId: 0, error: '' }),
-  invoke: { src: 'watch', input: ({ context }) => ({ io: context.io }) },
+  context: () => ({ sockets: new Map(), again: false, lastId: 0, error: '' }),
+  invoke: { src: 'watch' },
   initial: 'looking',
   on: { 'folder.hint': { actions: ['later'] }, 'plugin.registered': { actions: ['tell'] } },
   states: {
@@ -84,7 +82,6 @@ export const pluginsMachine = setup({
       entry: [assign({ again: false })],
       invoke: {
         src: 'scan',
-        input: ({ context }) => ({ io: context.io }),
         onDone: { target: 'watching', actions: [{ type: 'compare', params: ({ event }) => ({ found: event.output }) }] },
         onError: { target: 'watching', actions: [{ type: 'noteFailure', params: ({ event }) => ({ error: event.error }) }] },
       },
@@ -104,3 +101,19 @@ export const pluginsMachine = setup({
     },
   },
 });
+
+/** `moment`: comes with each event of a socket's chart. */
+export const pluginsWith = (io: PluginsIo, moment: () => Moment): typeof pluginsMachine =>
+  providing(pluginsMachine, {
+    actors: {
+      plugin: reading(pluginWith(io), moment),
+      scan: fromPromise(({ signal }) => io.scan(signal)),
+      watch: fromCallback<{ type: 'none' }>(({ sendBack }) => io.watch(() => sendBack({ type: 'folder.hint' }))),
+    },
+    actions: {
+      sayGone: (_, { path }) => io.gone(path),
+      tell: ({ event }) => {
+        if (event.type === 'plugin.registered') io.registered(event.socket, event.plugin);
+      },
+    },
+  });

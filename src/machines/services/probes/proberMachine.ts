@@ -7,6 +7,7 @@
 import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import { perform, providing, unprovided } from '../../provide.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 import type { ProbeOutcome, ProbeResult, ProbeTarget } from './types.ts';
@@ -24,7 +25,6 @@ export interface ProberInput {
   result: ProbeResult;
   /** In [0, 1) for an instance that ran before the probes began here; else null. */
   phase: number | null;
-  io: ProberIo;
 }
 interface Context extends ProberInput {
   seenAtMs: number;
@@ -51,14 +51,17 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
+interface Attempted {
+  target: ProbeTarget;
+  outcome: ProbeOutcome;
+  durationMs: number;
+}
+
 export const proberMachine = setup({
   types: { context: {} as Context, events: {} as ProberEvent, input: {} as ProberInput },
-  actors: {
-    attempt: fromPromise(({ input, signal }: { input: { io: ProberIo; target: ProbeTarget }; signal: AbortSignal }) =>
-      input.io.attempt(input.target, signal),
-    ),
-  },
+  actors: { attempt: unprovided<ProbeOutcome, { target: ProbeTarget }>() },
   actions: {
+    sayAttempted: (_, _params: Attempted) => {},
     startOver: assign(({ event }) => {
       assertEvent(event, 'probe.target');
       // Only an instance that ran before has a phase; whatever follows it started here.
@@ -92,10 +95,10 @@ export const proberMachine = setup({
     ),
     free: sendParent(({ context }): ProberReport => ({ type: 'probe.free', key: context.target.key })),
     conclude: enqueueActions(({ context, event, enqueue }, outcome: ProbeOutcome) => {
-      const { target, io } = context;
+      const { target } = context;
       const { run, result } = countOutcome(context.run, outcome, target);
       const durationMs = factsOf(event).monoMs - context.triedAtMs;
-      enqueue(() => io.attempted(target, outcome, durationMs));
+      perform(enqueue, 'sayAttempted', { target, outcome, durationMs });
       enqueue.assign({ run, outcome, ...(result === null ? {} : { result }) });
       if (result === null || result === context.result) return;
       enqueue.sendParent({ type: 'probe.result', target, result, output: outcome.output } satisfies ProberReport);
@@ -164,7 +167,7 @@ export const proberMachine = setup({
           after: { slotHold: { actions: ['free'] } },
           invoke: {
             src: 'attempt',
-            input: ({ context }) => ({ io: context.io, target: context.target }),
+            input: ({ context: { target } }) => ({ target }),
             onDone: [
               { guard: { type: 'tryAgain', params: ({ event }) => event.output }, target: 'probing', reenter: true },
               { target: '#prober.resting', actions: [{ type: 'conclude', params: ({ event }) => event.output }] },
@@ -185,3 +188,9 @@ export const proberMachine = setup({
     },
   },
 });
+
+export const proberWith = (io: ProberIo): typeof proberMachine =>
+  providing(proberMachine, {
+    actors: { attempt: fromPromise<ProbeOutcome, { target: ProbeTarget }>(({ input, signal }) => io.attempt(input.target, signal)) },
+    actions: { sayAttempted: (_, { target, outcome, durationMs }) => io.attempted(target, outcome, durationMs) },
+  });

@@ -4,10 +4,11 @@
  */
 
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
-import { factsOf, type Moment } from '../../facts.ts';
+import { factsOf, type Moment, reading } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
 import type { PodsView, StatusEntry } from '../../protocol.ts';
-import { type ProberIo, type ProberReport, proberMachine } from './proberMachine.ts';
+import { perform, providing, unprovided } from '../../provide.ts';
+import { type ProberIo, type ProberReport, proberMachine, proberWith } from './proberMachine.ts';
 import { freeSlots, isResumed, NO_SLOTS, type Slots, wantSlot } from './schedule.ts';
 import { lookedAt, type PodFacts, targetsOf, withoutPods, withResult } from './state.ts';
 import type { ProbeLedger, ProbeResult, ProbeTarget } from './types.ts';
@@ -18,8 +19,6 @@ export const SWEEP_MS = 60_000;
 export interface ProbeManagerIo extends ProberIo {
   /** What earlier incarnations, of this actor or of this node, knew. */
   load(signal: AbortSignal): Promise<ProbeLedger>;
-  /** In [0, 1), the same at every start. */
-  phase(key: string): number;
   /** The ledger changed. */
   publish(ledger: ProbeLedger): void;
   /** A result changed that the pod's worker must act on or report. */
@@ -31,11 +30,10 @@ export interface ProbeManagerIo extends ProberIo {
 export interface ProbesFacts extends Moment {
   readonly pods: PodsView | undefined;
   readonly statuses: ReadonlyMap<string, StatusEntry> | undefined;
+  /** Of a probe: in [0, 1), the same at every start. */
+  phase(key: string): number;
 }
-export interface ProbeManagerInput {
-  io: ProbeManagerIo;
-}
-interface Context extends ProbeManagerInput {
+interface Context {
   beganAtMs: number;
   ledger: ProbeLedger;
   /** Running schedules by key. */
@@ -49,15 +47,14 @@ interface Context extends ProbeManagerInput {
 export type ProbeManagerEvent = { type: 'probes.look'; uid: string | null } | ProberReport;
 
 export const probeManagerMachine = setup({
-  types: { context: {} as Context, events: {} as ProbeManagerEvent, input: {} as ProbeManagerInput },
-  actors: {
-    prober: proberMachine,
-    load: fromPromise(({ input, signal }: { input: { io: ProbeManagerIo }; signal: AbortSignal }) => input.io.load(signal)),
-  },
+  types: { context: {} as Context, events: {} as ProbeManagerEvent },
+  actors: { prober: proberMachine, load: unprovided<ProbeLedger>() },
   actions: {
+    publish: (_, _params: { ledger: ProbeLedger }) => {},
+    sayChanged: (_, _params: { target: ProbeTarget; result: ProbeResult; output: string }) => {},
+    sayEnded: (_, _params: { target: ProbeTarget }) => {},
     /** Looks at some pods, or at all: spawns, updates and stops schedules, and brings the ledger up to date. */
     look: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | null }) => {
-      const { io } = context;
       const seen = factsOf<ProbesFacts>(event);
       const uids = params.uids ?? [...new Set([...(seen.statuses?.keys() ?? []), ...context.byPod.keys()])];
       let { ledger } = context;
@@ -74,7 +71,7 @@ export const probeManagerMachine = setup({
           const target = probes.get(key);
           if (wanted.has(key) || target === undefined) continue;
           enqueue.stopChild(key);
-          enqueue(() => io.ended(target));
+          perform(enqueue, 'sayEnded', { target });
           probes.delete(key);
           stopped.push(key);
         }
@@ -82,8 +79,8 @@ export const probeManagerMachine = setup({
           const result = ledger.get(target.containerId)?.[target.type] ?? 'unknown';
           if (probes.has(target.key)) enqueue.sendTo(target.key, { type: 'probe.target', target, result });
           else {
-            const phase = isResumed(target, context.beganAtMs) ? io.phase(target.key) : null;
-            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase, io } });
+            const phase = isResumed(target, context.beganAtMs) ? seen.phase(target.key) : null;
+            enqueue.spawnChild('prober', { id: target.key, input: { target, result, phase } });
           }
           probes.set(target.key, target);
         }
@@ -91,7 +88,7 @@ export const probeManagerMachine = setup({
         else byPod.set(uid, [...wanted]);
       }
       enqueue.assign({ ledger, probes, byPod });
-      if (ledger !== context.ledger) enqueue(() => io.publish(ledger));
+      if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
       grantTo(enqueue, freeSlots(context.slots, stopped));
     }),
     result: enqueueActions(({ context, event, enqueue }) => {
@@ -100,8 +97,8 @@ export const probeManagerMachine = setup({
       const ledger = withResult(context.ledger, { containerId: target.containerId, type: target.type, result });
       if (ledger === context.ledger) return;
       enqueue.assign({ ledger });
-      enqueue(() => context.io.publish(ledger));
-      enqueue(() => context.io.changed(target, result, output));
+      perform(enqueue, 'publish', { ledger });
+      perform(enqueue, 'sayChanged', { target, result, output });
     }),
     want: enqueueActions(({ context, event, enqueue }) => {
       if (event.type === 'probe.want') grantTo(enqueue, wantSlot(context.slots, event.key, event.kind));
@@ -116,7 +113,7 @@ export const probeManagerMachine = setup({
       const gone = new Set([...absent].filter((uid) => context.absent.has(uid)));
       const ledger = withoutPods(context.ledger, gone);
       enqueue.assign({ absent, ledger });
-      if (ledger !== context.ledger) enqueue(() => context.io.publish(ledger));
+      if (ledger !== context.ledger) perform(enqueue, 'publish', { ledger });
     }),
   },
   delays: { sweep: SWEEP_MS },
@@ -129,8 +126,7 @@ export const probeManagerMachine = setup({
   })),
   options: { maxIterations: 1000 },
   context: ({ input }) => ({
-    ...input,
-    beganAtMs: factsOf(input).wallMs,
+    beganAtMs: factsOf(input as object).wallMs,
     ledger: new Map(),
     probes: new Map(),
     byPod: new Map(),
@@ -143,7 +139,6 @@ export const probeManagerMachine = setup({
       meta: { reason: 'Loading', message: 'reading the results of the probes that ran before' },
       invoke: {
         src: 'load',
-        input: ({ context }) => ({ io: context.io }),
         onDone: { target: 'serving', actions: [assign(({ event }) => ({ ledger: event.output }))] },
         // Whoever loads says why; without them every container begins anew.
         onError: { target: 'serving' },
@@ -151,7 +146,10 @@ export const probeManagerMachine = setup({
     },
     serving: {
       meta: { reason: 'Serving', message: ({ probes }: Context) => `${probes.size} probes are kept up` },
-      entry: [({ context }) => context.io.publish(context.ledger), { type: 'look', params: { uids: null } }],
+      entry: [
+        { type: 'publish', params: ({ context: { ledger } }) => ({ ledger }) },
+        { type: 'look', params: { uids: null } },
+      ],
       initial: 'sweeping',
       on: {
         'probes.look': {
@@ -187,3 +185,14 @@ function grantTo(enqueue: Enqueue, next: { slots: Slots; granted: string[] }): v
   enqueue.assign({ slots: next.slots });
   for (const key of next.granted) enqueue.sendTo(key, { type: 'probe.granted' });
 }
+
+/** `moment`: comes with each event of a probe's chart. */
+export const probesWith = (io: ProbeManagerIo, moment: () => Moment): typeof probeManagerMachine =>
+  providing(probeManagerMachine, {
+    actors: { prober: reading(proberWith(io), moment), load: fromPromise(({ signal }) => io.load(signal)) },
+    actions: {
+      publish: (_, { ledger }) => io.publish(ledger),
+      sayChanged: (_, { target, result, output }) => io.changed(target, result, output),
+      sayEnded: (_, { target }) => io.ended(target),
+    },
+  });

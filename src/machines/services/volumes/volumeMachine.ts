@@ -6,6 +6,7 @@ import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { projecting } from '../../projection.ts';
+import { providing, unprovided } from '../../provide.ts';
 import type { VolumeRef } from './paths.ts';
 import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
 
@@ -45,12 +46,10 @@ export interface VolumeInput {
   ref: VolumeRef;
   /** Null: found on disk by a daemon that does not know yet whether anybody wants it. */
   job: { volume: PodVolume; pod: Pod } | null;
-  io: VolumeIo;
 }
 export interface VolumeContext {
   ref: VolumeRef;
   job: { volume: PodVolume; pod: Pod } | null;
-  io: VolumeIo;
   wanted: boolean;
   /** The definition or what it draws on may have changed while an operation was under way. */
   again: boolean;
@@ -88,14 +87,7 @@ function renews(context: VolumeContext, source: VolumeSource): boolean {
 
 const volumeSetup = setup({
   types: { context: {} as VolumeContext, events: {} as VolumeEvent, input: {} as VolumeInput },
-  actors: {
-    setUp: fromPromise(({ input, signal }: { input: { io: VolumeIo; job: SetUpJob }; signal: AbortSignal }) =>
-      input.io.setUp(input.job, signal),
-    ),
-    tearDown: fromPromise(({ input, signal }: { input: { io: VolumeIo; ref: VolumeRef }; signal: AbortSignal }) =>
-      input.io.tearDown(input.ref, signal),
-    ),
-  },
+  actors: { setUp: unprovided<SetUpDone | null, { job: SetUpJob }>(), tearDown: unprovided<void, { ref: VolumeRef }>() },
   actions: {
     tell: sendParent(
       ({ context }, params: { phase: VolumePhase }): VolumeChanged => ({
@@ -123,10 +115,8 @@ const volumeSetup = setup({
         Math.min(VOLUME_BACKOFF.minMs * VOLUME_BACKOFF.factor ** Math.min(context.attempts, 16), VOLUME_BACKOFF.maxMs) *
         (1 + 0.1 * factsOf(event).random),
     })),
-    sayMountFailed: ({ context }) => {
-      if (context.job !== null) context.io.mountFailed(context.job.pod, context.job.volume, context.error);
-    },
-    sayTearDownFailed: ({ context }) => context.io.tearDownFailed(context.ref, context.error),
+    sayMountFailed: (_) => {},
+    sayTearDownFailed: (_) => {},
   },
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
@@ -140,9 +130,9 @@ const volumeSetup = setup({
   },
 });
 
-function jobOf(context: VolumeContext): { io: VolumeIo; job: SetUpJob } {
+function jobOf(context: VolumeContext): { job: SetUpJob } {
   if (context.job === null) throw new Error(`volume ${keyOf(context.ref)}: set up without a definition`);
-  return { io: context.io, job: { ...context.job, first: !context.everMounted } };
+  return { job: { ...context.job, first: !context.everMounted } };
 }
 const error = (context: VolumeContext): string => context.error;
 
@@ -154,7 +144,6 @@ export const volumeMachine = volumeSetup.createMachine({
   context: ({ input }) => ({
     ref: input.ref,
     job: input.job,
-    io: input.io,
     wanted: input.job !== null,
     again: false,
     everMounted: false,
@@ -256,7 +245,7 @@ export const volumeMachine = volumeSetup.createMachine({
       entry: [{ type: 'tell', params: { phase: 'unmounting' } }, assign({ everMounted: false })],
       invoke: {
         src: 'tearDown',
-        input: ({ context }) => ({ io: context.io, ref: context.ref }),
+        input: ({ context: { ref } }) => ({ ref }),
         onDone: [{ guard: 'wanted', target: 'mounting', actions: ['beginAnew'] }, { target: 'gone' }],
         onError: [
           { guard: 'wanted', target: 'mounting', actions: ['beginAnew'] },
@@ -274,3 +263,17 @@ export const volumeMachine = volumeSetup.createMachine({
     gone: { type: 'final', entry: [{ type: 'tell', params: { phase: 'gone' } }] },
   },
 });
+
+export const volumeWith = (io: VolumeIo): typeof volumeMachine =>
+  providing(volumeMachine, {
+    actors: {
+      setUp: fromPromise<SetUpDone | null, { job: SetUpJob }>(({ input, signal }) => io.setUp(input.job, signal)),
+      tearDown: fromPromise<void, { ref: VolumeRef }>(({ input, signal }) => io.tearDown(input.ref, signal)),
+    },
+    actions: {
+      sayMountFailed: ({ context: { job, error } }) => {
+        if (job !== null) io.mountFailed(job.pod, job.volume, error);
+      },
+      sayTearDownFailed: ({ context: { ref, error } }) => io.tearDownFailed(ref, error),
+    },
+  });

@@ -3,11 +3,12 @@
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
-import { carrying, factsOf, type Moment } from '../../facts.ts';
+import { carrying, factsOf, type Moment, reading } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import { projecting, some } from '../../projection.ts';
 import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
+import { providing, unprovided } from '../../provide.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { type VolumeRef, volumeKey } from './paths.ts';
 import {
@@ -24,7 +25,7 @@ import {
 } from './reconcile.ts';
 import { podVolumes } from './spec.ts';
 import type { BoundPart } from './subPaths.ts';
-import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine } from './volumeMachine.ts';
+import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine, volumeWith } from './volumeMachine.ts';
 
 /** How long a worker waits for its volumes, and for their end (resources and volumes 8.1). */
 export const VOLUMES_WAIT_MS = 123_000;
@@ -35,7 +36,6 @@ const SCAN_RETRY_MS = 500;
 const SCAN_RETRY_MAX_MS = 30_000;
 
 export interface VolumesIo extends VolumeIo {
-  rootDir: string;
   /** Volumes found on disk that this daemon can take down by name alone. */
   scan(signal: AbortSignal): Promise<readonly VolumeRef[]>;
   publish(actual: ActualState): void;
@@ -49,7 +49,7 @@ export interface VolumesIo extends VolumeIo {
   bindSubPath(part: BoundPart, until: { asked: AbortSignal; signal: AbortSignal }): Promise<Built<string>>;
 }
 export interface VolumesInput {
-  io: VolumesIo;
+  rootDir: string;
   /** `syncFrequency`. A pod's files are compared with their sources again after it, lengthened by up to half. */
   refreshMs: number;
 }
@@ -59,7 +59,6 @@ export interface VolumesFacts extends Moment {
   readonly listed: Look['listed'];
 }
 interface BindJob {
-  io: VolumesIo;
   parts: readonly BoundPart[];
   replyTo: ReplyTo<SubPathsResult>;
 }
@@ -92,8 +91,8 @@ const volumesSetup = setup({
   actors: {
     volume: volumeMachine,
     /** Never rejects: who asked is told. */
-    bind: fromPromise(async ({ input, signal }: { input: BindJob; signal: AbortSignal }) => input.replyTo(await bound(input, signal))),
-    scan: fromPromise(({ input, signal }: { input: { io: VolumesIo }; signal: AbortSignal }) => input.io.scan(signal)),
+    bind: unprovided<void, BindJob>(),
+    scan: unprovided<readonly VolumeRef[]>(),
   },
   actions: {
     noteAsk: enqueueActions(({ context, event, enqueue }) => {
@@ -116,10 +115,10 @@ const volumesSetup = setup({
       if (!parts.ok) return enqueue(() => replyTo(parts));
       const id = context.lastId + 1;
       enqueue.assign({ lastId: id });
-      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { io: context.io, parts: parts.value, replyTo } });
+      enqueue.spawnChild('bind', { id: `bind#${id}`, input: { parts: parts.value, replyTo } });
     }),
     /** Charts of everything found; they wait to be told what is wanted of them. */
-    adopt: enqueueActions(({ context, event, enqueue }, params: { found: readonly VolumeRef[] }) => {
+    adopt: enqueueActions(({ event, enqueue }, params: { found: readonly VolumeRef[] }) => {
       const charts = new Map<string, string>();
       const actual = new Map<string, Actual>();
       for (const ref of params.found) {
@@ -130,7 +129,7 @@ const volumesSetup = setup({
       enqueue.assign({ charts, actual, scanned: true, error: '', attempts: 0 });
       for (const ref of params.found) {
         const id = `${volumeKey(ref)}#0`;
-        enqueue.spawnChild('volume', { id, input: { ref, job: null, io: context.io } });
+        enqueue.spawnChild('volume', { id, input: { ref, job: null } });
       }
     }),
     /** Every wanted pod has its charts, and they know that they are wanted; the others know that they are not. */
@@ -158,7 +157,7 @@ const volumesSetup = setup({
           const ref = { uid, plugin: volume.plugin, name: volume.name };
           charts.set(key, id);
           actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: factsOf(event).wallMs, done: null });
-          enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod }, io: context.io } });
+          enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod } } });
         }
       }
       enqueue.assign({ charts, actual, lastId });
@@ -191,12 +190,8 @@ const volumesSetup = setup({
       charts.delete(event.key);
       return { actual, charts };
     }),
-    forget: ({ context, event }) => {
-      if (event.type !== 'volume.changed' || event.phase !== 'gone') return;
-      const uid = event.key.split('/')[0] ?? '';
-      if (volumesOfPod(context.actual, uid).length === 0) context.io.forget(uid);
-    },
-    publish: ({ context }) => context.io.publish(context.actual),
+    forget: (_) => {},
+    publish: (_) => {},
     /** Answers every worker whose wait is over. */
     answer: enqueueActions(({ context, enqueue }) => {
       if (!context.scanned) return;
@@ -271,7 +266,7 @@ function boundParts(
  * One after the other, as the container names them, for as long as its worker waits: one that has gone on may have given
  * the volumes back, and whatever is bound after that stays.
  */
-async function bound({ io, parts, replyTo }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
+async function bound(io: VolumesIo, { parts, replyTo }: BindJob, signal: AbortSignal): Promise<SubPathsResult> {
   const paths = new Map<number, string>();
   for (const part of parts) {
     try {
@@ -299,7 +294,7 @@ function outcome(context: VolumesContext, waiter: Waiter): VolumesResult | undef
     return { ok: false, failure: { reason: 'FailedMount', message } };
   }
   if (unmountedNames(waiter.pod, context.actual, volumeKey).length > 0) return undefined;
-  return { ok: true, mounts: mountedVolumes(waiter.pod, context.actual, context.io.rootDir) };
+  return { ok: true, mounts: mountedVolumes(waiter.pod, context.actual, context.rootDir) };
 }
 
 function lateness(context: VolumesContext, waiter: Waiter): { reason: string; message: string } {
@@ -354,7 +349,6 @@ export const volumesMachine = volumesSetup.createMachine({
       meta: { reason: 'Reconstructing', message: 'looking on disk for volumes of an earlier daemon' },
       invoke: {
         src: 'scan',
-        input: ({ context }) => ({ io: context.io }),
         onDone: {
           target: 'ready',
           actions: [
@@ -386,3 +380,21 @@ export const volumesMachine = volumesSetup.createMachine({
     },
   },
 });
+
+/** `moment`: comes with each event of a volume's chart. */
+export const volumesWith = (io: VolumesIo, moment: () => Moment): typeof volumesMachine =>
+  providing(volumesMachine, {
+    actors: {
+      volume: reading(volumeWith(io), moment),
+      bind: fromPromise<void, BindJob>(async ({ input, signal }) => input.replyTo(await bound(io, input, signal))),
+      scan: fromPromise(({ signal }) => io.scan(signal)),
+    },
+    actions: {
+      forget: ({ context, event }) => {
+        if (event.type !== 'volume.changed' || event.phase !== 'gone') return;
+        const uid = event.key.split('/')[0] ?? '';
+        if (volumesOfPod(context.actual, uid).length === 0) io.forget(uid);
+      },
+      publish: ({ context }) => io.publish(context.actual),
+    },
+  });

@@ -1,0 +1,40 @@
+/** Small documents on disk: read and written as asked, and before the stop what is pending is written. */
+import { assign, setup } from 'xstate';
+import { names, projecting } from '../projection.ts';
+import type { CheckpointEvent } from '../protocol.ts';
+import { unprovided } from '../provide.ts';
+
+interface Context {
+  /** Names of documents that could not be written before the stop. */
+  unsaved: readonly string[];
+}
+
+export const checkpointMachine = setup({
+  types: { context: {} as Context, events: {} as CheckpointEvent },
+  actors: { flush: unprovided<readonly string[]>() },
+  actions: { put: (_) => {}, get: (_) => {}, report: (_) => {} },
+}).createMachine({
+  id: 'checkpoint',
+  meta: projecting<Context>(({ unsaved }) => ({ unsaved: names(unsaved) })),
+  context: { unsaved: [] },
+  initial: 'serving',
+  states: {
+    serving: {
+      meta: { reason: 'Serving', message: 'documents are read and written as asked' },
+      on: {
+        'checkpoint.put': { actions: 'put' },
+        'checkpoint.get': { actions: 'get' },
+        'checkpoint.flush': { target: 'flushing' },
+      },
+    },
+    flushing: {
+      meta: { reason: 'Flushing', message: 'writing what is pending before the stop' },
+      invoke: {
+        src: 'flush',
+        onDone: { target: 'ended', actions: [assign({ unsaved: ({ event }) => event.output }), 'report'] },
+        onError: { target: 'ended' },
+      },
+    },
+    ended: { type: 'final' },
+  },
+});
