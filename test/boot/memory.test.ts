@@ -36,14 +36,17 @@ it('a process that gave its start pages back goes on running', () => {
 
 /** A process of which everything is set by hand. */
 function fakeHeap() {
-  const state = { heapMiB: 50, cpuMs: 0, nowMs: 0, collected: 0 };
+  const state = { heapMiB: 50, cpuMs: 0, nowMs: 0, collected: 0, growthPercent: 0, leftMiB: 45 };
   const source = {
     heapBytes: () => state.heapMiB << 20,
     cpuMs: () => state.cpuMs,
     monoMs: () => state.nowMs,
     collect: (how: 'everything' | 'quickly') => {
       state.collected += 1;
-      state.heapMiB = how === 'everything' ? 40 : 45;
+      state.heapMiB = how === 'everything' ? 40 : state.leftMiB;
+    },
+    limitGrowth: (percent: number) => {
+      state.growthPercent = percent;
     },
   };
   const keeper = new HeapKeeper(source);
@@ -79,6 +82,17 @@ it('collects the heap in the middle of a burst each time that it has grown by 16
   // The pages of what was collected went back meanwhile.
   expect([42, 57, 58].map(lookInBurst)).toEqual([false, false, true]);
   expect(state.collected).toBe(2);
+});
+
+it('leaves a large heap to V8, which is told to collect it early, until it is small again', () => {
+  const { state, lookInBurst } = fakeHeap();
+  state.leftMiB = 64;
+  expect(lookInBurst(80)).toBe(true);
+  expect([64, 90, 200].map(lookInBurst)).toEqual([false, false, false]);
+  expect(state).toMatchObject({ collected: 1, growthPercent: 30 });
+  expect(lookInBurst(60)).toBe(false);
+  expect(state).toMatchObject({ collected: 1, growthPercent: 0 });
+  expect(lookInBurst(76)).toBe(true);
 });
 
 it('leaves a heap alone that has hardly grown, and collects no more often than once a minute', () => {

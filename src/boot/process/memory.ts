@@ -4,7 +4,7 @@
  * are ever used again. And what the C library keeps of freed memory for later.
  */
 import { closeSync, openSync, readFileSync, readSync } from 'node:fs';
-import { getHeapStatistics } from 'node:v8';
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import koffi from 'koffi';
 
 /** `MADV_DONTNEED` of Linux: for an unchanged private file mapping it only drops the page table entries. */
@@ -83,6 +83,13 @@ export function releaseMemory(program: string): boolean {
 const GROWN_BYTES = 16 << 20;
 /** In a burst the heap is collected each time that it has grown by this much: half of it is garbage by then. */
 const BURST_GROWN_BYTES = 16 << 20;
+/**
+ * A collection that was asked for stops everything for 1 to 2 ms for each MiB in use. A heap of this size is left to V8, which
+ * marks in small steps and then stops for some 20 ms. It is told to do so earlier than it would.
+ */
+const LARGE_BYTES = 64 << 20;
+/** By how much a large heap may grow before V8 collects it, percent. V8's own choice is up to 300. */
+const LARGE_GROWTH_PERCENT = 30;
 /** Share of one core, since the look before, below which nothing is going on that a pause would hold up. */
 const IDLE_SHARE = 0.1;
 /** Least time between two collections, milliseconds: each takes 0.1 to 0.2 s of a core. */
@@ -96,12 +103,14 @@ export interface HeapSource {
   monoMs(): number;
   /** `everything`: also what only a small young generation shows to be garbage, which takes several times as long. */
   collect(how: 'everything' | 'quickly'): void;
+  /** By how much the heap may grow before V8 collects it by itself, from the next collection on; zero: V8's own choice. */
+  limitGrowth(percent: number): void;
 }
 
 /**
- * Collects the heap once a burst of work is over, and in a burst each time that it has grown by {@link BURST_GROWN_BYTES}. V8
- * lets the heap grow as far as a burst wants, to three times its size, but with nothing to do it allocates nothing either,
- * and so keeps for hours what a hundred starts needed.
+ * Collects the heap once a burst of work is over, and a small one also in a burst, each time that it has grown by
+ * {@link BURST_GROWN_BYTES}. V8 lets the heap grow as far as a burst wants, to three times its size, but with nothing to do it
+ * allocates nothing either, and so keeps for hours what a hundred starts needed.
  */
 export class HeapKeeper {
   readonly #source: HeapSource;
@@ -110,6 +119,7 @@ export class HeapKeeper {
   /** The least since the last collection of either kind. */
   #collectedBytes: number;
   #collectedMs = Number.NEGATIVE_INFINITY;
+  #large = false;
   #cpuMs: number;
   #lookedMs: number;
 
@@ -140,7 +150,10 @@ export class HeapKeeper {
     const source = this.#source;
     // Free pages go back to the system some time after a quick collection.
     this.#collectedBytes = Math.min(this.#collectedBytes, source.heapBytes());
-    if (source.heapBytes() - this.#collectedBytes < BURST_GROWN_BYTES) return false;
+    const large = this.#collectedBytes >= LARGE_BYTES;
+    if (large !== this.#large) source.limitGrowth(large ? LARGE_GROWTH_PERCENT : 0);
+    this.#large = large;
+    if (large || source.heapBytes() - this.#collectedBytes < BURST_GROWN_BYTES) return false;
     source.collect('quickly');
     this.#collectedBytes = source.heapBytes();
     return true;
@@ -160,5 +173,6 @@ export function ownHeap(monoMs: () => number): HeapSource | null {
     monoMs,
     // Last resort is the only flavour after which the young generation is small again.
     collect: (how) => gc({ type: 'major', execution: 'sync', flavor: how === 'everything' ? 'last-resort' : 'regular' }),
+    limitGrowth: (percent) => setFlagsFromString(`--heap-growing-percent=${percent}`),
   };
 }
