@@ -3,11 +3,11 @@
  * connection, the handshake, each request. The daemon is real, on the hollow runtime; the API server is the simulation's, over
  * TLS on loopback, in this process. Needs openssl. Options: --rounds=10 --out=FILE
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDaemon } from '../test/e2e/daemon.ts';
-import { startKubeFront } from '../test/e2e/lab/flood/kubeFront.ts';
+import { startKubeFront, writeKubeconfig } from '../test/e2e/lab/flood/kubeFront.ts';
 import { Authority } from '../test/e2e/lab/pki.ts';
 import { numberOption, report, say, sleep, summary, until } from './lib/report.ts';
 
@@ -27,15 +27,7 @@ const front = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0
     if (!heard.has(what)) heard.set(what, performance.now() - startedAt);
   },
 });
-const kubeconfig = join(pki, 'kubeconfig');
-const cluster = { server: front.server, 'certificate-authority': ca.certFile };
-writeFileSync(
-  kubeconfig,
-  JSON.stringify({
-    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'a', contexts: [{ name: 'a', context: { cluster: 'c', user: 'u' } }] },
-    ...{ clusters: [{ name: 'c', cluster }], users: [{ name: 'u', user: { token: 'node' } }] },
-  }),
-);
+const kubeconfig = writeKubeconfig(pki, front.server, ca.certFile);
 const daemon = await createDaemon({ endpoint: 'embedded://hollow' }, {}, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
 const renewed = () => [...heard].find(([what]) => what.startsWith(RENEWAL))?.[1];
 const start = async (): Promise<number> => {

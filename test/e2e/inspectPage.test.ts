@@ -2,14 +2,14 @@
  * The inspection page in Debian's Chromium, against a real daemon whose 110 pods start, crash and go while it is open.
  * ACTORLET_SCREENSHOTS=DIR keeps pictures; those of docs/images were taken so.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adminClient } from '../../src/ctl/client.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
-import { type KubeFront, startKubeFront } from './lab/flood/kubeFront.ts';
+import { type KubeFront, startKubeFront, writeKubeconfig } from './lab/flood/kubeFront.ts';
 import { Authority } from './lab/pki.ts';
 
 const PODS = 108;
@@ -84,15 +84,7 @@ async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDis
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-page-'));
   const ca = new Authority(dir, 'ca');
   const front: KubeFront = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
-  const kubeconfig = join(dir, 'kubeconfig');
-  const cluster = { server: front.server, 'certificate-authority': ca.certFile };
-  writeFileSync(
-    kubeconfig,
-    JSON.stringify({
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'a', contexts: [{ name: 'a', context: { cluster: 'c', user: 'u' } }] },
-      ...{ clusters: [{ name: 'c', cluster }], users: [{ name: 'u', user: { token: 'node' } }] },
-    }),
-  );
+  const kubeconfig = writeKubeconfig(dir, front.server, ca.certFile);
   const started = await startNode({
     runtime: 'hollow',
     name: 'node-2',

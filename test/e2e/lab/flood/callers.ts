@@ -1,9 +1,11 @@
 /**
  * Worker threads of the flood, so that no part of it slows another's clock: `crowd` holds silent connections open and
- * guesses tokens; `witness` asks /healthz and, with valid tokens, the kubelet's API, and measures.
+ * guesses tokens; `witness` asks /healthz and, with valid tokens, the kubelet's API, and measures; `bare` is an HTTP server
+ * that does nothing else, for comparison.
  */
+import { createServer } from 'node:http';
 import { request } from 'node:https';
-import { connect } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
 
@@ -18,13 +20,17 @@ export interface WitnessOptions {
   role: 'witness';
   port: number;
   healthzPort: number;
+  barePort: number;
   tokens: readonly string[];
   seconds: number;
 }
+export type RoleOptions = CrowdOptions | WitnessOptions | { role: 'bare' };
 export interface Witnessed {
   /** One of each answer of /healthz, in ms. */
   healthzMs: number[];
   healthzFailed: string[];
+  /** The same of the server that does nothing else. */
+  bareMs: number[];
   /** By token: status codes of the answers, or error codes. */
   bearers: Record<string, Record<string, number>>;
 }
@@ -70,14 +76,14 @@ async function crowd({ port, healthzPort, silent: count, guessers }: CrowdOption
   parentPort?.postMessage('ready');
 }
 
-async function witness({ port, healthzPort, tokens, seconds }: WitnessOptions): Promise<void> {
-  const result: Witnessed = { healthzMs: [], healthzFailed: [], bearers: {} };
+async function witness({ port, healthzPort, barePort, tokens, seconds }: WitnessOptions): Promise<void> {
+  const result: Witnessed = { healthzMs: [], healthzFailed: [], bareMs: [], bearers: {} };
   const until = performance.now() + seconds * 1_000;
-  const healthz = async (): Promise<void> => {
+  const healthz = async (of: number, took: number[]): Promise<void> => {
     while (performance.now() < until) {
       const began = performance.now();
       try {
-        const answer = await fetch(`http://127.0.0.1:${healthzPort}/healthz`, {
+        const answer = await fetch(`http://127.0.0.1:${of}/healthz`, {
           signal: AbortSignal.timeout(TIMEOUT_MS),
           headers: { connection: 'close' },
         });
@@ -86,7 +92,7 @@ async function witness({ port, healthzPort, tokens, seconds }: WitnessOptions): 
       } catch (error) {
         result.healthzFailed.push(error instanceof Error ? `${error.message} ${String(error.cause ?? '')}` : String(error));
       }
-      result.healthzMs.push(performance.now() - began);
+      took.push(performance.now() - began);
       await sleep(HEALTHZ_EVERY_MS);
     }
   };
@@ -100,10 +106,16 @@ async function witness({ port, healthzPort, tokens, seconds }: WitnessOptions): 
       await sleep(BEARER_EVERY_MS * (0.5 + Math.random()));
     }
   };
-  await Promise.all([healthz(), ...tokens.map(bearer)]);
+  await Promise.all([healthz(healthzPort, result.healthzMs), healthz(barePort, result.bareMs), ...tokens.map(bearer)]);
   parentPort?.postMessage(result);
 }
 
-const options = workerData as CrowdOptions | WitnessOptions;
+function bare(): void {
+  const server = createServer((_, res) => res.end('ok'));
+  server.listen(0, '127.0.0.1', () => parentPort?.postMessage((server.address() as AddressInfo).port));
+}
+
+const options = workerData as RoleOptions;
 if (options.role === 'crowd') await crowd(options);
-else await witness(options);
+else if (options.role === 'witness') await witness(options);
+else bare();

@@ -11,9 +11,9 @@ import { createDaemon, type Daemon, freePort } from '../../daemon.ts';
 import { manifest, steady } from '../../manifests.ts';
 import type { Containerd } from '../containerd.ts';
 import { Authority } from '../pki.ts';
-import type { CrowdOptions, Witnessed, WitnessOptions } from './callers.ts';
+import type { RoleOptions, Witnessed } from './callers.ts';
 import { BOMB, hostileApiPod, hostileManifests } from './hostilePods.ts';
-import { GOOD_TOKEN, startKubeFront } from './kubeFront.ts';
+import { GOOD_TOKEN, startKubeFront, writeKubeconfig } from './kubeFront.ts';
 
 export interface FloodOptions {
   manifests: number;
@@ -25,8 +25,16 @@ export interface FloodOptions {
   seconds: number;
   say(text: string): void;
 }
+interface Latencies {
+  p50: number;
+  p99: number;
+  max: number;
+  asked: number;
+}
 export interface FloodResult {
-  healthzMs: { p50: number; p99: number; max: number; asked: number };
+  healthzMs: Latencies;
+  /** The same question to an empty HTTP server of Node in the same seconds: what the machine itself allows. */
+  bareMs: Latencies;
   healthzFailed: string[];
   residentMiB: { before: number; max: number; after: number };
   /** Of good pods. */
@@ -61,7 +69,7 @@ function startedIn(daemon: Daemon): Promise<number> {
   const began = performance.now();
   return daemon.start().then(() => performance.now() - began);
 }
-function worker(data: CrowdOptions | WitnessOptions): Worker {
+function worker(data: RoleOptions): Worker {
   return new Worker(new URL('./callers.ts', import.meta.url), { workerData: data });
 }
 const message = <T>(w: Worker): Promise<T> =>
@@ -73,22 +81,17 @@ function quantile(sorted: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 }
 
+function latencies(ms: readonly number[]): Latencies {
+  const sorted = ms.toSorted((a, b) => a - b);
+  return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: sorted.at(-1) ?? Number.NaN, asked: sorted.length };
+}
+
 export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions): Promise<FloodResult> {
   const port = await freePort();
   const pki = mkdtempSync(join(tmpdir(), 'actorlet-flood-'));
   const ca = new Authority(pki, 'ca');
   const front = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
-  const kubeconfig = join(pki, 'kubeconfig');
-  writeFileSync(
-    kubeconfig,
-    JSON.stringify({
-      ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'a', contexts: [{ name: 'a', context: { cluster: 'c', user: 'u' } }] },
-      ...{
-        clusters: [{ name: 'c', cluster: { server: front.server, 'certificate-authority': ca.certFile } }],
-        users: [{ name: 'u', user: { token: 'node' } }],
-      },
-    }),
-  );
+  const kubeconfig = writeKubeconfig(pki, front.server, ca.certFile);
   const authentication = { webhook: { enabled: true }, anonymous: { enabled: false } };
   const config = { enableServer: true, port, authentication, authorization: { mode: 'AlwaysAllow' } };
   const daemon = await createDaemon(lab, config, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
@@ -116,7 +119,10 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
     workers.push(crowd);
     await message(crowd);
     const tokens = Array.from({ length: o.bearers }, (_, i) => `${GOOD_TOKEN}${i}`);
-    const witness = worker({ role: 'witness', port, healthzPort, tokens, seconds: o.seconds });
+    const bare = worker({ role: 'bare' });
+    workers.push(bare);
+    const barePort = await message<number>(bare);
+    const witness = worker({ role: 'witness', port, healthzPort, barePort, tokens, seconds: o.seconds });
     workers.push(witness);
     const witnessed = message<Witnessed>(witness);
     o.say(`${o.manifests} hostile manifests and ${o.apiPods} pods of the API`);
@@ -128,7 +134,7 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
       if (i < o.apiPods) front.handle({ verb: 'POST', path: `${NS}/pods`, body: hostileApiPod(i) });
       if (i % 50 === 49) await sleep(10);
     }
-    const { healthzMs, healthzFailed, bearers } = await witnessed;
+    const { healthzMs, healthzFailed, bareMs, bearers } = await witnessed;
     const judged = (): number => {
       const list = front.handle({ verb: 'GET', path: `${NS}/pods` }) as {
         body: { items: { status?: { phase?: string }; metadata: { name: string } }[] };
@@ -161,11 +167,11 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
       o.say(String(error).split('\n')[0] ?? '');
       return [];
     });
-    const sorted = [...healthzMs].sort((a, b) => a - b);
     const answers: Record<string, number> = {};
     for (const of of Object.values(bearers)) for (const [code, n] of Object.entries(of)) answers[code] = (answers[code] ?? 0) + n;
     return {
-      healthzMs: { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: sorted.at(-1) ?? Number.NaN, asked: sorted.length },
+      healthzMs: latencies(healthzMs),
+      bareMs: latencies(bareMs),
       healthzFailed: [...new Set(healthzFailed)].slice(0, 5),
       residentMiB: { before: residentBefore, max: most, after: residentAfter },
       unaffected: before.filter((id) => after.includes(id) && last.includes(id)).length,

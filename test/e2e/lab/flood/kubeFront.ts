@@ -1,8 +1,9 @@
 /** The simulation's API server on a loopback port: for a real daemon that is to see more pods than a real server makes at once. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import { type KubeRequest, type KubeVerb, PATCH_TYPES, type PatchType } from '../../../../src/machines/api/kube.ts';
 import type { Clock } from '../../../../src/ports/ports.ts';
 import { simKube } from '../../../../src/sim/world/kubeApi.ts';
@@ -15,6 +16,19 @@ export interface KubeFront {
   /** As a user of the cluster. */
   handle(request: KubeRequest): unknown;
   close(): Promise<void>;
+}
+
+/** Writes a kubeconfig for a node of this server into `dir`, and returns its path. */
+export function writeKubeconfig(dir: string, server: string, caFile: string): string {
+  const path = join(dir, 'kubeconfig');
+  const context = { cluster: 'cluster', user: 'node' };
+  const config = {
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'node', contexts: [{ name: 'node', context }] },
+    ...{ clusters: [{ name: 'cluster', cluster: { server, 'certificate-authority': caFile } }] },
+    ...{ users: [{ name: 'node', user: { token: 'node' } }] },
+  };
+  writeFileSync(path, JSON.stringify(config));
+  return path;
 }
 
 const clock: Clock = {
