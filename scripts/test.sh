@@ -76,6 +76,7 @@ fi
 again unit
 
 if [ -n "$e2e" ] && [ "${ACTORLET_CLUSTER_TESTS:-}" = 1 ]; then
+  sh scripts/api-machinery-setup.sh || broken="$broken api-machinery-setup"
   if sh scripts/control-plane-setup.sh --with-kubelet; then project cluster "$@"; else broken="$broken control-plane-setup"; fi
 elif [ -n "$e2e" ]; then
   echo

@@ -130,7 +130,8 @@ export function statusFailure(body: unknown, code: number, retryAfterMs?: number
   const actual = typeof status.code === 'number' && status.code >= 400 ? status.code : code;
   const details = isKubeRecord(status.details) ? status.details : {};
   const asked = retryAfterMs ?? (typeof details.retryAfterSeconds === 'number' ? details.retryAfterSeconds * 1000 : undefined);
-  const reason = typeof status.reason === 'string' && status.reason !== '' ? status.reason : (REASONS[actual] ?? 'Unknown');
+  const said = typeof status.reason === 'string' && status.reason !== '' ? status.reason : (REASONS[actual] ?? 'Unknown');
+  const reason = isTooLarge(details.causes) ? TOO_LARGE : said;
   return {
     code: actual,
     reason,
@@ -141,15 +142,23 @@ export function statusFailure(body: unknown, code: number, retryAfterMs?: number
   };
 }
 
+/** The server does not know of the version that was asked for: its history is another one, or it lags behind another server. */
+const TOO_LARGE = 'ResourceVersionTooLarge';
+
+/** The server's own reason is `Timeout`, as it waits for the version first. */
+function isTooLarge(causes: unknown): boolean {
+  return Array.isArray(causes) && causes.some((c) => isKubeRecord(c) && c.reason === TOO_LARGE);
+}
+
 /** `GET /api/v1/nodes/n1: 403 Forbidden: ...`, for logs. */
 export function failureText(request: { verb: string; path: string }, f: KubeFailure): string {
   const kind = f.code === 0 ? f.reason : `${f.code} ${f.reason}`;
   return `${request.verb} ${request.path}: ${kind}: ${f.message}${f.outcome === 'unknown' && request.verb !== 'GET' ? ' (it may have taken effect)' : ''}`;
 }
 
-/** The resource version is gone from the server's history: list again. */
+/** The resource version is gone from the server's history, or was never in it: ask for the newest state. */
 export function isExpired(f: KubeFailure): boolean {
-  return f.code === 410 || f.reason === 'Expired' || f.reason === 'Gone';
+  return f.code === 410 || f.reason === 'Expired' || f.reason === 'Gone' || f.reason === TOO_LARGE;
 }
 
 /** The server is there but will not do this, now or later; trying again soon is no use. */

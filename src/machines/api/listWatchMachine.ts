@@ -78,7 +78,7 @@ export function isOlder(version: string, than: string): boolean {
   return BigInt(version) < BigInt(than);
 }
 
-/** A complete list: what it lacks is gone. */
+/** A complete list: what it lacks is gone. It may be older than what was seen: then etcd was restored from a backup. */
 export function takeList(context: ListWatchContext, items: readonly KubeObject[], resourceVersion: string): Partial<ListWatchContext> {
   const next = new Map(items.map((o) => [objectKey(o), o]));
   const changed: KubeObject[] = [];
@@ -160,7 +160,6 @@ const watch = fromCallback<{ type: 'none' }, WatchInput>(() => {
 });
 
 type Ended = { type: 'watch.ended'; failure: KubeFailure | null };
-const older: KubeFailure = { code: 410, reason: 'Expired', message: 'the list is older than what was seen', outcome: 'failed' };
 const unended: KubeFailure = { code: 0, reason: 'NoEndOfInitialEvents', message: 'the initial events did not end', outcome: 'failed' };
 const inEnded = { params: ({ event }: { event: Ended }) => ({ failure: event.failure }) } as const;
 const inBatch = { params: ({ event }: { event: { events: readonly WatchEvent[] } }) => ({ events: event.events }) } as const;
@@ -210,12 +209,9 @@ export const listWatchMachine = setup({
   },
   guards: {
     listed: (_, p: { listed: Listed }) => p.listed.ok,
-    wentBack: ({ context }, p: { listed: Listed }) => p.listed.ok && isOlder(p.listed.resourceVersion, context.resourceVersion),
     streams: ({ context }) => context.streams && context.broken < BROKEN_STREAMS_MAX,
     arriving: ({ context }) => context.arriving !== null,
     endsInitial: ({ context }, p: { events: readonly WatchEvent[] }) => context.arriving !== null && endOf(p.events) !== null,
-    endsTooOld: ({ context }, p: { events: readonly WatchEvent[] }) =>
-      context.arriving !== null && isOlder(endOf(p.events) ?? context.resourceVersion, context.resourceVersion),
     /** An older server, or one that does not want to: a list may be had where a stream may not. */
     refusesStream: ({ context }, p: { failure: KubeFailure | null }) =>
       context.arriving !== null && p.failure !== null && isRefusal(p.failure) && !isExpired(p.failure) && p.failure.code !== 401,
@@ -262,12 +258,6 @@ export const listWatchMachine = setup({
         input: ({ context }) => ({ fromCache: context.fromCache }),
         onDone: [
           {
-            // A cache that is behind what was seen already would bring back what is gone.
-            guard: { type: 'wentBack', params: ({ event }) => ({ listed: event.output }) },
-            target: 'backingOff',
-            actions: [{ type: 'fail', params: { failure: older } }],
-          },
-          {
             guard: { type: 'listed', params: ({ event }) => ({ listed: event.output }) },
             target: 'watching',
             actions: [{ type: 'takeList', params: ({ event }) => ({ listed: event.output }) }, 'deliver'],
@@ -300,7 +290,6 @@ export const listWatchMachine = setup({
         // What was open while the server was away may be dead without a word.
         'api.found': { target: 'watching', reenter: true, actions: ['hope'] },
         'watch.events': [
-          { guard: { type: 'endsTooOld', ...inBatch }, target: 'backingOff', actions: [{ type: 'fail', params: { failure: older } }] },
           {
             guard: { type: 'endsInitial', ...inBatch },
             target: '.listening',
@@ -332,8 +321,13 @@ export const listWatchMachine = setup({
       },
     },
     stale: {
-      meta: { reason: 'Stale', message: ({ what }: ListWatchContext) => `the watch of ${what} said nothing for too long; opening it anew` },
-      always: { target: 'watching' },
+      meta: {
+        reason: 'Stale',
+        message: ({ what }: ListWatchContext) => `the watch of ${what} said nothing for too long; asking for all anew`,
+      },
+      // A server that was restored from a backup says nothing about versions that it has yet to reach.
+      entry: [assign({ next: 'listing' })],
+      always: { target: 'beginning' },
     },
     backingOff: {
       meta: {

@@ -291,8 +291,16 @@ export function simKube(o: {
     }
   }
 
-  function outdated(answer: KubeResult): KubeResult {
-    if (!self.trouble.behind || !answer.ok || !isKubeRecord(answer.body) || !Array.isArray(answer.body.items)) return answer;
+  /** Only an answer from the cache may be old; that is asked for with version 0. */
+  function outdated({ query }: KubeRequest, answer: KubeResult): KubeResult {
+    if (
+      !self.trouble.behind ||
+      query?.resourceVersion !== '0' ||
+      !answer.ok ||
+      !isKubeRecord(answer.body) ||
+      !Array.isArray(answer.body.items)
+    )
+      return answer;
     const metadata = {
       ...(isKubeRecord(answer.body.metadata) ? answer.body.metadata : {}),
       resourceVersion: String(Math.max(1, store.resourceVersion - BEHIND)),
@@ -390,7 +398,7 @@ export function simKube(o: {
         exchange(request, opts, () => {
           self.ofTheDead = !power.on;
           self.onRequest?.(request, node);
-          const answer = outdated(self.handle(request));
+          const answer = outdated(request, self.handle(request));
           self.ofTheDead = false;
           note({ request: structuredClone(request), code: answer.ok ? answer.code : answer.failure.code });
           return answer;

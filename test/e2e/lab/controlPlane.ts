@@ -44,7 +44,7 @@ export function program(name: Component | 'kubectl' | 'kubelet'): string {
   return join(found, name);
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().once('error', reject);
     server.listen(0, '127.0.0.1', () => {
@@ -54,14 +54,18 @@ function freePort(): Promise<number> {
   });
 }
 
-class Program {
+export class Program {
   readonly name: Component;
   readonly logFile: string;
+  /** Of the executable; undefined: wherever {@link program} finds it. */
+  readonly #path: string | undefined;
   readonly #args: readonly string[];
   #child: ChildProcess | undefined;
 
-  constructor(name: Component, dir: string, args: readonly string[]) {
+  constructor(what: Component | { name: Component; path: string }, dir: string, args: readonly string[]) {
+    const { name, path } = typeof what === 'string' ? { name: what, path: undefined } : what;
     this.name = name;
+    this.#path = path;
     this.logFile = join(dir, `${name}.log`);
     this.#args = args;
   }
@@ -70,7 +74,10 @@ class Program {
     if (this.alive()) return;
     const out = openSync(this.logFile, 'a');
     // Neither the test runner's library paths nor a kubeconfig of the person who runs the tests may reach it.
-    const child = spawn(program(this.name), this.#args, { stdio: ['ignore', out, out], env: { PATH: process.env.PATH ?? '' } });
+    const child = spawn(this.#path ?? program(this.name), this.#args, {
+      stdio: ['ignore', out, out],
+      env: { PATH: process.env.PATH ?? '' },
+    });
     child.once('error', (error) => writeFileSync(this.logFile, `did not start: ${error.message}\n`, { flag: 'a' }));
     closeSync(out);
     this.#child = child;
@@ -115,9 +122,12 @@ export class ControlPlane {
   /** Path of a kubeconfig that may do everything. */
   readonly adminKubeconfig: string;
   readonly #programs: readonly Program[];
+  readonly #core: boolean;
 
-  constructor(o: { dir: string; url: string; ca: Authority; kubeletClient: KeyPair; programs: readonly Program[] }) {
+  /** @param o.core False: a server that has no namespaces, and is never ready for want of services. */
+  constructor(o: { dir: string; url: string; ca: Authority; kubeletClient: KeyPair; programs: readonly Program[]; core?: boolean }) {
     this.dir = o.dir;
+    this.#core = o.core !== false;
     this.url = o.url;
     this.ca = o.ca;
     this.kubeletClient = o.kubeletClient;
@@ -217,12 +227,13 @@ export class ControlPlane {
       if (ended !== undefined) throw new Error(`${ended.name} ended; the end of its log:\n${ended.log().slice(-3000)}`);
       const done = await until(
         'the API server to be ready',
-        async () => (await this.request('GET', '/readyz', { timeoutMs: 2_000 })).status === 200,
+        async () => (await this.request('GET', this.#core ? '/readyz' : '/livez', { timeoutMs: 2_000 })).status === 200,
         { timeoutMs: 2_000, everyMs: 100 },
       ).catch((error: unknown) => error);
       if (done === true) break;
       if (performance.now() > deadline) throw new Error(`${String(done)}\n${this.log('kube-apiserver').slice(-3000)}`);
     }
+    if (!this.#core) return;
     // Pods cannot be made in a namespace that is not there yet; the server makes it shortly after it is ready.
     await until('namespace default', async () => (await this.request('GET', '/api/v1/namespaces/default')).status === 200, {
       timeoutMs: 30_000,
@@ -268,6 +279,19 @@ export async function startControlPlane(o: ControlPlaneOptions = {}): Promise<Co
   }
 }
 
+/** Of an etcd alone, on these ports of loopback. */
+export function etcdFlags(dir: string, { client, peer }: { client: number; peer: number }): string[] {
+  return [
+    `--data-dir=${join(dir, 'etcd')}`,
+    `--listen-client-urls=http://127.0.0.1:${client}`,
+    `--advertise-client-urls=http://127.0.0.1:${client}`,
+    `--listen-peer-urls=http://127.0.0.1:${peer}`,
+    `--initial-advertise-peer-urls=http://127.0.0.1:${peer}`,
+    `--initial-cluster=default=http://127.0.0.1:${peer}`,
+    '--unsafe-no-fsync',
+  ];
+}
+
 async function build(o: ControlPlaneOptions): Promise<{ it: ControlPlane; programs: readonly Program[] }> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-cluster-'));
   mkdirSync(join(dir, 'pki'));
@@ -281,16 +305,7 @@ async function build(o: ControlPlaneOptions): Promise<{ it: ControlPlane; progra
   const [client, peer, secure] = [await freePort(), await freePort(), await freePort()];
   const url = `https://127.0.0.1:${secure}`;
   const programs = [
-    new Program('etcd', dir, [
-      `--data-dir=${join(dir, 'etcd')}`,
-      `--listen-client-urls=http://127.0.0.1:${client}`,
-      `--advertise-client-urls=http://127.0.0.1:${client}`,
-      `--listen-peer-urls=http://127.0.0.1:${peer}`,
-      `--initial-advertise-peer-urls=http://127.0.0.1:${peer}`,
-      `--initial-cluster=default=http://127.0.0.1:${peer}`,
-      '--unsafe-no-fsync',
-      ...(o.flags?.etcd ?? []),
-    ]),
+    new Program('etcd', dir, [...etcdFlags(dir, { client, peer }), ...(o.flags?.etcd ?? [])]),
     new Program('kube-apiserver', dir, [
       `--etcd-servers=http://127.0.0.1:${client}`,
       `--secure-port=${secure}`,

@@ -131,27 +131,28 @@ describe('list and watch', () => {
     w.clock.increment(800);
     expect(w.watched.length).toBe(asked + 1);
   });
-  it('takes a watch that says nothing for dead', async () => {
-    const w = await world([listed([], '10')]);
+  it('takes a watch that says nothing for dead, and asks for all again', async () => {
+    const w = await world([listed([object('a')], '10'), listed([], '9')]);
     w.send({ type: 'watch.opened' });
     w.clock.increment(SILENCE_MAX_MS - 1);
     expect(w.watched).toHaveLength(1);
     w.clock.increment(1);
-    expect(w.watched).toHaveLength(2);
+    await w.settle();
+    expect(w.delivered.at(-1)?.items).toEqual([]);
+    expect(w.watched).toEqual(['10', '9']);
   });
   it('counts a watch that ends at once and unheard as a failure', async () => {
     const w = await world([listed([], '10')]);
     w.send({ type: 'watch.ended', failure: null });
     expect(w.actor.getSnapshot().value).toBe('backingOff');
   });
-  it('never goes back behind what it has seen', async () => {
-    const w = await world([listed([object('a', { rv: '20' })], '20'), listed([], '7'), listed([object('a', { rv: '20' })], '21')]);
+  it('believes the newest state that the server has, also where that is older: its etcd was restored from a backup', async () => {
+    const w = await world([listed([object('a', { rv: '20' })], '20'), listed([], '7')]);
     w.send({ type: 'watch.ended', failure: gone });
     await w.settle();
-    expect(w.actor.getSnapshot().context.items.size).toBe(1);
-    w.clock.increment(5_000);
-    await w.settle();
-    expect(w.watched).toEqual(['20', '21']);
+    expect(w.asked).toEqual([{ fromCache: true }, { fromCache: false }]);
+    expect(w.actor.getSnapshot().context.items.size).toBe(0);
+    expect(w.watched).toEqual(['20', '7']);
   });
 });
 
@@ -233,6 +234,24 @@ describe('initial events by a watch', () => {
     w.clock.increment(10_000);
     expect(w.inputs.at(-1)).toEqual({ resourceVersion: '', initial: true });
   });
+  it('asks for the newest state where the server has never had its version', async () => {
+    const w = await streamed();
+    w.send(added(object('a'), object('b')));
+    w.send(endAt('20'));
+    const status = {
+      ...{ kind: 'Status', code: 504, reason: 'Timeout', message: 'Timeout: Too large resource version: 20, current: 9' },
+      details: { causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }], retryAfterSeconds: 1 },
+    };
+    const told = decodeWatchLine(JSON.stringify({ type: 'ERROR', object: status }));
+    if (told.ok) throw new Error('that is no event');
+    expect(told.failure).toMatchObject({ code: 504, reason: 'ResourceVersionTooLarge', retryAfterMs: 1_000 });
+    w.send({ type: 'watch.ended', failure: told.failure });
+    expect(w.inputs.at(-1)).toEqual({ resourceVersion: '', initial: true });
+    w.send(added(object('a')));
+    w.send(endAt('9'));
+    expect(w.delivered.at(-1)).toMatchObject({ items: ['a=uid-a'] });
+    expect(w.actor.getSnapshot().context.resourceVersion).toBe('9');
+  });
   it('does not spin when history expires at once after each stream', async () => {
     const w = await streamed();
     w.send(endAt('4'));
@@ -289,14 +308,22 @@ describe('initial events by a watch', () => {
     w.send(endAt('9'));
     expect(w.delivered.at(-1)?.items).toEqual(['b=uid-b']);
   });
-  it('refuses an end that is older than what was seen', async () => {
+  it('asks for all not older than what is known when a watch said nothing for too long', async () => {
+    const w = await streamed();
+    w.send(added(object('a')));
+    w.send(endAt('20'));
+    w.clock.increment(SILENCE_MAX_MS);
+    expect(w.inputs.slice(1)).toEqual([{ resourceVersion: '20', initial: true }]);
+    expect(w.actor.getSnapshot().context.items.size).toBe(1);
+  });
+  it('believes an end that is older than what was seen', async () => {
     const w = await streamed();
     w.send(added(object('a')));
     w.send(endAt('20'));
     w.send({ type: 'watch.ended', failure: gone });
+    expect(w.inputs.at(-1)).toEqual({ resourceVersion: '', initial: true });
     w.send(endAt('7'));
-    expect(w.actor.getSnapshot().value).toBe('backingOff');
-    expect(w.actor.getSnapshot().context.items.size).toBe(1);
+    expect(w.delivered.at(-1)).toEqual({ items: [], changed: ['a=uid-a'] });
   });
 });
 
