@@ -1,5 +1,5 @@
 /** What the tree is made of, per actor: every option in one place, derived from the node's configuration. */
-import { groupPath, kubepodsName } from '../machines/allocation/cgroups/names.ts';
+import { type GroupDriver, groupPath, kubepodsName } from '../machines/allocation/cgroups/names.ts';
 import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
 import { namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { cpuListSize, HUGE_PAGES_PREFIX } from '../machines/api/nodeCapacity.ts';
@@ -237,7 +237,7 @@ export function treeOptions(
     },
     logRotation: rotationOptions(c),
     housekeeping: { rootDir: flags.rootDir },
-    eviction: evictionOptions(config, api !== null),
+    eviction: evictionOptions(config, o.facts, api !== null),
     nodeShutdown: o.inhibitor === true ? nodeShutdownOptions(config, api !== null) : null,
   };
 }
@@ -246,6 +246,11 @@ function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | 
   if (place === null) return null;
   const quotaLifted = gates.enabled('DisableCPUQuotaWithExclusiveCPUs');
   return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
+}
+
+/** Path of the group of all pods; undefined where there is none, or the runtime has not said its driver. */
+function podsGroup({ cgroupsPerQOS, cgroupRoot }: KubeletConfiguration, driver: GroupDriver | undefined): string | undefined {
+  return cgroupsPerQOS && driver !== undefined ? groupPath(kubepodsName(cgroupRoot), driver) : undefined;
 }
 
 function cgroupsOptions({ config: c, gates }: NodeConfig, facts: () => NodeFacts): CgroupsOptions | null {
@@ -299,7 +304,7 @@ function rotationOptions(c: KubeletConfiguration): LogRotationOptions | null {
   };
 }
 
-function evictionOptions({ config: c, flags }: NodeConfig, cluster: boolean): EvictionOptions | null {
+function evictionOptions({ config: c, flags }: NodeConfig, facts: () => NodeFacts, cluster: boolean): EvictionOptions | null {
   const { thresholds, unseen } = thresholdsOf(c);
   // Only pods of the API are ever evicted.
   const limits = cluster && c.localStorageCapacityIsolation;
@@ -313,6 +318,7 @@ function evictionOptions({ config: c, flags }: NodeConfig, cluster: boolean): Ev
     limits,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
+    podsGroup: () => podsGroup(c, facts().cgroupDriver),
     cluster,
   };
 }
@@ -337,7 +343,7 @@ function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): Figure
       kubelet: c.kubeletCgroups,
       runtime: flags.runtimeCgroups,
       misc: c.systemCgroups,
-      pods: c.cgroupsPerQOS ? groupPath(kubepodsName(c.cgroupRoot), facts().cgroupDriver ?? 'cgroupfs') : '',
+      pods: podsGroup(c, facts().cgroupDriver) ?? '',
     }),
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,

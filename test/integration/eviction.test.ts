@@ -68,6 +68,43 @@ describe('a node that is short of memory', () => {
     }
   });
 
+  it.each([
+    ['at its next look', false],
+    ['within a quarter of a second with kernelMemcgNotification', true],
+  ])(
+    'evicts when all pods together come near to what is allocatable, though the machine has enough: %s',
+    async (_, kernelMemcgNotification) => {
+      await using h = await cluster({ cgroups: true, config: { evictionPressureTransitionPeriod: 60_000, kernelMemcgNotification } });
+      create(h, 'asked', requests('1Gi'));
+      create(h, 'greedy');
+      for (const name of ['asked', 'greedy']) await up(h, name);
+      const group = h.cgroups.groups.get('/kubepods');
+      const limit = Number(group?.get('memory.max'));
+      expect(limit).toBeGreaterThan(0);
+      const use = (bytes: number, cacheBytes: number) => {
+        h.cgroups.write('/kubepods', 'memory.current', `${bytes}\n`);
+        h.cgroups.write('/kubepods', 'memory.stat', `anon 1\ninactive_file ${cacheBytes}\n`);
+      };
+      // What the kernel can take back at once counts as free.
+      use(limit, 200 * MIB);
+      await h.advance(LOOKS_MS);
+      expect(condition(h, 'MemoryPressure')?.status).toBe('False');
+      await h.until('it rests', () => h.state('node/reclaim/eviction') === 'resting');
+      const from = h.time.clock.monoMs();
+      use(limit, 50 * MIB);
+      await h.until('the pod is evicted', () => running(h, 'greedy') === 0);
+      use(limit, 4096 * MIB);
+      expect(h.time.clock.monoMs() - from).toBeLessThan(kernelMemcgNotification ? 1_500 : LOOKS_MS);
+      await failed(h, 'greedy');
+      expect(inApi(h, 'greedy')?.status.message).toMatch(
+        /^The node was low on resource: memory\. Threshold quantity: 100Mi, available: 50Mi\. /,
+      );
+      await says(h, 'MemoryPressure', 'True');
+      await h.until('the pressure is over', () => condition(h, 'MemoryPressure')?.status === 'False', 120_000);
+      expect(running(h, 'asked')).toBe(1);
+    },
+  );
+
   it('evicts one pod after the other, who asked for least first, and never a static one', async () => {
     await using h = await start();
     h.write('static', pod('static'));

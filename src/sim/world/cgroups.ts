@@ -25,6 +25,8 @@ export interface SimCgroups {
   /** Somebody at the machine makes a group, or takes one away. */
   put(path: string): void;
   take(path: string): void;
+  /** The kernel shows something else in a file of a group that is there. */
+  write(path: string, file: string, text: string): void;
   /** Nothing of it outlives the power. */
   powerLoss(): void;
   connect(o: { clock: Clock; power: { on: boolean } }): Cgroups;
@@ -67,6 +69,9 @@ export function simCgroups(): SimCgroups {
     put: (path) => make(key(path)),
     take(path) {
       for (const p of below(key(path))) groups.delete(p);
+    },
+    write(path, file, text) {
+      groups.get(key(path))?.set(file, text);
     },
     powerLoss() {
       groups.clear();

@@ -12,6 +12,8 @@ const config = (over: Partial<ThresholdConfig>): ThresholdConfig => ({
   evictionSoft: {},
   evictionSoftGracePeriod: {},
   evictionMinimumReclaim: {},
+  enforceNodeAllocatable: [],
+  cgroupsPerQOS: true,
   ...over,
 });
 
@@ -41,10 +43,28 @@ describe('thresholds', () => {
 
   it('about what this node cannot observe are named', () => {
     const evictionHard = { 'allocatableMemory.available': '1Gi', 'containerfs.available': '5%' };
-    expect(thresholdsOf(config({ evictionHard }))).toEqual({
+    expect(thresholdsOf(config({ evictionHard })).unseen).toEqual(['evictionHard.containerfs.available']);
+    expect(thresholdsOf(config({ evictionHard, cgroupsPerQOS: false }))).toEqual({
       thresholds: [],
       unseen: ['evictionHard.allocatableMemory.available', 'evictionHard.containerfs.available'],
     });
+  });
+
+  it('of memory, where hard, hold for the group of all pods too where pods are held to what is allocatable', () => {
+    const asked = {
+      evictionHard: { 'memory.available': '100Mi', 'pid.available': '5%' },
+      evictionSoft: { 'memory.available': '1Gi' },
+      evictionSoftGracePeriod: { 'memory.available': '1m' },
+      evictionMinimumReclaim: { 'memory.available': '1%' },
+    };
+    const signals = (over: Partial<ThresholdConfig>) =>
+      thresholdsOf(config({ ...asked, ...over })).thresholds.map(({ signal, graceMs }) => `${signal} ${graceMs}`);
+    const own = ['memory.available 0', 'pid.available 0', 'memory.available 60000'];
+    expect(signals({ enforceNodeAllocatable: ['pods'] })).toEqual([...own, 'allocatableMemory.available 0']);
+    expect(signals({ enforceNodeAllocatable: ['kube-reserved'] })).toEqual(own);
+    expect(signals({ enforceNodeAllocatable: ['pods'], cgroupsPerQOS: false })).toEqual(own);
+    const copied = thresholdsOf(config({ ...asked, enforceNodeAllocatable: ['pods'] })).thresholds.at(-1);
+    expect(copied).toMatchObject({ value: { text: '100Mi' }, minReclaim: { kind: 'percent', percent: 1 } });
   });
 
   it.each([

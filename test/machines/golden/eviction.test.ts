@@ -29,7 +29,14 @@ import { container, pod, sidecar } from '../pods/fixtures.ts';
 import { goldenTable } from './table.ts';
 
 const MIB = 1024 ** 2;
-const NONE: ThresholdConfig = { evictionHard: {}, evictionSoft: {}, evictionSoftGracePeriod: {}, evictionMinimumReclaim: {} };
+const NONE: ThresholdConfig = {
+  evictionHard: {},
+  evictionSoft: {},
+  evictionSoftGracePeriod: {},
+  evictionMinimumReclaim: {},
+  enforceNodeAllocatable: [],
+  cgroupsPerQOS: true,
+};
 const parsed = (over: Partial<ThresholdConfig>) => () => {
   try {
     return thresholdsOf({ ...NONE, ...over });
@@ -119,7 +126,11 @@ goldenTable('eviction is as recorded', 'eviction', {
   'threshold: soft, without a grace': parsed({ evictionSoft: { 'memory.available': '100' } }),
   'threshold: soft, with a grace below zero': parsed({ ...SOFT, evictionSoftGracePeriod: { 'memory.available': '-1s' } }),
   'threshold: what is to be reclaimed is of both': parsed({ ...RECLAIM, ...SOFT }),
-  'threshold: of what only groups could tell': parsed({ evictionHard: { 'allocatableMemory.available': '1Gi' } }),
+  'threshold: of what only groups tell': parsed({ evictionHard: { 'allocatableMemory.available': '1Gi' } }),
+  'threshold: of what only groups tell, where there are none': parsed({
+    ...{ evictionHard: { 'allocatableMemory.available': '1Gi' }, cgroupsPerQOS: false },
+  }),
+  'threshold: hard memory, where pods are held to what is allocatable': parsed({ ...HARD, ...SOFT, enforceNodeAllocatable: ['pods'] }),
   'threshold: of a third file system': parsed({ evictionHard: { 'containerfs.available': '5%' } }),
 
   'met: as much as the threshold': looked(HARD, { 'memory.available': 100 }),

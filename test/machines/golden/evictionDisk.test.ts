@@ -104,6 +104,7 @@ const observed =
       runtimeUp: () => registry.read(view.cri)?.value.state === 'ready',
       log: ports.log,
       rootDir: ROOT,
+      podsGroup: () => undefined,
       thresholds: [threshold(signal)],
     });
     const seen = await readings.observe(new AbortController().signal);
@@ -124,6 +125,7 @@ const reclaiming = (layout: Layout, thresholds: readonly Threshold[]) => async (
       transitionMs: 300_000,
       maxGraceSeconds: 0,
       rootDir: ROOT,
+      podsGroup: () => undefined,
       podLogsDir: '/var/log/pods',
       limits: false,
       watchMemory: false,
@@ -162,6 +164,7 @@ goldenTable('readings of eviction, and what is reclaimed, are as recorded', 'evi
       runtimeUp: () => true,
       log: ports.log,
       rootDir: ROOT,
+      podsGroup: () => undefined,
       thresholds,
     });
     for (let i = 0; i < 2; i++) await readings.observe(new AbortController().signal);

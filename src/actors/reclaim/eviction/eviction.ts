@@ -23,7 +23,7 @@ import {
 import { exceeded, hasStorageLimits } from '../../../machines/reclaim/eviction/limits.ts';
 import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type Pass } from '../../../machines/reclaim/eviction/pass.ts';
 import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/reclaim/eviction/rank.ts';
-import { SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -43,6 +43,8 @@ export interface EvictionOptions {
   maxGraceSeconds: number;
   rootDir: string;
   podLogsDir: string;
+  /** Path of the group of all pods; undefined where there is none, or the runtime has not said its driver. */
+  podsGroup(): string | undefined;
   /** localStorageCapacityIsolation: pods are held to the limits of what they may write. */
   limits: boolean;
   /** kernelMemcgNotification: memory is looked at often, and not every 10 s alone. */
@@ -120,11 +122,14 @@ class Manager {
   readonly #ctx: ActorCtx;
   readonly #o: EvictionOptions;
   readonly #evictions;
+  /** That some threshold is about. */
+  readonly #memorySignals: readonly MemorySignal[];
   #nobodyFor = '';
 
   constructor(ctx: ActorCtx, o: EvictionOptions) {
     this.#ctx = ctx;
     this.#o = o;
+    this.#memorySignals = [...new Set(o.thresholds.map((t) => t.signal))].filter(isMemorySignal);
     this.readings = new Readings({
       ports: ctx.ports,
       cri: criClient(ctx.registry),
@@ -132,6 +137,7 @@ class Manager {
       log: ctx.log,
       rootDir: o.rootDir,
       thresholds: o.thresholds,
+      podsGroup: o.podsGroup,
     });
     this.#evictions = ctx.ports.metrics.counter('kubelet_evictions', 'Cumulative number of pod evictions by eviction signal', [
       'eviction_signal',
@@ -142,21 +148,34 @@ class Manager {
 
   /** Until it is called off. What cannot be read is said by the next look at everything. */
   watchMemory(last: Pass, crossed: () => void): () => void {
-    const { clock, host } = this.#ctx.ports;
+    const { clock } = this.#ctx.ports;
+    const ending = new AbortController();
     let timer: unknown;
-    const look = (): void => {
-      timer = clock.setTimeout(look, MEMORY_EVERY_MS);
-      try {
-        const memory = host.memory?.();
-        if (memory === undefined) return;
-        const { availableBytes: available, capacityBytes: capacity } = memory;
-        if (memoryCrossed(last, this.#o.thresholds, { available, capacity })) crossed();
-      } catch (error) {
-        this.#ctx.log.debug({ err: error instanceof Error ? error.message : String(error) }, 'available memory cannot be read');
+    const look = async (): Promise<void> => {
+      for (const signal of this.#memorySignals) {
+        const reading = await this.#readMemory(signal);
+        if (ending.signal.aborted) return;
+        if (reading !== undefined && memoryCrossed(last, this.#o.thresholds, { ...reading, signal })) return crossed();
       }
+      timer = clock.setTimeout(look, MEMORY_EVERY_MS);
     };
     timer = clock.setTimeout(look, MEMORY_EVERY_MS);
-    return () => clock.clearTimeout(timer);
+    return () => {
+      ending.abort();
+      clock.clearTimeout(timer);
+    };
+  }
+
+  /** Undefined: it cannot be read, or there is no limit. */
+  async #readMemory(signal: MemorySignal): Promise<{ available: number; capacity: number } | undefined> {
+    try {
+      if (signal === 'allocatableMemory.available') return await this.readings.podsMemory();
+      const memory = this.#ctx.ports.host.memory?.();
+      return memory === undefined ? undefined : { available: memory.availableBytes, capacity: memory.capacityBytes };
+    } catch (error) {
+      this.#ctx.log.debug({ err: error instanceof Error ? error.message : String(error), signal }, 'available memory cannot be read');
+      return undefined;
+    }
   }
 
   publish({ ledger, pressures, met }: Pass): void {

@@ -1,4 +1,5 @@
 /** What is left of memory, disk and process ids, as far as the ports can tell. */
+import { groupUse } from '../../../machines/edge/https/groupStats.ts';
 import type { Observation, Observations } from '../../../machines/reclaim/eviction/pass.ts';
 import type { Signal, Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
@@ -12,7 +13,11 @@ export interface ReadingsOptions {
   log: Logger;
   rootDir: string;
   thresholds: readonly Threshold[];
+  /** Path of the group of all pods; undefined until the runtime has said its driver. */
+  podsGroup(): string | undefined;
 }
+/** Of the group of all pods, in either version of the kernel's interface. */
+const GROUP_FILES = ['memory.current', 'memory.max', 'memory.usage_in_bytes', 'memory.limit_in_bytes', 'memory.stat'];
 /** Where images are: found out once, then kept. `unseen`: at no place that this process can see. */
 export type ImageFs = { kind: 'unknown' } | { kind: 'unseen' } | { kind: 'seen'; path: string; dedicated: boolean };
 
@@ -44,6 +49,10 @@ export class Readings {
       const memory = host.memory?.();
       if (memory !== undefined) note('memory.available', memory.availableBytes, memory.capacityBytes);
     });
+    await this.#part('the memory of the group of all pods', ['allocatableMemory.available'], async () => {
+      const memory = await this.podsMemory();
+      if (memory !== undefined) note('allocatableMemory.available', memory.available, memory.capacity);
+    });
     await this.#part('the number of processes', ['pid.available'], async () => {
       const tasks = host.tasks?.();
       if (tasks !== undefined) note('pid.available', tasks.max - tasks.current, tasks.max);
@@ -63,6 +72,20 @@ export class Readings {
     });
     signal.throwIfAborted();
     return seen;
+  }
+
+  /** What is left of the limit of all pods together; undefined: there is no limit yet. @throws where the group cannot be read. */
+  async podsMemory(): Promise<Pick<Observation, 'available' | 'capacity'> | undefined> {
+    const path = this.#o.podsGroup();
+    const { cgroups } = this.#o.ports;
+    if (path === undefined || cgroups === undefined) return undefined;
+    const texts = await cgroups.read(
+      path,
+      GROUP_FILES.map((file) => ({ controller: 'memory', file })),
+    );
+    const use = groupUse(new Map(GROUP_FILES.map((file, i) => [file, texts[i] ?? ''])));
+    const { availableBytes: available, workingSetBytes } = use.memory ?? {};
+    return available === undefined || workingSetBytes === undefined ? undefined : { available, capacity: available + workingSetBytes };
   }
 
   async #part(what: string, signals: readonly Signal[], read: () => Promise<void>): Promise<void> {

@@ -4,7 +4,7 @@ import { figure } from '../../../machines/edge/https/stats.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { StorageUse } from '../../../machines/reclaim/eviction/limits.ts';
 import type { PodUsage, Usage } from '../../../machines/reclaim/eviction/rank.ts';
-import type { Signal } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { isMemorySignal, type Signal } from '../../../machines/reclaim/eviction/thresholds.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { listOrEmpty } from '../files.ts';
@@ -43,7 +43,7 @@ export async function measure(pods: readonly Pod[], about: Signal, o: UsageOptio
   for (const pod of pods) {
     const mine = containers.get(pod.metadata.uid);
     if (mine === undefined) continue;
-    usage.set(pod.metadata.uid, about === 'memory.available' ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about }));
+    usage.set(pod.metadata.uid, isMemorySignal(about) ? memoryOf(mine) : await diskOf(pod, mine, { ...o, about }));
   }
   return usage;
 }

@@ -1,5 +1,14 @@
 /** One pass of the eviction manager: which thresholds are met, what the node says of itself, what is to be acted on (resources 3.3). Pure. */
-import { amountIn, NODE_PRESSURES, type NodePressure, SIGNAL_FACTS, type Signal, type Threshold } from './thresholds.ts';
+import {
+  amountIn,
+  isMemorySignal,
+  type MemorySignal,
+  NODE_PRESSURES,
+  type NodePressure,
+  SIGNAL_FACTS,
+  type Signal,
+  type Threshold,
+} from './thresholds.ts';
 
 export interface Observation {
   available: number;
@@ -48,9 +57,13 @@ function isMet({ value, minReclaim }: Threshold, o: Observation, before: boolean
 }
 
 /** A threshold about memory that this reading meets and the last pass did not find met. */
-export function memoryCrossed(last: Pass, thresholds: readonly Threshold[], o: Omit<Observation, 'atMs'>): boolean {
+export function memoryCrossed(
+  last: Pass,
+  thresholds: readonly Threshold[],
+  o: Omit<Observation, 'atMs'> & { signal: MemorySignal },
+): boolean {
   const known = new Set(last.met.map(({ threshold }) => keyOf(threshold)));
-  return thresholds.some((t) => t.signal === 'memory.available' && !known.has(keyOf(t)) && isMet(t, { ...o, atMs: 0 }, false));
+  return thresholds.some((t) => t.signal === o.signal && !known.has(keyOf(t)) && isMet(t, { ...o, atMs: 0 }, false));
 }
 
 export function pass(
@@ -87,7 +100,7 @@ export function pass(
 }
 
 function isMemory({ threshold }: Met): boolean {
-  return threshold.signal === 'memory.available';
+  return isMemorySignal(threshold.signal);
 }
 
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'] as const;

@@ -12,6 +12,7 @@ export const SIGNALS = [
   'imagefs.available',
   'imagefs.inodesFree',
   'pid.available',
+  'allocatableMemory.available',
 ] as const;
 export type Signal = (typeof SIGNALS)[number];
 
@@ -27,6 +28,7 @@ export const SIGNAL_FACTS: Readonly<Record<Signal, { resource: StarvedResource; 
   'imagefs.available': { resource: 'ephemeral-storage', pressure: 'DiskPressure' },
   'imagefs.inodesFree': { resource: 'inodes', pressure: 'DiskPressure' },
   'pid.available': { resource: 'pids', pressure: 'PIDPressure' },
+  'allocatableMemory.available': { resource: 'memory', pressure: 'MemoryPressure' },
 };
 
 /** An amount, or a share of the capacity. */
@@ -42,8 +44,15 @@ export interface Threshold {
 
 export type ThresholdConfig = Pick<
   KubeletConfiguration,
-  'evictionHard' | 'evictionSoft' | 'evictionSoftGracePeriod' | 'evictionMinimumReclaim'
+  'evictionHard' | 'evictionSoft' | 'evictionSoftGracePeriod' | 'evictionMinimumReclaim' | 'enforceNodeAllocatable' | 'cgroupsPerQOS'
 >;
+
+/** Of the machine, and of the group of all pods. */
+export type MemorySignal = 'memory.available' | 'allocatableMemory.available';
+
+export function isMemorySignal(signal: Signal): signal is MemorySignal {
+  return signal === 'memory.available' || signal === 'allocatableMemory.available';
+}
 
 function isSignal(name: string): name is Signal {
   return (SIGNALS as readonly string[]).includes(name);
@@ -58,7 +67,8 @@ function amountOf(text: string, field: string): Amount {
 
 /**
  * The thresholds in force, hard ones first. Exactly `0%` and `100%` switch a signal off. `unseen`: signals that were asked
- * for and that this node has no way to observe (it makes no cgroups, and knows of no third file system).
+ * for and that this node has no way to observe: it knows of no third file system, and without `cgroupsPerQOS` of no group
+ * of all pods. Where pods are held to what is allocatable, a hard threshold of memory also holds for their group (resources 3.1).
  * @throws naming the field.
  */
 export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]; unseen: string[] } {
@@ -67,7 +77,7 @@ export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]
   for (const field of ['evictionHard', 'evictionSoft'] as const) {
     for (const [signal, text] of Object.entries(config[field])) {
       if (text === '0%' || text === '100%') continue;
-      if (!isSignal(signal)) {
+      if (!isSignal(signal) || (signal === 'allocatableMemory.available' && !config.cgroupsPerQOS)) {
         unseen.push(`${field}.${signal}`);
         continue;
       }
@@ -80,6 +90,9 @@ export function thresholdsOf(config: ThresholdConfig): { thresholds: Threshold[]
       });
     }
   }
+  if (config.cgroupsPerQOS && config.enforceNodeAllocatable.includes('pods'))
+    for (const t of thresholds.filter(({ signal, graceMs }) => signal === 'memory.available' && graceMs === 0))
+      thresholds.push({ ...t, signal: 'allocatableMemory.available' });
   return { thresholds, unseen };
 }
 
