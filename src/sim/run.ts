@@ -188,6 +188,9 @@ class Run implements NodeWatcher {
     this.#trace.add(this.#time.monoMs, node.name, `boot ${node.boots}`);
     this.#ask('booted', node);
   }
+  refused(node: SimNode, problems: readonly string[]): void {
+    this.#ask('refused', node, problems);
+  }
   exited(node: SimNode, why: string): void {
     this.#trace.add(this.#time.monoMs, node.name, why);
     for (const c of this.#checkers) c.exited?.(this.#scene(node));

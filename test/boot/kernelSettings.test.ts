@@ -61,8 +61,8 @@ describe('kernel settings', () => {
     using host = machine(DIFFERENT);
     const run = start(host, 'protectKernelDefaults: true\n');
     expect(await run.code).toBe(1);
-    expect(run.stderr()).toContain('vm.overcommit_memory is 0, expected 1');
-    expect(run.stderr()).toContain('kernel.panic is 0, expected 10');
+    expect(run.stderr()).toContain('invalid kernel flag: vm/overcommit_memory, expected value: 1, actual value: 0');
+    expect(run.stderr()).toContain('invalid kernel flag: kernel/panic, expected value: 10, actual value: 0');
     expect(host.read('kernel/panic')).toBe('0');
   });
 
@@ -87,8 +87,8 @@ describe('kernel settings', () => {
       ({ config: { protectKernelDefaults, containerRuntimeEndpoint } }) as Parameters<typeof check>[0];
     const notes = await check(config(false), host.sys);
     expect(notes.map((f) => [f.level, f.what])).toEqual([
-      ['note', 'vm.overcommit_memory is 0, expected 1: the start changes it'],
-      ['note', 'kernel.panic is 0, expected 10: the start changes it'],
+      ['note', 'invalid kernel flag: vm/overcommit_memory, expected value: 1, actual value: 0: the start changes it'],
+      ['note', 'invalid kernel flag: kernel/panic, expected value: 10, actual value: 0: the start changes it'],
     ]);
     const errors = await check(config(true), host.sys);
     expect(errors.map((f) => [f.level, f.todo])).toEqual([

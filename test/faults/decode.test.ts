@@ -124,6 +124,7 @@ describe('what only the simulation can do', () => {
     expect(only).toEqual([
       'iptables',
       'iptables.flush',
+      'sysctl',
       'clock.jump',
       'node.kill',
       'node.stop',

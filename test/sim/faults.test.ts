@@ -16,6 +16,7 @@ import { simTime } from '../../src/sim/world/time.ts';
 /** Quick hardware, nothing drawn. */
 const TUNING = {
   ...drawTuning(simRng('tuning')),
+  kernel: null,
   callLatencyMs: 0,
   diskLatencyMs: 0,
   requestTimeoutMs: 15_000,
@@ -43,6 +44,7 @@ function world(...faults: Entry[]) {
       statuses: () => {},
       log: () => {},
       booted: () => {},
+      refused: () => {},
       exited: () => {},
       inspect: () => {},
       broken: (_, what) => void broken.push(what),

@@ -1,8 +1,9 @@
 /** What `--check` finds on the host: swap, cgroups, ports in use, another node agent, facts. Reads only. */
 import { access, readdir, readFile } from 'node:fs/promises';
+import { readKernelSettings } from '../../actors/kernelSettings.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
-import { PROC_SYS, readKernelSettings } from '../dependencies/kernelSettings.ts';
+import { createKernelSettings, PROC_SYS } from '../dependencies/kernelSettings.ts';
 import { messageOf } from '../errors.ts';
 import { podGroupProblems, swapProblem } from '../steps/hostChecks.ts';
 import type { Finding } from './findings.ts';
@@ -39,7 +40,7 @@ async function swap({ config }: NodeConfig): Promise<Finding[]> {
 export async function kernelSettings({ config }: Pick<NodeConfig, 'config'>, root = PROC_SYS): Promise<Finding[]> {
   if (config.containerRuntimeEndpoint.startsWith('embedded://')) return [];
   const where = 'protectKernelDefaults (--protect-kernel-defaults)';
-  return kernelFindings(await readKernelSettings(root)).map((f): Finding => {
+  return kernelFindings(await readKernelSettings(createKernelSettings(root))).map((f): Finding => {
     const what = findingText(f);
     if (f.kind === 'unreadable') return { level: 'error', where, what, todo: 'The node does not start without it.' };
     const { name, value } = f.setting;

@@ -28,6 +28,7 @@ function actionWords(f: FaultSpec): string[] {
     case 'api.watch':
       return [f.action, ...delay(f.delayMs)];
     case 'iptables':
+    case 'sysctl':
     case 'http.down':
       return [f.action];
     case 'disk.slow':

@@ -141,6 +141,15 @@ const KINDS = {
     fields: {},
     what: 'another program removes all chains of one family of addresses',
   },
+  sysctl: {
+    lasts: true,
+    where: 'simulation',
+    whyNot: 'a daemon looks at kernel settings when it starts, before faults can be injected; change them with sysctl -w, and restart it',
+    select: [],
+    actions: ['changed', 'unreadable', 'readonly', 'forbidden'],
+    fields: {},
+    what: 'kernel settings: another program changes one, or reads or writes of them fail',
+  },
   'disk.full': { lasts: true, where: 'both', select: ['paths'], fields: {}, what: 'writes fail with ENOSPC' },
   'disk.slow': {
     lasts: true,

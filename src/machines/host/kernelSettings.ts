@@ -46,8 +46,8 @@ export function kernelFindings(readings: ReadonlyMap<string, KernelReading>): Ke
   });
 }
 
-/** For people. */
+/** In the reference's words where it has any. */
 export function findingText(f: KernelFinding): string {
   if (f.kind === 'unreadable') return `${f.setting.name} cannot be read: ${f.why}`;
-  return `${f.setting.name} is ${f.actual}, expected ${f.setting.value}`;
+  return `invalid kernel flag: ${f.setting.path}, expected value: ${f.setting.value}, actual value: ${f.actual}`;
 }

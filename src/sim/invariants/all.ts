@@ -13,6 +13,7 @@ import { hooksAreWaitedFor, hooksComeFirst } from './hookInvariants.ts';
 import { ownObjectGoesForward, rulesAreMadeOnce } from './hostInvariants.ts';
 import { imagesStay } from './imageInvariants.ts';
 import { nodeKillsAreToldOnce } from './kernelLogInvariants.ts';
+import { nodesStandOnTheirSettings, startsAreRefusedForReason } from './kernelSettingInvariants.ts';
 import { logsAreKept } from './logInvariants.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './namedInvariants.ts';
 import { envIsOfItsObjects, volumesComeFirst } from './objectInvariants.ts';
@@ -64,6 +65,8 @@ export function allCheckers(): Checker[] {
     noPodIsOverlooked(),
     rulesAreMadeOnce(),
     ownObjectGoesForward(),
+    nodesStandOnTheirSettings(),
+    startsAreRefusedForReason(),
     volumesComeFirst(),
     envIsOfItsObjects(),
     hooksComeFirst(),

@@ -17,6 +17,7 @@ import { drawDeviceFaults, drawDevices } from './draws/devices.ts';
 import { drawDriver } from './draws/drivers.ts';
 import { drawImageGc, imageTrouble } from './draws/images.ts';
 import { initialEventsTrouble } from './draws/initialEvents.ts';
+import { drawKernelSettings, kernelSettingsTrouble } from './draws/kernelSettings.ts';
 import { meetings } from './draws/meetings.ts';
 import { nodeWatchTrouble } from './draws/nodeWatch.ts';
 import { drawPacketFilter, packetFilterTrouble } from './draws/packetFilter.ts';
@@ -226,6 +227,7 @@ export function drawTuning(rng: SimRng): NodeTuning {
     devices: drawDevices(rng.fork('peripherals')),
     shutdown: drawShutdown(rng.fork('machine-down')),
     packetFilter: drawPacketFilter(rng.fork('packet-filter')),
+    kernel: drawKernelSettings(rng.fork('kernel-settings')),
   };
 }
 
@@ -308,6 +310,8 @@ export interface DrawOptions {
   devices?: readonly (readonly string[])[];
   /** Per node: it keeps chains in the packet filter. */
   packetFilters?: readonly boolean[];
+  /** Per node: it relies on kernel settings. */
+  kernels?: readonly boolean[];
   /** Per node: what CPUs it hands out; null: none. */
   cpus?: readonly (CpuTuning | null)[];
 }
@@ -352,6 +356,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     meetings(mine.fork('meetings'), { spanMs, node, pods: o.pods, edge, serving, ...has }, promptAdder(met, node));
     if (has.api) nodeWatchTrouble(mine.fork('node-watch'), { spanMs }, promptAdder(met, node));
     if (o.packetFilters?.[node] === true) packetFilterTrouble(mine.fork('packet-filter'), { spanMs }, promptAdder(met, node));
+    if (o.kernels?.[node] === true) kernelSettingsTrouble(mine.fork('kernel-settings'), { spanMs }, promptAdder(met, node));
     if (has.api) initialEventsTrouble(mine.fork('initial-events'), { spanMs }, promptAdder(met, node));
   }
   return inOrder(drawn, met);

@@ -26,6 +26,7 @@ export function intercept(o: InterceptorOptions): void {
   interceptHttp(o);
   interceptMemory(o);
   interceptIptables(o);
+  interceptKernelSettings(o);
   if (o.mailboxes) o.node.tap = mailboxTap(o, match);
 }
 
@@ -123,6 +124,19 @@ function interceptHttp({ node, active }: InterceptorOptions): void {
 
 function interceptIptables({ node, active }: InterceptorOptions): void {
   node.iptables.trouble = () => active.of(node.index, 'iptables').find((f) => active.hit(f, f.action))?.action ?? 'pass';
+}
+
+const SYSCTL_CODES = { unreadable: ['read', 'EIO'], readonly: ['write', 'EROFS'], forbidden: ['write', 'EPERM'] } as const;
+
+function interceptKernelSettings({ node, active }: InterceptorOptions): void {
+  node.kernelSettings.trouble = (operation) => {
+    for (const f of active.of(node.index, 'sysctl')) {
+      if (f.action === 'changed') continue;
+      const [of, code] = SYSCTL_CODES[f.action];
+      if (of === operation && active.hit(f, f.action)) return code;
+    }
+    return 'pass';
+  };
 }
 
 /** The API server is one for all nodes of the world, so is its trouble: what is at work on any of them is at work. */

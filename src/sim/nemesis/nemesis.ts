@@ -6,6 +6,7 @@ import type { CriMethod, CriRequest } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
+import { KERNEL_SETTINGS } from '../../machines/host/kernelSettings.ts';
 import { view } from '../../machines/protocol.ts';
 import { FAMILIES } from '../../machines/services/iptables/families.ts';
 import type { Clock } from '../../ports/ports.ts';
@@ -76,6 +77,7 @@ const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'api.call',
   'api.watch',
   'iptables',
+  'sysctl',
 ]);
 
 export function createNemesis(o: NemesisOptions): Nemesis {
@@ -163,6 +165,16 @@ export function createNemesis(o: NemesisOptions): Nemesis {
     }
   };
 
+  const changeSetting = (f: FaultEntry, node: SimNode): void => {
+    const chance = active.chanceOf(f);
+    const setting = chance.pick(KERNEL_SETTINGS);
+    if (setting !== undefined) node.kernelSettings.set(setting.path, setting.value + 1 + chance.int(100));
+  };
+  /** The administrator of a machine whose node changes nothing by itself. */
+  const mendSettings = (node: SimNode): void => {
+    if (node.tuning.kernel?.protect === true) node.kernelSettings.restore();
+  };
+
   /** Does what happens in one instant, or begins what lasts; says what it hit, or that there was nothing to hit. */
   const perform = (f: FaultEntry, node: SimNode): { hits: number; what: string } => {
     const hit = (what = '', hits = 1): { hits: number; what: string } => ({ hits, what });
@@ -187,6 +199,11 @@ export function createNemesis(o: NemesisOptions): Nemesis {
       case 'iptables.flush':
         if (!node.tuning.packetFilter) return missed('this node keeps nothing in the packet filter');
         node.iptables.flush(active.chanceOf(f).pick(FAMILIES) ?? 4);
+        return hit();
+      case 'sysctl':
+        if (node.tuning.kernel === null) return missed('this node relies on no kernel settings');
+        if (f.action === 'changed') changeSetting(f, node);
+        during(f, () => mendSettings(node));
         return hit();
       case 'hints.cut':
         hollow.dropStreams();
@@ -390,6 +407,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         // A clock that stays behind keeps dead containers from being old enough to be collected, as in the reference.
         node.wallOffsetMs = 0;
         node.probed = HEALTHY;
+        mendSettings(node);
         node.runtime.hollow.setCondition('NetworkReady', true, '');
         o.operators[i]?.mend();
         o.operators[i]?.restoreObjects();

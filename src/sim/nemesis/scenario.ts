@@ -102,5 +102,6 @@ export function scenarioTuning(scenario: Scenario, drawn: NodeTuning): NodeTunin
     cpus: null,
     shutdown: null,
     packetFilter: hits('iptables'),
+    kernel: hits('sysctl') ? { protect: false } : null,
   };
 }

@@ -1,6 +1,7 @@
 /** One simulated machine: disk, runtime, clock offset, and whatever daemon runs on it just now. The daemon is the production tree. */
 
 import type { InspectionEvent } from 'xstate';
+import { enforceKernelSettings } from '../../actors/kernelSettings.ts';
 import { createNode, type Node } from '../../actors/node.ts';
 import { documentsHere } from '../../actors/pods/sources/document.ts';
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
@@ -22,6 +23,7 @@ import { addressOf, type CertificateTuning, type EdgeTuning, identityConfig, ide
 import { countingMetrics, simLogger } from './instruments.ts';
 import { type SimIptables, simIptables } from './iptables.ts';
 import { type SimKernelLog, simKernelLog } from './kernelLog.ts';
+import { type KernelTuning, type SimKernelSettings, simKernelSettings } from './kernelSettings.ts';
 import type { SimKube } from './kubeApi.ts';
 import { type ShutdownTuning, type SimLogind, simLogind } from './logind.ts';
 import { type DeviceTuning, devicesOf } from './machineDevices.ts';
@@ -127,6 +129,8 @@ export interface NodeTuning {
   cpus: CpuTuning | null;
   /** It keeps its chains in the packet filter of the machine. */
   packetFilter: boolean;
+  /** It relies on settings of its machine's kernel; null: nobody looks at those. */
+  kernel: KernelTuning | null;
   /** Its pods are waited for when the machine goes down; null: they are not. */
   shutdown: ShutdownTuning | null;
 }
@@ -138,6 +142,8 @@ export interface NodeWatcher {
   log(node: SimNode, level: string, text: string): void;
   /** A daemon began; its tree has not started yet. */
   booted(node: SimNode): void;
+  /** A daemon ended before its tree: its start was refused for these reasons. */
+  refused(node: SimNode, problems: readonly string[]): void;
   exited(node: SimNode, why: string): void;
   /** Every step of every chart; undefined where nobody measures. */
   readonly inspect?: ((e: InspectionEvent) => void) | undefined;
@@ -155,6 +161,7 @@ export interface SimNode {
   readonly kernelLog: SimKernelLog;
   readonly logind: SimLogind;
   readonly iptables: SimIptables;
+  readonly kernelSettings: SimKernelSettings;
   readonly cgroups: SimCgroups;
   readonly devices: SimDevicePlugins;
   readonly drivers: SimDrivers;
@@ -220,6 +227,8 @@ export function simNode(o: SimNodeOptions): SimNode {
   const kernelLog = simKernelLog(machineClock);
   const logind = simLogind(machineClock);
   const iptables = simIptables();
+  const kernelSettings = simKernelSettings();
+  kernelSettings.reboot(tuning.kernel?.protect === true);
   const drivers = driversOf(tuning.driver, { disk, nodeId: name, socket: DRIVER_SOCKET, rng: rng.fork('driver-latency') });
   const beside = besideNode(tuning.beside, { disk, runtime, clock: machineClock, rng: rng.fork('beside') });
   const cgroups = tunedCgroups({ tuning: tuning.cgroups, runtime: runtime.hollow, clock: machineClock, rng: rng.fork('cgroups') });
@@ -296,7 +305,22 @@ export function simNode(o: SimNodeOptions): SimNode {
     logind.daemonEnded();
   };
 
+  /** As the step of the boot before the tree. */
+  const settingsRefused = async (mine: Power): Promise<boolean> => {
+    if (tuning.kernel === null) return false;
+    const log = simLogger((level, text) => {
+      if (mine.on) watcher.log(self, level, text);
+    });
+    const problems = await enforceKernelSettings(kernelSettings.connect({ power: mine }), { protect: tuning.kernel.protect, log });
+    if (!mine.on || problems.length === 0) return !mine.on;
+    watcher.refused(self, problems);
+    off(`exit 1: ${problems.join('; ')}`);
+    machineClock.setTimeout(() => self.boot(), RESTART_AFTER_MS);
+    return true;
+  };
+
   const run = async (mine: Power): Promise<void> => {
+    if (await settingsRefused(mine)) return;
     const shown = identityConfig(tuning);
     const config = defaultNodeConfig({
       flags: {
@@ -370,6 +394,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     kernelLog,
     logind,
     iptables,
+    kernelSettings,
     cgroups,
     devices,
     drivers,
@@ -411,6 +436,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       cgroups.powerLoss();
       logind.reboot();
       for (const family of FAMILIES) iptables.flush(family);
+      kernelSettings.reboot(tuning.kernel?.protect === true);
       disk.powerLoss(rng.fork(`power-${boots}`));
     },
     async stop() {

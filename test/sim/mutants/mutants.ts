@@ -475,4 +475,10 @@ export const MUTANTS: readonly Mutant[] = [
     find: 'events.find((e) => e.initialEventsEnd === true)?.object',
     replace: 'events.at(-1)?.object',
   },
+  {
+    id: 'a kernel setting that cannot be changed does not end the start',
+    file: 'src/actors/kernelSettings.ts',
+    find: 'await port.write(setting.path, setting.value);',
+    replace: 'await port.write(setting.path, setting.value).catch(() => {});',
+  },
 ];
