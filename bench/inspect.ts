@@ -1,35 +1,51 @@
 /**
- * What looking at a node costs at rest: one node with 100 hollow pods, its processor time in windows of ten seconds that
- * alternate between nobody attached, a page attached, and a recording to a real file, and the time within what is attached. All windows are of one process, so
- * that heap, compiled code and work of the node are the same in each. Needs nothing built.
- * Options: --pods=100 --cycles=12 --seconds=10 --out=FILE
+ * What looking at a node costs: one node with 100 hollow pods, and its processor time in windows that alternate between nobody
+ * attached, a page attached (a WebSocket client in a process of its own), and a recording to a real file. All windows of one
+ * load are of one process, so that heap, compiled code and the node's own work are the same in each.
+ * `rest`: nothing happens. `work`: each pod has a readiness probe each second, and each second a pod starts and another stops.
+ * Needs nothing built.
+ * Options: --pods=100 --cycles=6 --seconds=8 --load=rest|work --out=FILE
  */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Node } from '../src/actors/node.ts';
 import { RecordingFile } from '../src/boot/inspect/recordingFile.ts';
-import { Hub } from '../src/inspect/feed/hub.ts';
+import { serveInspector } from '../src/boot/inspect/server.ts';
+import { createRecorder } from '../src/inspect/recorder.ts';
 import { RecordingWriter } from '../src/inspect/recording/writer.ts';
 import type { Inspected } from '../src/inspect/source.ts';
-import { putPods, quiet, startHollowNode } from './lib/hollowNode.ts';
-import { numberOption, report, say, sleep, summary, until } from './lib/report.ts';
+import { dropPods, putPods, quiet, startHollowNode } from './lib/hollowNode.ts';
+import { numberOption, option, report, say, sleep, summary, until } from './lib/report.ts';
 
 const PODS = numberOption('pods', 100);
-const CYCLES = numberOption('cycles', 12);
-const SECONDS = numberOption('seconds', 10);
-const SETTLE_MS = 30_000;
+const CYCLES = numberOption('cycles', 6);
+const SECONDS = numberOption('seconds', 8);
+const LOADS = ['rest', 'work'] as const;
+type Load = (typeof LOADS)[number];
+const SETTLE_MS = 20_000;
 const START_TIMEOUT_MS = 120_000;
 const FILE_BYTES_MAX = 64 * 1024 * 1024;
+/** Of what attaching costs once: a recording first writes every pod. */
+const ATTACHED_MS = 5_000;
+/** One pod comes and one goes this often; each lives for so many turns. */
+const TURN_MS = 1_000;
+const TURNS_LIVED = 4;
 /** Per cent that each may cost more. */
-const BARS = { page: 10, recording: 3 } as const;
+const BARS = { page: 10, recording: 3, recorder: 3 } as const;
 
 const MODES = ['nobody', 'page', 'recording'] as const;
 type Mode = (typeof MODES)[number];
+interface Taken {
+  cpuMsPerS: number;
+  /** Within what is attached alone, on the main thread: steadier than the whole process on a machine that does other things too. */
+  ownMsPerS: number;
+}
+type Cycle = Record<Mode, Taken>;
 
 const scratch = mkdtempSync(join(tmpdir(), 'actorlet-bench-inspect-'));
 const file = join(scratch, 'node.rec');
-
-/** Time within what is attached alone: steadier than the whole process on a machine that does other things too. */
 const ownMs: Record<Mode, number> = { nobody: 0, page: 0, recording: 0 };
 
 /** The node, with the time taken of all that it calls. */
@@ -59,14 +75,36 @@ function timed(mode: Mode, node: Inspected): Inspected {
   };
 }
 
+/** Reads the feed as a browser does. */
+const VIEWER = `
+  const ws = new WebSocket(process.argv[1]);
+  ws.onopen = () => console.log('open');
+  ws.onmessage = (e) => JSON.parse(e.data);
+  ws.onclose = () => process.exit(0);`;
+
+async function viewer(url: string): Promise<ChildProcess> {
+  const child = spawn(process.execPath, ['-e', VIEWER, url], { stdio: ['ignore', 'pipe', 'inherit'] });
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.once('data', () => resolve());
+    child.once('exit', () => reject(new Error('the viewer ended')));
+  });
+  return child;
+}
+
 /** What a mode attaches; called, it lets go. */
 async function attach(mode: Mode, inspectedNode: Inspected): Promise<() => Promise<void>> {
   const node = timed(mode, inspectedNode);
   if (mode === 'nobody') return async () => {};
   if (mode === 'page') {
-    const hub = new Hub(node, () => ({ [Symbol.dispose]: () => {} }));
-    const joined = hub.join({ backlogBytes: () => 0, send: () => {}, close: () => {} });
-    return async () => joined?.leave();
+    let address = '';
+    const server = await serveInspector(node, '127.0.0.1:0', ({ url }) => {
+      address = url;
+    });
+    const child = await viewer(`${address.replace(/^http/, 'ws')}feed`);
+    return async () => {
+      server[Symbol.dispose]();
+      child.kill();
+    };
   }
   const sink = new RecordingFile({ path: file, bytesMax: FILE_BYTES_MAX, log: quiet });
   await sink.open();
@@ -77,11 +115,8 @@ async function attach(mode: Mode, inspectedNode: Inspected): Promise<() => Promi
   };
 }
 
-/** Of what attaching costs once: a recording first writes every pod. */
-const ATTACHED_MS = 8_000;
-
 /** Processor milliseconds per second, of all threads. What attaching costs once is not in it. */
-async function windowOf(mode: Mode, node: Inspected): Promise<{ cpuMsPerS: number; ownMsPerS: number }> {
+async function windowOf(mode: Mode, node: Inspected): Promise<Taken> {
   const detach = await attach(mode, node);
   await sleep(ATTACHED_MS);
   const from = performance.now();
@@ -95,37 +130,102 @@ async function windowOf(mode: Mode, node: Inspected): Promise<{ cpuMsPerS: numbe
   return { cpuMsPerS: (user + system) / 1000 / seconds, ownMsPerS };
 }
 
-putPods(
-  scratch,
-  Array.from({ length: PODS }, (_, i) => `web-${i}`),
-);
-const { node, runtime } = await startHollowNode({ dir: scratch, name: 'bench', maxPods: PODS + 10, flags: { inspect: '127.0.0.1:0' } });
-const { inspected } = node;
-if (inspected === null) throw new Error('the node cannot be inspected');
-const running = () => runtime.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING').length;
-await until('all pods running', async () => (running() === PODS ? true : undefined), { timeoutMs: START_TIMEOUT_MS, everyMs: 200 });
-await sleep(SETTLE_MS);
-const cycles: Record<Mode, Awaited<ReturnType<typeof windowOf>>>[] = [];
-for (let i = 0; i < CYCLES; i++) {
-  const measured: Partial<(typeof cycles)[number]> = {};
-  // Turned from cycle to cycle, so that none always comes first.
-  for (const [k] of MODES.entries()) {
-    const mode = MODES[(i + k) % MODES.length] ?? 'nobody';
-    measured[mode] = await windowOf(mode, inspected);
+async function cyclesOf(inspected: Inspected): Promise<Cycle[]> {
+  const cycles: Cycle[] = [];
+  for (let i = 0; i < CYCLES; i++) {
+    const measured: Partial<Cycle> = {};
+    // Turned from cycle to cycle, so that none always comes first.
+    for (const [k] of MODES.entries()) {
+      const mode = MODES[(i + k) % MODES.length] ?? 'nobody';
+      measured[mode] = await windowOf(mode, inspected);
+    }
+    cycles.push(measured as Cycle);
+    say(`cycle ${i + 1} of ${CYCLES}: ${JSON.stringify(measured)}`);
   }
-  cycles.push(measured as (typeof cycles)[number]);
-  say(`cycle ${i + 1} of ${CYCLES}: ${JSON.stringify(measured)}`);
+  return cycles;
 }
-const recordedBytes = statSync(file).size;
-await node.stop();
-runtime.close();
+
+/** Each turn a pod comes, and the one that came some turns ago goes. */
+function comingAndGoing(dir: string): Disposable {
+  let turn = 0;
+  const timer = setInterval(() => {
+    turn += 1;
+    putPods(dir, [`job-${turn}`]);
+    dropPods(dir, [`job-${turn - TURNS_LIVED}`]);
+  }, TURN_MS);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+const RECORDER_SAMPLES = 1_000_000;
+/** Of one entry in the flight recorder, which every node keeps. */
+function recorderNs(): number {
+  const recorder = createRecorder();
+  const e = {
+    kind: 'message',
+    atMs: 1,
+    to: 'node/pods/workers',
+    type: 'pod.dirty',
+    key: 'uid dirty',
+    from: 'node/runtime/pleg',
+    causes: [],
+  };
+  const from = performance.now();
+  for (let i = 0; i < RECORDER_SAMPLES; i++) recorder.observe(e as never);
+  return ((performance.now() - from) * 1e6) / RECORDER_SAMPLES;
+}
+
+/** Per cent of `nobody` in the same cycle. */
+const more = (cycles: readonly Cycle[], of: (cycle: Cycle) => number) => summary(cycles.map((c) => (100 * of(c)) / c.nobody.cpuMsPerS));
+
+async function measure(load: Load): Promise<object> {
+  const dir = join(scratch, load);
+  const names = Array.from({ length: PODS }, (_, i) => `web-${i}`);
+  putPods(dir, names, { probed: load === 'work' });
+  const flags = { inspect: '127.0.0.1:0' };
+  const { node, runtime } = await startHollowNode({ dir, name: 'bench', maxPods: PODS + 10, flags, watch: load === 'work' });
+  const inspected = inspectedOf(node);
+  const running = () => runtime.dump().containers.filter((c) => c.state === 'CONTAINER_RUNNING').length;
+  await until('all pods running', async () => (running() === PODS ? true : undefined), { timeoutMs: START_TIMEOUT_MS, everyMs: 200 });
+  using _ = load === 'work' ? comingAndGoing(dir) : null;
+  await sleep(SETTLE_MS);
+  const entriesBefore = inspected.recorder.recorded;
+  const from = performance.now();
+  const cycles = await cyclesOf(inspected);
+  const entriesPerS = ((inspected.recorder.recorded - entriesBefore) * 1000) / (performance.now() - from);
+  const recordedBytes = statSync(file).size;
+  await node.stop();
+  runtime.close();
+  rmSync(file);
+  const ns = recorderNs();
+  const nobody = summary(cycles.map((c) => c.nobody.cpuMsPerS)).p50;
+  return {
+    cpuMsPerS: Object.fromEntries(MODES.map((mode) => [mode, summary(cycles.map((c) => c[mode].cpuMsPerS))])),
+    ownMsPerS: Object.fromEntries(MODES.map((mode) => [mode, summary(cycles.map((c) => c[mode].ownMsPerS))])),
+    /** Per cent of what the node takes with nobody attached. `whole`: of the process; `own`: what is attached, on the main thread. */
+    morePercent: {
+      page: {
+        whole: more(cycles, (c) => c.page.cpuMsPerS - c.nobody.cpuMsPerS),
+        own: more(cycles, (c) => c.page.ownMsPerS),
+      },
+      recording: {
+        whole: more(cycles, (c) => c.recording.cpuMsPerS - c.nobody.cpuMsPerS),
+        own: more(cycles, (c) => c.recording.ownMsPerS),
+      },
+    },
+    recorder: { entriesPerS, nsPerEntry: ns, percent: (100 * entriesPerS * ns) / 1e6 / nobody },
+    recordedBytes,
+    cycles,
+  };
+}
+
+function inspectedOf(node: Node): Inspected {
+  if (node.inspected === null) throw new Error('the node cannot be inspected');
+  return node.inspected;
+}
+
+const only = option('load');
+const loads = LOADS.filter((load) => only === undefined || load === only);
+const results: Partial<Record<Load, object>> = {};
+for (const load of loads) results[load] = await measure(load);
 rmSync(scratch, { recursive: true, force: true });
-await report('inspect', {
-  pods: PODS,
-  secondsPerWindow: SECONDS,
-  cpuMsPerS: Object.fromEntries(MODES.map((mode) => [mode, summary(cycles.map((c) => c[mode].cpuMsPerS))])),
-  ownMsPerS: Object.fromEntries(MODES.map((mode) => [mode, summary(cycles.map((c) => c[mode].ownMsPerS))])),
-  barsPercent: BARS,
-  recordedBytes,
-  cycles,
-});
+await report('inspect', { pods: PODS, secondsPerWindow: SECONDS, barsPercent: BARS, ...results });

@@ -1,11 +1,12 @@
 /** The production tree on a hollow runtime of its own, with the real clock and disk and nothing listening. */
 
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createNode, type Node } from '../../src/actors/node.ts';
 import { documentsHere } from '../../src/actors/pods/sources/document.ts';
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createHostFs } from '../../src/boot/dependencies/fs.ts';
+import { watchDirectory } from '../../src/boot/dependencies/sys.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
 import type { KubeletFlags } from '../../src/machines/config.ts';
 import type { Net, Ports, Sys } from '../../src/ports/ports.ts';
@@ -20,19 +21,37 @@ const noNetwork = () => Promise.reject(new Error('no network here'));
 const net: Net = { httpGet: noNetwork, serveHttp: noNetwork };
 const prober: Ports['prober'] = { httpGet: noNetwork, tcpDial: noNetwork, grpcHealth: noNetwork };
 
-const manifest = (name: string) =>
+/** Answered by the hollow runtime. */
+const EVERY_SECOND = { exec: { command: ['true'] }, periodSeconds: 1 };
+
+const manifest = (name: string, probed: boolean) =>
   JSON.stringify({
     apiVersion: 'v1',
     kind: 'Pod',
     metadata: { name, namespace: 'default' },
-    spec: { containers: [{ name: 'main', image: 'hollow/idle:1', imagePullPolicy: 'IfNotPresent', command: ['idle'] }] },
+    spec: {
+      containers: [
+        {
+          ...{ name: 'main', image: 'hollow/idle:1', imagePullPolicy: 'IfNotPresent', command: ['idle'] },
+          ...(probed ? { readinessProbe: EVERY_SECOND } : {}),
+        },
+      ],
+      terminationGracePeriodSeconds: 1,
+    },
   });
 
-/** Puts manifests of pods with one container each into the node's folder; before the start, since nothing watches it. */
-export function putPods(dir: string, names: readonly string[]): void {
-  const manifests = join(dir, 'manifests');
-  mkdirSync(manifests, { recursive: true });
-  for (const name of names) writeFileSync(join(manifests, `${name}.json`), manifest(name));
+const fileOf = (dir: string, name: string): string => join(dir, 'manifests', `${name}.json`);
+
+/**
+ * Puts manifests of pods with one container each into the node's folder. `probed`: with a readiness probe each second. After
+ * the start only a node that watches its folder sees them at once.
+ */
+export function putPods(dir: string, names: readonly string[], { probed = false } = {}): void {
+  mkdirSync(join(dir, 'manifests'), { recursive: true });
+  for (const name of names) writeFileSync(fileOf(dir, name), manifest(name, probed));
+}
+export function dropPods(dir: string, names: readonly string[]): void {
+  for (const name of names) rmSync(fileOf(dir, name), { force: true });
 }
 
 /** Starts a node whose folder is `dir`. */
@@ -41,6 +60,8 @@ export async function startHollowNode(o: {
   name: string;
   maxPods: number;
   flags?: Partial<KubeletFlags>;
+  /** It watches its folder of manifests. */
+  watch?: boolean;
 }): Promise<{ node: Node; runtime: HollowRuntime }> {
   const clock = createClock();
   const rng = createRng();
@@ -64,7 +85,7 @@ export async function startHollowNode(o: {
     documents: documentsHere(createEntropy()),
     yield: createYield(),
     fs: hostFs,
-    sys,
+    sys: o.watch === true ? { ...sys, watchDir: watchDirectory } : sys,
     net,
     prober,
     host: {
