@@ -9,9 +9,10 @@ export interface TextOptions {
   widthMax: number;
 }
 
-/** `wide`: with what else is known of each. */
-export function renderPods(pods: readonly PodSummary[], o: TextOptions & { wide?: boolean }): string[] {
-  if (pods.length === 0) return ['No pods on this node.'];
+/** `wide`: with what else is known of each. `namespace`: pods of others are left out; '' or absent: none are. */
+export function renderPods(pods: readonly PodSummary[], o: TextOptions & { wide?: boolean; namespace?: string }): string[] {
+  const { namespace = '' } = o;
+  if (pods.length === 0) return [namespace === '' ? 'No pods on this node.' : `No pods in namespace ${namespace} on this node.`];
   const rows = pods.map((p) => [
     p.namespace,
     p.name,

@@ -86,7 +86,7 @@ export function pods(): Command {
       printData(asked, { ...answer, pods: shown });
       return EXIT.ok;
     }
-    print(asked, renderPods(shown, { widthMax: widthOf(asked), wide: asked.format === 'wide' }));
+    print(asked, renderPods(shown, { widthMax: widthOf(asked), wide: asked.format === 'wide', namespace }));
     if (answer.stale !== '') io.err(`This list may be old: ${printable(answer.stale)}.\n`);
     if (!answer.sourcesReady) io.err('Not every configured source has reported yet; more pods may come.\n');
     return EXIT.ok;
