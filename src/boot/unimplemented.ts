@@ -17,7 +17,7 @@ interface Entry {
   readonly why: string;
   /** To ignore it takes a protection away. */
   readonly warn?: boolean;
-  /** Honoured but for `cgroupsPerQOS: false`, which leaves the node without control groups of its own. */
+  /** Honoured but for `cgroupsPerQOS: false`, which leaves the node without cgroups of its own. */
   readonly groups?: boolean;
   /** Concerns the HTTPS server: with `enableServer: false` it asks for nothing. */
   readonly server?: boolean;

@@ -1,5 +1,5 @@
 /**
- * The Cgroups port: control groups of the machine, in either version of the kernel's interface. A path is of a group, from
+ * The Cgroups port: cgroups of the machine, in either version of the kernel's interface. A path is of a group, from
  * the root of the hierarchies on (`/kubepods/burstable/podA`). With the driver systemd a path ends in a slice
  * (`/kubepods.slice/kubepods-burstable.slice`): it is made, changed and removed as a unit of systemd. Errors carry Node's
  * `code`. What changes groups happens one

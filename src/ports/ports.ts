@@ -365,7 +365,7 @@ export interface Ports {
   readonly gzip?: Gzip;
   /** Absent where plugins beside this node cannot be spoken to: volumes of drivers fail, saying so. */
   readonly csi?: Csi;
-  /** Absent where the node makes no control groups. */
+  /** Absent where the node makes no cgroups. */
   readonly cgroups?: Cgroups;
   /** Absent where device plugins beside this node cannot be spoken to: there is no device manager. */
   readonly devicePlugins?: DevicePlugins;

@@ -1,4 +1,4 @@
-/** The real port of control groups, over folders that stand for the kernel's: both versions of its interface. */
+/** The real port of cgroups, over folders that stand for the kernel's: both versions of its interface. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -89,7 +89,7 @@ it('first version: makes a group in every hierarchy, writes where the controller
   expect(await cgroups.exists('/kubepods/burstable')).toBe(true);
   // A second time there is nothing to do.
   await cgroups.remove(path);
-  await expect(cgroups.remove('/')).rejects.toThrow('the root of the control groups is not removed');
+  await expect(cgroups.remove('/')).rejects.toThrow('the root of the cgroups is not removed');
 });
 
 it('first version: a part of a group counts as none, and a machine without a controller is told', async () => {

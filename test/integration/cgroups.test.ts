@@ -1,4 +1,4 @@
-/** Control groups of the node's own, in a whole node: resources 1.4 to 1.8, and traps 13 to 19. */
+/** Cgroups of the node's own, in a whole node: resources 1.4 to 1.8, and traps 13 to 19. */
 import { expect, it } from 'vitest';
 import { view } from '../../src/machines/protocol.ts';
 import { pod, type VirtualNode, virtualNode } from './virtualNode.ts';

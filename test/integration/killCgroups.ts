@@ -1,4 +1,4 @@
-/** Who keeps the node's own control groups, killed in each of its states. */
+/** Who keeps the node's own cgroups, killed in each of its states. */
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 

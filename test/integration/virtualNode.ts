@@ -96,7 +96,7 @@ export interface VirtualNode extends AsyncDisposable {
   iptables: SimIptables;
   /** The machine's systemd-logind; the node asks it with a shutdownGracePeriod only. */
   logind: SimLogind;
-  /** The machine's control groups; the node keeps some of its own with option `cgroups` only. */
+  /** The machine's cgroups; the node keeps some of its own with option `cgroups` only. */
   cgroups: SimCgroups;
   /** Paths that are sockets or devices. */
   special: Map<string, PathKind>;

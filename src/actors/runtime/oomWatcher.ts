@@ -49,7 +49,7 @@ class Watcher {
     this.#ctx = ctx;
     this.#kills = ctx.ports.metrics.counter(
       'actorlet_oom_kills_total',
-      "Processes that the kernel killed for want of memory: the node's own, or that of a control group",
+      "Processes that the kernel killed for want of memory: the node's own, or that of a cgroup",
       ['scope'],
     );
   }

@@ -55,11 +55,11 @@ export const checkCgroupVersion: Step = {
 const DRIVERS: readonly GroupDriver[] = ['cgroupfs', 'systemd'];
 
 /**
- * Refuses a host where the control groups of the node cannot be kept: a start without them would take a protection away.
+ * Refuses a host where the cgroups of the node cannot be kept: a start without them would take a protection away.
  * Which driver makes them is the runtime's to say, later: a group counts as there in either form of its name.
  */
 export const checkPodGroups: Step = {
-  name: 'check for what control groups of its own need',
+  name: 'check for what cgroups of its own need',
   async run(ctx) {
     const problems = await podGroupProblems(need(ctx, 'nodeConfig').config);
     if (problems.length > 0) throw new StartError('this host is not accepted', problems);
@@ -85,7 +85,7 @@ export async function podGroupProblems(config: KubeletConfiguration): Promise<Pr
     )
       problems.push({
         where: 'cgroupRoot (--cgroup-root)',
-        what: `${config.cgroupRoot} does not exist in every hierarchy of control groups`,
+        what: `${config.cgroupRoot} does not exist in every hierarchy of cgroups`,
       });
     for (const [prefix, field] of [
       ['system-reserved', 'systemReservedCgroup'],
@@ -94,7 +94,7 @@ export async function podGroupProblems(config: KubeletConfiguration): Promise<Pr
       if (!config.enforceNodeAllocatable.some((v) => v.startsWith(prefix))) continue;
       const paths = DRIVERS.map((driver) => groupPath(configuredName(config[field], driver), driver));
       if (!(await isThere(cgroups, paths)))
-        problems.push({ where: field, what: `${config[field]} does not exist in every hierarchy of control groups` });
+        problems.push({ where: field, what: `${config[field]} does not exist in every hierarchy of cgroups` });
     }
   } catch (error) {
     problems.push({ where, what: `${messageOf(error)}; ${hint}` });

@@ -188,7 +188,7 @@ export function defaultKubeletFlags(): KubeletFlags {
   };
 }
 
-/** A complete node configuration without a configuration file, HTTPS server and control groups; for simulation and tests. */
+/** A complete node configuration without a configuration file, HTTPS server and cgroups; for simulation and tests. */
 export function defaultNodeConfig(
   over: { flags?: Partial<KubeletFlags>; config?: Partial<KubeletConfiguration>; gates?: Readonly<Record<string, boolean>> } = {},
 ): NodeConfig {

@@ -34,7 +34,7 @@ export function lastingContainers(pod: Pod): Container[] {
 
 /**
  * Limits of the pod that its containers together could go beyond, each within the limit that it is held to: `spec.resources`
- * fields. Without a control group that holds the pod as a whole these could not be kept; of huge pages it holds them only
+ * fields. Without a cgroup that holds the pod as a whole these could not be kept; of huge pages it holds them only
  * where the kernel has that controller, which nobody has asked here.
  */
 export function limitsNotKept(pod: Pod, o: { podGroups?: boolean } = {}): string[] {

@@ -135,9 +135,9 @@ export interface NodeFacts {
   /** Ids that a pod with a user namespace of its own gets; default 65536. */
   userNamespaceIds?: number;
   hugePageSizes: string[];
-  /** Name of the control group that holds all pods; absent: this node makes none of its own. */
+  /** Name of the cgroup that holds all pods; absent: this node makes none of its own. */
   kubepods?: readonly string[];
-  /** cgroupRoot, what all control groups of this node are below; default the root of the hierarchies. */
+  /** cgroupRoot, what all cgroups of this node are below; default the root of the hierarchies. */
   cgroupRoot?: string;
   /** What the runtime said, or else the configuration; absent until the runtime was asked. */
   readonly cgroupDriver?: GroupDriver | undefined;

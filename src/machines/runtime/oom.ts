@@ -23,7 +23,7 @@ export const EMPTY_OOM_LEDGER: OomLedger = { seq: null, open: null, told: 0 };
 export const oomView = viewKey<OomLedger>('oom');
 
 export interface OomKill {
-  /** `/`: the node's memory ran out. Else the control group whose limit was reached. */
+  /** `/`: the node's memory ran out. Else the cgroup whose limit was reached. */
   limited: string;
   process: string;
   pid: number;

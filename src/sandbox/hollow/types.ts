@@ -40,7 +40,7 @@ export interface HollowOptions {
   ): { exitCode: number; delayMs?: number; stdout?: Uint8Array; stderr?: Uint8Array } | undefined;
   /** How long each call takes before it has its effect. Default 0 for all: the effect is immediate. */
   latencyMs?(method: CriMethod): number;
-  /** How it makes control groups; null: it does not say, as before containerd 2.0. Default CGROUPFS. */
+  /** How it makes cgroups; null: it does not say, as before containerd 2.0. Default CGROUPFS. */
   cgroupDriver?: 'SYSTEMD' | 'CGROUPFS' | null;
   /** What it says that it can do for pods. Default: nothing, as runtimes do that know of no such things. */
   features?: Pick<CriResponse<'Status'>, 'runtimeHandlers' | 'features'>;

@@ -1,4 +1,4 @@
-/** Claims about the control groups that a node keeps for its pods. */
+/** Claims about the cgroups that a node keeps for its pods. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { componentOf, uidOf } from '../../machines/allocation/cgroups/names.ts';
 import { view } from '../../machines/protocol.ts';
@@ -58,19 +58,18 @@ export function groupsUnsettled(node: SimNode, o: { tree: SupervisionTree; uids:
   const found: string[] = [];
   const snapshot: unknown = o.tree.actorAt(MANAGER)?.getSnapshot();
   const value = snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
-  if (value !== 'enforced' && value !== 'renewing') found.push(`the control groups of the node are ${String(value)}`);
+  if (value !== 'enforced' && value !== 'renewing') found.push(`the cgroups of the node are ${String(value)}`);
   const records = o.tree.registry.read(view.pods)?.value.records;
   for (const [path, files] of node.cgroups.groups) {
     const uid = uidOf(componentOf(path.split('/').at(-1) ?? '', node.tuning.cgroups.systemd ? 'systemd' : 'cgroupfs'));
     if (uid === null) continue;
-    if (!o.uids.has(uid)) found.push(`the control group ${path} is still there`);
-    else if (records?.get(uid)?.worker?.phase === 'finished')
-      found.push(`the control group ${path} of a pod that has ended is still there`);
-    else if (processesIn(o.dump, path).length > 0 && !files.has(WEIGHT)) found.push(`the control group ${path} has no values`);
+    if (!o.uids.has(uid)) found.push(`the cgroup ${path} is still there`);
+    else if (records?.get(uid)?.worker?.phase === 'finished') found.push(`the cgroup ${path} of a pod that has ended is still there`);
+    else if (processesIn(o.dump, path).length > 0 && !files.has(WEIGHT)) found.push(`the cgroup ${path} has no values`);
   }
   for (const s of o.dump.sandboxes) {
     if (s.ready && s.cgroupParent !== undefined && !node.cgroups.groups.has(s.cgroupParent))
-      found.push(`sandbox ${s.id} of pod ${s.uid} has lost its control group ${s.cgroupParent}`);
+      found.push(`sandbox ${s.id} of pod ${s.uid} has lost its cgroup ${s.cgroupParent}`);
   }
   return found;
 }

@@ -1,4 +1,4 @@
-/** A machine whose control groups fail now and then while a world is young: writes, makings, removals. Of its own chance. */
+/** A machine whose cgroups fail now and then while a world is young: writes, makings, removals. Of its own chance. */
 import type { Clock } from '../../ports/ports.ts';
 import type { HollowRuntime } from '../../sandbox/hollow/index.ts';
 import { type CgroupOperation, type SimCgroups, simCgroups } from './cgroups.ts';

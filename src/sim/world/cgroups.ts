@@ -1,5 +1,5 @@
 /**
- * The control groups of a simulated machine: they outlive daemons, and go with its power. One hierarchy, of either version;
+ * The cgroups of a simulated machine: they outlive daemons, and go with its power. One hierarchy, of either version;
  * what stands in a group's files is kept as it was written.
  */
 

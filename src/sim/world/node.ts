@@ -121,7 +121,7 @@ export interface NodeTuning {
   driver: DriverTuning | null;
   /** What else is beside it. */
   beside: BesideTuning;
-  /** It keeps control groups of its own; null: it does not. */
+  /** It keeps cgroups of its own; null: it does not. */
   cgroups: CgroupTuning | null;
   /** Device plugins are beside it; null: it cannot speak to any. */
   devices: DeviceTuning | null;

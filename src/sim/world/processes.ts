@@ -16,7 +16,7 @@ function pidOf(id: string): number {
   return FIRST_PID + Number.parseInt(id.slice(-8), 16);
 }
 
-/** In that control group, where the pod's sandbox was asked to be. */
+/** In that cgroup, where the pod's sandbox was asked to be. */
 export function processesIn({ sandboxes, containers }: Pick<HollowDump, 'sandboxes' | 'containers'>, group: string): SimProcess[] {
   return sandboxes
     .filter((s) => s.cgroupParent === group)

@@ -1,4 +1,4 @@
-/** What /stats/summary has from control groups and network namespaces: PSI, networks of pods, groups of the machine. */
+/** What /stats/summary has from cgroups and network namespaces: PSI, networks of pods, groups of the machine. */
 import { describe, expect, it } from 'vitest';
 import { createGroupReader } from '../../../src/actors/edge/https/groupReader.ts';
 import { createSystemGroups } from '../../../src/actors/edge/https/systemGroups.ts';

@@ -1,4 +1,4 @@
-/** Control groups of the node's own: how they are called, and what is written into them (resources 1.3 to 1.8). */
+/** Cgroups of the node's own: how they are called, and what is written into them (resources 1.3 to 1.8). */
 import { groupWrites, presentValues } from '../../../src/machines/allocation/cgroups/files.ts';
 import { hierarchiesOf } from '../../../src/machines/allocation/cgroups/hierarchies.ts';
 import {

@@ -1,4 +1,4 @@
-/** Figures of control groups from the kernel's files, of either version, as containerd and cri-o place containers. */
+/** Figures of cgroups from the kernel's files, of either version, as containerd and cri-o place containers. */
 import { describe, expect, it } from 'vitest';
 import { cadvisorMetrics, containerKey, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
 import { deviceNames, groupFigures, groupFiles, groupMounts, groupPlace, pidOf } from '../../../src/machines/edge/https/groupStats.ts';

@@ -34,7 +34,7 @@ export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEv
     mailbox: { capacity: 16, key: () => 'run' },
     start: (ctx) => {
       const { cgroups } = ctx.ports;
-      if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
+      if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
       return { logic: sweeperWith(() => sweep(cgroups, o)), input: { everyMs: PERIOD_MS, restMs: REST_MS } };
     },

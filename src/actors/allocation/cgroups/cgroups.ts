@@ -1,5 +1,5 @@
 /**
- * The control groups of this node: `kubepods`, one per class, one per pod (resources 1.4 to 1.8).
+ * The cgroups of this node: `kubepods`, one per class, one per pod (resources 1.4 to 1.8).
  *
  * State held: which driver the groups are made with.
  * Lost on restart: nothing that counts: every value is written again from what is wanted.
@@ -69,7 +69,7 @@ export function cgroupsSpec(o: CgroupsOptions): ActorSpec<CgroupsEvent> {
     ready: { when: (s) => !BEGINNING.includes((s as { value: unknown }).value), timeoutMs: READY_MS },
     start: (ctx) => {
       const { cgroups } = ctx.ports;
-      if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
+      if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       const groups = new Groups(ctx, { ...o, port: cgroups });
       return {
         logic: cgroupsMachine.provide({
@@ -116,8 +116,8 @@ class Groups {
     if (driver === undefined) throw new Error('the container runtime has not said its cgroup driver yet');
     const layout = await port.detect(driver);
     const rootPath = groupPath(rootName(root), driver);
-    if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${rootPath} does not exist in every hierarchy of control groups`);
-    if (this.#driver !== driver) this.#ctx.log.info({ driver, version: layout.version, root: rootPath }, 'control groups');
+    if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${rootPath} does not exist in every hierarchy of cgroups`);
+    if (this.#driver !== driver) this.#ctx.log.info({ driver, version: layout.version, root: rootPath }, 'cgroups');
     this.#driver = driver;
     for (const name of [this.#kubepods, ...TIERS.map((tier) => tierName(this.#kubepods, tier))]) await port.create(this.#path(name));
     this.#layout = layout;
@@ -207,7 +207,7 @@ class Groups {
         if (codeOf(error) === 'ENOENT') return;
         this.#ctx.log.warn(
           { err: text(error), uid, cgroup: at },
-          "a pod's control group cannot be set to what the pod was granted; tried again in a minute",
+          "a pod's cgroup cannot be set to what the pod was granted; tried again in a minute",
         );
       });
     }
@@ -267,7 +267,7 @@ class Groups {
   }
 
   #known(): GroupLayout {
-    if (this.#layout === null) throw new Error('the control groups of this node are not prepared yet');
+    if (this.#layout === null) throw new Error('the cgroups of this node are not prepared yet');
     return this.#layout;
   }
 

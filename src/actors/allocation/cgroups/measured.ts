@@ -1,4 +1,4 @@
-/** What changes of control groups took, under the reference's name. */
+/** What changes of cgroups took, under the reference's name. */
 import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import type { Ports } from '../../../ports/ports.ts';

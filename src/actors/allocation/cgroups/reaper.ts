@@ -1,5 +1,5 @@
 /**
- * Control groups of pods that have ended: removed, or while their volumes remain, given hardly any weight (resources 1.8).
+ * Cgroups of pods that have ended: removed, or while their volumes remain, given hardly any weight (resources 1.8).
  *
  * State held: which versions of the views the last sweep saw, what was last said of a group that cannot go.
  * Lost on restart: that; one sweep too many follows.
@@ -44,7 +44,7 @@ export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent>
     mailbox: { capacity: 64, key: () => 'run' },
     start: (ctx) => {
       const { cgroups } = ctx.ports;
-      if (cgroups === undefined) throw new Error('this node has no way to the control groups of its machine');
+      if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       const reaper = new Reaper(ctx, cgroups, o);
       return {
         logic: sweeperWith((signal) => reaper.sweep(signal)),
@@ -99,10 +99,10 @@ class Reaper {
     }
     if (removed > 0) registry.send(cgroupsAddress, { type: 'cgroups.look' });
     if (left > 0)
-      throw new Error(`${left} control groups of ended pods cannot be removed yet: ${[...this.#stuck.values()].slice(0, 3).join('; ')}`);
+      throw new Error(`${left} cgroups of ended pods cannot be removed yet: ${[...this.#stuck.values()].slice(0, 3).join('; ')}`);
     this.#seen = versions;
     this.#fullAtMonoMs = now;
-    return removed === 0 ? '' : `${removed} control groups of ended pods removed`;
+    return removed === 0 ? '' : `${removed} cgroups of ended pods removed`;
   }
 
   async #podGroups(driver: GroupDriver): Promise<Found[]> {
@@ -154,7 +154,7 @@ class Reaper {
       if (signal.aborted) throw error;
       const err = `${path}: ${error instanceof Error ? error.message : String(error)}`;
       if (this.#stuck.get(path) !== err)
-        this.#ctx.log.warn({ uid, cgroup: path, err }, 'the control group of an ended pod is left; tried again soon');
+        this.#ctx.log.warn({ uid, cgroup: path, err }, 'the cgroup of an ended pod is left; tried again soon');
       this.#stuck.set(path, err);
       return 'stuck';
     }

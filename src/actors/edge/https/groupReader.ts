@@ -1,4 +1,4 @@
-/** Reads what /metrics/cadvisor needs beyond the runtime's statistics: control groups of containers, networks of pods. */
+/** Reads what /metrics/cadvisor needs beyond the runtime's statistics: cgroups of containers, networks of pods. */
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { containerKey, type FoundContainer, type FoundPod, type GroupReading } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import {

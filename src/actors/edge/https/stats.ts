@@ -36,7 +36,7 @@ export interface StatsOptions {
   rootDir: string;
   podLogsDir: string;
   volumes: VolumeUsageSource;
-  /** Control groups and networks of containers and pods; never rejects. Absent: they are not told. */
+  /** Cgroups and networks of containers and pods; never rejects. Absent: they are not told. */
   groups?(): Promise<GroupReading>;
   /** Groups of the agent, the runtime, the system and all pods; never rejects. */
   system?(): Promise<SystemGroup[]>;

@@ -1,4 +1,4 @@
-/** The real control groups of this machine, through the kernel's files, and those that are slices through systemd as well. */
+/** The real cgroups of this machine, through the kernel's files, and those that are slices through systemd as well. */
 import { access, constants, mkdir, readdir, readFile, readlink, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
@@ -209,7 +209,7 @@ class RealCgroups implements HostCgroups {
 
   remove(path: string): Promise<void> {
     return this.#inTurn(async () => {
-      if (path.split('/').every((part) => part === '')) throw new Error('the root of the control groups is not removed');
+      if (path.split('/').every((part) => part === '')) throw new Error('the root of the cgroups is not removed');
       const { hierarchies } = await this.#machine();
       const slice = this.#slice(path);
       if (slice !== null) {

@@ -1,5 +1,5 @@
 /**
- * Statechart of the node's own control groups: made, given what pods may use of the node, and looked at again each minute.
+ * Statechart of the node's own cgroups: made, given what pods may use of the node, and looked at again each minute.
  * What fails is a state that is tried again. Pure; what it invokes is given by the actor.
  */
 import { assign, fromCallback, fromPromise, setup } from 'xstate';

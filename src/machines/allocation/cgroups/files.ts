@@ -1,4 +1,4 @@
-/** Which files of a control group say what, in either version of the kernel's interface (resources 1.3, 1.4). Pure. */
+/** Which files of a cgroup say what, in either version of the kernel's interface (resources 1.3, 1.4). Pure. */
 import { type GroupValues, NO_LIMIT } from './values.ts';
 
 export interface GroupFile {
@@ -9,7 +9,7 @@ export interface GroupFile {
 export interface GroupWrite extends GroupFile {
   value: string;
 }
-/** How the machine keeps control groups. */
+/** How the machine keeps cgroups. */
 export interface GroupLayout {
   version: 1 | 2;
   controllers: readonly string[];

@@ -1,4 +1,4 @@
-/** Where the kernel's control groups are mounted (resources 1.4, detection). Pure. */
+/** Where the kernel's cgroups are mounted (resources 1.4, detection). Pure. */
 
 /** Pods cannot be held without these. */
 export const MANDATORY = ['cpu', 'memory', 'pids'] as const;

@@ -1,4 +1,4 @@
-/** What is said to the actor that keeps the control groups of this node. */
+/** What is said to the actor that keeps the cgroups of this node. */
 
 import type { Pod } from '../../k8s.ts';
 import { type Address, address, type Message, type ReplyTo } from '../../supervision/address.ts';

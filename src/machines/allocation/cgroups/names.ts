@@ -1,5 +1,5 @@
 /**
- * Names of control groups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it.
+ * Names of cgroups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it.
  * Pure.
  */
 import type { Pod } from '../../k8s.ts';

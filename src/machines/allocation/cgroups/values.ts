@@ -1,4 +1,4 @@
-/** What is written into control groups of the node's own (resources 1.5 to 1.7). Pure. */
+/** What is written into cgroups of the node's own (resources 1.5 to 1.7). Pure. */
 import type { KubeletConfiguration } from '../../config.ts';
 import type { Pod, Quantity } from '../../k8s.ts';
 import { podLevel } from '../../pods/podLevel.ts';

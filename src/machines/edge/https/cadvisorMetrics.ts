@@ -1,5 +1,5 @@
 /**
- * /metrics/cadvisor: the families that people's dashboards ask for, as far as the runtime's statistics, control groups and
+ * /metrics/cadvisor: the families that people's dashboards ask for, as far as the runtime's statistics, cgroups and
  * /proc have the figures. Pure.
  */
 import type { DeviceIo, GroupFigures, PressureOf, Psi } from './groupStats.ts';
@@ -8,7 +8,7 @@ import type { ContainerStats, Summary } from './stats.ts';
 
 const NS_PER_S = 1e9;
 
-/** What a container is called where the summary has only its name, and what its control group tells. */
+/** What a container is called where the summary has only its name, and what its cgroup tells. */
 export interface FoundContainer {
   id: string;
   image: string;

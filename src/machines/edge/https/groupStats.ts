@@ -1,4 +1,4 @@
-/** What a container's control group tells beyond the runtime's statistics, from the kernel's files of either version. Pure. */
+/** What a container's cgroup tells beyond the runtime's statistics, from the kernel's files of either version. Pure. */
 
 /** Clock ticks are a hundredth of a second on every Linux of today (USER_HZ). */
 const TICKS_PER_S = 100;

@@ -1,4 +1,4 @@
-/** What /stats/summary has from control groups and network namespaces: pressure, networks of pods, groups of the machine. Pure. */
+/** What /stats/summary has from cgroups and network namespaces: pressure, networks of pods, groups of the machine. Pure. */
 import { containerKey, type GroupReading } from './cadvisorMetrics.ts';
 import { groupUse, type Psi, psiOf } from './groupStats.ts';
 import { networkStats } from './procStats.ts';

@@ -51,7 +51,7 @@ export interface NodeAbility {
   readonly sysctls: SysctlPatterns;
   /** The runtime gives a container exactly the groups that the pod lists, where it is asked to. */
   readonly strictGroups: boolean;
-  /** A control group of the node's own holds each pod as a whole. Default false. */
+  /** A cgroup of the node's own holds each pod as a whole. Default false. */
   readonly podGroups?: boolean;
   /** Device plugins can be spoken to: whether there are devices is found out when they are given. Default false. */
   readonly devices?: boolean;

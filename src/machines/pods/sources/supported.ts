@@ -151,7 +151,7 @@ export function unsupportedFields(
     api?: boolean;
     /** Somebody else knows which extended resources there are. Default false: there are none. */
     devices?: boolean;
-    /** A control group holds each pod as a whole. Default false. */
+    /** A cgroup holds each pod as a whole. Default false. */
     podGroups?: boolean;
   } = {},
 ): string[] {

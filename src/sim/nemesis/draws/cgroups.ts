@@ -1,4 +1,4 @@
-/** Nodes that keep control groups of their own, one in six. */
+/** Nodes that keep cgroups of their own, one in six. */
 import type { CgroupTuning } from '../../world/cgroupTrouble.ts';
 import type { SimRng } from '../../world/rng.ts';
 
