@@ -3,12 +3,12 @@
  * a pod in each state of its life, and for one that nobody knows, before and after every source has spoken.
  */
 import { atWork } from '../../../src/actors/allocation/cgroups/cgroups.ts';
-import { isLeaving } from '../../../src/actors/pods/admission/order.ts';
 import { containerGcSpec } from '../../../src/actors/reclaim/containerGc.ts';
 import { going } from '../../../src/machines/allocation/cpus/holders.ts';
 import { decideWrite, type WriterPlan } from '../../../src/machines/api/podWriterDecide.ts';
 import { CRI_LABELS } from '../../../src/machines/cri.ts';
 import type { Pod, PodStatus } from '../../../src/machines/k8s.ts';
+import { isLeaving } from '../../../src/machines/pods/admission/judge.ts';
 import { ANNOTATION_HASH, ANNOTATION_MIRROR } from '../../../src/machines/pods/sources/decode.ts';
 import { type CriView, type PodRecord, type PodsView, type StatusEntry, view, type WorkerPhase } from '../../../src/machines/protocol.ts';
 import { DEFAULT_GC_POLICY } from '../../../src/machines/reclaim/containerGc.ts';

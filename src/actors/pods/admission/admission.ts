@@ -9,44 +9,37 @@ import { fromPromise } from 'xstate';
 import { apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import {
-  admit,
-  asksForStrictGroups,
-  type NodeAbility,
-  type Placement,
-  type Refusal,
-  refusedForItself,
-} from '../../../machines/pods/admission/admission.ts';
+import type { Placement, Refusal } from '../../../machines/pods/admission/admission.ts';
 import {
   type AdmissionContext,
   admissionMachine,
   type Deferred,
+  isWait,
   type Judged,
+  keepsRoom,
   undecided,
 } from '../../../machines/pods/admission/admissionMachine.ts';
 import {
-  choosePreempted,
-  DEFAULT_GRACE_SECONDS,
-  Leaving,
-  PREEMPTING,
-  PREEMPTING_MESSAGE,
-} from '../../../machines/pods/admission/preemption.ts';
-import { type Room, rememberedRequests, shortages } from '../../../machines/pods/admission/resources.ts';
+  type AdmissionFacts,
+  byCreation,
+  isLeaving,
+  type Judgement,
+  judge,
+  makeRoom,
+  roomHolders,
+} from '../../../machines/pods/admission/judge.ts';
+import { DEFAULT_GRACE_SECONDS, Leaving, PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
+import { type RequestOf, type Room, rememberedRequests } from '../../../machines/pods/admission/resources.ts';
 import { type SysctlPatterns, sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
-import { hasRun } from '../../../machines/pods/listed.ts';
-import { fullName, podRef, sameName, stands } from '../../../machines/pods/manager/records.ts';
-import { SET_ASIDE_ANNOTATION } from '../../../machines/pods/setAside.ts';
+import { fullName, podRef, sameName } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type AdmissionEvent, addr, type PodOpEvent, type PodsView, type RuntimePodsView, view } from '../../../machines/protocol.ts';
-import { pressureRefusal } from '../../../machines/reclaim/eviction/admission.ts';
-import { isCritical } from '../../../machines/reclaim/eviction/rank.ts';
-import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE, nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';
+import { nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';
 import { because } from '../../../machines/supervision/address.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type Allocator, Allocators } from './allocators.ts';
-import { byCreation, isLeaving, isWait, keepsRoom } from './order.ts';
 import { type ResizeRoom, Resizes } from './resizes.ts';
 
 export interface AdmissionOptions {
@@ -180,7 +173,6 @@ class Judge {
       ({ pod: { metadata }, event: { source } }) =>
         !named.has(metadata.uid) && (source !== event.source || complete === null || complete.has(metadata.uid)),
     );
-    // The oldest first, as the reference does; static pods have no creation time and keep their order.
     for (const pod of [...event.pods].sort(byCreation)) {
       const verdict = this.judge(pod, { recent, deferred, sinceMonoMs });
       if (verdict === null) {
@@ -268,120 +260,99 @@ class Judge {
    * and each pod that waits is judged against what is left.
    */
   private holders(): ReadonlyMap<string, Pod> {
-    const pods = this.ctx.registry.read(view.pods);
-    const listed = this.ctx.registry.read(view.runtimePods);
+    const pods = this.ctx.registry.read(view.pods)?.value;
+    const listing = this.ctx.registry.read(view.runtimePods)?.value;
     const { at } = this.gathered;
-    if (at.pods === pods?.value && at.listing === listed?.value) return this.gathered.holders;
-    const listing = listed?.value;
-    const runs = (uid: string) => listing === undefined || (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
-    const holders = new Map<string, Pod>();
-    const leaving = new Set<string>();
-    for (const [uid, rec] of pods?.value.records ?? []) {
-      if (isLeaving(rec)) leaving.add(uid);
-      if (rec.rejected) continue;
-      const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
-      if (phase === 'finished' || phase === 'terminated') continue;
-      // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
-      const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
-      if (over && (phase !== 'terminating' || !runs(uid))) continue;
-      holders.set(uid, rec.pod);
-    }
-    this.gathered = { at: { pods: pods?.value, listing }, holders, leaving };
-    return holders;
+    if (at.pods !== pods || at.listing !== listing) this.gathered = { at: { pods, listing }, ...roomHolders(pods?.records, listing) };
+    return this.gathered.holders;
   }
 
   private judge(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
-    const aside = pod.metadata.annotations?.[SET_ASIDE_ANNOTATION];
-    if (aside !== undefined) return { about: 'pod', reason: 'SetAside', message: aside };
-    return handlingPod(this.ctx.ports, pod.metadata.uid, () => this.judged(pod, known));
-  }
-
-  private judged(pod: Pod, known: Known): Refusal | Deferred['verdict'] | null {
-    const records = this.ctx.registry.read(view.pods)?.value.records;
-    const own = records?.get(pod.metadata.uid);
-    // The mux was restarted and says everything again: who refused it once does not think better of it.
-    if (own !== undefined && stands(own, pod)) return null;
-    const isKnown = known.recent.has(pod.metadata.uid) || (own !== undefined && !own.rejected && !own.removed);
-    const weighed = this.weigh(pod, { ...known, isKnown, records });
-    const verdict = weighed === null && !isKnown ? this.handOut(pod, known) : weighed;
-    if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
-    return verdict;
-  }
-
-  /** Of a pod that fits. */
-  private handOut(pod: Pod, { recent, deferred }: Known): Refusal | Deferred['verdict'] | null {
-    const active = () => new Set([...recent.keys(), ...deferred.map((d) => d.pod.metadata.uid)]);
-    return this.allocators.judge(pod, { form: this.resizes.form(pod), active });
-  }
-
-  private weigh(
-    pod: Pod,
-    known: Known & { isKnown: boolean; records: PodsView['records'] | undefined },
-  ): Refusal | Deferred['verdict'] | null {
-    const { registry } = this.ctx;
-    const { isKnown, records, sinceMonoMs } = known;
-    // Running here already (an update, or the mux was restarted): refused only for what it asks, as a new definition
-    // of a pod with a pinned UID may bring in what this node cannot honour.
-    if (isKnown) return refusedForItself(pod, this.ability(true));
-    // What the runtime can do is not known before it was asked for the first time.
-    if (asksForStrictGroups(pod) && (registry.read(view.cri)?.value.lastGoodMonoMs ?? null) === null) return 'later';
-    const { podsMax, allocatable } = this.opts;
-    const room: Room = { others: this.others(pod, known), podsMax, allocatable, requests: this.requests };
-    const judged = admit({
-      ...room,
-      pod,
-      node: this.placement(),
-      ability: this.ability(false),
+    return handlingPod(this.ctx.ports, pod.metadata.uid, () => {
+      const judged = judge(pod, this.facts(pod, known));
+      const verdict = this.verdict(pod, judged, known);
+      if (verdict !== null && !isWait(verdict)) this.allocators.forget(pod.metadata.uid);
+      return verdict;
     });
-    // A want of room, though not of this pod's own; the reference asks about it first.
-    const shutdown = this.shutdown();
-    const refusal = judged?.about === 'pod' ? judged : (this.pressure(pod) ?? judged ?? shutdown);
-    if (refusal === null || refusal.about === 'pod') return refusal;
-    // It has ended, and takes nothing.
-    if (isTerminal(pod.status.phase)) return null;
-    // What runs here already keeps its place, whatever became of the node.
-    const listing = registry.read(view.runtimePods)?.value;
-    if (listing === undefined) return 'later';
-    if (hasRun(listing.pods.get(pod.metadata.uid))) return null;
-    const going = Boolean(pod.metadata.deletionTimestamp);
-    if (refusal.short !== undefined && isCritical(pod) && !going && shutdown === null) return this.makeRoom(pod, room, records);
-    return refusal.about === 'placement' && this.mayBeOld(pod, sinceMonoMs) ? 'later' : refusal;
   }
 
-  /** Others give way to a critical pod: those that are on their way already are waited for, and as few as can be are asked to go. */
-  private makeRoom(pod: Pod, room: Room, records: PodsView['records'] | undefined): Refusal | 'room' | null {
-    const nowMs = this.ctx.ports.clock.monoMs();
-    for (const [uid, atMs] of this.asked) if (isLeaving(records?.get(uid)) || nowMs - atMs >= ASK_AGAIN_MS) this.asked.delete(uid);
-    const { leaving } = this.gathered;
-    const staying = room.others.filter(({ metadata: { uid } }) => !this.asked.has(uid) && !leaving.has(uid));
-    const short = shortages(pod, { ...room, others: staying });
-    const choice = choosePreempted(pod, { pods: staying, short, requests: this.requests });
-    if (!choice.ok) {
-      const error = `preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ${choice.missing}`;
-      return {
-        reason: 'UnexpectedAdmissionError',
-        message: `Unexpected error while attempting to recover from admission failure: ${error}`,
-        about: 'room',
-      };
+  private verdict(pod: Pod, judged: Judgement, known: Known): Refusal | Deferred['verdict'] | null {
+    const { recent, deferred } = known;
+    switch (judged.is) {
+      case 'refused':
+        return judged.refusal;
+      case 'fits': {
+        const active = () => new Set([...recent.keys(), ...deferred.map((d) => d.pod.metadata.uid)]);
+        return judged.allocates ? this.allocators.judge(pod, { form: this.resizes.form(pod), active }) : null;
+      }
+      case 'later':
+        if (judged.first === 'node') {
+          const why = `pod ${fullName(pod)} does not match the node as it was last read`;
+          this.ctx.registry.send(apiAddr.nodeStatus, { type: 'node.report', why });
+        }
+        return 'later';
+      case 'short': {
+        const verdict = this.makeRoom(pod, known);
+        // There is room once those that are late have ended.
+        return verdict ?? this.verdict(pod, { is: 'fits', allocates: true }, known);
+      }
     }
-    // One without a worker has only just been let in: it is asked as soon as there is somebody to ask.
-    for (const victim of choice.pods) if (records?.get(victim.metadata.uid)?.worker) this.preempt(victim, pod, short[0]?.resource ?? '');
-    return choice.pods.length === 0 && this.roomInTime(pod, room) ? null : 'room';
   }
 
-  /**
-   * One that does not end although its time is over keeps a critical pod out no longer: what the runtime cannot stop must
-   * not stop the node. It is ended all the same, as soon as that can be.
-   */
-  private roomInTime(pod: Pod, room: Room): boolean {
-    const going = room.others.filter(({ metadata: { uid } }) => this.gathered.leaving.has(uid));
-    const late = this.leaving.late(going, this.ctx.ports.clock.monoMs());
-    if (late.length === 0 || shortages(pod, { ...room, others: room.others.filter((p) => !late.includes(p)) }).length > 0) return false;
-    this.ctx.log.warn(
-      { ...podRef(pod), late: late.map(fullName) },
-      'letting a critical pod in: others that make room for it did not end in time',
-    );
-    return true;
+  private facts(pod: Pod, known: Known): AdmissionFacts {
+    const { registry, ports } = this.ctx;
+    const { uid } = pod.metadata;
+    const own = registry.read(view.pods)?.value.records.get(uid);
+    const cri = registry.read(view.cri)?.value;
+    const room = () => this.spaceFor(pod, known);
+    const node = () => this.placement();
+    return {
+      own,
+      isKnown: known.recent.has(uid) || (own !== undefined && !own.rejected && !own.removed),
+      listing: registry.read(view.runtimePods)?.value,
+      get room() {
+        return room();
+      },
+      get node() {
+        return node();
+      },
+      nodeMayBeOld: this.nodeMayBeOld(known.sinceMonoMs),
+      ability: { sysctls: this.sysctls, podGroups: this.opts.podGroups, devices: ports.devicePlugins !== undefined },
+      strictGroups: (cri?.lastGoodMonoMs ?? null) === null ? null : cri?.strictGroups === true,
+      pressures: registry.read(view.pressure)?.value.pressures ?? [],
+      shutsDown: registry.read(nodeShutdownView)?.value.active === true,
+    };
+  }
+
+  private spaceFor(pod: Pod, known: Known): Room & { requests: RequestOf } {
+    const { podsMax, allocatable } = this.opts;
+    return { others: this.others(pod, known), podsMax, allocatable, requests: this.requests };
+  }
+
+  /** Null: there is room, once those that are late have ended. */
+  private makeRoom(pod: Pod, known: Known): Refusal | 'room' | null {
+    const nowMs = this.ctx.ports.clock.monoMs();
+    const records = this.ctx.registry.read(view.pods)?.value.records;
+    for (const [uid, atMs] of this.asked) if (isLeaving(records?.get(uid)) || nowMs - atMs >= ASK_AGAIN_MS) this.asked.delete(uid);
+    const room = this.spaceFor(pod, known);
+    const { leaving } = this.gathered;
+    const made = makeRoom(pod, room, {
+      leaves: (uid) => this.asked.has(uid) || leaving.has(uid),
+      late: () =>
+        this.leaving.late(
+          room.others.filter(({ metadata: { uid } }) => leaving.has(uid)),
+          nowMs,
+        ),
+    });
+    if (made.is === 'refused') return made.refusal;
+    if (made.is === 'overdue') {
+      const message = 'letting a critical pod in: others that make room for it did not end in time';
+      this.ctx.log.warn({ ...podRef(pod), late: made.late.map(fullName) }, message);
+      return null;
+    }
+    // One without a worker was only just admitted: it is asked as soon as it has one.
+    for (const victim of made.victims) if (records?.get(victim.metadata.uid)?.worker) this.preempt(victim, pod, made.resource);
+    return 'room';
   }
 
   private preempt(victim: Pod, pod: Pod, resource: string): void {
@@ -406,15 +377,6 @@ class Judge {
     });
   }
 
-  /** `unasked`: what to take for what no runtime has said yet. */
-  private ability(unasked: boolean): NodeAbility {
-    const cri = this.ctx.registry.read(view.cri)?.value;
-    const asked = (cri?.lastGoodMonoMs ?? null) !== null;
-    const devices = this.ctx.ports.devicePlugins !== undefined;
-    const { podGroups } = this.opts;
-    return { sysctls: this.sysctls, podGroups, strictGroups: asked ? cri?.strictGroups === true : unasked, devices };
-  }
-
   /** The node as the API server last showed it; before that, and without one, as it registers. */
   private placement(): Placement {
     const { registry, ports } = this.ctx;
@@ -425,25 +387,12 @@ class Judge {
     return { name: metadata.name, labels: metadata.labels ?? {}, taints: spec.taints ?? [] };
   }
 
-  /** A label that the scheduler went by may be younger than the last look at the node: it is asked for another. */
-  private mayBeOld(pod: Pod, sinceMonoMs: number): boolean {
+  /** A label that the scheduler went by may be younger than the last look at the node. */
+  private nodeMayBeOld(sinceMonoMs: number): boolean {
     const { registry, ports } = this.ctx;
     if (!this.opts.cluster) return false;
     const readAtMs = registry.read(apiView.placement)?.value.readAtMonoMs ?? Number.NEGATIVE_INFINITY;
-    if (readAtMs >= sinceMonoMs || ports.clock.monoMs() - sinceMonoMs >= PLACEMENT_WAIT_MS) return false;
-    registry.send(apiAddr.nodeStatus, { type: 'node.report', why: `pod ${fullName(pod)} does not match the node as it was last read` });
-    return true;
-  }
-
-  private pressure(pod: Pod): Refusal | null {
-    const refusal = pressureRefusal(pod, this.ctx.registry.read(view.pressure)?.value.pressures ?? []);
-    return refusal === null ? null : { ...refusal, about: 'room' };
-  }
-
-  /** Null while the machine is not going down. */
-  private shutdown(): Refusal | null {
-    const active = this.ctx.registry.read(nodeShutdownView)?.value.active === true;
-    return active ? { reason: NOT_ADMITTED, message: NOT_ADMITTED_MESSAGE, about: 'room' } : null;
+    return readAtMs < sinceMonoMs && ports.clock.monoMs() - sinceMonoMs < PLACEMENT_WAIT_MS;
   }
 
   private refuse(pod: Pod, refusal: Refusal, event: PodOpEvent): void {

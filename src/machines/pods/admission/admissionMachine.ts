@@ -3,6 +3,7 @@ import { assign, fromPromise, setup } from 'xstate';
 import type { Pod } from '../../k8s.ts';
 import { podName, projecting, some } from '../../projection.ts';
 import type { AdmissionEvent, PodOpEvent } from '../../protocol.ts';
+import type { Refusal } from './admission.ts';
 
 /** How often a pod that was not admitted at first sight is looked at again. */
 const LOOK_AGAIN_MS = 500;
@@ -19,6 +20,12 @@ export interface Deferred {
    * of a pod that runs here already.
    */
   verdict: 'later' | 'room' | 'allocating' | 'readmitting';
+}
+export function isWait(verdict: Refusal | Deferred['verdict']): verdict is Deferred['verdict'] {
+  return typeof verdict === 'string';
+}
+export function keepsRoom({ verdict }: Deferred): boolean {
+  return verdict !== 'later';
 }
 /** What nobody has judged yet. One that room is made for was, and one that is being handed out something: nothing of it is here. */
 export function undecided(deferred: readonly Deferred[]): string[] {

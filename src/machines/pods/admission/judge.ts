@@ -1,0 +1,145 @@
+/** Whether a pod is admitted, from facts about the node and the pods on it. Pure: the caller gathers the facts and acts on the answer. */
+import type { Pod } from '../../k8s.ts';
+import type { PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
+import { pressureRefusal } from '../../reclaim/eviction/admission.ts';
+import { isCritical } from '../../reclaim/eviction/rank.ts';
+import type { NodePressure } from '../../reclaim/eviction/thresholds.ts';
+import { NOT_ADMITTED, NOT_ADMITTED_MESSAGE } from '../../reclaim/nodeShutdown/messages.ts';
+import { hasRun } from '../listed.ts';
+import { stands } from '../manager/records.ts';
+import { SET_ASIDE_ANNOTATION } from '../setAside.ts';
+import { isTerminal } from '../status/generate.ts';
+import { admit, asksForStrictGroups, type NodeAbility, type Placement, type Refusal, refusedForItself } from './admission.ts';
+import { choosePreempted } from './preemption.ts';
+import { type RequestOf, type Room, shortages } from './resources.ts';
+
+/** What a pod is judged by. `room` and `node` are getters: a pod that is known needs neither. */
+export interface AdmissionFacts {
+  /** The pod manager's record of its UID. */
+  readonly own: PodRecord | undefined;
+  /** A definition of it was admitted before, and is not being removed. */
+  readonly isKnown: boolean;
+  /** Undefined: the runtime has not been listed yet. */
+  readonly listing: RuntimePodsView | undefined;
+  readonly room: Room;
+  readonly node: Placement;
+  /** Labels and taints of the node may have changed since they were last read. */
+  readonly nodeMayBeOld: boolean;
+  readonly ability: Omit<NodeAbility, 'strictGroups'>;
+  /** {@link NodeAbility.strictGroups}; null: the runtime has not been asked yet. */
+  readonly strictGroups: boolean | null;
+  readonly pressures: readonly NodePressure[];
+  readonly shutsDown: boolean;
+}
+
+export type Judgement =
+  /** `allocates`: the CPU manager and the device manager are asked before it is admitted. */
+  | { is: 'fits'; allocates: boolean }
+  | { is: 'refused'; refusal: Refusal }
+  /** Something has to be looked at first. */
+  | { is: 'later'; first: 'runtime' | 'listing' | 'node' }
+  /** A critical pod that lacks only room: see {@link makeRoom}. */
+  | { is: 'short' };
+
+export function judge(pod: Pod, facts: AdmissionFacts): Judgement {
+  const aside = pod.metadata.annotations?.[SET_ASIDE_ANNOTATION];
+  if (aside !== undefined) return refused({ about: 'pod', reason: 'SetAside', message: aside });
+  // config was restarted and sends every pod again: a refusal of this definition stands.
+  if (facts.own !== undefined && stands(facts.own, pod)) return { is: 'fits', allocates: false };
+  const { strictGroups, ability } = facts;
+  if (facts.isKnown) {
+    // It runs here already. A new definition of a pod with a pinned UID may bring in what this node cannot honour.
+    const refusal = refusedForItself(pod, { ...ability, strictGroups: strictGroups ?? true });
+    return refusal === null ? { is: 'fits', allocates: false } : refused(refusal);
+  }
+  if (asksForStrictGroups(pod) && strictGroups === null) return { is: 'later', first: 'runtime' };
+  const refusal = refusalOf(pod, facts);
+  if (refusal === null) return FITS;
+  if (refusal.about === 'pod') return refused(refusal);
+  // It has ended, and takes nothing.
+  if (isTerminal(pod.status.phase)) return FITS;
+  // A pod that runs here already keeps its place, whatever became of the node.
+  const { listing } = facts;
+  if (listing === undefined) return { is: 'later', first: 'listing' };
+  if (hasRun(listing.pods.get(pod.metadata.uid))) return FITS;
+  const going = Boolean(pod.metadata.deletionTimestamp);
+  if (refusal.short !== undefined && isCritical(pod) && !going && !facts.shutsDown) return { is: 'short' };
+  return refusal.about === 'placement' && facts.nodeMayBeOld ? { is: 'later', first: 'node' } : refused(refusal);
+}
+
+const FITS = { is: 'fits', allocates: true } as const;
+
+function refused(refusal: Refusal): Judgement {
+  return { is: 'refused', refusal };
+}
+
+/** Pressure and shutdown are a want of room, though not of this pod's own; the reference asks about pressure first. */
+function refusalOf(pod: Pod, { room, node, ability, strictGroups, pressures, shutsDown }: AdmissionFacts): Refusal | null {
+  const judged = admit({ ...room, pod, node, ability: { ...ability, strictGroups: strictGroups ?? false } });
+  if (judged?.about === 'pod') return judged;
+  const pressure = pressureRefusal(pod, pressures);
+  if (pressure !== null) return { ...pressure, about: 'room' };
+  return judged ?? (shutsDown ? { reason: NOT_ADMITTED, message: NOT_ADMITTED_MESSAGE, about: 'room' } : null);
+}
+
+export type MadeRoom =
+  | { is: 'refused'; refusal: Refusal }
+  /** These are to end too; `resource`: what there is too little of. None: those on their way will be enough. */
+  | { is: 'waits'; victims: readonly Pod[]; resource: string }
+  /** These should have ended by now, and keep it out no longer: what the runtime cannot stop must not stop the node. */
+  | { is: 'overdue'; late: readonly Pod[] };
+
+/** Other pods make room for a critical one. `leaves`: ends without being asked; `late`: those of them whose time is over. */
+export function makeRoom(
+  pod: Pod,
+  room: Room & { requests: RequestOf },
+  { leaves, late }: { leaves(uid: string): boolean; late(): readonly Pod[] },
+): MadeRoom {
+  const staying = room.others.filter(({ metadata: { uid } }) => !leaves(uid));
+  const short = shortages(pod, { ...room, others: staying });
+  const choice = choosePreempted(pod, { pods: staying, short, requests: room.requests });
+  if (!choice.ok) {
+    const error = `preemption: error finding a set of pods to preempt: no set of running pods found to reclaim resources: ${choice.missing}`;
+    const message = `Unexpected error while attempting to recover from admission failure: ${error}`;
+    return { is: 'refused', refusal: { reason: 'UnexpectedAdmissionError', message, about: 'room' } };
+  }
+  const waits = { is: 'waits', victims: choice.pods, resource: short[0]?.resource ?? '' } as const;
+  if (choice.pods.length > 0) return waits;
+  const over = late();
+  const fits = () => shortages(pod, { ...room, others: room.others.filter((p) => !over.includes(p)) }).length === 0;
+  return over.length > 0 && fits() ? { is: 'overdue', late: over } : waits;
+}
+
+/** Pods that hold room by these views, and those of them that release it soon, by UID. */
+export function roomHolders(
+  records: PodsView['records'] | undefined,
+  listing: RuntimePodsView | undefined,
+): { holders: ReadonlyMap<string, Pod>; leaving: ReadonlySet<string> } {
+  const runs = (uid: string) => listing === undefined || (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
+  const holders = new Map<string, Pod>();
+  const leaving = new Set<string>();
+  for (const [uid, rec] of records ?? []) {
+    if (isLeaving(rec)) leaving.add(uid);
+    if (rec.rejected) continue;
+    const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
+    if (phase === 'finished' || phase === 'terminated') continue;
+    // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
+    const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
+    if (over && (phase !== 'terminating' || !runs(uid))) continue;
+    holders.set(uid, rec.pod);
+  }
+  return { holders, leaving };
+}
+
+/** Its end was asked for, so it releases its room before long. Absent: it was only just admitted. */
+export function isLeaving(record: PodRecord | undefined): boolean {
+  if (record === undefined) return false;
+  return record.removed || Boolean(record.refusal) || Boolean(record.eviction) || record.worker?.phase === 'terminating';
+}
+
+/** The oldest first, as the reference does; static pods have no creation time and keep their order. */
+export function byCreation(a: Pod, b: Pod): number {
+  const at = a.metadata.creationTimestamp ?? '';
+  const bt = b.metadata.creationTimestamp ?? '';
+  return at < bt ? -1 : at > bt ? 1 : 0;
+}
