@@ -89,7 +89,6 @@ export function admissionSpec(opts: AdmissionOptions): ActorSpec<AdmissionEvent>
           actors: { load: fromPromise(({ signal }) => judge.resizes.load(signal)) },
           actions: {
             take: ({ context, self }, { event }) => self.send(judged(judge.take(context, event))),
-            takeEarly: ({ context, self }) => self.send(judged(judge.takeEarly(context))),
             retry: ({ context, self }) => self.send(judged(judge.retry(context))),
           },
         }),
@@ -189,12 +188,6 @@ class Judge {
 
   private undecided(deferred: readonly Deferred[]): NonNullable<PodOpEvent['undecided']> {
     return { by: this.ctx.incarnation, uids: undecided(deferred) };
-  }
-
-  takeEarly(context: AdmissionContext): Partial<AdmissionContext> {
-    let now: AdmissionContext = { ...context, early: [] };
-    for (const event of context.early) now = { ...now, ...this.take(now, event) };
-    return now;
   }
 
   retry(context: AdmissionContext): Partial<AdmissionContext> {

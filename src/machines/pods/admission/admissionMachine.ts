@@ -37,8 +37,6 @@ export interface AdmissionContext {
   deferred: readonly Deferred[];
   /** A change of resources waits for room. */
   resizes: boolean;
-  /** Came before the checkpoint was read: left in the mailbox by an earlier incarnation. */
-  early: readonly PodOpEvent[];
 }
 
 /** To itself, before anything else: what judging came to. */
@@ -51,10 +49,8 @@ export const admissionMachine = setup({
   types: { context: {} as AdmissionContext, events: {} as AdmissionEvent | Judged },
   actors: { load: fromPromise<void>(() => Promise.resolve()) },
   actions: {
-    /** Judges the pods of an operation. Like the next two it ends with `admission.judged`. */
+    /** Judges the pods of an operation. Like `retry` it ends with `admission.judged`. */
     take: (_, _p: { event: PodOpEvent }) => {},
-    /** Judges what came before the checkpoint was read. */
-    takeEarly: () => {},
     /** Judges again what waits. */
     retry: () => {},
   },
@@ -66,12 +62,12 @@ export const admissionMachine = setup({
   },
 }).createMachine({
   id: 'admission',
-  meta: projecting<AdmissionContext>(({ recent, deferred, resizes, early }) => ({
+  meta: projecting<AdmissionContext>(({ recent, deferred, resizes }) => ({
     admitted: some(recent.values(), podName),
     deferred: some(deferred, ({ pod, verdict }) => `${podName(pod)}: ${verdict}`),
-    ...{ resizes, early: early.length },
+    resizes,
   })),
-  context: { recent: new Map(), deferred: [], resizes: false, early: [] },
+  context: { recent: new Map(), deferred: [], resizes: false },
   initial: 'loading',
   on: {
     'pods.op': { actions: { type: 'take', params: ({ event }) => ({ event }) } },
@@ -80,8 +76,9 @@ export const admissionMachine = setup({
   states: {
     loading: {
       meta: { reason: 'Loading', message: 'reading what pods were granted before the daemon started' },
-      invoke: { src: 'load', onDone: { target: 'ready', actions: ['takeEarly'] }, onError: { target: 'ready', actions: ['takeEarly'] } },
-      on: { 'pods.op': { actions: assign({ early: ({ context, event }) => [...context.early, event] }) } },
+      invoke: { src: 'load', onDone: 'ready', onError: 'ready' },
+      // Of a config that ended with the admission before this one. The next config starts after this state, and sends every pod.
+      on: { 'pods.op': {} },
     },
     ready: {
       meta: { reason: 'Ready', message: 'every pod seen so far was judged' },
