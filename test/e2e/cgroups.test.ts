@@ -1,4 +1,4 @@
-/** Control groups of the node's own, on a real containerd and the kernel's own files. */
+/** Cgroups of the node's own, on a real containerd and the kernel's own files. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -151,6 +151,6 @@ it('refuses to start with a root that does not exist', async () => {
   daemon.configure({ cgroupRoot: `${ROOT}-missing` });
   await daemon.start({ ready: false });
   await until('the daemon to end', () => !daemon.alive(), { timeoutMs: 30_000, everyMs: 50 });
-  expect(daemon.log()).toContain(`cgroupRoot (--cgroup-root): ${ROOT}-missing does not exist in every hierarchy of control groups`);
+  expect(daemon.log()).toContain(`cgroupRoot (--cgroup-root): ${ROOT}-missing does not exist in every hierarchy of cgroups`);
   daemon.configure({ cgroupRoot: ROOT });
 });

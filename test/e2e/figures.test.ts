@@ -1,4 +1,4 @@
-/** /metrics/cadvisor on a real containerd and a real kernel: what dashboards read of control groups and of pods' networks. */
+/** /metrics/cadvisor on a real containerd and a real kernel: what dashboards read of cgroups and of pods' networks. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';

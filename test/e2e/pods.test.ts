@@ -22,7 +22,7 @@ afterAll(async () => {
   expect(await lab?.stop()).toEqual([]);
 });
 
-/** The value of one file of a control group of that process, in either hierarchy; undefined where there is none. */
+/** The value of one file of a cgroup of that process, in either hierarchy; undefined where there is none. */
 function cgroupValue(pid: number, v1: [controller: string, file: string], v2: string): string | undefined {
   for (const line of readFileSync(`/proc/${pid}/cgroup`, 'utf8').split('\n')) {
     const [, controllers = '', path = ''] = line.split(':');

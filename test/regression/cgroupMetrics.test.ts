@@ -1,4 +1,4 @@
-/** Operations on control groups were not measured, although every dashboard of a kubelet asks for them. */
+/** Operations on cgroups were not measured, although every dashboard of a kubelet asks for them. */
 import { expect, it } from 'vitest';
 import { measuredCgroups } from '../../src/actors/allocation/cgroups/measured.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';

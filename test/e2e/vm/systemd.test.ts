@@ -1,4 +1,4 @@
-/** Control groups on a node of today: cgroup v2, slices of a real systemd, containerd with the systemd driver. */
+/** Cgroups on a node of today: cgroup v2, slices of a real systemd, containerd with the systemd driver. */
 import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { buildDaemon } from '../daemon.ts';

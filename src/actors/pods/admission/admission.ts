@@ -48,7 +48,7 @@ export interface AdmissionOptions {
   /** What the node registers with: its labels until the API server has shown others, or for good where there is none. */
   identity: Omit<NodeIdentity, 'os' | 'arch'>;
   allowedUnsafeSysctls: readonly string[];
-  /** A control group of the node's own holds each pod as a whole. */
+  /** A cgroup of the node's own holds each pod as a whole. */
   podGroups: boolean;
   /** There is an API server, where labels and taints may have changed. */
   cluster: boolean;

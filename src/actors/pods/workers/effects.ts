@@ -165,7 +165,7 @@ export class Effects implements WorkerIo {
     // It may start with more than its predecessor had.
     const group = await resizePodGroup(this.ctx, { facts, pod, how: 'raise' }, signal);
     if (group !== null)
-      return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's control group: ${group}` } };
+      return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's cgroup: ${group}` } };
     const left = await this.removeUnstarted(job, signal);
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, logDir);
@@ -294,12 +294,12 @@ export class Effects implements WorkerIo {
   async updateResources(input: { pod: Pod; step: ResizeStep; last: boolean }, signal: AbortSignal): Promise<string | null> {
     const group = (how: 'raise' | 'exact') => resizePodGroup(this.ctx, { facts: this.facts(), pod: input.pod, how }, signal);
     const raised = await group('raise');
-    if (raised !== null) return `the control group of the pod could not be raised: ${raised}`;
+    if (raised !== null) return `the cgroup of the pod could not be raised: ${raised}`;
     const by = { cri: this.cri, inspector: this.inspector, incarnation: this.ctx.incarnation };
     const trouble = await updateResources(by, input, signal);
     if (trouble !== null || !input.last) return trouble;
     const set = await group('exact');
-    return set === null ? null : `the control group of the pod could not be set: ${set}`;
+    return set === null ? null : `the cgroup of the pod could not be set: ${set}`;
   }
 
   async stopSandboxes({ pod, status, forSandbox }: SandboxesInput, signal: AbortSignal): Promise<Settled> {

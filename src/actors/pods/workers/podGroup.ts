@@ -1,4 +1,4 @@
-/** What a worker asks about the control group of its pod. On a node without any it asks nobody. */
+/** What a worker asks about the cgroup of its pod. On a node without any it asks nobody. */
 
 import { type CgroupsEvent, cgroupsAddress, type GroupAnswer } from '../../../machines/allocation/cgroups/messages.ts';
 import { groupPath, plainParent, podGroupName } from '../../../machines/allocation/cgroups/names.ts';
