@@ -164,8 +164,7 @@ export class Effects implements WorkerIo {
     await fs.mkdirp(logDir, LOG_DIR_MODE);
     // It may start with more than its predecessor had.
     const group = await resizePodGroup(this.ctx, { facts, pod, how: 'raise' }, signal);
-    if (group !== null)
-      return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's cgroup: ${group}` } };
+    if (group !== null) return { kind: 'failed', failure: { reason: 'CreateContainerError', message: `the pod's cgroup: ${group}` } };
     const left = await this.removeUnstarted(job, signal);
     if (left !== null) return left;
     const restartCount = await this.restartCountOf(job, logDir);
