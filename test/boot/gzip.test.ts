@@ -3,10 +3,9 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createGzipPort } from '../../src/boot/dependencies/gzip.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
 /** Many times what a stream takes in at once. */
 const LINES = Array.from({ length: 60_000 }, (_, i) => `2024-01-01T00:00:00Z stdout F line ${i}\n`).join('');
 const { compress } = createGzipPort();

@@ -5,7 +5,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createJournal } from '../../src/boot/dependencies/journal.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
 let dir: string;
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), 'actorlet-journal-'));

@@ -17,7 +17,6 @@ import { pod, podsView, record } from '../edge/samples.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { type DriverOptions, startDriver, type TestDriver } from './csiDriver.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
 const NAME = 'csi.example.com';
 const MINUTE_MS = 60_000;
 const UID = 'uid-web';

@@ -3,7 +3,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { connect as connectTcp } from 'node:net';
 import { join } from 'node:path';
 import { connect } from 'node:tls';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { ASKING_MAX, WAITING_MAX } from '../../../src/actors/edge/https/authenticate.ts';
 import type { KubeRequest, KubeResult } from '../../../src/machines/api/kube.ts';
 import { view } from '../../../src/machines/protocol.ts';
@@ -11,7 +11,6 @@ import { until } from '../harness.ts';
 import { pod, podsView, record, running, statusView } from '../samples.ts';
 import { clientCa, type Lab, serverCa, startLab, TestCa } from './lab.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
 const labs: Lab[] = [];
 afterEach(async () => {
   for (const lab of labs.splice(0)) await lab.stop();

@@ -2,10 +2,10 @@
 import { appendFileSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { until } from '../harness.ts';
 import { type Lab, serverCa } from './lab.ts';
-import { ann, enders, say, start, uid, WAIT_MS } from './node.ts';
+import { ann, say, start, uid, WAIT_MS } from './node.ts';
 
 describe('container logs', () => {
   const STAMP = '2026-01-01T00:00:00.000000000Z';
@@ -35,7 +35,7 @@ describe('container logs', () => {
       });
     });
     req.end();
-    enders.push(() => void req.destroy());
+    onTestFinished(() => void req.destroy());
     return { got, leave: () => req.destroy() };
   }
 

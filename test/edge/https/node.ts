@@ -1,18 +1,12 @@
-/** A node with one pod behind its API, for somebody who was let in. Ends what a test opened. */
-import { afterEach, vi } from 'vitest';
+/** A node with one pod behind its API, for somebody who was let in. Ends with the test. */
+import { onTestFinished } from 'vitest';
 import { CRI_LABELS } from '../../../src/machines/cri.ts';
 import type { ContainerStatus, PodStatus } from '../../../src/machines/k8s.ts';
 import { view } from '../../../src/machines/protocol.ts';
 import { pod, podsView, record, running, statusView } from '../samples.ts';
 import { type Ask, clientCa, type Lab, startLab } from './lab.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
-
 export const ann = clientCa.leaf({ commonName: 'ann', organizations: ['dev'] });
-export const enders: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const end of enders.splice(0).reverse()) await end();
-});
 
 export const web = pod('web', { containers: ['main', 'side'] });
 export const uid = web.metadata.uid;
@@ -20,7 +14,7 @@ export const WAIT_MS = 20_000;
 
 export async function start(o: Parameters<typeof startLab>[0] = {}) {
   const lab = await startLab(o);
-  enders.push(() => lab.stop());
+  onTestFinished(() => lab.stop());
   lab.registry.set(view.pods, podsView([record(web), record(pod('stranger', { uid: 'r' }), { source: 'runtime' })]));
   say(lab, { main: { state: { running: { startedAt: '2026-01-01T00:00:00Z' } } } });
   const ask = (path: string, a: Ask = {}) => lab.ask(path, { client: ann, ...a });

@@ -1,12 +1,12 @@
 /** What the API answers to somebody who was let in: lists, statistics, and bad requests of each kind. */
 import { connect } from 'node:tls';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { families } from '../../../src/actors/edge/https/figures.ts';
 import type { PodStatus } from '../../../src/machines/k8s.ts';
 import { view } from '../../../src/machines/protocol.ts';
 import { podsView } from '../samples.ts';
 import { serverCa, startLab } from './lab.ts';
-import { ann, criContainer, enders, sandbox, start, uid } from './node.ts';
+import { ann, criContainer, sandbox, start, uid } from './node.ts';
 
 describe('pages for a person', () => {
   it('statusz and flagz say what runs and with which flags, as text alone, and only where their gate is on', async () => {
@@ -49,7 +49,7 @@ describe('lists', () => {
   });
   it('say 503 with the reason while there are none, and the runtime’s failure as 500', async () => {
     const s = await startLab();
-    enders.push(() => s.stop());
+    onTestFinished(() => s.stop());
     expect((await s.ask('/pods', { client: ann })).status).toBe(503);
     expect((await s.ask('/runningpods', { client: ann })).status).toBe(500);
   });

@@ -2,12 +2,12 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { view } from '../../../src/machines/protocol.ts';
 import { until } from '../harness.ts';
 import { podsView, record } from '../samples.ts';
 import type { Lab } from './lab.ts';
-import { coded, criContainer, enders, sandbox, start, uid, WAIT_MS, web } from './node.ts';
+import { coded, criContainer, sandbox, start, uid, WAIT_MS, web } from './node.ts';
 
 /** The runtime's streaming server, as far as it is looked at: it switches to whatever it is asked and echoes in capitals. */
 async function streamingServer(o: { status?: number } = {}) {
@@ -31,7 +31,7 @@ async function streamingServer(o: { status?: number } = {}) {
     if (head.length > 0) socket.write(head.toString().toUpperCase());
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  enders.push(() => {
+  onTestFinished(() => {
     for (const socket of open) socket.destroy();
     return new Promise<void>((resolve) => server.close(() => resolve()));
   });
@@ -64,7 +64,7 @@ describe('streams', () => {
     a.socket.on('close', () => {
       got.ended = true;
     });
-    enders.push(() => void a.socket.destroy());
+    onTestFinished(() => void a.socket.destroy());
     return { ...a, got };
   }
 
