@@ -85,7 +85,7 @@ const GROWN_BYTES = 16 << 20;
 const BURST_GROWN_BYTES = 16 << 20;
 /**
  * A collection that was asked for stops everything for 1 to 2 ms for each MiB in use. A heap of this size is left to V8, which
- * marks in small steps and then stops for some 20 ms. It is told to do so earlier than it would.
+ * marks in small steps and then stops for 15 to 95 ms. It is told to do so earlier than it would.
  */
 const LARGE_BYTES = 64 << 20;
 /** By how much a large heap may grow before V8 collects it, percent. V8's own choice is up to 300. */
