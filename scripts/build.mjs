@@ -21,6 +21,7 @@ const programs = {
   sandboxd: 'src/sandbox/process/main.ts',
   subpath: 'src/boot/dependencies/subPath/main.ts',
   documents: 'src/boot/dependencies/documents/worker.ts',
+  watchdog: 'src/boot/process/watchdog/worker.ts',
   hostfigures: 'src/boot/inspect/hostMain.ts',
 };
 /**

@@ -179,7 +179,16 @@ export interface Net {
   serveHttp(
     at: ({ host: string; port: number; tls?: TlsServing } | { socketPath: string; mode: number }) & { bodyBytesMax?: number },
     handler: (req: HttpRequest) => Promise<HttpReply>,
-  ): Promise<{ close(): Promise<void>; address: string }>;
+  ): Promise<Listening>;
+  /**
+   * The health port, answered beside the main thread, so that a busy one does not delay it: /healthz and its check `ping`, which
+   * fails when the main thread is stuck. Rejects as `serveHttp`. Absent in worlds of one thread.
+   */
+  serveHealth?(at: { host: string; port: number }): Promise<Listening>;
+}
+export interface Listening {
+  address: string;
+  close(): Promise<void>;
 }
 
 /** What a node says about its machine; '' where the machine does not tell. */

@@ -23,7 +23,7 @@ function begin(root: string, then: string): { process: ChildProcess; output(): s
   const program = `
     const { openHandling, noteFile } = await import('${SRC}/boot/process/handling.ts');
     const { loadLibc } = await import('${SRC}/boot/process/libc.ts');
-    const { watchForStalls } = await import('${SRC}/boot/process/watchdogThread.ts');
+    const { startWatchdog } = await import('${SRC}/boot/process/watchdog/watchdog.ts');
     const { Heartbeat } = await import('${SRC}/actors/supervision/watchdog.ts');
     const say = (fields, text) => console.log(text);
     const root = ${JSON.stringify(root)};
@@ -101,7 +101,7 @@ describe('a process that dies while it handles a pod', () => {
     const ended = await run(
       dir.path,
       `const heartbeat = new Heartbeat();
-       watchForStalls({ shared: heartbeat.shared, limitMs: 500, noteFile: noteFile(root) });
+       startWatchdog({ shared: heartbeat.shared, limitMs: 500, noteFile: noteFile(root) });
        setTimeout(() => heartbeat.begin('node/pods/volumes', 0) ?? handling.of('pod uid-1', () => { for (;;); }), 100);`,
     );
     expect(ended.code).toBe(70);
@@ -142,7 +142,7 @@ describe('a healthy pod is not set aside', () => {
     const stopped = begin(
       dir.path,
       `const heartbeat = new Heartbeat();
-       watchForStalls({ shared: heartbeat.shared, limitMs: 1000, noteFile: noteFile(root) });
+       startWatchdog({ shared: heartbeat.shared, limitMs: 1000, noteFile: noteFile(root) });
        setInterval(() => heartbeat.pulse(performance.now()), 20);
        setTimeout(() => process.exit(3), 6000);
        console.log('runs');`,

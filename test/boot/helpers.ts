@@ -140,9 +140,9 @@ export function emptyRegistry(views: Readonly<Record<string, unknown>> = {}): Bo
 }
 
 /** Polls until the condition holds; fails after the deadline with `what`. */
-export async function until(what: string, condition: () => boolean, deadlineMs = 30_000): Promise<void> {
+export async function until(what: string, condition: () => boolean | Promise<boolean>, deadlineMs = 30_000): Promise<void> {
   const end = performance.now() + deadlineMs;
-  while (!condition()) {
+  while (!(await condition())) {
     if (performance.now() > end) throw new Error(`not within ${deadlineMs} ms: ${what}`);
     await sleep(10);
   }

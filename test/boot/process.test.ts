@@ -8,12 +8,13 @@ import { loadLibc } from '../../src/boot/process/libc.ts';
 import { acquireLock } from '../../src/boot/process/lock.ts';
 import { createNotify, watchdogIntervalMs } from '../../src/boot/process/notify.ts';
 import { setOomScore } from '../../src/boot/process/oomScore.ts';
+import { startWatchdog } from '../../src/boot/process/watchdog/watchdog.ts';
 import { tempDir, until } from './helpers.ts';
 
 const BOOT = join(import.meta.dirname, '../../src/boot/boot.ts');
 const LOCK = join(import.meta.dirname, '../../src/boot/process/lock.ts');
 const LIBC = join(import.meta.dirname, '../../src/boot/process/libc.ts');
-const WATCHDOG = join(import.meta.dirname, '../../src/boot/process/watchdogThread.ts');
+const WATCHDOG = join(import.meta.dirname, '../../src/boot/process/watchdog/watchdog.ts');
 const HEARTBEAT = join(import.meta.dirname, '../../src/actors/supervision/watchdog.ts');
 
 interface Child extends AsyncDisposable {
@@ -135,10 +136,10 @@ describe('sd_notify', () => {
 describe('the watchdog thread', () => {
   it('prints the path of the actor that holds the main thread and exits 70', async () => {
     await using stuck = child(`
-      const { watchForStalls } = await import(${JSON.stringify(WATCHDOG)});
+      const { startWatchdog } = await import(${JSON.stringify(WATCHDOG)});
       const { Heartbeat } = await import(${JSON.stringify(HEARTBEAT)});
       const heartbeat = new Heartbeat();
-      watchForStalls({ shared: heartbeat.shared, limitMs: 300 });
+      startWatchdog({ shared: heartbeat.shared, limitMs: 300 });
       setTimeout(() => { heartbeat.begin('node/pods/workers/web', performance.now()); for (;;); }, 200);
     `);
     expect(await stuck.code).toBe(70);
@@ -147,15 +148,93 @@ describe('the watchdog thread', () => {
 
   it('leaves a process alone whose heartbeat is pulsed', async () => {
     await using busy = child(`
-      const { watchForStalls } = await import(${JSON.stringify(WATCHDOG)});
+      const { startWatchdog } = await import(${JSON.stringify(WATCHDOG)});
       const { Heartbeat } = await import(${JSON.stringify(HEARTBEAT)});
       const heartbeat = new Heartbeat();
-      using watch = watchForStalls({ shared: heartbeat.shared, limitMs: 400 });
+      using watch = startWatchdog({ shared: heartbeat.shared, limitMs: 400 });
       const pulse = setInterval(() => heartbeat.pulse(performance.now()), 20);
       setTimeout(() => { clearInterval(pulse); process.exit(3); }, 1200);
     `);
     expect(await busy.code).toBe(3);
-    expect(new Heartbeat().shared.byteLength).toBeGreaterThan(24);
+  });
+});
+
+describe('the health port', () => {
+  /** This process is watched as well: without a beat it would be ended. */
+  function beating(shared: SharedArrayBuffer): Disposable {
+    const seq = new Int32Array(shared, 0, 1);
+    const timer = setInterval(() => Atomics.add(seq, 0, 1), 50);
+    return { [Symbol.dispose]: () => clearInterval(timer) };
+  }
+  const ask = async (port: number, path: string): Promise<string> => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } });
+    return `${answer.status} ${await answer.text()}`;
+  };
+
+  it('answers while the main thread is busy, and fails with its name once it is stuck', async () => {
+    await using node = child(`
+      const { writeSync } = await import('node:fs');
+      const { startWatchdog } = await import(${JSON.stringify(WATCHDOG)});
+      const { Heartbeat } = await import(${JSON.stringify(HEARTBEAT)});
+      const heartbeat = new Heartbeat();
+      const watchdog = startWatchdog({ shared: heartbeat.shared, limitMs: 9000 });
+      setInterval(() => heartbeat.pulse(performance.now()), 100);
+      const { address } = await watchdog.serveHealth({ host: '127.0.0.1', port: 0 });
+      heartbeat.begin('node/pods/workers/web', performance.now());
+      writeSync(1, 'busy at ' + address + ' ');
+      for (;;);
+    `);
+    await until('its main thread is busy', () => / at \S+ /.test(node.output()));
+    const port = Number(/:(\d+) /.exec(node.output())?.[1]);
+    expect(await ask(port, '/healthz')).toBe('200 ok');
+    expect(await ask(port, '/pods')).toMatch(/^404/);
+    let said = '';
+    await until('it counts as stuck', async () => {
+      said = await ask(port, '/healthz');
+      return said.startsWith('500');
+    });
+    expect(said).toBe('500 [-]ping failed: reason withheld\nhealthz check failed\n');
+    expect(await ask(port, '/healthz/ping')).toMatch(
+      /^500 internal server error: the main thread has been stuck for [3-9] s, running node\/pods\/workers\/web/,
+    );
+    expect(await node.code).toBe(70);
+  });
+
+  it('is refused with the reason where its address is taken, and is free again when closed', async () => {
+    const { shared } = new Heartbeat();
+    using _beat = beating(shared);
+    using watchdog = startWatchdog({ shared });
+    const first = await watchdog.serveHealth({ host: '127.0.0.1', port: 0 });
+    const port = Number(first.address.split(':')[1]);
+    await expect(watchdog.serveHealth({ host: '127.0.0.1', port })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+      message: `cannot listen on 127.0.0.1:${port}: the address is already in use`,
+    });
+    await first.close();
+    const second = await watchdog.serveHealth({ host: '127.0.0.1', port });
+    expect(await ask(port, '/healthz')).toBe('200 ok');
+    await second.close();
+  });
+
+  it('is opened again by the next thread when one fails', async () => {
+    const failures: string[] = [];
+    // Too small to be read until it grows.
+    const shared = new SharedArrayBuffer(4, { maxByteLength: new Heartbeat().shared.byteLength });
+    using _beat = beating(shared);
+    using watchdog = startWatchdog({ shared, limitMs: 30_000, onFailure: (error) => void failures.push(error.message) });
+    const any = await watchdog.serveHealth({ host: '127.0.0.1', port: 0 });
+    const port = Number(any.address.split(':')[1]);
+    await any.close();
+    await watchdog.serveHealth({ host: '127.0.0.1', port });
+    await until('the thread fails', () => failures.length > 0);
+    shared.grow(shared.maxByteLength);
+    await until('the next one answers', () =>
+      ask(port, '/healthz').then(
+        (said) => said === '200 ok',
+        () => false,
+      ),
+    );
+    expect(failures).toHaveLength(1);
   });
 });
 

@@ -390,13 +390,13 @@ describe('a tree', () => {
 
   it('names the actor that holds the main thread, and is quiet about an idle one', async () => {
     const readings: (string | null)[] = [];
-    const detector = new StallDetector(30_000);
+    const detector = new StallDetector({ everyMs: 10_000 });
     let stall: unknown = null;
     const hog = actor('hog', () =>
       receiver(() => {
         readings.push(r.tree.heartbeat.read().path);
-        detector.check(r.tree.heartbeat.read(), 0);
-        stall = detector.check(r.tree.heartbeat.read(), 30_000);
+        detector.look(r.tree.heartbeat.read(), 0);
+        stall = detector.look(r.tree.heartbeat.read(), 30_000);
       }),
     );
     const r = rig(layer('node', [hog]));
@@ -407,10 +407,12 @@ describe('a tree', () => {
     expect(readings).toEqual(['node/hog']);
     expect(stall).toEqual({ path: 'node/hog', forMs: 30_000 });
     expect(r.tree.heartbeat.read().path).toBeNull();
-    expect(detector.check(r.tree.heartbeat.read(), 40_000)).toBeNull();
+    expect(detector.look(r.tree.heartbeat.read(), 40_000).forMs).toBe(0);
     r.tree.heartbeat.pulse(1);
-    expect(detector.check(r.tree.heartbeat.read(), 80_000)).toBeNull();
-    expect(detector.check(r.tree.heartbeat.read(), 110_000)).toEqual({ path: 'outside any actor', forMs: 30_000 });
+    expect(detector.look(r.tree.heartbeat.read(), 70_000).forMs).toBe(0);
+    expect(detector.look(r.tree.heartbeat.read(), 100_000)).toEqual({ path: 'outside any actor', forMs: 30_000 });
+    // Nobody looked for so long: the process was stopped.
+    expect(detector.look(r.tree.heartbeat.read(), 200_000).forMs).toBe(30_000);
   });
 
   it('is one of a thousand in a process, and gone after its stop', async () => {

@@ -16,10 +16,11 @@ import { type Explanation, explainPod } from '../../machines/why.ts';
 import { explainNode } from '../../machines/whyNode.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../supervision/types.ts';
+import { json, type Route, router, text } from './answers.ts';
 import { execOffer } from './execOffer.ts';
 import { type FaultsAtWork, faultRoute } from './faultRoute.ts';
 import { nodePage } from './nodePage.ts';
-import { type Inspect, json, type Route, router, serverSpec, text } from './server.ts';
+import { type Inspect, serverSpec } from './server.ts';
 import { readView } from './views.ts';
 
 export interface AdminOptions {

@@ -6,7 +6,7 @@ import { containerStatus, pickContainer } from '../../machines/podLogs.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../machines/protocol.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, text } from './server.ts';
+import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
 
 interface ExecAsk {
   pod: string;

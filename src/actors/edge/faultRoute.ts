@@ -7,7 +7,7 @@ import { addr } from '../../machines/protocol.ts';
 import type { Answer } from '../../machines/supervision/address.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
-import { json, METHOD_NOT_ALLOWED, text } from './server.ts';
+import { json, METHOD_NOT_ALLOWED, text } from './answers.ts';
 
 /** How many faults are at work now. */
 export interface FaultsAtWork {

@@ -5,8 +5,9 @@
  */
 import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import type { ActorSpec } from '../supervision/types.ts';
+import { router } from './answers.ts';
 import { healthRoutes } from './healthChecks.ts';
-import { router, serverSpec } from './server.ts';
+import { serverSpec } from './server.ts';
 
 export interface HealthzOptions {
   host: string;
@@ -15,12 +16,17 @@ export interface HealthzOptions {
   flag?: string;
 }
 
-/** The kubelet's health port (10248): /healthz with the `ping` check alone. That the process answers is the message. */
+/**
+ * The kubelet's health port (10248): /healthz with the `ping` check alone, which fails when the main thread is stuck. Where there
+ * is one thread, that the process answers is the message.
+ */
 export function healthzServerSpec(o: HealthzOptions): ActorSpec<ServerEvent> {
+  const at = { host: o.host, port: o.port };
   return serverSpec({
     id: 'healthz',
-    at: { host: o.host, port: o.port },
+    at,
     flag: o.flag ?? '--healthz-port',
     handler: () => router({ get: {}, any: healthRoutes({ ping: () => undefined }) }),
+    listen: (net, handler) => net.serveHealth?.(at) ?? net.serveHttp(at, handler),
   });
 }

@@ -8,10 +8,11 @@ import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
 import { addr, view } from '../../machines/protocol.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
+import { router, text } from './answers.ts';
 import { type FigureOptions, figurePages, METRICS_PATHS } from './https/figures.ts';
 import { podListReply } from './podList.ts';
 import { withRequestMetrics } from './requestMetrics.ts';
-import { router, serverSpec, text } from './server.ts';
+import { serverSpec } from './server.ts';
 import { readView, staleHeaders } from './views.ts';
 
 export interface ReadOnlyOptions extends FigureOptions {

@@ -3,7 +3,7 @@ import { fromPromise } from 'xstate';
 import type { Chart } from '../../machines/chart/definition.ts';
 import { type ServerEvent, serverMachine } from '../../machines/edge/serverMachine.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
-import type { HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Listening, Net } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
 
 /** What the edge may look at besides the published views; given by whoever builds the tree. */
@@ -32,12 +32,15 @@ export interface Inspect {
   started?: { wallMs: number; monoMs: number };
 }
 
+type Handler = (req: HttpRequest) => Promise<HttpReply>;
 export interface ServerOptions {
   id: string;
   at: { host: string; port: number } | { socketPath: string; mode: number };
   /** The flag or field that sets the address: named in every error about it. */
   flag: string;
-  handler: (ctx: ActorCtx<ServerEvent>) => (req: HttpRequest) => Promise<HttpReply>;
+  handler: (ctx: ActorCtx<ServerEvent>) => Handler;
+  /** How it listens. Default: `net.serveHttp`. */
+  listen?: (net: Net, handler: Handler) => Promise<Listening>;
 }
 
 /**
@@ -62,7 +65,7 @@ export function listeningOrBlocked(snapshot: unknown): boolean {
 }
 
 function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
-  let open: Awaited<ReturnType<Net['serveHttp']>> | null = null;
+  let open: Listening | null = null;
   let lastError = '';
   const close = async () => {
     const server = open;
@@ -101,9 +104,9 @@ function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
   });
 }
 
-async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag'>, handler: (req: HttpRequest) => Promise<HttpReply>) {
+async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag' | 'listen'>, handler: Handler): Promise<Listening> {
   try {
-    return await net.serveHttp(o.at, handler);
+    return await (o.listen?.(net, handler) ?? net.serveHttp(o.at, handler));
   } catch (error) {
     throw new Error(`${o.flag}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
@@ -116,44 +119,4 @@ async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag'>, handler: 
 export async function probePort(net: Net, at: { host: string; port: number }, flag: string): Promise<void> {
   const server = await listen(net, { at, flag }, async () => ({ status: 503, body: 'starting\n' }));
   await server.close();
-}
-
-// ---- answers -------------------------------------------------------------------------------------------------------
-
-export const NOT_FOUND: HttpReply = { status: 404, body: '404: Page Not Found' };
-export const METHOD_NOT_ALLOWED: HttpReply = { status: 405, body: '405: Method Not Allowed' };
-
-export function json(value: unknown, o: { status?: number; headers?: Record<string, string> } = {}): HttpReply {
-  return {
-    status: o.status ?? 200,
-    headers: { 'content-type': 'application/json', ...o.headers },
-    body: `${JSON.stringify(value)}\n`,
-  };
-}
-export function text(body: string, status = 200): HttpReply {
-  return { status, headers: { 'content-type': 'text/plain; charset=utf-8' }, body };
-}
-
-export type Route = (req: HttpRequest) => HttpReply | Promise<HttpReply>;
-/** Path to its GET handler; `any` routes take every method. */
-export interface Routes {
-  get: Readonly<Record<string, Route>>;
-  any?: Readonly<Record<string, Route>>;
-  /** As `any`, for the path and everything one level below it. */
-  below?: Readonly<Record<string, Route>>;
-}
-/** A trailing slash does not matter. Unknown path: 404; known path with another method: 405. */
-export function router(routes: Routes): (req: HttpRequest) => Promise<HttpReply> {
-  const get = new Map(Object.entries(routes.get));
-  const any = new Map(Object.entries(routes.any ?? {}));
-  const below = new Map(Object.entries(routes.below ?? {}));
-  return async (req) => {
-    const path = req.path.length > 1 && req.path.endsWith('/') ? req.path.slice(0, -1) : req.path;
-    const free = any.get(path) ?? below.get(path) ?? below.get(path.slice(0, path.lastIndexOf('/')));
-    if (free !== undefined) return free(req);
-    const route = get.get(path);
-    if (route === undefined) return NOT_FOUND;
-    if (req.method !== 'GET' && req.method !== 'HEAD') return METHOD_NOT_ALLOWED;
-    return route(req);
-  };
 }

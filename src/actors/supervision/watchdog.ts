@@ -80,25 +80,29 @@ export interface Stall {
 }
 
 /**
- * Judges readings taken now and then. `check` answers a stall when no slice began or ended for `limitMs`, by the
- * watcher's own monotonic clock. Needs {@link Heartbeat.pulse} a few times per limit, or an idle tree looks stalled.
+ * Judges readings taken now and then, by the watcher's own monotonic clock. Needs {@link Heartbeat.pulse} a few times per limit,
+ * or an idle tree looks stalled.
  */
 export class StallDetector {
-  readonly #limitMs: number;
+  readonly #everyMs: number;
   #seq = -1;
   #sinceMs = 0;
+  #lookedMs = Number.POSITIVE_INFINITY;
 
-  constructor(limitMs: number) {
-    this.#limitMs = limitMs;
+  /** @param o.everyMs The watcher looks at least so often. */
+  constructor(o: { everyMs: number }) {
+    this.#everyMs = o.everyMs;
   }
 
-  check(reading: HeartbeatReading, nowMs: number): Stall | null {
+  /** Who holds the main thread, and how long ago a slice was last seen to begin or end. */
+  look(reading: HeartbeatReading, nowMs: number): Stall {
+    // The watcher was held up too: the whole process was stopped, or the machine was, which says nothing of the main thread.
+    if (nowMs - this.#lookedMs > 3 * this.#everyMs) this.#sinceMs += nowMs - this.#lookedMs;
+    this.#lookedMs = nowMs;
     if (reading.seq !== this.#seq) {
       this.#seq = reading.seq;
       this.#sinceMs = nowMs;
-      return null;
     }
-    const forMs = nowMs - this.#sinceMs;
-    return forMs < this.#limitMs ? null : { path: reading.path ?? 'outside any actor', forMs };
+    return { path: reading.path ?? 'outside any actor', forMs: nowMs - this.#sinceMs };
   }
 }

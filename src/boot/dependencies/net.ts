@@ -8,6 +8,6 @@ import { httpGet } from './netGet.ts';
 import { serveHttp } from './netServe.ts';
 
 /** Makes the real {@link Net}. Holds no state of its own; every server is owned by whoever started it. */
-export function createNet(): Net {
-  return { httpGet, serveHttp };
+export function createNet(o: Pick<Net, 'serveHealth'> = {}): Net {
+  return { httpGet, serveHttp, ...o };
 }

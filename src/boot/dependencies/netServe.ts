@@ -4,14 +4,13 @@ import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
-import type { ClientCertificate, HttpReply, HttpRequest, Net } from '../../ports/ports.ts';
+import type { ClientCertificate, HttpReply, HttpRequest, Listening, Net } from '../../ports/ports.ts';
 import { acceptMany } from './acceptMany.ts';
 import { BACKLOG, type Connection, Connections } from './netConnections.ts';
 import { createTlsServer } from './netTls.ts';
 
 type At = Parameters<Net['serveHttp']>[0];
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
-type Listening = Awaited<ReturnType<Net['serveHttp']>>;
 
 /** A request body beyond this is refused with 413 on a private socket unless the server has a smaller limit. */
 export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;

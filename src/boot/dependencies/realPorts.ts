@@ -41,7 +41,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     fs: createHostFs(),
     documents: createDocuments({ entropy: createEntropy() }),
     sys: createSys({ notify: input.notify }),
-    net: createNet(),
+    net: createNet(input.watchdog),
     prober: createProber(),
     host: createHost(),
     mounter: createMounter(),

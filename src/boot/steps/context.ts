@@ -13,6 +13,7 @@ import type { OwnHandling } from '../process/handling.ts';
 import type { Libc } from '../process/libc.ts';
 import type { FileLock } from '../process/lock.ts';
 import type { Notify } from '../process/notify.ts';
+import type { Watchdog } from '../process/watchdog/watchdog.ts';
 
 /** The process as the boot sees it; `process` in production. */
 export interface BootIo {
@@ -43,6 +44,7 @@ export interface BootNode {
 export interface PortsInput {
   log: Logger;
   notify: Notify;
+  watchdog: Watchdog;
 }
 /** The parts given from outside the boot, so that it can be tested with others. */
 export interface Wiring {
@@ -82,6 +84,7 @@ export interface BootState {
   node?: BootNode;
   /** Beats from the first steps on; the tree goes on with it. */
   heartbeat?: Heartbeat;
+  watchdog?: Watchdog;
   handling?: OwnHandling;
   page?: PageAddress;
   recording?: RecordingEnd;

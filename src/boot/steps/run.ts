@@ -8,7 +8,7 @@ import { shownFlags } from '../flags/shown.ts';
 import { noteFile, openHandling } from '../process/handling.ts';
 import { HeapKeeper, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
-import { STALL_LIMIT_MS, watchForStalls } from '../process/watchdogThread.ts';
+import { STALL_LIMIT_MS, startWatchdog } from '../process/watchdog/watchdog.ts';
 import { versionInfo } from '../version.ts';
 import { type BootContext, type BuildInfo, need, type Outcome, type Step } from './context.ts';
 
@@ -30,7 +30,9 @@ const HEAP_BURST_LOOK_EVERY_MS = 1_000;
 export const createDependencies: Step = {
   name: 'create dependencies',
   async run(ctx) {
-    const ports = await ctx.wiring.createPorts(need(ctx, 'nodeConfig'), { log: need(ctx, 'log'), notify: need(ctx, 'notify') });
+    const ports = await ctx.wiring.createPorts(need(ctx, 'nodeConfig'), {
+      ...{ log: need(ctx, 'log'), notify: need(ctx, 'notify'), watchdog: need(ctx, 'watchdog') },
+    });
     const { handling } = ctx.state;
     ctx.state.ports = handling === undefined ? ports : { ...ports, handling };
     return undefined;
@@ -110,13 +112,14 @@ export const keepWatch: Step = {
     const limitMs = stallLimitMs(ctx.env);
     every(ctx, limitMs / PULSES_PER_LIMIT, () => heartbeat.pulse(performance.now()));
     const log = need(ctx, 'log');
-    const watch = watchForStalls({
+    const watchdog = startWatchdog({
       shared: heartbeat.shared,
       limitMs,
       noteFile: noteFile(need(ctx, 'loaded').flags.rootDir),
-      onFailure: (error) => log.error({ err: messageOf(error) }, 'the watchdog thread failed; nobody keeps watch over the main thread now'),
+      onFailure: (error) => log.error({ err: messageOf(error) }, 'the watchdog thread, which serves the health port too, failed'),
     });
-    ctx.cleanup.use(watch);
+    ctx.state.watchdog = watchdog;
+    ctx.cleanup.use(watchdog);
     return undefined;
   },
 };

@@ -2,7 +2,7 @@
 import type { PodRecord } from '../../../machines/protocol.ts';
 import { CriError, type HttpReply, type HttpRequest, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../server.ts';
+import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers.ts';
 import { type Found, hasContainer, runningContainer } from './pods.ts';
 
 /** The archive holds the memory of the container, secrets with it. */

@@ -7,7 +7,7 @@ import { containerStatus, logFileOf } from '../../../machines/podLogs.ts';
 import { type PodRecord, view } from '../../../machines/protocol.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { METHOD_NOT_ALLOWED, text } from '../server.ts';
+import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
 import { openLog } from './logReader.ts';
 import { type Found, hasContainer } from './pods.ts';
 

@@ -1,6 +1,6 @@
 /** GET /logs/: the files below the host's log folder, with listings. Nothing outside of it, whatever links say. */
 import type { HttpReply, HttpRequest, Ports, ReadHandle } from '../../../ports/ports.ts';
-import { METHOD_NOT_ALLOWED, text } from '../server.ts';
+import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
 
 const BLOCK_BYTES = 256 * 1024;
 const ENTRIES_MAX = 10_000;

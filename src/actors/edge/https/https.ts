@@ -8,10 +8,11 @@ import { accessAttributes, forbiddenText, isBelow } from '../../../machines/edge
 import { httpsServerMachine } from '../../../machines/edge/https/httpsMachine.ts';
 import { cipherList, curveList, type TlsVersion } from '../../../machines/edge/https/tls.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
-import type { HttpReply, HttpRequest, Net, TlsMaterial } from '../../../ports/ports.ts';
+import type { HttpReply, HttpRequest, Listening, TlsMaterial } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { NOT_FOUND, text } from '../answers.ts';
 import { withRequestMetrics } from '../requestMetrics.ts';
-import { listeningOrBlocked, NOT_FOUND, text } from '../server.ts';
+import { listeningOrBlocked } from '../server.ts';
 import { type AuthenticationOptions, createAuthenticator, isAnonymous } from './authenticate.ts';
 import { type AuthorizationOptions, createAuthorizer } from './authorize.ts';
 import { METRICS_PATHS } from './figures.ts';
@@ -61,7 +62,7 @@ export function httpsServerSpec(o: HttpsOptions): ActorSpec<ServerEvent> {
 }
 
 function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
-  let open: Awaited<ReturnType<Net['serveHttp']>> | null = null;
+  let open: Listening | null = null;
   let used: TlsMaterial | null = null;
   let apply: ((material: TlsMaterial) => void) | null = null;
   let lastError = '';

@@ -9,7 +9,7 @@ import {
   UNITS_ARGUMENTS,
 } from '../../../machines/edge/https/logQuery.ts';
 import type { HttpReply, HttpRequest, Ports } from '../../../ports/ports.ts';
-import { METHOD_NOT_ALLOWED, text } from '../server.ts';
+import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
 import { contents, type HostLogsOptions, hostLogs } from './hostLogs.ts';
 
 /** For all that a request makes run. */

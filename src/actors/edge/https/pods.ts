@@ -6,7 +6,8 @@ import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
 import { CriError, type HttpReply } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { type Inspect, text } from '../server.ts';
+import { text } from '../answers.ts';
+import type { Inspect } from '../server.ts';
 import { readView } from '../views.ts';
 
 /** gRPC status codes that have an HTTP status of their own here. */

@@ -2,15 +2,13 @@
  * The real {@link Documents} port. What is cheap is decoded at once; the rest in a thread of its own, one document after the
  * other, which is ended when a document exceeds its time or its memory, and when there was nothing to do for a while.
  */
-import { existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { decodeDocument, isCheap } from '../../../actors/pods/sources/document.ts';
 import type { Decoded } from '../../../machines/pods/sources/decode.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
 import type { Entropy } from '../../../ports/ports.ts';
 import { codeOf, messageOf } from '../../errors.ts';
+import { workerFile } from '../../workerFile.ts';
 
 /** 1.5 MiB of YAML, the largest there may be, takes 2 s on one core of its own. */
 export const DOCUMENT_TIMEOUT_MS = 20_000;
@@ -54,15 +52,6 @@ export interface DocumentsOptions {
 interface Job extends Question {
   resolve(decoded: Decoded): void;
   reject(error: Error): void;
-}
-
-/** Beside this file in a checkout, beside the program in a package. */
-function workerFile(): string {
-  const here = dirname(fileURLToPath(import.meta.url));
-  const candidates = [join(here, 'documents.mjs'), join(here, '..', 'documents.mjs'), join(here, 'worker.ts')];
-  const found = candidates.find((path) => existsSync(path));
-  if (found === undefined) throw new Error(`the program that decodes documents is not there: ${candidates.join(', ')}`);
-  return found;
 }
 
 function roomFor(job: Job | undefined, asked: readonly Job[]): boolean {
@@ -134,7 +123,7 @@ export function createDocuments(o: DocumentsOptions): Documents & Disposable {
   };
 
   function started(): Worker {
-    const mine = new Worker(workerFile(), {
+    const mine = new Worker(workerFile('documents', import.meta.url), {
       name: 'documents',
       resourceLimits: { maxOldGenerationSizeMb: memoryMiB, maxYoungGenerationSizeMb: YOUNG_MIB },
       env: {},

@@ -33,6 +33,8 @@ export interface Witnessed {
   bareMs: number[];
   /** By token: status codes of the answers, or error codes. */
   bearers: Record<string, Record<string, number>>;
+  /** One of each answer to them of /healthz of the kubelet's API, a connection each, in ms. */
+  apiMs: number[];
 }
 
 const REOPEN_MS = 1_000;
@@ -77,7 +79,7 @@ async function crowd({ port, healthzPort, silent: count, guessers }: CrowdOption
 }
 
 async function witness({ port, healthzPort, barePort, tokens, seconds }: WitnessOptions): Promise<void> {
-  const result: Witnessed = { healthzMs: [], healthzFailed: [], bareMs: [], bearers: {} };
+  const result: Witnessed = { healthzMs: [], healthzFailed: [], bareMs: [], bearers: {}, apiMs: [] };
   const until = performance.now() + seconds * 1_000;
   const healthz = async (of: number, took: number[]): Promise<void> => {
     while (performance.now() < until) {
@@ -101,7 +103,9 @@ async function witness({ port, healthzPort, barePort, tokens, seconds }: Witness
     const answers: Record<string, number> = {};
     result.bearers[token] = answers;
     while (performance.now() < until) {
+      const began = performance.now();
       const answer = await ask(port, token, i === 0 ? '/pods' : '/healthz');
+      if (i > 0 && answer === '200') result.apiMs.push(performance.now() - began);
       answers[answer] = (answers[answer] ?? 0) + 1;
       await sleep(BEARER_EVERY_MS * (0.5 + Math.random()));
     }

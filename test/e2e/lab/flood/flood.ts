@@ -35,6 +35,8 @@ export interface FloodResult {
   healthzMs: Latencies;
   /** The same question to an empty HTTP server of Node in the same seconds: what the machine itself allows. */
   bareMs: Latencies;
+  /** /healthz of the kubelet's API to callers with valid tokens: the main thread's part, TLS and authentication among it. */
+  apiMs: Latencies;
   healthzFailed: string[];
   residentMiB: { before: number; max: number; after: number };
   /** Of good pods. */
@@ -134,7 +136,7 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
       if (i < o.apiPods) front.handle({ verb: 'POST', path: `${NS}/pods`, body: hostileApiPod(i) });
       if (i % 50 === 49) await sleep(10);
     }
-    const { healthzMs, healthzFailed, bareMs, bearers } = await witnessed;
+    const { healthzMs, healthzFailed, bareMs, bearers, apiMs } = await witnessed;
     const judged = (): number => {
       const list = front.handle({ verb: 'GET', path: `${NS}/pods` }) as {
         body: { items: { status?: { phase?: string }; metadata: { name: string } }[] };
@@ -172,6 +174,7 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
     return {
       healthzMs: latencies(healthzMs),
       bareMs: latencies(bareMs),
+      apiMs: latencies(apiMs),
       healthzFailed: [...new Set(healthzFailed)].slice(0, 5),
       residentMiB: { before: residentBefore, max: most, after: residentAfter },
       unaffected: before.filter((id) => after.includes(id) && last.includes(id)).length,
