@@ -120,7 +120,7 @@ describe('kubectl top', () => {
       { ...LONG, everyMs: 2_000 },
     );
     expect(found.node.nodeName).toBe(NODE_NAME);
-    expect(Object.keys(found.node).sort()).toEqual(['cpu', 'memory', 'nodeName', 'startTime', 'swap']);
+    expect(Object.keys(found.node).sort()).toEqual(['cpu', 'memory', 'nodeName', 'startTime', 'swap', 'systemContainers']);
   });
 });
 
