@@ -89,8 +89,19 @@ function parserOf(runner: Runner) {
     .exitProcess(false)
     .fail((message, error, y) => {
       // A handler's own error passes through; everything else is a matter of usage.
-      throw error ?? new CtlError(EXIT.usage, `${message}${meant(message, y)} (actorctl --help)`);
+      throw error ?? new CtlError(EXIT.usage, lacking(message, y) ?? `${message}${meant(message, y)} (actorctl --help)`);
     });
+}
+
+/** Which argument a command lacks, in place of yargs' count of arguments; null: it lacks none. */
+function lacking(message: string, y: Argv): string | null {
+  if (!message.startsWith('Not enough non-option arguments')) return null;
+  const help = (y as unknown as { help(): string }).help();
+  const [usage = '', name = ''] = /^actorctl (?:[\w-]+ )*[\w-]+ <(\w+)>.*$/m.exec(help) ?? [];
+  if (name === '') return null;
+  const example = /^Examples:\n\s*(actorctl .*?)(?: {2,}|$)/m.exec(help)?.[1] ?? usage;
+  const command = usage.slice(0, usage.indexOf('<')).trim();
+  return `${command.slice('actorctl '.length)}: say which ${name}, for example: ${example} (${command} --help)`;
 }
 
 /** Which option was meant by one that is not known. */

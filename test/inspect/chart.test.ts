@@ -1,8 +1,10 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { createMachine } from 'xstate';
 import { createMachine as createMachine4 } from 'xstate4';
 import { type Chart, type ChartState, chartOf, eventLabel } from '../../src/machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../src/machines/chart/export.ts';
+import { machinesOf } from '../integration/killTables.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 import { INSPECT } from './rig.ts';
 
@@ -66,6 +68,23 @@ describe('the chart of every running machine', () => {
       for (const name of mentioned) expect(name === '[*]' || declared.includes(name), `${id}: ${name}`).toBe(true);
     }
   });
+});
+
+it('every transition of every machine carries the name of an event, of a delay or of the actor that ended', async () => {
+  const unnamed: string[] = [];
+  let count = 0;
+  for (const machine of await machinesOf(join(import.meta.dirname, '../../src/machines'))) {
+    const chart = chartOf(machine);
+    if (chart === null) throw new Error(`${machine.root.id} has no chart`);
+    for (const { id, label } of statesIn(chart.root).flatMap((s) => s.transitions)) {
+      count += 1;
+      // `done.actor.*` is for each of several children.
+      const any = id.includes('|xstate.done.actor.*|');
+      if (!any && !/^(always$|after \w|done: \w|error: \w|[a-z][A-Za-z]*\.[A-Za-z.*]+$)/.test(label)) unnamed.push(`${id}: ${label}`);
+    }
+  }
+  expect(count).toBeGreaterThan(500);
+  expect(unnamed).toEqual([]);
 });
 
 it('names internal events in words', () => {
