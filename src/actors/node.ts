@@ -160,6 +160,7 @@ export async function createNode(
     ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
   });
   const built = tree;
+  if (history !== null) built.registry.watch(view.statuses, (statuses) => history.see(statuses));
   return {
     tree: built,
     facts,

@@ -5,7 +5,7 @@
 
 import type { SupervisionEvent } from '../actors/supervision/types.ts';
 import { CRI_LABELS, type CriMethod } from '../machines/cri.ts';
-import { addr } from '../machines/protocol.ts';
+import { addr, type StatusView } from '../machines/protocol.ts';
 import type { Clock, Cri, CriError } from '../ports/ports.ts';
 
 /** Pods remembered: twice what a node runs at most (maxPods 110), ended ones included. */
@@ -38,6 +38,8 @@ export interface RuntimeCall {
 export interface PodHistory {
   steps: PodStep[];
   calls: RuntimeCall[];
+  /** When it was Ready first; absent: never yet. */
+  readyAtMs?: number;
   /** Steps and calls that were left out of the middle. */
   left: number;
 }
@@ -51,6 +53,8 @@ export interface CallSpan {
 
 export interface History {
   observe(e: SupervisionEvent): void;
+  /** The statuses of all pods, whenever one has changed. */
+  see(statuses: StatusView): void;
   /** The runtime, with its calls noted. */
   watch(cri: Cri): Cri;
   of(uid: string): PodHistory | undefined;
@@ -117,6 +121,11 @@ export function createHistory(clock: Clock): History {
       const history = historyOf(e.path.slice(WORKER.length));
       keep(history, history.steps, { atMs: e.atMs, from: e.from, to: e.to, event: e.event, reason: e.reason }, STEPS_MAX);
     },
+    see(statuses) {
+      for (const [uid, history] of pods) {
+        if (history.readyAtMs === undefined && isReady(statuses.get(uid)?.status)) history.readyAtMs = clock.wallMs();
+      }
+    },
     of: (uid) => pods.get(uid),
     watchCalls(fn) {
       watchers.add(fn);
@@ -168,6 +177,10 @@ export function createHistory(clock: Clock): History {
       };
     },
   };
+}
+
+export function isReady(told: { conditions?: readonly { type: string; status: string }[] | undefined } | undefined): boolean {
+  return told?.conditions?.some((c) => c.type === 'Ready' && c.status === 'True') === true;
 }
 
 const ERROR_CHARS_MAX = 200;

@@ -109,11 +109,17 @@ async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDis
   };
 }
 
-async function picture(page: Page, name: string): Promise<void> {
+/** `heightPx`: of a window that is taller than the one that the tests look through. */
+async function picture(page: Page, name: string, heightPx?: number): Promise<void> {
   const dir = process.env.ACTORLET_SCREENSHOTS ?? '';
   if (dir === '') return;
   mkdirSync(dir, { recursive: true });
+  const window = page.viewportSize();
+  if (heightPx !== undefined && window !== null) await page.setViewportSize({ ...window, height: heightPx });
+  // The chart moves to the state that it follows.
+  await page.waitForTimeout(400);
   await page.screenshot({ path: join(dir, `${name}.png`) });
+  if (window !== null) await page.setViewportSize(window);
 }
 async function soon(what: string, look: () => Promise<unknown>): Promise<void> {
   const end = performance.now() + 30_000;
@@ -155,7 +161,6 @@ describe('the inspection page', () => {
     expect(await page.locator('.transitions').first().innerText()).toContain('pod.kill');
     await page.getByRole('heading', { name: 'Context' }).waitFor();
     expect(await page.content()).not.toContain('hunter2');
-    await page.waitForTimeout(600);
     await picture(page, 'actor');
     // The state changes under the eyes of whoever looks.
     const before = await page.locator('.steps li').count();
@@ -183,7 +188,7 @@ describe('the inspection page', () => {
     await soon('the container', async () => /CrashLoopBackOff|running|exited/.test(await page.locator('.cards').innerText()));
     await soon('messages', async () => (await page.locator('.sequence .message').count()) > 3);
     await page.getByRole('button', { name: 'Start' }).click();
-    await picture(page, 'pod');
+    await picture(page, 'pod', 1_320);
     await page.locator('.sequence').scrollIntoViewIfNeeded();
     await picture(page, 'sequence');
   });
@@ -304,7 +309,6 @@ describe('the inspection page', () => {
     await page.locator('.said a').first().click();
     await page.locator('.state.leaf.active').waitFor();
     expect(await overflow(), 'an actor').toBeLessThanOrEqual(0);
-    await page.waitForTimeout(400);
     await picture(page, `actor-${scheme}-${width}`);
   });
 
@@ -325,9 +329,10 @@ describe('the inspection page', () => {
     await row.first().getByRole('link').click();
     await page.getByRole('heading', { name: 'Timeline' }).waitFor();
     await soon('why the pod failed', async () => (await page.locator('main').innerText()).includes('Evicted'));
+    expect(await page.locator('.facts').first().innerText()).toMatch(/Ready first\s+after /);
     await soon('its life', async () => /^(failing|ended)$/.test(await page.locator('.state.leaf.active').innerText()));
     expect(await page.locator('.way').innerText()).toMatch(/running[\s\S]*failing\s+evicted, or an update is refused/);
-    await picture(page, 'evicted');
+    await picture(page, 'evicted', 1_480);
   });
 
   it('says when the daemon is away', async () => {

@@ -69,6 +69,7 @@ it('tells what a pod went through, with each call of the runtime where those are
         { method: 'RunPodSandbox', about: '', startMs: 1_110, endMs: 1_150, error: '' },
         { method: 'StartContainer', about: 'c1', startMs: 1_160, endMs: null, error: '' },
       ],
+      readyAtMs: 1_170,
       left: 0,
       kept: true,
     },
@@ -80,8 +81,19 @@ it('tells what a pod went through, with each call of the runtime where those are
     '00:00:01.100Z  100ms  100ms    fencing           on start, Fencing',
     '00:00:01.110Z  110ms  40ms       RunPodSandbox',
     '00:00:01.160Z  160ms  140ms …    StartContainer  c1',
+    '00:00:01.170Z  170ms           Ready             for the first time',
     '00:00:01.200Z  200ms  0ms      finished          on done:cleanup, Finished',
   ]);
+});
+
+it.each([
+  ['why', 'why: say which pod, for example: actorctl why web (actorctl why --help)'],
+  ['timeline', 'timeline: say which pod, for example: actorctl timeline shop/web (actorctl timeline --help)'],
+  ['logs', 'logs: say which pod, for example: actorctl logs web -f --tail 20 (actorctl logs --help)'],
+  ['exec', 'exec: say which pod, for example: actorctl exec -it web -- sh (actorctl exec --help)'],
+  ['chart', 'chart: say which actor, for example: actorctl chart pods/podManager (actorctl chart --help)'],
+])('%s without a name says which name it lacks', async (command, said) => {
+  expect(await ctl(command)).toEqual({ code: 2, out: '', err: `actorctl: ${said}\n` });
 });
 
 it('says how to switch the page on where it is off', async () => {

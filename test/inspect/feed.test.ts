@@ -184,6 +184,7 @@ describe('a watched pod', () => {
     const spans = told?.history.calls ?? [];
     const ended = spans.filter((c) => c.endMs !== null && c.error === '').map((c) => c.method);
     expect(ended).toEqual(expect.arrayContaining(['RunPodSandbox', 'CreateContainer', 'StartContainer']));
+    expect(told?.history.readyAtMs).toBeGreaterThanOrEqual(spans.at(-1)?.startMs ?? Number.POSITIVE_INFINITY);
     expect(told?.causes.length).toBeGreaterThan(0);
     expect(told?.messages.some((m) => m.from !== '' && m.path.startsWith('node/'))).toBe(true);
     // It stays readable for a while after its end.

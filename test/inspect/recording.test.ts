@@ -109,12 +109,14 @@ describe('a recording', () => {
     expect(get('/recorder', { path: 'node/pods/podManger' }).body).toContain('did you mean node/pods/podManager');
     const timeline = JSON.parse(get('/timeline', { pod: 'web' }).body) as {
       calls: { method: string; endMs: number }[];
-      steps: { to: string }[];
+      steps: { atMs: number; to: string }[];
+      readyAtMs: number;
     };
     expect(timeline.calls.map((c) => c.method)).toEqual(expect.arrayContaining(['RunPodSandbox', 'CreateContainer', 'StartContainer']));
     expect(timeline.calls.filter((c) => c.method === 'StartContainer')).toHaveLength(1);
     expect(timeline.calls.every((c) => c.endMs !== null)).toBe(true);
     expect(timeline.steps.at(-1)?.to).toBe('syncing.settled');
+    expect(timeline.readyAtMs).toBeGreaterThan(timeline.steps[0]?.atMs ?? Number.POSITIVE_INFINITY);
     expect(get('/why', { pod: 'web' }).body).toContain('Running, 1 of 1 containers ready');
     expect(JSON.parse(get('/why', { pod: 'nobody' }).body)).toMatchObject({ found: false });
     expect(get('/events', { pod: uid }).body).toContain('Started');

@@ -46,7 +46,7 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
           </p>
           <dl className="facts">
             <Fact name="Seen">{told.seenAtMs === 0 ? '–' : `${duration(now - told.seenAtMs)} ago`}</Fact>
-            <Fact name="Ready after">{readyAfter(told)}</Fact>
+            <Fact name="Ready first">{readyAfter(told)}</Fact>
             <Fact name="From">{told.source || '–'}</Fact>
             {told.conditions.map((c) => (
               <Fact key={c.type} name={c.type} tone={c.status === 'True' ? '' : 'busy'}>
@@ -110,10 +110,9 @@ export function PodPage({ state, uid }: { state: PageState; uid: string }) {
 }
 
 function readyAfter(told: Told): string {
-  const ready = told.conditions.find((c) => c.type === 'Ready');
-  if (ready === undefined || ready.status !== 'True' || told.seenAtMs === 0) return 'not ready';
-  // Conditions have whole seconds.
-  return duration(Math.max(0, ready.sinceMs + 999 - told.seenAtMs));
+  const { readyAtMs } = told.history;
+  if (readyAtMs === undefined) return 'not yet';
+  return told.seenAtMs === 0 ? clock(readyAtMs) : `after ${duration(readyAtMs - told.seenAtMs)}`;
 }
 
 function Containers({ told, now, uid }: { told: Told; now: number; uid: string }) {

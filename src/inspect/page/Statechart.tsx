@@ -17,10 +17,11 @@ import {
 } from '@xyflow/react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { Chart, ChartState } from '../../machines/chart/definition.ts';
+import { type Point, placeLabels } from './labels.ts';
 import { type Drawn, type Layout, layoutOf } from './layout.ts';
 
 type StateNode = Node<{ state: ChartState; initial: boolean; active: boolean; leaf: boolean; next: boolean; came: boolean }, 'state'>;
-type StepEdge = Edge<{ drawn: Drawn; emphasis: 'taken' | 'open' | 'quiet'; label: string }, 'step'>;
+type StepEdge = Edge<{ drawn: Drawn; emphasis: 'taken' | 'open' | 'quiet'; label: string; labelAt: Point | null }, 'step'>;
 
 const nodeTypes = { state: StateBox };
 const edgeTypes = { step: StepLine };
@@ -65,22 +66,31 @@ function Flow({ chart, active, taken, selected, onSelect, layout }: StatechartPr
   const flow = useReactFlow();
   const lastTaken = useMemo(() => new Set(taken), [taken]);
   const edges = useMemo((): StepEdge[] => {
-    return layout.edges.map((drawn) => {
+    const lines = layout.edges.map((drawn) => {
       const isTaken = drawn.transitions.some((t) => lastTaken.has(t.id));
       const isOpen = isOpenFrom(drawn.source, active, chart);
       const isAsked = selected !== '' && (drawn.source === selected || drawn.target === selected);
-      const emphasis = isTaken ? 'taken' : isOpen || isAsked ? 'open' : 'quiet';
-      return {
-        id: drawn.id,
-        type: 'step' as const,
-        source: drawn.source,
-        target: drawn.target,
-        data: { drawn, emphasis, label: isTaken || isAsked || isOpen ? labelOf(drawn, lastTaken) : '' },
-        zIndex: emphasis === 'quiet' ? 1 : 5,
-        focusable: false,
-        selectable: false,
-      };
+      const emphasis: 'taken' | 'open' | 'quiet' = isTaken ? 'taken' : isOpen || isAsked ? 'open' : 'quiet';
+      return { drawn, emphasis, label: emphasis === 'quiet' ? '' : labelOf(drawn, lastTaken) };
     });
+    // The way it came chooses its places first.
+    const labelled = lines
+      .filter((l) => l.label !== '')
+      .toSorted((a, b) => Number(b.emphasis === 'taken') - Number(a.emphasis === 'taken'));
+    const places = placeLabels(
+      labelled.map(({ drawn, label }) => ({ id: drawn.id, label, points: drawn.points })),
+      layout.nodes,
+    );
+    return lines.map(({ drawn, emphasis, label }) => ({
+      id: drawn.id,
+      type: 'step' as const,
+      source: drawn.source,
+      target: drawn.target,
+      data: { drawn, emphasis, label, labelAt: places.get(drawn.id) ?? null },
+      zIndex: emphasis === 'quiet' ? 1 : 5,
+      focusable: false,
+      selectable: false,
+    }));
   }, [layout, active, lastTaken, selected, chart]);
   const nodes = useMemo((): StateNode[] => {
     const initial = initialsOf(chart.root);
@@ -223,19 +233,19 @@ function StepLine({ id, data }: EdgeProps<StepEdge>) {
   if (data === undefined) return null;
   const { points } = data.drawn;
   const path = points.map((p, i) => `${i === 0 ? 'M' : 'L'}${p.x},${p.y}`).join(' ');
-  const middle = middleOf(points);
+  const { labelAt } = data;
   const end = points.at(-1);
   const before = points.at(-2);
   return (
     <>
       <BaseEdge id={id} path={path} className={`step step-${data.emphasis}`} />
       {end !== undefined && before !== undefined && <path className={`tip tip-${data.emphasis}`} d={tipOf(before, end)} />}
-      {data.label !== '' && middle !== null && (
+      {data.label !== '' && labelAt !== null && (
         <EdgeLabelRenderer>
           <div
             className={`step-label step-label-${data.emphasis}`}
             ref={(el) => {
-              if (el !== null) el.style.transform = `translate(-50%, -50%) translate(${middle.x}px, ${middle.y}px)`;
+              if (el !== null) el.style.transform = `translate(-50%, -50%) translate(${labelAt.x}px, ${labelAt.y}px)`;
             }}
           >
             {data.label}
@@ -246,21 +256,6 @@ function StepLine({ id, data }: EdgeProps<StepEdge>) {
   );
 }
 
-interface Point {
-  x: number;
-  y: number;
-}
-/** The middle of the longest straight part. */
-function middleOf(points: readonly Point[]): Point | null {
-  let best: { length: number; at: Point } | null = null;
-  for (let i = 1; i < points.length; i++) {
-    const [a, b] = [points[i - 1], points[i]];
-    if (a === undefined || b === undefined) continue;
-    const length = Math.hypot(b.x - a.x, b.y - a.y);
-    if (best === null || length > best.length) best = { length, at: { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 } };
-  }
-  return best?.at ?? null;
-}
 function tipOf(from: Point, to: Point): string {
   const angle = Math.atan2(to.y - from.y, to.x - from.x);
   const corner = (turn: number) => `${to.x - 7 * Math.cos(angle + turn)},${to.y - 7 * Math.sin(angle + turn)}`;

@@ -26,6 +26,7 @@ export function Timeline({ told, now }: { told: Told; now: number }) {
   const calls = callsOf(told, now);
   const first = Math.min(told.seenAtMs || Number.POSITIVE_INFINITY, ...phases.map((p) => p.fromMs), ...calls.map((c) => c.fromMs));
   if (!Number.isFinite(first)) return <p className="quiet">Nothing is recorded of it.</p>;
+  const { readyAtMs } = told.history;
   const [fromMs, toMs] = span(window, { told, first, now, phases });
   const seen = (b: Bar) => b.toMs >= fromMs && b.fromMs <= toMs;
   const shownPhases = phases.filter(seen);
@@ -60,6 +61,14 @@ export function Timeline({ told, now }: { told: Told; now: number }) {
             ))}
           </div>
         </div>
+        {readyAtMs !== undefined && readyAtMs >= fromMs && readyAtMs <= toMs && (
+          <div className="lane">
+            <span className="lane-name">Ready first</span>
+            <div className="lane-bars">
+              <BarLine b={readyBar(readyAtMs)} left={at(readyAtMs)} right={at(readyAtMs)} text={`after ${duration(readyAtMs - first)}`} />
+            </div>
+          </div>
+        )}
         {shownCalls.slice(-CALLS_SHOWN_MAX).map((b) => (
           <div className="lane" key={b.key}>
             <span className="lane-name" title={`${b.name} ${b.note}`}>
@@ -135,6 +144,10 @@ function phasesOf(told: Told, now: number): Bar[] {
   return bars;
 }
 
+function readyBar(atMs: number): Bar {
+  return { key: 'ready', name: 'Ready first', fromMs: atMs, toMs: atMs, kind: 'call', note: '', open: false };
+}
+
 function kindOf(state: string): string {
   if (/settled$/.test(state)) return 'rest';
   if (/^terminat|killing|finished|cleaning/.test(state)) return 'end';
@@ -160,7 +173,7 @@ function span(window: Window, o: { told: Told; first: number; now: number; phase
   if (window === 'last') return [Math.max(first, now - LAST_MS), now];
   if (window === 'all') return [first, now];
   const rest = o.phases.find((p) => p.kind === 'rest');
-  const settled = rest === undefined ? now : Math.max(rest.fromMs, ...startEnds(told));
+  const settled = rest === undefined ? now : Math.max(rest.fromMs, told.history.readyAtMs ?? 0, ...startEnds(told));
   const end = Math.min(now, settled);
   return [first, Math.max(first + 100, end + (end - first) * 0.08)];
 }

@@ -6,7 +6,7 @@ import type { Chart } from '../../machines/chart/definition.ts';
 import type { CriMethod } from '../../machines/cri.ts';
 import { addr } from '../../machines/protocol.ts';
 import type { ActorRow, PodRow } from '../feed/frames.ts';
-import type { PodHistory, RuntimeCall } from '../history.ts';
+import { isReady, type PodHistory, type RuntimeCall } from '../history.ts';
 import type { RecorderEntry } from '../recorder.ts';
 import { decodeFrame } from './decode.ts';
 import { type Scanned, scan } from './format.ts';
@@ -243,7 +243,8 @@ export class Recording {
       .filter((c) => c.startMs <= picture.atMs)
       .map((c) => (c.endMs !== null && c.endMs > picture.atMs ? { ...c, endMs: null, error: '' } : c));
     const left = Math.max(0, steps.length - max) + Math.max(0, calls.length - max);
-    return { steps: steps.slice(-max), calls: calls.slice(-max), left };
+    const ready = this.#pods.get(uid)?.find((m) => m.atMs <= picture.atMs && isReady(m.read().detail ?? undefined));
+    return { steps: steps.slice(-max), calls: calls.slice(-max), left, ...(ready === undefined ? {} : { readyAtMs: ready.atMs }) };
   }
 
   /** The newest `max` entries up to that moment for which `wanted` answers true, oldest first. */

@@ -7,7 +7,7 @@ import { apiAddr } from '../../machines/api/messages.ts';
 import { addr, type StatusView, view } from '../../machines/protocol.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
 import { CriError } from '../../ports/ports.ts';
-import type { CallSpan, RuntimeCall } from '../history.ts';
+import { type CallSpan, isReady, type RuntimeCall } from '../history.ts';
 import type { Inspected } from '../source.ts';
 import type { PodTrace, Span, StatusWrite, TracedCall, TraceKind, WorkerStep } from './model.ts';
 import { spansOf } from './spans.ts';
@@ -164,9 +164,9 @@ export class PodTracer implements Disposable {
       const entry = statuses.get(trace.uid);
       // Of an earlier life of the same UID nothing holds for this one.
       if (entry === undefined || entry.incarnation < trace.life) continue;
-      const { phase, conditions } = entry.status;
+      const { phase } = entry.status;
       const ended = phase === 'Succeeded' || phase === 'Failed';
-      if (!ended && conditions?.some((c) => c.type === 'Ready' && c.status === 'True') !== true) continue;
+      if (!ended && !isReady(entry.status)) continue;
       if (phase === 'Failed') trace.error = 'the pod failed';
       this.#reached(trace, this.#node.clock.wallMs());
     }

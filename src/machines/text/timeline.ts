@@ -7,6 +7,8 @@ export interface TimelineData {
   seenAtMs: number;
   steps: readonly { atMs: number; to: string; event: string; reason: string }[];
   calls: readonly { method: string; about: string; startMs: number; endMs: number | null; error: string }[];
+  /** When it was Ready first; absent: never yet, or it is not kept. */
+  readyAtMs?: number;
   /** Entries that are no longer there. */
   left: number;
   /** False: calls are not kept on this node, only what the flight recorder holds of its states. */
@@ -38,7 +40,8 @@ export function renderTimeline(t: TimelineData, o: { nowMs: number; widthMax?: n
           },
         ]
       : [];
-  const rows = [...seen, ...steps, ...calls].sort((a, b) => a.atMs - b.atMs);
+  const ready = t.readyAtMs === undefined ? [] : [{ atMs: t.readyAtMs, took: '', what: 'Ready', why: 'for the first time' }];
+  const rows = [...seen, ...steps, ...calls, ...ready].sort((a, b) => a.atMs - b.atMs);
   const began = rows[0]?.atMs ?? 0;
   const table = renderTable(
     ['AT', 'AFTER', 'TOOK', 'WHAT', 'WHY'],
