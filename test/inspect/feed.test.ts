@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ActorRow, ServerFrame } from '../../src/inspect/feed/frames.ts';
-import { BACKLOG_BYTES_MAX, VIEWERS_MAX } from '../../src/inspect/feed/hub.ts';
+import { BACKLOG_BYTES_MAX, Hub, VIEWERS_MAX } from '../../src/inspect/feed/hub.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 import { attach, hubOf, INSPECT, inspectedOf, viewer, watch } from './rig.ts';
 
@@ -120,6 +120,51 @@ describe('the feed of the inspection page', () => {
     expect(hub.figures.malformed).toBe(bad.length);
     expect(inspectedOf(h).recorder.recorded).toBe(before);
     expect(v.frames.map((f) => f.t)).toEqual(['hello', 'snapshot']);
+  });
+});
+
+describe('viewers that ask without end', () => {
+  it('are answered ten times a second together, with what each asked for last', async () => {
+    await using h = await virtualNode(INSPECT);
+    const hub = hubOf(h);
+    const viewers = Array.from({ length: 4 }, () => viewer());
+    const joined = viewers.map((v) => attach(hub, v));
+    await h.advance(1_000);
+    const before = hub.figures.serialised;
+    for (let n = 0; n < 1_000; n++) for (const j of joined) watch(j, { actor: n % 2 === 0 ? 'node' : 'node/pods', decisions: true });
+    await h.advance(100);
+    // An actor's chart and frame, and the decisions, for each of them: twice.
+    expect(hub.figures.serialised - before).toBeLessThanOrEqual(2 * 3 * viewers.length + 2);
+    for (const v of viewers) expect(v.of('actor').at(-1)?.path).toBe('node/pods');
+  });
+
+  it('start the process that reads figures of the host once a second at most', async () => {
+    await using h = await virtualNode(INSPECT);
+    let [begun, live] = [0, 0];
+    const hub = new Hub(inspectedOf(h), () => {
+      begun += 1;
+      live += 1;
+      return {
+        [Symbol.dispose]() {
+          live -= 1;
+        },
+      };
+    });
+    for (let n = 0; n < 100; n++) {
+      const joined = attach(hub, viewer());
+      watch(joined, { host: true });
+      await h.advance(50);
+      joined.leave();
+      expect(live).toBe(0);
+    }
+    expect(begun).toBeGreaterThan(3);
+    expect(begun).toBeLessThanOrEqual(6);
+    const stays = attach(hub, viewer());
+    watch(stays, { host: true });
+    await h.advance(2_100);
+    expect(live).toBe(1);
+    stays.leave();
+    expect(live).toBe(0);
   });
 });
 

@@ -39,14 +39,15 @@ it('shows no environment, argument, label or annotation of a pod in any frame of
   const page = viewer();
   const joined = attach(hub, page);
   const seen: string[] = [];
-  const visit = (state: { path: string; children: readonly object[] }) => {
+  const visit = async (state: { path: string; children: readonly object[] }) => {
     watch(joined, { actor: state.path, pod: h.uid('web'), decisions: true });
+    await h.advance(100);
     seen.push(state.path);
-    for (const child of state.children) visit(child as typeof state);
+    for (const child of state.children) await visit(child as typeof state);
   };
-  visit(h.tree.state());
+  await visit(h.tree.state());
   await h.advance(10_000);
-  visit(h.tree.state());
+  await visit(h.tree.state());
   watch(joined, { actor: `${h.workerPath('web')}>container:main` });
   h.remove('web');
   await h.advance(60_000);

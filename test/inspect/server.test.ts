@@ -5,6 +5,7 @@ import { WebSocket } from 'ws';
 import { parseFlags } from '../../src/boot/flags/parse.ts';
 import { type InspectorServer, serveInspector } from '../../src/boot/inspect/server.ts';
 import type { ServerFrame } from '../../src/inspect/feed/frames.ts';
+import { FRAMES_PER_SECOND_MAX, REQUESTS_PER_SECOND_MAX } from '../../src/inspect/server/pageServer.ts';
 import { type HollowNode, hollowNode, manifest, until } from '../integration/hollowNode.ts';
 
 let h: HollowNode;
@@ -159,6 +160,37 @@ describe('hostile viewers', () => {
       raw.resume();
     });
     expect((await ask({ path: '/api/figures' })).status).toBe(200);
+  });
+
+  it('are let go when they send more than a person could, frames or pings', async () => {
+    const figures = async () =>
+      (JSON.parse((await ask({ path: '/api/figures' })).body) as { server: { viewersLetGo: number } }).server.viewersLetGo;
+    const before = await figures();
+    for (const [n, send] of [(ws: WebSocket) => ws.send('{"t":"watch"}'), (ws: WebSocket) => ws.ping('x')].entries()) {
+      const ws = await socket('/feed');
+      ws.on('error', () => undefined);
+      const closed = new Promise((resolve) => ws.on('close', resolve));
+      for (let i = 0; i <= FRAMES_PER_SECOND_MAX; i++) send(ws);
+      await closed;
+      expect(await figures()).toBe(before + n + 1);
+    }
+    const ws = await socket('/feed');
+    const pong = new Promise((resolve) => ws.on('pong', (data) => resolve(String(data))));
+    ws.ping('well');
+    expect(await pong).toBe('well');
+    ws.terminate();
+    await until('they are forgotten', () => server.hub.figures.viewers === 0);
+  });
+
+  it('are cut off when they ask more than a browser does, and others are answered a second later', async () => {
+    const refused = async () =>
+      (JSON.parse((await ask({ path: '/api/figures' })).body) as { server: { requestsRefused: number } }).server.requestsRefused;
+    const one = 'GET /api/figures HTTP/1.1\r\nhost: localhost\r\n\r\n';
+    const raw = connect(port, '127.0.0.1', () => raw.write(one.repeat(2 * REQUESTS_PER_SECOND_MAX)));
+    raw.resume();
+    raw.on('error', () => undefined);
+    await new Promise<void>((done) => raw.on('close', () => done()));
+    await expect.poll(() => refused().catch(() => 0), { timeout: 10_000 }).toBeGreaterThan(0);
   });
 
   it('do not slow the node when they never read', async () => {

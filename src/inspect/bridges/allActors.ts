@@ -150,10 +150,13 @@ export class AllActors implements Disposable {
   #chartOf(ref: AnyActorRef): Chart | null {
     const logic = logicOf(ref);
     if (typeof logic !== 'object' || logic === null) return null;
-    let chart = this.#charts.get(logic);
+    // Each actor has a machine of its own, with its own effects; those of one kind share their configuration.
+    const config: unknown = Reflect.get(logic, 'config');
+    const kind = typeof config === 'object' && config !== null ? config : logic;
+    let chart = this.#charts.get(kind);
     if (chart === undefined) {
       chart = chartOf(logic) ?? { none: true };
-      this.#charts.set(logic, chart);
+      this.#charts.set(kind, chart);
     }
     return 'none' in chart ? null : chart;
   }

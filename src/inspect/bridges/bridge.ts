@@ -1,15 +1,19 @@
 /**
- * One stock inspector's protocol, served read-only to any number of its clients. A client gets every live actor first; one
- * that reads too slowly misses frames and gets every live actor again once it has caught up.
+ * One stock inspector's protocol, served read-only to any number of its clients. A client gets every live actor first, some
+ * in each turn of the event loop. One that reads too slowly misses frames and gets every live actor again once it has caught
+ * up; one that does not is let go.
  */
-import { BACKLOG_BYTES_MAX, type Joined, VIEWERS_MAX, type Viewer } from '../feed/hub.ts';
+import { BACKLOG_BYTES_MAX, type Joined, LAG_MAX_MS, VIEWERS_MAX, type Viewer } from '../feed/hub.ts';
 import type { Inspected } from '../source.ts';
-import { AllActors } from './allActors.ts';
+import { AllActors, type SeenActor } from './allActors.ts';
 import { classicWords, statelyWords, type Words } from './words.ts';
 
-/** How often a client that lagged is looked at. */
+/** How often a client that does not read is looked at. */
 const CATCH_UP_MS = 500;
 const FRAME_CHARS_MAX = 64 * 1024;
+/** Actors that one client is told of in one turn: a definition has some 13 kB. */
+const SLICE_ACTORS = 16;
+const NEXT_SLICE_MS = 1;
 
 export interface BridgeFigures {
   viewers: number;
@@ -23,7 +27,12 @@ interface Client {
   viewer: Viewer;
   /** The classic client asks for the registry; the other one just listens. */
   listening: boolean;
-  lags: boolean;
+  /** Actors that it has not heard of yet, parents first. Nothing else is said of them. */
+  owed: Set<SeenActor>;
+  /** Since when it does not read; null: it does. */
+  stuckSinceMs: number | null;
+  /** Frames were left out: it must hear of everything again. */
+  missed: boolean;
 }
 
 export class Bridge {
@@ -44,10 +53,10 @@ export class Bridge {
   /** Null: too many viewers. */
   join(viewer: Viewer): Joined | null {
     if (this.#clients.size >= VIEWERS_MAX) return null;
-    const client: Client = { viewer, listening: !this.#asks, lags: false };
+    const client: Client = { viewer, listening: false, owed: new Set(), stuckSinceMs: null, missed: false };
     this.#clients.add(client);
     this.figures.viewers = this.#clients.size;
-    if (client.listening) this.#replay(client);
+    if (!this.#asks) this.#listen(client);
     return { message: (text) => this.#message(client, text), leave: () => this.#leave(client) };
   }
 
@@ -71,8 +80,7 @@ export class Bridge {
   #message(client: Client, text: string): void {
     switch (typeOf(text)) {
       case 'xstate.inspecting':
-        client.listening = true;
-        this.#replay(client);
+        this.#listen(client);
         return;
       case 'xstate.event':
         // It would drive the node agent from outside.
@@ -83,56 +91,101 @@ export class Bridge {
     }
   }
 
-  #replay(client: Client): void {
-    const known = this.#actors;
-    if (known === null) {
-      // Registers everything with everybody who listens, which is this client.
-      this.#actors = new AllActors(this.#node, {
-        registered: (a) => this.#tell(() => this.#words.register(a)),
-        event: (a, e) => this.#tell(() => this.#words.event(a, e)),
-        snapshot: (a, e) => this.#tell(() => this.#words.snapshot(a, e)),
-        stopped: (a) => this.#tell(() => this.#words.stop(a)),
-      });
-      return;
-    }
-    for (const actor of known.all) this.#send(client, this.#text(this.#words.register(actor)));
+  #listen(client: Client): void {
+    // One that asks again hears of everything already.
+    if (client.listening) return;
+    this.#actors ??= new AllActors(this.#node, {
+      registered: (a) => this.#registered(a),
+      event: (a, e) => this.#tell(a, () => this.#words.event(a, e)),
+      snapshot: (a, e) => this.#tell(a, () => this.#words.snapshot(a, e)),
+      stopped: (a) => this.#stopped(a),
+    });
+    client.listening = true;
+    client.owed = new Set(this.#actors.all);
+    this.#arm(NEXT_SLICE_MS);
   }
 
-  #tell(make: () => string | null): void {
-    const listeners = [...this.#clients].filter((c) => c.listening);
+  #registered(actor: SeenActor): void {
+    for (const client of this.#clients) if (client.owed.size > 0) client.owed.add(actor);
+    this.#tell(actor, () => this.#words.register(actor));
+  }
+  #stopped(actor: SeenActor): void {
+    const unheard = [...this.#clients].filter((c) => c.owed.has(actor));
+    this.#tell(actor, () => this.#words.stop(actor));
+    for (const client of unheard) client.owed.delete(actor);
+  }
+
+  #tell(actor: SeenActor, make: () => string | null): void {
+    const listeners = [...this.#clients].filter((c) => c.listening && !c.owed.has(actor));
     if (listeners.length === 0) return;
     const text = make();
     if (text === null) return;
-    this.#text(text);
-    for (const client of listeners) this.#send(client, text);
-  }
-
-  #text(text: string): string {
     this.figures.serialised += 1;
-    return text;
+    for (const client of listeners) {
+      if (this.#send(client, text)) continue;
+      this.figures.skipped += 1;
+      client.missed = true;
+    }
   }
 
-  #send(client: Client, text: string): void {
-    if (!client.lags && client.viewer.backlogBytes() <= BACKLOG_BYTES_MAX) {
+  /** False: it does not read, and does not get it. */
+  #send(client: Client, text: string): boolean {
+    if (client.stuckSinceMs === null && client.viewer.backlogBytes() <= BACKLOG_BYTES_MAX) {
       client.viewer.send(text);
-      return;
+      return true;
     }
-    this.figures.skipped += 1;
-    client.lags = true;
-    this.#timer ??= this.#node.clock.setTimeout(() => this.#catchUp(), CATCH_UP_MS);
+    client.stuckSinceMs ??= this.#node.clock.monoMs();
+    this.#arm(CATCH_UP_MS);
+    return false;
   }
 
-  #catchUp(): void {
+  #arm(ms: number): void {
+    const { clock } = this.#node;
+    // A wait for one that does not read must not hold up a slice for another.
+    if (this.#timer !== null && ms !== NEXT_SLICE_MS) return;
+    if (this.#timer !== null) clock.clearTimeout(this.#timer);
+    this.#timer = clock.setTimeout(() => this.#turn(), ms);
+  }
+
+  /** A fault of the inspector's own must not reach the daemon. */
+  #turn(): void {
     this.#timer = null;
-    for (const client of this.#clients) {
-      if (!client.lags) continue;
-      if (client.viewer.backlogBytes() === 0) {
-        client.lags = false;
-        this.#replay(client);
-      } else {
-        this.#timer ??= this.#node.clock.setTimeout(() => this.#catchUp(), CATCH_UP_MS);
-      }
+    try {
+      for (const client of [...this.#clients]) this.#goOn(client);
+    } catch (error) {
+      this.#node.log.warn({ err: String(error) }, 'xstate inspectors: actors were left out');
     }
+  }
+  #goOn(client: Client): void {
+    if (client.stuckSinceMs !== null && !this.#reads(client)) return;
+    let left = SLICE_ACTORS;
+    for (const actor of client.owed) {
+      if (left === 0) {
+        this.#arm(NEXT_SLICE_MS);
+        return;
+      }
+      left -= 1;
+      const text = this.#words.register(actor);
+      this.figures.serialised += 1;
+      if (!this.#send(client, text)) return;
+      client.owed.delete(actor);
+    }
+  }
+  /** Whether one that did not read has caught up. */
+  #reads(client: Client): boolean {
+    const stuckMs = this.#node.clock.monoMs() - (client.stuckSinceMs ?? 0);
+    if (client.viewer.backlogBytes() > 0) {
+      if (stuckMs <= LAG_MAX_MS) this.#arm(CATCH_UP_MS);
+      else {
+        client.viewer.close('it did not read what it was sent');
+        this.#leave(client);
+      }
+      return false;
+    }
+    client.stuckSinceMs = null;
+    if (client.missed) client.owed = new Set(this.#actors?.all ?? []);
+    client.missed = false;
+    return true;
   }
 }
 

@@ -1,5 +1,6 @@
 /** One actor in the words of the two stock protocols: `@statelyai/inspect` 0.7 and `@xstate/inspect` 0.8. Pure. */
-import { configOf } from '../../machines/chart/export.ts';
+import type { Chart } from '../../machines/chart/definition.ts';
+import { configOf, type Dialect } from '../../machines/chart/export.ts';
 import { projectEvent, projectSnapshot } from '../project.ts';
 import type { SeenActor } from './allActors.ts';
 
@@ -17,12 +18,23 @@ interface SnapshotLike {
   value?: unknown;
 }
 
+/** The configuration of each kind of machine as text: many actors share one. */
+function configTexts(dialect: Dialect): (chart: Chart) => string {
+  const texts = new WeakMap<Chart, string>();
+  return (chart) => {
+    const text = texts.get(chart) ?? JSON.stringify(configOf(chart, dialect));
+    texts.set(chart, text);
+    return text;
+  };
+}
+
 // ---- @statelyai/inspect ----------------------------------------------------------------------------------------------
 
 /** The version whose receiver these frames were tried with. */
 const STATELY_VERSION = '0.7.2';
 
 export function statelyWords(nowMs: () => number): Words {
+  const configText = configTexts('v5');
   const base = (a: SeenActor) => ({
     sessionId: a.session,
     rootId: a.root,
@@ -40,7 +52,7 @@ export function statelyWords(nowMs: () => number): Words {
         type: '@xstate.actor',
         name: a.name,
         parentId: a.parent,
-        definition: JSON.stringify(a.chart === null ? { id: a.name } : configOf(a.chart, 'v5')),
+        definition: a.chart === null ? JSON.stringify({ id: a.name }) : configText(a.chart),
         snapshot: snapshotOf(a.ref.getSnapshot()),
         ...base(a),
       }),
@@ -69,6 +81,7 @@ function stoppedStatus(a: SeenActor): string {
 const NO_MACHINE = 'running';
 
 export function classicWords(): Words {
+  const configText = configTexts('v4');
   const scxml = (event: unknown, origin?: string) => {
     const data = projectEvent(event);
     return { name: data.type, data, $$type: 'scxml', type: 'external', ...(origin === undefined ? {} : { origin }) };
@@ -97,12 +110,13 @@ export function classicWords(): Words {
   };
   return {
     register: (a) => {
-      const config = a.chart === null ? { id: a.name, initial: NO_MACHINE, states: { [NO_MACHINE]: {} } } : configOf(a.chart, 'v4');
+      const one = { id: a.name, initial: NO_MACHINE, states: { [NO_MACHINE]: {} } };
+      const config = a.chart === null ? JSON.stringify(one) : configText(a.chart);
       const snapshot: unknown = a.ref.getSnapshot();
-      const context = projectSnapshot(snapshot);
+      const context = JSON.stringify(projectSnapshot(snapshot) ?? null);
       return JSON.stringify({
         type: 'service.register',
-        machine: JSON.stringify({ ...config, context }),
+        machine: `${config.slice(0, -1)},"context":${context}}`,
         state: state(a, { event: { type: 'xstate.init' }, snapshot }),
         id: a.name,
         sessionId: a.session,

@@ -37,7 +37,9 @@ export class WatchedActor implements Disposable {
   #ref: AnyActorRef | null = null;
   #tap: Disposable | null = null;
   #chart: Chart | null = null;
-  #chartText = '';
+  #chartText = 'null';
+  /** The chart is another one than it was told. */
+  #chartChanged = false;
   #steps: StepTaken[] = [];
   #taken = 0;
   #from = '';
@@ -57,6 +59,9 @@ export class WatchedActor implements Disposable {
     this.#ref = ref;
     if (ref === null) return;
     this.#chart = chartOf(logicOf(ref));
+    const text = JSON.stringify(this.#chart);
+    this.#chartChanged ||= text !== this.#chartText;
+    this.#chartText = text;
     this.#states = new Map(this.#chart === null ? [] : statesOf(this.#chart.root).map((s) => [s.id, s]));
     this.#from = dottedState(ref.getSnapshot()?.value);
     this.#tap = this.#node.tree.inspect(this.path.split(CHILD_MARK, 1)[0] ?? '', (e) => this.#see(e));
@@ -81,9 +86,8 @@ export class WatchedActor implements Disposable {
   /** The chart, where it is another one than the last time. */
   chart(): ChartFrame | null {
     this.#attach();
-    const text = JSON.stringify(this.#chart);
-    if (text === this.#chartText) return null;
-    this.#chartText = text;
+    if (!this.#chartChanged) return null;
+    this.#chartChanged = false;
     return this.lastChart();
   }
   lastChart(): ChartFrame {

@@ -40,7 +40,9 @@ const EVENTS_REPLAYED_MAX = 500;
 /** Bytes that may wait for one viewer before frames for it are dropped. */
 export const BACKLOG_BYTES_MAX = 1024 * 1024;
 /** A viewer that does not catch up for so long is disconnected. */
-const LAG_MAX_MS = 30_000;
+export const LAG_MAX_MS = 30_000;
+/** Between two starts of the process that reads the host's figures. */
+const HOST_AGAIN_MS = 1_000;
 export const VIEWERS_MAX = 16;
 
 /** One connection. `send` must not wait. */
@@ -100,6 +102,10 @@ export class Hub {
   #nextEvent = 0;
   #treeLookedMs = 0;
   #host: Disposable | null = null;
+  #hostBeganMs = Number.NEGATIVE_INFINITY;
+  /** When viewers last got what they asked for, and the answer that is due; null: none is. */
+  #answeredMs = Number.NEGATIVE_INFINITY;
+  #answer: unknown = null;
   readonly figures: HubFigures = { viewers: 0, serialised: 0, malformed: 0, skipped: 0 };
 
   constructor(node: Inspected, watchHost: HostWatch) {
@@ -142,9 +148,10 @@ export class Hub {
     this.#settleWatches();
     if (this.#clients.size > 0) return;
     this.#tap?.[Symbol.dispose]();
-    for (const timer of [this.#timer, this.#soon]) this.#node.clock.clearTimeout(timer);
+    for (const timer of [this.#timer, this.#soon, this.#answer]) this.#node.clock.clearTimeout(timer);
     this.#timer = null;
     this.#soon = null;
+    this.#answer = null;
   }
 
   close(): void {
@@ -162,8 +169,19 @@ export class Hub {
     }
     client.watch = frame;
     client.sent.clear();
-    this.#settleWatches();
-    this.#details(true);
+    const { clock } = this.#node;
+    const waitMs = this.#answeredMs + LOOK_AFTER_MS - clock.monoMs();
+    // However often viewers ask, and however many they are.
+    if (waitMs <= 0) this.#answerAll();
+    else this.#answer ??= clock.setTimeout(() => this.#answerAll(), waitMs);
+  }
+  #answerAll(): void {
+    this.#answer = null;
+    this.#answeredMs = this.#node.clock.monoMs();
+    this.#guarded(() => {
+      this.#settleWatches();
+      this.#details(true);
+    });
   }
 
   /** Attaches to what somebody watches and lets go of the rest. */
@@ -175,12 +193,18 @@ export class Hub {
       this.#watched.delete(path);
     }
     for (const path of wanted) if (!this.#watched.has(path)) this.#watched.set(path, new WatchedActor(path, this.#node));
-    const host = [...this.#clients].some((c) => c.watch.host === true);
-    if (host && this.#host === null) this.#host = this.#watchHost((frame) => this.#toHostWatchers(frame));
-    if (!host && this.#host !== null) {
-      this.#host[Symbol.dispose]();
-      this.#host = null;
+    this.#settleHost();
+  }
+  #settleHost(): void {
+    const wanted = [...this.#clients].some((c) => c.watch.host === true);
+    const nowMs = this.#node.clock.monoMs();
+    if (wanted && this.#host === null && nowMs - this.#hostBeganMs >= HOST_AGAIN_MS) {
+      this.#hostBeganMs = nowMs;
+      this.#host = this.#watchHost((frame) => this.#toHostWatchers(frame));
     }
+    if (wanted || this.#host === null) return;
+    this.#host[Symbol.dispose]();
+    this.#host = null;
   }
 
   #toHostWatchers(frame: HostFrame): void {
@@ -209,8 +233,11 @@ export class Hub {
 
   /** A fault of the inspector's own must not reach the daemon: the next look may do better. */
   #tick(full: boolean): void {
+    this.#guarded(() => this.#lookAround(full));
+  }
+  #guarded(fn: () => void): void {
     try {
-      this.#lookAround(full);
+      fn();
     } catch (error) {
       this.#node.log.warn({ err: String(error) }, 'inspection page: one update was left out');
     }
@@ -220,6 +247,7 @@ export class Hub {
     const moved = this.#node.recorder.recorded !== this.#nextEvent;
     if (moved || nowMs - this.#treeLookedMs >= TREE_EVERY_MS) this.#delta();
     if (moved || full) this.#details(full);
+    if (full) this.#settleHost();
     this.#rescue(nowMs);
   }
 

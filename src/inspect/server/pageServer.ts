@@ -10,6 +10,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import type { Logger } from '../../ports/ports.ts';
 import { VIEWER_FRAME_CHARS_MAX } from '../feed/frames.ts';
 import type { Joined, Viewer } from '../feed/hub.ts';
+import { Budget } from './budget.ts';
 import { type PageFile, pageFiles } from './files.ts';
 import { refusalOf, SECURITY_HEADERS } from './guard.ts';
 
@@ -19,6 +20,10 @@ const LISTEN_AGAIN_MS = 5_000;
 const FRAME_BYTES_MAX = VIEWER_FRAME_CHARS_MAX * 4;
 /** Connections at once, page files included; a browser opens up to 6. */
 const CONNECTIONS_MAX = 128;
+/** Of one viewer, pings included. A key that is held down on the page sends 30 a second. */
+export const FRAMES_PER_SECOND_MAX = 100;
+/** Of all clients together. A browser that opens the page sends 6. */
+export const REQUESTS_PER_SECOND_MAX = 200;
 
 /** What a WebSocket is attached to. */
 export interface Target {
@@ -45,7 +50,17 @@ export class PageServer implements Disposable {
   readonly #source: PageSource;
   readonly #files: ReadonlyMap<string, PageFile> = pageFiles();
   readonly #http: Server;
-  readonly #ws = new WebSocketServer({ noServer: true, maxPayload: FRAME_BYTES_MAX, perMessageDeflate: false, clientTracking: false });
+  // Pings are answered here: those of a client that does not read would fill the memory.
+  readonly #ws = new WebSocketServer({
+    noServer: true,
+    maxPayload: FRAME_BYTES_MAX,
+    perMessageDeflate: false,
+    clientTracking: false,
+    autoPong: false,
+  });
+  readonly #requests = new Budget(REQUESTS_PER_SECOND_MAX);
+  /** What was dropped because a client asked for too much. */
+  readonly #figures = { requestsRefused: 0, viewersLetGo: 0 };
   readonly #sockets = new Set<Socket>();
   #again: NodeJS.Timeout | null = null;
   #closed = false;
@@ -53,6 +68,7 @@ export class PageServer implements Disposable {
   constructor(source: PageSource) {
     this.#source = source;
     this.#http = createServer((req, res) => {
+      if (!this.#affords(req.socket)) return;
       this.#answer(req, res).catch((error: unknown) => {
         source.log.warn({ err: String(error) }, 'inspection page: a request was not answered');
         res.destroy();
@@ -91,6 +107,14 @@ export class PageServer implements Disposable {
     });
   }
 
+  /** False: too many requests this second; the connection is cut, an answer would cost more. */
+  #affords(socket: Duplex): boolean {
+    if (this.#requests.take()) return true;
+    this.#figures.requestsRefused += 1;
+    socket.destroy();
+    return false;
+  }
+
   // ---- requests ------------------------------------------------------------------------------------------------------
 
   async #answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -101,7 +125,8 @@ export class PageServer implements Disposable {
     if (req.method === 'POST' && path === '/api/inject' && inject !== undefined) return inject(req, res);
     if (req.method !== 'GET' && req.method !== 'HEAD') return reply(res, 405, '405: Method Not Allowed\n');
     if (path === '/api/figures') {
-      const figures = Object.fromEntries(Object.entries(targets).map(([name, target]) => [name, target.figures]));
+      const ofTargets = Object.entries(targets).map(([name, target]) => [name, target.figures]);
+      const figures = Object.fromEntries([['server', this.#figures], ...ofTargets]);
       return reply(res, 200, JSON.stringify(figures), { 'content-type': 'application/json' });
     }
     const page = this.#files.get(path);
@@ -118,6 +143,7 @@ export class PageServer implements Disposable {
 
   #upgrade(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     socket.on('error', () => socket.destroy());
+    if (!this.#affords(socket)) return;
     const path = (req.url ?? '/').split('?', 1)[0] ?? '/';
     const name = path.slice(1);
     const target = Object.hasOwn(this.#source.targets, name) ? this.#source.targets[name] : undefined;
@@ -145,7 +171,19 @@ export class PageServer implements Disposable {
       ws.close(1013, 'too many viewers');
       return;
     }
-    ws.on('message', (data, binary) => joined.message(binary ? '' : String(data)));
+    const frames = new Budget(FRAMES_PER_SECOND_MAX);
+    let left = false;
+    /** A frame has come: whether it is looked at. */
+    const affords = (): boolean => {
+      if (left || frames.take()) return !left;
+      left = true;
+      this.#figures.viewersLetGo += 1;
+      ws.terminate();
+      return false;
+    };
+    ws.on('message', (data, binary) => void (affords() && joined.message(binary ? '' : String(data))));
+    ws.on('ping', (data) => void (affords() && ws.bufferedAmount === 0 && ws.pong(data, false, () => undefined)));
+    ws.on('pong', affords);
     ws.on('close', () => joined.leave());
   }
 
