@@ -230,7 +230,7 @@ export type PodManagerEvent =
             message: string;
           }
         /** From a worker: its life moved on. */
-        | { type: 'worker.state'; uid: string; incarnation: number; state: WorkerSummary }
+        | { type: 'worker.state'; uid: string; life: number; state: WorkerSummary }
         /**
          * From housekeeping: a pod the runtime holds and nobody wants. `epoch`, here and below: of the view from which that
          * follows; the word is void once another pod manager keeps the ledger.
@@ -314,12 +314,12 @@ export interface PodsView {
 
 export type WorkerEvent = Message &
   (
-    | { type: 'pod.update'; uid: string; incarnation: number; kind: 'create' | 'update' | 'sync'; pod: Pod; fromRuntime?: ListedPod }
-    /** Stop it. `graceOverrideSeconds` shrinks, never extends. `incarnation` 0: whichever life there is, any other: that one only. */
+    | { type: 'pod.update'; uid: string; life: number; kind: 'create' | 'update' | 'sync'; pod: Pod; fromRuntime?: ListedPod }
+    /** Stop it. `graceOverrideSeconds` shrinks, never extends. `life` 0: whichever life there is, any other: that one only. */
     | {
         type: 'pod.kill';
         uid: string;
-        incarnation: number;
+        life: number;
         graceOverrideSeconds?: number;
         /** Sets phase, reason and message of the final status (eviction, preemption). */
         status?: { phase: 'Failed'; reason: string; message: string; disruption?: string };
@@ -344,7 +344,7 @@ export type StatusEvent = Message &
         type: 'status.set';
         pod: PodRef;
         /** Which life of the pod it is about. */
-        incarnation: number;
+        life: number;
         status: PodStatus;
         restartPolicy: string;
         deleting: boolean;
@@ -352,12 +352,12 @@ export type StatusEvent = Message &
         sidecars?: readonly string[];
       }
     /** What was said of that life and of those before it. */
-    | { type: 'status.forget'; uid: string; incarnation: number }
+    | { type: 'status.forget'; uid: string; life: number }
   );
 export interface StatusEntry {
   status: PodStatus;
   /** Which life of the pod it is about. */
-  incarnation: number;
+  life: number;
   /** Grows with each accepted change, and is never given twice on one node. */
   version: number;
   finished: boolean;

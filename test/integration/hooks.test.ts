@@ -157,7 +157,7 @@ describe('preStop', () => {
     h.remove('web');
     await h.until('the hook runs', () => h.of('ExecSync').length === 1);
     await h.advance(5_000);
-    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, incarnation: 1, graceOverrideSeconds: 3 });
+    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 3 });
     await h.until('it has ended', () => h.running('web').length === 0, 10_000);
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([2]);
   });
@@ -176,7 +176,7 @@ describe('preStop', () => {
     const uid = h.uid('web');
     h.remove('web');
     await h.until('the hook has ended', () => h.of('StopContainer').length === 1);
-    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, incarnation: 1, graceOverrideSeconds: 4 });
+    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: 4 });
     await h.until('it has ended', () => h.running('web').length === 0);
     expect(h.of('ExecSync')).toHaveLength(1);
     expect(h.of('StopContainer').map((s) => s.timeout)).toEqual([57, 4]);

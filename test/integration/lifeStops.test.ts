@@ -54,7 +54,7 @@ describe('grace', () => {
     h.remove('web');
     await h.advance(10_000);
     const kill = (seconds: number) =>
-      h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, incarnation: 1, graceOverrideSeconds: seconds });
+      h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: seconds });
     kill(5);
     await h.advance(1_000);
     kill(900);

@@ -76,7 +76,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
   actor.start();
   const count = (name: string) => calls.filter((c) => c === name).length;
   const kill = (graceOverrideSeconds?: number) =>
-    actor.send({ type: 'pod.kill', uid: 'uid-1', incarnation: 1, ...(graceOverrideSeconds === undefined ? {} : { graceOverrideSeconds }) });
+    actor.send({ type: 'pod.kill', uid: 'uid-1', life: 1, ...(graceOverrideSeconds === undefined ? {} : { graceOverrideSeconds }) });
   return { time, actor, calls, count, published, reports, kill, state: () => dottedState(actor.getSnapshot().value) };
 }
 const failing = (times: number, then: () => Promise<unknown> = async () => undefined) => {
@@ -192,7 +192,7 @@ describe('syncing', () => {
     b.actor.send({
       type: 'pod.update',
       uid: 'uid-1',
-      incarnation: 1,
+      life: 1,
       kind: 'update',
       pod: pod({}, { metadata: { deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 5 } }),
     });
@@ -234,7 +234,7 @@ describe('syncing', () => {
     b.actor.send({
       type: 'pod.update',
       uid: 'uid-1',
-      incarnation: 1,
+      life: 1,
       kind: 'update',
       pod: pod({ containers: [container('web', { image: 'right:1' })] }),
     });
@@ -299,7 +299,7 @@ describe('terminating', () => {
       },
     });
     await b.time.settle();
-    b.actor.send({ type: 'pod.kill', uid: 'uid-1', incarnation: 1, status: { phase: 'Failed', reason: 'Evicted', message: 'no room' } });
+    b.actor.send({ type: 'pod.kill', uid: 'uid-1', life: 1, status: { phase: 'Failed', reason: 'Evicted', message: 'no room' } });
     await b.time.settle();
     expect(b.published.at(-1)).toMatchObject({ finished: true, status: { phase: 'Failed', reason: 'Evicted', message: 'no room' } });
   });

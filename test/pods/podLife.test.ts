@@ -52,8 +52,8 @@ function someEvent(ledger: PodLedger, rng: SimRng): PodManagerEvent {
     () => ({ type: 'pods.orphan', listed: { uid, name: 'web', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 }),
     () => ({ type: 'pods.evict', uid, eviction: { reason: 'Evicted', message: '', graceSeconds: 1 }, hurry: rng.chance(0.5) }),
     () => ({ type: 'pods.quarantined', uid, error: 'kept failing', epoch: 1 }),
-    () => ({ type: 'worker.state', uid, incarnation: ledger.records.get(uid)?.life ?? 0, state: state('terminating') }),
-    () => ({ type: 'worker.state', uid, incarnation: ledger.records.get(uid)?.life ?? 0, state: state('finished') }),
+    () => ({ type: 'worker.state', uid, life: ledger.records.get(uid)?.life ?? 0, state: state('terminating') }),
+    () => ({ type: 'worker.state', uid, life: ledger.records.get(uid)?.life ?? 0, state: state('finished') }),
   )();
 }
 

@@ -50,7 +50,7 @@ class Bench {
     return this.send({
       type: 'worker.state',
       uid,
-      incarnation: life,
+      life,
       state: { phase, state: phase, reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
     });
   }
@@ -323,7 +323,7 @@ describe('the pod manager', () => {
     b.send({
       type: 'worker.state',
       uid: 'u1',
-      incarnation: 99,
+      life: 99,
       state: { phase: 'finished', state: '', reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
     });
     expect(b.ledger.records.get('u1')?.worker).toBeNull();

@@ -28,13 +28,13 @@ it('a new life is not forgotten with the one before', async () => {
   await using h = await virtualNode();
   h.write('web', good);
   await h.until('it runs', () => h.phase('web') === 'Running');
-  const life = h.status('web')?.incarnation ?? 0;
+  const life = h.status('web')?.life ?? 0;
   h.remove('web');
   await h.until('it is gone', () => h.status('web') === undefined && h.record('web') === undefined, 60_000);
   h.write('web', good);
   await h.until('it runs again', () => h.phase('web') === 'Running', 60_000);
-  expect(h.status('web')?.incarnation).toBeGreaterThan(life);
-  h.tree.registry.send(addr.status, { type: 'status.forget', uid: 'pinned-1', incarnation: life });
+  expect(h.status('web')?.life).toBeGreaterThan(life);
+  h.tree.registry.send(addr.status, { type: 'status.forget', uid: 'pinned-1', life });
   await h.settle();
   expect(h.phase('web')).toBe('Running');
 });

@@ -167,12 +167,12 @@ describe('a burst of changes during long work', () => {
     await h.until('its sandbox is being made', () => making(h));
     const { pod: definition } = h.record('web') ?? {};
     if (definition === undefined) throw new Error('no pod');
-    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid: 'pinned-1', incarnation: 1 });
+    h.tree.registry.send(addr.workers, { type: 'pod.kill', uid: 'pinned-1', life: 1 });
     for (let i = 0; i < 5; i++) {
       h.tree.registry.send(addr.workers, {
         type: 'pod.update',
         uid: 'pinned-1',
-        incarnation: 1,
+        life: 1,
         kind: 'update',
         pod: definition,
         causes: [],

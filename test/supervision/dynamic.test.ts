@@ -55,8 +55,8 @@ function family(more: Partial<DynamicSpec<Say>> = {}, child: Partial<ActorSpec<S
   };
   const r = rig(layer('node', [spec, actor('other', idle)]));
   r.tree.start();
-  const send = (key: string, n?: number, type: Say['type'] = 'say', incarnation?: number) =>
-    r.tree.registry.send(pods, { type, key, ...(n === undefined ? {} : { n }), ...(incarnation === undefined ? {} : { incarnation }) });
+  const send = (key: string, n?: number, type: Say['type'] = 'say', life?: number) =>
+    r.tree.registry.send(pods, { type, key, ...(n === undefined ? {} : { n }), ...(life === undefined ? {} : { life }) });
   const children = () => r.tree.state().children[0]?.children ?? [];
   return { r, seen, notes, send, children, contexts };
 }
@@ -164,9 +164,9 @@ describe('a dynamic supervisor', () => {
     const over = setup({}).createMachine({ initial: 'gone', states: { gone: { type: 'final' } } });
     const seen: string[] = [];
     const f = family({
-      mailbox: { key: (e) => `${e.key} ${e.incarnation}`, capacity: 100 },
+      mailbox: { key: (e) => `${e.key} ${e.life}`, capacity: 100 },
       child: (key, first) =>
-        actor(key, () => (first.incarnation === 1 ? over : receiver((e) => void seen.push(`${key}:${e.n}`))), { restart: 'transient' }),
+        actor(key, () => (first.life === 1 ? over : receiver((e) => void seen.push(`${key}:${e.n}`))), { restart: 'transient' }),
     });
     f.send('a', 1, 'say', 1);
     f.send('a', 2, 'say', 2);
@@ -189,8 +189,8 @@ describe('a dynamic supervisor', () => {
     expect(f.seen).toEqual(['a:1', 'a:2', 'a:3', 'a:4']);
   });
 
-  it('quarantines a child that is poisoned, refuses its messages, and lets a newer incarnation in', async () => {
-    const f = family({ release: (e) => (e.incarnation ?? 0) > 1 });
+  it('quarantines a child that is poisoned, refuses its messages, and lets a newer life in', async () => {
+    const f = family({ release: (e) => (e.life ?? 0) > 1 });
     f.send('a', 7, 'crash', 1);
     f.send('b', 1);
     await f.r.ports.advance(1000);

@@ -9,7 +9,7 @@ export interface Say extends Message {
   type: 'say' | 'crash' | 'end' | 'stop' | 'resync';
   n?: number;
   key?: string;
-  incarnation?: number;
+  life?: number;
 }
 
 const DEFAULTS = {

@@ -224,13 +224,13 @@ describe('poison', () => {
     r.tree.start();
     await r.ports.settle();
     const { registry } = r.tree;
-    registry.send(to, { type: 'say', n: 100, key: 'p', incarnation: 1 });
+    registry.send(to, { type: 'say', n: 100, key: 'p', life: 1 });
     registry.send(to, { type: 'say', n: 2, key: 'q' });
     await r.ports.advance(1000);
     expect(seen).toEqual([100, 100, 2]);
     expect(registry.deadLetters()).toMatchObject({ byReason: { poison: 1 }, recent: [{ key: 'p', reason: 'poison' }] });
-    expect(registry.send(to, { type: 'say', n: 3, key: 'p', incarnation: 1 })).toBe('dead');
-    expect(registry.send(to, { type: 'say', n: 4, key: 'p', incarnation: 2 })).toBe('delivered');
+    expect(registry.send(to, { type: 'say', n: 3, key: 'p', life: 1 })).toBe('dead');
+    expect(registry.send(to, { type: 'say', n: 4, key: 'p', life: 2 })).toBe('delivered');
     await r.ports.settle();
     expect(seen.at(-1)).toBe(4);
     expect(r.lifecycle('node')).toBe('running');

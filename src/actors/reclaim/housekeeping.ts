@@ -134,8 +134,8 @@ function orphanedPods(records: PodsView['records'], listed: ReadonlyMap<string, 
 
 /** Statuses of pods that went while the pod manager was away. */
 function forgetStatuses(ctx: ActorCtx<HousekeepingEvent>, records: PodsView['records']): void {
-  for (const [uid, { incarnation }] of ctx.registry.read(view.statuses)?.value ?? []) {
-    if (!records.has(uid)) ctx.registry.send(addr.status, { type: 'status.forget', uid, incarnation });
+  for (const [uid, { life }] of ctx.registry.read(view.statuses)?.value ?? []) {
+    if (!records.has(uid)) ctx.registry.send(addr.status, { type: 'status.forget', uid, life });
   }
 }
 

@@ -107,7 +107,7 @@ export interface DynamicSpec<E extends Message = Message> extends SpecBase {
   unknown?(e: E, ctx: ActorCtx<E>): void;
   /**
    * The child's specification; its `restart`, `intensity` and `backoff` are its own. Over its intensity the child is
-   * quarantined: it stays listed with the reason until `release(e)` says that an event is of a newer incarnation.
+   * quarantined: it stays listed with the reason until `release(e)` says that an event is of a newer life.
    */
   child(key: string, first: E): ActorSpec<E>;
   release?(e: E): boolean;

@@ -163,7 +163,7 @@ export class PodTracer implements Disposable {
       if (trace.kind !== 'start' || trace.reachedAtMs !== null) continue;
       const entry = statuses.get(trace.uid);
       // Of an earlier life of the same UID nothing holds for this one.
-      if (entry === undefined || entry.incarnation < trace.life) continue;
+      if (entry === undefined || entry.life < trace.life) continue;
       const { phase } = entry.status;
       const ended = phase === 'Succeeded' || phase === 'Failed';
       if (!ended && !isReady(entry.status)) continue;

@@ -39,7 +39,7 @@ export function ask(what: WorkloadAct['kind'] & `ask.${string}`, tree: Supervisi
       for (const [uid, { worker, pod }] of registry.read(view.pods)?.value.records ?? []) {
         // Only one that was deleted and stops anyway: its grace may shrink, nothing else changes.
         if (worker?.phase !== 'terminating' || pod.metadata.deletionTimestamp === undefined) continue;
-        registry.send(addr.workers, { type: 'pod.kill', uid, incarnation: 0, graceOverrideSeconds: 0 });
+        registry.send(addr.workers, { type: 'pod.kill', uid, life: 0, graceOverrideSeconds: 0 });
         hurried = true;
       }
       return hurried;

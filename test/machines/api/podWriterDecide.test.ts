@@ -65,7 +65,7 @@ describe('the writer of a pod that is over', () => {
   const over = (o: { shown?: PodStatus; more?: Partial<WriterFacts>; finished?: boolean } = {}) => {
     const shown = { ...pod('u', {}), status: o.shown ?? failed };
     const record = { pod: shown, source: 'api', removed: false, rejected: true, seenAtMs: 0, worker: null } as const;
-    const entry = { status: failed, incarnation: 1, version: 1, finished: o.finished ?? true };
+    const entry = { status: failed, life: 1, version: 1, finished: o.finished ?? true };
     const bare = { uid: 'u', record, entry, records: new Map([['u', record]]), sourcesReady: true, node: undefined, nowWallMs: 0 };
     const api = { synced: true, byUid: new Map([['u', shown]]) };
     return decideWrite({ ...bare, api, written: null, latest: null, last: null, gone: new Set(), ...o.more });
@@ -95,7 +95,7 @@ describe('the writer of a pod that is over', () => {
       seenAtMs: 0,
       worker: null,
     } as const;
-    const entry = { status: failed, incarnation: 1, version: 1, finished: true };
+    const entry = { status: failed, life: 1, version: 1, finished: true };
     expect(decideWrite({ ...of, record, entry, api: { synced: true, byUid: new Map() } })).toEqual({ kind: 'end' });
   });
 });

@@ -41,11 +41,11 @@ const op =
     };
   };
 const says =
-  (uid: string, phase: WorkerPhase, incarnation?: number): Make =>
+  (uid: string, phase: WorkerPhase, life?: number): Make =>
   (ledger) => ({
     type: 'worker.state',
     uid,
-    incarnation: incarnation ?? ledger.records.get(uid)?.life ?? 0,
+    life: life ?? ledger.records.get(uid)?.life ?? 0,
     state: { phase, state: phase, reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
   });
 const refused =

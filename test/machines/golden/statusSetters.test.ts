@@ -73,13 +73,13 @@ type Said = Partial<Extract<StatusEvent, { type: 'status.set' }>>;
 const set = (status: PodStatus, o: Said = {}): StatusEvent => ({
   type: 'status.set',
   pod: { uid: 'uid-1', name: 'p', namespace: 'ns' },
-  incarnation: 1,
+  life: 1,
   status,
   restartPolicy: 'Always',
   deleting: false,
   ...o,
 });
-const forget = (incarnation: number, uid = 'uid-1'): StatusEvent => ({ type: 'status.forget', uid, incarnation });
+const forget = (life: number, uid = 'uid-1'): StatusEvent => ({ type: 'status.forget', uid, life });
 /** After each word: version, phase and whether it has finished, of each pod; and who was told. */
 const kept =
   (cluster: boolean, ...words: StatusEvent[]) =>
@@ -97,7 +97,7 @@ const kept =
       actor.send(word);
       const entries = [...(registry.read(view.statuses)?.value ?? [])].map(
         ([uid, e]) =>
-          `${uid}, life ${e.incarnation}: version ${e.version}, ${e.status.phase ?? 'no phase'}${e.finished ? ', finished' : ''}`,
+          `${uid}, life ${e.life}: version ${e.version}, ${e.status.phase ?? 'no phase'}${e.finished ? ', finished' : ''}`,
       );
       return { entries, told: [...told] };
     });
@@ -113,9 +113,9 @@ goldenTable('how a status comes to be another is as recorded', 'statusSetters', 
   '7.2 set: the same again, nothing is left of it': kept(true, set({ phase: 'Failed' }), set({ phase: 'Failed' }, { finished: true })),
   '7.2 set: another': kept(true, set({ phase: 'Pending' }), set(RUNNING)),
   '7.2 set: refused, a phase that is final': kept(true, set({ phase: 'Failed' }), set(RUNNING)),
-  '7.2 set: of a later life': kept(true, set({ phase: 'Failed' }), set({ phase: 'Pending' }, { incarnation: 2 })),
+  '7.2 set: of a later life': kept(true, set({ phase: 'Failed' }), set({ phase: 'Pending' }, { life: 2 })),
   '7.2 forget: that life': kept(true, set(RUNNING), forget(1)),
-  '7.2 forget: an earlier life': kept(true, set(RUNNING, { incarnation: 2 }), forget(1)),
+  '7.2 forget: an earlier life': kept(true, set(RUNNING, { life: 2 }), forget(1)),
   '7.2 forget: a pod that nobody knows': kept(true, set(RUNNING), forget(1, 'uid-2')),
 
   '7.2 readiness: it becomes ready': found({ before: { 'web-1': { readiness: 'failure' } } }, 'readiness', 'success'),

@@ -129,8 +129,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'the status of a pod goes back in version',
     file: 'src/machines/pods/status/statusMachine.ts',
-    find: 'incarnation: event.incarnation, version, finished',
-    replace: 'incarnation: event.incarnation, version: -version, finished',
+    find: 'life: event.life, version, finished',
+    replace: 'life: event.life, version: -version, finished',
   },
   {
     id: 'a child that has ended is kept by its supervisor',

@@ -61,7 +61,7 @@ function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext, res
         ctx.registry.send(addr.workers, out.event);
         break;
       case 'forget':
-        ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid, incarnation: out.life });
+        ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid, life: out.life });
         // Its UID begins another life.
         if (ledger.records.get(out.uid)?.renewed === true) {
           restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
@@ -71,7 +71,7 @@ function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext, res
         ctx.registry.send(addr.status, {
           type: 'status.set',
           pod: podRef(out.pod),
-          incarnation: out.life,
+          life: out.life,
           restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
           deleting: false,
           finished: true,

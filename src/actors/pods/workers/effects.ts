@@ -343,7 +343,7 @@ export class Effects implements WorkerIo {
     this.ctx.registry.send(addr.status, {
       type: 'status.set',
       pod: podRef(context.pod),
-      incarnation: this.life,
+      life: this.life,
       status: context.apiStatus,
       restartPolicy: context.pod.spec.restartPolicy ?? 'Always',
       deleting: context.killAsked,
@@ -353,7 +353,7 @@ export class Effects implements WorkerIo {
   }
 
   report(state: WorkerSummary): void {
-    this.ctx.registry.send(addr.podManager, { type: 'worker.state', uid: this.ctx.id, incarnation: this.life, state });
+    this.ctx.registry.send(addr.podManager, { type: 'worker.state', uid: this.ctx.id, life: this.life, state });
   }
 
   backingOff(job: StartJob): void {

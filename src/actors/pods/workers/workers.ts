@@ -61,7 +61,7 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
       capacity: 4 * opts.podsMax + PODS_NAMED_MAX,
       lane: (e) => (e.type === 'pod.kill' ? 'control' : 'data'),
       // Per UID the newest spec wins, hints collapse, a kill is never merged into anything else.
-      key: (e) => (e.type === 'pod.kill' ? undefined : `${e.uid} ${e.type === 'pod.dirty' ? 'dirty' : e.incarnation}`),
+      key: (e) => (e.type === 'pod.kill' ? undefined : `${e.uid} ${e.type === 'pod.dirty' ? 'dirty' : e.life}`),
       coalesce: (prev, next) => (prev.type === 'pod.dirty' && next.type === 'pod.dirty' ? joinDirty(prev, next) : joinUpdate(prev, next)),
     },
     route: (e) => e.uid,
@@ -106,9 +106,9 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { ma
     start: (ctx) => {
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
-      if (rec === undefined || (rec.life ?? first.incarnation) !== first.incarnation) return { logic: NOBODY };
+      if (rec === undefined || (rec.life ?? first.life) !== first.life) return { logic: NOBODY };
       const { input, io } = workerInput(ctx, first, opts);
-      const of = { ctx, uid, life: first.incarnation, io, node: opts.facts };
+      const of = { ctx, uid, life: first.life, io, node: opts.facts };
       return { logic: reading(withEffects(opts.machine(ctx.ports), io), () => new Facts(of)), input };
     },
   };
@@ -133,7 +133,7 @@ function workerInput(
   const pod = rec !== undefined && !runtimeOnly ? rec.pod : first.pod;
   const hadEnded = !runtimeOnly && isTerminal(pod.status.phase);
   const nothingAtMonoMs = (): number | null => (hadEnded ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null);
-  const io = new MeasuredEffects({ ctx, life: first.incarnation, facts: opts.facts, metrics, nothingAtMonoMs });
+  const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, metrics, nothingAtMonoMs });
   const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,
     backoffBaseMs: opts.backoffBaseMs,
@@ -145,7 +145,7 @@ function workerInput(
     pod,
     runtimeOnly,
     newLife: rec?.renewed === true,
-    life: first.incarnation,
+    life: first.life,
     // A removal is acted on when every source has delivered: the pod manager says so then.
     terminating: (rec?.removed === true && ledger?.sourcesReady === true) || refusal !== null || eviction !== null,
     killStatus: refusal !== null ? { phase: 'Failed', ...refusal } : eviction === null ? null : evictedStatus(eviction),
@@ -184,7 +184,7 @@ class Facts extends LazyMoment implements WorkerFacts {
     const { ctx, uid, life } = this.#of;
     // What an earlier life of this UID came to may still stand there: it is forgotten through a mailbox.
     const entry = ctx.registry.read(view.statuses)?.value.get(uid);
-    return entry !== undefined && goesOn(entry.incarnation, life) ? entry.status : undefined;
+    return entry !== undefined && goesOn(entry.life, life) ? entry.status : undefined;
   }
   get listing(): WorkerFacts['listing'] {
     return this.#of.ctx.registry.read(view.runtimePods)?.value;

@@ -5,7 +5,7 @@ import type { Message } from '../../../machines/supervision/address.ts';
 const KEYS_MAX = 256;
 
 export class Quarantine {
-  /** Key to the `incarnation` that the poisonous event carried; null when it carried none. */
+  /** Key to the `life` that the poisonous event carried; null when it carried none. */
   readonly #keys = new Map<string, number | null>();
 
   get keys(): string[] {
@@ -14,17 +14,17 @@ export class Quarantine {
 
   add(key: string, poison: Message): void {
     this.#keys.delete(key);
-    this.#keys.set(key, incarnationOf(poison));
+    this.#keys.set(key, lifeOf(poison));
     const oldest = this.#keys.keys().next().value;
     if (this.#keys.size > KEYS_MAX && oldest !== undefined) this.#keys.delete(oldest);
   }
 
-  /** An event of a newer incarnation is let in, and frees its key. */
+  /** An event of a newer life is let in, and frees its key. */
   refuses(key: string, event: Message): boolean {
     const poisoned = this.#keys.get(key);
     if (poisoned === undefined) return false;
-    const incarnation = incarnationOf(event);
-    if (poisoned === null || incarnation === null || incarnation <= poisoned) return true;
+    const life = lifeOf(event);
+    if (poisoned === null || life === null || life <= poisoned) return true;
     this.#keys.delete(key);
     return false;
   }
@@ -34,8 +34,8 @@ export class Quarantine {
   }
 }
 
-/** By convention an event that belongs to one life of its subject carries `incarnation: number`. */
-function incarnationOf(event: Message): number | null {
-  const value = (event as { incarnation?: unknown }).incarnation;
+/** By convention an event that belongs to one life of its subject carries `life: number`. */
+function lifeOf(event: Message): number | null {
+  const value = (event as { life?: unknown }).life;
   return typeof value === 'number' ? value : null;
 }

@@ -68,7 +68,7 @@ export abstract class LedgerDraft {
 
   protected kill(rec: Rec): void {
     const uid = rec.pod.metadata.uid;
-    this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, causes: rec.causes } });
+    this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, causes: rec.causes } });
   }
 
   /**
@@ -94,7 +94,7 @@ export abstract class LedgerDraft {
     const { pod, life, causes } = rec;
     const { uid } = pod.metadata;
     const fromRuntime = live(rec) && rec.state.listed !== null ? { fromRuntime: rec.state.listed } : {};
-    this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: life, kind: 'create', pod, causes, ...fromRuntime } });
+    this.out.push({ to: 'worker', event: { type: 'pod.update', uid, life, kind: 'create', pod, causes, ...fromRuntime } });
   }
 
   private hold(uid: string, rec: Rec, behind: string): void {

@@ -44,7 +44,7 @@ export function step(ledger: PodLedger, event: PodManagerEvent, now: Now): Step 
     case 'pods.rejected':
       return edit.rejected(event);
     case 'worker.state':
-      return edit.workerState(event.uid, event.incarnation, event.state);
+      return edit.workerState(event.uid, event.life, event.state);
     // What follows from the view of an earlier pod manager was in the mailbox when it ended: this one does not know yet
     // who is wanted, and its workers are others.
     case 'pods.orphan':
@@ -131,7 +131,7 @@ class Edit extends LedgerDraft {
     this.put(uid, { ...rec, pod });
     const concerns = (pod.spec.readinessGates?.length ?? 0) > 0 || (isTerminal(status.phase) && !isTerminal(rec.pod.status.phase));
     if (live(rec) && rec.state.is !== 'leaving' && concerns)
-      this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind: 'sync', pod, causes: rec.causes } });
+      this.out.push({ to: 'worker', event: { type: 'pod.update', uid, life: rec.life, kind: 'sync', pod, causes: rec.causes } });
   }
 
   private add(pod: Pod, source: SourceName, causes: readonly Cause[] | undefined): void {
@@ -189,7 +189,7 @@ class Edit extends LedgerDraft {
     // A deleted pod waits for no other.
     if (rec.state.is === 'waiting' && isLeaving(pod)) this.startIfFree(uid);
     if (live(rec)) {
-      this.out.push({ to: 'worker', event: { type: 'pod.update', uid, incarnation: rec.life, kind, pod, causes } });
+      this.out.push({ to: 'worker', event: { type: 'pod.update', uid, life: rec.life, kind, pod, causes } });
     }
   }
 
@@ -250,14 +250,14 @@ class Edit extends LedgerDraft {
     if (rec.state.is !== 'running') {
       // Before every source has delivered, a removal may turn out to be none.
       if (hurry === true && (rec.state.is === 'failing' || this.isTold(rec.state)))
-        this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
+        this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
       return this.finish();
     }
     this.put(uid, { ...failing(rec, { kind: 'evicted', eviction }), causes: joinCauses(rec.causes, causes) });
     const status = evictedStatus(eviction);
     this.out.push({
       to: 'worker',
-      event: { type: 'pod.kill', uid, incarnation: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },
+      event: { type: 'pod.kill', uid, life: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },
     });
     return this.finish();
   }
@@ -279,7 +279,7 @@ class Edit extends LedgerDraft {
       // An update asks for what this node cannot honour: the pod fails, as it would have when it was new.
       const status = { phase: 'Failed' as const, reason, message: `Pod was rejected: ${message}` };
       this.put(uid, failing(rec, { kind: 'refused', refusal: { reason, message: status.message } }));
-      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, incarnation: rec.life, status, ...causesOf(event.causes) } });
+      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, status, ...causesOf(event.causes) } });
       return this.finish();
     }
     this.reject(pod, event, rec);

@@ -73,7 +73,7 @@ export const statusMachine = setup({
 function forget(context: StatusContext, event: StatusForget): Next {
   const { uid } = event;
   const held = context.entries.get(uid);
-  if (held === undefined || held.incarnation > event.incarnation) return { taken: { kind: 'unchanged', uid } };
+  if (held === undefined || held.life > event.life) return { taken: { kind: 'unchanged', uid } };
   const entries = SharedMap.draft(context.entries);
   entries.delete(uid);
   return { entries: entries.finish(), taken: { kind: 'forgotten', uid } };
@@ -82,7 +82,7 @@ function forget(context: StatusContext, event: StatusForget): Next {
 function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Next {
   const { uid } = event.pod;
   const held = context.entries.get(uid);
-  const old = held !== undefined && goesOn(held.incarnation, event.incarnation) ? held : undefined;
+  const old = held !== undefined && goesOn(held.life, event.life) ? held : undefined;
   const finished = event.finished === true;
   const shown = old === undefined ? shownStatus(event, facts) : undefined;
   const after = (before: PodStatus | undefined) =>
@@ -102,7 +102,7 @@ function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Ne
   if (verdict.kind === 'unchanged') return { taken: { kind: 'unchanged', uid } };
   const { status } = verdict;
   const version = context.version + 1;
-  const entry: StatusEntry = { status, incarnation: event.incarnation, version, finished };
+  const entry: StatusEntry = { status, life: event.life, version, finished };
   const startedInMs = held?.status.phase === 'Pending' && status.phase === 'Running' ? sinceSeen(uid, facts) : null;
   return {
     entries: SharedMap.draft(context.entries).set(uid, entry).finish(),
@@ -125,7 +125,7 @@ function shownStatus(event: StatusSet, { shown: api, records }: StatusFacts): { 
   const own = api.byUid.get(event.pod.uid);
   if (own !== undefined) return { status: own.status, ofMirror: false };
   const record = records?.get(event.pod.uid);
-  if (record === undefined || record.renewed === true || record.life !== event.incarnation) return undefined;
+  if (record === undefined || record.renewed === true || record.life !== event.life) return undefined;
   const { pod } = record;
   const mirror = mirrorOf(pod, { api, gone: new Set() });
   const hash = pod.metadata.annotations?.[ANNOTATION_HASH] ?? pod.metadata.uid;

@@ -357,7 +357,7 @@ export const workerSetup = setup({
     actKnown: ({ event }) => event.type === 'container.acted' && event.known,
     /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
     ofThisLife: ({ context, event }) =>
-      event.type !== 'pod.kill' || event.incarnation === 0 || context.life === undefined || event.incarnation === context.life,
+      event.type !== 'pod.kill' || event.life === 0 || context.life === undefined || event.life === context.life,
     terminating: ({ context }) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
     graceShrank: ({ context, event }) => {
       const pod = event.type === 'pod.update' ? event.pod : context.pod;
