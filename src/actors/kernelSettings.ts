@@ -1,5 +1,7 @@
 /** The kernel settings of a node, compared and, where that is allowed, set. At each start of the daemon, before the tree. */
+
 import { findingText, KERNEL_SETTINGS, type KernelReading, kernelFindings } from '../machines/host/kernelSettings.ts';
+import { messageOf } from '../machines/text/errors.ts';
 import type { KernelSettings } from '../ports/kernelSettings.ts';
 import type { Logger } from '../ports/ports.ts';
 
@@ -9,7 +11,7 @@ export async function readKernelSettings(port: KernelSettings): Promise<Map<stri
     try {
       return { ok: true, text: await port.read(path) };
     } catch (error) {
-      return { ok: false, why: error instanceof Error ? error.message : String(error) };
+      return { ok: false, why: messageOf(error) };
     }
   };
   return new Map(await Promise.all(KERNEL_SETTINGS.map(async ({ path }) => [path, await read(path)] as const)));
@@ -28,7 +30,7 @@ export async function enforceKernelSettings(port: KernelSettings, o: { protect: 
       await port.write(setting.path, setting.value);
       o.log.info({ setting: setting.name, from: finding.actual, to: setting.value }, 'kernel setting changed');
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       problems.push(`${findingText(finding)}, and cannot be changed: ${why}`);
     }
   }

@@ -1,10 +1,12 @@
 /** Facts of this node that pod decisions need, from configuration and host: read once at start, immutable after. */
+
 import { kubepodsName } from '../machines/allocation/cgroups/names.ts';
 import { chooseNodeIPs, namesAddresses } from '../machines/api/nodeAddresses.ts';
 import { nodeResources } from '../machines/api/nodeCapacity.ts';
 import type { NodeConfig } from '../machines/config.ts';
 import type { NodeFacts } from '../machines/pods/types.ts';
 import { parseResolvConf } from '../machines/pods/workers/config/dns.ts';
+import { messageOf } from '../machines/text/errors.ts';
 import type { Ports } from '../ports/ports.ts';
 
 const RESOLV_CONF_BYTES_MAX = 1 << 20;
@@ -117,7 +119,7 @@ async function storageBytes(rootDir: string, ports: Ports): Promise<number | nul
       return (await ports.fs.statfs(dir === '' ? '/' : dir)).bytesTotal;
     } catch (error) {
       if (dir !== '') continue;
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       ports.log.warn(
         { err, dir: rootDir },
         'the size of the file system below --root-dir cannot be read; the node reports no ephemeral-storage',
@@ -140,7 +142,7 @@ async function hugePages(ports: Ports): Promise<Record<string, number>> {
       const pages = Number(new TextDecoder().decode(await ports.fs.readFile(`${HUGE_PAGES_DIR}/${name}/nr_hugepages`, { bytesMax: 64 })));
       if (Number.isSafeInteger(pages)) out[hugePageSize(kib)] = pages * kib * KIB;
     } catch (error) {
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       ports.log.warn({ err, size: name }, 'the number of huge pages of this size cannot be read; the node does not report them');
     }
   }
@@ -160,7 +162,7 @@ async function readHostDns(path: string, ports: Ports): Promise<NodeFacts['hostD
   try {
     return parseResolvConf(new TextDecoder().decode(await ports.fs.readFile(path, { bytesMax: RESOLV_CONF_BYTES_MAX })));
   } catch (error) {
-    const err = error instanceof Error ? error.message : String(error);
+    const err = messageOf(error);
     ports.log.warn({ err, file: path, field: 'resolvConf' }, 'the resolver configuration cannot be read; pods get none from this host');
     return null;
   }

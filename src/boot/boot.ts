@@ -1,6 +1,7 @@
 /** The boot: one list of named steps, read from top to bottom, each small. */
+import { messageOf } from '../machines/text/errors.ts';
 import { Cleanup } from './cleanup.ts';
-import { EXIT, messageOf, StartError } from './errors.ts';
+import { EXIT, StartError } from './errors.ts';
 import { type Libc, loadLibc } from './process/libc.ts';
 import * as configure from './steps/configure.ts';
 import type { BootContext, BootIo, Step, Wiring } from './steps/context.ts';

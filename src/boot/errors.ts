@@ -20,12 +20,3 @@ export class StartError extends Error {
     this.problems = problems;
   }
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-
-/** Node's error code (`ENOENT`), or ''. */
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
-}

@@ -1,5 +1,7 @@
 /** actorctl's commands: what a person asks a running daemon. Gets its surroundings as an argument, so tests can run it. */
+
 import yargs, { type Argv } from 'yargs';
+import { messageOf } from '../machines/text/errors.ts';
 import { didYouMean } from '../machines/text/nearest.ts';
 import { GIT_VERSION } from '../machines/version.ts';
 import type { Format, Runner } from './asked.ts';
@@ -49,7 +51,7 @@ export async function runCtl(io: CtlIo): Promise<number> {
     });
   } catch (error) {
     if (!(error instanceof CtlError)) {
-      io.err(`actorctl: ${error instanceof Error ? error.message : String(error)}\n`);
+      io.err(`actorctl: ${messageOf(error)}\n`);
       return error instanceof Error && error.name === 'YError' ? EXIT.usage : EXIT.failed;
     }
     io.err(`actorctl: ${error.message}\n`);

@@ -1,4 +1,5 @@
 /** Expectations as a person writes them on a command line: `web phase=Running within 30s`. */
+import { messageOf } from '../machines/text/errors.ts';
 import { containersOf, isReady, type PodView } from './history.ts';
 import { type PodHandle, STAYS_DEFAULT_MS } from './pod.ts';
 
@@ -116,7 +117,7 @@ function logHas(value: string): Condition | string {
     const pattern = new RegExp(value, 'm');
     return { within: async (p, timeoutMs) => void (await p.logged(pattern, { timeoutMs })) };
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

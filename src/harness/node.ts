@@ -1,4 +1,5 @@
 /** A throw-away node for tests of one's own pods: a daemon of its own, in a folder of its own. docs/testing-your-pods.md. */
+
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { type AdminClient, adminClient } from '../ctl/client.ts';
@@ -6,6 +7,7 @@ import { printLogs } from '../ctl/logs.ts';
 import type { LogFile } from '../machines/podLogs.ts';
 import { canonicalJson } from '../machines/pods/sources/decode.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
+import { messageOf } from '../machines/text/errors.ts';
 import { type ContainerView, heldContainers, statedContainers } from './containers.ts';
 import { type Injected, inject, type ScenarioInput, scenarioText } from './faults.ts';
 import { endText, History, type Look, type PodView, podText, type TimelineEntry, type Timings } from './history.ts';
@@ -366,7 +368,7 @@ export class TestNode implements AsyncDisposable {
     try {
       return ((await admin.json('/why', { pod: query })) as { lines: string[] }).lines.join('\n');
     } catch (error) {
-      return `not to be had: ${error instanceof Error ? error.message : String(error)}`;
+      return `not to be had: ${messageOf(error)}`;
     }
   }
 
@@ -381,7 +383,7 @@ export class TestNode implements AsyncDisposable {
     try {
       return readFileSync(join(this.dir, 'daemon.log'), 'utf8').trimEnd().split('\n').slice(-LOG_LINES);
     } catch (error) {
-      return [`its log cannot be read: ${error instanceof Error ? error.message : String(error)}`];
+      return [`its log cannot be read: ${messageOf(error)}`];
     }
   }
 }

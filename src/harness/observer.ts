@@ -1,6 +1,8 @@
 /** Looks at a node through its admin socket, often while somebody waits and now and then otherwise. */
+
 import type { AdminClient } from '../ctl/client.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
+import { messageOf } from '../machines/text/errors.ts';
 import type { Look, PodView } from './history.ts';
 
 /** Between two looks while somebody waits. */
@@ -113,7 +115,7 @@ export class Observer {
         await Promise.all([...this.#waiters].filter((w) => w.sinceMs <= beganMs).map((w) => w.take(look)));
       }
     } catch (error) {
-      this.problem = error instanceof Error ? error.message : String(error);
+      this.problem = messageOf(error);
     } finally {
       this.#looking = false;
       this.#next(this.#waiters.size > 0 ? BUSY_MS : IDLE_MS);

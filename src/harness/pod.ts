@@ -1,5 +1,7 @@
 /** One pod of a test node, by its name: what it is, what to wait for, what it wrote, how long things took. */
+
 import type { PodPhase, PodStatus } from '../machines/k8s.ts';
+import { messageOf } from '../machines/text/errors.ts';
 import { containersOf, isReady, type Look, type PodView, podText, type Timings } from './history.ts';
 import { never, notYet, type Verdict, yes } from './observer.ts';
 
@@ -149,7 +151,7 @@ export class PodHandle {
           text = await this.logs(o);
         } catch (error) {
           // It has not started, or its log is being made.
-          return notYet(`${podText(p)}; no log: ${error instanceof Error ? error.message : String(error)}`);
+          return notYet(`${podText(p)}; no log: ${messageOf(error)}`);
         }
         const match = typeof pattern === 'string' ? text.match(escaped(pattern)) : text.match(pattern);
         if (match !== null) return yes(match);

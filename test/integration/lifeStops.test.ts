@@ -53,8 +53,7 @@ describe('grace', () => {
     const beganMs = h.time.clock.monoMs();
     h.remove('web');
     await h.advance(10_000);
-    const kill = (seconds: number) =>
-      h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: seconds });
+    const kill = (seconds: number) => h.tree.registry.send(addr.workers, { type: 'pod.kill', uid, life: 1, graceOverrideSeconds: seconds });
     kill(5);
     await h.advance(1_000);
     kill(900);

@@ -1,4 +1,5 @@
 /** The way to the API server for every other actor: requests that tell the link how they went, and list-watch. Holds nothing. */
+
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
 import {
   decodeWatchLine,
@@ -15,6 +16,7 @@ import {
 import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { momentOf, reading } from '../../machines/facts.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 
@@ -124,7 +126,7 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
           opened: () => sendBack({ type: 'watch.opened' }),
           sendBack,
         }).then(ended, (error: unknown) => {
-          const message = error instanceof Error ? error.message : String(error);
+          const message = messageOf(error);
           ended({ code: 0, reason: 'WatchCut', message, outcome: 'failed' });
         });
         return () => abort.abort();

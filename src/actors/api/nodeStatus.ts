@@ -5,6 +5,7 @@
  * Lost on restart: all of it; one report too many.
  * Rebuilt from: the node object in the API server, the runtime, the host.
  */
+
 import { fromPromise } from 'xstate';
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import {
@@ -39,6 +40,7 @@ import { addr, view } from '../../machines/protocol.ts';
 import { nodeShutdownView } from '../../machines/reclaim/nodeShutdown/messages.ts';
 import { sameData } from '../../machines/sameData.ts';
 import { objectTtlView } from '../../machines/services/objects/messages.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { type KubeClient, kubeClient, kubePort } from './client.ts';
@@ -238,7 +240,7 @@ class Reporter {
     try {
       await criClient(this.#ctx.registry).mutate(RUNTIME_CONFIG_LANE, null, call, { signal });
     } catch (error) {
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       this.#ctx.log.warn({ err, podCidr }, 'the runtime was not told the range of pod addresses; it is told again with the next report');
       return false;
     }
@@ -354,7 +356,7 @@ class Reporter {
       this.#images = { atMs: nowMs, list };
       return list;
     } catch (error) {
-      this.#ctx.log.debug({ err: error instanceof Error ? error.message : String(error) }, 'images cannot be listed for the node status');
+      this.#ctx.log.debug({ err: messageOf(error) }, 'images cannot be listed for the node status');
       return this.#images?.list ?? [];
     }
   }

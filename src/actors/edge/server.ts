@@ -1,7 +1,9 @@
 /** What every server of the edge shares: the actor that listens, a small router and the words of its errors. */
+
 import { fromPromise } from 'xstate';
 import type { Chart } from '../../machines/chart/definition.ts';
 import { type ServerEvent, serverMachine } from '../../machines/edge/serverMachine.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { TimelineData } from '../../machines/text/timeline.ts';
 import type { HttpReply, HttpRequest, Listening, Net } from '../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, ActorState } from '../supervision/types.ts';
@@ -108,7 +110,7 @@ async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag' | 'listen'>
   try {
     return await (o.listen?.(net, handler) ?? net.serveHttp(o.at, handler));
   } catch (error) {
-    throw new Error(`${o.flag}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+    throw new Error(`${o.flag}: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -8,8 +8,9 @@ import { fromPromise } from 'xstate';
 import { checkpointMachine } from '../../machines/foundation/checkpointMachine.ts';
 import { addr, type CheckpointEvent } from '../../machines/protocol.ts';
 import { providing } from '../../machines/provide.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
-import { type CheckpointStore, createCheckpointStore, message } from './checkpointStore.ts';
+import { type CheckpointStore, createCheckpointStore } from './checkpointStore.ts';
 
 export interface CheckpointOptions {
   /** The node's root directory, e.g. `/var/lib/kubelet`. */
@@ -57,6 +58,6 @@ function checkpointLogic(ctx: ActorCtx<CheckpointEvent>, opts: CheckpointOptions
 function reply(store: CheckpointStore, event: Extract<CheckpointEvent, { type: 'checkpoint.get' }>): void {
   store.get(event.name).then(
     (found) => event.replyTo(found),
-    (error: unknown) => event.replyTo.refuse(`checkpoint ${event.name} could not be read: ${message(error)}`),
+    (error: unknown) => event.replyTo.refuse(`checkpoint ${event.name} could not be read: ${messageOf(error)}`),
   );
 }

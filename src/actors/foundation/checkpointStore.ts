@@ -1,6 +1,8 @@
 /** Reads and writes checkpoint files; one write per name at a time, the newest value wins, failed writes are retried. */
+
 import { CHECKPOINT_BYTES_MAX, decodeCheckpoint, encodeCheckpoint, isCheckpointName } from '../../machines/foundation/checkpoint.ts';
 import type { CheckpointFound } from '../../machines/protocol.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { LastingFolder } from '../../ports/lastingFolder.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
 import { inTurn } from '../../ports/turns.ts';
@@ -48,7 +50,7 @@ export function createCheckpointStore(
       if (bytes.length <= CHECKPOINT_BYTES_MAX) return bytes;
       throw new Error(`${bytes.length} bytes, at most ${CHECKPOINT_BYTES_MAX} are kept`);
     } catch (error) {
-      o.log.error({ file: fileOf(name), err: message(error) }, 'checkpoint refused: the file keeps the document before it');
+      o.log.error({ file: fileOf(name), err: messageOf(error) }, 'checkpoint refused: the file keeps the document before it');
       return null;
     }
   };
@@ -76,7 +78,7 @@ export function createCheckpointStore(
         } catch (error) {
           slot.dirty = true;
           o.log.error(
-            { file: fileOf(name), err: message(error), retryMs: slot.retryMs },
+            { file: fileOf(name), err: messageOf(error), retryMs: slot.retryMs },
             'checkpoint could not be written; will try again',
           );
           slot.timer = clock.setTimeout(() => void save(name, slot), slot.retryMs);
@@ -137,11 +139,4 @@ export function createCheckpointStore(
       for (const slot of slots.values()) clock.clearTimeout(slot.timer);
     },
   };
-}
-
-export function message(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }

@@ -3,12 +3,14 @@
  * Lost on restart: a sweep in progress.
  * Rebuilt from: the runtime's lists, the pod manager's view, the log directories.
  */
+
 import { CRI_ANNOTATIONS, type CriContainer, type CriContainerState } from '../../machines/cri.ts';
 import { containerIdOfLink, containerLogDir, containerLogLink, logFilesOf, podUidOfLogDir } from '../../machines/pods/logNames.ts';
 import { addr, type ContainerGcEvent, view } from '../../machines/protocol.ts';
 import { containersToCollect, deadLinks, type GcPolicy, logDirsToRemove, sandboxesToCollect } from '../../machines/reclaim/containerGc.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { type CriClient, criCall, criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 import { exists, listOrEmpty, removeTree, unlinkIfThere } from './files.ts';
@@ -48,7 +50,7 @@ async function sweep(ctx: ActorCtx<ContainerGcEvent>, opts: ContainerGcOptions, 
   try {
     return await new Sweep(ctx, opts, signal).run();
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     if (!signal.aborted)
       ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason: 'ContainerGCFailed', message } });
     throw error;

@@ -1,8 +1,9 @@
 /** Removing files and directories with care: what is not there is not an error, links are never followed. */
+import { codeOf } from '../../machines/text/errors.ts';
 import type { HostFs } from '../../ports/ports.ts';
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return codeOf(error) === 'ENOENT';
 }
 
 /** Names in a directory; none when it does not exist. */

@@ -9,6 +9,7 @@ import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
 import { groupByPod } from '../../machines/runtime/pleg/pleg.ts';
 import { type MountEntry, mountsBelow } from '../../machines/services/volumes/mountinfo.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { HostFs, Metrics } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -161,7 +162,7 @@ async function removeOrphanDirs(
     } catch (error) {
       if (o.signal.aborted) throw error;
       // One that cannot go keeps no other from going.
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       if (o.stuck.get(uid) !== err) ctx.log.warn({ uid, dir, err }, 'directory of an unknown pod is left alone; tried again later');
       o.stuck.set(uid, err);
     } finally {

@@ -3,11 +3,13 @@
  * Lost on restart: a rotation in progress. What it left is seen by the next one: half a file, or a log without its name.
  * Rebuilt from: the listing of the runtime, the log directories.
  */
+
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import { containerLogDir, containerLogPath } from '../../machines/pods/logNames.ts';
 import { type ListedPod, view } from '../../machines/protocol.ts';
 import { compressedName, planRotation, rotatedName, unfinishedName } from '../../machines/reclaim/logRotation.ts';
 import { sweeperWith } from '../../machines/reclaim/sweeperMachine.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { CriError } from '../../ports/ports.ts';
 import { criClient } from '../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
@@ -117,7 +119,7 @@ class Rotation {
     } catch (error) {
       if (signal.aborted) throw error;
       const { pod, container, dir, name } = log;
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       if (this.#said.get(log.id) !== err)
         this.#ctx.log.warn(
           { err, uid: pod.uid, pod: `${pod.namespace}/${pod.name}`, container, file: `${dir}/${name}` },

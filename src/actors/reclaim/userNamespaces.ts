@@ -1,6 +1,8 @@
 /** Gives back the ids of pods whose directory is gone. */
+
 import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { ActorCtx } from '../supervision/types.ts';
 import { listOrEmpty, unlinkIfThere } from './files.ts';
 
@@ -21,7 +23,7 @@ export async function giveBackUserNamespaces(
       if (!known(uid) && !(await isThere(() => fs.lstat(`${rootDir}/pods/${uid}`)))) await unlinkIfThere(fs, path);
     }
   } catch (error) {
-    const err = error instanceof Error ? error.message : String(error);
+    const err = messageOf(error);
     ctx.log.warn({ dir, err }, 'ids of pods that are gone cannot be given back yet; tried again later');
   } finally {
     ctx.publish(removingDirs, new Set());
@@ -34,7 +36,7 @@ async function isThere(look: () => Promise<unknown>): Promise<boolean> {
     await look();
     return true;
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return false;
+    if (codeOf(error) === 'ENOENT') return false;
     throw error;
   }
 }

@@ -5,10 +5,12 @@
  * Lost on restart: nothing that the kernel still has.
  * Rebuilt from: its own view, and the kernel's log from there on. A daemon that starts begins with what the kernel says then.
  */
+
 import { fromCallback } from 'xstate';
 import { addr } from '../../machines/protocol.ts';
 import { EMPTY_OOM_LEDGER, isSystemOom, oomView, readOoms, SYSTEM_OOM, systemOomMessage } from '../../machines/runtime/oom.ts';
 import { type OomWatcherMachineEvent, oomWatcherMachine } from '../../machines/runtime/oomWatcherMachine.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { KernelLogPart } from '../../ports/kernelLog.ts';
 import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
 
@@ -62,7 +64,7 @@ class Watcher {
       for await (const part of kernelLog.follow(after, signal)) send({ type: 'log.part', part });
       send({ type: 'log.lost', reason: 'it ended' });
     } catch (error) {
-      send({ type: 'log.lost', reason: error instanceof Error ? error.message : String(error) });
+      send({ type: 'log.lost', reason: messageOf(error) });
     }
   }
 

@@ -1,8 +1,10 @@
 /** `actorlet --check`: reads flags, files and the host, starts nothing, changes nothing, and says what will differ or fail. */
+
 import type { NodeConfig } from '../../machines/config.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { processIo } from '../boot.ts';
 import { Cleanup } from '../cleanup.ts';
-import { messageOf, StartError } from '../errors.ts';
+import { StartError } from '../errors.ts';
 import { loadLibc } from '../process/libc.ts';
 import * as configure from '../steps/configure.ts';
 import type { BootContext, BootIo, Wiring } from '../steps/context.ts';

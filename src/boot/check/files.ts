@@ -1,12 +1,13 @@
 /** What `--check` finds in files: credentials, certificates, and what the agent before left. Reads only. */
+
 import { X509Certificate } from 'node:crypto';
 import { access, readFile } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
 import { CPU_STATE_FILE, openCpuState } from '../../machines/allocation/cpus/file.ts';
 import type { NodeConfig } from '../../machines/config.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { readCpus } from '../dependencies/cpuTopology.ts';
 import { readKubeConfig } from '../dependencies/kube/kubeconfig.ts';
-import { codeOf, messageOf } from '../errors.ts';
 import type { Finding } from './findings.ts';
 
 const FILE_BYTES_MAX = 1024 * 1024;

@@ -1,10 +1,11 @@
 /** What `--check` finds on the host: swap, cgroups, ports in use, another node agent, facts. Reads only. */
+
 import { access, readdir, readFile } from 'node:fs/promises';
 import { readKernelSettings } from '../../actors/kernelSettings.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import { findingText, kernelFindings } from '../../machines/host/kernelSettings.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { createKernelSettings, PROC_SYS } from '../dependencies/kernelSettings.ts';
-import { messageOf } from '../errors.ts';
 import { podGroupProblems, swapProblem } from '../steps/hostChecks.ts';
 import type { Finding } from './findings.ts';
 

@@ -1,6 +1,7 @@
 /** The command line of `--check`: its own flags, and those of the node, which a kubeadm node has in files. */
+
 import { readFile } from 'node:fs/promises';
-import { codeOf, messageOf } from '../errors.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { Finding } from './findings.ts';
 
 /** A kubeadm file of arguments is one line. */

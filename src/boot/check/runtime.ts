@@ -1,10 +1,11 @@
 /** What `--check` asks the container runtime: whether it answers, its version, its cgroup driver. */
+
 import type { NodeConfig } from '../../machines/config.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Cri, Logger } from '../../ports/ports.ts';
 import { createClock } from '../dependencies/clock.ts';
 import { createGrpcCri } from '../dependencies/cri/grpcCri.ts';
 import { isEmbeddedEndpoint } from '../dependencies/embedded.ts';
-import { messageOf } from '../errors.ts';
 import type { Finding } from './findings.ts';
 
 const CALL_MS = 5_000;

@@ -2,12 +2,14 @@
  * From argument values to one configuration (boot-and-node 2.3): defaults, then the file, then drop-ins, then flags.
  * Everything found wrong is collected; nothing is applied by halves.
  */
+
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { DEFAULT_EVICTION_HARD, defaultKubeletConfiguration, defaultKubeletFlags } from '../../machines/config/defaults.ts';
 import type { KubeletConfiguration, KubeletFlags } from '../../machines/config.ts';
-import { messageOf, type Problem } from '../errors.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import type { Problem } from '../errors.ts';
 import type { GivenFlag } from '../flags/parse.ts';
 import { flagHint } from '../flags/table.ts';
 import { type DecodedFile, decodeConfigFile } from './decode.ts';

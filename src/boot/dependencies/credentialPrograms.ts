@@ -1,12 +1,14 @@
 /** The programs of `--image-credential-provider-config`, in the folder of `--image-credential-provider-bin-dir`. */
+
 import { constants } from 'node:fs';
 import { access, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseDocument } from 'yaml';
 import { parseGoDuration } from '../../machines/config/duration.ts';
 import { type CredentialProvider, readProviders } from '../../machines/runtime/imagePuller/credentialProviders.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock, CredentialPrograms } from '../../ports/ports.ts';
-import { messageOf, type Problem, StartError } from '../errors.ts';
+import { type Problem, StartError } from '../errors.ts';
 import { runProgram } from './program.ts';
 
 const CONFIG_FLAG = '--image-credential-provider-config';

@@ -2,9 +2,11 @@
  * `containerRuntimeEndpoint: embedded://process` and `embedded://hollow`: the {@link Cri} port of the embedded
  * runtimes. The process runtime is started, or attached to, before the first call, and again whenever it is found gone.
  */
+
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { messageOf } from '../../machines/text/errors.ts';
 import { type Clock, type Cri, CriError, type Logger, type Rng } from '../../ports/ports.ts';
 import { createHollowRuntime, type HollowOptions } from '../../sandbox/hollow/index.ts';
 import { ensureProcessRuntime } from '../../sandbox/process/ensure.ts';
@@ -76,11 +78,7 @@ export async function connectEmbedded(o: EmbeddedOptions): Promise<{ cri: Cri; s
           if (started) o.log.warn({ endpoint }, 'the embedded runtime was gone and has been started again; containers ran on');
           if (!closed) grpc.reconnect();
         },
-        (error: unknown) =>
-          o.log.error(
-            { endpoint, error: error instanceof Error ? error.message : String(error) },
-            'the embedded runtime cannot be started',
-          ),
+        (error: unknown) => o.log.error({ endpoint, error: messageOf(error) }, 'the embedded runtime cannot be started'),
       )
       .finally(() => {
         ensuring = null;

@@ -3,12 +3,13 @@
  * hundred pods that come or go at once ask for hundreds. What is asked for while a helper is at work goes to the next one.
  * In a helper all run side by side, each is answered by itself, and one that hangs holds up nobody.
  */
+
 import type { ChildProcessByStdio } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { MountCall } from '../../ports/mounter.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
-import { messageOf } from '../errors.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 
 const CALLS_MAX = 32;

@@ -3,12 +3,13 @@
  * on a dead network file system never returns and cannot be taken back. A helper that even SIGKILL does not end (it sits
  * in the kernel) is left behind; the call fails all the same.
  */
+
 import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../ports/mounter.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
-import { messageOf } from '../errors.ts';
 import { MountBatches } from './mountBatches.ts';
 import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
@@ -92,7 +93,7 @@ async function realPath(dir: string): Promise<string> {
   try {
     return await realpath(dir);
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return dir;
+    if (codeOf(error) === 'ENOENT') return dir;
     throw error;
   }
 }

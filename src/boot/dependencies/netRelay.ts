@@ -2,8 +2,10 @@
  * Hands an upgraded connection on to another server: the request is sent again there, its answer sent back, and after
  * `101 Switching Protocols` bytes go both ways until either side ends. What they say (SPDY, WebSocket) is not looked at.
  */
+
 import { request as httpRequest, type IncomingMessage, type RequestOptions, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { messageOf } from '../../machines/text/errors.ts';
 
 /** The runtime makes its addresses itself and serves them on this machine. */
 const ANSWER_TIMEOUT_MS = 30_000;
@@ -31,7 +33,7 @@ export async function relay(url: string, from: RelayFrom): Promise<void> {
   try {
     up = await connectTo(url, from);
   } catch (error) {
-    refuse(socket, 502, `the runtime's streaming server did not answer: ${error instanceof Error ? error.message : String(error)}\n`);
+    refuse(socket, 502, `the runtime's streaming server did not answer: ${messageOf(error)}\n`);
     return;
   }
   if (up.kind === 'refused') {

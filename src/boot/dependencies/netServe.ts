@@ -1,9 +1,11 @@
 /** HTTP servers for the Net port: TCP or a private unix socket, bounded requests, orderly close. */
+
 import { chmod, lstat, mkdir, unlink } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { ClientCertificate, HttpReply, HttpRequest, Listening, Net } from '../../ports/ports.ts';
 import { acceptMany } from './acceptMany.ts';
 import { BACKLOG, type Connection, Connections } from './netConnections.ts';
@@ -248,7 +250,7 @@ async function replyTo(req: IncomingMessage, o: Answering): Promise<HttpReply> {
     return 'status' in parsed ? parsed : await o.handler(parsed);
   } catch (error) {
     // Handlers report what they can; what arrives here is a defect of ours, so say what it was.
-    return { status: 500, body: `internal server error: ${error instanceof Error ? error.message : String(error)}\n` };
+    return { status: 500, body: `internal server error: ${messageOf(error)}\n` };
   }
 }
 

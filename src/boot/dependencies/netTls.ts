@@ -1,8 +1,10 @@
 /** TLS for the Net port's servers: the server, renewed material, and what the handshake showed of the client. */
+
 import { constants, X509Certificate } from 'node:crypto';
 import type { Server as HttpServer, ServerOptions } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { ClientCertificate, TlsMaterial, TlsServing } from '../../ports/ports.ts';
 import { type Connections, HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
 
@@ -88,7 +90,7 @@ function checkClientCa(bundle: Uint8Array | null): void {
     try {
       new X509Certificate(certificate);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       throw new Error(`certificate ${i + 1} of the client CA cannot be read: ${why}`, { cause: error });
     }
   }

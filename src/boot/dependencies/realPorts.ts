@@ -3,6 +3,7 @@
 import { configuredShutdownGroups } from '../../actors/reclaim/nodeShutdown/options.ts';
 import { servingFiles } from '../../actors/treeOptions.ts';
 import type { NodeConfig } from '../../machines/config.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Certificates } from '../../ports/certificates.ts';
 import type { Cri, KubeApi, Ports } from '../../ports/ports.ts';
 import { StartError } from '../errors.ts';
@@ -129,7 +130,7 @@ export async function joinCluster(
     // not asked: what it asks may be away as the API server may, and what runs here must go on without either.
     if (kept === null) await createCredentials({ ...client, exec: null }, outside).current();
   } catch (error) {
-    const what = error instanceof Error ? error.message : String(error);
+    const what = messageOf(error);
     throw new StartError('the API client cannot be made', [{ where: '--kubeconfig', what }]);
   }
   const kube = createKubeApi({

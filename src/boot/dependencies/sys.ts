@@ -2,18 +2,16 @@
  * The real Sys port. Watching a directory stands on `fs.watch`, which is inotify inside Node's own event loop: no
  * thread and no polling, and everybody who watches treats events as hints.
  */
+
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { lstat, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { FsEvent, Sys } from '../../ports/ports.ts';
 
 export interface SysOptions {
   /** Sends a datagram to the init system's notify socket; false when there is none. */
   notify: (state: string) => boolean;
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
 /**
@@ -45,7 +43,7 @@ export function watchDirectory(path: string, onEvent: (e: FsEvent) => void, onEn
       const now = await stat(path);
       if (now.dev !== before.dev || now.ino !== before.ino) end(new Error(`${path} was replaced by another directory`));
     } catch (error) {
-      const gone = Object.assign(new Error(`${path} can no longer be watched: ${error instanceof Error ? error.message : error}`), {
+      const gone = Object.assign(new Error(`${path} can no longer be watched: ${messageOf(error)}`), {
         code: codeOf(error),
       });
       end(gone);

@@ -1,5 +1,5 @@
 /** The command line, read: values by flag, what to print on stderr, and every error at once. */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { FLAGS } from './table.ts';
 import { tokenize } from './tokenize.ts';
 import type { FlagSpec } from './types.ts';

@@ -1,12 +1,13 @@
 /** The host's figures: read in a process of their own, which lives only while somebody looks at them. */
+
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { HostFigures, HostFrame } from '../../inspect/feed/frames.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
-import { messageOf } from '../errors.ts';
 
 /** Of the child's heap. */
 const HEAP_MIB_MAX = 64;

@@ -2,12 +2,13 @@
  * The file of a recording: appended to without waiting, and moved to FILE.1 when it is full. Bytes are in the page cache
  * as soon as they are written, so that a kill of the daemon loses none of them.
  */
+
 import { constants } from 'node:fs';
 import { type FileHandle, open, rename } from 'node:fs/promises';
 import { beginsLikeRecording, FRAME_BYTES_MAX } from '../../inspect/recording/format.ts';
 import type { Sink } from '../../inspect/recording/writer.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { messageOf } from '../errors.ts';
 
 const MODE = 0o600;
 /** A file that cannot be written is opened again this often. */

@@ -2,6 +2,7 @@
  * The note of what is being handled, in a file that is mapped as memory, so that it outlives whatever ends the process
  * (watchdog, out of memory, SIGKILL); and the suspects that earlier deaths left, one small file each.
  */
+
 import { createHash } from 'node:crypto';
 import { closeSync, ftruncateSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,9 +17,9 @@ import {
   strike,
   whyAside,
 } from '../../machines/pods/setAside.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Handling } from '../../ports/handling.ts';
 import type { Logger } from '../../ports/ports.ts';
-import { messageOf } from '../errors.ts';
 import type { Libc } from './libc.ts';
 
 /** Layout of the note, which the watchdog thread writes to as well: whether, of what, how many bytes, who. */

@@ -1,6 +1,7 @@
 /** The lock file (boot-and-node 10.1): one node per file, waited for; anybody who opens it later may end this one. */
+
 import { closeSync, openSync } from 'node:fs';
-import { codeOf } from '../errors.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { IN_DELETE_SELF, IN_OPEN, type Libc, LOCK_EX, LOCK_NB } from './libc.ts';
 
 /** Time between two attempts, and between two looks for contention. */
@@ -78,7 +79,7 @@ function watch(libc: Libc, path: string, onContention: (reason: string) => void)
     try {
       if (libc.readNonblocking(fd, buffer) > 0) reason = `somebody opened or deleted ${path}`;
     } catch (error) {
-      reason = `${path} can no longer be watched: ${error instanceof Error ? error.message : String(error)}`;
+      reason = `${path} can no longer be watched: ${messageOf(error)}`;
     }
     if (reason === undefined) return;
     stop();

@@ -1,7 +1,8 @@
 /** How readily the kernel kills this process when memory runs out (boot-and-node 10.3). */
+
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { codeOf } from '../errors.ts';
+import { codeOf } from '../../machines/text/errors.ts';
 
 const ATTEMPTS_MAX = 2;
 const RETRY_MS = 100;

@@ -1,10 +1,12 @@
 /** The step that looks at what an earlier node agent handed out of the CPUs, and refuses to go on over another policy's ledger. */
+
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
 import { CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../machines/allocation/cpus/file.ts';
 import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { readCpus } from '../dependencies/cpuTopology.ts';
-import { codeOf, messageOf, StartError } from '../errors.ts';
+import { StartError } from '../errors.ts';
 import { type BootContext, need, type Step } from './context.ts';
 
 const FILE_MODE = 0o600;

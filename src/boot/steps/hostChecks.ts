@@ -1,11 +1,13 @@
 /** Steps that look at the host and refuse it where the configuration says so: swap, cgroup version, taken ports. */
+
 import { access, readFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { configuredName, type GroupDriver, groupPath, rootName } from '../../machines/allocation/cgroups/names.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { Cgroups } from '../../ports/cgroups.ts';
 import { createCgroups } from '../dependencies/cgroups/cgroups.ts';
-import { codeOf, messageOf, type Problem, StartError } from '../errors.ts';
+import { type Problem, StartError } from '../errors.ts';
 import { need, type Step } from './context.ts';
 
 const SWAPS = '/proc/swaps';

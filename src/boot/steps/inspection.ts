@@ -1,5 +1,5 @@
 /** The step that serves the inspection page; its code is loaded only where the flag asks for it. */
-import { messageOf } from '../errors.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { need, type Step } from './context.ts';
 
 export const serveInspection: Step = {

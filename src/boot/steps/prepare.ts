@@ -1,8 +1,10 @@
 /** Steps that prepare the process: log, signals, lock, privileges, limits, directories. */
+
 import { mkdir } from 'node:fs/promises';
 import { toV1beta1 } from '../../machines/config/v1beta1.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
-import { codeOf, EXIT, messageOf, StartError } from '../errors.ts';
+import { EXIT, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
 import { acquireLock } from '../process/lock.ts';
 import { createNotify } from '../process/notify.ts';

@@ -1,7 +1,8 @@
 /** The step that keeps the flight recorder in a file; its code is loaded only where the flag asks for it. */
+
 import type { WriterFigures } from '../../inspect/recording/writer.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Metrics } from '../../ports/ports.ts';
-import { messageOf } from '../errors.ts';
 import { need, type Step } from './context.ts';
 
 const MIB = 1024 * 1024;

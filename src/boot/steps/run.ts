@@ -1,9 +1,11 @@
 /** Steps that bring the node up, tell the init system, keep watch and wait for the end. */
+
 import { realpathSync } from 'node:fs';
 import { flushCompileCache } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Heartbeat } from '../../actors/supervision/watchdog.ts';
-import { EXIT, messageOf } from '../errors.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import { EXIT } from '../errors.ts';
 import { shownFlags } from '../flags/shown.ts';
 import { noteFile, openHandling } from '../process/handling.ts';
 import { HeapKeeper, ownHeap, releaseMemory } from '../process/memory.ts';

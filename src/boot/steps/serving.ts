@@ -1,9 +1,11 @@
 /** The step that makes the API server's certificate where none is given (boot-and-node 6.6). */
+
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { servingFiles } from '../../actors/treeOptions.ts';
-import { codeOf, messageOf, StartError } from '../errors.ts';
+import { codeOf, messageOf } from '../../machines/text/errors.ts';
+import { StartError } from '../errors.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';
 import { need, type Step } from './context.ts';
 

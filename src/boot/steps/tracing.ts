@@ -2,8 +2,8 @@
 
 import type { QueueFigures } from '../../inspect/tracing/queue.ts';
 import type { PodTracer } from '../../inspect/tracing/tracer.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Metrics } from '../../ports/ports.ts';
-import { messageOf } from '../errors.ts';
 import { need, type Step } from './context.ts';
 
 /** A receiver that is away does not delay the end of the daemon for longer. */

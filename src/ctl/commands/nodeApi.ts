@@ -1,6 +1,8 @@
 /** The Node object through the official client, which is loaded only when it is wanted. */
+
 import type { CoordinationV1Api, CoreV1Api, V1Pod } from '@kubernetes/client-node';
 import type { ApiNode } from '../../machines/nodePage.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { CtlError, EXIT } from '../client.ts';
 
 /** The oldest Node.js on which the client's HTTP library runs. */
@@ -38,7 +40,7 @@ export async function nodeApi(o: {
     else if ((o.env.KUBECONFIG ?? '') !== '' || o.fallback === '') config.loadFromDefault();
     else config.loadFromFile(o.fallback);
   } catch (error) {
-    throw new CtlError(EXIT.failed, `the kubeconfig cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CtlError(EXIT.failed, `the kubeconfig cannot be read: ${messageOf(error)}`);
   }
   return {
     core: config.makeApiClient(CoreV1Api),

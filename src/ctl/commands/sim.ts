@@ -1,9 +1,11 @@
 /** `actorctl sim`: runs seeds of the deterministic simulation, in this process or in several; shows the first failures in full. */
+
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { describeScenario } from '../../machines/faults/describe.ts';
 import type { Scenario } from '../../machines/faults/types.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import {
   addTotals,
@@ -118,7 +120,7 @@ async function readScenario(file: string): Promise<Scenario> {
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    throw new CtlError(EXIT.usage, `the scenario ${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CtlError(EXIT.usage, `the scenario ${file} cannot be read: ${messageOf(error)}`);
   }
   const decoded = decodeScenario(text, 'simulation');
   if (decoded.ok) return decoded.scenario;

@@ -1,8 +1,10 @@
 /** `actorctl try`: a throw-away node for some manifests, faults if wanted, expectations checked, a timeline as it happens. */
+
 import { existsSync } from 'node:fs';
 import { type Expectation, parseExpectation, parseTime } from '../../harness/expectation.ts';
 import { startNode, type TestNode, type TimelineEntry, type Timings } from '../../harness/index.ts';
 import type { PodHandle } from '../../harness/pod.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { printable } from '../../machines/text/table.ts';
 import { CtlError, EXIT } from '../client.ts';
 import type { CtlIo } from '../io.ts';
@@ -59,7 +61,7 @@ export async function runTry(io: CtlIo, args: TryArgs): Promise<number> {
     return done.ok ? EXIT.ok : EXIT.no;
   } catch (error) {
     if (error instanceof CtlError && error.exitCode === EXIT.interrupted) throw error;
-    throw new CtlError(NOT_TRIED, error instanceof Error ? error.message : String(error));
+    throw new CtlError(NOT_TRIED, messageOf(error));
   } finally {
     await node?.dispose();
   }
@@ -72,7 +74,7 @@ function checked(args: TryArgs): Expectation[] {
   try {
     return args.expect.map(parseExpectation);
   } catch (error) {
-    throw new CtlError(EXIT.usage, `try: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CtlError(EXIT.usage, `try: ${messageOf(error)}`);
   }
 }
 
@@ -117,7 +119,7 @@ async function work(node: TestNode, o: TryArgs & { settleMs: number; wanted: rea
       } catch (error) {
         const afterMs = performance.now() - began;
         node.note('expectation', pod.name, `NOT held: ${text}`);
-        return { ...outcome, held: false, afterMs, why: error instanceof Error ? error.message : String(error) };
+        return { ...outcome, held: false, afterMs, why: messageOf(error) };
       }
     }),
   );

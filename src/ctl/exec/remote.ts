@@ -2,8 +2,10 @@
  * A command through the streaming server of a CRI runtime, by the remote command protocol of Kubernetes (v4) over SPDY/3.1.
  * The address is good for one use; the daemon gave it out on its admin socket, which only its user may use.
  */
+
 import { type RequestOptions, request } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { messageOf } from '../../machines/text/errors.ts';
 import { CtlError, EXIT } from '../client.ts';
 import type { ExecFlags, ExecIo } from './run.ts';
 import { DATA_BYTES_MAX, data, FRAME, HeaderWriter, pong, spdyReader, synStream } from './spdy.ts';
@@ -117,7 +119,7 @@ class Session {
         try {
           read(chunk);
         } catch (error) {
-          broken(`the runtime: ${error instanceof Error ? error.message : String(error)}`);
+          broken(`the runtime: ${messageOf(error)}`);
         }
       });
       this.#socket.on('error', (error) => broken(`the connection broke: ${error.message}`));

@@ -1,10 +1,12 @@
 /** Removes whatever a test node may have left: pods, the embedded runtime, mounts, files. Says what it could not. */
+
 import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { CRI_LABELS } from '../../machines/cri.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Charge } from './charge.ts';
 
 const run = promisify(execFile);
@@ -22,7 +24,7 @@ export async function cleanUp(c: Charge): Promise<string[]> {
     try {
       await fn();
     } catch (error) {
-      left.push(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+      left.push(`${what}: ${messageOf(error)}`);
     }
   };
   if (c.runtime === 'process' && existsSync(join(c.rootDir, 'sandbox'))) {
@@ -71,7 +73,7 @@ async function removePods(c: Charge): Promise<void> {
             await cri.call('StopPodSandbox', { podSandboxId: s.id });
             await cri.call('RemovePodSandbox', { podSandboxId: s.id });
           } catch (error) {
-            failed.push(`${s.labels[CRI_LABELS.podName] ?? s.id} (${error instanceof Error ? error.message : String(error)})`);
+            failed.push(`${s.labels[CRI_LABELS.podName] ?? s.id} (${messageOf(error)})`);
           }
         }),
     );

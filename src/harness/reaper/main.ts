@@ -3,12 +3,14 @@
  * knows its end without looking for process ids, and it outlives the runner by as long as it takes to remove everything,
  * however the runner ended. Its one argument is the charge as JSON; the rest comes over the IPC channel.
  */
+
 import type { ChildProcess } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, openSync, realpathSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { CRI_LABELS } from '../../machines/cri.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
 import type { Charge, FromReaper, ToReaper } from './charge.ts';
 import { cleanUp } from './cleanup.ts';
@@ -117,5 +119,5 @@ try {
   await takeOn();
   await say({ type: 'ready' });
 } catch (error) {
-  await say({ type: 'refused', why: error instanceof Error ? error.message : String(error) });
+  await say({ type: 'refused', why: messageOf(error) });
 }

@@ -7,6 +7,7 @@ import { projecting } from '../projection.ts';
 import { providing, unprovided } from '../provide.ts';
 import { sameData } from '../sameData.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
+import { messageOf } from '../text/errors.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
 import type { WireCsiNode } from './wire.ts';
 
@@ -151,7 +152,7 @@ export const csiNodeMachine = setup({
           actions: [
             assign(({ context, event }) => ({
               attempts: context.attempts + 1,
-              error: event.error instanceof Error ? event.error.message : String(event.error),
+              error: messageOf(event.error),
             })),
             'sayFailed',
           ],

@@ -1,7 +1,9 @@
 /** Life of one listening server: opening, listening, waiting for its address to become free, closing. Pure. */
+
 import { assign, fromPromise, setup } from 'xstate';
 import { projecting } from '../projection.ts';
 import { address, type Message } from '../supervision/address.ts';
+import { messageOf } from '../text/errors.ts';
 
 /** `server.refresh`: its certificate was replaced; other servers have none. */
 export type ServerEvent = Message & { type: 'server.close' | 'server.refresh' };
@@ -50,7 +52,7 @@ export const serverMachine = setup({
           actions: [
             assign({
               attempts: ({ context }) => context.attempts + 1,
-              error: ({ event }) => (event.error instanceof Error ? event.error.message : String(event.error)),
+              error: ({ event }) => messageOf(event.error),
             }),
             'report',
           ],

@@ -1,4 +1,5 @@
 /** The file format of checkpoints: one line of JSON around a document, with a format number and a checksum. Pure. */
+import { messageOf } from '../text/errors.ts';
 
 /** Raised when a reader of the older format could misread the newer. */
 export const CHECKPOINT_FORMAT = 1;
@@ -26,7 +27,7 @@ export function decodeCheckpoint(name: string, text: string, sha256Hex: (text: s
   try {
     file = JSON.parse(text);
   } catch (error) {
-    return corrupt(`not JSON (${error instanceof Error ? error.message : String(error)})`);
+    return corrupt(`not JSON (${messageOf(error)})`);
   }
   if (typeof file !== 'object' || file === null || !('format' in file) || typeof file.format !== 'number')
     return corrupt('no format number');

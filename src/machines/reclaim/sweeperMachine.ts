@@ -2,9 +2,11 @@
  * The shape of every reclaiming actor: idle, and from time to time, or when asked, one sweep. Asked during a sweep it
  * sweeps once more. A failed sweep says why and is tried again at the next time.
  */
+
 import { assign, fromPromise, setup } from 'xstate';
 import { projecting } from '../projection.ts';
 import { providing, unprovided } from '../provide.ts';
+import { messageOf } from '../text/errors.ts';
 
 export interface SweeperInput {
   everyMs: number;
@@ -52,7 +54,7 @@ export const sweeperMachine = setup({
         onDone: { target: 'resting', actions: assign(({ event }) => ({ last: event.output, error: null })) },
         onError: {
           target: 'resting',
-          actions: assign(({ event }) => ({ error: event.error instanceof Error ? event.error.message : String(event.error) })),
+          actions: assign(({ event }) => ({ error: messageOf(event.error) })),
         },
       },
     },

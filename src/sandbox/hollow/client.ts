@@ -4,6 +4,7 @@
  */
 
 import type { CriMethod, CriRequest, CriResponse } from '../../machines/cri.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { type Clock, type Cri, CriError } from '../../ports/ports.ts';
 import { CODE, RuntimeRefusal } from '../shared/model.ts';
 import { createHintStream, type HintStream } from './hints.ts';
@@ -50,7 +51,7 @@ export function createHollowClient({ clock, run, streams }: HollowClientDeps): C
           (value) => settle(() => resolve(value)),
           (error: unknown) => {
             const refusal = error instanceof RuntimeRefusal ? error : undefined;
-            const details = error instanceof Error ? error.message : String(error);
+            const details = messageOf(error);
             settle(() => reject(failed(refusal?.code ?? CODE.internal, 'failed', details)));
           },
         );

@@ -1,6 +1,8 @@
 /** The CRI services over gRPC on a unix socket of mode 0600. Calls without a handler answer UNIMPLEMENTED by themselves. */
+
 import { chmodSync, rmSync } from 'node:fs';
 import { Server, ServerCredentials, type ServerUnaryCall, type ServerWritableStream, type sendUnaryData } from '@grpc/grpc-js';
+import { messageOf } from '../../machines/text/errors.ts';
 import { CODE, containerStatus, nanos, RuntimeRefusal, sandboxStatus } from '../shared/model.ts';
 import { loadServices } from './proto.ts';
 import type { ProcessHandlers, ProcessRuntime, RuntimeEvent, Served } from './runtime.ts';
@@ -29,7 +31,7 @@ function unary(handler: AnyHandler, warn: (message: string) => void) {
       (value) => reply(null, value),
       (error: unknown) => {
         const refusal = error instanceof RuntimeRefusal ? error : undefined;
-        const details = error instanceof Error ? error.message : String(error);
+        const details = messageOf(error);
         if (refusal === undefined) warn(`${call.getPath()}: ${error instanceof Error ? error.stack : details}`);
         reply({ code: refusal?.code ?? CODE.unknown, details });
       },

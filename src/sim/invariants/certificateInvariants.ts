@@ -1,5 +1,7 @@
 /** Claims about the node's certificates: renewed in time, whole on disk, their keys nobody else's business, asked for sparingly. */
+
 import { SIGNERS } from '../../machines/api/certificates/template.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import { REVIEWS } from '../world/accounts.ts';
 import { readPair, SECRET, type SimCertificate, textAt } from '../world/certificates.ts';
 import { keptPairs, type PairUse, pairPath } from '../world/identity.ts';
@@ -112,7 +114,7 @@ export function pairProblem(node: SimNode, use: PairUse): string | null {
     readPair(text, text);
     return null;
   } catch (error) {
-    return `${path} holds no pair: ${error instanceof Error ? error.message : String(error)}`;
+    return `${path} holds no pair: ${messageOf(error)}`;
   }
 }
 

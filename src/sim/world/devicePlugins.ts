@@ -4,6 +4,7 @@
  */
 
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../machines/allocation/devices/types.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../ports/devicePlugins.ts';
 import type { Clock } from '../../ports/ports.ts';
 
@@ -137,7 +138,7 @@ export function simDevicePlugins(): SimDevicePlugins {
               if (!power.on || server !== mine) return;
               register(request).then(
                 () => tell(''),
-                (error: unknown) => tell(error instanceof Error ? error.message : String(error)),
+                (error: unknown) => tell(messageOf(error)),
               );
             }, self.latencyMs('Register'));
           },

@@ -1,11 +1,12 @@
 /** Log lines and metrics of a simulated daemon: in memory. */
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger, Metrics } from '../../ports/ports.ts';
 
 export function simLogger(write: (level: string, text: string) => void, bindings: object = {}): Logger {
   const at = (level: string) => (fields: object, msg: string) => {
     if (level === 'debug') return;
     const all: Record<string, unknown> = { ...bindings, ...fields };
-    const parts = Object.entries(all).map(([k, v]) => `${k}=${v instanceof Error ? v.message : String(v)}`);
+    const parts = Object.entries(all).map(([k, v]) => `${k}=${messageOf(v)}`);
     write(level, `${msg} ${parts.join(' ')}`);
   };
   return {

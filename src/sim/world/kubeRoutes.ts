@@ -1,6 +1,7 @@
 /** Paths and verbs of the simulated API server: from a request to the store and back. */
 
 import { isKubeRecord as isRecord, type KubeFailure, type KubeObject, type KubeRequest, type KubeResult } from '../../machines/api/kube.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { Clock } from '../../ports/ports.ts';
 import { review } from './accounts.ts';
 import { SECRET } from './certificates.ts';
@@ -124,7 +125,7 @@ function answer(store: KubeStore, clock: Clock, o: Question): { code: number; bo
       try {
         patched = request.patchType === 'strategic' ? applyStrategicPatch(base, request.body) : applyMergePatch(base, request.body);
       } catch (error) {
-        throw new ApiFault(400, 'BadRequest', error instanceof Error ? error.message : String(error));
+        throw new ApiFault(400, 'BadRequest', messageOf(error));
       }
       return done(store.update(resource, where, patched));
     }

@@ -3,6 +3,7 @@
  */
 
 import type { MountEntry } from '../../machines/services/volumes/mountinfo.ts';
+import { codeOf } from '../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind, SubPathResult } from '../../ports/mounter.ts';
 import type { Clock, HostFs } from '../../ports/ports.ts';
 
@@ -71,7 +72,7 @@ async function resolveBelow(
         continue;
       }
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+      if (!(codeOf(error) === 'ENOENT')) throw error;
       await fs.mkdirp(path, 0o755);
     }
     at.push(name);

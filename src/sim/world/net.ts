@@ -2,6 +2,7 @@
  * The network of one simulated machine: listeners that end with their daemon, addresses that can be taken, and, for the
  * node's own API, handshakes and requests of callers. Other servers listen and are asked nothing.
  */
+import { messageOf } from '../../machines/text/errors.ts';
 import type { ClientCertificate, HttpReply, HttpRequest, Net, TlsMaterial } from '../../ports/ports.ts';
 import { readPair, type SimCertificate } from './certificates.ts';
 import type { Power } from './time.ts';
@@ -90,7 +91,7 @@ export function simNet(): SimNet {
       try {
         shown = readPair(textOf(cert), textOf(key));
       } catch (error) {
-        return { kind: 'unfit', why: wordsOf(error) };
+        return { kind: 'unfit', why: messageOf(error) };
       }
       const { token } = request;
       const headers = token === null ? {} : { authorization: `Bearer ${token}` };
@@ -108,7 +109,7 @@ export function simNet(): SimNet {
         });
         return { kind: 'reply', status: reply.status, body: await bodyOf(reply), shown };
       } catch (error) {
-        return { kind: 'broken', why: wordsOf(error) };
+        return { kind: 'broken', why: messageOf(error) };
       }
     },
   };
@@ -138,7 +139,4 @@ async function bodyOf({ body }: HttpReply): Promise<string> {
 }
 function textOf(bytes: Uint8Array): string {
   return new TextDecoder().decode(bytes);
-}
-function wordsOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -11,6 +11,7 @@ import type { KubeletConfiguration } from '../../machines/config.ts';
 import type { MailboxTap } from '../../machines/faults/types.ts';
 import { type StatusView, view } from '../../machines/protocol.ts';
 import { FAMILIES } from '../../machines/services/iptables/families.ts';
+import { messageOf } from '../../machines/text/errors.ts';
 import type { HostFs, Ports } from '../../ports/ports.ts';
 import { md5Hex, sha256Hex } from '../globals.ts';
 import { type BesideTuning, besideNode, type SimBeside } from './beside.ts';
@@ -369,7 +370,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     watcher.booted(self);
     const crashed = (error: unknown): void => {
       if (!mine.on) return;
-      off(`exit 70: ${error instanceof Error ? error.message : String(error)}`);
+      off(`exit 70: ${messageOf(error)}`);
       machineClock.setTimeout(() => self.boot(), RESTART_AFTER_MS);
     };
     void node.tree.failed.then(crashed);

@@ -96,8 +96,7 @@ const kept =
       told.length = 0;
       actor.send(word);
       const entries = [...(registry.read(view.statuses)?.value ?? [])].map(
-        ([uid, e]) =>
-          `${uid}, life ${e.life}: version ${e.version}, ${e.status.phase ?? 'no phase'}${e.finished ? ', finished' : ''}`,
+        ([uid, e]) => `${uid}, life ${e.life}: version ${e.version}, ${e.status.phase ?? 'no phase'}${e.finished ? ', finished' : ''}`,
       );
       return { entries, told: [...told] };
     });

@@ -5,6 +5,7 @@
  * Lost on restart: nothing that counts: every value is written again from what is wanted.
  * Rebuilt from: the configuration, the link to the runtime, the pod manager's view, the kernel.
  */
+
 import { fromCallback, fromPromise } from 'xstate';
 import { cgroupsMachine } from '../../../machines/allocation/cgroups/cgroupsMachine.ts';
 import { type GroupLayout, groupWrites, presentValues, usageFile, valueFiles } from '../../../machines/allocation/cgroups/files.ts';
@@ -37,6 +38,7 @@ import {
 import type { Pod } from '../../../machines/k8s.ts';
 import { allocationOf, isInForce } from '../../../machines/pods/resize/allocation.ts';
 import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -140,7 +142,7 @@ class Groups {
     try {
       await port.apply(to, groupWrites(kubepodsValues(whole, reservations, layout.pageSizes), layout));
     } catch (error) {
-      throw new Error(`Failed to update Node Allocatable Limits ${JSON.stringify(to)}: ${text(error)}`);
+      throw new Error(`Failed to update Node Allocatable Limits ${JSON.stringify(to)}: ${messageOf(error)}`);
     }
     const { enforceNodeAllocatable: enforce, systemReserved, kubeReserved } = reservations;
     for (const [key, group, reserved] of [
@@ -155,7 +157,7 @@ class Groups {
         if (!(await port.exists(at))) throw new Error('it does not exist');
         await port.apply(at, groupWrites(values, layout));
       } catch (error) {
-        throw new Error(`Failed to enforce ${what} Cgroup Limits on ${JSON.stringify(at)}: ${text(error)}`);
+        throw new Error(`Failed to enforce ${what} Cgroup Limits on ${JSON.stringify(at)}: ${messageOf(error)}`);
       }
     }
   }
@@ -206,7 +208,7 @@ class Groups {
         // A pod whose sandbox is older than its group has none.
         if (codeOf(error) === 'ENOENT') return;
         this.#ctx.log.warn(
-          { err: text(error), uid, cgroup: at },
+          { err: messageOf(error), uid, cgroup: at },
           "a pod's cgroup cannot be set to what the pod was granted; tried again in a minute",
         );
       });
@@ -219,7 +221,7 @@ class Groups {
     const work = event.type === 'cgroups.ensure' ? this.#ensure(pod) : this.#resize(pod, event.how);
     work.then(
       () => replyTo({ ok: true }),
-      (error: unknown) => replyTo({ ok: false, message: text(error) } satisfies GroupAnswer),
+      (error: unknown) => replyTo({ ok: false, message: messageOf(error) } satisfies GroupAnswer),
     );
   }
 
@@ -238,7 +240,7 @@ class Groups {
       try {
         await this.renew(pod);
       } catch (error) {
-        this.#ctx.log.warn({ err: text(error), uid: pod.metadata.uid }, 'the classes could not be weighed anew before a pod came');
+        this.#ctx.log.warn({ err: messageOf(error), uid: pod.metadata.uid }, 'the classes could not be weighed anew before a pod came');
       }
       await port.create(at);
     }
@@ -280,12 +282,4 @@ class Groups {
 export function atWork({ rejected, worker }: Pick<PodRecord, 'rejected' | 'worker'>): boolean {
   if (worker === null) return !rejected;
   return worker.phase !== 'terminated' && worker.phase !== 'finished';
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

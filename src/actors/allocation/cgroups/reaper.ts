@@ -5,6 +5,7 @@
  * Lost on restart: that; one sweep too many follows.
  * Rebuilt from: the pod manager's view, the runtime's listing, the volume manager's view, the kernel.
  */
+
 import { groupWrites } from '../../../machines/allocation/cgroups/files.ts';
 import { cgroupsAddress } from '../../../machines/allocation/cgroups/messages.ts';
 import {
@@ -20,6 +21,7 @@ import { LEAST_SHARES } from '../../../machines/allocation/cgroups/values.ts';
 import { CRI_LABELS } from '../../../machines/cri.ts';
 import { type HousekeepingEvent, view } from '../../../machines/protocol.ts';
 import { sweeperWith } from '../../../machines/reclaim/sweeperMachine.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -152,7 +154,7 @@ class Reaper {
       return 'removed';
     } catch (error) {
       if (signal.aborted) throw error;
-      const err = `${path}: ${error instanceof Error ? error.message : String(error)}`;
+      const err = `${path}: ${messageOf(error)}`;
       if (this.#stuck.get(path) !== err)
         this.#ctx.log.warn({ uid, cgroup: path, err }, 'the cgroup of an ended pod is left; tried again soon');
       this.#stuck.set(path, err);

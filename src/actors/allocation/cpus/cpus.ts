@@ -4,6 +4,7 @@
  * Lost on restart: the last two; whoever waits for an answer asks again.
  * Rebuilt from: `<root-dir>/cpu_manager_state`; running containers are told their sets again.
  */
+
 import { fromPromise } from 'xstate';
 import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
@@ -14,6 +15,7 @@ import { type AllocationEvent, allocationView } from '../../../machines/allocati
 import { LazyMoment, reading } from '../../../machines/facts.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import { type ListedPod, view } from '../../../machines/protocol.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
@@ -143,7 +145,7 @@ class Manager {
         await fs.fsyncDir(this.#o.rootDir);
       });
     } catch (error) {
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       this.#ctx.log.error({ file: this.#file, err }, 'which CPUs were handed out cannot be written; nobody gets any until it can');
       throw error;
     }
@@ -249,7 +251,7 @@ export async function readCpuState(fs: Ports['fs'], file: string): Promise<strin
   try {
     return new TextDecoder().decode(await fs.readFile(file, { bytesMax: CPU_STATE_BYTES_MAX }));
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
+    if (codeOf(error) === 'ENOENT') return null;
     throw error;
   }
 }

@@ -1,4 +1,5 @@
 /** Gives devices to containers: decisions are `machines/allocation/devices`, what plugins are asked is here. */
+
 import {
   type AllocationPlan,
   allocationOf,
@@ -19,6 +20,7 @@ import { podRef } from '../../../machines/pods/manager/records.ts';
 import { isTerminal } from '../../../machines/pods/status/generate.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
 import { view } from '../../../machines/protocol.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
@@ -145,7 +147,7 @@ export class DeviceAllocator {
       return null;
     } catch (error) {
       this.unsaved = true;
-      return `the record of devices cannot be written: ${text(error)}`;
+      return `the record of devices cannot be written: ${messageOf(error)}`;
     }
   }
 
@@ -202,7 +204,7 @@ export class DeviceAllocator {
     } catch (error) {
       // It has gone, or another took its place: what that one can give is another question.
       const kind = this.plugins.get(resource) === plugin ? 'refused' : 'wait';
-      return { kind, message: text(error) };
+      return { kind, message: messageOf(error) };
     }
   }
 
@@ -268,15 +270,11 @@ export class DeviceAllocator {
       await plugin.connection.preStart(ids, { timeoutMs: PRE_START_TIMEOUT_MS, signal });
       return null;
     } catch (error) {
-      return `PreStartContainer of ${resource} failed: ${text(error)}`;
+      return `PreStartContainer of ${resource} failed: ${messageOf(error)}`;
     }
   }
 }
 
 function call(signal: AbortSignal) {
   return { timeoutMs: ALLOCATE_TIMEOUT_MS, signal };
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

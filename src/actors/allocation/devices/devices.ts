@@ -13,6 +13,7 @@ import { admitPlugin } from '../../../machines/allocation/devices/rules.ts';
 import type { DeviceLedger, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { reading } from '../../../machines/facts.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { DevicePlugins, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -103,7 +104,7 @@ class DeviceManager implements DevicesIo {
       else on.open();
     };
     begin().catch((error: unknown) => {
-      if (!over) on.failed(text(error));
+      if (!over) on.failed(messageOf(error));
     });
     return () => {
       over = true;
@@ -181,10 +182,10 @@ class DeviceManager implements DevicesIo {
   ask(event: Parameters<DevicesIo['ask']>[0]): void {
     if (event.type === 'allocation.admit') {
       const { pod, active, replyTo } = event;
-      this.allocator.admit(pod, { active, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
+      this.allocator.admit(pod, { active, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
     } else {
       const { pod, container, replyTo } = event;
-      this.allocator.start(pod, { container, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(text(error)));
+      this.allocator.start(pod, { container, signal: replyTo.signal }).then(replyTo, (error: unknown) => replyTo.refuse(messageOf(error)));
     }
   }
 
@@ -217,8 +218,4 @@ class DeviceManager implements DevicesIo {
     this.connections.clear();
     this.allocator.plugins.clear();
   }
-}
-
-function text(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,6 +1,8 @@
 /** The folder of device plugins: the record of who holds which devices, and what else is in it. */
+
 import { CHECKPOINT_FILE, decodeCheckpoint, encodeCheckpoint } from '../../../machines/allocation/devices/checkpoint.ts';
 import type { Allocation, DeviceLedger } from '../../../machines/allocation/devices/types.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
@@ -35,7 +37,7 @@ export class DeviceRecords {
     try {
       return decodeCheckpoint(new TextDecoder().decode(bytes));
     } catch (error) {
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       this.ctx.log.warn({ file: path, err }, 'the record of devices cannot be believed: who holds which of them is not known');
       return { allocations: [], resources: [] };
     }
@@ -95,5 +97,5 @@ export class DeviceRecords {
 }
 
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return codeOf(error) === 'ENOENT';
 }

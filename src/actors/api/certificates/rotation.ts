@@ -18,6 +18,7 @@ import {
   type Signer,
 } from '../../../machines/api/certificates/template.ts';
 import { decodeWatchLine, failureText, isKubeObject, isKubeRecord, type KubeRequest } from '../../../machines/api/kube.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Certificates } from '../../../ports/certificates.ts';
 import type { KubeApi } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -229,8 +230,4 @@ export class CertificateRotation {
   #call(request: KubeRequest, signal: AbortSignal) {
     return this.#client().request(request, { timeoutMs: API_TIMEOUT_MS, signal });
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

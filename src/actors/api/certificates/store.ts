@@ -2,6 +2,7 @@
  * Certificates on disk, in the reference's layout (boot-and-node 6.5): `PREFIX-TIME.pem` holds chain and key, and the link
  * `PREFIX-current.pem` leads to the newest. A crash at any moment leaves the old pair or the new one, never half of one.
  */
+import { codeOf } from '../../../machines/text/errors.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 
 const PEM_BYTES_MAX = 1 << 20;
@@ -108,10 +109,6 @@ export class CertificateStore {
       if (codeOf(error) !== 'ENOENT') throw error;
     }
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
 /** Local time, as in the reference. */

@@ -1,5 +1,7 @@
 /** /checkpoint: the runtime writes what a running container is to an archive on this node (boot-and-node 8.11). */
+
 import type { PodRecord } from '../../../machines/protocol.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type HttpReply, type HttpRequest, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { json, METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers.ts';
@@ -36,7 +38,7 @@ export async function checkpoint(o: CheckpointPage, req: HttpRequest, parts: rea
     const request = { containerId: running.id, location, timeout: Math.max(0, seconds) };
     await o.cri.read('CheckpointContainer', request, { signal: req.signal });
   } catch (error) {
-    const why = error instanceof CriError ? error.details : error instanceof Error ? error.message : String(error);
+    const why = error instanceof CriError ? error.details : messageOf(error);
     return text(`checkpointing of ${namespace}/${pod}/${container} failed (${why})\n`, 500);
   }
   o.ports.log.info({ pod: `${namespace}/${pod}`, container, file: location }, 'a checkpoint of a container was written');

@@ -5,6 +5,7 @@ import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import type { ContainerStatus } from '../../../machines/k8s.ts';
 import { containerStatus, logFileOf } from '../../../machines/podLogs.ts';
 import { type PodRecord, view } from '../../../machines/protocol.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
@@ -56,8 +57,8 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
     );
     return { status: 200, headers: { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }, body };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
-    const why = code === 'ENOENT' ? 'it does not exist (any more)' : error instanceof Error ? error.message : String(error);
+    const code = codeOf(error);
+    const why = code === 'ENOENT' ? 'it does not exist (any more)' : messageOf(error);
     return text(`failed to open the log of ${named}: ${why}\n`, 400);
   }
 }

@@ -1,4 +1,5 @@
 /** GET /debug/pprof/: profiles of the daemon itself; PUT /debug/flags/v: its log verbosity (boot-and-node 8.2). */
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest, Logger, Profiler } from '../../../ports/ports.ts';
 import { METHOD_NOT_ALLOWED, NOT_FOUND, text } from '../answers.ts';
 
@@ -61,8 +62,8 @@ async function pprof(o: DebugOptions, req: HttpRequest, rest: readonly string[])
       body,
     };
   } catch (error) {
-    const busy = error instanceof Error && 'code' in error && error.code === 'EBUSY';
-    const reply = text(`no profile: ${error instanceof Error ? error.message : String(error)}\n`, busy ? 429 : 500);
+    const busy = codeOf(error) === 'EBUSY';
+    const reply = text(`no profile: ${messageOf(error)}\n`, busy ? 429 : 500);
     return busy ? { ...reply, headers: { ...reply.headers, 'retry-after': String(SECONDS_DEFAULT) } } : reply;
   }
 }

@@ -1,7 +1,9 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
+
 import { cadvisorMetrics, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../machines/edge/https/resourceMetrics.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
 import { volumeUsage } from '../../services/client.ts';
@@ -79,7 +81,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
       return metrics.render();
     }
     const none = (error: unknown) => {
-      ctx.log.warn({ err: error instanceof Error ? error.message : String(error) }, `figures for /metrics/${of} could not be had`);
+      ctx.log.warn({ err: messageOf(error) }, `figures for /metrics/${of} could not be had`);
       return null;
     };
     if (of === 'resource') return resourceMetrics(await stats.summary({ brief: true, signal: req.signal }).catch(none));
@@ -98,7 +100,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
         return json(await stats.summary({ brief: values.length === 1 && values[0] === 'true', signal: req.signal }));
       } catch (error) {
         const failure = runtimeFailure(error);
-        return failure.status === 404 ? failure : text(`Internal Error: ${error instanceof Error ? error.message : String(error)}\n`, 500);
+        return failure.status === 404 ? failure : text(`Internal Error: ${messageOf(error)}\n`, 500);
       }
     },
     metrics:

@@ -1,4 +1,5 @@
 /** GET /logs/: the files below the host's log folder, with listings. Nothing outside of it, whatever links say. */
+import { codeOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest, Ports, ReadHandle } from '../../../ports/ports.ts';
 import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
 
@@ -33,7 +34,7 @@ export async function hostLogs(o: HostLogsOptions, req: HttpRequest, parts: read
       body: contents(file, (await file.stat()).size, req.signal),
     };
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = codeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return text('404 page not found\n', 404);
     if (code === 'EACCES' || code === 'EPERM' || code === 'EINVAL' || code === 'ELOOP') return text('403 Forbidden\n', 403);
     if (code === 'ENAMETOOLONG') return text('400: the path is too long\n', 400);

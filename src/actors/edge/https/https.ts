@@ -3,11 +3,13 @@
  * Lost on restart: requests and streams in progress, and all of the above.
  * Rebuilt from: the certificate files and the client CA; the API server is asked again.
  */
+
 import { fromPromise } from 'xstate';
 import { accessAttributes, forbiddenText, isBelow } from '../../../machines/edge/https/attributes.ts';
 import { httpsServerMachine } from '../../../machines/edge/https/httpsMachine.ts';
 import { cipherList, curveList, type TlsVersion } from '../../../machines/edge/https/tls.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest, Listening, TlsMaterial } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { NOT_FOUND, text } from '../answers.ts';
@@ -99,7 +101,7 @@ function httpsLogic(ctx: ActorCtx<ServerEvent>, o: HttpsOptions) {
           },
         };
         const server = await ctx.ports.net.serveHttp(at, handler).catch((error: unknown) => {
-          throw new Error(`${o.flag ?? '--port'}: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+          throw new Error(`${o.flag ?? '--port'}: ${messageOf(error)}`, { cause: error });
         });
         if (ctx.signal.aborted) {
           await server.close();
@@ -156,7 +158,7 @@ async function readMaterial(ctx: ActorCtx<ServerEvent>, o: HttpsOptions, lastCa?
     try {
       return await ctx.ports.fs.readFile(path, { bytesMax: PEM_BYTES_MAX });
     } catch (error) {
-      throw new Error(`${what} ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      throw new Error(`${what} ${path} cannot be read: ${messageOf(error)}`, { cause: error });
     }
   };
   const clientCa = lastCa !== undefined ? lastCa : o.clientCaFile === '' ? null : await read(o.clientCaFile, 'the client CA');

@@ -1,4 +1,5 @@
 /** GET /logs/?query=: what services of the node wrote, from the journal, or from their files where they are not in it. */
+
 import {
   filesOfService,
   hasOptions,
@@ -8,6 +9,7 @@ import {
   type LogQuery,
   UNITS_ARGUMENTS,
 } from '../../../machines/edge/https/logQuery.ts';
+import { codeOf } from '../../../machines/text/errors.ts';
 import type { HttpReply, HttpRequest, Ports } from '../../../ports/ports.ts';
 import { METHOD_NOT_ALLOWED, text } from '../answers.ts';
 import { contents, type HostLogsOptions, hostLogs } from './hostLogs.ts';
@@ -87,7 +89,7 @@ async function* fileOf(o: LogQueryOptions, service: string, signal: AbortSignal)
       yield* contents(file, (await file.stat()).size, signal);
       return;
     } catch (error) {
-      const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+      const code = codeOf(error);
       // EINVAL: a folder of that name, which may hold the file.
       if (code === 'ENOENT' || code === 'ENOTDIR' || code === 'EINVAL') continue;
       yield `\nerror getting log for ${service}: ${code === '' ? 'it cannot be read' : code}\n`;

@@ -1,8 +1,10 @@
 /** From what a request names to what the node and its runtime have: pods, running containers, sandboxes. */
+
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import { pickContainer } from '../../../machines/podLogs.ts';
 import { addr, type PodRecord, view } from '../../../machines/protocol.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type HttpReply } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -70,7 +72,7 @@ export function hasContainer(record: PodRecord, container: string): boolean {
 
 /** What a failure of the runtime is to the client. */
 export function runtimeFailure(error: unknown): HttpReply {
-  const message = error instanceof CriError ? error.details : error instanceof Error ? error.message : String(error);
+  const message = error instanceof CriError ? error.details : messageOf(error);
   const code = error instanceof CriError ? error.code : 0;
   if (code === NOT_FOUND) return text(`${message}\n`, 404);
   if (code !== RESOURCE_EXHAUSTED) return text(`${message}\n`, 500);

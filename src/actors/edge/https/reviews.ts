@@ -7,6 +7,7 @@ import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/at
 import { reviewWith } from '../../../machines/edge/https/reviewMachine.ts';
 import { momentOf, reading } from '../../../machines/facts.ts';
 import { put } from '../../../machines/own.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { KubeApi, Ports } from '../../../ports/ports.ts';
 
 /** Of one try. A client of ours waits for it. */
@@ -71,7 +72,7 @@ function untilAnswered(
       signal.removeEventListener('abort', giveUp);
       resolve(asking.getSnapshot().output ?? failed('NoAnswer', 'the question could not be put'));
     },
-    error: (error) => resolve(failed('NoAnswer', error instanceof Error ? error.message : String(error))),
+    error: (error) => resolve(failed('NoAnswer', messageOf(error))),
   });
   signal.addEventListener('abort', giveUp, { once: true });
   if (signal.aborted) giveUp();

@@ -5,6 +5,7 @@
  * Lost on restart: all of it, among it the pod of a manifest that has become unusable since.
  * Rebuilt from: the first listing, which posts a complete set.
  */
+
 import { fromCallback, fromPromise } from 'xstate';
 import { momentOf, reading } from '../../../machines/facts.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import { type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { listManifests, type ReaderOptions, readManifests } from './fileReader.ts';
 
@@ -45,8 +47,8 @@ function watchActor(ctx: ActorCtx) {
     const ended = (error: unknown) => {
       if (over) return;
       over = true;
-      const missing = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-      tell({ type: 'watch.ended', message: error instanceof Error ? error.message : String(error), missing });
+      const missing = codeOf(error) === 'ENOENT';
+      tell({ type: 'watch.ended', message: messageOf(error), missing });
     };
     const hint = (path: string, kind: 'create' | 'modify' | 'delete') => {
       if (!over) tell({ type: 'file.hint', path, kind });
@@ -68,7 +70,7 @@ function watchActor(ctx: ActorCtx) {
         ended,
       );
     } catch (error) {
-      if (error instanceof Error && 'code' in error && error.code === 'ENOTDIR') {
+      if (codeOf(error) === 'ENOTDIR') {
         try {
           open = watchParent();
         } catch (inner) {

@@ -1,6 +1,8 @@
 /** The file source's I/O: listing a manifest path and reading single manifests through the HostFs port. */
+
 import type { ListResult } from '../../../machines/pods/sources/fileMachine.ts';
 import type { FileReading, FileStore } from '../../../machines/pods/sources/fileStore.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { handlingDocument } from '../../../ports/handling.ts';
 import type { FileInfo, Ports } from '../../../ports/ports.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
@@ -58,12 +60,6 @@ export interface ReaderOptions {
   settled: Map<string, { stamp: string; digest: string }>;
 }
 
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
 function sameFile(a: FileInfo, b: FileInfo): boolean {
   return a.dev === b.dev && a.ino === b.ino && a.size === b.size && a.mtimeMs === b.mtimeMs;
 }
@@ -85,7 +81,7 @@ async function readManifest(o: ReaderOptions, path: string, { store, bytes }: { 
     if (code === 'EFBIG')
       return { path, kind: 'bad', message: `larger than the limit of ${MANIFEST_BYTES_MAX} bytes (10 MiB)`, digest: '' };
     if (code === 'ENOENT') return isDangling(o, path);
-    return { path, kind: 'bad', message: textOf(error), digest: '' };
+    return { path, kind: 'bad', message: messageOf(error), digest: '' };
   }
 }
 
@@ -162,6 +158,6 @@ export async function listManifests(o: ReaderOptions, store: FileStore): Promise
     return { kind: 'listed', readings: readings.filter((r) => r.kind !== 'gone'), identity: `${root.dev}:${root.ino}`, single: false };
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return { kind: 'missing' };
-    return { kind: 'failed', message: `cannot be listed: ${textOf(error)}` };
+    return { kind: 'failed', message: `cannot be listed: ${messageOf(error)}` };
   }
 }

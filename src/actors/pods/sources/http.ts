@@ -5,10 +5,12 @@
  * Lost on restart: both; the same document is then taken again, which changes nothing downstream.
  * Rebuilt from: the first answer of the URL. While it fails, the pods of the last good answer stay with the mux.
  */
+
 import { fromPromise } from 'xstate';
 import { momentOf, reading } from '../../../machines/facts.ts';
 import { type HttpSourceContext, httpSourceMachine, type Poll } from '../../../machines/pods/sources/httpMachine.ts';
 import { addr } from '../../../machines/protocol.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { handlingDocument } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
@@ -46,7 +48,7 @@ async function poll(ctx: ActorCtx, o: HttpSourceOptions, at: { digest: string; s
     if (answer.status !== 200) return { kind: 'failed', message: `HTTP status ${answer.status}, expected 200` };
     body = answer.body;
   } catch (error) {
-    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'failed', message: messageOf(error) };
   }
   const digest = entropy.sha256Hex(body);
   if (body.byteLength === 0) return { kind: 'empty', digest };
@@ -63,7 +65,7 @@ async function decoded({ ports }: ActorCtx, o: HttpSourceOptions, { body, digest
     const result = await ports.documents.decode(body, { source: 'http', where, nodeName, preventApiReferences });
     return result.ok ? { kind: 'pods', pods: result.pods, digest } : { kind: 'bad', message: result.errors.join('; '), digest };
   } catch (error) {
-    return { kind: 'failed', message: error instanceof Error ? error.message : String(error) };
+    return { kind: 'failed', message: messageOf(error) };
   }
 }
 

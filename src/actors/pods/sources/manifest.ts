@@ -1,5 +1,7 @@
 /** From the bytes of a manifest to plain data: UTF-8, JSON or one YAML document, with limits against hostile input. */
+
 import { type Document, isScalar, LineCounter, parseAllDocuments, type Tags, visit, type YAMLError } from 'yaml';
+import { messageOf } from '../../../machines/text/errors.ts';
 
 /** Largest manifest file and largest HTTP body (spec: pod lifecycle 1.2 and 1.3). */
 export const MANIFEST_BYTES_MAX = 10 * 1024 * 1024;
@@ -180,7 +182,7 @@ function parseText(text: string, bytes: number): Parsed {
     return parseYaml(text);
   } catch (error) {
     if (error instanceof RangeError) return { ok: false, message: 'nested too deeply' };
-    const what = error instanceof Error ? error.message : String(error);
+    const what = messageOf(error);
     return { ok: false, message: /alias/i.test(what) ? `aliases: ${what}` : what };
   }
 }

@@ -1,7 +1,9 @@
 /** Reads what `fileKeyRef`s of a container name. Containers wrote it, so it is trusted with nothing but text. */
+
 import type { Container } from '../../../machines/k8s.ts';
 import { ENV_FILE_BYTES_MAX, type EnvFile, type EnvFiles, envFileKey } from '../../../machines/pods/workers/config/envFile.ts';
 import type { MountedVolume } from '../../../machines/services/volumes/containerMounts.ts';
+import { codeOf } from '../../../machines/text/errors.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 
 /** `mounted`: asked for only where a variable comes from a file. */
@@ -42,7 +44,7 @@ async function readOne(fs: HostFs, volume: string, relative: string): Promise<En
       await file.close();
     }
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+    const code = codeOf(error);
     if (code === 'ENOENT') return { kind: 'absent', path };
     return { kind: 'unreadable', why: WHY[code] === undefined ? `"${path}": ${String(error)}` : `"${path}" ${WHY[code]}` };
   }

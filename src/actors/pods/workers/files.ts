@@ -1,10 +1,12 @@
 /** Files that the node makes for one container: hosts, termination message, the link to its log. */
+
 import type { Mount } from '../../../machines/cri.ts';
 import { containerLogDir, containerLogLink } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { etcHosts, etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
@@ -63,7 +65,7 @@ export async function linkLog(
     await fs.mkdirp(facts.containerLogsDir, LOG_DIR_MODE);
     await fs.symlink(`${dir}/${restartCount}.log`, link);
   } catch (error) {
-    const err = error instanceof Error ? error.message : String(error);
+    const err = messageOf(error);
     log.warn({ err, link }, 'log link was not made; log collectors will not see this container');
   }
 }

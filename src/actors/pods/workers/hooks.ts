@@ -1,8 +1,10 @@
 /** One hook of a container: a command by the runtime, or an HTTP request by way of the probes' port. */
+
 import type { Pod } from '../../../machines/k8s.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import { hookFailed, hookKind, hookRequest, judgeCommand, plainRequest } from '../../../machines/pods/workers/hooks.ts';
 import { BODY_BYTES_MAX, type HttpProbe, REDIRECTS_MAX, redirectOf } from '../../../machines/services/probes/requests.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { PlainAnswerError } from '../../../ports/prober.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -38,8 +40,8 @@ async function runCommand({ cri }: HookRunner, { handler, containerId }: HookJob
     return judgeCommand(await cri.read('ExecSync', { containerId, cmd, timeout: 0 }, { signal }));
   } catch (thrown) {
     // A runtime that is away, or a link that was started anew, says nothing of the container.
-    if (thrown instanceof CriError && AWAY.includes(thrown.code)) return { kind: 'away', why: textOf(thrown) };
-    return hookFailed(`cannot run the command: ${textOf(thrown)}`);
+    if (thrown instanceof CriError && AWAY.includes(thrown.code)) return { kind: 'away', why: messageOf(thrown) };
+    return hookFailed(`cannot run the command: ${messageOf(thrown)}`);
   }
 }
 
@@ -52,7 +54,7 @@ async function runHttp(runner: HookRunner, job: HookJob, signal: AbortSignal): P
     await follow(runner, request, signal);
     return { kind: 'done' };
   } catch (thrown) {
-    if (!(thrown instanceof PlainAnswerError)) return hookFailed(`request to ${hostOf(request)}: ${textOf(thrown)}`);
+    if (!(thrown instanceof PlainAnswerError)) return hookFailed(`request to ${hostOf(request)}: ${messageOf(thrown)}`);
   }
   try {
     await follow(runner, plainRequest(request), signal);
@@ -80,8 +82,4 @@ async function follow({ ctx }: HookRunner, first: HttpProbe, signal: AbortSignal
 /** Without path and query, which may hold a token. */
 function hostOf({ url }: HttpProbe): string {
   return new URL(url).host;
-}
-
-function textOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
 }

@@ -1,9 +1,11 @@
 /** One pod as the runtime holds it now: sandboxes, containers, termination messages. Reads only. */
+
 import { CRI_LABELS, type CriContainer, type PodSandbox } from '../../../machines/cri.ts';
 import { composeStatus, toContainer, toSandbox } from '../../../machines/pods/runtimeStatus.ts';
 import { chooseTerminationMessage, TERMINATION_LOG_BYTES_MAX } from '../../../machines/pods/terminationMessage.ts';
 import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from '../../../machines/pods/types.ts';
 import type { InspectionOf } from '../../../machines/pods/workers/context.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type HostFs, type Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import { OwnActs, type Touched } from './ownActs.ts';
@@ -212,7 +214,7 @@ async function tail(fs: HostFs, path: string, bytesMax: number): Promise<string 
   try {
     return new TextDecoder().decode(await fs.readTail(path, bytesMax));
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null;
-    return error instanceof Error ? error.message : String(error);
+    if (codeOf(error) === 'ENOENT') return null;
+    return messageOf(error);
   }
 }

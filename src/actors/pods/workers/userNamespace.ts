@@ -6,6 +6,7 @@
  * Making a link that is there already fails, so that no two pods get the same ids, whoever asks at the same time; and it
  * is on the disk before the pod's own file, which is there before the runtime is told.
  */
+
 import type { UserNamespace } from '../../../machines/cri.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
@@ -22,6 +23,7 @@ import {
 } from '../../../machines/pods/workers/userNamespace.ts';
 import { view } from '../../../machines/protocol.ts';
 import { userNamespaceClaims } from '../../../machines/reclaim/userNamespaces.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { HostFs } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -68,7 +70,7 @@ async function attempt<T>(act: () => Promise<Built<T>>): Promise<Built<T>> {
   try {
     return await act();
   } catch (error) {
-    return refused(`create user namespace: ${error instanceof Error ? error.message : String(error)}`);
+    return refused(`create user namespace: ${messageOf(error)}`);
   }
 }
 
@@ -158,8 +160,4 @@ async function link(fs: HostFs, { target, path }: { target: string; path: string
     if (codeOf(error) === 'EEXIST') return false;
     throw error;
   }
-}
-
-function codeOf(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined;
 }

@@ -4,6 +4,7 @@
  * Rebuilt from: its own view (the rest), the ports, the pod manager's view. After a restart of the daemon nothing is short
  * until the first look says so.
  */
+
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import { LazyMoment, reading } from '../../../machines/facts.ts';
@@ -25,6 +26,7 @@ import { EMPTY_LEDGER, type Met, memoryCrossed, metText, type Observations, type
 import { EVICTED, HARD_GRACE_SECONDS, isCritical } from '../../../machines/reclaim/eviction/rank.ts';
 import { isMemorySignal, type MemorySignal, SIGNAL_FACTS, type Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
 import { because, type ReplyTo } from '../../../machines/supervision/address.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Readings } from './readings.ts';
@@ -173,7 +175,7 @@ class Manager {
       const memory = this.#ctx.ports.host.memory?.();
       return memory === undefined ? undefined : { available: memory.availableBytes, capacity: memory.capacityBytes };
     } catch (error) {
-      this.#ctx.log.debug({ err: error instanceof Error ? error.message : String(error), signal }, 'available memory cannot be read');
+      this.#ctx.log.debug({ err: messageOf(error), signal }, 'available memory cannot be read');
       return undefined;
     }
   }

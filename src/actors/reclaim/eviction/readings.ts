@@ -1,7 +1,9 @@
 /** What is left of memory, disk and process ids, as far as the ports can tell. */
+
 import { groupUse } from '../../../machines/edge/https/groupStats.ts';
 import type { Observation, Observations } from '../../../machines/reclaim/eviction/pass.ts';
 import type { Signal, Threshold } from '../../../machines/reclaim/eviction/thresholds.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 
@@ -94,7 +96,7 @@ export class Readings {
     try {
       await read();
     } catch (error) {
-      err = error instanceof Error ? error.message : String(error);
+      err = messageOf(error);
     }
     if (err !== '' && this.#said.get(what) !== err)
       this.#o.log.warn({ err, signals }, `${what} cannot be read; thresholds about it are passed over, and it is read again`);

@@ -6,6 +6,7 @@
  * Rebuilt from: its own view (since when the machine is going down), the state file after a restart of the daemon, logind, the
  * pod manager's view.
  */
+
 import { fromCallback, fromPromise } from 'xstate';
 import { apiAddr } from '../../../machines/api/messages.ts';
 import type { Pod } from '../../../machines/k8s.ts';
@@ -32,6 +33,7 @@ import {
 } from '../../../machines/reclaim/nodeShutdown/nodeShutdownMachine.ts';
 import type { ShutdownState } from '../../../machines/reclaim/nodeShutdown/stateFile.ts';
 import { because } from '../../../machines/supervision/address.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { InhibitorSession } from '../../../ports/inhibitor.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
@@ -113,7 +115,7 @@ class Manager {
   watch(send: (event: NodeShutdownMachineEvent) => void): () => void {
     const session = this.#session;
     session?.onShutdown((active) => send({ type: 'logind.shutdown', active }));
-    void session?.ended.then((error) => send({ type: 'logind.lost', why: textOf(error) }));
+    void session?.ended.then((error) => send({ type: 'logind.lost', why: messageOf(error) }));
     return () => session?.[Symbol.dispose]();
   }
 
@@ -249,10 +251,6 @@ class Manager {
     this.#times?.(state);
     return storeState(this.#ctx, this.#o, state);
   }
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function shutdownTimes({ metrics }: Pick<Ports, 'metrics'>, recorded: boolean): ((state: ShutdownState) => void) | null {

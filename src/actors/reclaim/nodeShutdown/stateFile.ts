@@ -1,4 +1,5 @@
 /** Reads and writes the state file of the node shutdown manager. Neither fails: a shutdown waits for no file. */
+
 import {
   decodeState,
   encodeState,
@@ -7,6 +8,7 @@ import {
   STATE_BYTES_MAX,
   STATE_FILE,
 } from '../../../machines/reclaim/nodeShutdown/stateFile.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 const MODE = 0o644;
@@ -27,10 +29,7 @@ export async function loadState({ ports, log }: ActorCtx, place: Place): Promise
     return decodeState(new TextDecoder().decode(await ports.fs.readFile(path, { bytesMax: STATE_BYTES_MAX })));
   } catch (error) {
     if ((error as { code?: unknown }).code === 'ENOENT') return NO_SHUTDOWN;
-    log.warn(
-      { path, err: error instanceof Error ? error.message : String(error) },
-      'the state of the last shutdown of this node cannot be read; it is taken as none',
-    );
+    log.warn({ path, err: messageOf(error) }, 'the state of the last shutdown of this node cannot be read; it is taken as none');
     return NO_SHUTDOWN;
   }
 }
@@ -44,9 +43,6 @@ export async function storeState({ ports, log }: ActorCtx, place: Place, state: 
     await ports.fs.rename(fresh, path);
     await ports.fs.fsyncDir(place.rootDir);
   } catch (error) {
-    log.warn(
-      { path, err: error instanceof Error ? error.message : String(error) },
-      'the state of this shutdown cannot be written; the shutdown goes on',
-    );
+    log.warn({ path, err: messageOf(error) }, 'the state of this shutdown cannot be written; the shutdown goes on');
   }
 }

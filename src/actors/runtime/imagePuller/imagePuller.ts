@@ -3,6 +3,7 @@
  * Lost on restart: all of it; pulls are cancelled and asked for again by their workers, back-off begins at its first step.
  * Rebuilt from: the runtime, which knows the images that are present.
  */
+
 import type { AnyActorLogic } from 'xstate';
 import type { Image } from '../../../machines/cri.ts';
 import { reading } from '../../../machines/facts.ts';
@@ -21,6 +22,7 @@ import {
 } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';
 import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
@@ -178,7 +180,7 @@ class ImagePuller implements ImagePullIo {
     try {
       await this.#records?.begin(image);
     } catch (error) {
-      const failure = imageFailures.unrecorded(image, error instanceof Error ? error.message : String(error));
+      const failure = imageFailures.unrecorded(image, messageOf(error));
       this.#say(event, imageEvents.pullFailed(image, failure.message));
       return failed(failure);
     }

@@ -19,6 +19,7 @@ import {
   sharedBy,
 } from '../../../machines/runtime/imagePuller/credentialProviders.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { CredentialPrograms, Logger, Metrics, Ports } from '../../../ports/ports.ts';
 import type { AccountSource } from '../../services/client.ts';
 
@@ -163,7 +164,7 @@ export class ProviderKeyring {
     } catch (error) {
       if (this.#signal.aborted) return null;
       this.#errors.inc({ plugin_name: name });
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       this.#log.warn({ provider: name, image, err }, 'a credential provider gave nothing; the image is pulled without what it knows');
       return null;
     }

@@ -24,6 +24,7 @@ import {
   type VerificationPolicy,
   withAccess,
 } from '../../../machines/runtime/imagePuller/pullRecords.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { LastingFolder } from '../../../ports/lastingFolder.ts';
 import type { Clock, Entropy, HostFs, Logger } from '../../../ports/ports.ts';
 
@@ -252,11 +253,4 @@ export class PullRecords {
       if (codeOf(error) !== 'ENOENT') throw error;
     }
   }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

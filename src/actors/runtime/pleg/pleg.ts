@@ -3,11 +3,13 @@
  * Lost on restart: all of it; hints that arrived meanwhile.
  * Rebuilt from: one listing of the runtime, which marks every pod it holds dirty; the stream is opened anew.
  */
+
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
 import type { RuntimeHint } from '../../../machines/cri.ts';
 import { reading } from '../../../machines/facts.ts';
 import { addr, type PlegEvent, view } from '../../../machines/protocol.ts';
 import { type Listing, type PlegFacts, type PlegMachineEvent, plegMachine } from '../../../machines/runtime/pleg/plegMachine.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
@@ -46,7 +48,7 @@ async function pump(ctx: ActorCtx<PlegEvent>, signal: AbortSignal, send: (event:
     send({ type: 'stream.lost', reason: 'the runtime ended the stream', unimplemented: false });
   } catch (error) {
     if (signal.aborted) return;
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     send({ type: 'stream.lost', reason, unimplemented: error instanceof CriError && error.code === UNIMPLEMENTED });
   }
 }
@@ -94,7 +96,7 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
         ledger.listed(listing);
       },
       listFailed: (_, { error }) => {
-        const what = error instanceof Error ? error.message : String(error);
+        const what = messageOf(error);
         ledger.listFailed(what);
         if (!failing) ctx.log.warn({ error: what }, 'listing the runtime failed; tried again every second');
         failing = true;

@@ -5,6 +5,7 @@
  * Lost on restart: that.
  * Rebuilt from: the packet filter itself; a chain or rule that is there is left alone.
  */
+
 import { fromPromise } from 'xstate';
 import { FAMILIES, type IpFamily } from '../../../machines/services/iptables/families.ts';
 import { type Ensured, iptablesMachine } from '../../../machines/services/iptables/iptablesMachine.ts';
@@ -20,6 +21,7 @@ import {
   makeChain,
   NOT_THERE,
 } from '../../../machines/services/iptables/rules.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Iptables, IptablesResult } from '../../../ports/iptables.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
@@ -68,7 +70,7 @@ class Chains {
         for (const act of actsOf(family)) await this.#ensure(family, act, signal);
         kept.push(family);
       } catch (error) {
-        failures.push(`IPv${family}: ${error instanceof Error ? error.message : String(error)}`);
+        failures.push(`IPv${family}: ${messageOf(error)}`);
       }
     }
     return { kept, failure: failures.join('; ') };
@@ -97,7 +99,7 @@ class Chains {
       found = await this.#port.run(family, FIND_FAMILY, signal);
     } catch (error) {
       signal.throwIfAborted();
-      this.#ctx.log.debug({ family, err: error instanceof Error ? error.message : String(error) }, 'no iptables');
+      this.#ctx.log.debug({ family, err: messageOf(error) }, 'no iptables');
       return false;
     }
     // Whether the host has the family is not known: what is taken for absent is left alone for minutes.

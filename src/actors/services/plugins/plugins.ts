@@ -12,6 +12,7 @@ import { addr } from '../../../machines/protocol.ts';
 import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
 import { type FoundSocket, type PluginsIo, pluginsWith } from '../../../machines/services/plugins/pluginsMachine.ts';
 import { type Admitted, admitDriver, describeDriver } from '../../../machines/services/plugins/rules.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Csi } from '../../../ports/csi.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { WatchedDevices } from './devices.ts';
@@ -98,7 +99,7 @@ function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
       } catch (error) {
         if (signal.aborted) throw error;
         release(socket);
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         await notify(false, why).catch((e: unknown) => log.debug({ socket, err: String(e) }, 'a plugin was not told that it failed'));
         throw error;
       }
@@ -164,7 +165,7 @@ async function listOrNone(ctx: ActorCtx, dir: string): Promise<string[]> {
   }
 }
 function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'ENOENT';
+  return codeOf(error) === 'ENOENT';
 }
 
 /** Folders below are found by the looks in between. */

@@ -15,6 +15,7 @@ import {
   USER_AGENT,
 } from '../../../machines/services/probes/requests.ts';
 import type { ProbeOutcome, ProbeTarget } from '../../../machines/services/probes/types.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError, type Ports } from '../../../ports/ports.ts';
 import { type CriClient, criClient } from '../../runtime/client.ts';
 import { joinSignals } from '../../supervision/signals.ts';
@@ -24,10 +25,6 @@ const DEADLINE_EXCEEDED = 4;
 
 const failure = (output: string): ProbeOutcome => ({ kind: 'failure', output });
 const error = (output: string): ProbeOutcome => ({ kind: 'error', output });
-function message(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
-
 /** The signal that ends a try: the probe's own time-out, or its schedule's end. */
 interface Deadline extends Disposable {
   readonly signal: AbortSignal;
@@ -69,7 +66,7 @@ export class Attempts {
       // A runtime that is away answers nobody: that says nothing of the container.
       const away = this.registry.read(view.cri)?.value.state !== 'ready';
       if (!(thrown instanceof CriError) || thrown.code !== DEADLINE_EXCEEDED || away)
-        return error(`cannot run the command: ${message(thrown)}`);
+        return error(`cannot run the command: ${messageOf(thrown)}`);
       return failure(`command timed out: ${JSON.stringify(cmd.join(' ').slice(0, 200))} timed out after ${timeout}s`);
     }
   }
@@ -99,7 +96,7 @@ export class Attempts {
         if (answer.bodyError !== null) return error(`Get ${JSON.stringify(asked.url)}: the answer could not be read: ${answer.bodyError}`);
         return judgeHttp(answer.status, new TextDecoder().decode(answer.body));
       } catch (thrown) {
-        return failed(deadline.passed ? `no answer within ${timeoutSeconds(target)}s (timeout)` : message(thrown));
+        return failed(deadline.passed ? `no answer within ${timeoutSeconds(target)}s (timeout)` : messageOf(thrown));
       }
     }
   }
@@ -113,7 +110,7 @@ export class Attempts {
       return { kind: 'success', output: '' };
     } catch (thrown) {
       return failure(
-        `dial tcp ${host}:${port}: ${deadline.passed ? `no connection within ${timeoutSeconds(target)}s (timeout)` : message(thrown)}`,
+        `dial tcp ${host}:${port}: ${deadline.passed ? `no connection within ${timeoutSeconds(target)}s (timeout)` : messageOf(thrown)}`,
       );
     }
   }

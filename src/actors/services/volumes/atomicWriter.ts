@@ -2,6 +2,7 @@
  * Writes the files of a volume so that every reader sees either all of the old ones or all of the new ones. What a crash
  * leaves half done is never shown, and is cleared away by the next write.
  */
+
 import {
   DATA_LINK,
   DATA_LINK_NEW,
@@ -13,9 +14,10 @@ import {
   type WrittenFile,
 } from '../../../machines/services/volumes/atomic.ts';
 import type { Payload } from '../../../machines/services/volumes/payload.ts';
+import { codeOf } from '../../../machines/text/errors.ts';
 import type { Mounter } from '../../../ports/mounter.ts';
 import type { Clock, Entropy, HostFs } from '../../../ports/ports.ts';
-import { codeOf, giveToGroup, listIfThere, unlinkIfThere } from './files.ts';
+import { giveToGroup, listIfThere, unlinkIfThere } from './files.ts';
 
 const DATA_DIR_MODE = 0o755;
 /** The API server allows an object of 1 MiB; a projected volume joins several, but a file is of one object. */

@@ -1,12 +1,10 @@
 /** Files of volumes: removing with care, a volume's marker, what fsGroup asks. Links are never followed. */
+
 import { groupMode } from '../../../machines/services/volumes/atomic.ts';
 import { type MountEntry, mountsBelow } from '../../../machines/services/volumes/mountinfo.ts';
+import { codeOf } from '../../../machines/text/errors.ts';
 import type { Mounter } from '../../../ports/mounter.ts';
 import type { FileInfo, HostFs } from '../../../ports/ports.ts';
-
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
-}
 
 /** Null when there is nothing at that path. */
 export async function lstatIfThere(fs: HostFs, path: string): Promise<FileInfo | null> {

@@ -2,6 +2,7 @@
  * What setting a volume up and taking it down means for each plugin. Both may be repeated at any time, after any crash in
  * between: they look at what there is first. Foreign paths are only touched through the Mounter's killable helper.
  */
+
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
@@ -40,6 +41,7 @@ import {
 } from '../../../machines/services/volumes/spec.ts';
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/mounter.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
@@ -51,7 +53,7 @@ import type { CsiApi } from './csi/api.ts';
 import { readData, standing } from './csi/place.ts';
 import { type CsiJob, type CsiOptions, setUpCsi } from './csi/setUp.ts';
 import { takeDownCsi } from './csi/takeDown.ts';
-import { codeOf, giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
+import { giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
 
 /** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
 const MOUNT_TIMEOUT_MS = 60_000;
@@ -455,7 +457,3 @@ const HOST_PATH_KINDS: Record<Exclude<HostPathType, ''>, [PathKind, string]> = {
   CharDevice: ['char', 'character device'],
   BlockDevice: ['block', 'block device'],
 };
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

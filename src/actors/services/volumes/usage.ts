@@ -2,6 +2,7 @@
  * What volumes use, measured when somebody asks and not more often than once in a period: nobody looks at a node that
  * nobody asks. A volume that does not answer holds up neither the others nor the answer.
  */
+
 import { DEFAULT_SECONDS } from '../../../machines/edge/https/buckets.ts';
 import { isoOfNanos } from '../../../machines/edge/https/stats.ts';
 import {
@@ -18,6 +19,7 @@ import { driversView } from '../../../machines/services/plugins/messages.ts';
 import type { VolumeData } from '../../../machines/services/volumes/csi/data.ts';
 import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
 import { volumeKey, volumePath } from '../../../machines/services/volumes/paths.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { readData } from './csi/place.ts';
@@ -83,7 +85,7 @@ export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageS
       entry.stats = usage === null ? null : volumeStats(entry.volume, usage, time);
       entry.error = '';
     } catch (error) {
-      const err = error instanceof Error ? error.message : String(error);
+      const err = messageOf(error);
       if (!signal.aborted && err !== entry.error) log.warn({ uid: ref.uid, volume: ref.name, err }, 'what a volume uses could not be had');
       entry.error = err;
     } finally {

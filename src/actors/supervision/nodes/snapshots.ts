@@ -1,6 +1,8 @@
 /** Reading xstate for people: dotted state values, the reason that the innermost state gives, names of events. */
+
 import type { AnyActorLogic, AnyActorRef } from 'xstate';
 import { readingOf } from '../../../machines/facts.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 
 /** `syncing.pulling`; parallel regions in brackets: `up(net.ok,disk.ok)`. '' for what is no machine. */
 export function dottedState(value: unknown): string {
@@ -72,6 +74,6 @@ function text(value: unknown, context: unknown, actor: AnyActorRef | null): stri
   try {
     return String(value.length > 1 ? value(context, readingOf(Reflect.get(actor ?? {}, 'logic') ?? {})?.read()) : value(context));
   } catch (thrown) {
-    return `(meta threw: ${thrown instanceof Error ? thrown.message : String(thrown)})`;
+    return `(meta threw: ${messageOf(thrown)})`;
   }
 }

@@ -1,4 +1,5 @@
 /** The real cgroups of this machine, through the kernel's files, and those that are slices through systemd as well. */
+
 import { access, constants, mkdir, readdir, readFile, readlink, rmdir, stat, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GroupLayout } from '../../../machines/allocation/cgroups/files.ts';
@@ -12,8 +13,8 @@ import {
 } from '../../../machines/allocation/cgroups/hierarchies.ts';
 import { type GroupDriver, sliceOf } from '../../../machines/allocation/cgroups/names.ts';
 import { newSlice, unitProperties } from '../../../machines/allocation/cgroups/units.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Cgroups } from '../../../ports/cgroups.ts';
-import { codeOf, messageOf } from '../../errors.ts';
 import type { Slices } from './systemd.ts';
 
 /** statfs type of the second version, at the root of the hierarchies. */

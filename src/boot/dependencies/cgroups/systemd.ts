@@ -1,7 +1,8 @@
 /** Slices of systemd over D-Bus. One connection, made when it is first needed, and again after it was lost. */
+
 import { createClient, type DBusError, type Message, type MessageBus } from 'dbus-native';
 import type { UnitProperty } from '../../../machines/allocation/cgroups/units.ts';
-import { codeOf, messageOf } from '../../errors.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 
 export interface Slices {
   /** systemd's version; rejects where it does not answer. */

@@ -2,10 +2,11 @@
  * Opens the runtime's lifecycle stream: CRI GetContainerEvents, else containerd's own event service. Only ids come
  * out: hints, never truth.
  */
+
 import { type Client, type ClientReadableStream, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { RuntimeHint } from '../../../machines/cri.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
-import { messageOf } from '../../errors.ts';
 import { toCriError } from './errors.ts';
 import { HintQueue } from './hintQueue.ts';
 import { CRI_NAMESPACE, type CriProto, type EventsProto, type Method } from './load.ts';

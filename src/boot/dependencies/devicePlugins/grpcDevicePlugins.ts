@@ -1,4 +1,5 @@
 /** The real {@link DevicePlugins} port: gRPC over unix sockets, both ways. */
+
 import { join } from 'node:path';
 import {
   Client,
@@ -13,6 +14,7 @@ import {
 } from '@grpc/grpc-js';
 import { loadSync, type ServiceDefinition } from '@grpc/proto-loader';
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { CODE_NAMES } from '../../../ports/csi.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Clock } from '../../../ports/ports.ts';
@@ -68,7 +70,7 @@ export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlug
         Register: (call: ServerUnaryCall<RegisterRequest, object>, done: sendUnaryData<object>) => {
           register(call.request).then(
             () => done(null, {}),
-            (error: unknown) => done({ code: status.UNKNOWN, details: error instanceof Error ? error.message : String(error) }),
+            (error: unknown) => done({ code: status.UNKNOWN, details: messageOf(error) }),
           );
         },
       });

@@ -2,12 +2,13 @@
  * The real {@link Documents} port. What is cheap is decoded at once; the rest in a thread of its own, one document after the
  * other, which is ended when a document exceeds its time or its memory, and when there was nothing to do for a while.
  */
+
 import { Worker } from 'node:worker_threads';
 import { decodeDocument, isCheap } from '../../../actors/pods/sources/document.ts';
 import type { Decoded } from '../../../machines/pods/sources/decode.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
 import type { Entropy } from '../../../ports/ports.ts';
-import { codeOf, messageOf } from '../../errors.ts';
 import { workerFile } from '../../workerFile.ts';
 
 /** 1.5 MiB of YAML, the largest there may be, takes 2 s on one core of its own. */

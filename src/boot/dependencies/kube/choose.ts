@@ -2,13 +2,15 @@
  * Which credentials the node goes to the API server with (boot-and-node 6.3): those of the kubeconfig as they are, those
  * that the node keeps in `--cert-dir`, or none yet, to be asked for with those of `--bootstrap-kubeconfig`.
  */
+
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { stringify } from 'yaml';
 import { CertificateStore } from '../../../actors/api/certificates/store.ts';
 import type { CertificateFacts } from '../../../machines/api/certificates/template.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { HostFs, Logger } from '../../../ports/ports.ts';
-import { codeOf, messageOf, StartError } from '../../errors.ts';
+import { StartError } from '../../errors.ts';
 import { inspect } from '../certificates/pki.ts';
 import { type KubeConfigFile, type Material, parseKubeConfig, readKubeConfig } from './kubeconfig.ts';
 

@@ -1,6 +1,8 @@
 /** Credentials of a kubeconfig, read again when their files change: rotated certificates and tokens need no restart. */
+
 import { readFile, stat } from 'node:fs/promises';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
 import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import type { KubeConfigFile, Material } from './kubeconfig.ts';
@@ -89,7 +91,7 @@ export function createCredentials(config: KubeConfigFile, o: CredentialsOptions)
       complained = '';
     } catch (error) {
       const files = [...new Set(parts.flatMap((p) => (p !== null && 'file' in p ? [p.file] : [])))].join(', ');
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       const message = `kubeconfig ${config.path}: credentials cannot be used (${files === '' ? 'inline data' : files}): ${why}`;
       if (loaded === undefined) throw new Error(message);
       if (complained !== why) o.log.warn({ kubeconfig: config.path }, `${message}; what was read before stays in use`);

@@ -3,6 +3,7 @@
  * has ended or the server refused it, one run at a time and none longer than a limit. What it prints is never logged, save
  * the end of its error output with everything that looks like a secret blacked out.
  */
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, Logger } from '../../../ports/ports.ts';
 import { runProgram } from '../program.ts';
 import type { ExecConfig } from './execConfig.ts';
@@ -60,7 +61,7 @@ export function createExecPlugin(
       return credential;
     } catch (error) {
       const hint = config.installHint === '' ? '' : ` (${config.installHint.slice(0, ERROR_CHARACTERS_MAX)})`;
-      const wrapped = new Error(`credential program ${config.command}: ${error instanceof Error ? error.message : String(error)}${hint}`);
+      const wrapped = new Error(`credential program ${config.command}: ${messageOf(error)}${hint}`);
       failure = { error: wrapped, atMs: clock.monoMs() };
       throw wrapped;
     }

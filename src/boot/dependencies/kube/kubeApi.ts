@@ -2,6 +2,7 @@
  * The real KubeApi port: JSON over HTTPS with keep-alive, one pool of connections and one rate limit per class. The
  * server is always verified. Credentials are read again when their files change (`credentials.ts`).
  */
+
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import {
@@ -13,6 +14,7 @@ import {
   PATCH_TYPES,
   statusFailure,
 } from '../../../machines/api/kube.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { Clock, KubeApi, KubeCallOptions, KubeWatch, Logger, Metrics } from '../../../ports/ports.ts';
 import { type ClientMetrics, clientMetrics } from './clientMetrics.ts';
 import { type Credentials, createCredentials, type Loaded } from './credentials.ts';
@@ -171,7 +173,7 @@ class HttpsKubeApi implements KubeApi {
     try {
       this.#retireBut((await this.#credentials.current()).generation);
     } catch (error) {
-      this.#o.log.warn({}, error instanceof Error ? error.message : String(error));
+      this.#o.log.warn({}, messageOf(error));
     }
   }
 

@@ -4,9 +4,11 @@
  * Read with `yaml`, not with @kubernetes/client-node's KubeConfig: importing the latter costs 84 MiB resident under
  * Node 24 (measured; `yaml` and `node:https` together 19), and the daemon has 125 MiB for everything.
  */
+
 import { readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { parse } from 'yaml';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { type ExecConfig, parseExec } from './execConfig.ts';
 
 /** Bytes given inline, or a file that is read again when it changes. */
@@ -41,7 +43,7 @@ export async function readKubeConfig(path: string): Promise<KubeConfigFile> {
   try {
     text = await readFile(path, 'utf8');
   } catch (error) {
-    throw new Error(`kubeconfig ${path}: cannot be read: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`kubeconfig ${path}: cannot be read: ${messageOf(error)}`);
   }
   return parseKubeConfig(text, path);
 }

@@ -3,9 +3,10 @@
  * systemd's own `systemd-inhibit` holds it. It runs `cat` on a pipe of this process: when this process ends, however it
  * ends, the pipe closes, `cat` ends and the lock is dropped.
  */
+
 import type { ChildProcess } from 'node:child_process';
+import { messageOf } from '../../../machines/text/errors.ts';
 import { startProcess } from '../../../sandbox/process/startProcess.ts';
-import { messageOf } from '../../errors.ts';
 
 export interface LockOptions {
   /** Default: `systemd-inhibit`, as found in PATH. */

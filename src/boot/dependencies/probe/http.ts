@@ -1,5 +1,7 @@
 /** One GET of a probe: own connection, no redirects, TLS taken as it comes, the body cut where enough is known. */
+
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
+import { codeOf } from '../../../machines/text/errors.ts';
 import { PlainAnswerError, type ProbeAnswer, type Prober } from '../../../ports/prober.ts';
 
 function message(error: unknown): string {
@@ -12,7 +14,7 @@ function message(error: unknown): string {
 const NOT_TLS = /wrong.version.number|packet.length.too.long|ssl.http.request/i;
 
 function plain(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  const code = codeOf(error);
   const what = code === 'EPROTO' && error instanceof Error ? error.message : code;
   return NOT_TLS.test(what) ? new PlainAnswerError('the server answered an HTTPS request without TLS', { cause: error }) : error;
 }

@@ -1,9 +1,11 @@
 /** Binds what `openBelow` opened. Runs in the daemon for volumes of its own, and in a helper process for others. */
+
 import { lstat, mkdir, open, readFile, realpath, rmdir, stat, unlink } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { mountsAt, parseMountinfo } from '../../../machines/services/volumes/mountinfo.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { SubPathRequest, SubPathResult } from '../../../ports/mounter.ts';
-import { codeOf, openBelow, SubPathError } from './walk.ts';
+import { openBelow, SubPathError } from './walk.ts';
 
 const TARGET_DIR_MODE = 0o750;
 const TARGET_FILE_MODE = 0o640;
@@ -53,7 +55,7 @@ export async function bindSubPath(request: SubPathRequest, run: Run): Promise<Su
     }
   } catch (error) {
     if (['ETIMEDOUT', 'ECANCELED'].includes(codeOf(error))) throw error;
-    const why = error instanceof Error ? error.message : String(error);
+    const why = messageOf(error);
     return { kind: 'refused', step: error instanceof SubPathError ? error.step : 'prepare', why };
   }
 }

@@ -3,8 +3,10 @@
  * is opened below its directory, which is held open, and no link is followed: what is changed is what was looked at.
  * Blocks: for the helper process, which has nothing else to do.
  */
+
 import { chmodSync, chownSync, closeSync, constants, fstatSync, opendirSync, openSync, type Stats } from 'node:fs';
-import { codeOf, O_PATH } from './walk.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import { O_PATH } from './walk.ts';
 
 const { O_DIRECTORY, O_NOFOLLOW } = constants;
 const MODE_BITS = 0o7777;
@@ -45,7 +47,7 @@ export function giveToGroup({ path, gid, onRootMismatch }: GroupRequest): string
       failed: (where, error) => {
         failed += 1;
         if (failed > FAILURES_MAX) return;
-        failures.push(`${where}: ${error instanceof Error ? error.message : String(error)}`.slice(0, FAILURE_CHARS_MAX));
+        failures.push(`${where}: ${messageOf(error)}`.slice(0, FAILURE_CHARS_MAX));
       },
     };
     directory(root, info, { walk, depth: 0, shown: '.' });

@@ -2,7 +2,9 @@
  * The helper that touches volumes of others: binds one part of one, or gives one to a group, and says on stdout what
  * became of it. It is killed at its caller's deadline. Not for people: the daemon starts it.
  */
+
 import { argv, exit, stderr, stdout } from 'node:process';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { SubPathRequest } from '../../../ports/mounter.ts';
 import { runHelper } from '../mounter.ts';
 import { bindSubPath } from './bind.ts';
@@ -35,6 +37,6 @@ try {
   if (argv[2] === 'group') stdout.write(giveToGroup(groupOf(fields)));
   else stdout.write(JSON.stringify(await bindSubPath(partOf(fields), (command, args) => runHelper(command, args, call))));
 } catch (error) {
-  stderr.write(error instanceof Error ? error.message : String(error));
+  stderr.write(messageOf(error));
   exit(1);
 }

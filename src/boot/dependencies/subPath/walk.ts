@@ -3,8 +3,10 @@
  * 8.21). Each component is opened below the one before, which is held open, and no link is followed by the kernel: what
  * a link says is walked from here, and may not leave the volume.
  */
+
 import { constants } from 'node:fs';
 import { chmod, type FileHandle, mkdir, open, readlink } from 'node:fs/promises';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 
 /** Linux: a place in the tree, not the file there: no FIFO blocks, no device is woken. Node does not name it. */
 export const O_PATH = 0o10_000_000;
@@ -34,9 +36,6 @@ function partsOf(path: string, linked: boolean): Part[] {
     .split('/')
     .filter((name) => name !== '' && name !== '.')
     .map((name) => ({ name, linked }));
-}
-export function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 /** What is open there, as a path that no renaming changes. */
 export function fdPath(handle: FileHandle): string {
@@ -136,6 +135,6 @@ async function make(root: FileHandle, dir: FileHandle, name: string): Promise<Fi
     return [made];
   } catch (error) {
     if (['EEXIST', 'ENOENT', 'ELOOP', 'ENOTDIR'].includes(codeOf(error))) return [];
-    throw new SubPathError('create', `${name} cannot be made: ${error instanceof Error ? error.message : String(error)}`);
+    throw new SubPathError('create', `${name} cannot be made: ${messageOf(error)}`);
   }
 }

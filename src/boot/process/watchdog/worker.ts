@@ -1,13 +1,14 @@
 /** The watchdog thread: see `watchdog.ts`. What it needs it loads at its start: later the machine may be out of anything. */
+
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { parentPort, workerData } from 'node:worker_threads';
 import koffi from 'koffi';
 import { router } from '../../../actors/edge/answers.ts';
 import { healthRoutes } from '../../../actors/edge/healthChecks.ts';
 import { readHeartbeat, type Stall, StallDetector } from '../../../actors/supervision/watchdog.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Listening } from '../../../ports/ports.ts';
 import { serveHttp } from '../../dependencies/netServe.ts';
-import { codeOf, messageOf } from '../../errors.ts';
 import type { Order, Told, WatchdogData } from './watchdog.ts';
 
 const { shared, limitMs, everyMs, healthLimitMs, noteFile, note, diedStuck, exitCode } = workerData as WatchdogData;

@@ -18,7 +18,7 @@ interface Context {
   said: 'nothing' | 'enforced' | 'failed';
 }
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const messageOf = (error: unknown): string => messageOf(error);
 
 export const cgroupsMachine = setup({
   types: { context: {} as Context, events: {} as CgroupsEvent | { type: 'driver.changed' } },

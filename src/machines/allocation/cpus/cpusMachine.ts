@@ -2,9 +2,11 @@
  * Statechart of the CPU manager: it writes an allocation to disk before it answers, and confines containers without CPUs of
  * their own to the rest from time to time. `ledger.ts` decides; the actor provides the effects.
  */
+
 import { assign, fromPromise, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { AllocationEvent } from '../messages.ts';
 import { formatCpuSet } from './cpuSet.ts';
 import type { CpuLedger, CpuPlace } from './ledger.ts';
@@ -143,7 +145,7 @@ export const cpusMachine = setup({
                 onDone: { target: 'settled', actions: assign(({ context }) => ({ onDisk: context.ledger, saveError: '' })) },
                 onError: {
                   target: 'saveFailed',
-                  actions: assign(({ event }) => ({ saveError: event.error instanceof Error ? event.error.message : String(event.error) })),
+                  actions: assign(({ event }) => ({ saveError: messageOf(event.error) })),
                 },
               },
             },
@@ -176,7 +178,7 @@ export const cpusMachine = setup({
                 onError: {
                   target: 'resting',
                   actions: assign(({ event }) => ({
-                    shareError: event.error instanceof Error ? event.error.message : String(event.error),
+                    shareError: messageOf(event.error),
                   })),
                 },
               },

@@ -1,4 +1,5 @@
 /** `<root-dir>/cpu_manager_state`: the reference's own file, so that either node agent can go on from the other's (resources and volumes 2.1). Pure. */
+import { messageOf } from '../../text/errors.ts';
 import { fnv1a32, goMap } from '../checksum.ts';
 import { type CpuSet, formatCpuSet, NO_CPUS, parseCpuSet } from './cpuSet.ts';
 import { type CpuLedger, type CpuPlace, firstLedger, mistakeIn } from './ledger.ts';
@@ -65,7 +66,7 @@ export function decodeCpuState(text: string): CpuStateRead {
   try {
     file = JSON.parse(text);
   } catch (error) {
-    return bad(`not JSON (${error instanceof Error ? error.message : String(error)})`);
+    return bad(`not JSON (${messageOf(error)})`);
   }
   if (!isRecord(file)) return bad('not a JSON object');
   const fields = new Map(Object.entries(file).map(([key, value]) => [key.toLowerCase(), value]));

@@ -7,6 +7,7 @@ import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, se
 import { factsOf } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
 import { perform, providing, unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import {
   type EndpointInput,
   type EndpointIo,
@@ -78,7 +79,7 @@ type Event =
   | { type: 'socket.failed'; error: string };
 
 type Place = Pick<DevicesContext, 'endpoints' | 'dialing' | 'lastId'>;
-const text = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const text = (error: unknown): string => messageOf(error);
 const isPresent = ({ endpoints }: DevicesContext, key: EndpointKey): boolean => endpoints.get(key.resource)?.id === key.id;
 
 /** `done` null: it was found in the folder of plugins. */

@@ -2,9 +2,11 @@
  * One plugin: reached, then listened to for as long as it tells of its devices, then kept in mind for a while. `C` is the
  * connection, which this chart only hands on.
  */
+
 import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
 import { projecting } from '../../projection.ts';
 import { providing, unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
@@ -39,7 +41,7 @@ export type EndpointSaid =
 type Event = { type: 'plugin.listed'; devices: readonly PluginDevice[] } | { type: 'plugin.ended'; why: string };
 
 const keyOf = ({ resource, id }: EndpointKey): EndpointKey => ({ resource, id });
-const text = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const text = (error: unknown): string => messageOf(error);
 
 export const endpointMachine = setup({
   types: { context: {} as EndpointContext, input: {} as EndpointInput, events: {} as Event },

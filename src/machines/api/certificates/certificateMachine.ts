@@ -2,9 +2,11 @@
  * One of the node's certificates as a statechart: kept, and asked for anew in time (boot-and-node 6.4, 6.5). Everything
  * that waits is a state: for addresses, for approval, for the next attempt. Keys never enter it.
  */
+
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf, type Moment } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { CertificateEvent } from '../messages.ts';
 import {
   type CertificateContext,
@@ -16,7 +18,6 @@ import {
   KEEP_MIN_MS,
   LOOK_AGAIN_MS,
   type LookOutcome,
-  messageOf,
   present,
   REFUSED_RETRY_MAX_MS,
   REFUSED_RETRY_MS,

@@ -88,7 +88,3 @@ export function issuedPem(event: unknown): string {
   const verdict = output && 'verdict' in output ? output.verdict : output;
   return verdict && 'kind' in verdict && verdict.kind === 'issued' ? verdict.pem : '';
 }
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

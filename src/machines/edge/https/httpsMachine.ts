@@ -1,6 +1,8 @@
 /** Life of the kubelet's HTTPS server: as any server's, and now and then it looks whether its certificates changed. Pure. */
+
 import { assign, fromPromise, setup } from 'xstate';
 import { projecting } from '../../projection.ts';
+import { messageOf } from '../../text/errors.ts';
 import { CANNOT_LISTEN, LISTEN_RETRY_MS, type ServerContext, type ServerEvent } from '../serverMachine.ts';
 
 /** How often files of certificates are looked at: a renewed certificate or client CA counts at most this much later. */
@@ -81,7 +83,3 @@ export const httpsServerMachine = setup({
     closed: { type: 'final' },
   },
 });
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}

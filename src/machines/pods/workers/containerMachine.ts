@@ -3,11 +3,13 @@
  * starting, running, exited. It never looks at the runtime; the worker feeds it what was observed and asks it to
  * start. Every state names its reason. Side effects (pull, create, start) are provided by `actors/pods/workers`.
  */
+
 import { assertEvent, assign, enqueueActions, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
 import type { ImageResult } from '../../protocol.ts';
 import { unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import { containerGraceSeconds } from '../killOrder.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
@@ -583,10 +585,6 @@ function hookStartFailure(outcome: HookOutcome): StartFailure {
 function required<T>(value: T | null): T {
   if (value === null) throw new Error('container machine: a start without a job');
   return value;
-}
-
-export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** `name_namespace(uid)`, the form used in the kubelet's messages. */

@@ -2,11 +2,13 @@
  * The stop of one container: its preStop hook within the grace, then the wait for those that are to stop before it, then
  * TERM with what is left of the grace, 2 s at least (pod lifecycle 5.14).
  */
+
 import { assign, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Container, Pod } from '../../k8s.ts';
 import { names, podName, projecting } from '../../projection.ts';
 import { unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import { type KillStep, stopTimeoutSeconds } from '../killOrder.ts';
 import type { StartFailure } from '../types.ts';
 import { type HookIo, hookMachine } from './hookMachine.ts';
@@ -141,7 +143,7 @@ export const containerStopMachine = setup({
         onDone: { target: 'ended', actions: [assign(({ event }) => ({ failure: failureOf(event.output) }))] },
         onError: {
           target: 'ended',
-          actions: [assign(({ event }) => ({ failure: event.error instanceof Error ? event.error.message : String(event.error) }))],
+          actions: [assign(({ event }) => ({ failure: messageOf(event.error) }))],
         },
       },
     },

@@ -1,22 +1,17 @@
 /** What a pod worker knows, what it is given, and small questions about both. */
+
 import type { ActorRefFrom } from 'xstate';
 import { factsOf, type Moment } from '../../facts.ts';
 import type { Pod, PodStatus } from '../../k8s.ts';
 import type { ContainerSummary, RuntimePodsView, WorkerPhase, WorkerSummary } from '../../protocol.ts';
 import type { ProbeLedger } from '../../services/probes/types.ts';
 import type { Cause } from '../../supervision/address.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { InForce } from '../resize/actuation.ts';
 import type { ReplacedInstances } from '../runtimeStatus.ts';
 import type { NodeFacts, PodActions, PodRuntimeStatus, StartFailure } from '../types.ts';
 import { onePerFamily } from './config/addresses.ts';
-import {
-  type ActOutcome,
-  type ContainerIo,
-  type ContainerKind,
-  type ContainerTimes,
-  type containerMachine,
-  messageOf,
-} from './containerMachine.ts';
+import type { ActOutcome, ContainerIo, ContainerKind, ContainerTimes, containerMachine } from './containerMachine.ts';
 import type { Settled } from './containerStopMachine.ts';
 import { type Decision, decide } from './decide.ts';
 import type { ResizeIo, resizeMachine } from './resizeMachine.ts';

@@ -2,10 +2,12 @@
  * One run of a lifecycle hook as a statechart (pod lifecycle 5.13): a sleep is a timer, everything else is asked of the
  * outside. How long it may take is a state's `after`; whoever stops this actor ends the hook.
  */
+
 import { assign, setup } from 'xstate';
 import type { Container, LifecycleHandler, Pod } from '../../k8s.ts';
 import { podName, projecting } from '../../projection.ts';
 import { unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 
 export interface HookJob {
   which: 'postStart' | 'preStop';
@@ -47,7 +49,7 @@ interface Context extends HookInput {
 }
 
 export function hookFailure(error: unknown): HookOutcome {
-  return { kind: 'failed', why: error instanceof Error ? error.message : String(error), output: '' };
+  return { kind: 'failed', why: messageOf(error), output: '' };
 }
 
 export const hookMachine = setup({

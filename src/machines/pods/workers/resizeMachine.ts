@@ -2,13 +2,14 @@
  * Sets other resources of running containers, one step after the other. It stands beside the worker's loop, so that what
  * cannot be set holds up no start and no stop; the worker feeds it what is to be done, and looks again when it reports.
  */
+
 import { assign, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { podName, projecting, some } from '../../projection.ts';
 import { unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { ResizeStep } from '../resize/actuation.ts';
-import { messageOf } from './containerMachine.ts';
 
 export interface ResizeIo {
   /** Bytes of memory that the container uses now; null: the runtime does not say. */

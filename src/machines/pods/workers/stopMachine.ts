@@ -2,10 +2,12 @@
  * The stop of several containers of a pod, each in a chart of its own, and after them, where the whole pod goes, of its
  * sandboxes, whatever became of the containers.
  */
+
 import { type ActorRefFrom, assign, enqueueActions, sendParent, setup } from 'xstate';
 import type { Pod } from '../../k8s.ts';
 import { names, podName, projecting, some } from '../../projection.ts';
 import { unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import { containerGraceSeconds, findContainer, type KillStep, killPlan } from '../killOrder.ts';
 import type { KillContainer, PodRuntimeStatus } from '../types.ts';
 import { containerStopMachine, type PreStopEnded, type Settled, type StopIo, type Stopped } from './containerStopMachine.ts';
@@ -160,7 +162,7 @@ export const stopMachine = setup({
           actions: [
             {
               type: 'noteFailure',
-              params: ({ event }) => ({ message: event.error instanceof Error ? event.error.message : String(event.error) }),
+              params: ({ event }) => ({ message: messageOf(event.error) }),
             },
           ],
         },

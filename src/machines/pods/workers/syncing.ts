@@ -1,9 +1,10 @@
 /** Syncing: make the runtime hold what the pod asks for. Decide, one act, observe, decide. */
+
 import { assign, cancel, raise } from 'xstate';
 import { factsOf } from '../../facts.ts';
+import { messageOf } from '../../text/errors.ts';
 import { withReplaced } from '../runtimeStatus.ts';
 import { DEADLINE_OVERRIDE } from '../status/generate.ts';
-import { messageOf } from './containerMachine.ts';
 import {
   ACT_RETRY_MS,
   NETWORK_RETRY_MS,

@@ -3,11 +3,13 @@
  * too little is left give back what nobody needs, then end one pod and wait until it is gone. Reading, measuring and
  * ending are given with `provide`.
  */
+
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import { factsOf, type Moment } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { names, podName, projecting, some } from '../../projection.ts';
 import type { PodRecord } from '../../protocol.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { Exceeded } from './limits.ts';
 import { type EvictionLedger, type Met, metText, type Observations, type Pass, pass } from './pass.ts';
 import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './rank.ts';
@@ -193,7 +195,7 @@ export const evictionMachine = setup({
         ],
         onError: {
           target: 'judging',
-          actions: assign(({ event }) => ({ error: event.error instanceof Error ? event.error.message : String(event.error) })),
+          actions: assign(({ event }) => ({ error: messageOf(event.error) })),
         },
       },
     },
@@ -239,7 +241,7 @@ export const evictionMachine = setup({
         ],
         onError: {
           target: 'resting',
-          actions: assign(({ event }) => ({ error: event.error instanceof Error ? event.error.message : String(event.error) })),
+          actions: assign(({ event }) => ({ error: messageOf(event.error) })),
         },
       },
     },

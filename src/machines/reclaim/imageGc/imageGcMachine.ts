@@ -2,10 +2,12 @@
  * The collector of images as a statechart: looks from time to time, or when it is asked to, and removes what may go. Looking
  * and removing are given with `provide`; what the look found decides whether there is anything to do.
  */
+
 import { assign, fromPromise, setup } from 'xstate';
 import { projecting } from '../../projection.ts';
 import type { ImageGcEvent } from '../../protocol.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { ImageLedger, ImagePlan } from './imageGc.ts';
 
 /** Between two looks. */
@@ -63,7 +65,7 @@ export const imageGcMachine = setup({
     }),
     fail: assign(({ context }, p: { error: unknown }) => ({
       ledger: { ...context.ledger, failures: context.ledger.failures + 1 },
-      error: p.error instanceof Error ? p.error.message : String(p.error),
+      error: messageOf(p.error),
     })),
     answer: ({ context }, p: { outcome: ImageOutcome }) => {
       for (const reply of context.waiting) reply({ freedBytes: p.outcome.freedBytes });

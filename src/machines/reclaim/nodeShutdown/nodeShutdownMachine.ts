@@ -2,8 +2,10 @@
  * The node shutdown manager as a statechart. One region keeps the session with logind, the other ends pods, group by group,
  * while the machine goes down. The first writes `goingDown`, the second follows it. Sessions, files and pods are given with `provide`.
  */
+
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import { projecting, some } from '../../projection.ts';
+import { messageOf } from '../../text/errors.ts';
 import { type ShutdownGroup, totalMs } from './groups.ts';
 import { NO_SHUTDOWN, type ShutdownState } from './stateFile.ts';
 
@@ -57,9 +59,6 @@ interface Context extends NodeShutdownInput, Since {
   groupSinceMs: number | null;
 }
 
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
 function isOver({ known, remaining }: Look): boolean {
   return known && remaining === 0;
 }
@@ -238,7 +237,7 @@ export const nodeShutdownMachine = setup({
               target: 'watching',
               actions: [assign(({ event: { output } }) => ({ goingDown: output.shuttingDown, held: output.held, failures: 0, why: '' }))],
             },
-            onError: { target: 'backingOff', actions: [{ type: 'fail', params: ({ event }) => ({ why: textOf(event.error) }) }] },
+            onError: { target: 'backingOff', actions: [{ type: 'fail', params: ({ event }) => ({ why: messageOf(event.error) }) }] },
           },
           after: {
             [OPEN_WITHIN_MS]: {

@@ -1,9 +1,11 @@
 /** Statechart of the link to the container runtime: is it there, does it answer, what does it say of itself. Pure. */
+
 import { assign, fromPromise, setup } from 'xstate';
 import type { GroupDriver } from '../../allocation/cgroups/names.ts';
 import type { CriResponse } from '../../cri.ts';
 import { projecting } from '../../projection.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
+import { messageOf } from '../../text/errors.ts';
 
 export const LINK_BACKOFF_MIN_MS = 100;
 /** A dial of a local socket costs next to nothing, and every pod that has something to do waits for it. */
@@ -82,7 +84,7 @@ export interface LinkContext {
 
 export type LinkEvent = CriEvent | { type: 'server.broken'; error: Error };
 
-const said = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+const said = (error: unknown): string => messageOf(error);
 
 export function linkView(context: LinkContext, state: CriView['state']): CriView {
   const { identity, reading } = context;

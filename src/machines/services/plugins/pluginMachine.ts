@@ -1,8 +1,10 @@
 /** One socket in the folder of plugins: registered, for as long as that very socket is there. A failure is tried again. */
+
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
 import { providing, unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
@@ -36,7 +38,7 @@ export const pluginMachine = setup({
       }),
     ),
     noteFailure: assign(({ context, event }, params: { error: unknown }) => ({
-      error: params.error instanceof Error ? params.error.message : String(params.error),
+      error: messageOf(params.error),
       attempts: context.attempts + 1,
       waitMs:
         Math.min(PLUGIN_BACKOFF.minMs * 2 ** Math.min(context.attempts, 16), PLUGIN_BACKOFF.maxMs) * (1 + 0.1 * factsOf(event).random),

@@ -2,10 +2,12 @@
  * The plugin watcher: which sockets there are, and a chart for each. A watch on the folder is a hint, a look at it is the
  * truth. A socket that was made anew is another one: the old one's driver goes before the new one may register.
  */
+
 import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, setup } from 'xstate';
 import { type Moment, reading } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
 import { perform, providing, unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { Registered } from './messages.ts';
 import { type PluginIo, type PluginSaid, pluginMachine, pluginWith } from './pluginMachine.ts';
 
@@ -63,7 +65,7 @@ export const pluginsMachine = setup({
     }),
     later: assign({ again: true }),
     noteFailure: assign((_, params: { error: unknown }) => ({
-      error: params.error instanceof Error ? params.error.message : String(params.error),
+      error: messageOf(params.error),
     })),
     sayGone: (_, _params: { path: string }) => {},
     tell: (_) => {},

@@ -8,6 +8,7 @@ import { assertEvent, assign, enqueueActions, fromPromise, sendParent, setup } f
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
 import { perform, providing, unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import { firstDelayMs, nextTickMs, periodMs, SLOT_HOLD_MS, type SlotKind, slotKind, startOf } from './schedule.ts';
 import { countOutcome, endsContainer, NO_RUN, type Run, TRIES_MAX } from './threshold.ts';
 import type { ProbeOutcome, ProbeResult, ProbeTarget } from './types.ts';
@@ -46,10 +47,6 @@ export type ProberReport =
   | { type: 'probe.want'; key: string; kind: SlotKind }
   | { type: 'probe.free'; key: string }
   | { type: 'probe.result'; target: ProbeTarget; result: ProbeResult; output: string };
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
 
 interface Attempted {
   target: ProbeTarget;

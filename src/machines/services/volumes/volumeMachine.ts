@@ -2,11 +2,13 @@
  * The life of one volume of one pod: set up, kept up to date, taken down. One operation at a time, none of them is cut
  * short; what is wanted may change meanwhile and is looked at when it ends. Each wait has a reason and a back-off.
  */
+
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { projecting } from '../../projection.ts';
 import { providing, unprovided } from '../../provide.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { VolumeRef } from './paths.ts';
 import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
 
@@ -75,9 +77,6 @@ export interface VolumeChanged {
   done: SetUpDone | null;
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
-}
 const keyOf = (ref: VolumeRef): string => `${ref.uid}/${ref.plugin}/${ref.name}`;
 
 /** There is something to do at a refresh. */

@@ -2,6 +2,7 @@
  * The volume manager: what pods want, what there is, and a chart per volume that leads from one to the other. It begins
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
+
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import { carrying, factsOf, type Moment, reading } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
@@ -10,6 +11,7 @@ import { projecting, some } from '../../projection.ts';
 import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
 import { providing, unprovided } from '../../provide.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
+import { messageOf } from '../../text/errors.ts';
 import { type VolumeRef, volumeKey } from './paths.ts';
 import {
   type Actual,
@@ -274,7 +276,7 @@ async function bound(io: VolumesIo, { parts, replyTo }: BindJob, signal: AbortSi
       if (!path.ok) return path;
       paths.set(part.index, path.value);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return refused(`part of volume "${part.volume.name}" of container "${part.container}" cannot be mounted: ${why}`);
     }
   }
@@ -362,7 +364,7 @@ export const volumesMachine = volumesSetup.createMachine({
           target: 'scanFailed',
           actions: assign(({ context, event }) => ({
             attempts: context.attempts + 1,
-            error: `the volumes on disk cannot be listed: ${event.error instanceof Error ? event.error.message : String(event.error)}`,
+            error: `the volumes on disk cannot be listed: ${messageOf(event.error)}`,
           })),
         },
       },

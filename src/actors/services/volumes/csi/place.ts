@@ -1,4 +1,5 @@
 /** Where a volume of a driver stands, and what was written down of it there. */
+
 import { isKubeRecord } from '../../../../machines/api/kube.ts';
 import type { NodeFacts } from '../../../../machines/pods/types.ts';
 import { decodeVolumeData, encodeVolumeData, type VolumeData } from '../../../../machines/services/volumes/csi/data.ts';
@@ -6,9 +7,10 @@ import { csiPath, VOL_DATA } from '../../../../machines/services/volumes/csi/vol
 import { mountsAt } from '../../../../machines/services/volumes/mountinfo.ts';
 import { CSI, deviceLink, markerDir, type VolumeRef } from '../../../../machines/services/volumes/paths.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { codeOf } from '../../../../machines/text/errors.ts';
 import type { Mounter } from '../../../../ports/mounter.ts';
 import type { HostFs, Ports } from '../../../../ports/ports.ts';
-import { codeOf, listIfThere, rmdirIfEmpty, unlinkIfThere } from '../files.ts';
+import { listIfThere, rmdirIfEmpty, unlinkIfThere } from '../files.ts';
 
 const DATA_BYTES_MAX = 64 * 1024;
 const DIR_MODE = 0o750;

@@ -27,6 +27,7 @@ import { mountsAt } from '../../../../machines/services/volumes/mountinfo.ts';
 import type { ObjectSource } from '../../../../machines/services/volumes/objects.ts';
 import { type VolumeRef, volumeKey } from '../../../../machines/services/volumes/paths.ts';
 import type { SetUpDone } from '../../../../machines/services/volumes/volumeMachine.ts';
+import { messageOf } from '../../../../machines/text/errors.ts';
 import { CsiError } from '../../../../ports/csi.ts';
 import type { Mounter } from '../../../../ports/mounter.ts';
 import type { Logger, Ports } from '../../../../ports/ports.ts';
@@ -198,7 +199,7 @@ async function undoneIfFinal(
       try {
         await removeLeftovers(o, leftover, 'driver' in of && of.staged ? of : null);
       } catch (left) {
-        const err = left instanceof Error ? left.message : String(left);
+        const err = messageOf(left);
         o.log.warn(
           { uid: leftover.ref.uid, volume: leftover.ref.name, err },
           'what a failed call of a driver left stays until the volume is taken down',
