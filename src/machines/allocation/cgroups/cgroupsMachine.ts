@@ -4,6 +4,7 @@
  */
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import { projecting } from '../../projection.ts';
+import { messageOf } from '../../text/errors.ts';
 import type { CgroupsEvent } from './messages.ts';
 
 /** Limits and classes are set anew this often (resources 1.6, 1.7). */
@@ -17,8 +18,6 @@ interface Context {
   /** What was last said as an event. */
   said: 'nothing' | 'enforced' | 'failed';
 }
-
-const messageOf = (error: unknown): string => messageOf(error);
 
 export const cgroupsMachine = setup({
   types: { context: {} as Context, events: {} as CgroupsEvent | { type: 'driver.changed' } },
