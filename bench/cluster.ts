@@ -261,7 +261,7 @@ try {
   await daemon.start();
   view = await ClusterView.open(plane);
   const { kubectl } = { kubectl: plane.kubectl.bind(plane) };
-  /** Its keeper's version. */
+  /** Version of its agent. */
   const nodeIsReady = (o: { notOf?: string } = {}): Promise<string> =>
     until(
       'the node to be Ready and unmarked',
@@ -316,7 +316,7 @@ try {
     reference = await createReferenceKubelet({ plane, daemon, port: await freePort() });
     await reference.start();
     await nodeIsReady({ notOf: ours });
-    const there = new Bench({ lab, daemon, view, audit, keeper: reference });
+    const there = new Bench({ lab, daemon, view, audit, agent: reference });
     const its: Record<string, unknown> = {};
     if (only.has('one')) its.one = await there.one();
     if (only.has('few')) its.few = await there.few();

@@ -7,7 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDaemon } from '../test/e2e/daemon.ts';
-import { startKubeFront, writeKubeconfig } from '../test/e2e/lab/flood/kubeFront.ts';
+import { startKubeServer, writeKubeconfig } from '../test/e2e/lab/flood/kubeServer.ts';
 import { Authority } from '../test/e2e/lab/pki.ts';
 import { numberOption, report, say, sleep, summary, until } from './lib/report.ts';
 
@@ -22,12 +22,12 @@ const ca = new Authority(pki, 'ca');
 /** What the API server heard of the present process, in ms since its start, first of each kind. */
 let heard = new Map<string, number>();
 let startedAt = performance.now();
-const front = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }), {
+const kube = await startKubeServer(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }), {
   heard: (what) => {
     if (!heard.has(what)) heard.set(what, performance.now() - startedAt);
   },
 });
-const kubeconfig = writeKubeconfig(pki, front.server, ca.certFile);
+const kubeconfig = writeKubeconfig(pki, kube.server, ca.certFile);
 const daemon = await createDaemon({ endpoint: 'embedded://hollow' }, {}, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
 const renewed = () => [...heard].find(([what]) => what.startsWith(RENEWAL))?.[1];
 const start = async (): Promise<number> => {
@@ -54,6 +54,6 @@ try {
   await report('restart', { rounds, startToLeaseRenewedMs: { ...summary(samples), samples }, medianMsOfSteps: medians });
 } finally {
   await daemon.dispose();
-  await front.close();
+  await kube.close();
   rmSync(pki, { recursive: true, force: true });
 }

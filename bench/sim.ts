@@ -31,7 +31,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
   };
   const r = await runSim({ seed, ...size, onPhase });
   const ms = realMs() - began;
-  // A broken claim ends a run where it broke.
+  // A broken invariant ends a run where it broke.
   faultMinuteMs.push((Number.isNaN(healingAt) ? realMs() : healingAt) - began);
   const again = seed <= 3 ? (await runSim({ seed, ...size })).hash : r.hash;
   if (again !== r.hash) throw new Error(`seed ${seed} gave the traces ${r.hash} and ${again}: the run is not deterministic`);
@@ -48,7 +48,7 @@ for (let seed = 1; seed <= SEEDS; seed++) {
     steps: r.steps,
     faults: r.schedule.filter((f) => !f.kind.startsWith('pod.')).length,
     workload: r.schedule.filter((f) => f.kind.startsWith('pod.')).length,
-    claim: r.violation?.claim ?? null,
+    invariant: r.violation?.invariant ?? null,
   });
 }
 const total = wholeMs.reduce((a, b) => a + b, 0);
@@ -67,7 +67,7 @@ console.log(
       msPerVirtualMinute: summary(minuteMs),
       stepsPerVirtualMinute: summary(perMinute),
       stepsPerSecond: Math.round((steps / total) * 1_000),
-      brokenClaims: broken,
+      brokenInvariants: broken,
       samples,
     },
     null,

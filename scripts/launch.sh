@@ -7,7 +7,7 @@
 #   --v8-pool-size=1 --max-semi-space-size=4 --heap-growing-percent=30           8.4   4.3   133   130
 #   --v8-pool-size=1 --max-semi-space-size=4 --expose-gc                         7.5   3.4   180    92
 #   --v8-pool-size=1 --max-semi-space-size=16 --expose-gc                        7.1   3.2   220   105
-# --expose-gc is for process/memory.ts, which collects the heap once a burst is over; nothing else would give back what it
+# --expose-gc is for process/memory.ts, which collects the heap once a burst is over; nothing else would release what it
 # needed. ACTORLET_V8_FLAGS replaces the list.
 v8_flags=${ACTORLET_V8_FLAGS---v8-pool-size=1 --max-semi-space-size=4 --expose-gc}
 

@@ -33,7 +33,7 @@ export const withSamples = (samples: readonly number[]) => ({ ...summary(samples
 export const since = (at: number | undefined, from: number): number => (at ?? Number.NaN) - from;
 
 /** Whoever keeps the node: our daemon, or the reference kubelet on its folders. */
-interface Keeper {
+interface Agent {
   readonly pid: number | undefined;
   log(): string;
 }
@@ -43,18 +43,18 @@ export class Member {
   readonly daemon: Daemon;
   readonly view: ClusterView;
   readonly audit: Audit;
-  readonly #keeper: Keeper;
-  constructor(o: { lab: Containerd; daemon: Daemon; view: ClusterView; audit: Audit; keeper?: Keeper }) {
+  readonly #agent: Agent;
+  constructor(o: { lab: Containerd; daemon: Daemon; view: ClusterView; audit: Audit; agent?: Agent }) {
     this.lab = o.lab;
     this.daemon = o.daemon;
     this.view = o.view;
     this.audit = o.audit;
-    this.#keeper = o.keeper ?? o.daemon;
+    this.#agent = o.agent ?? o.daemon;
   }
 
   get pid(): number {
-    const { pid } = this.#keeper;
-    if (pid === undefined) throw new Error(`the node's agent ended:\n${this.#keeper.log().slice(-2000)}`);
+    const { pid } = this.#agent;
+    if (pid === undefined) throw new Error(`the node's agent ended:\n${this.#agent.log().slice(-2000)}`);
     return pid;
   }
   async create(prefix: string, count: number, o: { probed?: boolean } = {}): Promise<PodHistory[]> {

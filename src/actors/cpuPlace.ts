@@ -1,4 +1,4 @@
-/** What the CPU manager has to hand out on this machine, by the configuration; null under policy none. */
+/** What the CPU manager can allocate on this machine, by the configuration; null under policy none. */
 import type { CpuPlace } from '../machines/allocation/cpus/ledger.ts';
 import { readPolicyOptions, reservedCpus } from '../machines/allocation/cpus/policy.ts';
 import { topologyOf } from '../machines/allocation/cpus/topology.ts';

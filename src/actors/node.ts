@@ -70,7 +70,7 @@ function driverOfRuntime({ config }: NodeConfig, cri: () => CriView | undefined)
   };
 }
 
-/** @throws when the host has no name, or its CPUs cannot be handed out as configured; everything else is an actor's failure, handled in the tree. */
+/** @throws when the host has no name, or its CPUs cannot be allocated as configured; everything else is an actor's failure, handled in the tree. */
 export async function createNode(
   config: NodeConfig,
   outside: Ports,

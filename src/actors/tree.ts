@@ -78,7 +78,7 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
       // A debugging aid never brings the node down: over its limit it is parked and tried again.
       { ...layer('edge', edge(o)), escalate: { parkMs: 30_000 }, intensity: { max: 20, periodMs: 60_000 } },
       layer('runtime', [criLinkSpec(o.cri), imagePullerSpec(o.images), plegSpec(o.pleg), ...(o.oomWatcher ? [oomWatcherSpec()] : [])]),
-      // Nothing to hand out, no layer: a node without any of it keeps the tree it had.
+      // Nothing to allocate, no layer: a node without any of it keeps the tree it had.
       ...(allocation(o).length === 0 ? [] : [layer('allocation', allocation(o))]),
       ...(o.api === null ? [] : [apiLayer(o.api, o.plugins !== null)]),
       layer('services', [
@@ -117,8 +117,8 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 }
 
 /**
- * What of the node is handed out to pods and containers, in start order: groups, CPUs, devices. Each child is there where
- * its options are not null (`treeOptions.ts`), and is ready when it has read what it handed out before: the layers after
+ * What of the node is allocated to pods and containers, in start order: groups, CPUs, devices. Each child is there where
+ * its options are not null (`treeOptions.ts`), and is ready when it has read what it allocated before: the layers after
  * it, admission and workers above all, ask it from their first moment on.
  */
 function allocation(o: TreeOptions): AnySpec[] {

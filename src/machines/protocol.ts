@@ -386,7 +386,7 @@ export interface VolumeSummary {
   name: string;
   /** As in directory names, e.g. `kubernetes.io~empty-dir`. */
   plugin: string;
-  /** Phase of the volume's chart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */
+  /** Phase of the volume's statechart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */
   state: string;
   /** What went wrong last; '' when nothing did. */
   message: string;
@@ -401,7 +401,7 @@ export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
 // ---- reclaim -----------------------------------------------------------------------------------------------------
 
 export type ContainerGcEvent = Message & { type: 'gc.run'; why: string };
-/** Give back the room of every image that nobody uses; answered when that was tried. */
+/** Frees the room of every image that nobody uses; answered when that was tried. */
 export type ImageGcEvent = Message & { type: 'images.free'; replyTo: ReplyTo<{ freedBytes: number }> };
 export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: string };
 

@@ -11,7 +11,7 @@ export interface PluginCall {
 export interface PluginConnection {
   options(call: PluginCall): Promise<PluginOptions>;
   /**
-   * Each list replaces the one before. `onEnd` runs once, with what ended it, unless the function that is given back was
+   * Each list replaces the one before. `onEnd` runs once, with what ended it, unless the returned function was
    * called before.
    */
   listAndWatch(on: { devices(devices: readonly PluginDevice[]): void; end(why: string): void }): () => void;

@@ -1,5 +1,5 @@
 /**
- * Ports: the only doors from the tree to the outside, to time and to chance. Production gives real ones
+ * Ports: the only ways from the tree to the outside, to time and to chance. Production gives real ones
  * (`src/boot/dependencies`), simulation and tests give fakes; no actor imports `node:` I/O, reads a clock or rolls
  * a die by itself. Every port method that can wait takes an `AbortSignal`, and every method may be slow or fail.
  */
@@ -219,7 +219,7 @@ export interface Host {
   identity?(): HostIdentity;
   /** Bytes of memory and number of logical CPUs the node has. */
   capacity(): { memoryBytes: number; cpus: number };
-  /** Memory as the kernel counts it just now; file pages that are easily given back count as available. Throws; absent in worlds that do not tell. */
+  /** Memory as the kernel counts it just now; file pages that are easily reclaimed count as available. Throws; absent in worlds that do not tell. */
   memory?(): { capacityBytes: number; availableBytes: number };
   /** By what a container's memory can be held. Absent in worlds that do not tell: containers are told their limits alone. */
   memoryControl?(): MemoryControlOfHost;

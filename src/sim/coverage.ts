@@ -1,5 +1,5 @@
 /**
- * Which edges of which statecharts were taken, counted as the charts define them: one edge is one transition that leads
+ * Which edges of which statecharts were taken, counted as the statecharts define them: one edge is one transition that leads
  * somewhere, of one state, on one event, under one guard. What there is to take is read from the machines that ran.
  */
 import type { InspectionEvent } from 'xstate';
@@ -90,7 +90,7 @@ function* edgesOf(node: StateNodeLike): Generator<{ definition: Definition; name
   const lists: [string, readonly Definition[]][] = [['', node.always ?? []], ...node.transitions];
   for (const [type, list] of lists) {
     for (const [i, definition] of list.entries()) {
-      // What has no target changes the context only: the chart stays where it is.
+      // What has no target changes the context only: the statechart stays where it is.
       if (definition.target === undefined || definition.target.length === 0) continue;
       const to = definition.target.map((t) => t.path.join('.') || '(root)').join('+');
       const among = list.length > 1 ? ` #${i + 1}` : '';

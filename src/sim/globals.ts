@@ -1,5 +1,5 @@
 /**
- * The only door of the simulation to the process it runs in: letting promises settle, hashes, and errors that nobody
+ * The only place where the simulation reaches the process it runs in: letting promises settle, hashes, and errors that nobody
  * caught. Nothing here can be seen by the simulated node, so it makes no run differ from another.
  */
 import { createHash } from 'node:crypto';

@@ -20,7 +20,7 @@ export function failureReport(
   if (v === null) return [];
   const tail = (title: string, lines: readonly string[]) => [`${title}:`, ...lines.slice(-o.tailLines).map((l) => `  ${l}`), ''];
   return [
-    `seed ${r.options.seed} broke the claim ${v.claim} after ${v.atSeconds.toFixed(3)} virtual seconds, while ${v.phase}`,
+    `seed ${r.options.seed} broke the invariant ${v.invariant} after ${v.atSeconds.toFixed(3)} virtual seconds, while ${v.phase}`,
     `  ${v.what}`,
     '',
     `repeat: ${reproduction(r.options, o.scenario)}`,

@@ -1,4 +1,4 @@
-/** What is asked of a run, and what it gives back. */
+/** The options of a run, and its result. */
 import type { Scenario } from '../machines/faults/types.ts';
 import type { Coverage } from './coverage.ts';
 import type { Fault } from './nemesis/faults.ts';
@@ -27,8 +27,8 @@ export interface SimOptions {
 }
 
 export interface Violation {
-  /** The claim, by name. */
-  claim: string;
+  /** The invariant, by name. */
+  invariant: string;
   what: string;
   /** Virtual seconds since the world began. */
   atSeconds: number;

@@ -1,6 +1,6 @@
 /**
  * One run: builds a world from a seed, lets faults rain, heals, waits for rest, kills what may be killed without a trace,
- * empties the nodes, and stops them. The first broken claim ends it.
+ * empties the nodes, and stops them. The first broken invariant ends it.
  */
 import type { ActorState } from '../actors/supervision/types.ts';
 import type { HollowDump } from '../sandbox/hollow/index.ts';
@@ -160,14 +160,14 @@ class Run implements NodeWatcher {
     return result;
   }
 
-  fail(claim: string, what: string): void {
+  fail(invariant: string, what: string): void {
     if (this.#violation !== null) return;
-    this.#violation = { claim, what, atSeconds: this.#time.monoMs / 1_000, phase: this.#phase };
+    this.#violation = { invariant, what, atSeconds: this.#time.monoMs / 1_000, phase: this.#phase };
   }
 
   // ---- what the nodes do ----
 
-  kernel(node: SimNode, e: Parameters<NodeWatcher['kernel']>[1]): void {
+  supervision(node: SimNode, e: Parameters<NodeWatcher['supervision']>[1]): void {
     const { who, what } = traceText(e);
     this.#trace.add(this.#time.monoMs, `${node.name} ${who}`, what);
     if (e.kind === 'transition' && e.to === 'syncing.inspecting') this.#looked.add(e.path);
@@ -175,7 +175,7 @@ class Run implements NodeWatcher {
       const edge = `${kindOf(e.path)}: ${e.from} -> ${e.to}`;
       this.#edges.set(edge, (this.#edges.get(edge) ?? 0) + 1);
     }
-    this.#ask('kernel', node, e);
+    this.#ask('supervision', node, e);
   }
   statuses(node: SimNode, statuses: Parameters<NodeWatcher['statuses']>[1]): void {
     this.#ask('statuses', node, statuses);
@@ -238,7 +238,7 @@ class Run implements NodeWatcher {
   /** Those that have something to say to it: most checkers answer few questions, and a run asks some hundred thousand. */
   readonly #asked = new Map<Question, Checker[]>();
 
-  /** Steps until `done` says so or the time is over; true when it did. Ends at once when a claim is broken. */
+  /** Steps until `done` says so or the time is over; true when it did. Ends at once when an invariant is broken. */
   async #until(endMs: number, done: () => boolean): Promise<boolean> {
     await drain();
     while (this.#violation === null) {
@@ -311,7 +311,7 @@ class Run implements NodeWatcher {
   }
 
   /** Waits until nothing is left to do; names what is otherwise. Looks once a virtual second. */
-  async #rest(claim: string): Promise<void> {
+  async #rest(invariant: string): Promise<void> {
     const endMs = this.#time.monoMs + this.#o.restMinutesMax * 60_000;
     let found: string[] = ['not looked yet'];
     while (this.#violation === null && this.#time.monoMs < endMs) {
@@ -319,7 +319,7 @@ class Run implements NodeWatcher {
       if (found.length === 0) return;
       await this.#advance(1_000);
     }
-    this.fail(claim, `still so ${this.#o.restMinutesMax} virtual minutes after: ${found.slice(0, 8).join('; ')}`);
+    this.fail(invariant, `still so ${this.#o.restMinutesMax} virtual minutes after: ${found.slice(0, 8).join('; ')}`);
   }
 
   /** Daemons and actors die over healthy pods; no container may notice. */

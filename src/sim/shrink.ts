@@ -1,4 +1,4 @@
-/** Finds a small part of a schedule that still breaks the same claim, by leaving out ever smaller pieces of it. */
+/** Finds a small part of a schedule that still breaks the same invariant, by leaving out ever smaller pieces of it. */
 import type { Fault } from './nemesis/faults.ts';
 import type { SimOptions, SimResult } from './result.ts';
 import { runSim } from './run.ts';
@@ -13,14 +13,14 @@ export interface ShrinkOptions {
 
 /** `failed` must hold a violation. The result is the smallest failing run found, `failed` itself when nothing could go. */
 export async function shrink(o: SimOptions, failed: SimResult, s: ShrinkOptions = {}): Promise<{ result: SimResult; runs: number }> {
-  const claim = failed.violation?.claim;
+  const invariant = failed.violation?.invariant;
   const runsMax = s.runsMax ?? 80;
   let best = failed;
   let runs = 0;
   const stillFails = async (schedule: readonly Fault[]): Promise<boolean> => {
     runs += 1;
     const result = await runSim({ ...o, schedule });
-    if (result.violation?.claim !== claim) return false;
+    if (result.violation?.invariant !== invariant) return false;
     best = result;
     return true;
   };

@@ -50,7 +50,7 @@ export function lastingActors(n: SimNode): number {
     (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy - below(n.daemon?.tree.actorAt('node/allocation/devices')?.getSnapshot())
   );
 }
-/** Charts of plugins, which come and go with these, and the acts of all of them. */
+/** Statecharts of plugins, which come and go with these, and the acts of all of them. */
 function below(snapshot: unknown): number {
   const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): unknown } | undefined> };
   return Object.values(children).reduce((sum, child) => sum + (child === undefined ? 0 : 1 + below(child.getSnapshot())), 0);

@@ -240,7 +240,7 @@ describe('decoding', () => {
 });
 
 describe('/configz', () => {
-  it('gives back what a file says, with headers masked', async () => {
+  it('returns what a file says, with headers masked', async () => {
     const { config } = await load(
       [],
       'staticPodURL: https://me:hush@h/pods?token=hush\nstaticPodURLHeader: {Authorization: [hush]}\nsyncFrequency: 90s\nrotateCertificates: true\n',

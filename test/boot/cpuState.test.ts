@@ -24,7 +24,7 @@ const NONE = '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}';
 const STATIC = ['--cpu-manager-policy=static', '--reserved-cpus=0'];
 
 describe('the state file', () => {
-  it('says that nothing is handed out where nothing is, and does so once', async () => {
+  it('writes that nothing is allocated where nothing is, and does so once', async () => {
     using dir = tempDir();
     for (let i = 0; i < 2; i++) {
       const run = fakeBoot(quiet(dir.path));

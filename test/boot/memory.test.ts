@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { constantRanges, HeapKeeper, ownHeap, releaseMemory, unchangedRanges } from '../../src/boot/process/memory.ts';
+import { constantRanges, HeapCollector, ownHeap, releaseMemory, unchangedRanges } from '../../src/boot/process/memory.ts';
 
 const MAPS = [
   '00400000-00401000 r--p 00000000 fe:00 11 /opt/node',
@@ -49,17 +49,17 @@ function fakeHeap() {
       state.growthPercent = percent;
     },
   };
-  const keeper = new HeapKeeper(source);
+  const collector = new HeapCollector(source);
   /** Ten seconds later, of which so many milliseconds were work. */
   const look = (workMs: number, heapMiB?: number) => {
     state.nowMs += 10_000;
     state.cpuMs += workMs;
     if (heapMiB !== undefined) state.heapMiB = heapMiB;
-    return keeper.look();
+    return collector.look();
   };
   const lookInBurst = (heapMiB: number) => {
     state.heapMiB = heapMiB;
-    return keeper.lookInBurst();
+    return collector.lookInBurst();
   };
   return { state, look, lookInBurst };
 }

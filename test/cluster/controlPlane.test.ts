@@ -18,8 +18,8 @@ const nodeObject = (name: string) => ({ apiVersion: 'v1', kind: 'Node', metadata
 
 it('answers the administrator, and nobody without credentials', async () => {
   expect((await plane.request('GET', '/version')).body).toMatchObject({ gitVersion: expect.stringMatching(/^v1\.\d+\./) });
-  const stranger = plane.ca.issue('stranger', { name: 'stranger' });
-  expect((await plane.request('GET', '/api/v1/nodes', { as: stranger })).status).toBe(403);
+  const unknown = plane.ca.issue('unknown', { name: 'unknown' });
+  expect((await plane.request('GET', '/api/v1/nodes', { as: unknown })).status).toBe(403);
 });
 
 it('lets a node register itself, and no other', async () => {

@@ -1,5 +1,5 @@
 /**
- * A node taken over from the reference kubelet, and given back to it: the same node, the same folders, the same
+ * A node taken over from the reference kubelet, and by it again: the same node, the same folders, the same
  * runtime, pods of every kind; no container is started anew, nobody's Ready flips, nothing is forgotten.
  */
 import { readFileSync } from 'node:fs';
@@ -77,16 +77,17 @@ async function lives(...except: string[]): Promise<object> {
     pods.map((p) => {
       if (p === null) return [p, null];
       const own = p.spec.hostNetwork === true ? { ip: '' } : {};
-      // A static pod has no status of its own that outlives its keeper: its probe is asked anew, and tells again.
+      // A static pod has no status of its own that outlives its node agent: its probe runs anew.
       const told = p.metadata.name === `static-${NODE_NAME}` ? { readySince: '' } : {};
       return [p.metadata.name, { ...lifeOf(p), phase: p.status.phase, ...own, ...told }];
     }),
   );
 }
 /** By the version that the node reports: who keeps it now. */
-const keeper = async () => (await cluster.kubectl('get', 'node', NODE_NAME, '-o', 'jsonpath={.status.nodeInfo.kubeletVersion}')).trim();
+const agentVersion = async () =>
+  (await cluster.kubectl('get', 'node', NODE_NAME, '-o', 'jsonpath={.status.nodeInfo.kubeletVersion}')).trim();
 const renewed = async () => await cluster.kubectl('-n', 'kube-node-lease', 'get', 'lease', NODE_NAME, '-o', 'jsonpath={.spec.renewTime}');
-/** All pods as before, and again after the new keeper has had time to change its mind: two renewals of the lease. */
+/** All pods as before, and again after the new agent has had time to change its mind: two renewals of the lease. */
 async function expectUntouched(before: object): Promise<void> {
   await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
   for (const _ of [1, 2]) {
@@ -113,7 +114,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     for (const name of LIVING) await cluster.ready(name);
     await cluster.podWhere('fell', 'fell once', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 1);
     await cluster.podWhere('done', 'is done', (p) => p.status.phase === 'Succeeded');
-    referenceVersion = await keeper();
+    referenceVersion = await agentVersion();
     before = await lives();
   });
 
@@ -121,7 +122,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     await reference.end('SIGKILL');
     const events = await cluster.kubectl('get', 'events', '-o', 'name');
     await cluster.daemon.start();
-    await cluster.daemon.wait('another keeper', async () => (await keeper()) !== referenceVersion, LONG);
+    await cluster.daemon.wait('another agent', async () => (await agentVersion()) !== referenceVersion, LONG);
     await expectUntouched(before);
     const told = JSON.parse(await cluster.kubectl('get', 'events', '-o', 'json')) as {
       items: { metadata: { name: string }; reason: string; message: string }[];
@@ -152,13 +153,13 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     );
   }, 300_000);
 
-  it('is given back without a container started anew', async () => {
+  it('goes back to the kubelet without a container started anew', async () => {
     // Of a container that the newer of the two started, one as old as this does not know the hash, which is over less.
     const untimed = async () => Object.entries(await lives('fell')).map(([name, life]) => [name, { ...(life as object), readySince: '' }]);
     const given = await untimed();
     await cluster.daemon.end('SIGTERM');
     await reference.start();
-    await cluster.daemon.wait('the old keeper', async () => (await keeper()) === referenceVersion, LONG);
+    await cluster.daemon.wait('the old agent', async () => (await agentVersion()) === referenceVersion, LONG);
     await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
     // The reference takes pods with probes for not Ready when it starts; that they are Ready again shows that it has looked.
     for (const name of LIVING) await cluster.ready(name);
@@ -172,7 +173,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     await reference.end('SIGTERM');
     before = await lives();
     await cluster.daemon.start();
-    await cluster.daemon.wait('another keeper', async () => (await keeper()) !== referenceVersion, LONG);
+    await cluster.daemon.wait('another agent', async () => (await agentVersion()) !== referenceVersion, LONG);
     await expectUntouched(before);
     cluster.daemon.remove('static.json');
     await cluster.kubectl('delete', 'pod', 'plain', 'probed', 'volumes', 'several', 'fell', 'host', 'done');

@@ -177,7 +177,7 @@ describe('what nobody wants', () => {
     expect(Object.keys(await running(lab)).sort()).toEqual(['image/one', 'other/one', 'other/two', 'whole/one', 'whole/two']);
   }, 120_000);
 
-  it('is removed from disk: folders of unknown pods, their logs, links to nothing; strangers to us stay', async () => {
+  it('is removed from disk: folders of unknown pods, their logs, links to nothing; what is not ours stays', async () => {
     await daemon.wait('the stray folder to go', () => !existsSync(join(daemon.rootDir, 'pods', STRAY)), { timeoutMs: 90_000 });
     await daemon.wait('its logs to go', () => !readdirSync(daemon.podLogs).some((d) => d.includes(STRAY)), { timeoutMs: 90_000 });
     await daemon.wait('the dead link to go', () => !readdirSync(daemon.containerLogs).some((l) => l.startsWith('gone_')), {

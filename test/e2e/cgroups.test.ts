@@ -16,7 +16,7 @@ const MI = 1024 * 1024;
 const cgroups = createCgroups();
 let lab: Containerd;
 let daemon: Daemon;
-let stranger: ChildProcess | undefined;
+let outsideProcess: ChildProcess | undefined;
 
 beforeAll(async () => {
   await cgroups.create(ROOT);
@@ -32,7 +32,7 @@ beforeAll(async () => {
   await daemon.start();
 });
 afterAll(async () => {
-  stranger?.kill('SIGKILL');
+  outsideProcess?.kill('SIGKILL');
   await daemon?.dispose();
   const left = await lab?.stop();
   // Whatever a failed test left: processes went with the lab.
@@ -134,7 +134,7 @@ it('takes the group of a pod that ended while no daemon ran away, and kills what
   const stray = `${ROOT}/kubepods/besteffort/poduid-of-nobody`;
   await cgroups.create(stray);
   const child = spawn('sleep', ['3600'], { stdio: 'ignore' });
-  stranger = child;
+  outsideProcess = child;
   const ended = new Promise<NodeJS.Signals | null>((resolve) => child.once('exit', (_, signal) => resolve(signal)));
   const roots = ['/sys/fs/cgroup', ...readdirSync('/sys/fs/cgroup').map((name) => join('/sys/fs/cgroup', name))];
   const procs = roots.map((root) => join(root, stray, 'cgroup.procs')).filter(existsSync);

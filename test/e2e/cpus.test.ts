@@ -94,7 +94,7 @@ describe.runIf(able)('a container of a Guaranteed pod that asks for a whole CPU'
     expect(state().entries).toEqual([{ main: own }]);
   });
 
-  it('gives it back when its pod is gone', async () => {
+  it('releases it when its pod is gone', async () => {
     daemon.remove('alone.yaml');
     await daemon.wait('all to be shared again', async () => sameSet(await runsOn('old'), ONLINE), { timeoutMs: LOOK_MS });
     expect(state()).toEqual({ shared: ONLINE, entries: [] });

@@ -46,7 +46,7 @@ async function serve(port = 0): Promise<{ port: number; asked: { url: string; he
   const address = server.address();
   return { port: typeof address === 'object' && address !== null ? address.port : 0, asked };
 }
-/** A port that nobody listens on: one that was just given back. */
+/** A port that nobody listens on: one that was just released. */
 async function closedPort(): Promise<number> {
   const server = createTcpServer();
   const port = await new Promise<number>((resolve) =>

@@ -9,7 +9,7 @@ import { type Browser, type BrowserContext, chromium, type Page } from 'playwrig
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adminClient } from '../../src/ctl/client.ts';
 import { startNode, type TestNode } from '../../src/harness/index.ts';
-import { type KubeFront, startKubeFront, writeKubeconfig } from './lab/flood/kubeFront.ts';
+import { type KubeServer, startKubeServer, writeKubeconfig } from './lab/flood/kubeServer.ts';
 import { Authority } from './lab/pki.ts';
 
 const PODS = 108;
@@ -83,8 +83,8 @@ async function open(
 async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDisposable> {
   const dir = mkdtempSync(join(tmpdir(), 'actorlet-page-'));
   const ca = new Authority(dir, 'ca');
-  const front: KubeFront = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
-  const kubeconfig = writeKubeconfig(dir, front.server, ca.certFile);
+  const kube: KubeServer = await startKubeServer(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
+  const kubeconfig = writeKubeconfig(dir, kube.server, ca.certFile);
   const started = await startNode({
     runtime: 'hollow',
     name: 'node-2',
@@ -95,7 +95,7 @@ async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDis
   });
   for (let i = 0; i < 4; i++) {
     const { spec, ...rest } = pod(`cart-${i}`, 'run=forever');
-    front.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { ...rest, spec: { ...spec, nodeName: 'node-2' } } });
+    kube.handle({ verb: 'POST', path: '/api/v1/namespaces/default/pods', body: { ...rest, spec: { ...spec, nodeName: 'node-2' } } });
   }
   const answer = await adminClient(started.adminSocket, AbortSignal.timeout(10_000)).get('/page');
   return {
@@ -103,7 +103,7 @@ async function clusterNode(): Promise<{ node: TestNode; url: string } & AsyncDis
     url: (JSON.parse(answer.body) as { url: string }).url,
     [Symbol.asyncDispose]: async () => {
       await started.dispose();
-      await front.close();
+      await kube.close();
       rmSync(dir, { recursive: true });
     },
   };

@@ -1,4 +1,4 @@
-/** What a daemon gives back on a real containerd: logs that grew too large, and images that nobody uses. */
+/** What a daemon reclaims on a real containerd: logs that grew too large, and images that nobody uses. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -97,7 +97,7 @@ describe('images', () => {
   it('of containers that run stay, however full their file system is said to be', async () => {
     const before = await images();
     await restart();
-    await daemon.wait('a collection that gave back too little', () => daemon.log().includes('collecting images failed'), {
+    await daemon.wait('a collection that freed too little', () => daemon.log().includes('collecting images failed'), {
       timeoutMs: 60_000,
     });
     const left = await images();

@@ -75,7 +75,7 @@ describe('the read-only port', () => {
       '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}',
     ]);
   });
-  it('lists pods with their live status, without strangers of the runtime and without removed ones', async () => {
+  it('lists pods with their live status, without orphaned and without removed ones', async () => {
     const s = await readOnly();
     s.registry.set(
       view.pods,
@@ -83,7 +83,7 @@ describe('the read-only port', () => {
         record(pod('web')),
         record(pod('refused'), { rejected: true, worker: null }),
         record(pod('gone'), { removed: true }),
-        record(pod('stranger'), { source: 'runtime' }),
+        record(pod('orphan'), { source: 'runtime' }),
       ]),
     );
     s.registry.set(view.statuses, statusView({ 'uid-web': running }));
@@ -185,7 +185,7 @@ describe('the read-only port', () => {
         record(pod('refused'), { rejected: true, worker: null }),
         record(pod('fromapi'), { source: 'api' }),
         record(pod('leaving'), { removed: true, worker: worker({ phase: 'terminating' }) }),
-        record(pod('stranger'), { source: 'runtime', worker: worker({ phase: 'terminated' }) }),
+        record(pod('orphan'), { source: 'runtime', worker: worker({ phase: 'terminated' }) }),
       ]),
     );
     s.registry.set(view.statuses, statusView({ 'uid-done': { phase: 'Succeeded' }, 'uid-a': crashing }));

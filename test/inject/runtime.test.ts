@@ -204,11 +204,11 @@ describe('calls to the runtime', () => {
     );
     await b.r.begin([{ kind: 'cri', action: 'error', select: { pods: ['web'], namespaces: ['def*'], containers: ['main'] } }]);
     const mine = b.start();
-    const stranger = watched(cri.call('StartContainer', { containerId: 'c2' }, AT_ONCE));
+    const other = watched(cri.call('StartContainer', { containerId: 'c2' }, AT_ONCE));
     const sandbox = watched(cri.call('StopPodSandbox', { podSandboxId: 's1' }, AT_ONCE));
     const read = watched(cri.call('ListContainers', {}, AT_ONCE));
     await b.r.base.settle();
-    expect([mine.state, stranger.state, sandbox.state, read.state]).toEqual(['failed', 'done', 'done', 'done']);
+    expect([mine.state, other.state, sandbox.state, read.state]).toEqual(['failed', 'done', 'done', 'done']);
   });
 
   it('are cut when the runtime goes away, refused while it is, and pass again', async () => {

@@ -55,7 +55,7 @@ describe('a container of a Guaranteed pod', () => {
     expect(state(h).entries).toEqual([{ main: [1] }]);
     drop(h, 'pods/crashing');
     await h.until('gone', () => inApi(h, 'crashing') === undefined);
-    await h.until('given back', () => state(h).entries.length === 0, 3 * PERIOD_MS);
+    await h.until('released', () => state(h).entries.length === 0, 3 * PERIOD_MS);
     expect(state(h).shared).toEqual([0, 1, 2, 3]);
   });
 
@@ -201,7 +201,7 @@ describe('a pod that asks for CPUs of its own', () => {
     h.write('web', manifest('web', { ...guaranteed('2'), spec: { terminationGracePeriodSeconds: 15 } }));
     await h.until('the new one runs', () => h.running('web').some((c) => c.id !== before?.id), 60_000);
     expect(runsOn(h, 'web-n1')).toBe('1-2');
-    await h.until('given back', () => state(h).entries.length === 1, 3 * PERIOD_MS);
+    await h.until('released', () => state(h).entries.length === 1, 3 * PERIOD_MS);
     expect(state(h)).toEqual({ shared: [0, 3], entries: [{ main: [1, 2] }] });
     expect(h.violations).toEqual([]);
   });

@@ -147,7 +147,7 @@ describe('device plugins', () => {
     expect(allocations(h)).toEqual(['a', 'a']);
   });
 
-  // Found by seed 2501521 at 3a86da9: what had just started was in no listing yet, so that it passed for a stranger.
+  // Found by seed 2501521 at 3a86da9: what had just started was in no listing yet, so that it passed for an orphaned pod.
   it('leaves alone what had just started when devices and pods begin anew', async () => {
     await using h = await node();
     create(h, 'one', asking(1));

@@ -8,7 +8,7 @@ const amounts = { cpu: '1', memory: '64Mi' };
 const subject = pod('subject', { container: { resources: { requests: amounts, limits: amounts } } });
 
 /** What the one before was about to rename may be what the next one wrote; that is written again. */
-const HELD_UP = /which CPUs were handed out cannot be written.*ENOENT/;
+const HELD_UP = /the record of allocated CPUs cannot be written.*ENOENT/;
 
 const value = (h: VirtualNode): string => JSON.stringify(h.tree.actorAt(path)?.getSnapshot()?.value ?? '');
 const is =
@@ -63,7 +63,7 @@ export const CPU_CASES: KillCase[] = [
     }),
     release,
     rests,
-    errors: /which CPUs were handed out cannot be written/,
+    errors: /the record of allocated CPUs cannot be written/,
   },
   { options, covers: 'cpus serving.sharing.resting', path, at: is('resting'), arrange: after(() => {}), rests },
   {

@@ -15,7 +15,7 @@ describe.each(Object.entries(KILL_TABLES))('%s', (_, cases) => {
 });
 
 const NO_TIME = 'left in the same step in which it is entered: nothing can happen in it';
-const OF_A_REQUEST = 'of one request, which is lost with the server that it came to, as any other: `review.test.ts` drives the chart';
+const OF_A_REQUEST = 'of one request, which is lost with the server that it came to, as any other: `review.test.ts` drives the machine';
 const ALL_PODS_ENDED = 'every pod of the node has ended, the bystanders too: `nodeShutdown.test.ts` kills the actor there';
 /** States that no kill can meet in a running node, with the reason. */
 const NOT_KILLED: Record<string, string> = {
@@ -30,20 +30,20 @@ const NOT_KILLED: Record<string, string> = {
   'container deciding': NO_TIME,
   'container stoppingAgain': 'that the hook failed is forgotten with the worker, as with the daemon: `hooks.test.ts` drives a node there',
   'containerStop choosing': NO_TIME,
-  'containerStop ended': 'final: the chart has ended',
+  'containerStop ended': 'final: the machine has ended',
   'hook choosing': NO_TIME,
-  'hook ended': 'final: the chart has ended',
+  'hook ended': 'final: the machine has ended',
   'status choosing': NO_TIME,
   'imagePull settling': NO_TIME,
-  'imagePull pulled': 'final: the chart has ended',
-  'imagePull present': 'final: the chart has ended',
-  'imagePull failed': 'final: the chart has ended',
-  'stop done': 'final: the chart has ended',
+  'imagePull pulled': 'final: the machine has ended',
+  'imagePull present': 'final: the machine has ended',
+  'imagePull failed': 'final: the machine has ended',
+  'stop done': 'final: the machine has ended',
   'devicePlugin new': NO_TIME,
-  'devicePlugin failed': 'final: the chart has ended',
-  'devicePlugin expired': 'final: the chart has ended',
+  'devicePlugin failed': 'final: the machine has ended',
+  'devicePlugin expired': 'final: the machine has ended',
   'volume starting': NO_TIME,
-  'volume gone': 'final: the chart has ended',
+  'volume gone': 'final: the machine has ended',
   'prober judging': NO_TIME,
   'httpSource sorting': NO_TIME,
   'fileSource watch.trying.opening': 'the port answers, for good or bad, within the call that opens the watch',
@@ -66,7 +66,7 @@ const NOT_KILLED: Record<string, string> = {
   'podWriter judging': NO_TIME,
   'podWriter ended': 'final: the actor has ended',
   'resize choosing': NO_TIME,
-  'token gone': 'final: the chart has ended',
+  'token gone': 'final: the machine has ended',
   'pleg relist.deciding': NO_TIME,
   'pleg stream.deciding': NO_TIME,
   'supervisor stopped': 'final: the actor has ended',
@@ -77,7 +77,7 @@ const NOT_KILLED: Record<string, string> = {
   'review weighing': NO_TIME,
   'podWriter holding': 'it keeps nothing that resting does not: what it held back is in the view of statuses, and is decided about anew',
   'review waiting': OF_A_REQUEST,
-  'review answered': 'final: the chart has ended',
+  'review answered': 'final: the machine has ended',
 };
 
 it('covers every state of every machine', async () => {

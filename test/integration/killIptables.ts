@@ -1,4 +1,4 @@
-/** The keeper of the node's chains in the packet filter, killed in each of its states. */
+/** The actor of the node's iptables chains, killed in each of its states. */
 import type { KillCase } from './killing.ts';
 import type { VirtualNode } from './virtualNode.ts';
 

@@ -461,8 +461,8 @@ export const RUNTIME_CASES: KillCase[] = [
     // A hint about something nobody knows, and the question whose it is fails.
     arrange: async (h) => {
       h.faults.fault = (_, req) =>
-        JSON.stringify(req).includes('stranger') ? { kind: 'refuse', code: 2, details: 'cannot say' } : undefined;
-      h.tree.registry.send(addr.pleg, { type: 'pleg.hint', id: 'stranger', kind: 'stopped' });
+        JSON.stringify(req).includes('unknown') ? { kind: 'refuse', code: 2, details: 'cannot say' } : undefined;
+      h.tree.registry.send(addr.pleg, { type: 'pleg.hint', id: 'unknown', kind: 'stopped' });
       await h.settle();
     },
     at: inPleg('relist.now'),

@@ -180,7 +180,7 @@ describe('what the runtime holds and nobody wants', () => {
     expect(h.running()).toHaveLength(2);
     h.net.getBody = getBody;
     h.kill('node/pods/sources/http');
-    await h.until('the stranger is gone', () => h.running().length === 1 && h.runtime.dump().sandboxes.length === 1, 120_000);
+    await h.until('the orphaned pod is gone', () => h.running().length === 1 && h.runtime.dump().sandboxes.length === 1, 120_000);
     expect(up(h, 'web')).toBe(true);
   });
 
@@ -190,7 +190,7 @@ describe('what the runtime holds and nobody wants', () => {
     await h.crash();
     h.remove('old');
     await h.boot();
-    await h.until('the stranger is being stopped', () =>
+    await h.until('the orphaned pod is being stopped', () =>
       h.actor('node/pods/workers')?.children.some((c) => c.state === 'terminating.stopping'),
     );
     h.kill('node/pods/workers');

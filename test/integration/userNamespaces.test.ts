@@ -101,7 +101,7 @@ describe('a pod with users of its own', () => {
     expect(idsOf(h, 'own')).toEqual([65_536]);
   });
 
-  it('gives them back when its directory is gone', async () => {
+  it('releases them when its directory is gone', async () => {
     await using h = await cluster({ hollow: CAN });
     create(h, 'own', OWN_USERS);
     await h.until('Ready', () => isReady(h, 'own'));

@@ -74,7 +74,7 @@ export interface VirtualNode extends AsyncDisposable {
   readonly node: Node;
   readonly tree: SupervisionTree;
   lines: LogLine[];
-  /** Kernel events of the present tree. */
+  /** Supervision events of the present tree. */
   events: SupervisionEvent[];
   faults: Faults;
   /** What network probes find: called with the URL, `tcp HOST:PORT` or `grpc HOST:PORT SERVICE`, and answered after `afterMs`. */

@@ -36,7 +36,7 @@ function listen(server: Server): Promise<number> {
   );
 }
 const serve = (handler: RequestListener) => listen(createServer(handler));
-/** A port that nobody listens on: one that was just given back. */
+/** A port that nobody listens on: one that was just released. */
 async function closedPort(): Promise<number> {
   const server = createTcpServer();
   const port = await new Promise<number>((resolve) =>

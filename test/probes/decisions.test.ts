@@ -213,7 +213,7 @@ describe('slots', () => {
 });
 
 describe('the checkpoint', () => {
-  it('gives back what was put', () => {
+  it('returns what was put', () => {
     const ledger: ProbeLedger = new Map([['web-1', entry({ startup: 'success', readiness: 'success', liveness: 'failure' })]]);
     expect(fromCheckpoint(JSON.parse(JSON.stringify(toCheckpoint(ledger))))).toEqual(ledger);
   });

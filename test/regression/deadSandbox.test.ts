@@ -1,4 +1,4 @@
-/** Sandboxes that end under a pod, sandboxes whose making had no answer, and what strangers leave. */
+/** Sandboxes that end under a pod, sandboxes whose making had no answer, and what orphaned pods leave. */
 import { expect, it } from 'vitest';
 import type { CriMethod, CriRequest } from '../../src/machines/cri.ts';
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';
@@ -45,7 +45,7 @@ it('is not doubled when its making had no answer and its effect came late', asyn
   expect(h.running('web').map((c) => c.attempt)).toEqual([0]);
 });
 
-it('leaves nothing of a stranger with only a created container and sandboxes that are not ready', async () => {
+it('leaves nothing of an orphaned pod with only a created container and sandboxes that are not ready', async () => {
   await using h = await virtualNode();
   const labels = { 'io.kubernetes.pod.uid': 'g1', 'io.kubernetes.pod.name': 'ghost', 'io.kubernetes.pod.namespace': 'default' };
   const config = (attempt: number) => ({

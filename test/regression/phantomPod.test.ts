@@ -1,4 +1,4 @@
-/** A pod that has gone does not come back as a stranger because a listing is older than its end. */
+/** A pod that has gone does not come back as an orphaned pod because a listing is older than its end. */
 import { expect, it } from 'vitest';
 import { view } from '../../src/machines/protocol.ts';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
@@ -10,17 +10,17 @@ it('is not seen again after its end', async () => {
   await h.until('all run', () => h.running().length === names.length);
   // Long enough for slow listings.
   await h.advance(300_000);
-  const strangers: string[] = [];
+  const orphans: string[] = [];
   h.tree.observe(() => {
     for (const r of h.tree.registry.read(view.pods)?.value.records.values() ?? [])
-      if (r.source === 'runtime' && !strangers.includes(r.pod.metadata.name)) strangers.push(r.pod.metadata.name);
+      if (r.source === 'runtime' && !orphans.includes(r.pod.metadata.name)) orphans.push(r.pod.metadata.name);
   });
   for (const name of names) {
     h.remove(name);
     await h.advance(270);
   }
   await h.until('nothing is left', () => h.runtime.dump().sandboxes.length === 0, 180_000);
-  expect(strangers).toEqual([]);
+  expect(orphans).toEqual([]);
 });
 
 it('has no status left over when the pod manager died in that very moment', async () => {

@@ -1,4 +1,4 @@
-/** Traps 34, 35: a sandbox that died is stopped (its network is given back) and its replacement is announced. */
+/** Traps 34, 35: a sandbox that died is stopped (its network is released) and its replacement is announced. */
 import { expect, it } from 'vitest';
 import { view } from '../../src/machines/protocol.ts';
 import { pod, type VirtualNode, virtualNode } from '../integration/virtualNode.ts';

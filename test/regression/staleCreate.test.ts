@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { pod, virtualNode } from '../integration/virtualNode.ts';
 
-it('a stranger is not stopped by what an earlier pod manager had asked for, before every source has delivered', async () => {
+it('an orphaned pod is not stopped by what an earlier pod manager had asked for, before every source has delivered', async () => {
   await using h = await virtualNode({ manifests: { old: pod('old') }, config: { staticPodURL: 'http://example.test/pods' } });
   await h.until('it runs', () => h.phase('old') === 'Running');
   await h.crash();
@@ -20,7 +20,7 @@ it('a stranger is not stopped by what an earlier pod manager had asked for, befo
   });
   h.net.getBody = getBody;
   h.kill('node/pods/sources/http');
-  await h.until('the stranger was found', () => asked);
+  await h.until('the orphaned pod was found', () => asked);
   expect(h.actor('node/pods/workers')?.mailbox?.depth).toBeGreaterThan(0);
   h.kill('node/pods/podManager');
   await h.advance(60_000);

@@ -190,7 +190,7 @@ for (const user of users) {
     it('takes no process for its own that only has the pid of one: after a reboot nothing is signalled', async () => {
       const { pod, sandboxId } = await newPod();
       const id = await c.run(pod, sh('sleep 1000'), sandboxId);
-      const strangers = marked(id);
+      const others = marked(id);
       await runtime.kill();
       const file = join(runtime.rootDir, 'sandbox/containers', id, 'state.json');
       writeFileSync(file, readFileSync(file, 'utf8').replace(/"bootId":"[^"]*"/, '"bootId":"another"'));
@@ -198,7 +198,7 @@ for (const user of users) {
       expect(await c.status(id)).toMatchObject({ state: 'CONTAINER_EXITED', exitCode: 255, reason: 'ContainerStatusUnknown' });
       await c.call('RemovePodSandbox', { podSandboxId: sandboxId });
       // The shell may have started its sleep only after they were counted.
-      expect(marked(id)).toEqual(expect.arrayContaining(strangers));
+      expect(marked(id)).toEqual(expect.arrayContaining(others));
       for (const pid of marked(id)) signal(pid, 'SIGKILL');
     });
 

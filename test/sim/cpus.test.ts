@@ -1,4 +1,4 @@
-/** Nodes of the simulation that hand out CPUs: what is drawn for them is what the claims take it for. */
+/** Nodes of the simulation that allocate CPUs: what is drawn for them is what the invariants take it for. */
 import { describe, expect, it } from 'vitest';
 import { cpuPlaceOf } from '../../src/actors/cpuPlace.ts';
 import { defaultNodeConfig } from '../../src/machines/config/defaults.ts';
@@ -19,13 +19,13 @@ const drawn = Array.from({ length: 600 }, (_, i) => drawTuning(simRng(`tuning ${
   t.cpus === null ? [] : [{ t, cpus: t.cpus }],
 );
 
-describe('a simulated node that hands out CPUs', () => {
+describe('a simulated node that allocates CPUs', () => {
   it('is about one in seven', () => {
     expect(drawn.length / 600).toBeGreaterThan(0.09);
     expect(drawn.length / 600).toBeLessThan(0.22);
   });
 
-  it('is configured with what was drawn, and reserves the CPUs that the claims count as the system’s', () => {
+  it('is configured with what was drawn, and reserves the CPUs that the invariants count as the system’s', () => {
     for (const { t, cpus } of drawn) {
       const place = cpuPlaceOf(defaultNodeConfig({ config: cpusConfig(t, {}) }), cpusOfHost(cpus));
       expect(place?.reserved).toEqual(cpus.reserved);
@@ -42,7 +42,7 @@ describe('a simulated node that hands out CPUs', () => {
   it('has room for all its static pods at once, whatever they were drawn to ask for, and for none that asks for more than there is', () => {
     const static_ = Array.from({ length: 400 }, (_, i) => {
       const { cpus } = drawn[i % drawn.length] ?? { cpus: null };
-      if (cpus === null) throw new Error('no node hands out CPUs');
+      if (cpus === null) throw new Error('no node allocates CPUs');
       const pod = withDraw(drawWholeCpus(cpus, 'file'), simRng(`whole ${i}`), drawPod(simRng(`pod ${i}`), { name: 'p', rev: 0 }));
       return { cpus, pod: pod.manifest as Pod };
     }).filter(({ pod }) => qosClass(pod) === 'Guaranteed');

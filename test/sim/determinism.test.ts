@@ -18,7 +18,7 @@ describe('a simulated run', () => {
     expect((await runSim({ seed: 18, ...SMALL })).hash).not.toBe(first.hash);
   });
 
-  it('is the same for two nodes in one world, and for a schedule given back', async () => {
+  it('is the same for two nodes in one world, and for a schedule run again', async () => {
     const first = await runSim({ seed: 5, nodes: 2, ...SMALL });
     const again = await runSim({
       seed: 5,

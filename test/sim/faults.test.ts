@@ -1,4 +1,4 @@
-/** Faults at the doors of one simulated node: disk, mailboxes. */
+/** Faults of one simulated node: disk, mailboxes. */
 import { describe, expect, it } from 'vitest';
 import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import type { FaultSpec } from '../../src/machines/faults/types.ts';
@@ -40,7 +40,7 @@ function world(...faults: Entry[]) {
     time,
     tuning: TUNING,
     watcher: {
-      kernel: (_, e) => void events.push(e),
+      supervision: (_, e) => void events.push(e),
       statuses: () => {},
       log: () => {},
       booted: () => {},

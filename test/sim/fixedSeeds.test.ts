@@ -134,7 +134,7 @@ describe('a fault found by aimed faults stays fixed', () => {
 describe('fixed seeds', () => {
   const it = inTurn('fixed seeds', SEED_PARTS);
   for (const seed of [1, 2, 3, 4, 5, 6]) {
-    it(`seed ${seed} breaks no claim`, () => passes({ seed, minutes: 0.5, pods: 6 }));
+    it(`seed ${seed} breaks no invariant`, () => passes({ seed, minutes: 0.5, pods: 6 }));
   }
   it('seed 42: a restart count never falls, also when a started answer was lost', () => passes({ seed: 42, minutes: 1, pods: 8 }));
   // Found at cf00507 (seeds 100013, 100230) and a4c1744 (seed 76).
@@ -153,8 +153,8 @@ describe('fixed seeds', () => {
   });
   // Found at 1ecccad: a late effect of an earlier patch took back what the next one had left unsaid.
   it('seed 60107: the API has the phase of every pod in the end', () => passes({ seed: 60107, minutes: 1, pods: 6 }));
-  // Found at 1ecccad: a sweep over which the pod manager began anew took every pod for a stranger.
-  it('seed 60277: no pod is stopped as a stranger while its manager begins anew', () => passes({ seed: 60277, minutes: 1, pods: 6 }));
+  // Found at 1ecccad: a sweep over which the pod manager began anew took every pod for an orphan.
+  it('seed 60277: no pod is stopped as an orphan while its manager begins anew', () => passes({ seed: 60277, minutes: 1, pods: 6 }));
   // Found at 195c4fe: what ran was gone and counted as ended, but what took its place did not carry that count.
   it('seed 70067: a restart count does not fall when the daemon restarts', () => passes({ seed: 70067, minutes: 1, pods: 8, nodes: 1 }));
   // Found at d09ca13: the second of two kills in the same step took the restart that followed the first.
@@ -173,8 +173,8 @@ describe('fixed seeds', () => {
   it('seed 820029: nothing impossible is granted after a power failure', () => passes({ seed: 820029, minutes: 1, pods: 6 }));
   // Found at 019ceb7: resources that an earlier daemon had changed counted as those the container was made with.
   it('seed 897270: what was granted is in force again after a restart', () => passes({ seed: 897270, minutes: 1, pods: 6 }));
-  // Found at 27ae7f6: admission waited for the runtime's first listing, and what it had not judged was stopped as a stranger.
-  it('seed 950591: what waits for admission is no stranger', () => passes({ seed: 950591, minutes: 1, pods: 6 }));
+  // Found at 27ae7f6: admission waited for the runtime's first listing, and what it had not judged was stopped as an orphan.
+  it('seed 950591: what waits for admission is no orphan', () => passes({ seed: 950591, minutes: 1, pods: 6 }));
   // Found at 27ae7f6: the hint of a failed probe was lost, and no resync looked at results again before the next restart.
   it('seed 951514: a resync sees what a probe found', () => passes({ seed: 951514, minutes: 1, pods: 6 }));
   // Found at b721098: a container that was created in a sandbox before and never started passed for one that was let begin.
@@ -193,15 +193,15 @@ describe('fixed seeds', () => {
   // Found at 3a86da9: what a pod was given that went before it was let in stayed its own.
   it('seed 2501456: nobody is refused for devices of a pod that was never let in', () => passes({ seed: 2501456, minutes: 1, pods: 6 }));
   // Found at 3a86da9: admission began anew and went by a listing from before a pod had started.
-  it('seed 2501521: what had just started is no stranger', () => passes({ seed: 2501521, minutes: 1, pods: 6 }));
+  it('seed 2501521: what had just started is no orphan', () => passes({ seed: 2501521, minutes: 1, pods: 6 }));
   // Found at 0b0150e: a call that was under way when the daemon died came after what the next one told.
   it('seed 2701166: containers are on their CPUs whatever an earlier daemon had asked for', () =>
     passes({ seed: 2701166, minutes: 1, pods: 6 }));
-  // Found at e6df48e: admission began anew before all was judged, and what waited passed for a stranger.
-  it('seed 2801757: what nobody has judged yet is no stranger', () => passes({ seed: 2801757, minutes: 1, pods: 6 }));
+  // Found at e6df48e: admission began anew before all was judged, and what waited passed for an orphan.
+  it('seed 2801757: what nobody has judged yet is no orphan', () => passes({ seed: 2801757, minutes: 1, pods: 6 }));
   // Found at ff66651: a container that was created late kept the devices of its pod, which had ended, for good.
   it('seed 2900775: who has ended keeps no devices', () => passes({ seed: 2900775, minutes: 1, pods: 6 }));
-  // Found at 3a84fb4: what a pod had had was given back while it was being let in after a restart, and it got others.
+  // Found at 3a84fb4: what a pod had had was released while it was being let in after a restart, and it got others.
   it('seed 3300173: a pod keeps its CPUs over a restart', () => passes({ seed: 3300173, minutes: 1, pods: 6 }));
   // Found at c0e53e3: who was asked about devices after a restart held room for all that it had ever asked for in place.
   it('seed 3400204: who is let in again holds what it was granted', () => passes({ seed: 3400204, minutes: 1, pods: 6 }));
@@ -219,5 +219,5 @@ describe('fixed seeds', () => {
   it('seed 3900801: CPUs that a container has are written down', () => passes({ seed: 3900801, minutes: 1, pods: 8 }));
   // Found at 9e91f55: a sweep had begun to collect a container when its pod came back, and took what told how that had ended.
   it('seed 4300738: what tells how a pod ended stays when the pod comes back', () => passes({ seed: 4300738, minutes: 1, pods: 8 }));
-  it('two nodes in one world break no claim', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
+  it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -30,7 +30,7 @@ const first = Number(process.env.ACTORLET_SIM_SEED ?? drawn);
 
 describe(`fresh seeds from ${first}`, () => {
   it(
-    'break no claim',
+    'break no invariant',
     async () => {
       const began = realMs();
       const failures: string[] = [];
@@ -42,7 +42,7 @@ describe(`fresh seeds from ${first}`, () => {
         const report = failureReport(r, { drawn: r.schedule.length, shrinkRuns: 0, tailLines: 200 });
         mkdirSync(FAILURES, { recursive: true });
         writeFileSync(file, `${report.join('\n')}\n`);
-        failures.push(`${r.violation.claim}: ${r.violation.what}\n  repeat: ${reproduction(r.options)}\n  kept in ${file}`);
+        failures.push(`${r.violation.invariant}: ${r.violation.what}\n  repeat: ${reproduction(r.options)}\n  kept in ${file}`);
       }
       console.log(`simulation: ${done} fresh seeds from ${first}, ${failures.length} failed`);
       expect(failures).toEqual([]);

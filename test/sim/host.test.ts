@@ -58,7 +58,7 @@ describe('what is drawn apart from everything else', () => {
 });
 
 // Each with chains in the packet filter, one of them with a cluster.
-it.each([9, 23, 49])('holds every claim in seed %i', async (seed) => {
+it.each([9, 23, 49])('holds every invariant in seed %i', async (seed) => {
   const r = await runSim({ seed, minutes: 1 });
   expect(r.violation, JSON.stringify(r.violation)).toBeNull();
   expect(r.tuning.some((t) => t.packetFilter)).toBe(true);

@@ -197,8 +197,8 @@ describe('the network of a node', () => {
     const { net, connect } = machine();
     await connect({ on: true }).serveHttp({ ...at, tls: tls() }, handler);
     const kinds: unknown[] = [];
-    const strange = pair({ issuer: 'stranger' }).certificate;
-    for (const certificate of [null, pair().certificate, pair({ leftMs: -1 }).certificate, strange]) {
+    const unknown = pair({ issuer: 'unknown' }).certificate;
+    for (const certificate of [null, pair().certificate, pair({ leftMs: -1 }).certificate, unknown]) {
       await net.ask(10_250, request({ certificate }), NOW_MS);
       kinds.push(heard.at(-1)?.client?.kind);
     }
@@ -220,7 +220,7 @@ describe('reviews', () => {
   };
   it('know tokens and rights', () => {
     expect(ask(REVIEWS.token, { token: tokenOf(VIEWER, SECRET) })).toMatchObject({ authenticated: true, user: { username: VIEWER.name } });
-    expect(ask(REVIEWS.token, { token: `${SECRET}stranger` })).toMatchObject({ authenticated: false });
+    expect(ask(REVIEWS.token, { token: `${SECRET}unknown` })).toMatchObject({ authenticated: false });
     const may = (user: string, subresource: string) =>
       ask(REVIEWS.access, { user, resourceAttributes: { resource: 'nodes', subresource } });
     expect(may(OPERATOR.name, 'proxy')).toEqual({ allowed: true });
@@ -235,7 +235,7 @@ describe('reviews', () => {
 describe('a node that gets certificates and serves its API', () => {
   /** Drawn for both, with lives of half a minute. */
   const SEED = 560030;
-  it('keeps every claim while faults rain, the same way each time, and tells no secret', async () => {
+  it('keeps every invariant while faults rain, the same way each time, and tells no secret', async () => {
     const size = { minutes: 0.5, pods: 3, restMinutesMax: 10 };
     const first = await runSim({ seed: SEED, ...size });
     expect(first.violation).toBeNull();

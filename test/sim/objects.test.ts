@@ -1,4 +1,4 @@
-/** Config maps, secrets and tokens in the simulation: they reach containers, and a world in which they come and go breaks no claim. */
+/** Config maps, secrets and tokens in the simulation: they reach containers, and a world in which they come and go breaks no invariant. */
 import { expect, it } from 'vitest';
 import { drawTuning, type Fault, runSim } from '../../src/sim/index.ts';
 import { filesFrom, objectVolumes } from '../../src/sim/invariants/objectFiles.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { failureReport, runSim } from '../../src/sim/index.ts';
 
-describe('the report of a broken claim', () => {
+describe('the report of a broken invariant', () => {
   it('tells the tuning of each node in full, with what has parts of its own', async () => {
     const r = await runSim({ seed: 1, minutes: 0.05, pods: 1, nodes: 1, schedule: [] });
     const [tuning] = r.tuning;
@@ -10,7 +10,7 @@ describe('the report of a broken claim', () => {
     const broken = {
       ...r,
       tuning: [{ ...tuning, eviction }],
-      violation: { claim: 'x', what: 'y', atSeconds: 1, phase: 'faults' as const },
+      violation: { invariant: 'x', what: 'y', atSeconds: 1, phase: 'faults' as const },
     };
     const line = failureReport(broken, { drawn: 0, shrinkRuns: 0, tailLines: 0 }).find((l) => l.startsWith('n1: '));
     expect(line).toContain(`callLatencyMs=${tuning.callLatencyMs} `);

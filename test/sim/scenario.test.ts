@@ -34,7 +34,7 @@ function run(faults: string, o: Partial<SimOptions> = {}): Promise<SimResult> {
 
 describe('the examples', () => {
   for (const file of readdirSync(examples).filter((f) => f.endsWith('.yaml'))) {
-    it(`${file} breaks no claim, and each of its faults hits something`, { timeout: SIM_TIMEOUT_MS }, async () => {
+    it(`${file} breaks no invariant, and each of its faults hits something`, { timeout: SIM_TIMEOUT_MS }, async () => {
       const scenario = read(readFileSync(join(examples, file), 'utf8'));
       const hits = new Map<string, number>();
       for (const seed of [1, 2, 3]) {
@@ -90,9 +90,9 @@ describe('a fault of a scenario', () => {
     expect(r.faults.get('actor.kill')).toBe(3);
   });
 
-  it('that loses what is said only once breaks a claim, which names what is stuck', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('that loses what is said only once breaks an invariant, which names what is stuck', { timeout: SIM_TIMEOUT_MS }, async () => {
     const r = await run('  - {name: lost-kill, kind: mailbox, action: drop, select: {events: [pod.kill]}}\n');
-    expect(r.violation).toMatchObject({ claim: 'comes-to-rest', what: expect.stringContaining('pod web-n1') });
+    expect(r.violation).toMatchObject({ invariant: 'comes-to-rest', what: expect.stringContaining('pod web-n1') });
     expect(r.byName.get('lost-kill')).toBe(1);
   });
 
@@ -102,7 +102,9 @@ describe('a fault of a scenario', () => {
     expect(r.byName.get('marks')).toBeGreaterThan(0);
   });
 
-  it('of short memory is felt by the eviction manager, and does no more than the claims allow', { timeout: SIM_TIMEOUT_MS }, async () => {
+  it('of short memory is felt by the eviction manager, and does no more than the invariants allow', {
+    timeout: SIM_TIMEOUT_MS,
+  }, async () => {
     const r = await run('  - {name: memory, kind: pressure.memory, available: 10Mi}\n');
     expect(r.violation).toBeNull();
     expect(r.byName.get('memory')).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** Machines that go down in the simulation: what is drawn for them, and that the claims about them bite. */
+/** Machines that go down in the simulation: what is drawn for them, and that the invariants about them bite. */
 import { describe, expect, it, vi } from 'vitest';
 import { runSim } from '../../src/sim/index.ts';
 import { drawShutdown } from '../../src/sim/nemesis/draws/shutdown.ts';
@@ -50,7 +50,7 @@ describe('a machine that goes down', () => {
   });
 
   // Each with a cluster or without, cancelled shutdowns, power cycles and a daemon that dies in the middle.
-  it.each([4, 32, 310])('holds every claim in seed %i', async (seed) => {
+  it.each([4, 32, 310])('holds every invariant in seed %i', async (seed) => {
     const r = await runSim({ seed, minutes: 1 });
     expect(r.tuning.some((t) => t.shutdown !== null)).toBe(true);
     expect(r.violation, JSON.stringify(r.violation)).toBeNull();

@@ -1,4 +1,4 @@
-/** How workers learn what a container of theirs was handed out. Holds nothing. */
+/** How workers learn what was allocated to a container. Holds nothing. */
 
 import { formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import { cpusOf } from '../../machines/allocation/cpus/ledger.ts';
@@ -15,14 +15,14 @@ export interface ContainerCpus {
   quotaLifted: boolean;
 }
 
-/** Undefined: nobody hands out CPUs, it runs on all. Not there is better than on CPUs that are somebody else's. */
+/** Undefined: no CPUs are allocated, it runs on all. Not there is better than on CPUs that are somebody else's. */
 export function containerCpus(registry: Registry, pod: Pod, container: Container): Built<ContainerCpus | undefined> {
   const known = registry.read(allocationView.cpus)?.value;
   if (known === undefined) return { ok: true, value: undefined };
   const { cpus, exclusive } = cpusOf(known.ledger, pod.metadata.uid, container.name);
   const wanted = exclusiveCpus(pod, container);
   if (wanted > 0 && (!exclusive || cpus.length !== wanted))
-    return { ok: false, message: `${wanted} CPUs of its own have not been handed out to container ${container.name} yet` };
+    return { ok: false, message: `${wanted} CPUs of its own are not allocated to container ${container.name} yet` };
   if (cpus.length === 0) return { ok: false, message: 'no CPU is left that containers may share' };
   return { ok: true, value: { cpuset: formatCpuSet(cpus), quotaLifted: exclusive && known.quotaLifted } };
 }

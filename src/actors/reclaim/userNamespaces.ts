@@ -1,4 +1,4 @@
-/** Gives back the ids of pods whose directory is gone. */
+/** Releases the ids of pods whose directory is gone. */
 
 import { removingDirs } from '../../machines/reclaim/removing.ts';
 import { userNamespaceClaims } from '../../machines/reclaim/userNamespaces.ts';
@@ -24,7 +24,7 @@ export async function giveBackUserNamespaces(
     }
   } catch (error) {
     const err = messageOf(error);
-    ctx.log.warn({ dir, err }, 'ids of pods that are gone cannot be given back yet; tried again later');
+    ctx.log.warn({ dir, err }, 'ids of pods that are gone cannot be released yet; tried again later');
   } finally {
     ctx.publish(removingDirs, new Set());
   }

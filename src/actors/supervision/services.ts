@@ -18,6 +18,6 @@ export interface TreeServices {
   readonly metrics: SupervisionMetrics;
   /** The pod that a message is about, by UID; null: none, or several. */
   readonly podOf: (message: Message) => string | null;
-  /** Raw inspection of every chart from its first step on; given by whoever measures, never in a daemon. */
+  /** Raw inspection of every statechart from its first step on; given by whoever measures, never in a daemon. */
   readonly inspect: ((e: InspectionEvent) => void) | undefined;
 }

@@ -57,7 +57,7 @@ export function createTree(root: SupervisorSpec, ports: Ports, opts: TreeOptions
   return new RunningTree(root, ports, opts);
 }
 
-function buildKernel(ports: Ports, opts: TreeOptions): TreeServices {
+function buildServices(ports: Ports, opts: TreeOptions): TreeServices {
   const observers = new Observers(ports.log, opts.observers);
   const deadLetters = new DeadLetters(ports, observers);
   return {
@@ -110,7 +110,7 @@ class RunningTree implements SupervisionTree {
   readonly #failure: Deferred<Error> = Promise.withResolvers();
 
   constructor(spec: SupervisorSpec, ports: Ports, opts: TreeOptions) {
-    this.#services = buildKernel(ports, opts);
+    this.#services = buildServices(ports, opts);
     if (opts.tap !== undefined) this.#services.registry.tap(opts.tap);
     this.failed = this.#failure.promise;
     // Whoever stops a tree without having awaited its start is no unhandled rejection.

@@ -1,5 +1,5 @@
 /**
- * Gives back what only the start, or a burst of work, needed. Most pages of Node's own program are touched once and then stay
+ * Releases what only the start, or a burst of work, needed. Most pages of Node's own program are touched once and then stay
  * counted as resident (about 50 of 110 MiB): unchanged pages of a file, which come back from the page cache one by one if they
  * are ever used again. And what the C library keeps of freed memory for later.
  */
@@ -59,7 +59,7 @@ function pagemapOf(fd: number, { start, bytes }: PageRange): Uint32Array {
   return entries.subarray(0, 2 * Math.floor(read / Number(ENTRY_BYTES)));
 }
 
-/** True when memory was given back; false where the system has no such thing. Never throws: it only saves memory. */
+/** True when memory was released; false where the system has no such thing. Never throws: it only saves memory. */
 export function releaseMemory(program: string): boolean {
   if (process.platform !== 'linux') return false;
   try {
@@ -112,7 +112,7 @@ export interface HeapSource {
  * {@link BURST_GROWN_BYTES}. V8 lets the heap grow as far as a burst wants, to three times its size, but with nothing to do it
  * allocates nothing either, and so keeps for hours what a hundred starts needed.
  */
-export class HeapKeeper {
+export class HeapCollector {
   readonly #source: HeapSource;
   /** Zero: what the start of the process needed is collected too. */
   #settledBytes = 0;

@@ -1,4 +1,4 @@
-/** The step that looks at what an earlier node agent handed out of the CPUs, and refuses to go on over another policy's ledger. */
+/** The step that looks at which CPUs an earlier node agent allocated, and refuses to go on over another policy's ledger. */
 
 import { open, readFile, rename, writeFile } from 'node:fs/promises';
 import { cpuPlaceOf } from '../../actors/cpuPlace.ts';
@@ -52,7 +52,7 @@ async function putNone(ctx: BootContext, { rootDir, file }: { rootDir: string; f
     await dir.sync();
   } catch (error) {
     const err = messageOf(error);
-    need(ctx, 'log').warn({ file, err }, 'that no CPUs are handed out could not be written; tried again at the next start');
+    need(ctx, 'log').warn({ file, err }, 'the empty record of allocated CPUs could not be written; tried again at the next start');
   }
 }
 

@@ -8,7 +8,7 @@ import { messageOf } from '../../machines/text/errors.ts';
 import { EXIT } from '../errors.ts';
 import { shownFlags } from '../flags/shown.ts';
 import { noteFile, openHandling } from '../process/handling.ts';
-import { HeapKeeper, ownHeap, releaseMemory } from '../process/memory.ts';
+import { HeapCollector, ownHeap, releaseMemory } from '../process/memory.ts';
 import { watchdogIntervalMs } from '../process/notify.ts';
 import { STALL_LIMIT_MS, startWatchdog } from '../process/watchdog/watchdog.ts';
 import { versionInfo } from '../version.ts';
@@ -165,7 +165,7 @@ function every(ctx: BootContext, ms: number, fn: () => void): void {
 
 /** Once the start is over, and then now and again; see `process/memory.ts`. */
 export const giveBackStartPages: Step = {
-  name: 'give back what only the start needed',
+  name: 'release what only the start needed',
   run(ctx) {
     const program = realpathSync(process.execPath);
     const first = setTimeout(() => {
@@ -179,13 +179,13 @@ export const giveBackStartPages: Step = {
     const { clock } = need(ctx, 'ports');
     const heap = ownHeap(() => clock.monoMs());
     if (heap !== null) {
-      const keeper = new HeapKeeper(heap);
-      // What was collected is given back to the system by the C library, not by V8 alone.
+      const collector = new HeapCollector(heap);
+      // The C library releases collected memory to the system, not by V8 alone.
       every(ctx, HEAP_LOOK_EVERY_MS, () => {
-        if (keeper.look()) releaseMemory(program);
+        if (collector.look()) releaseMemory(program);
       });
       every(ctx, HEAP_BURST_LOOK_EVERY_MS, () => {
-        if (keeper.lookInBurst()) releaseMemory(program);
+        if (collector.lookInBurst()) releaseMemory(program);
       });
     }
     return undefined;

@@ -47,7 +47,7 @@ const REPORTS_MAX = 3;
 interface SeedLine {
   seed: number;
   hash: string;
-  claim: string | null;
+  invariant: string | null;
   what: string;
   totals: Totals;
   /** Hits of each fault of the scenario. */
@@ -68,10 +68,10 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
   const take = (line: SeedLine): void => {
     addTotals(total, line.totals);
     for (const [name, hits] of Object.entries(line.named)) named.set(name, (named.get(name) ?? 0) + hits);
-    if (line.claim !== null) {
+    if (line.invariant !== null) {
       failed.push(line);
       // Said at once: the report comes after the last seed, and shrinking takes its time.
-      if (!args.lines) io.err(`${io.columns > 0 ? '\r\u001b[K' : ''}seed ${line.seed}: ${line.claim}: ${line.what}\n`);
+      if (!args.lines) io.err(`${io.columns > 0 ? '\r\u001b[K' : ''}seed ${line.seed}: ${line.invariant}: ${line.what}\n`);
     }
     if (args.lines) io.out(`${JSON.stringify(line)}\n`);
     else progress(total.runs, failed.length);
@@ -87,11 +87,11 @@ export async function runSimCommand(io: CtlIo, args: SimArgs): Promise<number> {
   const wallMs = realMs() - began;
   if (args.json)
     io.out(
-      `${JSON.stringify({ first, ...total, ...(scenario === undefined ? {} : { scenario: scenario.name, hits: Object.fromEntries(named) }), wallMs, failures: failed.map(({ seed, claim, what }) => ({ seed, claim, what })) })}\n`,
+      `${JSON.stringify({ first, ...total, ...(scenario === undefined ? {} : { scenario: scenario.name, hits: Object.fromEntries(named) }), wallMs, failures: failed.map(({ seed, invariant, what }) => ({ seed, invariant, what })) })}\n`,
     );
   else {
     for (const { seed } of failed.slice(0, REPORTS_MAX)) await report(io, options(seed), args);
-    for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.claim}: ${f.what}\n`);
+    for (const f of failed.slice(REPORTS_MAX)) io.out(`seed ${f.seed}: ${f.invariant}: ${f.what}\n`);
     io.out(`${[...hitLines(named), ...summary(total, { wallMs, edges: args.edges })].join('\n')}\n`);
   }
   return failed.length > 0 || io.signal.aborted ? EXIT.no : EXIT.ok;
@@ -152,7 +152,7 @@ async function oneSeed(o: SimOptions): Promise<SeedLine> {
   return {
     seed: r.options.seed,
     hash: r.hash,
-    claim: r.violation?.claim ?? null,
+    invariant: r.violation?.invariant ?? null,
     what: r.violation?.what ?? '',
     named: Object.fromEntries(r.byName),
     totals: totalsOf(r, realMs() - began),

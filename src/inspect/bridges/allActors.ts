@@ -57,7 +57,7 @@ export class AllActors implements Disposable {
   constructor(node: Inspected, listener: ActorsListener) {
     this.#node = node;
     this.#listener = listener;
-    this.#watch = node.tree.observe((e) => this.#kernel(e));
+    this.#watch = node.tree.observe((e) => this.#supervision(e));
     const visit = (a: ActorState) => {
       this.#incarnations.set(a.path, a.incarnation);
       this.#attach(a.path);
@@ -72,7 +72,7 @@ export class AllActors implements Disposable {
     return [...this.#known.values()];
   }
 
-  #kernel(e: SupervisionEvent): void {
+  #supervision(e: SupervisionEvent): void {
     if (e.kind === 'child.started') {
       this.#incarnations.set(e.path, e.incarnation);
       this.#due.add(e.path);

@@ -35,7 +35,7 @@ export function Decisions({ state }: { state: PageState }) {
       </Section>
       <Section title="CPUs">
         {d.cpus === null ? (
-          <p className="quiet">CPUs are not handed out one by one (policy none).</p>
+          <p className="quiet">CPUs are not allocated one by one (policy none).</p>
         ) : (
           <>
             <p>

@@ -1,4 +1,4 @@
-/** Whose share of what is handed out may be there for others soon. Pure. */
+/** Which allocations may be released soon. Pure. */
 import type { PodsView } from '../protocol.ts';
 
 /** On its way out, or over, or not known for certain to be wanted: nobody is refused for what it has. */

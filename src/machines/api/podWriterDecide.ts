@@ -36,7 +36,7 @@ export interface WriterFacts {
   api: ApiPodsView | undefined;
   node: NodeView | undefined;
   written: Written | null;
-  /** Newest object that a write of ours gave back. */
+  /** Newest object that a write of ours returned. */
   latest: Pod | null;
   /** The static pod this UID was when it was last known. */
   last: Pod | null;

@@ -1,4 +1,4 @@
-/** Where it is kept which pod has which ids of the host: workers claim them, housekeeping gives them back. Pure. */
+/** Where it is kept which pod has which ids of the host: workers allocate them, housekeeping releases them. Pure. */
 
 export interface UserNamespaceClaims {
   /** Holds a link for each run of ids that is taken, named by its first one. */

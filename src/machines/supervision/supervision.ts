@@ -1,6 +1,6 @@
 /**
  * The decisions of a supervisor over a few children in a fixed order: one total function from where it is and what happened
- * to where it is next and what is to be done. The statechart around it is `supervisor.ts`.
+ * to where it is next and what is to be done. The statechart around it is `supervisorMachine.ts`.
  */
 import {
   addCrashes,
@@ -70,7 +70,7 @@ export type SupervisorEffect =
   | { type: 'ended'; id: string }
   | { type: 'restarting'; id: string; delayMs: number; inWindow: number; reason: ExitReason }
   | { type: 'escalated'; error: string };
-/** Effect of the chart itself: a delayed `child.due`. */
+/** Effect of the statechart itself: a delayed `child.due`. */
 export type TimerEffect = { type: 'timer'; token: number; delayMs: number };
 
 interface Step {

@@ -1,7 +1,7 @@
 /**
  * The supervisor statechart: a few children in a fixed order, started left to right, stopped right to left, restarted by
  * strategy. It decides; its action `perform` is given by the supervision and carries effects out. All decisions are in
- * `supervision.ts`; the chart shows where a supervisor is and owns its timers. Not for thousands of
+ * `supervision.ts`; the statechart shows where a supervisor is and owns its timers. Not for thousands of
  * children: that is the dynamic supervisor.
  */
 import { setup } from 'xstate';
@@ -46,7 +46,7 @@ const supervisorSetup = setup({
   },
 });
 
-/** `own` for what the chart itself decides; without it the event at hand is the decision's input. */
+/** `own` for what the statechart itself decides; without it the event at hand is the decision's input. */
 const step = (own?: { type: 'sup.begin' | 'sup.resume' }) =>
   supervisorSetup.enqueueActions(({ context, event, enqueue }) => {
     const { context: next, effects } = supervise(context, own ?? event);

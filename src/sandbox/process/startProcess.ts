@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 
 /**
  * As Node's `spawn`, of which nothing fails outside the caller's reach. It throws what `spawn` throws (E2BIG, ENOMEM, ENOTDIR,
- * a zero byte), and throws EMFILE too, where Node gives back a child without pipes and an `error` event that is easily
+ * a zero byte), and throws EMFILE too, where Node returns a child without pipes and an `error` event that is easily
  * missed. ENOENT, EACCES and EAGAIN still come as `error`, then `close`.
  */
 export const startProcess: typeof spawn = ((...args: Parameters<typeof spawn>) => {

@@ -1,4 +1,4 @@
-/** Claims about supervision: who crashes, and when a supervisor gives up. */
+/** Invariants about supervision: who crashes, and when a supervisor gives up. */
 import { EscalationError } from '../../actors/supervision/errors.ts';
 import type { ActorState } from '../../actors/supervision/types.ts';
 import type { Checker } from './checker.ts';
@@ -23,7 +23,7 @@ const EVERY_CRASH_COUNTS = new Set(['node/foundation', 'node/runtime', 'node/rec
 export function nothingCrashes(): Checker {
   return {
     name: 'nothing-crashes',
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind !== 'child.exited' || e.reason.kind !== 'error' || e.reason.error instanceof EscalationError) return undefined;
       return `${s.node.name}: ${e.path} crashed: ${e.reason.error.stack ?? e.reason.error.message}`;
     },
@@ -37,7 +37,7 @@ export function supervisorsGiveUpInTime(): Checker {
   const over = new Map<string, number>();
   return {
     name: 'supervisors-give-up-in-time',
-    kernel(s, e) {
+    supervision(s, e) {
       const run = `${s.node.name} ${s.node.boots} `;
       if (e.kind === 'child.exited') {
         const above = e.path.slice(0, Math.max(0, e.path.lastIndexOf('/')));
@@ -83,7 +83,7 @@ export function theDeadDoNotMove(): Checker {
   const states = new Map<string, string | null>();
   return {
     name: 'the-dead-do-not-move',
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind !== 'child.started' && e.kind !== 'child.exited' && e.kind !== 'transition') return undefined;
       const key = `${s.node.name} ${s.node.boots} ${e.path}`;
       if (e.kind !== 'transition') {

@@ -1,4 +1,4 @@
-/** Every claim that is checked while a world runs, in the order in which they are asked. */
+/** Every invariant that is checked while a world runs, in the order in which they are asked. */
 import { mailboxesAreBounded, nothingCrashes, supervisorsGiveUpInTime, theDeadDoNotMove } from './actorInvariants.ts';
 import { deletionComesLast, noPodIsOverlooked, phasesOnlyGoForward, statusReachesItsPod } from './apiInvariants.ts';
 import { journalIsReadInBounds, onlyVolumesAreCounted, programsAreAskedOfTheirs } from './besideInvariants.ts';

@@ -1,4 +1,4 @@
-/** Claims about what the node writes to the API server: whose status it is, when an object goes for good, how phases move. */
+/** Invariants about what the node writes to the API server: whose status it is, when an object goes for good, how phases move. */
 
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import { apiView } from '../../machines/api/messages.ts';

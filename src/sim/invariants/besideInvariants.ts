@@ -1,4 +1,4 @@
-/** Claims about what a node runs beside itself: programs for credentials, counts of what volumes hold, readings of the journal. */
+/** Invariants about what a node runs beside itself: programs for credentials, counts of what volumes hold, readings of the journal. */
 
 import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';

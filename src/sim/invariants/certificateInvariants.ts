@@ -1,4 +1,4 @@
-/** Claims about the node's certificates: renewed in time, whole on disk, their keys nobody else's business, asked for sparingly. */
+/** Invariants about the node's certificates: renewed in time, whole on disk, their keys nobody else's business, asked for sparingly. */
 
 import { SIGNERS } from '../../machines/api/certificates/template.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -63,7 +63,7 @@ export function certificatesAreRenewed(): Checker {
       of(s).atMs = s.monoMs;
       return undefined;
     },
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind === 'child.exited' && CONCERNED.test(e.path)) of(s).atMs = s.monoMs;
       return undefined;
     },
@@ -132,7 +132,7 @@ export function secretsAreKept(): Checker {
   return {
     name: 'secrets-are-kept',
     logged: (s, text) => (concerns(s) ? leak(s, 'the log', text) : undefined),
-    kernel: (s, e) => (concerns(s) ? leak(s, `what ${e.kind} says`, traceText(e).what) : undefined),
+    supervision: (s, e) => (concerns(s) ? leak(s, `what ${e.kind} says`, traceText(e).what) : undefined),
     request: (s, { path, body }) =>
       concerns(s) && path !== REVIEWS.token && body !== undefined ? leak(s, `a request to ${path}`, JSON.stringify(body)) : undefined,
     answered: (s, { answer, path }) => (answer.kind === 'reply' ? leak(s, `the answer to ${path}`, answer.body) : undefined),
@@ -160,7 +160,7 @@ export function requestsAreFew(): Checker {
   };
   return {
     name: 'requests-are-few',
-    kernel(s, e) {
+    supervision(s, e) {
       const signerName = e.kind === 'child.started' ? ACTORS[e.path] : undefined;
       if (signerName !== undefined) recent(s, starts, `${s.node.name} ${signerName}`, true);
       return undefined;

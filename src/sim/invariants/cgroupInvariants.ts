@@ -1,4 +1,4 @@
-/** Claims about the cgroups that a node keeps for its pods. */
+/** Invariants about the cgroups that a node keeps for its pods. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { componentOf, uidOf } from '../../machines/allocation/cgroups/names.ts';
 import { view } from '../../machines/protocol.ts';

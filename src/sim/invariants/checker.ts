@@ -1,4 +1,4 @@
-/** What a checker is: a named claim about the node that is looked at whenever something happens that could break it. */
+/** What a checker is: a named invariant of the node that is looked at whenever something happens that could break it. */
 import type { ActorState, SupervisionEvent } from '../../actors/supervision/types.ts';
 import type { KubeRequest } from '../../machines/api/kube.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
@@ -29,7 +29,7 @@ export interface Scene {
   environment: Environment;
 }
 
-/** A claim is broken when a method gives a text: what was seen, with names and numbers. */
+/** An invariant is broken when a method gives a text: what was seen, with names and numbers. */
 export interface Checker {
   readonly name: string;
   /** A call that changes something reached the runtime, before its effect. */
@@ -42,7 +42,7 @@ export interface Checker {
   /** At the end of a step in which the runtime changed. */
   changed?(s: Scene, dump: HollowDump): string | undefined;
   statuses?(s: Scene, statuses: StatusView): string | undefined;
-  kernel?(s: Scene, e: SupervisionEvent): string | undefined;
+  supervision?(s: Scene, e: SupervisionEvent): string | undefined;
   /** The daemon is about to remove this path. */
   removing?(s: Scene, path: string): string | undefined;
   /** Once a virtual second while a daemon is up. */

@@ -1,4 +1,4 @@
-/** Claims about the CPUs that a node hands out (resources and volumes 2.2). */
+/** Invariants about the CPUs that a node allocates (resources and volumes 2.2). */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { type CpuSet, cpuSet, formatCpuSet, parseCpuSet, sameSet, shared, union, without } from '../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE, decodeCpuState } from '../../machines/allocation/cpus/file.ts';
@@ -75,7 +75,7 @@ export function cpusAreGivenOnce(): Checker {
   const wrong = (s: Scene, { uid, name, key, cpus: text }: Told, dump: HollowDump, created: boolean): string | undefined => {
     const { node } = s;
     const { cpus: tuning } = node.tuning;
-    if (tuning === null) return text ? `has CPUs ${text}, and nobody hands out any` : undefined;
+    if (tuning === null) return text ? `has CPUs ${text}, and none are allocated` : undefined;
     const record = recordOf(node, uid);
     const set = parseCpuSet(text ?? '') ?? [];
     if (set.length === 0) return 'is on no CPUs of its own, nor on those that are shared';
@@ -121,7 +121,7 @@ export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: H
   const { cpus: tuning } = node.tuning;
   if (tuning === null) return [];
   const ledger = written(node);
-  if (ledger === null) return [`${FILE} does not say which CPUs were handed out`];
+  if (ledger === null) return [`${FILE} does not say which CPUs are allocated`];
   const found: string[] = [];
   const records = o.tree.registry.read(view.pods)?.value.records;
   let handedOut: CpuSet = [];
@@ -137,7 +137,7 @@ export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: H
   const strict = tuning.options.includes('strict-cpu-reservation');
   const left = without(online(tuning), union(handedOut, strict ? tuning.reserved : []));
   if (!sameSet(left, cpuSet(ledger.shared)))
-    found.push(`CPUs ${formatCpuSet(ledger.shared)} are shared, and ${formatCpuSet(left)} were not handed out`);
+    found.push(`CPUs ${formatCpuSet(ledger.shared)} are shared, and ${formatCpuSet(left)} are not allocated`);
   for (const c of o.dump.containers) {
     const pod = records?.get(c.podUid)?.pod;
     if (c.state !== 'CONTAINER_RUNNING' || pod === undefined) continue;

@@ -1,4 +1,4 @@
-/** Claims about devices of plugins: who holds them, what containers get with them, who is refused for want of them, and what is left. */
+/** Invariants about devices of plugins: who holds them, what containers get with them, who is refused for want of them, and what is left. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { allocationOrder, deviceRequests } from '../../machines/allocation/devices/allocate.ts';
 import { CHECKPOINT_FILE, decodeCheckpoint } from '../../machines/allocation/devices/checkpoint.ts';
@@ -225,7 +225,7 @@ export function devicesUnsettled(node: SimNode, o: { tree: SupervisionTree; kube
   const snapshot: unknown = o.tree.actorAt(devicesAddr.path)?.getSnapshot();
   const value = isRecord(snapshot) ? JSON.stringify(snapshot.value) : '-';
   if (value !== '{"open":"serving"}') found.push(`the device manager is ${value}`);
-  const charts = isRecord(snapshot) && isRecord(snapshot.children) ? Object.keys(snapshot.children) : [];
+  const machines = isRecord(snapshot) && isRecord(snapshot.children) ? Object.keys(snapshot.children) : [];
   const shown = o.tree.registry.read(devicesView)?.value;
   const status = o.kube?.store.list('nodes').find((n) => n.metadata.name === node.name)?.status;
   const said = (what: 'capacity' | 'allocatable', resource: string): unknown =>
@@ -236,8 +236,8 @@ export function devicesUnsettled(node: SimNode, o: { tree: SupervisionTree; kube
       continue;
     }
     const gone = hasGone(p, o.monoMs);
-    const own = charts.filter((name) => name.startsWith(`${p.resource}#`)).length;
-    if (own !== (gone ? 0 : 1)) found.push(`${own} charts are about the plugin of ${p.resource}`);
+    const own = machines.filter((name) => name.startsWith(`${p.resource}#`)).length;
+    if (own !== (gone ? 0 : 1)) found.push(`${own} statecharts are about the plugin of ${p.resource}`);
     const right = gone ? '0' : String(listed(node, p));
     for (const what of ['capacity', 'allocatable'] as const) {
       const here = shown?.[what][p.resource];

@@ -1,4 +1,4 @@
-/** Claims about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
+/** Invariants about volumes of storage drivers: the order of calls, what containers are given, and what is left. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import type { CsiRequest } from '../../machines/csi.ts';

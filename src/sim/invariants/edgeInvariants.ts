@@ -1,4 +1,4 @@
-/** Claims about the node's own API: who is told what. */
+/** Invariants about the node's own API: who is told what. */
 import type { Asked } from '../nemesis/caller.ts';
 import { PAGES, PROFILES } from '../nemesis/caller.ts';
 import { OUTSIDE } from '../nemesis/logQueries.ts';

@@ -1,4 +1,4 @@
-/** Claims about lifecycle hooks (pod lifecycle 5.13, 5.14): in which order, for how long, and what waits for them. */
+/** Invariants about lifecycle hooks (pod lifecycle 5.13, 5.14): in which order, for how long, and what waits for them. */
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import type { LifecycleHandler } from '../../machines/k8s.ts';
 import { findContainer } from '../../machines/pods/killOrder.ts';
@@ -37,7 +37,7 @@ export function hooksComeFirst(): Checker {
   const troubleAtMs = new Map<string, number>();
   return {
     name: 'hooks-come-first',
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind === 'child.exited' && LINK.includes(e.path)) troubleAtMs.set(s.node.name, s.monoMs);
       if (e.kind === 'transition' && e.path === 'node/runtime/cri' && !e.to.startsWith('ready')) troubleAtMs.set(s.node.name, s.monoMs);
       return undefined;
@@ -107,7 +107,7 @@ export function hooksAreWaitedFor(): Checker {
   const forget = (s: Scene): void => void started.delete(s.node.name);
   return {
     name: 'hooks-are-waited-for',
-    kernel(s, e) {
+    supervision(s, e) {
       // Who started it has not run its hook, or the question was lost: nobody runs it any more.
       const lost = e.kind === 'child.exited' && (e.path.startsWith('node/pods') || LINK.includes(e.path));
       if (lost || (e.kind === 'transition' && e.path === 'node/runtime/cri' && !e.to.startsWith('ready'))) forget(s);

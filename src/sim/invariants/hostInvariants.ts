@@ -1,4 +1,4 @@
-/** Claims about what a node keeps in its host, and about what it knows of its own object. */
+/** Invariants about what a node keeps in its host, and about what it knows of its own object. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { apiView } from '../../machines/api/messages.ts';
 import { FAMILIES } from '../../machines/services/iptables/families.ts';

@@ -1,4 +1,4 @@
-/** Claims about images: which of them may be removed. */
+/** Invariants about images: which of them may be removed. */
 import type { CriRequest } from '../../machines/cri.ts';
 import { imageId } from '../../sandbox/hollow/images.ts';
 import { PINNED_IMAGE } from '../world/runtime.ts';

@@ -1,4 +1,4 @@
-/** Claims about what the kernel says of processes that it killed for want of memory. */
+/** Invariants about what the kernel says of processes that it killed for want of memory. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { view } from '../../machines/protocol.ts';
 import { EMPTY_OOM_LEDGER, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';

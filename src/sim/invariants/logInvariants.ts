@@ -1,4 +1,4 @@
-/** Claims about logs of containers that grow. */
+/** Invariants about logs of containers that grow. */
 import { restartCountOfLogName } from '../../machines/pods/logNames.ts';
 import type { SimNode } from '../world/node.ts';
 import type { Checker } from './checker.ts';

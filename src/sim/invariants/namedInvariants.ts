@@ -1,4 +1,4 @@
-/** Claims about what containers are given of claims and images, and with whose credentials images are pulled. */
+/** Invariants about what containers are given of claims and images, and with whose credentials images are pulled. */
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import { view } from '../../machines/protocol.ts';
 import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';

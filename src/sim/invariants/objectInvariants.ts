@@ -1,4 +1,4 @@
-/** Claims about what containers are given of the objects that their pods name: in files, and in the environment. */
+/** Invariants about what containers are given of the objects that their pods name: in files, and in the environment. */
 import { ENV_PREFIX, ENV_SECRET } from '../nemesis/objects.ts';
 import { ROOT_DIR } from '../world/node.ts';
 import type { CallSeen } from '../world/runtime.ts';

@@ -1,4 +1,4 @@
-/** Claims about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
+/** Invariants about how a pod is wound down, succeeded and restarted: who may be stopped, with how much grace, who may begin, how often. */
 import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import type { Pod, PodStatus } from '../../machines/k8s.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
@@ -68,7 +68,7 @@ export function nobodyIsStoppedUnheard(): Checker {
   return {
     name: 'nobody-is-stopped-unheard',
     // Its hooks, or its worker's way to the runtime, may take longer than its successor stays.
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind !== 'message' || e.to !== 'node/pods/podManager') return undefined;
       const ledger = records(s);
       if (ledger === undefined || ledger.sourcesReady) return undefined;
@@ -151,7 +151,7 @@ export function onePodPerName(): Checker {
       for (const [other, r] of ledger.records) {
         if (other === uid || r.pod.metadata.name !== name || r.pod.metadata.namespace !== namespace) continue;
         if (r.worker === null || r.worker.phase === 'finished' || r.worker.phase === 'waiting') continue;
-        // Only what this node let run under the name before: of strangers it may learn too late.
+        // Only what this node let run under the name before: it may learn of orphaned pods too late.
         if (r.source === 'runtime' || !begun.has(`${s.node.name} ${other}`)) continue;
         return `${s.node.name}: pod ${uid} begins while pod ${other} of the same name ${namespace}/${name} is ${r.worker.phase}`;
       }

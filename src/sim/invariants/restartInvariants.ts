@@ -1,4 +1,4 @@
-/** A claim about who is started again: what its own policy and rules, or its pod's policy, say of the end it came to. */
+/** An invariant about who is started again: what its own policy and rules, or its pod's policy, say of the end it came to. */
 import type { Container, Pod } from '../../machines/k8s.ts';
 import { view } from '../../machines/protocol.ts';
 import { type Checker, targetOf } from './checker.ts';

@@ -1,4 +1,4 @@
-/** Claims about what the node does to its runtime: doubles, starts during a stop, overlapping acts, healthy containers stopped. */
+/** Invariants about what the node does to its runtime: doubles, starts during a stop, overlapping acts, healthy containers stopped. */
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import { ROOT_DIR } from '../world/node.ts';
 import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';

@@ -1,4 +1,4 @@
-/** Claims about what pods share a node by: whose ids of the host are whose, and who has to make room for whom. */
+/** Invariants about what pods share a node by: whose ids of the host are whose, and who has to make room for whom. */
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { view } from '../../machines/protocol.ts';

@@ -1,4 +1,4 @@
-/** Claims about a machine that goes down: for whom it is waited, and what is left of a shutdown that was cancelled. */
+/** Invariants about a machine that goes down: for whom it is waited, and what is left of a shutdown that was cancelled. */
 import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { view } from '../../machines/protocol.ts';
 import { groupOf, shutdownGroups } from '../../machines/reclaim/nodeShutdown/groups.ts';

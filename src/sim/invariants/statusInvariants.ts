@@ -1,4 +1,4 @@
-/** Claims about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
+/** Invariants about what the node says: phases, restart counts and versions of pod statuses, and incarnations. */
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import { PREEMPTING } from '../../machines/pods/admission/preemption.ts';
 import { DEADLINE_OVERRIDE } from '../../machines/pods/status/generate.ts';
@@ -113,7 +113,7 @@ export function livesOnlyGoForward(): Checker {
     new Map((e.status.containerStatuses ?? []).map((c) => [c.name, c.restartCount ?? 0]));
   return {
     name: 'lives-only-go-forward',
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind === 'child.started' && e.path === 'node/pods/status') memoriesOf.set(s.node.name, (memoriesOf.get(s.node.name) ?? 0) + 1);
       return undefined;
     },
@@ -169,7 +169,7 @@ export function incarnationsGrow(): Checker {
   const seen = new Map<string, number>();
   return {
     name: 'incarnations-grow',
-    kernel(s, e) {
+    supervision(s, e) {
       if (e.kind !== 'child.started') return undefined;
       const key = `${s.node.name} ${s.node.boots} ${e.path}`;
       const was = seen.get(key) ?? 0;

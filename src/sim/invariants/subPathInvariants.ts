@@ -1,4 +1,4 @@
-/** Claims about parts of volumes: bound before a container is made, from inside the volume, and there when it starts. */
+/** Invariants about parts of volumes: bound before a container is made, from inside the volume, and there when it starts. */
 import { ROOT_DIR } from '../world/node.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 

@@ -8,7 +8,7 @@ import type { WorkloadAct } from './faults.ts';
 /** More than the mailbox of lifecycle events holds: what is too much becomes one resync. */
 const FLOOD = 5_000;
 /** More than are asked about one by one. */
-const STRANGERS = 24;
+const UNKNOWN_CONTAINERS = 24;
 
 /** False: there is nobody to ask, or nothing to ask for. */
 export function ask(what: WorkloadAct['kind'] & `ask.${string}`, tree: SupervisionTree | undefined): boolean {
@@ -31,8 +31,8 @@ export function ask(what: WorkloadAct['kind'] & `ask.${string}`, tree: Supervisi
     case 'ask.flood':
       for (let i = 0; i < FLOOD; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `nobody-${i}`, kind: 'other' });
       return true;
-    case 'ask.strangers':
-      for (let i = 0; i < STRANGERS; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `stranger-${i}`, kind: 'stopped' });
+    case 'ask.unknown':
+      for (let i = 0; i < UNKNOWN_CONTAINERS; i++) registry.send(addr.pleg, { type: 'pleg.hint', id: `unknown-${i}`, kind: 'stopped' });
       return registry.send(addr.pleg, { type: 'pleg.relist', why: 'somebody asks in that very moment' }) !== 'dead';
     case 'ask.hurry': {
       let hurried = false;

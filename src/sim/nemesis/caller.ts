@@ -16,7 +16,7 @@ import { WALL_START_MS } from '../world/time.ts';
 import { drawLogQuery, LOGS_PATH } from './logQueries.ts';
 
 /** How the caller shows who it is. */
-export type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'strange-certificate' | 'ended-certificate';
+export type Way = 'none' | 'certificate' | 'token' | 'unknown-token' | 'unknown-certificate' | 'ended-certificate';
 export interface Asked {
   method: string;
   path: string;
@@ -90,7 +90,7 @@ export function caller(o: {
       giveUp.abort();
       done({ kind: 'gave-up' });
     }, patienceMs);
-    const token = way === 'token' && account !== null ? tokenOf(account, SECRET) : way === 'unknown-token' ? `${SECRET}stranger` : null;
+    const token = way === 'token' && account !== null ? tokenOf(account, SECRET) : way === 'unknown-token' ? `${SECRET}unknown` : null;
     const request = { method, path, query, token, certificate: certificateOf(way, account), signal: giveUp.signal };
     void node.net.ask(API_PORT, request, clock.wallMs()).then(done);
   };
@@ -164,7 +164,7 @@ const WAYS: readonly Way[] = [
   'token',
   'token',
   'unknown-token',
-  'strange-certificate',
+  'unknown-certificate',
   'ended-certificate',
 ];
 
@@ -178,7 +178,7 @@ function certificateOf(way: Way, account: Account | null): SimCertificate | null
     ips: [],
     publicKey: '',
     fingerprint: `${name} ${way}`,
-    issuer: way === 'strange-certificate' ? 'stranger' : 'cluster',
+    issuer: way === 'unknown-certificate' ? 'unknown' : 'cluster',
     notBeforeMs: WALL_START_MS - LIFE_MS,
     notAfterMs: way === 'ended-certificate' ? WALL_START_MS - 1 : WALL_START_MS + LIFE_MS,
   };

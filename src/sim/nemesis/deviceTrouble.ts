@@ -12,7 +12,7 @@ import { DEVICE_FOLDER, type SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { faultBursts, type Trouble } from './faultBursts.ts';
 
-const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'stranger', 'deaf'] as const;
+const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'oldVersion', 'deaf'] as const;
 type Kind = (typeof KINDS)[number];
 const METHODS: readonly DevicePluginMethod[] = ['Allocate', 'Allocate', 'Preferred', 'PreStart'];
 /** Between two kinds of trouble, and how long each lasts. */
@@ -92,7 +92,7 @@ export function deviceTrouble(o: {
       if (method === 'Connect') devices.register(socketOf(p));
     },
     again: (p) => devices.register(socketOf(p)),
-    stranger: (p) => {
+    oldVersion: (p) => {
       const plugin = devices.sockets.get(socketOf(p));
       if (plugin === undefined) return;
       plugin.version = 'v0';

@@ -10,6 +10,7 @@ import { LIMITS_EVERY_MS } from '../../machines/reclaim/eviction/evictionMachine
 import type { CpuTuning } from '../world/cpus.ts';
 import { MANIFESTS, type NodeTuning, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
+import { attacks } from './attacks.ts';
 import { drawBeside } from './draws/beside.ts';
 import { drawCgroups } from './draws/cgroups.ts';
 import { cpuTrouble, drawCpus } from './draws/cpus.ts';
@@ -24,7 +25,6 @@ import { drawPacketFilter, packetFilterTrouble } from './draws/packetFilter.ts';
 import { drawShutdown } from './draws/shutdown.ts';
 import { type Add, adder, type Drawn, inOrder, promptAdder } from './entries.ts';
 import type { Fault, FaultKind } from './faults.ts';
-import { fronts } from './fronts.ts';
 import { drawIdentity, identityTrouble } from './identity.ts';
 import { workload } from './workload.ts';
 
@@ -312,7 +312,7 @@ export interface DrawOptions {
   packetFilters?: readonly boolean[];
   /** Per node: it relies on kernel settings. */
   kernels?: readonly boolean[];
-  /** Per node: what CPUs it hands out; null: none. */
+  /** Per node: what CPUs it allocates; null: none. */
   cpus?: readonly (CpuTuning | null)[];
 }
 
@@ -347,7 +347,7 @@ export function drawSchedule(rng: SimRng, o: DrawOptions): Fault[] {
     const cpus = o.cpus?.[node] ?? null;
     if (cpus !== null) cpuTrouble(mine.fork('cpu-trouble'), { spanMs, cpus }, adder(drawn, mine.fork('cpu-steps'), node));
     removals(mine.fork('removals'), { spanMs }, adder(drawn, mine.fork('removal-steps'), node));
-    fronts(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
+    attacks(mine.fork('fronts'), { spanMs, node, api: o.api[node] === true }, adder(drawn, mine.fork('front-steps'), node));
     const kinds = { http: o.http[node] === true, api: o.api[node] === true, driver: o.drivers?.[node] === true, cpus };
     const devices = o.devices?.[node] ?? [];
     workload(mine.fork('workload'), { spanMs, pods: o.pods, ...kinds, devices, node }, add);

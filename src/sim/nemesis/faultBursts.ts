@@ -21,7 +21,7 @@ export function faultBursts(o: {
   everyMs: Span;
   /** How long each lasts. */
   forMs: Span;
-  /** Begins one; what it gives back ends it. */
+  /** Begins one; what it returns ends it. */
   strike(): () => void;
   /** Puts right whatever is wrong at healing. */
   heal(): void;

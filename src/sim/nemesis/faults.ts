@@ -1,6 +1,6 @@
 /**
  * The schedule of a run: faults in the language of `machines/faults`, each at its moment, and the workload. Plain data: it
- * can be printed, given back, and cut in half to find what matters.
+ * can be printed, run again, and cut in half to find what matters.
  */
 import { describeFault as describeSpec } from '../../machines/faults/describe.ts';
 import type { FaultSpec } from '../../machines/faults/types.ts';
@@ -57,7 +57,7 @@ export type WorkloadAct =
   /** Messages that the protocol has and no actor sends yet: a listing that is asked for, more hints than a mailbox holds, an eviction that hurries a stop. */
   | { kind: 'ask.listing' }
   | { kind: 'ask.flood' }
-  | { kind: 'ask.strangers' }
+  | { kind: 'ask.unknown' }
   | { kind: 'ask.hurry' }
   /** Whether the API server is there, and that the node's status be reported. */
   | { kind: 'ask.api' }
@@ -89,7 +89,7 @@ const WORKLOAD: ReadonlySet<FaultKind> = new Set<WorkloadAct['kind']>([
   'node.moved',
   'ask.listing',
   'ask.flood',
-  'ask.strangers',
+  'ask.unknown',
   'ask.hurry',
   'ask.api',
   'ask.certificates',

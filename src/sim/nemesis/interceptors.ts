@@ -1,4 +1,4 @@
-/** Puts the faults that last into the doors of one node: its runtime, disk, HTTP source and mailboxes ask here what becomes of each call. */
+/** Interceptors of one node: its runtime, disk, HTTP source and mailboxes ask here which lasting fault hits a call. */
 import type { CriMethod } from '../../machines/cri.ts';
 import { createMatcher, type Matcher } from '../../machines/faults/match.ts';
 import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '../../machines/faults/subjects.ts';

@@ -316,7 +316,7 @@ export function createNemesis(o: NemesisOptions): Nemesis {
         return '';
       case 'ask.listing':
       case 'ask.flood':
-      case 'ask.strangers':
+      case 'ask.unknown':
       case 'ask.hurry':
       case 'ask.api':
       case 'ask.certificates':

@@ -58,7 +58,7 @@ interface WorkloadOptions {
   driver?: boolean;
   /** Resources of the node's device plugins. Absent: there are none. */
   devices?: readonly string[];
-  /** Absent or null: it hands out no CPUs. */
+  /** Absent or null: it allocates no CPUs. */
   cpus?: CpuTuning | null;
   node: number;
 }

@@ -20,8 +20,8 @@ const NAME_HEX_DIGITS = 20;
 export interface SimCertificate extends CertificateFacts {
   /** Of the key that it belongs to. */
   publicKey: string;
-  /** Who signed it. Nobody trusts a stranger. */
-  issuer: 'cluster' | 'stranger';
+  /** Who signed it. Nobody trusts the unknown CA. */
+  issuer: 'cluster' | 'unknown';
 }
 export interface SimRequest {
   publicKey: string;

@@ -1,4 +1,4 @@
-/** The CPUs of a simulated machine whose node hands them out, and what its node is told to hand out of them. */
+/** The CPUs of a simulated machine whose node allocates them, and which of them it may allocate. */
 import { type CpuSet, formatCpuSet } from '../../machines/allocation/cpus/cpuSet.ts';
 import type { CpuInfo } from '../../machines/allocation/cpus/topology.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';

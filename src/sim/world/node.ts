@@ -126,7 +126,7 @@ export interface NodeTuning {
   cgroups: CgroupTuning | null;
   /** Device plugins are beside it; null: it cannot speak to any. */
   devices: DeviceTuning | null;
-  /** It hands out CPUs; null: all containers run on all. */
+  /** It allocates CPUs; null: all containers run on all. */
   cpus: CpuTuning | null;
   /** It keeps its chains in the packet filter of the machine. */
   packetFilter: boolean;
@@ -138,7 +138,7 @@ export interface NodeTuning {
 
 /** Who is told what this node does. */
 export interface NodeWatcher {
-  kernel(node: SimNode, e: SupervisionEvent): void;
+  supervision(node: SimNode, e: SupervisionEvent): void;
   statuses(node: SimNode, statuses: StatusView): void;
   log(node: SimNode, level: string, text: string): void;
   /** A daemon began; its tree has not started yet. */
@@ -146,7 +146,7 @@ export interface NodeWatcher {
   /** A daemon ended before its tree: its start was refused for these reasons. */
   refused(node: SimNode, problems: readonly string[]): void;
   exited(node: SimNode, why: string): void;
-  /** Every step of every chart; undefined where nobody measures. */
+  /** Every step of every statechart; undefined where nobody measures. */
   readonly inspect?: ((e: InspectionEvent) => void) | undefined;
   /** Something that must not happen at all. */
   broken(node: SimNode, what: string): void;
@@ -362,7 +362,7 @@ export function simNode(o: SimNodeOptions): SimNode {
     daemon = mineNow;
     if (self.tap !== undefined) mineNow.tree.tap(self.tap);
     node.tree.observe((e) => {
-      if (mine.on) watcher.kernel(self, e);
+      if (mine.on) watcher.supervision(self, e);
     });
     node.tree.registry.watch(view.statuses, (statuses) => {
       if (mine.on) watcher.statuses(self, statuses);

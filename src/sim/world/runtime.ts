@@ -35,7 +35,7 @@ export interface RuntimeTrouble {
   noFigures: number;
 }
 
-/** A call as it reached the runtime's door. */
+/** A call as it reached the runtime. */
 export interface CallSeen {
   method: CriMethod;
   req: unknown;
@@ -45,7 +45,7 @@ export interface CallSeen {
 /** The command of a hook of the simulation: this word, which hook, how many ms it takes, and whether the first instance fails it. */
 export const HOOK_COMMAND = 'hook';
 
-/** A hook's command as it reached the runtime's door. */
+/** A hook's command as it reached the runtime. */
 export interface HookSeen {
   readonly boot: number;
   readonly containerId: string;

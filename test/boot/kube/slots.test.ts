@@ -19,7 +19,7 @@ it('lets so many in at once and the others one by one, in the order in which the
   await Promise.resolve();
   expect(entered).toEqual([]);
   first();
-  // A place is given back once, however often it is said.
+  // A place is released once, however often it is said.
   first();
   (await third)();
   await fourth;

@@ -57,7 +57,7 @@ const PAGES = [
 const DATA = /secret-pod|line of the recorder|kubeletconfig|_total|"node"/;
 
 const ann = clientCa.leaf({ commonName: 'ann', organizations: ['dev', 'ops'] });
-const stranger = new TestCa('somebody else').leaf({ commonName: 'ann', organizations: ['system:masters'] });
+const unknownCa = new TestCa('somebody else').leaf({ commonName: 'ann', organizations: ['system:masters'] });
 const expired = clientCa.leaf({ commonName: 'ann' }, 'client', Date.now() - 60_000);
 const serverOnly = clientCa.leaf({ commonName: 'ann' }, { host: '127.0.0.1' });
 const nameless = clientCa.leaf({ commonName: '' });
@@ -149,7 +149,7 @@ describe('client certificates', () => {
     ]);
   });
   it.each([
-    ['of another CA', stranger],
+    ['of another CA', unknownCa],
     ['that expired', expired],
     ['made for servers', serverOnly],
     ['without a name', nameless],
@@ -162,7 +162,7 @@ describe('client certificates', () => {
     const lab = await start({ authentication: { webhook: { enabled: false, cacheTtlMs: 0 }, anonymous: true } });
     expect((await lab.ask('/pods')).status).toBe(200);
     expect((await lab.ask('/pods', { client: expired })).status).toBe(401);
-    expect((await lab.ask('/pods', { client: stranger })).status).toBe(401);
+    expect((await lab.ask('/pods', { client: unknownCa })).status).toBe(401);
   });
   it('end with their time, also on a connection that was made before', async () => {
     const lab = await start();
@@ -205,7 +205,7 @@ describe('client certificates', () => {
     writeFileSync(join(lab.dir, 'tls.key'), renewed.key);
     await refreshed('certificates changed');
     expect((await lab.ask('/pods', { client: ann })).status).toBe(200);
-    expect((await lab.ask('/pods', { client: stranger })).status).toBe(401);
+    expect((await lab.ask('/pods', { client: unknownCa })).status).toBe(401);
     writeFileSync(file, clientCa.pem);
   });
   it('and a serving pair that does not fit are reported, and the pair before goes on serving', async () => {

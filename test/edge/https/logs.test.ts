@@ -85,7 +85,7 @@ describe('container logs', () => {
     expect(await status('default/web/main?previous=true')).toMatch(/^400 .*no previous terminated/);
     expect(await status('default/web/other')).toMatch(/^404 /);
     expect(await status('default/none/main')).toMatch(/^404 .*default\/none/);
-    expect(await status('default/stranger/web')).toMatch(/^404 /);
+    expect(await status('default/orphan/web')).toMatch(/^404 /);
     expect(await status('')).toBe('400 {"message": "Missing podNamespace."}');
     expect(await status('default')).toBe('400 {"message": "Missing podID."}');
     expect(await status('default/web')).toBe('400 {"message": "Missing container name."}');

@@ -15,7 +15,7 @@ export const WAIT_MS = 20_000;
 export async function start(o: Parameters<typeof startLab>[0] = {}) {
   const lab = await startLab(o);
   onTestFinished(() => lab.stop());
-  lab.registry.set(view.pods, podsView([record(web), record(pod('stranger', { uid: 'r' }), { source: 'runtime' })]));
+  lab.registry.set(view.pods, podsView([record(web), record(pod('orphan', { uid: 'r' }), { source: 'runtime' })]));
   say(lab, { main: { state: { running: { startedAt: '2026-01-01T00:00:00Z' } } } });
   const ask = (path: string, a: Ask = {}) => lab.ask(path, { client: ann, ...a });
   const upgrade = (path: string, a: Ask = {}) => lab.upgrade(path, { client: ann, ...a });

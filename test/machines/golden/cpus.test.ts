@@ -100,7 +100,7 @@ const VECTOR = { policyName: 'none', defaultCpuSet: '', entries: {} };
 
 goldenTable('CPUs of their own', 'cpus', {
   'checksum: nothing was hashed': () => fnv1a32(''),
-  'checksum: policy none, which hands out nothing (trap 26)': () => cpuStateChecksum(VECTOR) === 1_353_318_690,
+  'checksum: policy none, which allocates nothing (trap 26)': () => cpuStateChecksum(VECTOR) === 1_353_318_690,
   'checksum: two containers of a pod (trap 26)': () =>
     cpuStateChecksum({ ...VECTOR, defaultCpuSet: '1-3', entries: { pod: { container2: '1-3', container1: '4-6' } } }) === 3_610_638_499,
   'checksum: no entries (trap 26)': () => cpuStateChecksum({ ...VECTOR, defaultCpuSet: '4-6' }) === 354_655_845,
@@ -197,7 +197,7 @@ goldenTable('CPUs of their own', 'cpus', {
   'kept: nothing is left to share beside strictly reserved ones': () =>
     mistakeIn(ledger('', { a: { x: '1-3' } }), place(FLAT, '0', { strictReservation: true })),
   'kept: others are reserved now': () => mistakeIn(ledger('1-3', { a: { x: '0' } }), FOUR),
-  'kept: shared and handed out': () => mistakeIn(ledger('0-2', { a: { x: '2-3' } }), FOUR),
+  'kept: shared and allocated': () => mistakeIn(ledger('0-2', { a: { x: '2-3' } }), FOUR),
   'kept: a CPU has come': () => mistakeIn(ledger('0-2'), FOUR),
   'kept: a CPU has gone': () => mistakeIn(ledger('0-4'), FOUR),
   'kept: strictly reserved ones were shared': () => mistakeIn(ledger('0-3'), place(FLAT, '0', { strictReservation: true })),

@@ -68,7 +68,7 @@ const LIVES: Readonly<Record<string, Life>> = {
   'finished, evicted': { record: record('finished', { eviction: EVICTION }) },
   'refused, no worker': { record: record(null, { rejected: true }) },
   'refused while it ran, terminating': { record: record('terminating', { rejected: true }) },
-  'a stranger of the runtime, terminating': { record: record('terminating', { source: 'runtime' }) },
+  'an orphaned pod, terminating': { record: record('terminating', { source: 'runtime' }) },
 };
 const ledger = ({ record: r, sourcesReady = true }: Life): PodsView => ({ records: new Map(r === null ? [] : [[UID, r]]), sourcesReady });
 const inEachLife = (ask: (life: Life) => unknown) => async () => {

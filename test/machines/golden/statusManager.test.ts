@@ -206,5 +206,5 @@ goldenTable('what is stored and written of a pod is as recorded', 'statusManager
   '2.7 orphan: not every source has delivered': () => write({ uid: 'mirror', shown: [mirror()], sourcesReady: false }),
   '2.7 orphan: its pod is still being stopped': () =>
     write({ uid: 'mirror', record: record('file', { removed: true }), shown: [mirror()] }),
-  '2.7 a stranger has none': () => write({ record: record('runtime') }),
+  '2.7 an orphaned pod has none': () => write({ record: record('runtime') }),
 });

@@ -58,7 +58,7 @@ interface Story {
   /** Of the pod manager; undefined: it has not spoken yet. */
   pods: PodsView | undefined;
   listed?: RuntimePodsView | undefined;
-  /** A worker has asked for the pod's volumes and not given them back. */
+  /** A worker has asked for the pod's volumes and not released them. */
   wanted?: Partial<Desired>;
   phase?: Actual['phase'];
   /** Since when nobody minds the pod; default long ago. */
@@ -102,8 +102,8 @@ goldenTable('what becomes of volumes is as recorded', 'volumeReconcile', {
   'found on disk, its pod runs on': looked({ pods: ledger(record()), phase: 'uncertain' }),
   'found on disk, its pod is being stopped': looked({ pods: ledger(record({ worker: worker('terminating') })), phase: 'uncertain' }),
   'found on disk, its pod is removed': looked({ pods: ledger(record({ removed: true })), phase: 'uncertain' }),
-  'found on disk, of a stranger that is wound down': looked({ pods: ledger(record({ source: 'runtime' })), phase: 'uncertain' }),
-  'set up, given back by its worker': looked({ pods: ledger(record()) }),
+  'found on disk, of an orphaned pod that is wound down': looked({ pods: ledger(record({ source: 'runtime' })), phase: 'uncertain' }),
+  'set up, released by its worker': looked({ pods: ledger(record()) }),
   'wanted, nothing is new': looked({ pods: ledger(record()), wanted: {} }),
   'wanted, the pod changed': looked({ pods: ledger(record({ pod: CHANGED })), wanted: {} }),
   'wanted, only the status of the pod is another': looked({ pods: ledger(record({ pod: OTHER_STATUS })), wanted: {} }),

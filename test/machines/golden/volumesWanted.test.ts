@@ -243,17 +243,17 @@ goldenTable('which volumes are wanted is as recorded', 'volumesWanted', {
     ask('volumes.mount');
     await advance(1_000);
   }),
-  '8.4 given back': managed([V, SECRET], async ({ ask, advance }) => {
+  '8.4 released': managed([V, SECRET], async ({ ask, advance }) => {
     ask('volumes.mount');
     await advance(1_000);
     ask('volumes.unmount');
     await advance(1_000);
   }),
-  '8.4 given back, never asked for': managed([V], async ({ ask, advance }) => {
+  '8.4 released, never asked for': managed([V], async ({ ask, advance }) => {
     ask('volumes.unmount');
     await advance(1_000);
   }),
-  '8.4 asked for again after it was given back': managed([V], async ({ ask, advance }) => {
+  '8.4 asked for again after it was released': managed([V], async ({ ask, advance }) => {
     for (const what of ['volumes.mount', 'volumes.unmount', 'volumes.mount'] as const) {
       ask(what);
       await advance(1_000);

@@ -106,7 +106,7 @@ describe("the node's own figures", () => {
     expect(usedCpuNs('nothing')).toBeUndefined();
     expect(bootTimeMs(PROC.stat)).toBe(1_700_000_000_000);
   });
-  it('leave file pages that are easily given back out of the working set', () => {
+  it('leave file pages that are easily reclaimed out of the working set', () => {
     expect(nodeMemory(PROC, 't')).toEqual({
       time: 't',
       usageBytes: 600 * 1024,

@@ -1,4 +1,4 @@
-/** Sources and mux under the real supervision kernel: killed in each of their states, they come back to the same pods. */
+/** Sources and mux under the real supervision: killed in each of their states, they come back to the same pods. */
 import { rename, unlink, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';

@@ -1,6 +1,6 @@
 /**
  * Which edges of the node's statecharts seeds take. Prints what is taken and what is not, with the reason that `untaken.ts`
- * gives, and each seed that broke a claim. Exits 1 when one did, when an edge is never taken without a reason, or a reason stands
+ * gives, and each seed that broke an invariant. Exits 1 when one did, when an edge is never taken without a reason, or a reason stands
  * for one that is taken.
  * Usage: node test/sim/edges/run.ts [SEEDS (default 200)] [FIRST (default 1)] [PROCESSES (default: one per core)]
  */
@@ -39,7 +39,7 @@ else {
 async function measure(): Promise<void> {
   for (let seed = first + part; seed < first + seeds; seed += processes) {
     const { coverage, violation } = await runSim({ seed, minutes: 1, pods: 6, coverage: true });
-    const broken = violation === null ? null : `seed ${seed} broke the claim ${violation.claim}: ${violation.what}`;
+    const broken = violation === null ? null : `seed ${seed} broke the invariant ${violation.invariant}: ${violation.what}`;
     process.send?.({ coverage: coverage ?? {}, broken } satisfies Said);
   }
   process.disconnect();
@@ -65,7 +65,7 @@ async function gather(): Promise<{ sum: Coverage; broken: number }> {
 }
 
 function judge(sum: Coverage, broken: number): void {
-  const complaints = broken === 0 ? [] : [`${broken} of ${seeds} seeds broke a claim`];
+  const complaints = broken === 0 ? [] : [`${broken} of ${seeds} seeds broke an invariant`];
   let taken = 0;
   let total = 0;
   for (const m of coverageOf(sum)) {

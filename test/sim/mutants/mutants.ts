@@ -452,7 +452,7 @@ export const MUTANTS: readonly Mutant[] = [
     replace: 'const unready = null;',
   },
   {
-    id: 'CPUs of a pod that is on its way out are handed out',
+    id: 'CPUs of a pod that is on its way out are allocated',
     file: 'src/machines/allocation/cpus/holders.ts',
     find: "if (phase === 'terminated' || phase === 'finished') return 'over';",
     replace: "if (phase !== 'syncing' && phase !== undefined) return 'over';",

@@ -21,7 +21,7 @@ const row = (cells: readonly [string, string, string, string]): string =>
   `${cells[0].padEnd(82)} ${cells[1].padEnd(30)} ${cells[2].padStart(5)} ${cells[3].padStart(8)}`;
 
 using copy = scratch();
-console.log(row(['mutant', 'caught by claim', 'seed', 'seconds']));
+console.log(row(['mutant', 'caught by invariant', 'seed', 'seconds']));
 let missed = 0;
 let tried = 0;
 const caught: Record<string, number> = {};
@@ -37,7 +37,7 @@ for (const m of MUTANTS) {
   tried += 1;
   if (outcome.kind === 'caught') {
     caught[m.id] = outcome.by.seed;
-    console.log(row([m.id, outcome.by.claim ?? '', String(outcome.by.seed), seconds]));
+    console.log(row([m.id, outcome.by.invariant ?? '', String(outcome.by.seed), seconds]));
   } else {
     missed += 1;
     console.log(row([m.id, outcome.kind === 'missed' ? `MISSED in ${seeds} seeds` : 'UNUSABLE', '-', seconds]));

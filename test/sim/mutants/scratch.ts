@@ -12,8 +12,8 @@ const SIZE = ['--minutes=1', '--pods=6'];
 
 export interface SeedResult {
   seed: number;
-  /** Null: every claim held. */
-  claim: string | null;
+  /** Null: every invariant held. */
+  invariant: string | null;
   what: string;
 }
 export type Outcome = { kind: 'caught'; by: SeedResult } | { kind: 'missed' } | { kind: 'unusable'; why: string };
@@ -74,12 +74,12 @@ export function scratch(): Scratch {
     });
 
   const unmutated = async (seed: number): Promise<boolean> => {
-    let claim: string | null = 'did not run';
+    let invariant: string | null = 'did not run';
     await run({ first: seed, count: 1 }, (r) => {
-      claim = r.claim;
+      invariant = r.invariant;
       return true;
     });
-    return claim === null;
+    return invariant === null;
   };
   /** By seed: half of the mutants are caught by the same one. */
   const controls = new Map<number, Promise<boolean>>();
@@ -115,7 +115,7 @@ export function scratch(): Scratch {
       try {
         broke = await run({ first: seed, count: first + count - seed }, (r) => {
           seed = r.seed + 1;
-          if (r.claim === null) return false;
+          if (r.invariant === null) return false;
           by = r;
           return true;
         });

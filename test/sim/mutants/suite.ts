@@ -8,7 +8,7 @@ import { rotating } from '../rotation.ts';
 import { CAUGHT_BEFORE, MUTANTS, SEEDS_MAX } from './mutants.ts';
 import { type Scratch, scratch } from './scratch.ts';
 
-/** What notices these is certain: the claim that was made for the fault. */
+/** What notices these is certain: the invariant that was made for the fault. */
 const NOTICED_BY: Readonly<Record<string, readonly string[]>> = {
   'an act does not wait for the one before it': ['one-act-per-pod'],
   'a hint never makes its pod look': ['hints-are-followed', 'comes-to-rest'],
@@ -39,8 +39,8 @@ export function mutantsFrom(first: 0 | 1): void {
       expect(outcome.kind, JSON.stringify(outcome)).toBe('caught');
       if (outcome.kind === 'caught' && outcome.by.seed !== CAUGHT_BEFORE[id])
         console.warn(`"${id}" is caught by seed ${outcome.by.seed} now: node test/sim/mutants/run.ts --write 200 "${id}" keeps it`);
-      const claims = NOTICED_BY[id];
-      if (claims !== undefined && outcome.kind === 'caught') expect(claims).toContain(outcome.by.claim);
+      const invariants = NOTICED_BY[id];
+      if (invariants !== undefined && outcome.kind === 'caught') expect(invariants).toContain(outcome.by.invariant);
     },
     TIMEOUT_MS,
   );

@@ -146,7 +146,7 @@ class Manager {
       });
     } catch (error) {
       const err = messageOf(error);
-      this.#ctx.log.error({ file: this.#file, err }, 'which CPUs were handed out cannot be written; nobody gets any until it can');
+      this.#ctx.log.error({ file: this.#file, err }, 'the record of allocated CPUs cannot be written; no CPUs are allocated until it can');
       throw error;
     }
   }
@@ -164,7 +164,7 @@ class Manager {
 
   sayReleased(uids: readonly string[]): void {
     const records = this.#ctx.registry.read(view.pods)?.value.records;
-    for (const uid of uids) this.#ctx.log.info({ ...refOf(records?.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are given back');
+    for (const uid of uids) this.#ctx.log.info({ ...refOf(records?.get(uid)?.pod, uid) }, 'CPUs of a pod that is over are released');
   }
 
   tell({ ledger, onDisk, replies }: CpusContext): void {
@@ -264,6 +264,6 @@ function cpuMetrics(metrics: Ports['metrics']) {
       'Pods that asked for CPUs of their own and did not get them at once.',
     ),
     sharedMilli: metrics.gauge('kubelet_cpu_manager_shared_pool_size_millicores', 'What is left to containers without CPUs of their own.'),
-    exclusive: metrics.gauge('kubelet_cpu_manager_exclusive_cpu_allocation_count', 'CPUs that were handed out.'),
+    exclusive: metrics.gauge('kubelet_cpu_manager_exclusive_cpu_allocation_count', 'CPUs that are allocated.'),
   };
 }

@@ -215,7 +215,7 @@ export class DeviceAllocator {
     return planAllocation(ledger, { resource, count, pod, container: container.name, running, reserved });
   }
 
-  /** Nobody is refused for what others give back soon. */
+  /** Nobody is refused for what others release soon. */
   private soon(turn: Turn, plan: Exclude<AllocationPlan, { kind: 'choose' }>): Outcome {
     if (plan.kind !== 'refused') return plan;
     const pods = this.ctx.registry.read(view.pods)?.value;

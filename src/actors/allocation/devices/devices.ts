@@ -58,7 +58,7 @@ class DeviceManager implements DevicesIo {
   private readonly records: DeviceRecords;
   private readonly allocator: DeviceAllocator;
   private readonly registrations: ReturnType<Ports['metrics']['counter']>;
-  /** By the number of the plugin's chart. */
+  /** By the number of the plugin's statechart. */
   private readonly connections = new Map<number, { connection: PluginConnection; options: PluginOptions }>();
   private recreated = false;
 

@@ -1,6 +1,6 @@
 /**
  * The ids of a pod that has a user namespace of its own (pod lifecycle 5.4, CRI reference 3): claimed once, kept in the
- * pod's directory for as long as that exists, and given back by housekeeping after it.
+ * pod's directory for as long as that exists, and housekeeping releases them after it.
  *
  * A claim is a link in a folder beside those of the pods, named by the first id, that points at the pod's directory.
  * Making a link that is there already fails, so that no two pods get the same ids, whoever asks at the same time; and it

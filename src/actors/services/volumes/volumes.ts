@@ -43,7 +43,7 @@ export function volumesSpec(opts: VolumesOptions): ActorSpec<VolumesEvent> {
     id: 'volumes',
     // Nothing is lost when an operation is cut: each of them looks at what there is first.
     backoff: { minMs: 100, maxMs: 5_000 },
-    // One lane: that a pod gives its volumes back must not overtake that it asked for them.
+    // One lane: the release of a pod's volumes must not overtake its request for them.
     mailbox: { capacity: 4 * opts.podsMax + 64, overflow: 'reject' },
     start: (ctx) => ({
       logic: reading(volumesWith(volumesIo(ctx, opts, held), momentOf(ctx.ports)), () => new Facts(ctx)),

@@ -99,7 +99,7 @@ function change(fd: number, { gid, mode }: Stats, o: { walk: Walk; bits: number;
   const path = `/proc/self/fd/${fd}`;
   try {
     if (gid !== o.walk.gid) chownSync(path, KEEP_OWNER, o.walk.gid);
-    // A new group takes setuid away from a program: it is not given back.
+    // A new group takes setuid away from a program: it is not restored.
     const now = (gid === o.walk.gid ? mode : fstatSync(fd).mode) & MODE_BITS;
     if ((now & o.bits) !== o.bits) chmodSync(path, now | o.bits);
   } catch (error) {

@@ -85,7 +85,7 @@ function systemdPath(name: GroupName): string {
 }
 
 /**
- * The component that a directory stands for: of a slice the last one, its dashes given back. One with an underscore of its
+ * The component that a directory stands for: of a slice the last one, its dashes restored. One with an underscore of its
  * own comes back with a dash: names of components have none.
  */
 export function componentOf(directory: string, driver: GroupDriver): string {

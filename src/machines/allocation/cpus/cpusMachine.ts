@@ -112,7 +112,7 @@ export const cpusMachine = setup({
   on: { 'allocation.admit': { actions: ['ask'] }, 'allocation.forget': { actions: ['forget'] } },
   states: {
     loading: {
-      meta: { reason: 'Loading', message: 'reading which CPUs were handed out before' },
+      meta: { reason: 'Loading', message: 'reading which CPUs were allocated before' },
       // What cannot be read or believed ends this actor, with the reason.
       invoke: {
         src: 'load',
@@ -129,7 +129,7 @@ export const cpusMachine = setup({
           initial: 'settled',
           states: {
             settled: {
-              meta: { reason: 'Settled', message: 'what was handed out is on disk' },
+              meta: { reason: 'Settled', message: 'the record of allocated CPUs is on disk' },
               always: [
                 { guard: 'unsaved', target: 'saving' },
                 { guard: 'asked', target: 'settled', actions: ['decide', 'sayReleased', 'count'], reenter: true },
@@ -138,7 +138,7 @@ export const cpusMachine = setup({
               after: { every: { target: 'settled', actions: ['tidy', 'sayReleased'], reenter: true } },
             },
             saving: {
-              meta: { reason: 'Saving', message: 'writing what was handed out' },
+              meta: { reason: 'Saving', message: 'writing the record of allocated CPUs' },
               invoke: {
                 src: 'save',
                 input: ({ context }) => required(context.ledger),
@@ -152,8 +152,7 @@ export const cpusMachine = setup({
             saveFailed: {
               meta: {
                 reason: 'SaveFailed',
-                message: ({ saveError }: CpusContext) =>
-                  `the state file cannot be written, nothing is handed out until it is: ${saveError}`,
+                message: ({ saveError }: CpusContext) => `the state file cannot be written, nothing is allocated until it is: ${saveError}`,
               },
               after: { [SAVE_AGAIN_MS]: { target: 'saving' } },
             },

@@ -35,7 +35,7 @@ export function olderCpuStateChecksum({
   );
 }
 
-/** `ledger` null: policy none, which hands out nothing. */
+/** `ledger` null: policy none, which allocates nothing. */
 export function encodeCpuState(ledger: CpuLedger | null): string {
   const entries: Entries = Object.fromEntries(
     sorted(ledger?.entries ?? []).map(([uid, containers]) => [
@@ -111,7 +111,7 @@ export type CpuStateOpened = { ok: true; ledger: CpuLedger | null; isNew: boolea
 
 /**
  * `text` null: there is no file. `place` null: policy none. Another policy's file, one that cannot be believed and one that
- * is about other CPUs end the start: what was handed out is in the way of what would be handed out anew.
+ * is about other CPUs end the start: what was allocated is in the way of what would be allocated anew.
  */
 export function openCpuState(text: string | null, { place, file }: { place: CpuPlace | null; file: string }): CpuStateOpened {
   const policy: CpuPolicyName = place === null ? 'none' : 'static';
@@ -125,7 +125,7 @@ export function openCpuState(text: string | null, { place, file }: { place: CpuP
   if (!read.ok) return refuse(read.why);
   if (read.policyName !== policy) return refuse(`configured policy "${policy}" differs from state checkpoint policy "${read.policyName}"`);
   if (place === null) return { ok: true, ledger: null, isNew: false };
-  // Handed out nothing, and nothing known: it was never begun.
+  // Allocated nothing, and nothing known: it was never begun.
   if (read.ledger.shared.length === 0 && read.ledger.entries.size === 0) return { ok: true, ledger: first, isNew: true };
   const wrong = mistakeIn(read.ledger, place);
   return wrong === null ? { ok: true, ledger: read.ledger, isNew: false } : refuse(wrong);

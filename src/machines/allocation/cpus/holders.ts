@@ -1,4 +1,4 @@
-/** Who still has CPUs, and who is to give them back: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
+/** Who still has CPUs, and whose are released: pods that are over, or that nobody knows (resources and volumes 2.2). Pure. */
 import type { Pod } from '../../k8s.ts';
 import { isTerminal } from '../../pods/status/generate.ts';
 import type { ListedPod, PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
@@ -50,7 +50,7 @@ function mayRun(pod: ListedPod | undefined, name?: string): boolean {
   return pod?.containers.some((c) => (name === undefined || c.name === name) && c.state !== 'exited') === true;
 }
 
-/** The ledger without what others give back soon: what there would be then. */
+/** The ledger without what others release soon: what there would be then. */
 export function withoutLeaving(ledger: CpuLedger, uid: string, { pods }: Pick<Known, 'pods'>): CpuLedger {
   return release(
     ledger,

@@ -1,5 +1,5 @@
 /**
- * Who has which CPUs alone, and what is left for all others: how CPUs are handed out and come back (resources and volumes
+ * Who has which CPUs alone, and what is left for all others: how CPUs are allocated and released (resources and volumes
  * 2.2). Pure.
  */
 import type { Pod } from '../../k8s.ts';
@@ -31,8 +31,8 @@ export function firstLedger({ topology, policy, reserved }: CpuPlace): CpuLedger
 /** What is wrong with a ledger that was kept; null: nothing. CPUs may have come or gone, or others are reserved now. */
 export function mistakeIn({ shared: left, entries }: CpuLedger, { topology, policy, reserved }: CpuPlace): string | null {
   const strict = policy.strictReservation;
-  // Under a strict reservation all that is not the system's may be handed out.
-  if (!strict && left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were handed out';
+  // Under a strict reservation all that is not the system's may be allocated.
+  if (!strict && left.length === 0 && entries.size > 0) return 'the default CPU set is empty although CPUs were allocated';
   if (strict && shared(left, reserved).length > 0)
     return `some of the strictly reserved CPUs ${formatCpuSet(reserved)} are in the default CPU set ${formatCpuSet(left)}`;
   if (!strict && without(reserved, left).length > 0)

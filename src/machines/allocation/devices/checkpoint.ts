@@ -1,6 +1,6 @@
 /**
  * `kubelet_internal_checkpoint`: who holds which devices, and which resources there were, as the reference writes and reads
- * it, so that a node can be taken over and given back (resources 2.1, 2.5). Pure.
+ * it, so that the kubelet can take the node over again (resources 2.1, 2.5). Pure.
  */
 import { fnv1a32 } from '../checksum.ts';
 import { type Allocation, type DeviceLedger, NO_NODE } from './types.ts';

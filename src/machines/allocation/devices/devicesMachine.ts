@@ -1,5 +1,5 @@
 /**
- * The device manager: its records, the socket at which plugins register, and a chart for each plugin. A plugin that was
+ * The device manager: its records, the socket at which plugins register, and a statechart for each plugin. A plugin that was
  * reached takes the place of the one before it; what the former says after that is about nothing (trap 29).
  */
 
@@ -53,7 +53,7 @@ export interface DevicesIo extends EndpointIo {
   failed(what: string, error: string): void;
 }
 interface Dialing {
-  chart: AnyActorRef;
+  machine: AnyActorRef;
   resource: string;
   endpoint: string;
   /** Null: it did not ask. */
@@ -63,7 +63,7 @@ interface Dialing {
 }
 export interface DevicesContext {
   /** The present plugin of each resource. */
-  endpoints: ReadonlyMap<string, { id: number; chart: AnyActorRef; socket: string }>;
+  endpoints: ReadonlyMap<string, { id: number; machine: AnyActorRef; socket: string }>;
   dialing: ReadonlyMap<number, Dialing>;
   /** As last looked at, by socket. */
   watched: ReadonlyMap<string, WatchedPlugin>;
@@ -90,10 +90,10 @@ function startDialing(spawn: Spawn, context: DevicesContext, { who, socket }: { 
   const { resource, endpoint, options, done } = who;
   const lastId = context.lastId + 1;
   const input = { resource, id: lastId, endpoint, options, remembered: false };
-  const chart = spawn('endpoint', { id: `${resource}#${lastId}`, input });
+  const machine = spawn('endpoint', { id: `${resource}#${lastId}`, input });
   return {
     endpoints: context.endpoints,
-    dialing: new Map(context.dialing).set(lastId, { chart, resource, endpoint, done, socket }),
+    dialing: new Map(context.dialing).set(lastId, { machine, resource, endpoint, done, socket }),
     lastId,
   };
 }
@@ -119,7 +119,7 @@ export const devicesMachine = setup({
         for (const resource of params.resources) {
           lastId += 1;
           const input = { resource, id: lastId, endpoint: '', options: null, remembered: true };
-          endpoints.set(resource, { id: lastId, chart: spawn('endpoint', { id: `${resource}#${lastId}`, input }), socket: '' });
+          endpoints.set(resource, { id: lastId, machine: spawn('endpoint', { id: `${resource}#${lastId}`, input }), socket: '' });
         }
         return { endpoints, lastId };
       });
@@ -135,11 +135,11 @@ export const devicesMachine = setup({
       if (error === null) {
         const former = endpoints.get(key.resource);
         // It is stopped before anything else is heard of it.
-        if (former !== undefined) enqueue.stopChild(former.chart);
+        if (former !== undefined) enqueue.stopChild(former.machine);
         const before = former === undefined ? null : { resource: key.resource, id: former.id };
         perform(enqueue, 'sayConnected', { key, former: before });
-        endpoints.set(key.resource, { id: key.id, chart: dialed.chart, socket: dialed.socket });
-      } else enqueue.stopChild(dialed.chart);
+        endpoints.set(key.resource, { id: key.id, machine: dialed.machine, socket: dialed.socket });
+      } else enqueue.stopChild(dialed.machine);
       enqueue.assign({ dialing, endpoints });
       const { done, resource, endpoint } = dialed;
       if (done !== null) enqueue(() => done(error));
@@ -151,7 +151,7 @@ export const devicesMachine = setup({
       for (const [socket, { resource, stamp }] of context.watched) {
         if (watched.get(socket)?.stamp === stamp) continue;
         const present = context.endpoints.get(resource);
-        if (present?.socket === socket) enqueue.sendTo(present.chart, { type: 'plugin.ended', why: 'its socket was taken away' });
+        if (present?.socket === socket) enqueue.sendTo(present.machine, { type: 'plugin.ended', why: 'its socket was taken away' });
       }
       for (const [socket, { resource, endpoint, options, stamp }] of watched) {
         if (context.watched.get(socket)?.stamp === stamp) continue;
@@ -167,8 +167,8 @@ export const devicesMachine = setup({
         perform(enqueue, 'sayStopped', { key: event.key, error: event.error });
       if (event.type === 'endpoint.expired' && isPresent(context, event.key)) {
         const endpoints = new Map(context.endpoints);
-        const chart = endpoints.get(event.key.resource)?.chart;
-        if (chart !== undefined) enqueue.stopChild(chart);
+        const machine = endpoints.get(event.key.resource)?.machine;
+        if (machine !== undefined) enqueue.stopChild(machine);
         endpoints.delete(event.key.resource);
         enqueue.assign({ endpoints });
         perform(enqueue, 'sayExpired', { key: event.key });

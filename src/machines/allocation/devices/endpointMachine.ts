@@ -1,6 +1,6 @@
 /**
  * One plugin: reached, then listened to for as long as it tells of its devices, then kept in mind for a while. `C` is the
- * connection, which this chart only hands on.
+ * connection, which this statechart only hands on.
  */
 
 import { assign, fromCallback, fromPromise, sendParent, setup } from 'xstate';
@@ -10,7 +10,7 @@ import { messageOf } from '../../text/errors.ts';
 import { STOPPED_GRACE_MS } from './inventory.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
-/** Whom a chart is about: numbers are never given twice. */
+/** Whom a statechart is about: numbers are never given twice. */
 export interface EndpointKey {
   resource: string;
   id: number;

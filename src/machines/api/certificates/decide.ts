@@ -1,4 +1,4 @@
-/** What the chart of a certificate knows, how long it waits, and what it decides. Pure. */
+/** What the statechart of a certificate knows, how long it waits, and what it decides. Pure. */
 import type { Verdict } from './signing.ts';
 import { type CertificateFacts, type CertificateTemplate, type CertificateUse, lacks } from './template.ts';
 

@@ -195,7 +195,7 @@ export interface GroupUse {
   memory?: {
     availableBytes?: number;
     usageBytes: number;
-    /** Without file pages that are easily given back. */
+    /** Without file pages that are easily reclaimed. */
     workingSetBytes: number;
     rssBytes?: number;
     pageFaults?: number;

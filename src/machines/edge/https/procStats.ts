@@ -38,7 +38,7 @@ function field(text: string, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-/** Working set: what is used without the file pages that are easily given back. */
+/** Working set: what is used without the file pages that are easily reclaimed. */
 export function nodeMemory(t: Pick<ProcTexts, 'meminfo' | 'vmstat'>, time: string): MemoryStats | undefined {
   const total = field(t.meminfo, 'MemTotal');
   const free = field(t.meminfo, 'MemFree');

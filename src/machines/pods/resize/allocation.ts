@@ -95,7 +95,7 @@ export interface ResizeInput {
   allocatable: Readonly<Record<string, string>>;
   /** Default: worked out anew. */
   requests?: RequestOf | undefined;
-  /** The CPU manager hands out whole CPUs: Guaranteed pods keep what they have. */
+  /** The CPU manager allocates whole CPUs: Guaranteed pods keep what they have. */
   fixedCpus?: boolean;
 }
 

@@ -134,7 +134,7 @@ export interface SandboxInput {
   status: PodRuntimeStatus;
   actions: PodActions;
 }
-/** What a worker's chart asks of the outside; given by `actors/pods/workers`, or by a test. Promises honour the signal. */
+/** What a worker's statechart asks of the outside; given by `actors/pods/workers`, or by a test. Promises honour the signal. */
 export interface WorkerIo extends ContainerIo, ResizeIo {
   /** Settles when no act of an earlier incarnation is in flight. */
   fence(uid: string): Promise<unknown>;

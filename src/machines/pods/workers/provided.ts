@@ -1,6 +1,6 @@
 /**
- * The worker's chart and its children with their effects: one of each for all pods of a node. Which pod's effects they are
- * follows from the actor (`withEffects`), since a worker's chart with implementations of its own would take 20 KiB.
+ * The worker's statechart and its children with their effects: one of each for all pods of a node. Which pod's effects they are
+ * follows from the actor (`withEffects`), since a worker's statechart with implementations of its own would take 20 KiB.
  */
 import { fromPromise } from 'xstate';
 import { factsOf, type Moment, reading } from '../../facts.ts';

@@ -1,4 +1,4 @@
-/** Names of the worker's chart: its actors, actions, guards and delays. Actions are total. */
+/** Names of the worker's statechart: its actors, actions, guards and delays. Actions are total. */
 import { assign, enqueueActions, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';

@@ -1,4 +1,4 @@
-/** What a container's chart is given and what it asks and tells: one start of one container. */
+/** What a container's statechart is given and what it asks and tells: one start of one container. */
 import type { Container, Pod } from '../../k8s.ts';
 import type { ImageResult } from '../../protocol.ts';
 import type { RuntimeContainer, StartFailure } from '../types.ts';
@@ -81,7 +81,7 @@ export interface StartRequest {
   id: string;
   restartCount: number;
 }
-/** What a container's chart asks of the outside; given by `actors/pods/workers`, or by a test. */
+/** What a container's statechart asks of the outside; given by `actors/pods/workers`, or by a test. */
 export interface ContainerIo extends StopIo {
   ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult>;
   createContainer(input: CreateRequest, signal: AbortSignal): Promise<Created>;

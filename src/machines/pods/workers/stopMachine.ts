@@ -1,5 +1,5 @@
 /**
- * The stop of several containers of a pod, each in a chart of its own, and after them, where the whole pod goes, of its
+ * The stop of several containers of a pod, each in a statechart of its own, and after them, where the whole pod goes, of its
  * sandboxes, whatever became of the containers.
  */
 
@@ -37,7 +37,7 @@ export interface StopInput {
   failedReason: 'FailedKillPod' | 'KillContainerError';
 }
 
-/** The chart of one container has come to its end. */
+/** The statechart of one container has come to its end. */
 interface ContainerEnded {
   type: `xstate.done.actor.stop:${string}`;
   output: Stopped;

@@ -1,6 +1,6 @@
 /**
  * The eviction manager as a statechart (resources 3.3): look at what is left, say what that means for the node, and while
- * too little is left give back what nobody needs, then end one pod and wait until it is gone. Reading, measuring and
+ * too little is left free what nobody needs, then end one pod and wait until it is gone. Reading, measuring and
  * ending are given with `provide`.
  */
 
@@ -87,7 +87,7 @@ function victimOf(context: Context, candidates: readonly Pod[], usage: Measured)
     graceSeconds: evictionGraceSeconds(pod, met, context.maxGraceSeconds),
   };
 }
-/** Nothing of this pod runs any more, and what it took is given back. */
+/** Nothing of this pod runs any more, and what it took is released. */
 function isGone(record: PodRecord | undefined): boolean {
   if (record === undefined) return true;
   // Not told yet; or a pod manager that began anew knows nothing of it, and the pod is judged again when the wait is over.
@@ -185,7 +185,7 @@ export const evictionMachine = setup({
       invoke: {
         src: 'checkLimits',
         onDone: [
-          // What they give back shows at the next look only.
+          // What they free shows at the next look only.
           {
             guard: { type: 'anyOffender', params: ({ event }) => ({ offenders: event.output }) },
             target: 'resting',

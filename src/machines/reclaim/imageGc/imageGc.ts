@@ -45,7 +45,7 @@ export interface ImagePlan {
   byAge: readonly string[];
   /** May go for the room that they take. */
   bySpace: readonly string[];
-  /** Of these, until as much as this was given back; Infinity: all. */
+  /** Of these, until as much as this was freed; Infinity: all. */
   wantedBytes: number;
   /** How full it is, in percent; null: nobody asked, or it cannot be seen. */
   usedPercent: number | null;
@@ -139,7 +139,7 @@ function compare(a: number, b: number): number {
   return a === b ? 0 : a < b ? -1 : 1;
 }
 
-/** Too little could be given back. */
+/** Too little could be freed. */
 export function tooLittleText(o: { plan: ImagePlan; policy: ImageGcPolicy; freedBytes: number }): string {
   const { plan, policy, freedBytes } = o;
   return `the file system of images is ${plan.usedPercent ?? '?'} % full, over the ${policy.highPercent} % of imageGCHighThresholdPercent: ${plan.wantedBytes} bytes were to be freed by removing images that nobody uses, and ${freedBytes} were`;

@@ -1,5 +1,5 @@
 /**
- * Secrets and config maps that pods of this node name: one chart per object for as long as some pod names it. Pods are
+ * Secrets and config maps that pods of this node name: one statechart per object for as long as some pod names it. Pods are
  * noted when they ask, and found again in the pod manager's view; one that has ended gives up what it named.
  */
 
@@ -42,7 +42,7 @@ export interface ObjectsInput {
 }
 interface Entry {
   ref: ObjectRef;
-  chart: string;
+  machine: string;
   watched: boolean;
   pods: ReadonlySet<string>;
 }
@@ -92,7 +92,7 @@ export function retake(
       if (left.size > 0) entries.set(key, { ...entry, pods: left });
       else {
         entries.delete(key);
-        dropped.push(entry.chart);
+        dropped.push(entry.machine);
       }
     }
   };
@@ -107,12 +107,12 @@ export function retake(
         lastId += 1;
         const watched = context.strategy === 'Watch' && watches < OBJECT_WATCHES_MAX;
         if (watched) watches += 1;
-        const made: Entry = { ref, chart: `${key}#${lastId}`, watched, pods: new Set([uid]) };
+        const made: Entry = { ref, machine: `${key}#${lastId}`, watched, pods: new Set([uid]) };
         entries.set(key, made);
         added.push(made);
       } else if (!entry.pods.has(uid)) {
         entries.set(key, { ...entry, pods: new Set([...entry.pods, uid]) });
-        renewed.push(entry.chart);
+        renewed.push(entry.machine);
       }
     }
     pods.set(uid, { pod, keys: new Set(refs.keys()) });
@@ -159,7 +159,7 @@ export const objectsMachine = setup({
         return;
       }
       const asker = { reply: replyTo, signal: replyTo.signal };
-      enqueue.sendTo(entry.chart, { type: 'object.ask', asker } satisfies ObjectEvent);
+      enqueue.sendTo(entry.machine, { type: 'object.ask', asker } satisfies ObjectEvent);
     }),
     take: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'pods.take') return;
@@ -167,14 +167,14 @@ export const objectsMachine = setup({
       enqueue.assign({ entries, pods, lastId });
       for (const entry of added) {
         const strategy = context.strategy === 'Watch' && !entry.watched ? 'Cache' : context.strategy;
-        enqueue.spawnChild('object', { id: entry.chart, input: { ref: entry.ref, strategy } });
+        enqueue.spawnChild('object', { id: entry.machine, input: { ref: entry.ref, strategy } });
       }
-      for (const chart of renewed) enqueue.sendTo(chart, { type: 'object.renew' } satisfies ObjectEvent);
-      for (const chart of dropped) enqueue.stopChild(chart);
+      for (const machine of renewed) enqueue.sendTo(machine, { type: 'object.renew' } satisfies ObjectEvent);
+      for (const machine of dropped) enqueue.stopChild(machine);
     }),
     tellPods: (_) => {},
     wake: enqueueActions(({ context, enqueue }) => {
-      for (const { chart } of context.entries.values()) enqueue.sendTo(chart, { type: 'api.found' } satisfies ObjectEvent);
+      for (const { machine } of context.entries.values()) enqueue.sendTo(machine, { type: 'api.found' } satisfies ObjectEvent);
     }),
   },
 }).createMachine({
@@ -205,7 +205,7 @@ export const objectsMachine = setup({
   },
 });
 
-/** `facts`: come with each event of an object's chart. */
+/** `facts`: come with each event of an object's statechart. */
 export const objectsWith = (io: ObjectsIo, facts: () => ObjectFacts): typeof objectsMachine =>
   providing(objectsMachine, {
     actors: { object: reading(objectWith(io), facts) },

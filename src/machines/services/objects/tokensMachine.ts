@@ -1,5 +1,5 @@
 /**
- * Tokens of service accounts that pods of this node were given: one chart per token, from its first request to the end of
+ * Tokens of service accounts that pods of this node were given: one statechart per token, from its first request to the end of
  * its pod. A token is asked for again when somebody wants it and its time has come; until then the old one serves.
  */
 
@@ -118,8 +118,8 @@ export const tokenMachine = tokenSetup.createMachine({
 });
 
 interface TokensContext {
-  /** Id of the chart and UID of the pod, by key. */
-  tokens: ReadonlyMap<string, { chart: string; uid: string }>;
+  /** Id of the statechart and UID of the pod, by key. */
+  tokens: ReadonlyMap<string, { machine: string; uid: string }>;
   lastId: number;
 }
 
@@ -134,21 +134,21 @@ export const tokensMachine = setup({
       const asker = { reply: replyTo };
       const known = context.tokens.get(key);
       if (known !== undefined) {
-        enqueue.sendTo(known.chart, { type: 'token.ask', asker } satisfies TokenEvent);
+        enqueue.sendTo(known.machine, { type: 'token.ask', asker } satisfies TokenEvent);
         return;
       }
       const lastId = context.lastId + 1;
-      const chart = `token#${lastId}`;
-      enqueue.assign({ lastId, tokens: new Map(context.tokens).set(key, { chart, uid: request.pod.uid }) });
-      enqueue.spawnChild('token', { id: chart, input: { request, asker } });
+      const machine = `token#${lastId}`;
+      enqueue.assign({ lastId, tokens: new Map(context.tokens).set(key, { machine, uid: request.pod.uid }) });
+      enqueue.spawnChild('token', { id: machine, input: { request, asker } });
     }),
     forget: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'token.forget') return;
       const tokens = new Map(context.tokens);
-      for (const [key, { chart, uid }] of context.tokens) {
+      for (const [key, { machine, uid }] of context.tokens) {
         if (uid !== event.uid) continue;
         tokens.delete(key);
-        enqueue.stopChild(chart);
+        enqueue.stopChild(machine);
       }
       enqueue.assign({ tokens });
     }),
@@ -179,7 +179,7 @@ export const tokensMachine = setup({
   },
 });
 
-/** `moment`: comes with each event of a token's chart. */
+/** `moment`: comes with each event of a token's statechart. */
 export const tokensWith = (io: TokensIo, moment: () => Moment): typeof tokensMachine => {
   const token = providing(tokenMachine, {
     actors: { request: fromPromise<TokenOutcome, { request: TokenRequest }>(({ input, signal }) => io.request(input.request, signal)) },

@@ -1,5 +1,5 @@
 /**
- * The plugin watcher: which sockets there are, and a chart for each. A watch on the folder is a hint, a look at it is the
+ * The plugin watcher: which sockets there are, and a statechart for each. A watch on the folder is a hint, a look at it is the
  * truth. A socket that was made anew is another one: the old one's driver goes before the new one may register.
  */
 
@@ -30,7 +30,7 @@ export interface PluginsIo extends PluginIo {
   registered(socket: string, plugin: Registered): void;
 }
 export interface PluginsContext {
-  sockets: ReadonlyMap<string, { stamp: string; chart: AnyActorRef }>;
+  sockets: ReadonlyMap<string, { stamp: string; machine: AnyActorRef }>;
   again: boolean;
   lastId: number;
   error: string;
@@ -48,17 +48,17 @@ export const pluginsMachine = setup({
     compare: enqueueActions(({ context, enqueue }, params: { found: readonly FoundSocket[] }) => {
       const found = new Map(params.found.map((s) => [s.path, s.stamp]));
       const sockets = new Map(context.sockets);
-      for (const [path, { stamp, chart }] of context.sockets) {
+      for (const [path, { stamp, machine }] of context.sockets) {
         if (found.get(path) === stamp) continue;
-        enqueue.stopChild(chart);
+        enqueue.stopChild(machine);
         perform(enqueue, 'sayGone', { path });
         sockets.delete(path);
       }
       const fresh = [...found].filter(([path]) => !sockets.has(path));
       enqueue.assign(({ spawn, context: { lastId } }) => {
         for (const [i, [path, stamp]] of fresh.entries()) {
-          const chart = spawn('plugin', { id: `${path}#${lastId + i + 1}`, input: { socket: path } });
-          sockets.set(path, { stamp, chart });
+          const machine = spawn('plugin', { id: `${path}#${lastId + i + 1}`, input: { socket: path } });
+          sockets.set(path, { stamp, machine });
         }
         return { sockets, lastId: lastId + fresh.length, error: '' };
       });
@@ -104,7 +104,7 @@ export const pluginsMachine = setup({
   },
 });
 
-/** `moment`: comes with each event of a socket's chart. */
+/** `moment`: comes with each event of a socket's statechart. */
 export const pluginsWith = (io: PluginsIo, moment: () => Moment): typeof pluginsMachine =>
   providing(pluginsMachine, {
     actors: {

@@ -186,7 +186,7 @@ function grantTo(enqueue: Enqueue, next: { slots: Slots; granted: string[] }): v
   for (const key of next.granted) enqueue.sendTo(key, { type: 'probe.granted' });
 }
 
-/** `moment`: comes with each event of a probe's chart. */
+/** `moment`: comes with each event of a probe's statechart. */
 export const probesWith = (io: ProbeManagerIo, moment: () => Moment): typeof probeManagerMachine =>
   providing(probeManagerMachine, {
     actors: { prober: reading(proberWith(io), moment), load: fromPromise(({ signal }) => io.load(signal)) },

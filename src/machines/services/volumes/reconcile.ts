@@ -6,7 +6,7 @@ import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from './paths.ts';
 import { type PodVolume, podVolumes } from './spec.ts';
 import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
 
-/** A pod whose worker asked for its volumes and has not given them back. */
+/** A pod whose worker asked for its volumes and has not released them. */
 export interface Desired {
   pod: Pod;
   /** When its files are compared with their sources again. */

@@ -31,7 +31,7 @@ export interface SetUpDone {
   /** Its driver wants it set up again at each refresh. */
   republish: boolean;
 }
-/** What a volume's chart asks of the outside; given by `actors/services/volumes`, or by a test. */
+/** What a volume's statechart asks of the outside; given by `actors/services/volumes`, or by a test. */
 export interface VolumeIo {
   /** Must do nothing where nothing is to be done: it is repeated at each refresh and after each restart. */
   setUp(job: SetUpJob, signal: AbortSignal): Promise<SetUpDone | null>;

@@ -1,5 +1,5 @@
 /**
- * The volume manager: what pods want, what there is, and a chart per volume that leads from one to the other. It begins
+ * The volume manager: what pods want, what there is, and a statechart per volume that leads from one to the other. It begins
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
 
@@ -75,13 +75,13 @@ interface Waiter {
 export interface VolumesContext extends VolumesInput {
   desired: DesiredState;
   actual: ActualState;
-  /** Ids of the charts, by volume key. */
-  charts: ReadonlyMap<string, string>;
+  /** Ids of the statecharts, by volume key. */
+  machines: ReadonlyMap<string, string>;
   waiters: readonly Waiter[];
   /** Pods that nobody minds, and since when. */
   unminded: ReadonlyMap<string, number>;
   lastId: number;
-  /** Charts may be made: what is on disk is known. */
+  /** Statecharts may be made: what is on disk is known. */
   scanned: boolean;
   error: string;
   attempts: number;
@@ -119,64 +119,64 @@ const volumesSetup = setup({
       enqueue.assign({ lastId: id });
       enqueue.spawnChild('bind', { id: `bind#${id}`, input: { parts: parts.value, replyTo } });
     }),
-    /** Charts of everything found; they wait to be told what is wanted of them. */
+    /** Statecharts of everything found; they wait to be told what is wanted of them. */
     adopt: enqueueActions(({ event, enqueue }, params: { found: readonly VolumeRef[] }) => {
-      const charts = new Map<string, string>();
+      const machines = new Map<string, string>();
       const actual = new Map<string, Actual>();
       for (const ref of params.found) {
         const key = volumeKey(ref);
-        charts.set(key, `${key}#0`);
+        machines.set(key, `${key}#0`);
         actual.set(key, { ref, phase: 'uncertain', error: '', sinceMs: factsOf(event).wallMs, done: null });
       }
-      enqueue.assign({ charts, actual, scanned: true, error: '', attempts: 0 });
+      enqueue.assign({ machines, actual, scanned: true, error: '', attempts: 0 });
       for (const ref of params.found) {
         const id = `${volumeKey(ref)}#0`;
         enqueue.spawnChild('volume', { id, input: { ref, job: null } });
       }
     }),
-    /** Every wanted pod has its charts, and they know that they are wanted; the others know that they are not. */
+    /** Every wanted pod has its statecharts, and they know that they are wanted; the others know that they are not. */
     direct: enqueueActions(({ context, event, enqueue }, params: { uids: readonly string[] | 'all' }) => {
       if (!context.scanned) return;
       const uids = params.uids === 'all' ? [...context.desired.keys(), ...givenBack(context)] : params.uids;
-      const charts = new Map(context.charts);
+      const machines = new Map(context.machines);
       const actual = new Map(context.actual);
       let { lastId } = context;
       for (const uid of new Set(uids)) {
         const entry = context.desired.get(uid);
         if (entry === undefined) {
-          for (const a of volumesOfPod(actual, uid)) enqueue.sendTo(charts.get(volumeKey(a.ref)) ?? '', { type: 'volume.unwant' });
+          for (const a of volumesOfPod(actual, uid)) enqueue.sendTo(machines.get(volumeKey(a.ref)) ?? '', { type: 'volume.unwant' });
           continue;
         }
         for (const volume of podVolumes(entry.pod).volumes) {
           const key = volumeKey(volume);
-          const chart = charts.get(key);
-          if (chart !== undefined) {
-            enqueue.sendTo(chart, { type: 'volume.want', volume, pod: entry.pod } satisfies VolumeEvent);
+          const machine = machines.get(key);
+          if (machine !== undefined) {
+            enqueue.sendTo(machine, { type: 'volume.want', volume, pod: entry.pod } satisfies VolumeEvent);
             continue;
           }
           lastId += 1;
           const id = `${key}#${lastId}`;
           const ref = { uid, plugin: volume.plugin, name: volume.name };
-          charts.set(key, id);
+          machines.set(key, id);
           actual.set(key, { ref, phase: 'mounting', error: '', sinceMs: factsOf(event).wallMs, done: null });
           enqueue.spawnChild('volume', { id, input: { ref, job: { volume, pod: entry.pod } } });
         }
       }
-      enqueue.assign({ charts, actual, lastId });
+      enqueue.assign({ machines, actual, lastId });
     }),
     refresh: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'volumes.refresh') return;
       for (const [uid, { pod }] of context.desired) {
         if (event.uid !== undefined && event.uid !== uid) continue;
         for (const volume of podVolumes(pod).volumes) {
-          const chart = context.charts.get(volumeKey(volume));
-          if (chart === undefined) continue;
-          enqueue.sendTo(chart, { type: 'volume.refresh', volume, pod, changed: event.changed === true } satisfies VolumeEvent);
+          const machine = context.machines.get(volumeKey(volume));
+          if (machine === undefined) continue;
+          enqueue.sendTo(machine, { type: 'volume.refresh', volume, pod, changed: event.changed === true } satisfies VolumeEvent);
         }
       }
     }),
     retry: enqueueActions(({ context, enqueue }) => {
-      for (const chart of context.charts.values()) enqueue.sendTo(chart, { type: 'volume.retry' } satisfies VolumeEvent);
+      for (const machine of context.machines.values()) enqueue.sendTo(machine, { type: 'volume.retry' } satisfies VolumeEvent);
     }),
     noteChange: assign(({ context, event }) => {
       if (event.type !== 'volume.changed') return {};
@@ -188,9 +188,9 @@ const volumesSetup = setup({
         return { actual };
       }
       actual.delete(event.key);
-      const charts = new Map(context.charts);
-      charts.delete(event.key);
-      return { actual, charts };
+      const machines = new Map(context.machines);
+      machines.delete(event.key);
+      return { actual, machines };
     }),
     forget: (_) => {},
     publish: (_) => {},
@@ -248,7 +248,7 @@ function refreshAt({ refreshMs }: VolumesContext, { monoMs, random }: Moment): n
   return monoMs + refreshMs * (1 + 0.5 * random);
 }
 
-/** A volume that is being taken down, or was given back, has no parts. */
+/** A volume that is being taken down, or was released, has no parts. */
 function boundParts(
   { desired, actual }: VolumesContext,
   { uid, container, parts }: Extract<VolumesEvent, { type: 'volumes.bind' }>,
@@ -324,7 +324,7 @@ export const volumesMachine = volumesSetup.createMachine({
     ...input,
     desired: new Map(),
     actual: new Map(),
-    charts: new Map(),
+    machines: new Map(),
     waiters: [],
     unminded: new Map(),
     lastId: 0,
@@ -383,7 +383,7 @@ export const volumesMachine = volumesSetup.createMachine({
   },
 });
 
-/** `moment`: comes with each event of a volume's chart. */
+/** `moment`: comes with each event of a volume's statechart. */
 export const volumesWith = (io: VolumesIo, moment: () => Moment): typeof volumesMachine =>
   providing(volumesMachine, {
     actors: {

@@ -1,4 +1,4 @@
-/** Nodes that hand out CPUs, one in six: pods that ask for some, and trouble for whoever keeps the ledger of them. */
+/** Nodes that allocate CPUs, one in six: pods that ask for some, and trouble for whoever keeps the ledger of them. */
 import { cpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../machines/allocation/cpus/file.ts';
 import type { CpuTuning } from '../../world/cpus.ts';
@@ -44,7 +44,7 @@ const MEMORY = '16Mi';
 
 /** A Guaranteed pod, some of whose containers are to have CPUs alone. */
 export function drawWholeCpus({ count, threads, options }: CpuTuning, source: PodSource): PodDraw {
-  // Less than a core is refused where only whole ones are handed out.
+  // Less than a core is refused where only whole ones are allocated.
   const one = options.includes('full-pcpus-only') ? threads : 1;
   return (rng, { pod, manifest: { spec } }) => {
     const { containers, initContainers = [] } = spec;
@@ -99,7 +99,7 @@ export function cpuTrouble(rng: SimRng, o: { spanMs: number; cpus: CpuTuning }, 
   if (rng.chance(0.6)) dies(rng.fork('dies'), o, add);
 }
 
-/** The node dies while a pod that it has only just been told of is being handed out its CPUs. */
+/** The node dies while a pod that it has only just seen is being allocated its CPUs. */
 function dies(rng: SimRng, o: { spanMs: number; cpus: CpuTuning }, add: Add): void {
   const at = rng.next() * o.spanMs * 0.8;
   const drawn = drawPod(rng.fork('pod'), { name: NAME, rev: 0 });

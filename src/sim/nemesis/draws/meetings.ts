@@ -6,8 +6,8 @@ import type { CriMethod } from '../../../machines/cri.ts';
 import { CRITICAL_PRIORITY } from '../../../machines/reclaim/eviction/rank.ts';
 import { ROOT_DIR } from '../../world/node.ts';
 import type { SimRng } from '../../world/rng.ts';
+import { Attack, beats, CHANCE } from '../attack.ts';
 import type { Add } from '../entries.ts';
-import { beats, CHANCE, Front } from '../front.ts';
 import { drawPod, type SimPod } from '../pods.ts';
 import type { DrawnManifest } from './podDraw.ts';
 
@@ -28,7 +28,7 @@ interface Meeting {
   chance: number;
   on(o: Place): boolean;
   /** `at`: begins about then, with ten seconds before it and half a minute behind it. */
-  draw(f: Front, at: number, o: Place): void;
+  draw(f: Attack, at: number, o: Place): void;
 }
 
 const VOLUMES = [`${ROOT_DIR}/pods/*/volumes/**`, `${ROOT_DIR}/pods/*/plugins/**`];
@@ -47,20 +47,20 @@ function steady(rng: SimRng, name: string, change: (spec: DrawnManifest['spec'])
   change(manifest.spec);
   return { ...pod, manifest };
 }
-function asking(f: Front, at: number, cpu: string): void {
+function asking(f: Attack, at: number, cpu: string): void {
   const pod = steady(f.rng, ASKING, (spec) => {
     for (const c of spec.containers.slice(0, 1)) c.resources = { ...c.resources, requests: { cpu } };
   });
   f.add(at, { kind: 'pod.put', pod, source: 'api' });
 }
-function limited(f: Front, at: number): void {
+function limited(f: Attack, at: number): void {
   const pod = steady(f.rng, ASKING, (spec) => {
     for (const c of spec.containers) c.resources = { ...c.resources, limits: { 'ephemeral-storage': '1Gi' } };
   });
   // Whatever it was drawn to write is within that.
   f.add(at, { kind: 'pod.put', pod: { ...pod, writesTooMuch: false }, source: 'api' });
 }
-function everywhere(f: Front, at: number, forMs: number, o: { methods: readonly CriMethod[]; delayMs?: number }): void {
+function everywhere(f: Attack, at: number, forMs: number, o: { methods: readonly CriMethod[]; delayMs?: number }): void {
   const { methods, delayMs } = o;
   const action = delayMs === undefined ? 'error' : 'delay';
   f.add(at, { kind: 'cri', ...CHANCE, select: { methods }, action, delayMs: delayMs ?? 0, code: 13 }, forMs);
@@ -180,7 +180,7 @@ export function meetings(rng: SimRng, o: Place, add: Add): void {
     if (!on(o) || !mine.chance(chance)) continue;
     const uid = `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(93_000_000 + i)}`;
     const place = { spanMs: o.spanMs, node: o.node, name: `${OWN}${i}`, uid };
-    const front = new Front(mine, { ...place, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
-    draw(front, 10_000 + mine.next() * Math.max(0, o.spanMs - 35_000), o);
+    const attack = new Attack(mine, { ...place, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
+    draw(attack, 10_000 + mine.next() * Math.max(0, o.spanMs - 35_000), o);
   }
 }

@@ -13,7 +13,7 @@ import type { Containerd } from '../containerd.ts';
 import { Authority } from '../pki.ts';
 import type { RoleOptions, Witnessed } from './callers.ts';
 import { BOMB, hostileApiPod, hostileManifests } from './hostilePods.ts';
-import { GOOD_TOKEN, startKubeFront, writeKubeconfig } from './kubeFront.ts';
+import { GOOD_TOKEN, startKubeServer, writeKubeconfig } from './kubeServer.ts';
 
 export interface FloodOptions {
   manifests: number;
@@ -92,8 +92,8 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
   const port = await freePort();
   const pki = mkdtempSync(join(tmpdir(), 'actorlet-flood-'));
   const ca = new Authority(pki, 'ca');
-  const front = await startKubeFront(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
-  const kubeconfig = writeKubeconfig(pki, front.server, ca.certFile);
+  const kube = await startKubeServer(ca.issue('api', { name: 'api', hosts: ['127.0.0.1'] }));
+  const kubeconfig = writeKubeconfig(pki, kube.server, ca.certFile);
   const authentication = { webhook: { enabled: true }, anonymous: { enabled: false } };
   const config = { enableServer: true, port, authentication, authorization: { mode: 'AlwaysAllow' } };
   const daemon = await createDaemon(lab, config, [`--kubeconfig=${kubeconfig}`, '--node-ip=127.0.0.1']);
@@ -128,17 +128,17 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
     workers.push(witness);
     const witnessed = message<Witnessed>(witness);
     o.say(`${o.manifests} hostile manifests and ${o.apiPods} pods of the API`);
-    front.handle({ verb: 'POST', path: `${NS}/configmaps`, body: BOMB });
+    kube.handle({ verb: 'POST', path: `${NS}/configmaps`, body: BOMB });
     const files = hostileManifests(o.manifests);
     for (let i = 0; i < Math.max(files.length, o.apiPods); i++) {
       const file = files[i];
       if (file !== undefined) writeFileSync(join(daemon.manifests, file.name), file.text);
-      if (i < o.apiPods) front.handle({ verb: 'POST', path: `${NS}/pods`, body: hostileApiPod(i) });
+      if (i < o.apiPods) kube.handle({ verb: 'POST', path: `${NS}/pods`, body: hostileApiPod(i) });
       if (i % 50 === 49) await sleep(10);
     }
     const { healthzMs, healthzFailed, bareMs, bearers, apiMs } = await witnessed;
     const judged = (): number => {
-      const list = front.handle({ verb: 'GET', path: `${NS}/pods` }) as {
+      const list = kube.handle({ verb: 'GET', path: `${NS}/pods` }) as {
         body: { items: { status?: { phase?: string }; metadata: { name: string } }[] };
       };
       return list.body.items.filter(
@@ -193,7 +193,7 @@ export async function flood(lab: Pick<Containerd, 'endpoint'>, o: FloodOptions):
   } finally {
     for (const w of workers) await w.terminate();
     await daemon.dispose();
-    await front.close();
+    await kube.close();
     rmSync(pki, { recursive: true });
   }
 }

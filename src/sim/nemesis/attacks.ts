@@ -4,12 +4,12 @@
  */
 import { MANIFESTS, ROOT_DIR } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
+import { Attack, beats, CHANCE, WORKERS } from './attack.ts';
 import type { Add } from './entries.ts';
-import { beats, CHANCE, Front, WORKERS } from './front.ts';
-import { OBJECT_FRONT, RARE_FRONTS } from './rareFronts.ts';
+import { OBJECT_ATTACK, RARE_ATTACKS } from './rareAttacks.ts';
 
 /** Each begins about `at`, with half a minute before it that the pod may need to run. */
-const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
+const ATTACKS: Readonly<Record<string, (f: Attack, at: number) => void>> = {
   /** Without a network no sandbox is made. */
   network(f, at) {
     f.begin(at - 8_000);
@@ -162,7 +162,7 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
     }
   },
   /** Events of things that cannot be looked up. */
-  strangers(f, at) {
+  unknownContainers(f, at) {
     f.add(
       at,
       {
@@ -213,10 +213,10 @@ const FRONTS: Readonly<Record<string, (f: Front, at: number) => void>> = {
 };
 
 /** What they aim at is rarely hit. */
-const OFTEN = ['ends', 'takeover', 'volumes', 'busy', 'takeover', 'strangers', 'busy', 'sickness'] as const;
+const OFTEN = ['ends', 'takeover', 'volumes', 'busy', 'takeover', 'unknownContainers', 'busy', 'sickness'] as const;
 
 /** For nodes of a cluster. */
-const CLUSTER_FRONTS: readonly ((f: Front, at: number) => void)[] = [
+const CLUSTER_ATTACKS: readonly ((f: Attack, at: number) => void)[] = [
   /** The API server is away when a daemon begins, and comes back. */
   (f, at) => {
     f.begin(at - 6_000);
@@ -267,17 +267,17 @@ const ONCE_MORE = 0.6;
 const OBJECTS = 0.5;
 
 /** One to three of them on a node, from about eight seconds after the faults begin; often one more, and one about objects of the API. */
-export function fronts(rng: SimRng, o: { spanMs: number; node: number; api: boolean }, add: Add): void {
+export function attacks(rng: SimRng, o: { spanMs: number; node: number; api: boolean }, add: Add): void {
   const kinds = [
-    ...Object.values(FRONTS),
-    ...OFTEN.flatMap((name) => FRONTS[name] ?? []),
-    ...(o.api ? [...CLUSTER_FRONTS, ...CLUSTER_FRONTS] : []),
+    ...Object.values(ATTACKS),
+    ...OFTEN.flatMap((name) => ATTACKS[name] ?? []),
+    ...(o.api ? [...CLUSTER_ATTACKS, ...CLUSTER_ATTACKS] : []),
   ];
-  const open = (mine: SimRng, i: number, kind: ((f: Front, at: number) => void) | undefined): void => {
+  const open = (mine: SimRng, i: number, kind: ((f: Attack, at: number) => void) | undefined): void => {
     const uid = `00000000-0000-4000-8000-${String(o.node).padStart(4, '0')}${String(90_000_000 + i)}`;
     const place = { spanMs: o.spanMs, node: o.node, name: `f${i}`, uid };
-    const front = new Front(mine, { ...place, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
-    kind?.(front, 8_000 + mine.next() * Math.max(0, o.spanMs - 28_000));
+    const attack = new Attack(mine, { ...place, add: (at, a, forMs) => add(Math.max(0, at), a, forMs) });
+    kind?.(attack, 8_000 + mine.next() * Math.max(0, o.spanMs - 28_000));
   };
   const count = Math.min(rng.pick([1, 2, 2, 3] as const) ?? 1, Math.ceil(o.spanMs / 20_000));
   for (let i = 0; i < count; i++) {
@@ -285,7 +285,7 @@ export function fronts(rng: SimRng, o: { spanMs: number; node: number; api: bool
     open(mine, i, mine.pick(kinds));
   }
   const more = rng.fork('once-more');
-  if (more.chance(ONCE_MORE)) open(more, 8, more.pick([...RARE_FRONTS, ...AGAIN.flatMap((name) => FRONTS[name] ?? [])]));
+  if (more.chance(ONCE_MORE)) open(more, 8, more.pick([...RARE_ATTACKS, ...AGAIN.flatMap((name) => ATTACKS[name] ?? [])]));
   const objects = rng.fork('objects');
-  if (o.api && objects.chance(OBJECTS)) open(objects, 9, OBJECT_FRONT);
+  if (o.api && objects.chance(OBJECTS)) open(objects, 9, OBJECT_ATTACK);
 }

@@ -1,5 +1,5 @@
 /**
- * Kernel benchmark: mailbox deliveries per second. Prints one JSON object with every sample. Run: `node bench/kernel.ts`
+ * Supervision benchmark: mailbox deliveries per second. Prints one JSON object with every sample. Run: `node bench/supervision.ts`
  * under Node 24. What idle workers cost is in bench/workers.ts.
  */
 import { loadavg } from 'node:os';
@@ -138,7 +138,7 @@ const targets = { callbackPerS: 200_000, machinePerS: 80_000 };
 console.log(
   JSON.stringify(
     {
-      benchmark: 'kernel',
+      benchmark: 'supervision',
       machine: { ...(await describeMachine()), loadavg: loadavg() },
       targets,
       callbackDeliveries: summary(callback),

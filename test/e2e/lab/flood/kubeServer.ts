@@ -10,7 +10,7 @@ import { simKube } from '../../../../src/sim/world/kubeApi.ts';
 import { simRng } from '../../../../src/sim/world/rng.ts';
 import type { KeyPair } from '../pki.ts';
 
-export interface KubeFront {
+export interface KubeServer {
   /** `https://127.0.0.1:PORT` */
   readonly server: string;
   /** As a user of the cluster. */
@@ -59,7 +59,7 @@ function review(path: string, body: unknown): unknown {
 }
 
 /** @param o.heard Called with each step that a client takes, when it is over or, of a request, when it has come. */
-export async function startKubeFront(pair: KeyPair, o: { heard?: (what: string) => void } = {}): Promise<KubeFront> {
+export async function startKubeServer(pair: KeyPair, o: { heard?: (what: string) => void } = {}): Promise<KubeServer> {
   const kube = simKube({ clock, rng: simRng('flood'), latencyMs: () => 1 });
   const api = kube.connect({ power: { on: true } as never, clock });
 

@@ -1,9 +1,9 @@
 /** Meetings of things that seldom meet, each brought about on purpose, and trouble around objects of the API. */
 import { ROOT_DIR } from '../world/node.ts';
-import { beats, CHANCE, type Front } from './front.ts';
+import { type Attack, beats, CHANCE } from './attack.ts';
 import { objectLines, objectTrouble } from './objects.ts';
 
-type FrontOf = (f: Front, at: number) => void;
+type AttackOf = (f: Attack, at: number) => void;
 
 const VOLUMES = [`${ROOT_DIR}/pods/*/volumes/**`, `${ROOT_DIR}/pods/*/plugins/**`];
 
@@ -11,7 +11,7 @@ const VOLUMES = [`${ROOT_DIR}/pods/*/volumes/**`, `${ROOT_DIR}/pods/*/plugins/**
  * A pod that comes back while what it left is being taken down: it ended and went while no daemon was there, so that
  * nobody but the volume manager minds its volumes.
  */
-const returning: FrontOf = (f, at) => {
+const returning: AttackOf = (f, at) => {
   f.begin(at - 8_000, { full: true });
   f.die(at, 3_000);
   f.remove(at + 300);
@@ -28,13 +28,13 @@ const returning: FrontOf = (f, at) => {
 };
 
 /** Ends of containers that nobody knows: more than are asked about one by one, while somebody wants a listing. */
-const unknownEnds: FrontOf = (f, at) => {
+const unknownEnds: AttackOf = (f, at) => {
   f.begin(at - 5_000);
-  for (const t of beats(f.rng, { from: at, count: 12, everyMs: 1_500 })) f.add(t, { kind: 'ask.strangers' });
+  for (const t of beats(f.rng, { from: at, count: 12, everyMs: 1_500 })) f.add(t, { kind: 'ask.unknown' });
 };
 
 /** Images that come slowly, of pods that are given others meanwhile. */
-const slowImages: FrontOf = (f, at) => {
+const slowImages: AttackOf = (f, at) => {
   const pulls = { methods: ['PullImage', 'ImageStatus'] as const };
   f.add(at - 6_000, { kind: 'cri', ...CHANCE, select: pulls, action: 'delay', delayMs: 3_500, code: 13 }, 25_000);
   f.begin(at - 5_000, f.rng.chance(0.5) ? { fate: 'loops' } : {});
@@ -44,10 +44,10 @@ const slowImages: FrontOf = (f, at) => {
 };
 
 /** The more often one stands here, the more of its aims one shot misses. */
-export const RARE_FRONTS: readonly FrontOf[] = [returning, returning, returning, unknownEnds, slowImages];
+export const RARE_ATTACKS: readonly AttackOf[] = [returning, returning, returning, unknownEnds, slowImages];
 
 /** A pod that names objects in every way there is, while they come and go, cannot be had, and cannot be written. */
-export const OBJECT_FRONT: FrontOf = (f, at) => {
+export const OBJECT_ATTACK: AttackOf = (f, at) => {
   f.begin(at + f.rng.between(-6_000, 2_000), { inApi: true });
   const lines = objectLines(f.rng, { node: f.node, add: (t, a, forMs) => f.add(t, a, forMs) });
   for (const line of lines) {

@@ -1,4 +1,4 @@
-/** One pod with an own UID, what happens to its definition, and trouble that is aimed at it: the words in which fronts are written. */
+/** One pod with an own UID, what happens to its definition, and trouble that is aimed at it: the words in which attacks are written. */
 import type { CriMethod } from '../../machines/cri.ts';
 import type { FsOp } from '../../machines/faults/types.ts';
 import type { SimRng } from '../world/rng.ts';
@@ -12,7 +12,7 @@ export const WORKERS = 'node/pods/workers/*';
 const TRIES_MAX = 40;
 export const CHANCE = { probability: 1 } as const;
 
-export class Front {
+export class Attack {
   readonly rng: SimRng;
   readonly spanMs: number;
   readonly node: number;
@@ -32,7 +32,7 @@ export class Front {
     this.#add = o.add;
   }
 
-  /** The pods of this front, for selectors: nodes add their own name. */
+  /** The pods of this attack, for selectors: nodes add their own name. */
   get pods(): string[] {
     return [`${this.#name}-*`];
   }
@@ -50,7 +50,7 @@ export class Front {
   }
   /** Another pod, whose end at `until` lets the node collect what is dead. */
   sibling(at: number, until: number): void {
-    // Of no other front's UIDs, which end in 90 and their number: two manifests with one UID are no pod's life.
+    // Not a UID of another attack, which end in 90 and their number: two manifests with one UID are no pod's life.
     const uid = this.#uid.replace(/90(?=\d{6}$)/, '91');
     const pod = drawPod(this.rng.fork('sibling'), { name: `${this.#name}s`, rev: 0, uid });
     this.add(at, { kind: 'pod.put', pod, source: 'file' });
