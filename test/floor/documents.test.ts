@@ -1,12 +1,13 @@
-/** Documents: links and anchors resolve, every page is reached, the map of managers names folders that are there. */
+/** Documents: links, anchors and named sources resolve, every page is reached, sentences are short. */
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { expect, it } from 'vitest';
 
 const project = join(import.meta.dirname, '..', '..');
 /** One overview, one screen: what does not fit goes to a page in docs/. */
 const ARCHITECTURE_BYTES_MAX = 20 * 1024;
 const README_BYTES_MAX = 5 * 1024;
+const WORDS_MAX = 25;
 
 const under = (...patterns: string[]): string[] => globSync(patterns, { cwd: project }).sort();
 const read = (file: string): string => readFileSync(join(project, file), 'utf8');
@@ -83,4 +84,40 @@ it('the table of managers names folders and pages that are there', () => {
 it('README is one screen and ARCHITECTURE.md one overview', () => {
   expect(statSync(join(project, 'README.md')).size).toBeLessThan(README_BYTES_MAX);
   expect(statSync(join(project, 'ARCHITECTURE.md')).size).toBeLessThan(ARCHITECTURE_BYTES_MAX);
+});
+
+it('sources that documents name are there', () => {
+  const sources = under('{src,test,bench,scripts,examples}/**/*.{ts,tsx,mjs,sh}');
+  const byName = Map.groupBy(sources, (file) => basename(file));
+  const missing = documents
+    .filter((file) => file !== 'CHANGELOG.md')
+    .flatMap((file) =>
+      [...read(file).matchAll(/`([\w./-]+\.tsx?)`/g)]
+        .map(([, name = '']) => name)
+        .filter((name) => byName.get(basename(name))?.some((source) => `/${source}`.endsWith(`/${name}`)) !== true)
+        .map((name) => `${file}: ${name}`),
+    );
+  expect(missing).toEqual([]);
+});
+
+/** Sentences of paragraphs and lists: tables, titles and code are left out. */
+function sentences(text: string): string[] {
+  return withoutCode(text)
+    .split('\n')
+    .map((line) => line.trim().replace(/^(?:[-*]|\d+\.) /, '\n'))
+    .map((line) => (line === '' || /^[|#<!]/.test(line) ? '\n' : line))
+    .join(' ')
+    .split(/\n|(?<=[.!?])[)*"]*\s/)
+    .map((sentence) => sentence.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').trim());
+}
+
+it(`no sentence of a document has more than ${WORDS_MAX} words`, () => {
+  const pages = documents.filter((file) => file !== 'CHANGELOG.md');
+  const long = pages.flatMap((file) =>
+    sentences(read(file))
+      .map((sentence) => ({ sentence, words: sentence.split(/\s+/).length }))
+      .filter(({ words }) => words > WORDS_MAX)
+      .map(({ sentence, words }) => `${file}: ${words} words: ${sentence}`),
+  );
+  expect(long).toEqual([]);
 });
