@@ -1,9 +1,35 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 // A daemon that a test starts leaves the kernel settings of this machine alone.
 process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSys');
+
+/** What takes longest on a quiet machine, longest first. A long file that starts last leaves cores idle. */
+const LONG = [
+  'test/e2e/vm/systemd.test.ts',
+  'test/e2e/vm/deb.test.ts',
+  'test/e2e/daemonKill.test.ts',
+  'test/e2e/flood.test.ts',
+  'test/e2e/inspectPage.test.ts',
+  'test/sim/mutants/even.test.ts',
+  'test/sim/mutants/odd.test.ts',
+  'test/integration/killEveryActor.test.ts',
+  'test/sim/fixedSeeds.test.ts',
+  'test/harness/package.test.ts',
+  'test/integration/killSteady.test.ts',
+  'test/fuzz/fuzz.test.ts',
+  'test/sim/freshSeeds.test.ts',
+].map((file) => join(import.meta.dirname, file));
+
+/** Vitest's order is by size, where nothing is known of an earlier run. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const place = ({ moduleId }: TestSpecification) => LONG.indexOf(moduleId) + 1 || LONG.length + 1;
+    return (await super.sort(files)).sort((a, b) => place(a) - place(b));
+  }
+}
 
 /**
  * `unit`: everything that needs no root and no host runtime. `e2e`: real containerd. `cluster`: a real control plane.
@@ -11,6 +37,7 @@ process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSy
  */
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongFirst },
     projects: [
       {
         resolve: { conditions: ['development'] },

@@ -11,7 +11,11 @@ const kit = import.meta.dirname;
 const project = join(kit, '..', '..', '..');
 const cache = process.env.ACTORLET_VM ?? join(process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '/root', '.cache'), 'actorlet/vm');
 const DIR = '/root/actorlet';
-const RUN_MS = 60_000;
+const RUN_MS = 120_000;
+/** Each look costs a quarter of a second of the machine's one processor, which its daemon needs too. */
+const LOOK_EVERY_MS = 800;
+/** A machine beside other tests is slow. */
+const WAIT_MS = 150_000;
 
 /** Whether `npm run e2e:setup` has built it. */
 export const hasMachine = existsSync(join(cache, 'root.ext4'));
@@ -115,9 +119,9 @@ export class Machine {
   }
 
   /** As `until`, with the end of the daemon's log in the error. */
-  async wait<T>(what: string, probe: () => Promise<T>, timeoutMs = 60_000): Promise<NonNullable<T>> {
+  async wait<T>(what: string, probe: () => Promise<T>, timeoutMs = WAIT_MS): Promise<NonNullable<T>> {
     try {
-      return (await until(what, probe, { timeoutMs, everyMs: 200 })) as NonNullable<T>;
+      return (await until(what, probe, { timeoutMs, everyMs: LOOK_EVERY_MS })) as NonNullable<T>;
     } catch (error) {
       const log = await this.log().catch(String);
       throw new Error(`${error instanceof Error ? error.message : String(error)}\n${log.split('\n').slice(-25).join('\n')}`);
