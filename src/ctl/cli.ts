@@ -106,12 +106,23 @@ function lacking(message: string, y: Argv): string | null {
   return `${command.slice('actorctl '.length)}: say which ${name}, for example: ${example} (${command} --help)`;
 }
 
-/** Which option was meant by one that is not known. */
+/** Which option, or command below the one that was found, was meant by a word that is not known. */
 function meant(message: string, y: Argv): string {
   const unknown = /^Unknown arguments?: ([^,\s]+)/.exec(message)?.[1];
   if (unknown === undefined) return '';
   // What yargs gives here is its usage, whatever its types say: it describes the options of the command that was found.
-  const known = (y as unknown as { getDescriptions(): Readonly<Record<string, unknown>> }).getDescriptions();
+  const usage = y as unknown as { getDescriptions(): Readonly<Record<string, unknown>>; getCommands(): readonly (readonly unknown[])[] };
+  const below = usage.getCommands().map(
+    ([command]) =>
+      String(command)
+        .replace(/[[<].*/, '')
+        .trim()
+        .split(' ')
+        .at(-1) ?? '',
+  );
+  const command = didYouMean(unknown, below);
+  if (command !== '') return command;
+  const known = usage.getDescriptions();
   return didYouMean(
     unknown,
     Object.keys(known).filter((name) => name.length > 1),

@@ -1,5 +1,6 @@
 /** Which pod a person means by a UID, `namespace/name`, a name, or the start of a UID. Pure. */
 import type { PodRecord } from './protocol.ts';
+import { didYouMean } from './text/nearest.ts';
 
 /** What of a pod a person may name. */
 export interface Findable {
@@ -42,4 +43,27 @@ export function findPod<R extends Findable>(query: string, records: ReadonlyMap<
     }
   }
   return { kind: 'none' };
+}
+
+/** Longer than a namespace and a name together can be; nothing like it is looked for. */
+const QUERY_CHARS_MAX = 320;
+
+/** ` (did you mean X?)` for a query that finds no pod, or nothing. */
+export function podMeant(query: string, pods: Iterable<{ namespace: string; name: string; source: string }>): string {
+  if (query.length > QUERY_CHARS_MAX) return '';
+  const names = new Set<string>();
+  for (const { namespace, name, source } of pods) {
+    names.add(query.includes('/') ? `${namespace}/${name}` : name);
+    // Without the node's name, as people write it.
+    for (let at = name.lastIndexOf('-'); at > 0 && source !== 'api'; at = name.lastIndexOf('-', at - 1)) names.add(name.slice(0, at));
+  }
+  return didYouMean(query, names);
+}
+
+/** The same of pods as the pod manager has them. */
+export function recordMeant(query: string, records: ReadonlyMap<string, Findable>): string {
+  return podMeant(
+    query,
+    [...records.values()].map((r) => ({ ...r.pod.metadata, source: r.source })),
+  );
 }

@@ -1,6 +1,6 @@
 /** Why a pod is as it is, as a chain a person can follow: what `actorctl why` prints. Pure. */
 
-import { findPod } from './findPod.ts';
+import { findPod, recordMeant } from './findPod.ts';
 import type { ContainerStatus, Pod, PodStatus } from './k8s.ts';
 import { LIFE_STATES } from './pods/manager/life.ts';
 import type { SourceName } from './pods/types.ts';
@@ -331,7 +331,7 @@ function notFound(i: WhyInput): string[] {
   if (i.pods === undefined) {
     return [`No pod list yet: ${awayLine(i, addr.podManager.path) || 'the pod manager has not published one'}.`, ...runtimeStart(i)];
   }
-  const lines = [`No pod, manifest or event called ${i.query} on this node.`];
+  const lines = [`No pod, manifest or event called ${i.query} on this node${recordMeant(i.query, i.pods.records)}.`];
   if (!i.pods.sourcesReady) lines.push('Not every configured source has reported yet: it may still come.');
   const names = [...i.pods.records.values()].map((r) => `${r.pod.metadata.namespace}/${r.pod.metadata.name}`).sort();
   if (names.length > 0) {

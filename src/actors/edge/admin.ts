@@ -6,7 +6,7 @@
 
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
-import { findPod } from '../../machines/findPod.ts';
+import { findPod, recordMeant } from '../../machines/findPod.ts';
 import { logFileOf } from '../../machines/podLogs.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, type PodsView, view } from '../../machines/protocol.ts';
@@ -185,7 +185,10 @@ function timeline(o: AdminOptions, pods: PodsView, query: string): HttpReply {
   const uid = found.kind === 'one' ? found.uid : query;
   const kept = o.inspect.timeline?.(uid);
   if (kept === undefined || (found.kind === 'none' && kept.steps.length + kept.calls.length === 0)) {
-    return text(`404: no pod called ${JSON.stringify(query)} on this node; of one that is gone, give the UID\n`, 404);
+    return text(
+      `404: no pod called ${JSON.stringify(query)} on this node${recordMeant(query, pods.records)}; of one that is gone, give the UID\n`,
+      404,
+    );
   }
   const record = found.kind === 'one' ? found.record : null;
   const name = record === null ? uid : `${record.pod.metadata.namespace}/${record.pod.metadata.name}`;
@@ -205,7 +208,8 @@ function events(ctx: ActorCtx<ServerEvent>, inspect: Inspect, req: HttpRequest):
   const sinceMs = inspect.started?.wallMs;
   const query = req.query.get('pod');
   if (query === null || query === '') return json({ sinceMs, events: all });
-  const found = findPod(query, ctx.registry.read(view.pods)?.value.records ?? new Map());
+  const records = ctx.registry.read(view.pods)?.value.records ?? new Map();
+  const found = findPod(query, records);
   if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
   // A pod that is gone still has events: then its name or UID is looked for among them.
   const mine = all.filter((e) =>
@@ -213,7 +217,8 @@ function events(ctx: ActorCtx<ServerEvent>, inspect: Inspect, req: HttpRequest):
       ? e.pod?.uid === found.uid
       : e.pod !== undefined && (e.pod.uid === query || e.pod.name === query || `${e.pod.namespace}/${e.pod.name}` === query),
   );
-  if (found.kind === 'none' && mine.length === 0) return text(`404: no pod and no event of a pod called ${query}\n`, 404);
+  if (found.kind === 'none' && mine.length === 0)
+    return text(`404: no pod and no event of a pod called ${query}${recordMeant(query, records)}\n`, 404);
   return json({ sinceMs, events: mine });
 }
 
@@ -221,7 +226,8 @@ function logFile(ctx: ActorCtx<ServerEvent>, o: { pods: PodsView; podLogsDir: st
   const query = o.req.query.get('pod') ?? '';
   const found = findPod(query, o.pods.records);
   if (found.kind === 'many') return text(`400: ${query} fits several pods: ${found.names.join(', ')}\n`, 400);
-  if (found.kind === 'none') return text(`404: no pod called ${JSON.stringify(query)} on this node\n`, 404);
+  if (found.kind === 'none')
+    return text(`404: no pod called ${JSON.stringify(query)} on this node${recordMeant(query, o.pods.records)}\n`, 404);
   const file = logFileOf({
     record: found.record,
     status: ctx.registry.read(view.statuses)?.value.get(found.uid)?.status,

@@ -1,7 +1,7 @@
 /** `POST /exec` of the admin socket: asks the runtime for a streaming address; the bytes never pass through the daemon. */
 
 import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
-import { findPod } from '../../machines/findPod.ts';
+import { findPod, recordMeant } from '../../machines/findPod.ts';
 import { containerStatus, pickContainer } from '../../machines/podLogs.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../machines/protocol.ts';
 import type { HttpReply, HttpRequest } from '../../ports/ports.ts';
@@ -24,9 +24,11 @@ export async function execOffer(ctx: ActorCtx<ServerEvent>, req: HttpRequest): P
   if (req.method !== 'POST') return METHOD_NOT_ALLOWED;
   const ask = parse(req.body);
   if (ask === null) return text('400: expected JSON {pod, container, stdin, tty, cmd: [program, argument...]}\n', 400);
-  const found = findPod(ask.pod, ctx.registry.read(view.pods)?.value.records ?? new Map());
+  const records = ctx.registry.read(view.pods)?.value.records ?? new Map();
+  const found = findPod(ask.pod, records);
   if (found.kind === 'many') return text(`400: ${ask.pod} fits several pods: ${found.names.join(', ')}\n`, 400);
-  if (found.kind === 'none') return text(`404: no pod called ${JSON.stringify(ask.pod)} on this node\n`, 404);
+  if (found.kind === 'none')
+    return text(`404: no pod called ${JSON.stringify(ask.pod)} on this node${recordMeant(ask.pod, records)}\n`, 404);
   const picked = pickContainer(found.record, ask.container);
   if (!picked.ok) return text(`${picked.status}: ${picked.reason}\n`, picked.status);
   const status = containerStatus(ctx.registry.read(view.statuses)?.value.get(found.uid)?.status, picked.name);

@@ -5,6 +5,7 @@ import type { InjectionView } from '../../machines/faults/live.ts';
 import { actorPattern } from '../../machines/faults/match.ts';
 import { SCENARIO_API_VERSION, SCENARIO_KIND } from '../../machines/faults/table.ts';
 import type { ScenarioError } from '../../machines/faults/types.ts';
+import { podMeant } from '../../machines/findPod.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import { addr } from '../../machines/protocol.ts';
 import { type ActorView, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
@@ -178,7 +179,7 @@ async function workerPath(client: AdminClient, state: ActorView, query: string):
       throw new CtlError(EXIT.no, `pod ${only.namespace}/${only.name} has no worker: ${only.reason || only.phase}.`);
     return path;
   }
-  throw new CtlError(EXIT.no, `no pod called ${query} on this node.`);
+  throw new CtlError(EXIT.no, `no pod called ${query} on this node${podMeant(query, pods)}.`);
 }
 
 // ---- list and stop -------------------------------------------------------------------------------------------------

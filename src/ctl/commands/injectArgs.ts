@@ -50,7 +50,11 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
     .command(
       '$0',
       'a scenario from a file: -f FILE',
-      (c) => c.option('file', { alias: 'f', type: 'string', describe: 'scenario in YAML or JSON; - for stdin' }),
+      (c) =>
+        c
+          .option('file', { alias: 'f', type: 'string', describe: 'scenario in YAML or JSON; - for stdin' })
+          .example('$0 inject -f faults.yaml', 'the faults of a scenario file')
+          .example('$0 inject kill pod web', 'one fault'),
       async (args) => {
         if (args.file === undefined || args.file === '')
           throw new CtlError(EXIT.usage, 'inject: give a scenario with -f FILE, or a command (actorctl inject --help)');
@@ -60,7 +64,11 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
     .command(
       'kill <target..>',
       'kills an actor: a path such as pods/workers/UID (or the start of the UID), or pod NAME',
-      (c) => c.positional('target', { type: 'string', array: true, demandOption: true }),
+      (c) =>
+        c
+          .positional('target', { type: 'string', array: true, demandOption: true })
+          .example('$0 inject kill runtime/pleg', 'an actor')
+          .example('$0 inject kill pod web', 'the worker of a pod'),
       (args) => run({ do: 'kill', target: args.target.map(String) }, args),
     )
     .command(
@@ -75,7 +83,8 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
           .option('error', { type: 'string', describe: 'gRPC code, e.g. Unavailable' })
           .option('delay', { type: 'string', describe: 'the call waits so long, e.g. 2s' })
           .option('lost', { choices: ['without-effect', 'with-effect'] as const, describe: 'no answer before the deadline' })
-          .option('late', { type: 'string', describe: 'no answer, and the effect comes so much later' }),
+          .option('late', { type: 'string', describe: 'no answer, and the effect comes so much later' })
+          .example('$0 inject cri --method StartContainer --error Unavailable --times 3', 'three starts fail'),
       (args) => {
         const which = oneOf('cri', { error: args.error, delay: args.delay, lost: args.lost, late: args.late });
         const action = which === 'lost' ? `lost-${args.lost ?? ''}` : which === 'late' ? 'late-effect' : which;
@@ -94,7 +103,8 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
           .option('duplicate', { type: 'boolean', describe: 'events come twice' })
           .option('reorder', { type: 'boolean', describe: 'the next event comes first' })
           .option('delay', { type: 'string', describe: 'events come so much later' })
-          .option('cut', { type: 'boolean', describe: 'the stream breaks once' }),
+          .option('cut', { type: 'boolean', describe: 'the stream breaks once' })
+          .example('$0 inject hints --drop --for 1m', 'no event for a minute'),
       (args) => {
         const { drop, duplicate, reorder, delay, cut } = args;
         const action = oneOf('hints', { drop, duplicate, reorder, delay, cut });
@@ -114,7 +124,8 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
           .option('op', { ...LIST, describe: 'read, write, rename, sync, mkdir, symlink, chmod, remove' })
           .option('full', { type: 'boolean', describe: 'writes fail with ENOSPC' })
           .option('error', { type: 'string', describe: 'EIO, ENOSPC, EROFS, EACCES, EXDEV or EMFILE' })
-          .option('slow', { type: 'string', describe: 'each takes up to so much longer' }),
+          .option('slow', { type: 'string', describe: 'each takes up to so much longer' })
+          .example('$0 inject disk --full --for 30s', 'the disk is full'),
       (args) => {
         const { full, error, slow } = args;
         const which = oneOf('disk', { full, error, slow });
@@ -125,13 +136,13 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
     .command(
       'runtime-down',
       'the container runtime seems to restart: calls are cut, then refused',
-      (c) => c.option('for', { type: 'string', default: '10s', describe: 'how long' }),
+      (c) => c.option('for', { type: 'string', default: '10s', describe: 'how long' }).example('$0 inject runtime-down --for 1m', ''),
       (args) => run({ do: 'fault', name: 'runtime-down', fault: fault('runtime.down', { for: args.for }) }, args),
     )
     .command(
       'list',
       'what is injected now',
-      (c) => c,
+      (c) => c.example('$0 inject list', ''),
       (args) => run({ do: 'list' }, args),
     )
     .command(
@@ -140,7 +151,8 @@ export function addInjectCommand<T extends Common>(y: Argv<T>, run: Run): Argv<T
       (c) =>
         c
           .positional('id', { type: 'string', describe: 'as in actorctl inject list' })
-          .option('all', { type: 'boolean', default: false, describe: 'everything' }),
+          .option('all', { type: 'boolean', default: false, describe: 'everything' })
+          .example('$0 inject stop --all', 'everything is well again'),
       (args) => run({ do: 'stop', id: args.id, all: args.all }, args),
     )
     .epilogue('Works only on a daemon started with --actorlet-fault-injection. docs/fault-injection.md has the language of scenarios.');

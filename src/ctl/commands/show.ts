@@ -1,5 +1,6 @@
 /** Commands that show what a daemon, or a recording, knows. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { podMeant } from '../../machines/findPod.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import type { RecordedEvent } from '../../machines/protocol.ts';
 import type { ActorView } from '../../machines/supervision/actorState.ts';
@@ -47,7 +48,7 @@ function uidOf(query: string, pods: readonly PodSummary[]): string {
   const names = found.map((p) => `${p.namespace}/${p.name} (${p.uid})`).join(', ');
   throw new CtlError(
     EXIT.no,
-    found.length === 0 ? `no pod called ${printable(query)} on this node` : `${query} fits several pods: ${names}`,
+    found.length === 0 ? `no pod called ${printable(query)} on this node${podMeant(query, pods)}` : `${query} fits several pods: ${names}`,
   );
 }
 
@@ -160,6 +161,7 @@ const FOLLOW_LINES_MAX = 2_000;
 export function recorder(o: RecorderArgs): Command {
   return async (asked) => {
     const { io, client } = asked;
+    if (!(Number.isInteger(o.limit) && o.limit > 0)) throw new CtlError(EXIT.usage, '--limit takes a whole number of entries, 1 or more.');
     const query: Record<string, string> = { limit: String(o.limit), ...(o.path === undefined ? {} : { path: o.path }) };
     if (Number.isFinite(o.sinceMs)) query.since = String(Math.round(io.nowMs() - o.sinceMs));
     if (o.follow) return follow(asked, query);
