@@ -24,6 +24,8 @@ have busybox && ! ldd "$(PATH="$PATH:/usr/sbin:/sbin" command -v busybox)" >/dev
 have gcc && [ -n "$(gcc -print-file-name=libc.a | grep / || true)" ] || want 'gcc libc6-dev'
 # The browser that the inspection page is tested in.
 have chromium || want chromium
+# The alert rules and the dashboard are loaded in it.
+have prometheus && have promtool || want prometheus
 
 if [ -n "$missing" ]; then
   [ "$(id -u)" = 0 ] || fail "must be root to install:$missing"
