@@ -1,7 +1,6 @@
 /**
- * CRI `runtime.v1` messages as plain data, in the shape @grpc/proto-loader gives with
- * `{ keepCase: false, longs: String, enums: String, defaults: true, arrays: true, objects: true }`:
- * lower camel case, enums by name, 64-bit integers as decimal strings (nanosecond times exceed 2^53), empty
+ * CRI `runtime.v1` messages as plain data, in the shape that `sandbox/process/protoFile.ts`
+ * gives: lower camel case, enums by name, 64-bit integers as decimal strings (nanosecond times exceed 2^53), empty
  * repeated fields as `[]`, empty maps as `{}`, absent messages as `null` (responses) or missing (requests).
  * This is the wire between the node and any runtime, real or simulated; numbers live in `proto/`.
  */

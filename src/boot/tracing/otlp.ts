@@ -3,12 +3,12 @@
  * CRI: the official exporter would bundle as much code again as the daemon has (metrics and logs included) for one call.
  */
 import { join } from 'node:path';
-import { Client, type ClientUnaryCall, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { loadSync, type ServiceDefinition } from '@grpc/proto-loader';
+import { Client, type ClientUnaryCall, credentials, Metadata, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js';
 import type { Attributes, Span } from '../../inspect/tracing/model.ts';
 import type { Sent, SpanSender } from '../../inspect/tracing/queue.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { LOAD_OPTIONS, rpcOf, serviceOf } from '../dependencies/cri/load.ts';
+import { loadProtoFile } from '../../sandbox/process/protoFile.ts';
+import { rpcOf } from '../dependencies/cri/load.ts';
 import { protoRoot } from '../dependencies/cri/protoPath.ts';
 
 /** Where a collector listens on its own host. */
@@ -28,8 +28,7 @@ const TRANSIENT: ReadonlySet<number> = new Set([
 
 /** Serves clients and, in tests, servers. */
 export function loadTraceService(root: string = protoRoot()): ServiceDefinition {
-  const pkg = loadSync(join(root, 'opentelemetry/trace.proto'), LOAD_OPTIONS);
-  return serviceOf(pkg, 'opentelemetry.proto.collector.trace.v1.TraceService');
+  return loadProtoFile(join(root, 'opentelemetry/trace.proto')).service('opentelemetry.proto.collector.trace.v1.TraceService');
 }
 
 export interface OtlpOptions {

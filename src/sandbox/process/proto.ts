@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { ServiceDefinition } from '@grpc/grpc-js';
-import { loadSync } from '@grpc/proto-loader';
+import { loadProtoFile } from './protoFile.ts';
 
 const FILE = join('proto', 'runtime', 'v1', 'api.proto');
 
@@ -17,11 +17,6 @@ function protoFile(): string {
 }
 
 export function loadServices(): { runtime: ServiceDefinition; image: ServiceDefinition } {
-  const pkg = loadSync(protoFile(), { keepCase: false, longs: String, enums: String, defaults: true, arrays: true, objects: true });
-  const service = (name: string): ServiceDefinition => {
-    const found = pkg[name];
-    if (found === undefined || 'format' in found) throw new Error(`service ${name} is missing from ${FILE}`);
-    return found;
-  };
-  return { runtime: service('runtime.v1.RuntimeService'), image: service('runtime.v1.ImageService') };
+  const cri = loadProtoFile(protoFile());
+  return { runtime: cri.service('runtime.v1.RuntimeService'), image: cri.service('runtime.v1.ImageService') };
 }

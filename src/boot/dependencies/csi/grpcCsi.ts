@@ -1,11 +1,11 @@
 /** The real {@link Csi} port: gRPC over unix sockets, a connection for each call. */
 import { join } from 'node:path';
-import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
-import { loadSync, type MethodDefinition, type ServiceDefinition } from '@grpc/proto-loader';
+import { Client, credentials, Metadata, type ServiceDefinition, type ServiceError, status } from '@grpc/grpc-js';
 import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/csi.ts';
 import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import { LOAD_OPTIONS, rpcOf, serviceOf } from '../cri/load.ts';
+import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { unixChannel, unixTarget } from '../unixGrpc.ts';
 
@@ -20,8 +20,8 @@ export interface CsiProto {
 /** Serves clients and, in tests, servers. */
 export function loadCsiProto(root: string = protoRoot()): CsiProto {
   return {
-    registration: serviceOf(loadSync(join(root, 'pluginregistration/api.proto'), LOAD_OPTIONS), 'pluginregistration.Registration'),
-    node: serviceOf(loadSync(join(root, 'csi/csi.proto'), LOAD_OPTIONS), 'csi.v1.Node'),
+    registration: loadProtoFile(join(root, 'pluginregistration/api.proto')).service('pluginregistration.Registration'),
+    node: loadProtoFile(join(root, 'csi/csi.proto')).service('csi.v1.Node'),
   };
 }
 
@@ -39,7 +39,7 @@ export function createGrpcCsi({ clock }: { clock: Clock }): Csi {
     loaded ??= loadCsiProto();
     return loaded;
   };
-  const send = (endpoint: string, definition: MethodDefinition<object, object>, request: object, o: CsiCall): Promise<object> =>
+  const send = (endpoint: string, definition: Method, request: object, o: CsiCall): Promise<object> =>
     new Promise((resolve, reject) => {
       const method = definition.path.slice(definition.path.lastIndexOf('/') + 1);
       if (o.signal.aborted) return reject(new CsiError({ method, code: status.CANCELLED, details: 'given up before it was sent' }));
@@ -61,7 +61,7 @@ export function createGrpcCsi({ clock }: { clock: Clock }): Csi {
       );
       o.signal.addEventListener('abort', abort, { once: true });
     });
-  // The loader's output is the response's shape by contract (LOAD_OPTIONS and machines/csi.ts).
+  // The loader's output is the response's shape by contract (protoFile.ts and machines/csi.ts).
   return {
     getInfo: async (socket, call) => (await send(socket, rpcOf(proto().registration, 'GetInfo'), {}, call)) as PluginInfo,
     notify: async (socket, result, call) =>

@@ -8,17 +8,18 @@ import {
   Server,
   ServerCredentials,
   type ServerUnaryCall,
+  type ServiceDefinition,
   type ServiceError,
   type sendUnaryData,
   status,
 } from '@grpc/grpc-js';
-import { loadSync, type ServiceDefinition } from '@grpc/proto-loader';
 import type { ContainerResponse, PluginDevice, PluginOptions, RegisterRequest } from '../../../machines/allocation/devices/types.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CODE_NAMES } from '../../../ports/csi.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Clock } from '../../../ports/ports.ts';
-import { LOAD_OPTIONS, rpcOf, serviceOf } from '../cri/load.ts';
+import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { unixChannel, unixTarget } from '../unixGrpc.ts';
 
@@ -30,7 +31,7 @@ const PATH_BYTES_MAX = 107;
 /** What plugins that are well say. */
 const HEALTHY = 'Healthy';
 
-/** As the loader gives them (LOAD_OPTIONS, proto/deviceplugin). */
+/** As the loader gives them (protoFile.ts, proto/deviceplugin). */
 interface WireDevice {
   ID: string;
   health: string;
@@ -46,8 +47,8 @@ export interface DevicePluginProto {
 }
 /** Serves clients and servers, in tests both sides of each. */
 export function loadDevicePluginProto(root: string = protoRoot()): DevicePluginProto {
-  const loaded = loadSync(join(root, 'deviceplugin/api.proto'), LOAD_OPTIONS);
-  return { registration: serviceOf(loaded, 'v1beta1.Registration'), plugin: serviceOf(loaded, 'v1beta1.DevicePlugin') };
+  const loaded = loadProtoFile(join(root, 'deviceplugin/api.proto'));
+  return { registration: loaded.service('v1beta1.Registration'), plugin: loaded.service('v1beta1.DevicePlugin') };
 }
 
 function rpcError({ code, details, message }: ServiceError): Error {
@@ -126,7 +127,7 @@ function connectionOf(client: Client, service: ServiceDefinition, clock: Clock):
       );
       signal.addEventListener('abort', abort, { once: true });
     });
-  // The loader's output is the response's shape by contract (LOAD_OPTIONS and proto/deviceplugin).
+  // The loader's output is the response's shape by contract (protoFile.ts and proto/deviceplugin).
   return {
     options: async (call) => (await send('GetDevicePluginOptions', {}, call)) as PluginOptions,
     listAndWatch(on) {
