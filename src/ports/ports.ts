@@ -219,6 +219,8 @@ export interface Host {
   identity?(): HostIdentity;
   /** Bytes of memory and number of logical CPUs the node has. */
   capacity(): { memoryBytes: number; cpus: number };
+  /** Time since the start of the machine that its CPUs had nothing to do, as a sum of all of them. Absent in worlds that do not tell. */
+  idleMs?(): number;
   /** Memory as the kernel counts it just now; file pages that are easily reclaimed count as available. Throws; absent in worlds that do not tell. */
   memory?(): { capacityBytes: number; availableBytes: number };
   /** By what a container's memory can be held. Absent in worlds that do not tell: containers are told their limits alone. */

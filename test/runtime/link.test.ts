@@ -4,7 +4,8 @@ import { criCall, criClient } from '../../src/actors/runtime/client.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../src/machines/protocol.ts';
 import { runtimeBusy } from '../../src/machines/runtime/cri/startGate.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
-import { CriError } from '../../src/ports/ports.ts';
+import { CriError, type Host } from '../../src/ports/ports.ts';
+import { fakePorts } from '../supervision/fakePorts.ts';
 import { type FakeCri, fail, fakeCri, healthy } from './fakeCri.ts';
 import { type World, world } from './world.ts';
 
@@ -194,6 +195,20 @@ describe('the CRI link', () => {
     for (const call of [...w.cri.of('StartContainer'), ...w.cri.of('StopContainer')]) call.resolve({});
     await w.ports.settle();
     expect((await Promise.all(acts)).every(([result]) => result?.ok)).toBe(true);
+  });
+
+  it.each([
+    ['idle: a slow call needs no processor', 2, 5],
+    ['busy: one more would make all of them slower', 0, 4],
+  ])('gives the place of a call that takes half a second to another one while the processors are %s', async (_, idlePerMs, asked) => {
+    const { host } = fakePorts();
+    const told = Object.create(host, { idleMs: { value: () => idlePerMs * w.ports.clock.monoMs() } }) as Host;
+    w = await world({ only: ['cri'], ports: { host: told } });
+    for (const uid of ['a', 'b', 'c', 'd', 'e']) void client().act(uid, 1, [criCall('RunPodSandbox', { config: null })]);
+    await w.ports.advance(600);
+    expect(w.cri.of('RunPodSandbox')).toHaveLength(asked);
+    await w.ports.advance(1_500);
+    expect(w.cri.of('RunPodSandbox')).toHaveLength(5);
   });
 
   it('holds a fence until the cancelled act of the predecessor has really ended', async () => {

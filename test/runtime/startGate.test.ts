@@ -1,7 +1,7 @@
 /** How many starts are asked of the runtime at once, and who goes first when a place is free. */
 import { describe, expect, it } from 'vitest';
 import type { CriMethod } from '../../src/machines/cri.ts';
-import { heldMsMax, placesFor, STOP_RANKS, StartGate } from '../../src/machines/runtime/cri/startGate.ts';
+import { heldMsMax, holdsOn, placesFor, STOP_RANKS, StartGate } from '../../src/machines/runtime/cri/startGate.ts';
 
 describe('the start gate', () => {
   const went: string[] = [];
@@ -56,5 +56,12 @@ describe('the start gate', () => {
 
   it('holds a stop for a tenth of a second only: the time to end is the own one of the process', () => {
     expect((['StopContainer', 'StopPodSandbox', 'RunPodSandbox'] as const).map(heldMsMax)).toEqual([100, 500, 500]);
+  });
+
+  it('holds a start for up to two seconds while the processors are busy', () => {
+    expect([500, 1_000, 1_500, 2_000].map((ms) => holdsOn('RunPodSandbox', { ms, idleShare: 0.02 }))).toEqual([true, true, true, false]);
+    expect(holdsOn('RunPodSandbox', { ms: 500, idleShare: 0.3 })).toBe(false);
+    expect(holdsOn('RunPodSandbox', { ms: 500, idleShare: Number.NaN })).toBe(false);
+    expect(holdsOn('StopContainer', { ms: 100, idleShare: 0 })).toBe(false);
   });
 });

@@ -93,7 +93,10 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
     net: throwing<Net>('net'),
     prober: throwing<Prober>('prober'),
     // Two cores, as the machines that most tests run on; all else throws.
-    host: Object.create(throwing<Host>('host'), { capacity: { value: () => ({ memoryBytes: 2 ** 33, cpus: 2 }) } }) as Host,
+    host: Object.create(throwing<Host>('host'), {
+      capacity: { value: () => ({ memoryBytes: 2 ** 33, cpus: 2 }) },
+      idleMs: { value: undefined },
+    }) as Host,
     cri: throwing<Cri>('cri'),
     ...overrides,
     advance,

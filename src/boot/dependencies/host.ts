@@ -70,6 +70,15 @@ function tasks(): { current: number; max: number } {
   return { current, max };
 }
 
+/** Linux reports times to user space in hundredths of a second whatever the kernel's own tick is. */
+const TICK_MS = 10;
+
+/** Waiting for a disk is having nothing to do. NaN where the kernel does not tell. */
+function idleMs(): number {
+  const [, , , , idle = Number.NaN, waiting = 0] = (readTrimmed('/proc/stat').split('\n', 1)[0] ?? '').split(/\s+/).map(Number);
+  return (idle + waiting) * TICK_MS;
+}
+
 export function createHost(): Host {
   return {
     identity,
@@ -81,6 +90,7 @@ export function createHost(): Host {
     bootId: () => readTrimmed('/proc/sys/kernel/random/boot_id'),
     bootTimeMs: () => Date.now() - uptime() * 1000,
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),
+    idleMs,
     addresses: () => hostAddresses(networkInterfaces()),
     lookup: async (name) => (await lookup(name, { all: true })).map((a) => a.address),
     cpuUsageMs: () => {

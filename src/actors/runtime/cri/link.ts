@@ -60,12 +60,15 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
   }
 
   let server: CriServer | undefined;
+  const { host } = ctx.ports;
+  const { cpus } = host.capacity();
   const serverFor = (send: (event: { type: 'cri.check' } | { type: 'server.broken'; error: Error }) => void): CriServer => {
     server ??= new CriServer({
       cri,
       clock,
       metrics,
-      startsAtOnce: placesFor(ctx.ports.host.capacity().cpus),
+      startsAtOnce: placesFor(cpus),
+      processors: { count: cpus, ...(host.idleMs === undefined ? {} : { idleMs: () => host.idleMs?.() ?? 0 }) },
       signal: ctx.signal,
       onBusy: (busy) => ctx.publish(runtimeBusy, busy),
       onUnavailable: () => send({ type: 'cri.check' }),

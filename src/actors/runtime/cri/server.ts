@@ -4,7 +4,7 @@ import type { CriMethod, CriRequest } from '../../../machines/cri.ts';
 import type { CriEvent, CriResult } from '../../../machines/protocol.ts';
 import { Fences } from '../../../machines/runtime/cri/fence.ts';
 import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
-import { heldMsMax, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/cri/startGate.ts';
+import { heldMsMax, holdsOn, START_RANKS, STOP_RANKS, StartGate, type Waiting } from '../../../machines/runtime/cri/startGate.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
 import type { OperationMetrics } from './metrics.ts';
@@ -31,6 +31,8 @@ export interface ServerOptions {
   metrics: OperationMetrics;
   /** Starts of sandboxes and containers that the runtime is asked for at the same time; as many sandboxes are taken down. */
   startsAtOnce: number;
+  /** Time that the processors had nothing to do, as a sum of all of them. Absent: they count as idle. */
+  processors: { count: number; idleMs?(): number };
   /** Ends every call in flight. */
   signal: AbortSignal;
   /** Whether starts or stops wait for a place, each time that this changes; none do at first. */
@@ -167,6 +169,8 @@ export class CriServer {
         method,
         go: () => {
           signal.removeEventListener('abort', givenUp);
+          const idleShare = this.#idleShare();
+          const fromMonoMs = clock.monoMs();
           let held = true;
           const leave = () => {
             if (!held) return;
@@ -175,7 +179,12 @@ export class CriServer {
             gate.leave();
             this.#tellBusy();
           };
-          const timer = clock.setTimeout(leave, heldMsMax(method));
+          const late = () => {
+            if (holdsOn(method, { ms: clock.monoMs() - fromMonoMs, idleShare: idleShare() })) {
+              timer = clock.setTimeout(late, heldMsMax(method));
+            } else leave();
+          };
+          let timer = clock.setTimeout(late, heldMsMax(method));
           resolve(leave);
         },
       };
@@ -184,6 +193,16 @@ export class CriServer {
       else gate.enter(waiting);
       this.#tellBusy();
     });
+  }
+
+  /** Gives the share of the processors' time since now in which they had nothing to do. */
+  #idleShare(): () => number {
+    const { processors, clock } = this.#o;
+    const [fromMs, idleMs] = [clock.monoMs(), processors.idleMs?.()];
+    return () => {
+      if (idleMs === undefined || processors.idleMs === undefined) return 1;
+      return (processors.idleMs() - idleMs) / (Math.max(1, clock.monoMs() - fromMs) * processors.count);
+    };
   }
 
   #tellBusy(): void {

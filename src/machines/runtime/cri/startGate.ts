@@ -24,6 +24,13 @@ export const STOP_RANKS: Ranks = { StopPodSandbox: 0, StopContainer: 1 };
  */
 const PLACE_HELD_MS_MAX = 500;
 /**
+ * The same while the processors are busy. Calls are slow then because there are too many of them: one more makes all of them
+ * slower, and no pod runs before nearly all sandboxes are there.
+ */
+const BUSY_HELD_MS_MAX = 4 * PLACE_HELD_MS_MAX;
+/** Of the processors' time, while the place was held. */
+const BUSY_IDLE_SHARE = 0.1;
+/**
  * The same for the stop of a container: what the runtime does for it is done by then, the rest is the process's own time to
  * end. Of a hundred containers that ignore the signal the last is sent it after 2.5 s, on two cores.
  */
@@ -31,6 +38,11 @@ const STOP_HELD_MS_MAX = 100;
 
 export function heldMsMax(method: CriMethod): number {
   return method === 'StopContainer' ? STOP_HELD_MS_MAX : PLACE_HELD_MS_MAX;
+}
+
+/** Whether a call that has held its place for {@link heldMsMax}, or a multiple of it, holds it for that long again. */
+export function holdsOn(method: CriMethod, held: { ms: number; idleShare: number }): boolean {
+  return method !== 'StopContainer' && held.idleShare < BUSY_IDLE_SHARE && held.ms + heldMsMax(method) <= BUSY_HELD_MS_MAX;
 }
 
 /** Places for a machine with so many cores: enough that none is idle while a call waits for the disk or for CNI. */
