@@ -1,6 +1,7 @@
 /** The CRI link: does it find, watch and lose the runtime; does it fence what changes a pod. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
+import type { PodSandboxConfig } from '../../src/machines/cri.ts';
 import { addr, type CriEvent, type CriResult, view } from '../../src/machines/protocol.ts';
 import { runtimeBusy } from '../../src/machines/runtime/cri/startGate.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
@@ -204,7 +205,7 @@ describe('the CRI link', () => {
     const { host } = fakePorts();
     const told = Object.create(host, { idleMs: { value: () => idlePerMs * w.ports.clock.monoMs() } }) as Host;
     w = await world({ only: ['cri'], ports: { host: told } });
-    for (const uid of ['a', 'b', 'c', 'd', 'e']) void client().act(uid, 1, [criCall('RunPodSandbox', { config: null })]);
+    for (const uid of ['a', 'b', 'c', 'd', 'e']) void client().act(uid, 1, [criCall('RunPodSandbox', { config: {} as PodSandboxConfig })]);
     await w.ports.advance(600);
     expect(w.cri.of('RunPodSandbox')).toHaveLength(asked);
     await w.ports.advance(1_500);
