@@ -2,7 +2,9 @@
  * The vocabulary of supervision: child specifications, mailboxes, the registry and what an actor is given when it starts.
  * docs/architecture/supervision.md has the semantics; this file is their types. Knows nothing of pods.
  */
+
 import type { AnyActorLogic } from 'xstate';
+import type { ActorView } from '../../machines/supervision/actorState.ts';
 import type { Address, Answer, Cause, Message, ReplyTo, ViewKey } from '../../machines/supervision/address.ts';
 import type { Backoff, ExitReason, Intensity, RestartType, Strategy } from '../../machines/supervision/restartPolicy.ts';
 import type { Logger, Ports } from '../../ports/ports.ts';
@@ -144,22 +146,7 @@ export interface Registry {
 }
 
 /** One node of /statez. */
-export interface ActorState {
-  path: string;
-  type: 'actor' | 'supervisor' | 'dynamic';
-  /** Supervision state: starting, running, restarting, stopping, stopped, failed, parked, quarantined. */
-  lifecycle: string;
-  /** The statechart's state value, e.g. `syncing.pulling`; '' for actors that are no machine. */
-  state: string;
-  /** From `meta.reason` of the innermost active state, else `ctx.note`. */
-  reason: string;
-  message: string;
-  /** Milliseconds in the present state (statechart) or lifecycle. */
-  ageMs: number;
-  incarnation: number;
-  restarts: number;
-  mailbox?: { depth: number; depthMax: number; oldestAgeMs: number; coalesced: number; dropped: number; suspended: boolean };
-  lastError?: string;
+export interface ActorState extends ActorView {
   children: ActorState[];
 }
 

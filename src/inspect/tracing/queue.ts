@@ -2,6 +2,7 @@
  * Spans on their way to the receiver: bounded, in batches, one at a time. While the receiver is away the newest spans are
  * kept and the oldest dropped, with a count. Nothing waits for it but `end`, which is bounded.
  */
+import { retryDelayMs } from '../../machines/supervision/restartPolicy.ts';
 import type { Clock, Logger } from '../../ports/ports.ts';
 import type { Span } from './model.ts';
 
@@ -104,7 +105,7 @@ export class SpanQueue {
     }, afterMs);
   }
   #nextMs(): number {
-    if (this.#failures > 0) return Math.min(RETRY_MS * 2 ** Math.min(this.#failures - 1, 8), RETRY_MAX_MS);
+    if (this.#failures > 0) return retryDelayMs({ minMs: RETRY_MS, maxMs: RETRY_MAX_MS }, this.#failures - 1);
     return this.#waiting.length >= BATCH_MAX ? 0 : BATCH_AFTER_MS;
   }
 

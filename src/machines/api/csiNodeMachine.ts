@@ -7,6 +7,7 @@ import { projecting } from '../projection.ts';
 import { providing, unprovided } from '../provide.ts';
 import { sameData } from '../sameData.ts';
 import type { CsiDriver } from '../services/plugins/messages.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { messageOf } from '../text/errors.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
 import type { WireCsiNode } from './wire.ts';
@@ -133,7 +134,7 @@ export const csiNodeMachine = setup({
   guards: { again: ({ context }) => context.again },
   delays: {
     wait: ({ context, event }) =>
-      Math.min(BACKOFF_MIN_MS * 2 ** Math.min(context.attempts, 10), BACKOFF_MAX_MS) * (1 + 0.2 * factsOf(event).random),
+      retryDelayMs({ minMs: BACKOFF_MIN_MS, maxMs: BACKOFF_MAX_MS, jitter: 0.2 }, context.attempts, factsOf(event).random),
   },
 }).createMachine({
   id: 'csiNode',

@@ -1,7 +1,9 @@
 /** The node's lease as a statechart: held by writing the time into it (boot-and-node 9.8). The requests are given with `provide`. */
+
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { failureOf, projecting } from '../projection.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import type { KubeFailure } from './kube.ts';
 import type { LeaseEvent } from './messages.ts';
 
@@ -48,8 +50,7 @@ export const leaseMachine = setup({
   },
   delays: {
     retry: ({ context, event }) =>
-      Math.min(LEASE_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), LEASE_RETRY_MAX_MS) *
-      (1 + 0.2 * factsOf(event).random),
+      retryDelayMs({ minMs: LEASE_RETRY_MS, maxMs: LEASE_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, factsOf(event).random),
     interval: ({ context, event }) => context.durationMs * RENEW_SHARE * (1 + 0.04 * factsOf(event).random),
   },
 }).createMachine({

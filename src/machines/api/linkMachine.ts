@@ -1,7 +1,9 @@
 /** Whether the API server can be reached, as a statechart: everybody's calls say how it goes, and while it is lost it is asked. */
+
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { projecting } from '../projection.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import type { ApiLinkEvent } from './messages.ts';
 
 /** A question that is not answered within this counts as no answer. */
@@ -42,7 +44,7 @@ export const apiLinkMachine = setup({
   guards: { answered: (_, p: { result: ProbeResult }) => p.result.ok },
   delays: {
     retry: ({ context, event }) =>
-      Math.min(LINK_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.misses - 1)), LINK_RETRY_MAX_MS) * (1 + 0.5 * factsOf(event).random),
+      retryDelayMs({ minMs: LINK_RETRY_MS, maxMs: LINK_RETRY_MAX_MS, jitter: 0.5 }, context.misses - 1, factsOf(event).random),
   },
 }).createMachine({
   id: 'apiLink',

@@ -2,11 +2,13 @@
  * List and watch as a statechart: take the initial state from a watch that streams it, or from a list, then follow the watch;
  * open it again where it ended; begin anew when history has expired. The requests are given with `provide`.
  */
+
 import { assign, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { failureOf, projecting } from '../projection.ts';
 import { shareData } from '../sharedData.ts';
 import { SharedMap } from '../sharedMap.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { isExpired, isRefusal, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
@@ -150,8 +152,8 @@ export function takeEvents(context: ListWatchContext, events: readonly WatchEven
 }
 
 function retryMs(context: ListWatchContext, random: number): number {
-  const base = Math.min(LIST_WATCH_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), LIST_WATCH_RETRY_MAX_MS);
-  return Math.max(base * (1 + random), context.failure?.retryAfterMs ?? 0);
+  const backoff = { minMs: LIST_WATCH_RETRY_MS, maxMs: LIST_WATCH_RETRY_MAX_MS, jitter: 1 };
+  return Math.max(retryDelayMs(backoff, context.failures - 1, random), context.failure?.retryAfterMs ?? 0);
 }
 
 const list: PromiseActorLogic<Listed, { fromCache: boolean }> = fromPromise(() => Promise.reject(new Error('no list was provided')));

@@ -1,7 +1,9 @@
 /** Registration and status of the node as a statechart (boot-and-node 9.1, 9.3). The requests are given with `provide`. */
+
 import { assign, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf } from '../facts.ts';
 import { failureOf, projecting } from '../projection.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import type { KubeFailure } from './kube.ts';
 import type { NodeStatusEvent } from './messages.ts';
 
@@ -60,8 +62,7 @@ export const nodeStatusMachine = setup({
   },
   delays: {
     registerRetry: ({ context, event }) =>
-      Math.min(REGISTER_RETRY_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1)), REGISTER_RETRY_MAX_MS) *
-      (1 + 0.2 * factsOf(event).random),
+      retryDelayMs({ minMs: REGISTER_RETRY_MS, maxMs: REGISTER_RETRY_MAX_MS, jitter: 0.2 }, context.failures - 1, factsOf(event).random),
     period: ({ context, event }) => {
       const { monoMs, random } = factsOf(event);
       const eager = !context.ready && monoMs - context.startedAtMs < EAGER_MS;

@@ -2,12 +2,14 @@
  * Writes one pod's status, mirror and final deletion to the API: decide, one request, decide again. A node has a writer for each of
  * thousands of pods: one machine serves them all, and what differs between them is input.
  */
+
 import { assign, fromPromise, not, setup } from 'xstate';
 import { factsOf, type Moment } from '../facts.ts';
 import type { Pod } from '../k8s.ts';
 import { failureOf, names, podName, projecting } from '../projection.ts';
 import type { PodsView, StatusEntry } from '../protocol.ts';
 import { effectsOf, providing, unprovided, withEffects } from '../provide.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { isRefusal, type KubeFailure } from './kube.ts';
 import { isOlder } from './listWatchMachine.ts';
 import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
@@ -172,7 +174,7 @@ export const podWriterMachine = setup({
       const base =
         failure !== null && isRefusal(failure)
           ? REFUSED_RETRY_MS
-          : Math.min(WRITE_RETRY_MS * 2 ** Math.min(16, Math.max(0, failures - 1)), WRITE_RETRY_MAX_MS);
+          : retryDelayMs({ minMs: WRITE_RETRY_MS, maxMs: WRITE_RETRY_MAX_MS }, failures - 1);
       return Math.max(base * (1 + 0.5 * factsOf(event).random), failure?.retryAfterMs ?? 0);
     },
   },

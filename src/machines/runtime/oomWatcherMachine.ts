@@ -1,6 +1,8 @@
 /** Statechart of the watch on the kernel's log: reading, or waiting to try again. Pure. */
+
 import { assign, fromCallback, setup } from 'xstate';
 import { projecting } from '../projection.ts';
+import { retryDelayMs } from '../supervision/restartPolicy.ts';
 
 /** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
 export const RETRY_MIN_MS = 5_000;
@@ -24,7 +26,7 @@ export const oomWatcherMachine = setup({
     lost: (_, _params: { reason: string }) => {},
   },
   delays: {
-    retry: ({ context }) => Math.min(RETRY_MAX_MS, RETRY_MIN_MS * 2 ** Math.min(context.failures - 1, 16)),
+    retry: ({ context }) => retryDelayMs({ minMs: RETRY_MIN_MS, maxMs: RETRY_MAX_MS }, context.failures - 1),
   },
 }).createMachine({
   id: 'oomWatcher',

@@ -6,10 +6,14 @@ import { nearestName } from '../text/nearest.ts';
 export interface ActorView {
   path: string;
   type: 'actor' | 'supervisor' | 'dynamic';
+  /** Supervision state: starting, running, restarting, stopping, stopped, failed, parked, quarantined. */
   lifecycle: string;
+  /** The statechart's state value, e.g. `syncing.pulling`; '' for actors that are no machine. */
   state: string;
+  /** From `meta.reason` of the innermost active state, else `ctx.note`. */
   reason: string;
   message: string;
+  /** Milliseconds in the present state (statechart) or lifecycle. */
   ageMs: number;
   incarnation: number;
   restarts: number;

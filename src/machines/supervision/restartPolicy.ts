@@ -69,6 +69,11 @@ export function backoffDelayMs(backoff: Backoff, n: number, random: number): num
   return plain * (1 + backoff.jitter * random);
 }
 
+/** Delay before retry `n` (0-based) of a machine: `minMs`, doubled each time, at most `maxMs`. `jitter` as in {@link Backoff}. */
+export function retryDelayMs(of: Pick<Backoff, 'minMs' | 'maxMs'> & { jitter?: number }, n: number, random = 0): number {
+  return backoffDelayMs({ jitter: 0, ...of, factor: 2 }, Math.max(0, n), random);
+}
+
 /** Adds crashes to a window and drops what is older than the period. A crash exactly `periodMs` old is out. */
 export function addCrashes(
   window: readonly number[],

@@ -7,6 +7,7 @@ import { type AnyActorRef, assign, enqueueActions, fromCallback, fromPromise, se
 import { factsOf } from '../../facts.ts';
 import { names, projecting } from '../../projection.ts';
 import { perform, providing, unprovided } from '../../provide.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import {
   type EndpointInput,
@@ -183,7 +184,7 @@ export const devicesMachine = setup({
     }),
     noteSuccess: assign({ error: '', attempts: 0 }),
   },
-  delays: { wait: ({ context }) => Math.min(DEVICES_RETRY.minMs * 2 ** Math.min(context.attempts - 1, 16), DEVICES_RETRY.maxMs) },
+  delays: { wait: ({ context }) => retryDelayMs(DEVICES_RETRY, context.attempts - 1) },
 }).createMachine({
   id: 'devices',
   meta: projecting<DevicesContext>(({ endpoints, dialing, watched, error, attempts }) => ({

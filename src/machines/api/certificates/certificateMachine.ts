@@ -6,6 +6,7 @@
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, setup } from 'xstate';
 import { factsOf, type Moment } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { CertificateEvent } from '../messages.ts';
 import {
@@ -97,8 +98,8 @@ export const certificateMachine = setup({
   },
   delays: {
     retry: ({ context: c, event }) => {
-      const [first, last] = c.refused ? [REFUSED_RETRY_MS, REFUSED_RETRY_MAX_MS] : [RETRY_MS, RETRY_MAX_MS];
-      return Math.min(first * 2 ** Math.min(16, Math.max(0, c.failures - 1)), last) * (1 + 0.1 * factsOf(event).random);
+      const [minMs, maxMs] = c.refused ? [REFUSED_RETRY_MS, REFUSED_RETRY_MAX_MS] : [RETRY_MS, RETRY_MAX_MS];
+      return retryDelayMs({ minMs, maxMs, jitter: 0.1 }, c.failures - 1, factsOf(event).random);
     },
     patience: ({ context, event }) => waitOf(context, wallMsOf(event)),
     trust: WATCH_TRUST_MS,

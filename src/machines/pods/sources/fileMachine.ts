@@ -2,12 +2,14 @@
  * The file source as a statechart: one region keeps a watch on the directory, the other lists and reads manifests.
  * A watch only hints at names; what is true is what a reading finds. I/O is given with `provide`.
  */
+
 import { assign, type CallbackActorLogic, fromCallback, fromPromise, type PromiseActorLogic, raise, setup } from 'xstate';
 import { carrying, factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { names, projecting } from '../../projection.ts';
 import type { SourceError } from '../../protocol.ts';
 import { SharedMap } from '../../sharedMap.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
 
 /** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */
@@ -165,7 +167,7 @@ const machineSetup = setup({
     watchRetry: ({ context }) =>
       context.watchMissing
         ? WATCH_RETRY_MIN_MS
-        : Math.min(WATCH_RETRY_MAX_MS, WATCH_RETRY_MIN_MS * 2 ** Math.max(0, context.watchFailures - 1)),
+        : retryDelayMs({ minMs: WATCH_RETRY_MIN_MS, maxMs: WATCH_RETRY_MAX_MS }, context.watchFailures - 1),
   },
 });
 

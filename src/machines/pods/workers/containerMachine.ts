@@ -9,6 +9,7 @@ import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
 import type { ImageResult } from '../../protocol.ts';
 import { unprovided } from '../../provide.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { containerGraceSeconds } from '../killOrder.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
@@ -167,7 +168,7 @@ export const containerMachine = setup({
       const { times, unknown } = context;
       const moment = factsOf(event);
       const inRow = (unknown?.inRow ?? 0) + 1;
-      const waitMs = inRow === 1 ? 0 : Math.min(times.backoffMaxMs, UNKNOWN_RETRY_MS * 2 ** Math.min(inRow - 2, 30));
+      const waitMs = inRow === 1 ? 0 : retryDelayMs({ minMs: UNKNOWN_RETRY_MS, maxMs: times.backoffMaxMs }, inRow - 2);
       const failure = { reason, message: `${message} (outcome unknown ${inRow === 1 ? 'once' : `${inRow} times in a row`})` };
       return { unknown: { inRow, failure, untilMonoMs: moment.monoMs + waitMs * (1 + 0.5 * moment.random) } };
     }),

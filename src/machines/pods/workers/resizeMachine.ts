@@ -8,6 +8,7 @@ import { factsOf } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
 import { podName, projecting, some } from '../../projection.ts';
 import { unprovided } from '../../provide.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { ResizeStep } from '../resize/actuation.ts';
 
@@ -69,7 +70,11 @@ export const resizeMachine = setup({
       message,
       failedKey: keyOf(context.steps),
       failuresInRow: context.failuresInRow + 1,
-      waitMs: Math.min(RESIZE_RETRY_MS * 2 ** Math.min(context.failuresInRow, 16), RESIZE_RETRY_MS_MAX) * (1 + 0.5 * factsOf(event).random),
+      waitMs: retryDelayMs(
+        { minMs: RESIZE_RETRY_MS, maxMs: RESIZE_RETRY_MS_MAX, jitter: 0.5 },
+        context.failuresInRow,
+        factsOf(event).random,
+      ),
     })),
     sayTrouble: sendParent(({ context }): ResizeReport => ({ type: 'resize.trouble', message: context.message })),
     sayRecovered: sendParent((): ResizeReport => ({ type: 'resize.trouble', message: null })),

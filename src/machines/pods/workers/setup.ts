@@ -1,4 +1,5 @@
 /** Names of the worker's statechart: its actors, actions, guards and delays. Actions are total. */
+
 import { assign, enqueueActions, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
@@ -7,6 +8,7 @@ import { perform, unprovided } from '../../provide.ts';
 import { sameData } from '../../sameData.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
 import { listingAgrees, tellsNothing } from '../listed.ts';
@@ -145,7 +147,11 @@ export const workerSetup = setup({
       return { actsInRow: rested ? 1 : context.actsInRow + 1, lastActMonoMs: nowMonoMs, calmed: false };
     }),
     calm: assign(({ context, event }) => ({
-      waitMs: Math.min(CALM_BASE_MS * 2 ** (context.actsInRow - ACTS_IN_ROW_MAX), ACT_RETRY_MS) * (1 + 0.5 * factsOf(event).random),
+      waitMs: retryDelayMs(
+        { minMs: CALM_BASE_MS, maxMs: ACT_RETRY_MS, jitter: 0.5 },
+        context.actsInRow - ACTS_IN_ROW_MAX,
+        factsOf(event).random,
+      ),
     })),
     /** A changed definition is not held back for what the one before it came to. */
     beginAnew: assign(({ event }) => (event.type === 'pod.update' && event.kind === 'update' ? { actsInRow: 0, failuresInRow: 0 } : {})),
@@ -335,7 +341,7 @@ export const workerSetup = setup({
     }),
     trouble: assign(({ context, event }, params: Trouble) => {
       const n = context.failuresInRow;
-      const base = Math.min(params.baseMs * 2 ** Math.min(n, 16), ACT_RETRY_MS);
+      const base = retryDelayMs({ minMs: params.baseMs, maxMs: ACT_RETRY_MS }, n);
       return {
         trouble: { reason: params.reason, message: params.message },
         failuresInRow: n + 1,

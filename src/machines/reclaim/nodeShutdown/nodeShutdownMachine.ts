@@ -5,6 +5,7 @@
 
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import { projecting, some } from '../../projection.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { type ShutdownGroup, totalMs } from './groups.ts';
 import { NO_SHUTDOWN, type ShutdownState } from './stateFile.ts';
@@ -103,7 +104,7 @@ export const nodeShutdownMachine = setup({
     isLastGroup: ({ context }) => context.group >= context.groups.length - 1,
   },
   delays: {
-    reconnect: ({ context }) => Math.min(RECONNECT_MAX_MS, RECONNECT_MIN_MS * 2 ** Math.min(16, Math.max(0, context.failures - 1))),
+    reconnect: ({ context }) => retryDelayMs({ minMs: RECONNECT_MIN_MS, maxMs: RECONNECT_MAX_MS }, context.failures - 1),
   },
 }).createMachine({
   id: 'nodeShutdown',

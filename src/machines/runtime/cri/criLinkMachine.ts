@@ -5,6 +5,7 @@ import type { GroupDriver } from '../../allocation/cgroups/names.ts';
 import type { CriResponse } from '../../cri.ts';
 import { projecting } from '../../projection.ts';
 import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 
 export const LINK_BACKOFF_MIN_MS = 100;
@@ -17,7 +18,7 @@ export const NOT_READY_PERIOD_MS = 500;
 
 /** Wait before the n-th dial in a row (0-based): 0.1 s, doubled, at most 0.25 s. */
 export function linkBackoffMs(attempt: number): number {
-  return Math.min(LINK_BACKOFF_MAX_MS, LINK_BACKOFF_MIN_MS * 2 ** Math.min(attempt, 10));
+  return retryDelayMs({ minMs: LINK_BACKOFF_MIN_MS, maxMs: LINK_BACKOFF_MAX_MS }, attempt);
 }
 
 export interface RuntimeIdentity {

@@ -1,9 +1,11 @@
 /** Statechart of lifecycle events: listing the runtime, and beside it the hint stream. Pure. */
+
 import { assign, fromCallback, fromPromise, setup } from 'xstate';
 import type { CriContainer, PodSandbox, RuntimeHint } from '../../cri.ts';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
 import type { PlegEvent } from '../../protocol.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { AFTER_HINT_MS, RELIST_PERIODS_MS } from './hintTrust.ts';
 
 /** Reopening the stream: first wait, doubled up to the last; UNIMPLEMENTED waits the last at once. */
@@ -67,7 +69,7 @@ export const plegMachine = setup({
   guards: { runtimeReady: ({ event }) => facts(event).runtimeReady },
   delays: {
     period: ({ context, event }) => (context.failures > 0 ? RELIST_PERIODS_MS[0] : facts(event).periodMs),
-    streamRetry: ({ context }) => Math.min(STREAM_RETRY_MAX_MS, STREAM_RETRY_MIN_MS * 2 ** Math.min(context.streamAttempt, 16)),
+    streamRetry: ({ context }) => retryDelayMs({ minMs: STREAM_RETRY_MIN_MS, maxMs: STREAM_RETRY_MAX_MS }, context.streamAttempt),
   },
 }).createMachine({
   id: 'pleg',

@@ -4,6 +4,7 @@ import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { projecting } from '../../projection.ts';
 import { providing, unprovided } from '../../provide.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { Registered } from './messages.ts';
 
@@ -40,8 +41,7 @@ export const pluginMachine = setup({
     noteFailure: assign(({ context, event }, params: { error: unknown }) => ({
       error: messageOf(params.error),
       attempts: context.attempts + 1,
-      waitMs:
-        Math.min(PLUGIN_BACKOFF.minMs * 2 ** Math.min(context.attempts, 16), PLUGIN_BACKOFF.maxMs) * (1 + 0.1 * factsOf(event).random),
+      waitMs: retryDelayMs({ ...PLUGIN_BACKOFF, jitter: 0.1 }, context.attempts, factsOf(event).random),
     })),
     sayFailed: (_) => {},
   },

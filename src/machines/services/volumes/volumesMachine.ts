@@ -11,6 +11,7 @@ import { projecting, some } from '../../projection.ts';
 import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
 import { providing, unprovided } from '../../provide.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 import { type VolumeRef, volumeKey } from './paths.ts';
 import {
@@ -240,7 +241,7 @@ const volumesSetup = setup({
     stillAsked: ({ event }) => event.type === 'volumes.mount' && !event.replyTo.signal.aborted,
   },
   delays: {
-    scanRetry: ({ context }) => Math.min(SCAN_RETRY_MS * 2 ** Math.min(context.attempts, 16), SCAN_RETRY_MAX_MS),
+    scanRetry: ({ context }) => retryDelayMs({ minMs: SCAN_RETRY_MS, maxMs: SCAN_RETRY_MAX_MS }, context.attempts),
   },
 });
 
