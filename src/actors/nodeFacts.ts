@@ -17,14 +17,14 @@ const ROUTES_BYTES_MAX = 4 << 20;
 const REFERENCE_POD_LOGS_DIR = '/var/log/pods';
 
 /** Host name rules of boot section 1.4 step 9: trimmed, lower case, not empty. */
-export function nodeNameOf(config: NodeConfig, ports: Pick<Ports, 'host'>): string {
+function nodeNameOf(config: NodeConfig, ports: Pick<Ports, 'host'>): string {
   const name = (config.flags.hostnameOverride || ports.host.hostname()).trim().toLowerCase();
   if (name === '') throw new Error('the node has no name: the host name is empty; set --hostname-override');
   return name;
 }
 
 /** Links to container logs: `/var/log/containers`, or beside `podLogsDir` where that was moved, so that a node stays in its own folder. */
-export function containerLogsDirOf(podLogsDir: string): string {
+function containerLogsDirOf(podLogsDir: string): string {
   if (podLogsDir === REFERENCE_POD_LOGS_DIR) return '/var/log/containers';
   return `${podLogsDir.slice(0, Math.max(0, podLogsDir.lastIndexOf('/')))}/containers`;
 }

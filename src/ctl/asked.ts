@@ -6,7 +6,7 @@ import { type AdminClient, CtlError, EXIT } from './client.ts';
 import type { CtlIo } from './io.ts';
 import { paint } from './render.ts';
 
-export const FORMATS = ['text', 'wide', 'json', 'yaml'] as const;
+const FORMATS = ['text', 'wide', 'json', 'yaml'] as const;
 export type Format = (typeof FORMATS)[number];
 
 export interface Asked {

@@ -92,7 +92,7 @@ async function sameFile(reader: FileHandle, path: string): Promise<boolean> {
 }
 
 /** Where the last `lines` lines begin; an unfinished last line does not count as one. */
-export async function tailOffset(reader: FileHandle, lines: number): Promise<number> {
+async function tailOffset(reader: FileHandle, lines: number): Promise<number> {
   const { size } = await reader.stat();
   let end = size;
   let seen = 0;

@@ -12,7 +12,7 @@ export interface Expectation {
   check(pod: PodHandle): Promise<void>;
 }
 
-export const EXPECTATION_HELP =
+const EXPECTATION_HELP =
   '[POD] CONDITION [within TIME | for TIME]; CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP; TIME: 500ms, 30s, 2m';
 const WITHIN_DEFAULT_MS = 30_000;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };

@@ -75,7 +75,7 @@ export const containersOf = (p: PodView): ContainerStatus[] => [
 ];
 
 /** `waiting CrashLoopBackOff`, `running`, `exited 3 (Error)`, `no state`. */
-export function stateText(c: ContainerStatus): string {
+function stateText(c: ContainerStatus): string {
   const { waiting, running, terminated } = c.state;
   if (running !== undefined) return 'running';
   if (terminated !== undefined) return `exited ${terminated.exitCode}${terminated.reason ? ` (${terminated.reason})` : ''}`;

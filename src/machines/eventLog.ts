@@ -11,7 +11,7 @@ export interface EventLogLimits {
 }
 export const EVENT_LOG_LIMITS: EventLogLimits = { perPodMax: 50, nodeMax: 200, podsMax: 2000 };
 /** Text beyond this is cut: an event is a sentence. The API server's own bound on an event's note. */
-export const EVENT_MESSAGE_CHARS_MAX = 1024;
+const EVENT_MESSAGE_CHARS_MAX = 1024;
 
 /** Owner key of events about the node: no UID is empty. */
 const NODE = '';

@@ -21,7 +21,7 @@ export function handlingPod<T>(ports: { readonly handling?: Handling }, uid: str
   return ports.handling === undefined ? fn() : ports.handling.of(podSubject(uid), fn);
 }
 
-export function podSubject(uid: string): string {
+function podSubject(uid: string): string {
   return `pod ${uid}`;
 }
 

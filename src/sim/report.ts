@@ -103,7 +103,7 @@ function faultLines(faults: Record<string, number>): string[] {
 }
 
 /** Of each statechart the edges taken, of all that it defines, and the missing ones by name. */
-export function coverageLines(c: Coverage): string[] {
+function coverageLines(c: Coverage): string[] {
   const all = coverageOf(c);
   const taken = all.reduce((sum, m) => sum + m.taken, 0);
   const total = all.reduce((sum, m) => sum + m.total, 0);

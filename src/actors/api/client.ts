@@ -23,13 +23,13 @@ import type { ActorCtx } from '../supervision/types.ts';
 /** An answer that takes longer is given up; the server's own limit is a minute. */
 export const API_TIMEOUT_MS = 60_000;
 /** Objects asked for at once. */
-export const LIST_PAGE_MAX = 500;
+const LIST_PAGE_MAX = 500;
 /** The server ends a watch after between this and twice this. */
 export const WATCH_SECONDS_MIN = 300;
 /** Largest batch of watch events: one machine step takes all of them. */
 export const EVENTS_AT_ONCE_MAX = 100;
 /** Characters of JSON in a batch: decoding more would hold the event loop for tens of milliseconds. */
-export const EVENT_CHARS_AT_ONCE_MAX = 1024 * 1024;
+const EVENT_CHARS_AT_ONCE_MAX = 1024 * 1024;
 /**
  * After a batch the watch rests this many times as long as the batch took, at most {@link REST_MAX_MS}: other actors have several
  * times its work of it.

@@ -6,7 +6,7 @@ import { text } from './answers.ts';
 export type Checks = Readonly<Record<string, () => string | undefined>>;
 
 /** `/healthz`: `ok`, or 500 with the failed names (reasons withheld, as in the kubelet). Knows `?verbose` and `?exclude=`. */
-export function rootHealth(checks: Checks, req: HttpRequest): HttpReply {
+function rootHealth(checks: Checks, req: HttpRequest): HttpReply {
   const excluded = new Set(req.query.getAll('exclude'));
   const lines: string[] = [];
   let failed = false;
@@ -29,7 +29,7 @@ export function rootHealth(checks: Checks, req: HttpRequest): HttpReply {
 }
 
 /** `/healthz/<name>`. */
-export function oneHealth(check: () => string | undefined): HttpReply {
+function oneHealth(check: () => string | undefined): HttpReply {
   const reason = check();
   return reason === undefined ? text('ok') : text(`internal server error: ${reason}\n`, 500);
 }

@@ -60,7 +60,7 @@ const REFUSED = 10;
 const LOST = 14;
 const CANCELLED = 1;
 
-export function toError(failure: CriFailure): CriError {
+function toError(failure: CriFailure): CriError {
   return new CriError({ method: failure.method, code: failure.code, outcome: failure.outcome, details: failure.details });
 }
 

@@ -6,7 +6,7 @@ import type { Observers } from './observers.ts';
 import type { DeadLetter } from './types.ts';
 
 /** How many are kept for a look back. */
-export const DEAD_LETTERS_KEPT = 256;
+const DEAD_LETTERS_KEPT = 256;
 /** Distinct address and reason pairs whose counts are kept for log sampling. */
 const SAMPLES_MAX = 1024;
 

@@ -6,7 +6,7 @@ import type { AnySpec, Complete, Policy } from './types.ts';
  * Five restarts a minute, as OTP's supervisors allow a few in a few seconds: an actor here may wait for a host that is busy. Most
  * actors hold nothing that an orderly stop would save.
  */
-export const POLICY: Policy = {
+const POLICY: Policy = {
   restart: 'permanent',
   shutdownMs: 'brutal',
   intensity: { max: 5, periodMs: 60_000 },

@@ -12,37 +12,37 @@ const oneOf =
     typeof value === 'string' && allowed.includes(value) ? null : `must be one of ${allowed.join(', ')}`;
 const isFunction: Check = (value) => (typeof value === 'function' ? null : 'must be a function');
 
-export const validId: Check = (value) =>
+const validId: Check = (value) =>
   typeof value === 'string' && value !== '' && !value.includes('/') ? null : 'must be a non-empty string without "/"';
-export const validType = oneOf('actor', 'supervisor', 'dynamic');
-export const validRestart = oneOf('permanent', 'transient', 'temporary');
-export const validStrategy = oneOf('one_for_one', 'rest_for_one');
-export const validShutdown: Check = (value) => (value === 'brutal' || isNumber(value, 0) ? null : 'must be "brutal" or milliseconds >= 0');
-export const validIntensity: Check = (value) => {
+const validType = oneOf('actor', 'supervisor', 'dynamic');
+const validRestart = oneOf('permanent', 'transient', 'temporary');
+const validStrategy = oneOf('one_for_one', 'rest_for_one');
+const validShutdown: Check = (value) => (value === 'brutal' || isNumber(value, 0) ? null : 'must be "brutal" or milliseconds >= 0');
+const validIntensity: Check = (value) => {
   const { max, periodMs } = record(value);
   // An unlimited child says so with Infinity.
   const whole = max === Number.POSITIVE_INFINITY || (isNumber(max, 0) && Number.isInteger(max));
   if (!whole) return 'max must be an integer >= 0 or Infinity';
   return isNumber(periodMs, 1) ? null : 'periodMs must be >= 1';
 };
-export const validBackoff: Check = (value) => {
+const validBackoff: Check = (value) => {
   const { minMs, maxMs, factor, jitter } = record(value);
   if (!isNumber(minMs, 0)) return 'minMs must be >= 0';
   if (!isNumber(maxMs, 0) || Number(maxMs) < Number(minMs)) return 'maxMs must be >= minMs';
   if (!isNumber(factor, 1)) return 'factor must be >= 1';
   return isNumber(jitter, 0) ? null : 'jitter must be >= 0';
 };
-export const validEscalate: Check = (value) =>
+const validEscalate: Check = (value) =>
   value === 'parent' || isNumber(record(value).parkMs, 1) ? null : 'must be "parent" or {parkMs >= 1}';
-export const validReady: Check = (value) => {
+const validReady: Check = (value) => {
   if (value === undefined) return null;
   const { when, timeoutMs } = record(value);
   if (typeof when !== 'function') return 'when must be a function';
   return isNumber(timeoutMs, 1) ? null : 'timeoutMs must be >= 1';
 };
-export const validPoisonMax: Check = (value) =>
+const validPoisonMax: Check = (value) =>
   value === undefined || (isNumber(value, 1) && Number.isInteger(value)) ? null : 'must be an integer >= 1';
-export const validMailbox: Check = (value) => {
+const validMailbox: Check = (value) => {
   if (value === undefined) return null;
   const spec = record(value) as Partial<MailboxSpec<never>>;
   const { capacity, sliceMax, sliceMs, overflow } = spec;

@@ -19,7 +19,7 @@ export function exitCodeOf(findings: readonly Finding[]): 0 | 1 | 2 {
 
 const ORDER: readonly Level[] = ['error', 'warning', 'note'];
 
-export function sorted(findings: readonly Finding[]): Finding[] {
+function sorted(findings: readonly Finding[]): Finding[] {
   return [...findings].sort((a, b) => ORDER.indexOf(a.level) - ORDER.indexOf(b.level));
 }
 

@@ -12,7 +12,7 @@ import { createHollowRuntime, type HollowOptions } from '../../sandbox/hollow/in
 import { ensureProcessRuntime } from '../../sandbox/process/ensure.ts';
 import { createGrpcCri } from './cri/grpcCri.ts';
 
-export const EMBEDDED_ENDPOINTS = ['embedded://process', 'embedded://hollow'] as const;
+const EMBEDDED_ENDPOINTS = ['embedded://process', 'embedded://hollow'] as const;
 export type EmbeddedEndpoint = (typeof EMBEDDED_ENDPOINTS)[number];
 
 export function isEmbeddedEndpoint(endpoint: string): endpoint is EmbeddedEndpoint {
@@ -39,7 +39,7 @@ export interface EmbeddedOptions {
 }
 
 /** The program of the process runtime: beside this bundle in `dist/`, else the built one, else the source. */
-export function sandboxEntry(from: string = import.meta.url): string {
+function sandboxEntry(from: string = import.meta.url): string {
   const here = dirname(fileURLToPath(from));
   const candidates = [
     join(here, 'sandboxd.mjs'),

@@ -12,7 +12,7 @@ export const UNKNOWN_CONNECTIONS_MAX = 512;
  */
 export const BACKLOG = 4096;
 /** Places in all: each exec, attach and port-forward holds one for as long as it lasts. */
-export const CONNECTIONS_MAX = 4096;
+const CONNECTIONS_MAX = 4096;
 /** A handshake takes as long as the reading of a request's head may. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Requests on one connection at a time; HTTP/1.1 lets a client send the next before the answer. */
@@ -162,7 +162,7 @@ export class Connections {
 }
 
 /** Whose connections are counted together: an IPv4 address, or the network of 64 bits that one site has of IPv6. */
-export function peerOf(address: string): string {
+function peerOf(address: string): string {
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
   const [head = '', tail] = (address.split('%')[0] ?? '').toLowerCase().split('::');

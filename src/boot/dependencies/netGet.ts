@@ -8,7 +8,7 @@ type GetOptions = Parameters<Net['httpGet']>[1];
 type GetResult = Awaited<ReturnType<Net['httpGet']>>;
 
 /** Redirects followed before giving up: what most HTTP clients, Go's among them, allow. */
-export const REDIRECTS_MAX = 10;
+const REDIRECTS_MAX = 10;
 const REDIRECT_STATUS = new Set([301, 302, 303, 307, 308]);
 /** Never sent on to another host. */
 const CREDENTIAL_HEADERS = new Set(['authorization', 'cookie', 'proxy-authorization', 'www-authenticate', 'cookie2']);

@@ -15,7 +15,7 @@ type At = Parameters<Net['serveHttp']>[0];
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
 
 /** A request body beyond this is refused with 413 on a private socket unless the server has a smaller limit. */
-export const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
+const REQUEST_BYTES_MAX = 4 * 1024 * 1024;
 /** On TCP, where it is read before anybody is known: no request there has a body worth the name. */
 const TCP_REQUEST_BYTES_MAX = 64 * 1024;
 /** Of a request to the API, which has commands in its URL: the kernel's limit of one argument (MAX_ARG_STRLEN). */

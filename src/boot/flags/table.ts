@@ -20,7 +20,7 @@ const byName = (a: FlagSpec, b: FlagSpec) => (a.name < b.name ? -1 : 1);
 export const FLAGS: readonly FlagSpec[] = [...GLOBAL_FLAGS, ...NODE_FLAGS, ...CONFIG_FLAGS, ...OLD_FLAGS].sort(byName);
 
 /** `_` and `-` are the same letter in a flag's name; no other spelling is. */
-export function normalizeName(name: string): string {
+function normalizeName(name: string): string {
   return name.replaceAll('_', '-');
 }
 

@@ -21,7 +21,7 @@ const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
 const SUN_PATH_BYTES = 108;
 
 /** A failed system call; `code` is the symbolic name (`EAGAIN`). */
-export class SysError extends Error {
+class SysError extends Error {
   readonly code: string;
   constructor(call: string, errno: number) {
     const code = Object.entries(koffi.os.errno).find(([, n]) => n === errno)?.[0] ?? `errno ${errno}`;

@@ -7,7 +7,7 @@ import { need, type Step } from './context.ts';
 const WHERE = 'protectKernelDefaults (--protect-kernel-defaults)';
 
 /** The folder of the kernel's settings. `ACTORLET_PROC_SYS`: another one, for tests of the real process. */
-export function procSys(env: Readonly<Record<string, string | undefined>>): string {
+function procSys(env: Readonly<Record<string, string | undefined>>): string {
   return env.ACTORLET_PROC_SYS || PROC_SYS;
 }
 

@@ -8,7 +8,7 @@
 
 const VERSION = 0x8003;
 export const FRAME = { synStream: 1, synReply: 2, rstStream: 3, settings: 4, ping: 6, goAway: 7, headers: 8, windowUpdate: 9 } as const;
-export const FIN = 1;
+const FIN = 1;
 const HEAD_BYTES = 8;
 /** Control frames are small; only data may be long, and data is passed on as it comes. */
 const CONTROL_BYTES_MAX = 64 * 1024;

@@ -7,7 +7,7 @@ import type { Inspected } from '../source.ts';
 import type { ActorFrame, ChartFrame, NextEvent, StepTaken } from './frames.ts';
 
 /** Between the path of an actor and the id of one that it spawned or invoked. */
-export const CHILD_MARK = '>';
+const CHILD_MARK = '>';
 const STEPS_MAX = 40;
 const HISTORY_MAX = 40;
 const CHILDREN_MAX = 60;

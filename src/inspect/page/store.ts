@@ -59,7 +59,7 @@ const EMPTY: PageState = {
 };
 
 /** Folds one frame in. Pure. */
-export function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState {
+function folded(state: PageState, frame: ServerFrame, nowMs: number): PageState {
   switch (frame.t) {
     case 'hello':
       return { ...state, hello: frame };

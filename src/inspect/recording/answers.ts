@@ -136,7 +136,7 @@ function findable(row: PodRow): Findable & { row: PodRow } {
 }
 
 /** The flat rows as the tree that they were. */
-export function treeOf({ actors, atMs }: Pick<Picture, 'actors' | 'atMs'>): ActorView {
+function treeOf({ actors, atMs }: Pick<Picture, 'actors' | 'atMs'>): ActorView {
   const below = new Map<string, ActorRow[]>();
   for (const row of actors.values()) {
     const siblings = below.get(row.parent) ?? [];

@@ -24,7 +24,7 @@ const KEY_EVERY_MS = 300_000;
 /** Entries that may wait in the recorder's ring before they are taken at once. */
 const ENTRIES_WAITING_MAX = RECORDER_CAPACITY / 4;
 /** Bytes that may wait for the disk. */
-export const BYTES_WAITING_MAX = 8 * 1024 * 1024;
+const BYTES_WAITING_MAX = 8 * 1024 * 1024;
 /** Pods whose details are written at one look; the others wait for the next. */
 const PODS_PER_LOOK_MAX = 8;
 const CALLS_WAITING_MAX = 4096;

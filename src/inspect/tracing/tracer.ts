@@ -13,15 +13,15 @@ import type { PodTrace, Span, StatusWrite, TracedCall, TraceKind, WorkerStep } f
 import { spansOf } from './spans.ts';
 
 /** Traces under way at once, and pods whose causes are remembered. */
-export const OPEN_MAX = 1024;
+const OPEN_MAX = 1024;
 /** Steps and calls kept of one trace: a pod that crashes over and over stays below. */
-export const PARTS_MAX = 256;
+const PARTS_MAX = 256;
 /** A pod that is not ready by then is reported as it is. */
 export const START_LIMIT_MS = 600_000;
 /** Longer than any ordinary grace period. */
-export const STOP_LIMIT_MS = 3_600_000;
+const STOP_LIMIT_MS = 3_600_000;
 /** In a cluster the status that says so is written after a pod is ready, or has ended: waited for so long. */
-export const WRITE_LIMIT_MS = 10_000;
+const WRITE_LIMIT_MS = 10_000;
 const UNKNOWN_CODE = 2;
 
 export interface TracerOptions {

@@ -12,7 +12,7 @@ import { messageOf } from '../text/errors.ts';
 import { isKubeRecord as isRecord } from './kube.ts';
 import type { WireCsiNode } from './wire.ts';
 
-export const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
+const NODE_ID_ANNOTATION = 'csi.volume.kubernetes.io/nodeid';
 
 export interface CsiNodeInput {
   node: { name: string; uid: string };

@@ -12,14 +12,14 @@ export const EVENTS_WAITING_MAX = 1_000;
  * Events of one object, type and reason with different messages: from this many on they are combined, until none came for
  * so long.
  */
-export const SIMILAR_MAX = 10;
-export const SIMILAR_MS = 600_000;
+const SIMILAR_MAX = 10;
+const SIMILAR_MS = 600_000;
 export const COMBINED_PREFIX = '(combined from similar events): ';
 /** Per object: so many at once, then one per five minutes. */
 export const OBJECT_BURST = 25;
-export const OBJECT_PER_SECOND = 1 / 300;
+const OBJECT_PER_SECOND = 1 / 300;
 /** What is remembered of written events and of objects; the oldest goes. */
-export const REMEMBERED_MAX = 4_096;
+const REMEMBERED_MAX = 4_096;
 /** Of events about the node, which has no namespace. */
 const NODE_NAMESPACE = 'default';
 

@@ -5,8 +5,8 @@ import { projecting } from '../projection.ts';
 import type { EventWriterEvent } from './messages.ts';
 
 /** Between tries of one event, lengthened by up to half. */
-export const EVENT_RETRY_MS = 10_000;
-export const EVENT_TRIES_MAX = 12;
+const EVENT_RETRY_MS = 10_000;
+const EVENT_TRIES_MAX = 12;
 /** Events wait so long at most while many pods start or stop; how often it is looked whether they still do. */
 export const EVENT_YIELD_MS_MAX = 30_000;
 export const EVENT_YIELD_LOOK_MS = 250;

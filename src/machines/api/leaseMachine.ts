@@ -8,12 +8,12 @@ import type { KubeFailure } from './kube.ts';
 import type { LeaseEvent } from './messages.ts';
 
 /** Between tries to find or make it: doubles from the first to the second. */
-export const LEASE_RETRY_MS = 200;
-export const LEASE_RETRY_MAX_MS = 7_000;
+const LEASE_RETRY_MS = 200;
+const LEASE_RETRY_MAX_MS = 7_000;
 /** Tries of one renewal in a row; after them it is looked up anew. */
-export const RENEW_TRIES_MAX = 5;
+const RENEW_TRIES_MAX = 5;
 /** Share of its duration after which it is renewed. */
-export const RENEW_SHARE = 0.25;
+const RENEW_SHARE = 0.25;
 
 /** `conflict`: somebody else wrote it; it is read again and nothing is wrong. */
 export type LeaseOutcome = { ok: true } | { ok: false; conflict: boolean; failure: KubeFailure };

@@ -9,8 +9,8 @@ import type { ApiLinkEvent } from './messages.ts';
 /** A question that is not answered within this counts as no answer. */
 export const LINK_PROBE_TIMEOUT_MS = 5_000;
 /** Between questions while it is lost: 0.5 s doubling to 5 s, lengthened by up to half. Running pods do not depend on it. */
-export const LINK_RETRY_MS = 500;
-export const LINK_RETRY_MAX_MS = 5_000;
+const LINK_RETRY_MS = 500;
+const LINK_RETRY_MAX_MS = 5_000;
 
 export type ProbeResult = { ok: true } | { ok: false; reason: string; message: string };
 

@@ -12,18 +12,18 @@ import { retryDelayMs } from '../supervision/restartPolicy.ts';
 import { isExpired, isRefusal, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
-export const LIST_WATCH_RETRY_MS = 800;
-export const LIST_WATCH_RETRY_MAX_MS = 30_000;
+const LIST_WATCH_RETRY_MS = 800;
+const LIST_WATCH_RETRY_MAX_MS = 30_000;
 /** Bookmarks come about once a minute: a stream that is quiet for longer is taken for dead and opened anew. */
 export const SILENCE_MAX_MS = 90_000;
 /** A watch that ends sooner than this and has said nothing counts as a failure, lest two of them spin. */
-export const WATCH_LIFE_MIN_MS = 1_000;
+const WATCH_LIFE_MIN_MS = 1_000;
 /** A stream of initial events that is quiet for longer is given up for a list: a server that ignores the wish for it never ends it. */
 export const INITIAL_SILENCE_MAX_MS = 15_000;
 /** Reasons of states in which the initial state is awaited. */
 export const AWAITING_REASONS: readonly string[] = ['Listing', 'StreamingInitialEvents'];
 /** Streams in a row that broke off before the end of the initial events; then a list is asked for. */
-export const BROKEN_STREAMS_MAX = 2;
+const BROKEN_STREAMS_MAX = 2;
 
 /** A list in full. */
 export type Listed = { ok: true; items: readonly KubeObject[]; resourceVersion: string } | { ok: false; failure: KubeFailure };
@@ -81,7 +81,7 @@ export function isOlder(version: string, than: string): boolean {
 }
 
 /** A complete list: what it lacks is gone. It may be older than what was seen: then etcd was restored from a backup. */
-export function takeList(context: ListWatchContext, items: readonly KubeObject[], resourceVersion: string): Partial<ListWatchContext> {
+function takeList(context: ListWatchContext, items: readonly KubeObject[], resourceVersion: string): Partial<ListWatchContext> {
   const next = new Map(items.map((o) => [objectKey(o), o]));
   const changed: KubeObject[] = [];
   for (const [key, o] of next) {
@@ -103,7 +103,7 @@ export function takeList(context: ListWatchContext, items: readonly KubeObject[]
 }
 
 /** Initial events, in no order of versions, and with what changed since the stream began: only their end says where it stands. */
-export function gather(context: ListWatchContext, events: readonly WatchEvent[]): ReadonlyMap<string, KubeObject> {
+function gather(context: ListWatchContext, events: readonly WatchEvent[]): ReadonlyMap<string, KubeObject> {
   const arriving = SharedMap.draft(context.arriving ?? SharedMap.of<string, KubeObject>());
   for (const { type, object } of events) {
     if (type === 'BOOKMARK') continue;
@@ -132,7 +132,7 @@ function newer(before: KubeObject | undefined, object: KubeObject): KubeObject {
   return shared === before ? { ...before } : shared;
 }
 
-export function takeEvents(context: ListWatchContext, events: readonly WatchEvent[]): Partial<ListWatchContext> {
+function takeEvents(context: ListWatchContext, events: readonly WatchEvent[]): Partial<ListWatchContext> {
   const items = SharedMap.draft(context.items);
   const changed: KubeObject[] = [];
   let { resourceVersion } = context;

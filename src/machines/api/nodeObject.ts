@@ -120,8 +120,8 @@ const PRESSURE_WORDS: Readonly<Record<NodePressure, Readonly<Record<'yes' | 'no'
 };
 
 /** A runtime without a good word for this long is down. */
-export const RUNTIME_DOWN_MS = 30_000;
-export const PLEG_UNHEALTHY_MS = 180_000;
+const RUNTIME_DOWN_MS = 30_000;
+const PLEG_UNHEALTHY_MS = 180_000;
 
 const HOSTNAME_LABEL = 'kubernetes.io/hostname';
 /** Labels that are put right on a node that exists already; those of `--node-labels` outside this list are not. */

@@ -8,13 +8,13 @@ import type { KubeFailure } from './kube.ts';
 import type { NodeStatusEvent } from './messages.ts';
 
 /** Between tries of registration: doubles from the first to the second. */
-export const REGISTER_RETRY_MS = 100;
-export const REGISTER_RETRY_MAX_MS = 7_000;
+const REGISTER_RETRY_MS = 100;
+const REGISTER_RETRY_MAX_MS = 7_000;
 /** Tries of one report in a row. */
-export const REPORT_TRIES_MAX = 5;
+const REPORT_TRIES_MAX = 5;
 /** Until the node was first reported Ready, it is looked at more often, for so long. */
-export const EAGER_MS = 30_000;
-export const EAGER_PERIOD_MS = 500;
+const EAGER_MS = 30_000;
+const EAGER_PERIOD_MS = 500;
 
 export type NodeOutcome = { ok: true; ready: boolean } | { ok: false; failure: KubeFailure };
 

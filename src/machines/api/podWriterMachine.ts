@@ -16,13 +16,13 @@ import type { ApiPodsView, NodeView, PodWriterEvent } from './messages.ts';
 import { decideWrite, type WriterPlan, type Written } from './podWriterDecide.ts';
 import { leftOutOf, ownPart } from './statusPatch.ts';
 
-export const WRITE_RETRY_MS = 500;
-export const WRITE_RETRY_MAX_MS = 10_000;
+const WRITE_RETRY_MS = 500;
+const WRITE_RETRY_MAX_MS = 10_000;
 /** The server will not have it: asked again rarely, and when there is something new to say. */
-export const REFUSED_RETRY_MS = 60_000;
-export const WAIT_MS = 1_000;
+const REFUSED_RETRY_MS = 60_000;
+const WAIT_MS = 1_000;
 /** For what will be overtaken: longer than a container's start or the removal of a sandbox takes while many want one. */
-export const HOLD_MS = 5_000;
+const HOLD_MS = 5_000;
 
 type Act = Exclude<WriterPlan, { kind: 'end' | 'rest' | 'wait' | 'hold' }>;
 export type WriteOutcome =

@@ -135,7 +135,7 @@ function edgesOf(state: ChartState, name: (id: string) => string): string[] {
 }
 
 /** Event and guard of a transition in one line. */
-export function edgeText(t: Pick<ChartTransition, 'label' | 'guard'>): string {
+function edgeText(t: Pick<ChartTransition, 'label' | 'guard'>): string {
   return t.guard === '' ? t.label : `${t.label} [${t.guard}]`;
 }
 

@@ -8,11 +8,11 @@ import type { FaultWindow, Scenario, ScenarioError, ScenarioFault } from './type
 import { windowsOf } from './windows.ts';
 
 /** A scenario without `spec.duration` is over after this long, or when its last written-out window is. */
-export const LIVE_DURATION_DEFAULT_MS = 600_000;
+const LIVE_DURATION_DEFAULT_MS = 600_000;
 /** No scenario lasts longer: a fault that somebody forgot heals itself within a day. */
-export const LIVE_DURATION_MAX_MS = 24 * 3_600_000;
+const LIVE_DURATION_MAX_MS = 24 * 3_600_000;
 /** Windows of one scenario. */
-export const LIVE_WINDOWS_MAX = 20_000;
+const LIVE_WINDOWS_MAX = 20_000;
 /** Scenarios at work or waiting at once. */
 export const LIVE_SCENARIOS_MAX = 64;
 

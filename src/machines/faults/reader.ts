@@ -25,7 +25,7 @@ export function problems(lines: LineCounter): Problems {
 }
 
 /** What stands there, for "must be X, is Y". */
-export function shown(node: unknown): string {
+function shown(node: unknown): string {
   if (isMap(node)) return 'a mapping';
   if (isSeq(node)) return 'a list';
   if (isAlias(node)) return 'an alias';

@@ -27,7 +27,7 @@ export const NAME_PATTERN = '^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$';
 
 /** A year: more is a slip of the unit. */
 export const DURATION_MAX_MS = 8_760 * 3_600_000;
-export const COUNT_MAX = 10_000;
+const COUNT_MAX = 10_000;
 const STEPS_MAX = 100_000;
 const PODS_MAX = 100;
 const NODES_MAX = 8;

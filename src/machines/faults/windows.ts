@@ -3,7 +3,7 @@ import { FAULT_KINDS } from './kinds.ts';
 import type { FaultWindow, Scenario, ScenarioFault } from './types.ts';
 
 /** Windows of one fault at most, whatever its period and the duration. */
-export const WINDOWS_MAX = 10_000;
+const WINDOWS_MAX = 10_000;
 
 /** First moment of a fault, after whatever it waits for; the decoder has refused loops and unknown names. */
 function beginOf(fault: ScenarioFault, byName: ReadonlyMap<string, ScenarioFault>, durationMs: number): number {

@@ -2,7 +2,7 @@
 import { messageOf } from '../text/errors.ts';
 
 /** Raised when a reader of the older format could misread the newer. */
-export const CHECKPOINT_FORMAT = 1;
+const CHECKPOINT_FORMAT = 1;
 /** A checkpoint is small; beyond this a put is refused rather than written. */
 export const CHECKPOINT_BYTES_MAX = 8 * 1024 * 1024;
 const NAME = /^[a-z][a-zA-Z0-9-]{0,62}$/;

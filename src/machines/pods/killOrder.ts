@@ -12,7 +12,7 @@ import type { KillContainer, PodRuntimeStatus } from './types.ts';
 /** Every container gets at least this long between TERM and KILL, even when its pod is deleted by force. */
 export const MIN_CONTAINER_GRACE_SECONDS = 2;
 /** A pod being stopped always has some grace. */
-export const MIN_POD_GRACE_SECONDS = 1;
+const MIN_POD_GRACE_SECONDS = 1;
 
 /**
  * Grace of a whole pod. `current` is what an earlier stop request came to (null or 0: there was none); the answer never
@@ -133,7 +133,7 @@ function writtenGrace(annotations: Readonly<Record<string, string>>): number | u
 }
 
 /** For each sidecar the names that stop before it. Empty when the pod has no sidecar. */
-export function terminationOrder(pod: Pod): ReadonlyMap<string, ReadonlySet<string>> {
+function terminationOrder(pod: Pod): ReadonlyMap<string, ReadonlySet<string>> {
   const before = new Map<string, ReadonlySet<string>>();
   const earlier = new Set(pod.spec.containers.map((c) => c.name));
   for (const container of [...(pod.spec.initContainers ?? [])].reverse()) {

@@ -7,12 +7,12 @@ import type { PodRuntimeStatus, RuntimeContainer, RuntimeSandbox } from './types
 const NANOS_PER_MS = 1_000_000n;
 
 /** Nanoseconds of a CRI field; 0 for anything that is not an integer (an absent field of an old runtime). */
-export function nanosOf(value: Nanos | undefined): bigint {
+function nanosOf(value: Nanos | undefined): bigint {
   return value !== undefined && /^-?\d+$/.test(value) ? BigInt(value) : 0n;
 }
 
 /** Whole milliseconds since the epoch, or null for "never": 0, or negative (the zero time of Go runtimes). */
-export function nanosToMs(value: Nanos | undefined): number | null {
+function nanosToMs(value: Nanos | undefined): number | null {
   const nanos = nanosOf(value);
   return nanos <= 0n ? null : Number(nanos / NANOS_PER_MS);
 }

@@ -2,7 +2,7 @@
 import type { Pod } from '../k8s.ts';
 
 /** Deaths over one definition before it is set aside: one may be chance, a slow host or a `kill -9`. */
-export const STRIKES_MAX = 2;
+const STRIKES_MAX = 2;
 /** Deaths further apart than this have nothing to do with each other. A daemon that stalls at each start dies every 30 s or so. */
 export const STRIKES_WITHIN_MS = 3_600_000;
 /** Subjects remembered; the oldest goes. */

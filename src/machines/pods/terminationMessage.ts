@@ -6,12 +6,12 @@ import type { RuntimeContainer } from './types.ts';
 export const TERMINATION_LOG_BYTES_MAX = 4096;
 /** Of the container's own log, when it stands in. */
 export const FALLBACK_LOG_BYTES_MAX = 2048;
-export const FALLBACK_LOG_LINES_MAX = 80;
+const FALLBACK_LOG_LINES_MAX = 80;
 /** All messages of a pod's status together. */
-export const STATUS_MESSAGES_BYTES_MAX = 12_288;
+const STATUS_MESSAGES_BYTES_MAX = 12_288;
 
 /** The container's log stands in: it failed, wrote no message, and asked for it. */
-export function wantsLogFallback(container: RuntimeContainer, fileText: string): boolean {
+function wantsLogFallback(container: RuntimeContainer, fileText: string): boolean {
   return (
     container.terminationMessagePolicy === 'FallbackToLogsOnError' &&
     container.exitCode !== 0 &&
@@ -21,7 +21,7 @@ export function wantsLogFallback(container: RuntimeContainer, fileText: string):
 }
 
 /** CRI log lines to plain text: the content of each, fragments of one line joined. A line in another form is kept as it is. */
-export function plainLogText(criText: string): string {
+function plainLogText(criText: string): string {
   let text = '';
   for (const line of criText.split('\n')) {
     if (line === '') continue;
@@ -42,7 +42,7 @@ export function fallbackText(criText: string): string {
   return tailBytes(lines.slice(-linesMax).join('\n'), FALLBACK_LOG_BYTES_MAX);
 }
 
-export function joinMessages(criMessage: string, text: string): string {
+function joinMessages(criMessage: string, text: string): string {
   return criMessage !== '' && text !== '' ? `${criMessage}: ${text}` : criMessage + text;
 }
 
@@ -65,7 +65,7 @@ export async function chooseTerminationMessage(
 }
 
 /** The last bytes of a text, cut between characters. */
-export function tailBytes(text: string, bytesMax: number): string {
+function tailBytes(text: string, bytesMax: number): string {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= bytesMax) return text;
   let from = bytes.length - bytesMax;

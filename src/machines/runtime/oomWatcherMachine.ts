@@ -5,8 +5,8 @@ import { projecting } from '../projection.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
 
 /** A log that cannot be read is tried again after this, doubled up to the last: rights and devices seldom change by themselves. */
-export const RETRY_MIN_MS = 5_000;
-export const RETRY_MAX_MS = 300_000;
+const RETRY_MIN_MS = 5_000;
+const RETRY_MAX_MS = 300_000;
 
 export type OomWatcherMachineEvent =
   | { type: 'log.part'; part: { records: readonly string[]; seq: number } }

@@ -58,7 +58,7 @@ export interface ActorHealth {
   down: boolean;
 }
 /** A message that waited longer than this means that its actor is stuck. */
-export const MAIL_AGE_MAX_MS = 30_000;
+const MAIL_AGE_MAX_MS = 30_000;
 /** A start may take this long before it counts as a failure. */
 const START_MAX_MS = 60_000;
 const DOWN = new Set(['restarting', 'failed', 'parked', 'quarantined', 'stopped']);

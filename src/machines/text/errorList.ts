@@ -1,7 +1,7 @@
 /** Errors about what others wrote, bounded: a document can have as many as it has bytes. Pure. */
 
 /** Errors of one document or object that are told; the others are counted. */
-export const ERRORS_MAX = 10;
+const ERRORS_MAX = 10;
 /** Characters of one error, and of a value that it quotes. */
 const ERROR_CHARS_MAX = 400;
 const QUOTE_CHARS_MAX = 100;

@@ -25,7 +25,7 @@ const OUTPUT_LINGER_MS = 250;
 
 export { CHANNEL, EXEC_PROTOCOL, frame, frameReader };
 
-export function spawnBeside(c: Supervised, cmd: readonly string[], o: { isolation: Isolation; stdin: boolean }): ChildProcess {
+function spawnBeside(c: Supervised, cmd: readonly string[], o: { isolation: Isolation; stdin: boolean }): ChildProcess {
   const { shim, env } = c.row.plan;
   const [name = '', ...rest] = cmd;
   const file = findCommand(name, env.PATH ?? '', shim.cwd);

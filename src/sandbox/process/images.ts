@@ -32,7 +32,7 @@ process.on('SIGTERM', () => { console.log('stopping'); server.close(() => proces
 `;
 
 /** `nodePath`: the interpreter that runs the toys written in JavaScript. */
-export function catalogue(nodePath: string): readonly CatalogueEntry[] {
+function catalogue(nodePath: string): readonly CatalogueEntry[] {
   return [
     { name: 'actorlet.dev/host:latest', about: 'any command found on this host; the pod names it in `command`', entrypoint: [], cmd: [] },
     {

@@ -33,7 +33,7 @@ import { createCatalogue } from './images.ts';
 import type { Isolation } from './probe.ts';
 import { createStore, type Layout, replaceText, type StoredContainer, type StoredSandbox } from './store.ts';
 
-export const RUNTIME_NAME = 'actorlet-process';
+const RUNTIME_NAME = 'actorlet-process';
 /** Used only where the watch on the exits folder cannot be had. */
 const POLL_EXITS_MS = 500;
 /** Pods are on the host's network; the loopback address reaches what they serve, whatever address they listen on. */

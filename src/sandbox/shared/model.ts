@@ -84,7 +84,7 @@ export function nanos(ms: number): string {
   return ms <= 0 ? '0' : `${BigInt(Math.round(ms * 1000)) * 1000n}`;
 }
 
-export function sandboxState(row: SandboxRow): PodSandboxState {
+function sandboxState(row: SandboxRow): PodSandboxState {
   return row.ready ? 'SANDBOX_READY' : 'SANDBOX_NOTREADY';
 }
 

@@ -106,7 +106,7 @@ export function pairsAreWhole(): Checker {
 }
 
 /** Null: there is a whole pair. */
-export function pairProblem(node: SimNode, use: PairUse): string | null {
+function pairProblem(node: SimNode, use: PairUse): string | null {
   const path = pairPath(use);
   const text = textAt(node.disk, path);
   if (text === null) return `there is nothing at ${path}`;

@@ -88,7 +88,7 @@ export function filesOf(
 }
 
 /** Keys and values of an object as the API server has it now; undefined where there is none. */
-export function valuesOf(kube: SimKube, kind: ObjectKind, name: string): Record<string, string> | undefined {
+function valuesOf(kube: SimKube, kind: ObjectKind, name: string): Record<string, string> | undefined {
   const resource = kind === 'secret' ? 'secrets' : 'configmaps';
   const found = kube.store.list(resource).find((o) => o.metadata.name === name && o.metadata.namespace === NAMESPACE);
   return found === undefined ? undefined : textsOf(kind, found);

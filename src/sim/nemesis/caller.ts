@@ -39,7 +39,7 @@ export interface Caller {
 }
 
 /** Whoever calls waits this long at most; the node's questions to the API server take 10 s each at most. */
-export const PATIENCE_MS = 40_000;
+const PATIENCE_MS = 40_000;
 const LIFE_MS = 365 * 86_400_000;
 /** Pages that a good caller asks for again and again. */
 export const PAGES = ['/healthz', '/pods', '/metrics'] as const;

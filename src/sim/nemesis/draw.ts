@@ -71,7 +71,7 @@ const SLOW = [
  * periodically anyway, and events for people. Everything else is said once, and a mailbox that is not full keeps it: the
  * drawn faults slow such messages down, and never lose them.
  */
-export const LOSABLE = ['pod.dirty', 'pods.dirty', 'cri.check', 'gc.run', 'housekeeping.run', 'event.record'] as const;
+const LOSABLE = ['pod.dirty', 'pods.dirty', 'cri.check', 'gc.run', 'housekeeping.run', 'event.record'] as const;
 
 /** How likely a kind is on in a run, and how many a minute there are then. */
 const KINDS = {

@@ -18,7 +18,7 @@ export interface SimObject {
 }
 
 /** Key that each version has. */
-export const STEADY_KEY = 'rev';
+const STEADY_KEY = 'rev';
 /** Prefix of the variables that are a whole config map. */
 export const ENV_PREFIX = 'CM_';
 /** Variable that is one value of a secret. */

@@ -90,4 +90,4 @@ export function besideNode(tuning: BesideTuning, o: { disk: SimDisk; runtime: Si
     }),
   };
 }
-export const USAGE_PERIOD_MS = 5_000;
+const USAGE_PERIOD_MS = 5_000;

@@ -39,7 +39,7 @@ export function certificateText(o: Omit<SimCertificate, 'fingerprint'>): string 
 }
 
 /** What the first certificate in it says; throws where there is none. */
-export function readCertificate(pem: string): SimCertificate {
+function readCertificate(pem: string): SimCertificate {
   const found = /^CERT (.*)$/m.exec(pem)?.[1];
   const value: unknown = found === undefined ? null : parsed(found);
   if (!isKubeRecord(value) || typeof value.publicKey !== 'string' || typeof value.notAfterMs !== 'number')

@@ -25,7 +25,7 @@ export interface SimJournal {
 }
 
 /** Every line of a unit names it. */
-export function journalLine(unit: string, i: number): string {
+function journalLine(unit: string, i: number): string {
   return `Jan 01 00:00:${String(i).padStart(2, '0')}.000000 n ${unit}[1]: line ${i}\n`;
 }
 

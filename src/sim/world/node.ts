@@ -44,8 +44,8 @@ export const MANIFESTS = '/etc/kubernetes/manifests';
 const KUBECONFIG = '/etc/kubernetes/kubelet.conf';
 /** Where a node has one manifest and no directory of them. */
 export const ONE_MANIFEST = `${MANIFESTS}/pod.json`;
-export const POD_LOGS = '/var/log/pods';
-export const PODS_URL = 'http://pods.sim/list';
+const POD_LOGS = '/var/log/pods';
+const PODS_URL = 'http://pods.sim/list';
 /** Below it is the content of claims. */
 export const CLAIMED = '/srv/claimed';
 const CLAIMED_DIRS = ['data0', 'data1'].map((name) => `${CLAIMED}/${name}`);

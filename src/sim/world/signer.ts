@@ -158,6 +158,6 @@ function requestOf(csr: KubeObject) {
   }
 }
 /** Of the node that asks, by the name that it asks for; '' where that is none. */
-export function nodeOf(csr: KubeObject): string {
+function nodeOf(csr: KubeObject): string {
   return requestOf(csr)?.template.commonName.replace(/^system:node:/, '') ?? '';
 }

@@ -37,7 +37,7 @@ export interface SimTime {
 }
 
 /** Monotonic time starts at 1000 ms, wall time at 2026-01-01T00:00:00Z. */
-export const MONO_START_MS = 1_000;
+const MONO_START_MS = 1_000;
 export const WALL_START_MS = Date.UTC(2026, 0, 1);
 /** How often a deadline that is due goes before a yield that waits. */
 const DUE_FIRST = 0.2;

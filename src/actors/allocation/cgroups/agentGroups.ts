@@ -19,7 +19,7 @@ export interface AgentGroupsOptions {
   systemCgroups: string;
 }
 
-export const agentGroupsAddress: Address<HousekeepingEvent> = address('node/allocation/agentGroups');
+const agentGroupsAddress: Address<HousekeepingEvent> = address('node/allocation/agentGroups');
 
 const PERIOD_MS = 60_000;
 const REST_MS = 1_000;

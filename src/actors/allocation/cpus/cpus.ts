@@ -247,7 +247,7 @@ function refOf(pod: Parameters<typeof podRef>[0] | undefined, uid: string): obje
 }
 
 /** Null: there is none. @throws where it cannot be read. */
-export async function readCpuState(fs: Ports['fs'], file: string): Promise<string | null> {
+async function readCpuState(fs: Ports['fs'], file: string): Promise<string | null> {
   try {
     return new TextDecoder().decode(await fs.readFile(file, { bytesMax: CPU_STATE_BYTES_MAX }));
   } catch (error) {

@@ -42,7 +42,7 @@ const DAY_S = 24 * HOUR_S;
 /** Of the age that certificates had when they were replaced, in seconds. */
 const AGE_BUCKETS = [60, HOUR_S, 4 * HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S, 90 * DAY_S, 180 * DAY_S, 365 * DAY_S, 4 * 365 * DAY_S];
 
-export const certificateId = (use: CertificateUse): string => (use === 'client' ? 'clientCertificate' : 'servingCertificate');
+const certificateId = (use: CertificateUse): string => (use === 'client' ? 'clientCertificate' : 'servingCertificate');
 
 export function certificateSpec(o: CertificateOptions): ActorSpec<CertificateEvent> {
   return {

@@ -189,7 +189,7 @@ function sameBytes(a: Uint8Array | null, b: Uint8Array | null): boolean {
 }
 
 /** Authenticates, authorizes, then answers; in this order, and nothing before it but that a path is not known at all. */
-export function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: HttpRequest) => Promise<HttpReply> {
+function apiHandler(ctx: ActorCtx<ServerEvent>, o: HttpsOptions): (req: HttpRequest) => Promise<HttpReply> {
   const { ports } = ctx;
   const reviewer = ports.kube === undefined ? null : apiReviewer(ports.kube, ports);
   const authenticator = createAuthenticator({ ...o.authentication, x509: o.clientCaFile !== '' }, ports, reviewer, ctx.signal);

@@ -110,7 +110,7 @@ async function replacement(ports: Pick<Ports, 'fs'>, source: LogSource, file: Re
 }
 
 /** Where the last `lines` lines begin. An unterminated last line is given besides, and counts as none. */
-export async function tailOffset(file: ReadHandle, lines: number | null): Promise<number> {
+async function tailOffset(file: ReadHandle, lines: number | null): Promise<number> {
   if (lines === null) return 0;
   let end = (await file.stat()).size;
   // The newline before the first wanted line is the one searched for.

@@ -90,7 +90,7 @@ function statusOf(body: unknown): Record<string, unknown> {
 const text = (value: unknown): string => (typeof value === 'string' ? value : '');
 const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((v): v is string => typeof v === 'string') : []);
 
-export function tokenVerdict(body: unknown): TokenVerdict {
+function tokenVerdict(body: unknown): TokenVerdict {
   const status = statusOf(body);
   const user = isKubeRecord(status.user) ? status.user : {};
   if (status.authenticated !== true) return { kind: 'refused', why: text(status.error) || 'the API server does not know this token' };
@@ -101,7 +101,7 @@ export function tokenVerdict(body: unknown): TokenVerdict {
   return { kind: 'user', user: { name, uid: text(user.uid), groups: texts(user.groups), extra } };
 }
 
-export function accessVerdict(body: unknown): AccessVerdict {
+function accessVerdict(body: unknown): AccessVerdict {
   const status = statusOf(body);
   if (typeof status.allowed !== 'boolean') return { kind: 'failed', why: 'SubjectAccessReview: the answer has no status' };
   if (status.allowed && status.denied === true) return { kind: 'failed', why: 'SubjectAccessReview: both allowed and denied' };

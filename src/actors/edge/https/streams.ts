@@ -41,7 +41,7 @@ interface StreamFlags {
   tty: boolean;
 }
 /** Each is on when it says exactly `1`. */
-export function streamFlags(query: URLSearchParams, tty = query.get('tty') === '1'): StreamFlags {
+function streamFlags(query: URLSearchParams, tty = query.get('tty') === '1'): StreamFlags {
   const on = (name: string) => query.get(name) === '1';
   // A terminal has one output: asking for the other one too is not an error.
   return { stdin: on('input'), stdout: on('output'), stderr: on('error') && !tty, tty };

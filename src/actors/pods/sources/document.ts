@@ -18,7 +18,7 @@ export function documentsHere(entropy: Hash): Documents {
 }
 
 /** Largest JSON and YAML that may be cheap: a MiB of JSON takes some 20 ms, one of YAML a second and more. */
-export const CHEAP_JSON_BYTES_MAX = 64 * 1024;
+const CHEAP_JSON_BYTES_MAX = 64 * 1024;
 export const CHEAP_YAML_BYTES_MAX = 8 * 1024;
 /** Brackets in brackets of cheap YAML, and columns of indentation. */
 const CHEAP_DEPTH_MAX = 16;

@@ -16,7 +16,7 @@ import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { MANIFEST_BYTES_MAX } from './manifest.ts';
 
 /** Time allowed for one request, body included (spec: pod lifecycle 1.3). */
-export const HTTP_SOURCE_TIMEOUT_MS = 10_000;
+const HTTP_SOURCE_TIMEOUT_MS = 10_000;
 
 export interface HttpSourceOptions {
   url: string;

@@ -9,7 +9,7 @@ export const MANIFEST_BYTES_MAX = 10 * 1024 * 1024;
  * Largest YAML text. YAML is parsed on the main thread at a few MiB a second, so a bigger one would hold everything
  * up; JSON is fast and may use the whole limit. Far above any real Pod: an API object is at most 1.5 MiB.
  */
-export const YAML_BYTES_MAX = 1536 * 1024;
+const YAML_BYTES_MAX = 1536 * 1024;
 /** Aliases may multiply the document by this much. */
 const ALIASES_MAX = 100;
 /** Aliases in one document. */

@@ -24,7 +24,7 @@ import type { CredentialPrograms, Logger, Metrics, Ports } from '../../../ports/
 import type { AccountSource } from '../../services/client.ts';
 
 /** A program that takes longer is killed: the pull waits for it. */
-export const PROVIDER_LIMIT_MS = 60_000;
+const PROVIDER_LIMIT_MS = 60_000;
 /** Life of a token, the API's own default. */
 const TOKEN_SECONDS = 3_600;
 /** Answers kept of one provider; the oldest goes first. */

@@ -12,9 +12,9 @@ import type { Item } from './item.ts';
 import { Lanes } from './lanes.ts';
 import { Quarantine } from './quarantine.ts';
 
-export const CAPACITY_DEFAULT = 1024;
-export const SLICE_ITEMS_DEFAULT = 64;
-export const SLICE_MS_DEFAULT = 4;
+const CAPACITY_DEFAULT = 1024;
+const SLICE_ITEMS_DEFAULT = 64;
+const SLICE_MS_DEFAULT = 4;
 
 /** Who stands behind the mailbox. Must not throw. */
 export interface Consumer<E extends Message> {

@@ -39,7 +39,7 @@ export interface GrpcCriOptions {
 }
 
 /** @throws when the endpoint is not a unix socket, naming it. */
-export function grpcTarget(endpoint: string): string {
+function grpcTarget(endpoint: string): string {
   const path = endpoint.startsWith('unix://')
     ? endpoint.slice('unix://'.length)
     : endpoint.startsWith('unix:')

@@ -12,9 +12,9 @@ import type { Entropy } from '../../../ports/ports.ts';
 import { workerFile } from '../../workerFile.ts';
 
 /** 1.5 MiB of YAML, the largest there may be, takes 2 s on one core of its own. */
-export const DOCUMENT_TIMEOUT_MS = 20_000;
+const DOCUMENT_TIMEOUT_MS = 20_000;
 /** 10 MiB of JSON, or 1.5 MiB of YAML with an entry for every few bytes, need less. */
-export const DOCUMENT_MEMORY_MIB = 256;
+const DOCUMENT_MEMORY_MIB = 256;
 /** For the thread to load its program, on a machine that is very busy. */
 const START_TIMEOUT_MS = 30_000;
 /** A thread at rest costs some 5 MiB; starting one takes tens of milliseconds. */

@@ -8,7 +8,7 @@ import { createExecPlugin, type ExecPlugin } from './execPlugin.ts';
 import type { KubeConfigFile, Material } from './kubeconfig.ts';
 
 /** Files are looked at no more often than this, and only when a call is made: a rotated certificate is used within it. */
-export const CREDENTIAL_CHECK_MS = 10_000;
+const CREDENTIAL_CHECK_MS = 10_000;
 
 export interface Loaded {
   /** Grows whenever certificate, key or authority changed: connections made with an older one must not be used again. */

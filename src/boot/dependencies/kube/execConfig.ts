@@ -1,7 +1,7 @@
 /** The `exec` section of a kubeconfig user: which program gives the credentials. */
 import { dirname, isAbsolute, resolve } from 'node:path';
 
-export const EXEC_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'] as const;
+const EXEC_VERSIONS = ['client.authentication.k8s.io/v1', 'client.authentication.k8s.io/v1beta1'] as const;
 export type ExecVersion = (typeof EXEC_VERSIONS)[number];
 
 export interface ExecConfig {

@@ -9,7 +9,7 @@ import { runProgram } from '../program.ts';
 import type { ExecConfig } from './execConfig.ts';
 
 /** A program that takes longer is killed: every call to the API server waits for it. */
-export const EXEC_LIMIT_MS = 60_000;
+const EXEC_LIMIT_MS = 60_000;
 /** After a failed run the next call waits at least this long for another one; until then it fails with the same words. */
 export const EXEC_REST_MS = 5_000;
 /** A refused credential that is younger than this is not replaced: the program would give the same, and be run for each call. */

@@ -39,7 +39,7 @@ export interface KubeApiOptions {
 }
 
 /** A larger answer is refused: lists are asked for in pages. */
-export const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
+const ANSWER_BYTES_MAX = 64 * 1024 * 1024;
 /** Connections of one class; watches hold theirs for as long as they last. */
 const SOCKETS_MAX = 256;
 /** Requests of one class that are under way at once: each needs a connection of its own, and its handshake costs both sides. */

@@ -2,7 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 
 /** An object of the API is at most a few MiB; a line beyond this is no object. */
-export const LINE_BYTES_MAX = 16 * 1024 * 1024;
+const LINE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Whole lines only: a stream that is cut, or ends inside a line, throws and the rest of it is dropped. `ended` runs once. */
 export async function* watchLines(res: IncomingMessage, ended: () => void): AsyncGenerator<string, void, undefined> {

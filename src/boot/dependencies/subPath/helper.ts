@@ -9,7 +9,7 @@ import type { GroupRequest } from './group.ts';
 const HELPERS_MAX = 4;
 
 /** Beside this bundle in `dist/`, else the source. */
-export function helperEntry(from: string = import.meta.url): string {
+function helperEntry(from: string = import.meta.url): string {
   const here = dirname(fileURLToPath(from));
   const candidates = [join(here, 'subpath.mjs'), join(here, '..', 'subpath.mjs'), join(here, 'main.ts')];
   const found = candidates.find((file) => existsSync(file));

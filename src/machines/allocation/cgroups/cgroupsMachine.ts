@@ -8,10 +8,10 @@ import { messageOf } from '../../text/errors.ts';
 import type { CgroupsEvent } from './messages.ts';
 
 /** Limits and classes are set anew this often (resources 1.6, 1.7). */
-export const RENEW_MS = 60_000;
+const RENEW_MS = 60_000;
 /** What could not even be made is tried again after this. */
-export const PREPARE_RETRY_MS = 5_000;
-export const RENEW_RETRY_MS = 10_000;
+const PREPARE_RETRY_MS = 5_000;
+const RENEW_RETRY_MS = 10_000;
 
 interface Context {
   message: string;

@@ -22,14 +22,14 @@ const SHARES_MAX = 262_144;
 const WEIGHT_MAX = 10_000;
 
 /** The kernel's first weight of processor time as its second; 0: none is written. */
-export function cpuWeight(shares: number): number {
+function cpuWeight(shares: number): number {
   if (shares <= 0) return 0;
   if (shares >= SHARES_MAX) return WEIGHT_MAX;
   return 1 + Math.floor(((Math.max(SHARES_MIN, shares) - SHARES_MIN) * (WEIGHT_MAX - 1)) / (SHARES_MAX - SHARES_MIN));
 }
 
 /** Backwards. */
-export function sharesOfWeight(weight: number): number {
+function sharesOfWeight(weight: number): number {
   return SHARES_MIN + Math.floor(((weight - 1) * (SHARES_MAX - SHARES_MIN)) / (WEIGHT_MAX - 1));
 }
 

@@ -1,7 +1,7 @@
 /** Where the kernel's cgroups are mounted (resources 1.4, detection). Pure. */
 
 /** Pods cannot be held without these. */
-export const MANDATORY = ['cpu', 'memory', 'pids'] as const;
+const MANDATORY = ['cpu', 'memory', 'pids'] as const;
 /** What a group of the second version is given, as far as the kernel has it. */
 export const WANTED_V2 = ['cpu', 'cpuset', 'memory', 'hugetlb', 'pids'] as const;
 /** What may fail to be given. */

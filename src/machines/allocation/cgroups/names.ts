@@ -9,7 +9,7 @@ export type GroupName = readonly string[];
 export type GroupDriver = 'cgroupfs' | 'systemd';
 
 /** Below `cgroupRoot`; holds everything that belongs to pods. */
-export const KUBEPODS = 'kubepods';
+const KUBEPODS = 'kubepods';
 /** Classes with a group of their own. A Guaranteed pod stands right below `kubepods` (trap 14). */
 export const TIERS = ['burstable', 'besteffort'] as const;
 export type Tier = (typeof TIERS)[number];
@@ -36,7 +36,7 @@ export function podGroupName(kubepods: GroupName, pod: Pod): GroupName {
 }
 
 /** Null: right below `kubepods`. */
-export function tierOf(qos: QosClass): Tier | null {
+function tierOf(qos: QosClass): Tier | null {
   return qos === 'Burstable' ? 'burstable' : qos === 'BestEffort' ? 'besteffort' : null;
 }
 

@@ -11,7 +11,7 @@ export type UnitValue =
 export type UnitProperty = readonly [name: string, value: UnitValue];
 
 /** systemd's word for "no limit": the largest of its numbers. */
-export const INFINITY = (1n << 64n) - 1n;
+const INFINITY = (1n << 64n) - 1n;
 /** systemd counts quotas in steps of 1 % of a processor; less would become nothing. */
 const QUOTA_STEP_US = 10_000n;
 const SECOND_US = 1_000_000n;

@@ -30,7 +30,7 @@ export const NO_LIMIT = -1;
 /** The least weight: what asks for nothing gets hardly more than nothing beside what does. */
 export const LEAST_SHARES = 2;
 /** More pages than there are: the kernel takes no word for "no limit" here in its first version. */
-export const EVERY_PAGE = 1n << 62n;
+const EVERY_PAGE = 1n << 62n;
 
 export interface PodGroupRules {
   cpuCFSQuota: boolean;

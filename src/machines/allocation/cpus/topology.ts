@@ -32,7 +32,7 @@ export function topologyOf(infos: readonly CpuInfo[]): Topology {
 export function allCpus({ cpus }: Topology): CpuSet {
   return cpuSet(cpus.map((c) => c.id));
 }
-export const LEVELS = ['socket', 'node', 'core'] as const;
+const LEVELS = ['socket', 'node', 'core'] as const;
 export type Level = (typeof LEVELS)[number];
 
 export function countOf({ cpus }: Topology, level: Level): number {

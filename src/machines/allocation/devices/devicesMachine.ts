@@ -21,7 +21,7 @@ import type { DevicesEvent, WatchedPlugin } from './messages.ts';
 import type { PluginDevice, PluginOptions } from './types.ts';
 
 /** Back-off of what cannot be read or listened at. */
-export const DEVICES_RETRY = { minMs: 1_000, maxMs: 60_000 } as const;
+const DEVICES_RETRY = { minMs: 1_000, maxMs: 60_000 } as const;
 
 /** One that wants to register. `done`: with what is wrong, or null. */
 export interface Registering {

@@ -6,7 +6,7 @@ import { messageOf } from '../../text/errors.ts';
 import { CANNOT_LISTEN, LISTEN_RETRY_MS, type ServerContext, type ServerEvent } from '../serverMachine.ts';
 
 /** How often files of certificates are looked at: a renewed certificate or client CA counts at most this much later. */
-export const CERTIFICATE_CHECK_MS = 10_000;
+const CERTIFICATE_CHECK_MS = 10_000;
 
 export const httpsServerMachine = setup({
   types: { context: {} as ServerContext & { refreshError: string }, events: {} as ServerEvent },

@@ -53,7 +53,7 @@ function givenAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null 
   return inForce.get(from.id) ?? readAmounts(from.annotations[CRI_ANNOTATIONS.resources]);
 }
 /** With what an earlier node agent gave it since, where the runtime says so. */
-export function knownAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
+function knownAmounts(from: RuntimeContainer, inForce: InForce): Amounts | null {
   const given = givenAmounts(from, inForce);
   return given === null || inForce.has(from.id) ? given : asReported(given, from);
 }
@@ -159,7 +159,7 @@ function cpuOf({ cpuShares: shares, cpuPeriod, cpuQuota }: LinuxContainerResourc
     ...(cpuQuota === undefined ? {} : { cpuQuota }),
   };
 }
-export function policyOf(container: Container, resource: Resizable): string {
+function policyOf(container: Container, resource: Resizable): string {
   return container.resizePolicy?.find((p) => p.resourceName === resource)?.restartPolicy ?? 'NotRequired';
 }
 

@@ -54,7 +54,7 @@ export function canonicalJson(value: unknown): string {
  * pods. The content is taken before defaults are filled in: a later version with one more default must not give
  * every static pod of the node a new UID, which would replace them all.
  */
-export function staticUid(pod: Pod, opts: DecodeOptions): string {
+function staticUid(pod: Pod, opts: DecodeOptions): string {
   const { status: _, ...content } = pod;
   const place = opts.source === 'file' ? `host:${opts.nodeName}file:${opts.where}` : `url:${opts.where}`;
   return opts.md5Hex(canonicalJson(content) + place);

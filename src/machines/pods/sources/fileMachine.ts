@@ -13,16 +13,16 @@ import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
 
 /** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */
-export const SETTLE_CREATE_MS = 5;
+const SETTLE_CREATE_MS = 5;
 /** A file that is being written is read when it has been quiet for this long. */
-export const SETTLE_MODIFY_MS = 30;
+const SETTLE_MODIFY_MS = 30;
 /** A file that never falls quiet is read at least this often. */
-export const SETTLE_MAX_MS = 1_000;
+const SETTLE_MAX_MS = 1_000;
 /** Waits before another look at a hinted file that cannot be used as it stands: it may be half written. */
-export const SETTLE_RETRY_MS: readonly number[] = [50, 150, 400];
+const SETTLE_RETRY_MS: readonly number[] = [50, 150, 400];
 /** Watch attempts: every second while the path is missing; other failures double the wait up to the maximum. */
-export const WATCH_RETRY_MIN_MS = 1_000;
-export const WATCH_RETRY_MAX_MS = 20_000;
+const WATCH_RETRY_MIN_MS = 1_000;
+const WATCH_RETRY_MAX_MS = 20_000;
 
 export type ListResult =
   /** `single`: the path is one file, not a directory. `identity`: device and inode of what the watch should be on. */
@@ -118,11 +118,7 @@ function due(context: FileSourceContext, now: number): PendingMap {
  * Splits readings into those that count and those to be taken again: a file that cannot be used is looked at a few
  * times before it is called bad, for somebody may be writing it.
  */
-export function settle(
-  readings: readonly FileReading[],
-  taken: PendingMap,
-  now: number,
-): { count: FileReading[]; retry: Map<string, Pending> } {
+function settle(readings: readonly FileReading[], taken: PendingMap, now: number): { count: FileReading[]; retry: Map<string, Pending> } {
   const count: FileReading[] = [];
   const retry = new Map<string, Pending>();
   for (const r of readings) {

@@ -9,7 +9,7 @@ import { projecting } from '../../projection.ts';
 import type { SourceError } from '../../protocol.ts';
 
 /** Failures in a row that are logged as errors; the next one says that it falls silent, the rest are debug lines. */
-export const LOUD_FAILURES_MAX = 3;
+const LOUD_FAILURES_MAX = 3;
 
 /** What one poll came to. `digest` stands for the bytes of the body. */
 export type Poll =

@@ -69,7 +69,7 @@ function containersReady(pod: Pod, statuses: readonly ContainerStatus[], phase: 
 }
 
 /** Ready is ContainersReady and every readiness gate; `conditions` are those of other writers. */
-export function readyVerdict(pod: Pod, containers: Verdict, conditions: readonly PodCondition[]): Verdict {
+function readyVerdict(pod: Pod, containers: Verdict, conditions: readonly PodCondition[]): Verdict {
   if (containers.status !== 'True') return containers;
   const problems: string[] = [];
   const byType = new Map(conditions.map((c) => [c.type, c]));

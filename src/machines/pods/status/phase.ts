@@ -2,7 +2,7 @@
 import type { ContainerStatus, Pod, PodPhase, PodSpec } from '../../k8s.ts';
 import { isRestartableInit, podRestartPolicy, restartsAfter } from '../shouldRestart.ts';
 
-export const CONFIG_SOURCE_ANNOTATION = 'kubernetes.io/config.source';
+const CONFIG_SOURCE_ANNOTATION = 'kubernetes.io/config.source';
 
 /** From a file or URL, not from the API server. */
 export function isStaticPod(pod: Pod): boolean {

@@ -92,7 +92,7 @@ const EARLIER_START_RETRY_MS = 250;
  * The first act of an unknown outcome is followed up at once: the runtime restarted under it, say. Each one after that waits,
  * at first this long, then twice as long each time up to the longest crash back-off.
  */
-export const UNKNOWN_RETRY_MS = 1_000;
+const UNKNOWN_RETRY_MS = 1_000;
 /** Reason of a start whose postStart hook failed. */
 const POST_START_ERROR = 'PostStartHookError';
 /** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
@@ -594,7 +594,7 @@ export function podDescription(pod: { metadata: { name: string; namespace: strin
 }
 
 /** Go's duration text for whole seconds: `10s`, `1m20s`, `5m0s`. */
-export function goSeconds(ms: number): string {
+function goSeconds(ms: number): string {
   const s = Math.round(ms / 1000);
   return s < 60 ? `${s}s` : `${Math.floor(s / 60)}m${s % 60}s`;
 }

@@ -60,7 +60,7 @@ export function deadlineAtMs(pod: Pod, status: PodStatus | undefined): number | 
 }
 
 /** First sight of a pod that the runtime already holds: its start is its oldest sandbox (pod lifecycle trap 56). */
-export function withStartTime(old: PodStatus | undefined, status: PodRuntimeStatus, nowWallMs: number): PodStatus {
+function withStartTime(old: PodStatus | undefined, status: PodRuntimeStatus, nowWallMs: number): PodStatus {
   if (old?.startTime !== undefined) return old;
   let ms = nowWallMs;
   for (const s of status.sandboxes) ms = Math.min(ms, Number(s.createdAtNs / 1_000_000n));
@@ -142,6 +142,6 @@ function stranded(pod: Pod, status: PodRuntimeStatus): StatusOverride {
 }
 
 /** What the worker says about each container for `why` and `actorctl pods`. */
-export function isTerminalPhase(status: PodStatus | undefined): boolean {
+function isTerminalPhase(status: PodStatus | undefined): boolean {
   return status?.phase === 'Failed' || status?.phase === 'Succeeded';
 }

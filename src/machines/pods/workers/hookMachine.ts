@@ -48,7 +48,7 @@ interface Context extends HookInput {
   outcome: HookOutcome;
 }
 
-export function hookFailure(error: unknown): HookOutcome {
+function hookFailure(error: unknown): HookOutcome {
   return { kind: 'failed', why: messageOf(error), output: '' };
 }
 

@@ -4,7 +4,7 @@ import { type HttpProbe, httpRequest, type Wanted } from '../../services/probes/
 import type { HookJob, HookOutcome } from './hookMachine.ts';
 
 /** Minor version of the kubelet this node stands for. */
-export const HOOK_USER_AGENT = 'kube-lifecycle/1.36';
+const HOOK_USER_AGENT = 'kube-lifecycle/1.36';
 /** So much of what a hook's command says is shown in the container's status. */
 const OUTPUT_CHARS_MAX = 1024;
 

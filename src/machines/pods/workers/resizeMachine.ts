@@ -32,8 +32,8 @@ export type ResizeReport =
 type ResizeEvent = { type: 'resize.wanted'; pod: Pod; steps: readonly ResizeStep[] };
 
 /** First wait after a failure; doubles to {@link RESIZE_RETRY_MS_MAX}, lengthened by up to half. */
-export const RESIZE_RETRY_MS = 1_000;
-export const RESIZE_RETRY_MS_MAX = 60_000;
+const RESIZE_RETRY_MS = 1_000;
+const RESIZE_RETRY_MS_MAX = 60_000;
 
 interface Context {
   pod: Pod;

@@ -16,16 +16,16 @@ import { evictionGraceSeconds, evictionMessage, type PodUsage, rank } from './ra
 import { type NodePressure, SIGNAL_FACTS, type Threshold } from './thresholds.ts';
 
 /** Between two looks. */
-export const LOOK_EVERY_MS = 10_000;
+const LOOK_EVERY_MS = 10_000;
 /** Between two looks at memory alone, with `kernelMemcgNotification`. */
 export const MEMORY_EVERY_MS = 250;
 /** What the collector of dead containers is given before the disk is looked at again. */
-export const COLLECT_MS = 5_000;
+const COLLECT_MS = 5_000;
 /** Between two looks at what pods with storage limits have written: it is many files to look at. */
 export const LIMITS_EVERY_MS = 60_000;
 /** An evicted pod is looked for this often, and this long at most, before the next look at the node. */
-export const GONE_EVERY_MS = 1_000;
-export const GONE_WITHIN_MS = 30_000;
+const GONE_EVERY_MS = 1_000;
+const GONE_WITHIN_MS = 30_000;
 
 export interface EvictionInput {
   thresholds: readonly Threshold[];

@@ -11,9 +11,9 @@ import { messageOf } from '../../text/errors.ts';
 import type { ImageLedger, ImagePlan } from './imageGc.ts';
 
 /** Between two looks. */
-export const IMAGE_GC_EVERY_MS = 300_000;
+const IMAGE_GC_EVERY_MS = 300_000;
 /** From the start of the daemon to the first: the runtime has answered by then. */
-export const IMAGE_GC_FIRST_MS = 10_000;
+const IMAGE_GC_FIRST_MS = 10_000;
 
 export interface ImageLook {
   ledger: ImageLedger;

@@ -11,16 +11,16 @@ import { type ShutdownGroup, totalMs } from './groups.ts';
 import { NO_SHUTDOWN, type ShutdownState } from './stateFile.ts';
 
 /** Wait before the next session with logind: doubles from the first to the second. */
-export const RECONNECT_MIN_MS = 1_000;
-export const RECONNECT_MAX_MS = 60_000;
+const RECONNECT_MIN_MS = 1_000;
+const RECONNECT_MAX_MS = 60_000;
 /** logind answers from memory; it reads its configuration again within seconds. */
-export const OPEN_WITHIN_MS = 60_000;
+const OPEN_WITHIN_MS = 60_000;
 /** Between two looks at the pods that are ending. */
-export const LOOK_EVERY_MS = 250;
+const LOOK_EVERY_MS = 250;
 /** Between two looks whether pods that the node ended begin again. */
-export const REVIVE_EVERY_MS = 1_000;
+const REVIVE_EVERY_MS = 1_000;
 /** A disk that takes longer for the state file delays no pod. */
-export const STORE_WITHIN_MS = 5_000;
+const STORE_WITHIN_MS = 5_000;
 
 export type NodeShutdownMachineEvent = { type: 'logind.shutdown'; active: boolean } | { type: 'logind.lost'; why: string };
 

@@ -8,13 +8,13 @@ import type { CriEvent, CriView, RuntimeHandlerView } from '../../protocol.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
 
-export const LINK_BACKOFF_MIN_MS = 100;
+const LINK_BACKOFF_MIN_MS = 100;
 /** A dial of a local socket costs next to nothing, and every pod that has something to do waits for it. */
-export const LINK_BACKOFF_MAX_MS = 250;
+const LINK_BACKOFF_MAX_MS = 250;
 /** The kubelet asks for Status every 5 s (CRI reference 13.2). */
-export const STATUS_PERIOD_MS = 5000;
+const STATUS_PERIOD_MS = 5000;
 /** A runtime that just came back loads its network: pods wait for that, so it is asked more often. */
-export const NOT_READY_PERIOD_MS = 500;
+const NOT_READY_PERIOD_MS = 500;
 
 /** Wait before the n-th dial in a row (0-based): 0.1 s, doubled, at most 0.25 s. */
 export function linkBackoffMs(attempt: number): number {

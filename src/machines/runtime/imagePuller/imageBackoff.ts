@@ -1,7 +1,7 @@
 /** Back-off of failed image pulls, per pod and image (pod lifecycle 5.8). Bookkeeping only. */
 
-export const IMAGE_BACKOFF_MIN_MS = 10_000;
-export const IMAGE_BACKOFF_MAX_MS = 300_000;
+const IMAGE_BACKOFF_MIN_MS = 10_000;
+const IMAGE_BACKOFF_MAX_MS = 300_000;
 /** An entry not touched for this long is forgotten: the next failure begins at the first step again. */
 const FORGET_AFTER_MS = 2 * IMAGE_BACKOFF_MAX_MS;
 

@@ -4,11 +4,11 @@ import { names, projecting } from '../../projection.ts';
 import { FAMILIES, type IpFamily } from './families.ts';
 
 /** Between two looks at the canary: the reference's value. */
-export const LOOK_EVERY_MS = 60_000;
+const LOOK_EVERY_MS = 60_000;
 /** A firewall that starts again takes some time for all tables. */
-export const SETTLE_MS = 1_000;
+const SETTLE_MS = 1_000;
 /** A host without iptables may get one. */
-export const ABSENT_RETRY_MS = 600_000;
+const ABSENT_RETRY_MS = 600_000;
 /** Looks at one family before the other one is asked for again: it may have come, or its program failed for a moment. */
 const LOOKS_AT_ONE_MAX = ABSENT_RETRY_MS / LOOK_EVERY_MS;
 

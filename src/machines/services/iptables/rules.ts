@@ -5,10 +5,10 @@
  */
 import type { IpFamily } from './families.ts';
 
-export const HINT_CHAIN = 'KUBE-IPTABLES-HINT';
-export const FIREWALL_CHAIN = 'KUBE-FIREWALL';
+const HINT_CHAIN = 'KUBE-IPTABLES-HINT';
+const FIREWALL_CHAIN = 'KUBE-FIREWALL';
 /** Gone: somebody flushed the tables, and the rest went with it. */
-export const CANARY_CHAIN = 'KUBE-KUBELET-CANARY';
+const CANARY_CHAIN = 'KUBE-KUBELET-CANARY';
 const CANARY_TABLES = ['mangle', 'nat', 'filter'] as const;
 
 /** How long the program waits for the lock of the tables: the reference's value. */
@@ -58,7 +58,7 @@ export const addRule = (a: { table: string; chain: string; rule: readonly string
   ...a.rule,
 ];
 /** Code 0: the chain is there. 1: it is not. */
-export const findChain = (table: string, chain: string): string[] => [...wait, '-S', chain, '-t', table];
+const findChain = (table: string, chain: string): string[] => [...wait, '-S', chain, '-t', table];
 
 /** Asks whether the host has this family at all. */
 export const FIND_FAMILY = findChain('nat', 'POSTROUTING');

@@ -17,7 +17,7 @@ import { kindWord, type ObjectRef, refKey } from './references.ts';
 export type ObjectStrategy = 'Watch' | 'Cache' | 'Get';
 
 /** Who asks before the first list has come waits at most so long. */
-export const FIRST_LIST_WAIT_MS = 1_000;
+const FIRST_LIST_WAIT_MS = 1_000;
 
 export type Fetched = { ok: true; object: KubeObject } | { ok: false; failure: KubeFailure };
 export interface ObjectIo {

@@ -22,7 +22,7 @@ import {
 import { type ObjectRef, podReferences, refKey } from './references.ts';
 
 /** What became of pods is looked at this often. Costs no I/O. */
-export const OBJECTS_LOOK_MS = 2_000;
+const OBJECTS_LOOK_MS = 2_000;
 /**
  * Objects that have a watch of their own; each holds a connection, and the other calls need some too. Objects beyond it
  * are asked for as under `Cache`.

@@ -7,7 +7,7 @@ import type { TokenRequest } from '../volumes/objects.ts';
 const REFRESH_SHARE = 0.8;
 const AGE_MAX_MS = 24 * 3_600_000;
 /** Replaced so much earlier at most, lest all tokens of a node be asked for at once. */
-export const REFRESH_JITTER_MAX_MS = 10_000;
+const REFRESH_JITTER_MAX_MS = 10_000;
 
 export interface HeldToken {
   /** Secret. */

@@ -12,7 +12,7 @@ import type { TokensEvent } from './messages.ts';
 import { type HeldToken, tokenKey } from './tokenRules.ts';
 
 /** How often tokens that expired and that nobody asked for are dropped. */
-export const TOKEN_SWEEP_MS = 60_000;
+const TOKEN_SWEEP_MS = 60_000;
 
 export type TokenOutcome = { ok: true; held: HeldToken } | { ok: false; message: string };
 export interface TokensIo {

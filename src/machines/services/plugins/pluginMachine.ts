@@ -9,7 +9,7 @@ import { messageOf } from '../../text/errors.ts';
 import type { Registered } from './messages.ts';
 
 /** Back-off of a plugin that does not register (resources and volumes 10). */
-export const PLUGIN_BACKOFF = { minMs: 500, maxMs: 122_000 } as const;
+const PLUGIN_BACKOFF = { minMs: 500, maxMs: 122_000 } as const;
 
 export interface PluginIo {
   /** Rejects with what is wrong; the plugin was told, where it listens. */

@@ -3,7 +3,7 @@ import type { CsiCalls, PluginInfo } from '../../csi.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import type { CsiDriver } from './messages.ts';
 
-export const CSI_PLUGIN = 'CSIPlugin';
+const CSI_PLUGIN = 'CSIPlugin';
 const MAJOR_MAX = 1;
 /** As an object of the API may be called. */
 const DRIVER_NAME = /^[a-z0-9A-Z]([-a-z0-9A-Z.]{0,61}[a-z0-9A-Z])?$/;

@@ -14,7 +14,7 @@ import { lookedAt, type PodFacts, targetsOf, withoutPods, withResult } from './s
 import type { ProbeLedger, ProbeResult, ProbeTarget } from './types.ts';
 
 /** Results of pods that are in no list are kept this long at least twice over: a list may be in the making. */
-export const SWEEP_MS = 60_000;
+const SWEEP_MS = 60_000;
 
 export interface ProbeManagerIo extends ProberIo {
   /** What earlier incarnations, of this actor or of this node, knew. */

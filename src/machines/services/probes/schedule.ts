@@ -7,7 +7,7 @@ const PERIOD_SECONDS = 10;
 /** The API keeps start times in whole seconds: the true start lies up to this much after the one shown. */
 const START_SLACK_MS = 999;
 /** A resumed container of which nothing is known (first start here, lost checkpoint) is not kept waiting for its phase. */
-export const UNKNOWN_SPREAD_MS = 1_000;
+const UNKNOWN_SPREAD_MS = 1_000;
 
 export function periodMs(probe: Probe): number {
   return (probe.periodSeconds || PERIOD_SECONDS) * 1_000;

@@ -34,7 +34,7 @@ export function probedContainers(pod: Pod): Container[] {
 }
 
 /** `containerd://abc` is `abc`. */
-export function bareId(containerID: string | undefined): string {
+function bareId(containerID: string | undefined): string {
   return containerID?.slice(containerID.indexOf('://') + 3) ?? '';
 }
 

@@ -229,10 +229,10 @@ export function tmpfsBytes(pod: Pod, sizeLimitBytes: number | null, allocatableM
   return known.length === 0 ? null : Math.min(...known);
 }
 
-export const HUGE_PAGES = 'HugePages';
+const HUGE_PAGES = 'HugePages';
 const HUGE_PAGES_RESOURCE = 'hugepages-';
 
-export function isHugePages(medium: string): boolean {
+function isHugePages(medium: string): boolean {
   return medium === HUGE_PAGES || (medium.startsWith(`${HUGE_PAGES}-`) && quantityToInteger(medium.slice(HUGE_PAGES.length + 1)) > 0);
 }
 

@@ -18,7 +18,7 @@ const PARTIAL_AFTER_MS = 200;
 const PENDING_BYTES_MAX = 1024 * 1024;
 
 /** Now, RFC 3339 with nine digits, UTC. */
-export function stamp(): string {
+function stamp(): string {
   const ms = performance.timeOrigin + performance.now();
   const whole = Math.floor(ms);
   const fraction = Math.floor((ms - whole) * 1000);
@@ -114,7 +114,7 @@ export function openLogFile(path: string, warn: (message: string) => void): LogF
 }
 
 /** Turns bytes into CRI lines of one stream. */
-export function createLineCutter(stream: 'stdout' | 'stderr', emit: (chunk: Buffer) => void) {
+function createLineCutter(stream: 'stdout' | 'stderr', emit: (chunk: Buffer) => void) {
   let rest: Buffer = Buffer.alloc(0);
   let timer: NodeJS.Timeout | undefined;
   const line = (tag: 'F' | 'P', content: Buffer): Buffer[] => [Buffer.from(`${stamp()} ${stream} ${tag} `), content, NEWLINE];

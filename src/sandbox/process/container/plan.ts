@@ -20,7 +20,7 @@ import { type BindMount, type Credentials, MARK, type ShimSpec } from './shim.ts
 import { signalNumber } from './signals.ts';
 
 /** Where the container may write its termination message: its mount path does not exist on the host. */
-export const TERMINATION_LOG_ENV = 'ACTORLET_TERMINATION_LOG';
+const TERMINATION_LOG_ENV = 'ACTORLET_TERMINATION_LOG';
 
 export interface ContainerPlan {
   shim: ShimSpec;

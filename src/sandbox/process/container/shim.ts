@@ -98,7 +98,7 @@ export interface ShimPaths {
 }
 
 /** The command with what must be changed last in front of it. */
-export function wrapCommand(spec: Pick<ShimSpec, 'argv' | 'credentials' | 'oddEnv'>, isolation: Isolation): string[] {
+function wrapCommand(spec: Pick<ShimSpec, 'argv' | 'credentials' | 'oddEnv'>, isolation: Isolation): string[] {
   const c = spec.credentials;
   const flags: string[] = [];
   if (c.uid !== undefined) flags.push(`--reuid=${c.uid}`);

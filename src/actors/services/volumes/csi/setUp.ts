@@ -64,7 +64,7 @@ export interface CsiJob {
   csi: CsiVolume;
 }
 
-export function deviceOf(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
+function deviceOf(v: Pick<CsiVolume, 'driver' | 'handle'>): string {
   return `${v.driver}^${v.handle}`;
 }
 

@@ -62,7 +62,7 @@ export function portName(name: string): string | null {
   return /[a-z]/.test(name) ? null : `${quoted(name)} must hold at least one letter`;
 }
 
-export function isIPv4(ip: string): boolean {
+function isIPv4(ip: string): boolean {
   const parts = ip.split('.');
   return parts.length === 4 && parts.every((p) => /^(0|[1-9]\d{0,2})$/.test(p) && Number(p) <= 255);
 }

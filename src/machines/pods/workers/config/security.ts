@@ -42,7 +42,7 @@ export interface ImageUser {
 }
 export type SecurityFacts = Pick<NodeFacts, 'rootDir' | 'seccompDefault'>;
 
-export function namespaceOptions(pod: Pod, users?: UserNamespace): NamespaceOption {
+function namespaceOptions(pod: Pod, users?: UserNamespace): NamespaceOption {
   const { spec } = pod;
   return {
     network: spec.hostNetwork === true ? 'NODE' : 'POD',
