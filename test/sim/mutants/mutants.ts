@@ -74,7 +74,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a postStart hook is not run',
-    file: 'src/machines/pods/workers/containerMachine.ts',
+    file: 'src/machines/pods/workers/containerSetup.ts',
     find: 'if (context.job?.container.lifecycle?.postStart === undefined) return;',
     replace: 'if (context.job !== undefined) return;',
   },

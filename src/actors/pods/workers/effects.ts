@@ -17,7 +17,7 @@ import {
 } from '../../../machines/pods/workers/config/containerConfig.ts';
 import { envVariables, invalidEnvNames } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { EARLIER_START, podDescription } from '../../../machines/pods/workers/containerMachine.ts';
+import { EARLIER_START, podDescription } from '../../../machines/pods/workers/containerSetup.ts';
 import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';

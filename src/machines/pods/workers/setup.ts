@@ -17,7 +17,8 @@ import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import type { PodRuntimeStatus } from '../types.ts';
-import { type ActOutcome, CONFIG_ERROR, type ContainerReport, containerMachine } from './containerMachine.ts';
+import { type ActOutcome, type ContainerReport, containerMachine } from './containerMachine.ts';
+import { CONFIG_ERROR } from './containerSetup.ts';
 import type { PreStopEnded, Settled } from './containerStopMachine.ts';
 import {
   ACT_RETRY_MS,

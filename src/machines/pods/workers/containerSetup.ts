@@ -1,0 +1,246 @@
+/** Names of the container's machine: its context and events, its actors, actions, guards and delays. Actions are total. */
+
+import { assertEvent, assign, enqueueActions, sendParent, setup } from 'xstate';
+import { factsOf } from '../../facts.ts';
+import type { ImageResult } from '../../protocol.ts';
+import { unprovided } from '../../provide.ts';
+import { retryDelayMs } from '../../supervision/restartPolicy.ts';
+import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
+import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
+import { checkBackoff } from './crashBackoff.ts';
+import { type HookOutcome, hookMachine } from './hookMachine.ts';
+import type {
+  ActOutcome,
+  ContainerKind,
+  ContainerReport,
+  ContainerTimes,
+  Created,
+  CreateRequest,
+  ImageUser,
+  StartJob,
+  StartRequest,
+} from './startJob.ts';
+
+export interface ContainerInput {
+  name: string;
+  kind: ContainerKind;
+  times: ContainerTimes;
+  /** Wall ms since which this worker has kept back-off in memory; earlier starts are judged by their restart count. */
+  sinceWallMs: number;
+}
+
+export interface Context extends ContainerInput {
+  job: StartJob | null;
+  observed: RuntimeContainer | null;
+  imageRef: string;
+  imageUser: ImageUser | null;
+  containerId: string;
+  restartCount: number;
+  /** See {@link StartJob}; until the new instance is there. */
+  clearedCount: number | null;
+  /** Monotonic ms of the last act: only an inspection that began later shows its effect. */
+  actedAtMonoMs: number;
+  /** Its postStart hook has not ended yet (it may not have begun): it does not count as running. */
+  hookAhead: boolean;
+  failure: StartFailure | null;
+  waitMs: number;
+  nextStartAtMs: number | null;
+  backoff: CrashBackoffEntry | undefined;
+  backoffKey: string;
+  /** Acts in a row that ended with an unknown outcome; null: the last one did not. */
+  unknown: { inRow: number; failure: StartFailure; untilMonoMs: number } | null;
+}
+
+export type ContainerEvent =
+  | { type: 'container.observed'; current: RuntimeContainer | null; observedAtMonoMs: number }
+  | { type: 'container.start'; job: StartJob }
+  | { type: 'container.cancel' }
+  /** The sandbox that it was to start in is given up. */
+  | { type: 'container.sandboxGone' }
+  /** To itself: the worker is to hear that a hook is ahead, or no more. */
+  | { type: 'hook.told' }
+  | PreStopEnded;
+
+/** Reason of a start for which something that the container's definition names is not there. */
+export const CONFIG_ERROR = 'CreateContainerConfigError';
+
+/**
+ * Reason of a start that must wait for an earlier one of the same container, which the runtime has not ended with yet
+ * (this node was killed in the middle of it): no failure, so it is looked at again soon.
+ */
+export const EARLIER_START = 'ContainerCreating';
+const EARLIER_START_RETRY_MS = 250;
+/**
+ * The first act of an unknown outcome is followed up at once: the runtime restarted under it, say. Each one after that waits,
+ * at first this long, then twice as long each time up to the longest crash back-off.
+ */
+const UNKNOWN_RETRY_MS = 1_000;
+/** Reason of a start whose postStart hook failed. */
+const POST_START_ERROR = 'PostStartHookError';
+/** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
+export const STOP_RETRY_MS = 1_000;
+/** An inspection that began in the very instant of the act may not show it; then another is asked for. */
+export const OBSERVE_AGAIN_MS = 100;
+
+export const containerSetup = setup({
+  types: {
+    context: {} as Context,
+    events: {} as ContainerEvent,
+    input: {} as ContainerInput,
+  },
+  actors: {
+    ensureImage: unprovided<ImageResult, { job: StartJob }>(),
+    createContainer: unprovided<Created, CreateRequest>(),
+    startContainer: unprovided<ActOutcome<null>, StartRequest>(),
+    hook: hookMachine,
+    containerStop: containerStopMachine,
+  },
+  actions: {
+    recordBackOff: (_) => {},
+    report: sendParent(
+      ({ context }): ContainerReport => ({
+        type: 'container.report',
+        name: context.name,
+        failure: context.failure,
+        nextStartAtMs: context.nextStartAtMs,
+        hookAhead: context.hookAhead,
+      }),
+    ),
+    expectHook: enqueueActions(({ context, enqueue }) => {
+      if (context.job?.container.lifecycle?.postStart === undefined) return;
+      enqueue.assign({ hookAhead: true, containerId: '' });
+      enqueue.raise({ type: 'hook.told' });
+    }),
+    /** It ran, or there will be none: what the runtime shows counts again. */
+    hookOver: enqueueActions(({ context, enqueue }) => {
+      if (!context.hookAhead) return;
+      enqueue.assign({ hookAhead: false });
+      enqueue.raise({ type: 'hook.told' });
+    }),
+    sayHookFailed: (_, _params: { why: string }) => {},
+    noteHookFailure: assign((_, params: StartFailure) => ({ failure: params })),
+    acted: sendParent(
+      ({ context: { name } }, { why, known = false }: { why: string; known?: boolean }): ContainerReport => ({
+        type: 'container.acted',
+        name,
+        why,
+        known,
+      }),
+    ),
+    takeJob: assign(({ context, event }) => {
+      assertEvent(event, 'container.start');
+      return { job: context.clearedCount === null ? event.job : { ...event.job, clearedCount: context.clearedCount } };
+    }),
+    loseSandbox: assign(({ context }) => (context.job === null ? {} : { job: { ...context.job, sandboxId: '' } })),
+    noteCleared: assign(({ context }) => ({ clearedCount: Math.max(context.clearedCount ?? 0, context.job?.restartCount ?? 0) })),
+    observe: assign(({ event }) => {
+      assertEvent(event, 'container.observed');
+      return { observed: event.current };
+    }),
+    clearFailure: assign({ failure: null, nextStartAtMs: null }),
+    stampAct: assign(({ event }) => ({ actedAtMonoMs: factsOf(event).monoMs })),
+    fail: assign(({ context, event }, params: StartFailure) => {
+      const moment = factsOf(event);
+      const baseMs = params.reason === EARLIER_START ? EARLIER_START_RETRY_MS : context.times.retryMs;
+      const waitMs = baseMs * (1 + 0.5 * moment.random);
+      return { failure: params, waitMs, nextStartAtMs: moment.wallMs + waitMs };
+    }),
+    /** What may have had its effect is looked at; where it had none, the next attempt waits. */
+    noteUnknown: assign(({ context, event }, { reason, message }: StartFailure) => {
+      const { times, unknown } = context;
+      const moment = factsOf(event);
+      const inRow = (unknown?.inRow ?? 0) + 1;
+      const waitMs = inRow === 1 ? 0 : retryDelayMs({ minMs: UNKNOWN_RETRY_MS, maxMs: times.backoffMaxMs }, inRow - 2);
+      const failure = { reason, message: `${message} (outcome unknown ${inRow === 1 ? 'once' : `${inRow} times in a row`})` };
+      return { unknown: { inRow, failure, untilMonoMs: moment.monoMs + waitMs * (1 + 0.5 * moment.random) } };
+    }),
+    known: assign({ unknown: null }),
+    checkUnknown: assign(({ context, event }) => {
+      const { unknown, failure } = context;
+      const now = factsOf(event);
+      if (failure !== null || unknown === null || unknown.untilMonoMs <= now.monoMs) return {};
+      const waitMs = unknown.untilMonoMs - now.monoMs;
+      return { failure: unknown.failure, waitMs, nextStartAtMs: now.wallMs + waitMs };
+    }),
+    checkBackoff: assign(({ context, event }) => {
+      const { job, times } = context;
+      if (job === null) return {};
+      const now = factsOf(event);
+      const entry = context.backoffKey === job.specKey ? context.backoff : undefined;
+      const verdict = checkBackoff({
+        entry,
+        newestExited: job.newestExited,
+        restartCount: job.newest?.restartCount ?? 0,
+        nowWallMs: now.wallMs,
+        nowMonoMs: now.monoMs,
+        baseMs: Math.min(times.backoffBaseMs, times.backoffMaxMs),
+        maxMs: times.backoffMaxMs,
+        container: job.container,
+        rememberedSinceWallMs: context.sinceWallMs,
+      });
+      if (verdict.allowed) return { backoff: verdict.next, backoffKey: job.specKey, failure: null, waitMs: 0, nextStartAtMs: null };
+      return {
+        backoff: verdict.entry,
+        backoffKey: job.specKey,
+        waitMs: Math.max(1, verdict.retryAtWallMs - now.wallMs),
+        nextStartAtMs: verdict.retryAtWallMs,
+        failure: {
+          reason: 'CrashLoopBackOff',
+          message: `back-off ${goSeconds(verdict.delayMs)} restarting failed container=${context.name} pod=${podDescription(job.pod)}`,
+        },
+      };
+    }),
+  },
+  delays: { wait: ({ context }) => context.waitMs },
+  guards: {
+    backingOff: ({ context }) => context.failure !== null,
+    unknownBefore: ({ context }) => context.failure !== null && context.failure === context.unknown?.failure,
+    /** It was not asked to start in another sandbox yet: containers before it may have to run there first. */
+    sandboxGone: ({ context }) => context.job?.sandboxId === '',
+    startedWithHook: ({ context }, { kind }: { kind: string }) => context.hookAhead && kind === 'done',
+    /** Its start had an unknown outcome, or was given up, and it did start: its hook has not run to its end. */
+    startedUnheard: ({ context, event }) =>
+      context.hookAhead &&
+      event.type === 'container.observed' &&
+      event.current?.state === 'running' &&
+      event.current.id === context.containerId,
+    endedMeanwhile: ({ context, event }) =>
+      event.type === 'container.observed' && event.current?.id === context.containerId && event.current.state === 'exited',
+    observedRunning: ({ event }) => event.type === 'container.observed' && event.current?.state === 'running',
+    observedExited: ({ event }) =>
+      event.type === 'container.observed' && (event.current?.state === 'exited' || event.current?.state === 'unknown'),
+    stale: ({ context, event }) => event.type === 'container.observed' && event.observedAtMonoMs <= context.actedAtMonoMs,
+    specChanged: ({ context, event }) => event.type === 'container.start' && event.job.specKey !== context.job?.specKey,
+    /** What failed in another sandbox, with another definition, or for want of what has changed since, says nothing about this one. */
+    freshGround: ({ context, event }) =>
+      event.type === 'container.start' &&
+      (event.job.specKey !== context.job?.specKey ||
+        event.job.sandboxId !== context.job.sandboxId ||
+        (context.failure?.reason === CONFIG_ERROR && event.job.objectChanges !== context.job.objectChanges) ||
+        (event.job.pod !== context.job.pod && JSON.stringify(event.job.pod.spec) !== JSON.stringify(context.job.pod.spec))),
+  },
+});
+
+export function hookStartFailure(outcome: HookOutcome): StartFailure {
+  if (outcome.kind === 'done') return { reason: POST_START_ERROR, message: '' };
+  return {
+    reason: POST_START_ERROR,
+    message: `${outcome.why}${outcome.output === '' ? '' : `, message: ${JSON.stringify(outcome.output)}`}`,
+  };
+}
+
+export function required<T>(value: T | null): T {
+  if (value === null) throw new Error('container machine: a start without a job');
+  return value;
+}
+
+/** `name_namespace(uid)`, the form used in the kubelet's messages. */
+export function podDescription(pod: { metadata: { name: string; namespace: string; uid: string } }): string {
+  return `${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})`;
+}
+
+/** Go's duration text for whole seconds: `10s`, `1m20s`, `5m0s`. */
+function goSeconds(ms: number): string {
+  const s = Math.round(ms / 1000);
+  return s < 60 ? `${s}s` : `${Math.floor(s / 60)}m${s % 60}s`;
+}
