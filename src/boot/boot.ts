@@ -53,7 +53,7 @@ export const BOOT_STEPS: readonly Step[] = [
   run.startTheNode,
   runOnce,
   serveInspection,
-  run.tellReady,
+  run.notifyReady,
   run.feedSystemd,
   run.giveBackStartPages,
   run.serve,

@@ -49,7 +49,7 @@ function linkActor(ctx: ActorCtx<ApiLinkEvent>) {
         kube.closeConnections('kube');
         kube.closeConnections('event');
       },
-      tellFound: () => {
+      reportFound: () => {
         const { registry } = ctx;
         const { objects, serviceLister } = objectsAddr;
         for (const to of [apiAddr.lease, apiAddr.nodeWatch, apiAddr.nodeStatus, apiAddr.source, apiAddr.events, objects, serviceLister])

@@ -187,13 +187,13 @@ class Reporter {
     }
     const node = toNode(body);
     if (node === null) return this.#malformed({ verb: 'GET', path: kubePath.node(name) });
-    const toldCidr = await this.#tellPodCidr(node, signal);
+    const sentCidr = await this.#sendPodCidr(node, signal);
     const next = nodeStatus(node.status, await this.#readings(signal));
     const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs + this.#scatterMs;
     const same = sameNodeStatus(node.status, next);
     this.#saySchedulable(node);
     const metadata = providedIPsChange(node, this.#identity());
-    if (!due && !toldCidr && same && metadata === null) return this.#took(body, { written: 'no', known });
+    if (!due && !sentCidr && same && metadata === null) return this.#took(body, { written: 'no', known });
     const change = { ...(metadata === null ? {} : { metadata }), status: nodeStatusPatch(node.status, next) };
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
@@ -233,7 +233,7 @@ class Reporter {
   }
 
   /** A runtime that makes the pods' network itself needs the range that the cluster gave this node. True: it was told. */
-  async #tellPodCidr(node: NodeObject, signal: AbortSignal): Promise<boolean> {
+  async #sendPodCidr(node: NodeObject, signal: AbortSignal): Promise<boolean> {
     const podCidr = (node.spec.podCIDRs ?? []).join(',');
     if (podCidr === this.#podCidr || podCidr === '' || this.#ctx.registry.read(view.cri)?.value.state !== 'ready') return false;
     const call = { method: 'UpdateRuntimeConfig' as const, request: { runtimeConfig: { networkConfig: { podCidr } } } };

@@ -89,15 +89,15 @@ export const startTheNode: Step = {
 };
 
 /** Told once the servers were started; it does not mean that the runtime answers (trap 17). */
-export const tellReady: Step = {
+export const notifyReady: Step = {
   name: 'tell the init system that we are ready',
   run(ctx) {
-    tell(ctx, 'READY=1');
+    notify(ctx, 'READY=1');
     return undefined;
   },
 };
 
-function tell(ctx: BootContext, state: string): void {
+function notify(ctx: BootContext, state: string): void {
   try {
     need(ctx, 'notify')(state);
   } catch (error) {
@@ -152,7 +152,7 @@ export const feedSystemd: Step = {
   name: "feed systemd's watchdog",
   run(ctx) {
     const interval = need(ctx, 'gates').enabled('SystemdWatchdog') ? watchdogIntervalMs(ctx.env, ctx.io.pid) : undefined;
-    if (interval !== undefined) every(ctx, interval, () => tell(ctx, 'WATCHDOG=1'));
+    if (interval !== undefined) every(ctx, interval, () => notify(ctx, 'WATCHDOG=1'));
     return undefined;
   },
 };

@@ -68,12 +68,12 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
         foundMs: Number.isFinite(r.firstDetectedMs) ? since(r.firstDetectedMs) : -1,
         pinned: r.pinned,
       })),
-    notes: node.recorder.last(NOTES_MAX, tellsOfDecisions),
+    notes: node.recorder.last(NOTES_MAX, isDecision),
   };
 }
 
 /** Passes that find nothing to do come and go all the time: their states say nothing. */
-function tellsOfDecisions(e: RecorderEntry): boolean {
+function isDecision(e: RecorderEntry): boolean {
   if (e.path === addr.admission.path || e.path === EVICTION) return true;
   return e.path.startsWith('node/reclaim/') && e.kind !== 'transition';
 }

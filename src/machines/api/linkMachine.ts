@@ -34,7 +34,7 @@ export const apiLinkMachine = setup({
     /** Drops connections that lead nowhere. */
     disconnect: () => {},
     /** Wakes everybody who waits for the API server. */
-    tellFound: () => {},
+    reportFound: () => {},
     missed: assign(({ context }, p: { result: ProbeResult }) => ({
       misses: context.misses + 1,
       reason: p.result.ok ? '' : `${p.result.reason}: ${p.result.message}`,
@@ -91,7 +91,7 @@ export const apiLinkMachine = setup({
       },
       entry: [{ type: 'announce', params: { state: 'lost' } }, 'disconnect'],
       initial: 'waiting',
-      on: { 'api.answered': { target: 'reachable', actions: ['tellFound'] } },
+      on: { 'api.answered': { target: 'reachable', actions: ['reportFound'] } },
       states: {
         waiting: { after: { retry: { target: 'asking' } } },
         asking: {
@@ -101,7 +101,7 @@ export const apiLinkMachine = setup({
               {
                 guard: { type: 'answered', params: ({ event }) => ({ result: event.output }) },
                 target: '#apiLink.reachable',
-                actions: ['tellFound'],
+                actions: ['reportFound'],
               },
               { target: 'waiting', actions: [{ type: 'missed', params: ({ event }) => ({ result: event.output }) }] },
             ],

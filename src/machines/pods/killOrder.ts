@@ -104,7 +104,7 @@ export function killPlan(input: {
   return running.map((c) => {
     const container = findContainer(pod, c.name);
     // A pod rebuilt from a listing that showed no container of it yet: only the container itself tells its grace.
-    const written = tellsGrace(pod) ? undefined : writtenGrace(c.annotations);
+    const written = hasGrace(pod) ? undefined : writtenGrace(c.annotations);
     const graceSeconds = containerGraceSeconds({
       pod,
       container,
@@ -123,7 +123,7 @@ export function killPlan(input: {
 }
 
 /** Every source gives its pods a grace; one that was put together from a listing may have none. */
-function tellsGrace({ metadata, spec }: Pod): boolean {
+function hasGrace({ metadata, spec }: Pod): boolean {
   return (metadata.deletionGracePeriodSeconds ?? spec.terminationGracePeriodSeconds) !== undefined;
 }
 

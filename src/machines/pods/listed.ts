@@ -11,7 +11,7 @@ const BEGINS: readonly RuntimeContainer['state'][] = ['created', 'running'];
  * inspections that follow each act: such a listing lacks what was made after it, or shows it in an earlier state. What the
  * worker itself just made (`own`) is inspected when its start has ended.
  */
-export function tellsNothing(
+export function hasNoNews(
   listing: RuntimePodsView | undefined,
   status: PodRuntimeStatus,
   own: (id: string) => boolean = () => false,

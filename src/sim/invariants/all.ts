@@ -12,7 +12,7 @@ import { apiHoldsTogether, nothingWithoutRights, profilesAreTakenAlone } from '.
 import { hooksAreWaitedFor, hooksComeFirst } from './hookInvariants.ts';
 import { ownObjectGoesForward, rulesAreMadeOnce } from './hostInvariants.ts';
 import { imagesStay } from './imageInvariants.ts';
-import { nodeKillsAreToldOnce } from './kernelLogInvariants.ts';
+import { nodeKillsAreReportedOnce } from './kernelLogInvariants.ts';
 import { nodesStandOnTheirSettings, startsAreRefusedForReason } from './kernelSettingInvariants.ts';
 import { logsAreKept } from './logInvariants.ts';
 import { claimsComeFirst, pullsHaveTheirKeys } from './namedInvariants.ts';
@@ -79,7 +79,7 @@ export function allCheckers(): Checker[] {
     nothingWithoutRights(),
     apiHoldsTogether(),
     profilesAreTakenAlone(),
-    nodeKillsAreToldOnce(),
+    nodeKillsAreReportedOnce(),
     driversAreHeldToTheirOrder(),
     publishedFirst(),
     programsAreAskedOfTheirs(),

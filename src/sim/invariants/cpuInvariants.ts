@@ -35,7 +35,7 @@ function written(node: SimNode): { shared: CpuSet; entries: CpuEntries } | null 
   return read.ok ? read.ledger : null;
 }
 /** What the runtime was last told of it. */
-function toldOf(c: HollowContainerDump): CpuSet {
+function configuredCpus(c: HollowContainerDump): CpuSet {
   return parseCpuSet(c.resources.cpusetCpus ?? '') ?? [];
 }
 
@@ -89,7 +89,7 @@ export function cpusAreGivenOnce(): Checker {
     const kept = written(node)?.entries.get(uid)?.get(name);
     if (kept === undefined || !sameSet(kept, set)) return `is on CPUs ${text} alone, and ${FILE} has ${formatCpuSet(kept ?? [])} for it`;
     for (const other of dump.containers) {
-      const its = toldOf(other);
+      const its = configuredCpus(other);
       if (created && keyOf(other).startsWith(`${key.slice(0, key.lastIndexOf(' '))} `) && its.length === n && !sameSet(its, set))
         return `is on CPUs ${text} alone when it starts again, and was on ${formatCpuSet(its)}`;
       if (other.state !== 'CONTAINER_RUNNING' || keyOf(other) === key || !alone.has(`${node.name} ${keyOf(other)}`)) continue;
@@ -146,7 +146,8 @@ export function cpusUnsettled(node: SimNode, o: { tree: SupervisionTree; dump: H
     const who = `${c.name} of pod ${pod.metadata.name} (${c.podUid})`;
     if (exclusive !== n > 0 || (exclusive && cpus.length !== n))
       found.push(`${who} asked for ${n} CPUs alone, and ${exclusive ? formatCpuSet(cpus) : 'none'} are its own`);
-    if (!sameSet(toldOf(c), cpus)) found.push(`${who} runs on CPUs ${formatCpuSet(toldOf(c))}, and is to run on ${formatCpuSet(cpus)}`);
+    if (!sameSet(configuredCpus(c), cpus))
+      found.push(`${who} runs on CPUs ${formatCpuSet(configuredCpus(c))}, and is to run on ${formatCpuSet(cpus)}`);
   }
   return found;
 }

@@ -70,7 +70,7 @@ export function driversUnsettled(
   if (node.tuning.driver === null) return [];
   const found: string[] = [];
   if (o.tree.registry.read(driversView)?.value.has(DRIVER) !== true) found.push('its storage driver is not registered');
-  if (o.kube !== undefined && !toldOf(o.kube, node.name)) found.push('the cluster does not know its storage driver');
+  if (o.kube !== undefined && !isRegistered(o.kube, node.name)) found.push('the cluster does not know its storage driver');
   for (const { published, staged } of node.drivers.sockets.values()) {
     const held = new Set(published.values());
     for (const path of published.keys()) if (!o.uids.has(uidOf(path))) found.push(`${path} is still published`);
@@ -79,7 +79,7 @@ export function driversUnsettled(
   return found;
 }
 
-function toldOf(kube: SimKube, node: string): boolean {
+function isRegistered(kube: SimKube, node: string): boolean {
   const spec = kube.store.list('csinodes').find((o) => o.metadata.name === node)?.spec;
   const drivers = isRecord(spec) && Array.isArray(spec.drivers) ? spec.drivers : [];
   return drivers.some((d) => isRecord(d) && d.name === DRIVER && d.nodeID === node);

@@ -9,7 +9,7 @@ import type { Checker } from './checker.ts';
 const OOM_WATCHER = 'node/runtime/oomWatcher';
 
 /** An event about a node that ran out of memory is about a kill that was one, and there are no two about the same. */
-export function nodeKillsAreToldOnce(): Checker {
+export function nodeKillsAreReportedOnce(): Checker {
   return {
     name: 'node-kills-are-told-once',
     beat(s) {
@@ -27,7 +27,7 @@ export function nodeKillsAreToldOnce(): Checker {
 }
 
 /** In fair weather the log is read to its end, and of what the kernel said since somebody listened nothing was left out. */
-export function killsUntold(node: SimNode, { kernel, tree }: { kernel: KernelVoice; tree: SupervisionTree }): string[] {
+export function killsUnreported(node: SimNode, { kernel, tree }: { kernel: KernelVoice; tree: SupervisionTree }): string[] {
   const snapshot: unknown = tree.actorAt(OOM_WATCHER)?.getSnapshot();
   const value = snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot ? snapshot.value : undefined;
   if (value !== 'following') return ["the kernel's log is not read"];

@@ -15,7 +15,7 @@ import { devicesUnsettled, waitsForDevices } from './deviceInvariants.ts';
 import { driversUnsettled } from './driverInvariants.ts';
 import { apiUnanswered } from './edgeInvariants.ts';
 import { hostUnsettled } from './hostInvariants.ts';
-import { killsUntold } from './kernelLogInvariants.ts';
+import { killsUnreported } from './kernelLogInvariants.ts';
 import { logsUnsettled } from './logInvariants.ts';
 import { outdatedFiles } from './objectFiles.ts';
 import { resourcesUnsettled } from './resizeInvariants.ts';
@@ -132,7 +132,7 @@ export async function unsettled(
   found.push(...shutdownUnsettled(node, daemon.tree));
   found.push(...hostUnsettled(node, daemon.tree));
   const kernel = scene.environment.kernelOf(node);
-  if (kernel !== undefined) found.push(...killsUntold(node, { kernel, tree: daemon.tree }));
+  if (kernel !== undefined) found.push(...killsUnreported(node, { kernel, tree: daemon.tree }));
   const caller = scene.environment.callerOf(node);
   if (caller !== undefined) found.push(...apiUnanswered(caller.givenAtMs, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);

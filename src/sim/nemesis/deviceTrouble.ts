@@ -58,7 +58,7 @@ export function deviceTrouble(o: {
     const all = healthy(...p.devices);
     if (!sameData(plugin.devices, all)) devices.list(socketOf(p), all);
   };
-  devices.onTold = ({ resource, error }) => {
+  devices.onReport = ({ resource, error }) => {
     const p = o.plugins.find((one) => one.resource === resource);
     // What it is told of its version does not change by asking again.
     if (error === '' || p === undefined || devices.sockets.get(socketOf(p))?.version !== VERSION) return;

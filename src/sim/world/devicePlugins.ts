@@ -36,7 +36,7 @@ export interface SimDevicePlugins {
   /** What plugins were told of their registration, in order; '' = registered. */
   readonly told: { resource: string; error: string }[];
   /** A plugin hears what became of its registration. */
-  onTold: (told: { resource: string; error: string }) => void;
+  onReport: (told: { resource: string; error: string }) => void;
   /** Until a call is answered; Infinity: never. */
   latencyMs: (method: DevicePluginMethod | 'Register' | 'Connect') => number;
   /** What a call fails with. */
@@ -75,7 +75,7 @@ export function simDevicePlugins(): SimDevicePlugins {
     calls: [],
     answered: [],
     told: [],
-    onTold: () => {},
+    onReport: () => {},
     latencyMs: () => 1,
     fault: () => undefined,
     bindError: undefined,
@@ -132,7 +132,7 @@ export function simDevicePlugins(): SimDevicePlugins {
               if (!power.on) return;
               const told = { resource: request.resourceName, error };
               self.told.push(told);
-              self.onTold(told);
+              self.onReport(told);
             };
             clock.setTimeout(() => {
               if (!power.on || server !== mine) return;

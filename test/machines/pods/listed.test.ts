@@ -1,6 +1,6 @@
 /** What a listing of the runtime says that an inspection of the pod does not. */
 import { expect, it } from 'vitest';
-import { tellsNothing } from '../../../src/machines/pods/listed.ts';
+import { hasNoNews } from '../../../src/machines/pods/listed.ts';
 import type { RuntimeContainer } from '../../../src/machines/pods/types.ts';
 import type { ListedPod, RuntimePodsView } from '../../../src/machines/protocol.ts';
 import { box, observed, rc } from './fixtures.ts';
@@ -50,7 +50,7 @@ it.each([
   ['no container, and is older than the inspection', listing([]), seen('running', AT_MS + 1), true],
   ['no container, and is newer than the inspection', listing([]), seen('running', AT_MS - 1), false],
 ])('a listing that shows %s', (_, listed, status, nothing) => {
-  expect(tellsNothing(listed, status)).toBe(nothing);
+  expect(hasNoNews(listed, status)).toBe(nothing);
 });
 
 it('counts what a partial inspection did not read as read by the last whole one', () => {
@@ -58,15 +58,15 @@ it('counts what a partial inspection did not read as read by the last whole one'
     ...seen('running', AT_MS + 50),
     partial: { wholeAtMonoMs: AT_MS - 50, readAtMonoMs: new Map([[SANDBOX.id, AT_MS + 50]]) },
   };
-  expect(tellsNothing(listing([]), status)).toBe(false);
-  expect(tellsNothing(listing([]), { ...status, partial: { ...status.partial, readAtMonoMs: new Map([[id, AT_MS + 50]]) } })).toBe(true);
+  expect(hasNoNews(listing([]), status)).toBe(false);
+  expect(hasNoNews(listing([]), { ...status, partial: { ...status.partial, readAtMonoMs: new Map([[id, AT_MS + 50]]) } })).toBe(true);
 });
 
 it('leaves what the worker just made to its own inspection, but not its end', () => {
   const status = seen('running');
   const own = (of: string) => of === 'web-9';
   expect(
-    tellsNothing(
+    hasNoNews(
       listing([
         [id, 'running'],
         ['web-9', 'running'],
@@ -76,7 +76,7 @@ it('leaves what the worker just made to its own inspection, but not its end', ()
     ),
   ).toBe(true);
   expect(
-    tellsNothing(
+    hasNoNews(
       listing([
         [id, 'running'],
         ['web-9', 'exited'],

@@ -32,7 +32,7 @@ export interface ImageGcOptions {
   sandboxImage: string;
 }
 /** The first failure is no event: the runtime may just not be up yet (trap 33). */
-const FAILURES_TOLD_FROM = 2;
+const FAILURES_REPORTED_FROM = 2;
 
 export function imageGcSpec(o: ImageGcOptions): ActorSpec<ImageGcEvent> {
   return {
@@ -133,7 +133,7 @@ class Collector {
     this.#ctx.publish(imageLedger, ledger);
     if (error === null || this.#ctx.signal.aborted) return;
     this.#ctx.log.warn({ err: error, failures: ledger.failures }, 'collecting images failed; it is tried again in 5 minutes');
-    if (ledger.failures >= FAILURES_TOLD_FROM) this.#say('ImageGCFailed', error);
+    if (ledger.failures >= FAILURES_REPORTED_FROM) this.#say('ImageGCFailed', error);
   }
 
   #isUsed(image: Image): boolean {

@@ -137,10 +137,10 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
         announced = next;
         ctx.publish(view.cri, next);
       },
-      tellReady: () => {
+      reportReady: () => {
         ctx.registry.send(addr.pleg, { type: 'cri.ready' });
       },
-      tellLost: () => {
+      reportLost: () => {
         ctx.registry.send(addr.pleg, { type: 'cri.lost' });
       },
     },

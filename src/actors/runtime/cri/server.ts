@@ -163,7 +163,7 @@ export class CriServer {
       const givenUp = () => {
         if (!gate.withdraw(waiting)) return;
         resolve(undefined);
-        this.#tellBusy();
+        this.#publishBusy();
       };
       const waiting: Waiting = {
         method,
@@ -177,7 +177,7 @@ export class CriServer {
             held = false;
             clock.clearTimeout(timer);
             gate.leave();
-            this.#tellBusy();
+            this.#publishBusy();
           };
           const late = () => {
             if (holdsOn(method, { ms: clock.monoMs() - fromMonoMs, idleShare: idleShare() })) {
@@ -191,7 +191,7 @@ export class CriServer {
       signal.addEventListener('abort', givenUp, { once: true });
       if (signal.aborted) resolve(undefined);
       else gate.enter(waiting);
-      this.#tellBusy();
+      this.#publishBusy();
     });
   }
 
@@ -205,7 +205,7 @@ export class CriServer {
     };
   }
 
-  #tellBusy(): void {
+  #publishBusy(): void {
     const busy = this.#gates.some((g) => g.waiting() > 0);
     if (busy === this.#busy) return;
     this.#busy = busy;

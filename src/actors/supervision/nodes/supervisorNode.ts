@@ -25,7 +25,7 @@ export class SupervisorNode implements TreeNode {
   #state = '';
   /** Type of the event that the machine took last. */
   #event = '';
-  #toldReady = false;
+  #reportedReady = false;
   #stopTimer: unknown = null;
   #lastError: string | null = null;
   #sinceMonoMs: number;
@@ -61,7 +61,7 @@ export class SupervisorNode implements TreeNode {
     this.incarnation = incarnation;
     this.#state = '';
     this.#event = '';
-    this.#toldReady = false;
+    this.#reportedReady = false;
     this.#owner.started(this.id, incarnation);
     const { ports, observers, scheduler } = this.#services;
     const { path } = this;
@@ -160,8 +160,8 @@ export class SupervisorNode implements TreeNode {
       const event = eventName(this.#event, this.#actor);
       observers.emit({ kind: 'transition', atMs: clock.wallMs(), path, from, to, event, reason: reasonOf(snapshot).reason });
     }
-    if ((to === 'running' || to === 'parked') && !this.#toldReady) {
-      this.#toldReady = true;
+    if ((to === 'running' || to === 'parked') && !this.#reportedReady) {
+      this.#reportedReady = true;
       this.#owner.ready(this.id, this.incarnation);
     }
     if (to === 'stopped') this.#end({ kind: 'shutdown' });

@@ -51,17 +51,17 @@ export const endpointMachine = setup({
   },
   actions: {
     note: assign((_, params: { error: string }) => params),
-    tellConnected: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.connected', key: keyOf(context) })),
-    tellFailed: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.failed', key: keyOf(context), error: context.error })),
-    tellListed: sendParent(
+    reportConnected: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.connected', key: keyOf(context) })),
+    reportFailed: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.failed', key: keyOf(context), error: context.error })),
+    reportListed: sendParent(
       ({ context }, params: { devices: readonly PluginDevice[] }): EndpointSaid => ({
         type: 'endpoint.listed',
         key: keyOf(context),
         devices: params.devices,
       }),
     ),
-    tellStopped: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.stopped', key: keyOf(context), error: context.error })),
-    tellExpired: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.expired', key: keyOf(context) })),
+    reportStopped: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.stopped', key: keyOf(context), error: context.error })),
+    reportExpired: sendParent(({ context }): EndpointSaid => ({ type: 'endpoint.expired', key: keyOf(context) })),
     close: (_) => {},
   },
   guards: { remembered: ({ context }) => context.remembered },
@@ -77,8 +77,8 @@ export const endpointMachine = setup({
       invoke: {
         src: 'dial',
         input: ({ context }) => context,
-        onDone: { target: 'watching', actions: ['tellConnected'] },
-        onError: { target: 'failed', actions: [{ type: 'note', params: ({ event }) => ({ error: text(event.error) }) }, 'tellFailed'] },
+        onDone: { target: 'watching', actions: ['reportConnected'] },
+        onError: { target: 'failed', actions: [{ type: 'note', params: ({ event }) => ({ error: text(event.error) }) }, 'reportFailed'] },
       },
     },
     watching: {
@@ -88,10 +88,10 @@ export const endpointMachine = setup({
       },
       invoke: { src: 'watch', input: ({ context }) => context },
       on: {
-        'plugin.listed': { actions: [{ type: 'tellListed', params: ({ event }) => ({ devices: event.devices }) }] },
+        'plugin.listed': { actions: [{ type: 'reportListed', params: ({ event }) => ({ devices: event.devices }) }] },
         'plugin.ended': {
           target: 'stopped',
-          actions: [{ type: 'note', params: ({ event }) => ({ error: event.why }) }, 'tellStopped', 'close'],
+          actions: [{ type: 'note', params: ({ event }) => ({ error: event.why }) }, 'reportStopped', 'close'],
         },
       },
     },
@@ -103,7 +103,7 @@ export const endpointMachine = setup({
             ? `the plugin of ${resource} has not registered since this node started`
             : `the plugin of ${resource} is gone (${error}): its devices count as unhealthy until it registers again`,
       },
-      after: { [STOPPED_GRACE_MS]: { target: 'expired', actions: ['tellExpired'] } },
+      after: { [STOPPED_GRACE_MS]: { target: 'expired', actions: ['reportExpired'] } },
     },
     failed: { type: 'final' },
     expired: { type: 'final' },

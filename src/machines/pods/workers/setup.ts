@@ -11,7 +11,7 @@ import { joinCauses } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
-import { listingAgrees, tellsNothing } from '../listed.ts';
+import { hasNoNews, listingAgrees } from '../listed.ts';
 import { ofPresent, withStep } from '../resize/actuation.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
@@ -69,7 +69,7 @@ function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
 
 function seen({ status }: WorkerContext, event: object): boolean {
   const { listing, ownIds } = workerFacts(event);
-  return status !== null && tellsNothing(listing, status, (id) => ownIds.has(id));
+  return status !== null && hasNoNews(listing, status, (id) => ownIds.has(id));
 }
 
 export const workerSetup = setup({
@@ -325,7 +325,7 @@ export const workerSetup = setup({
     cancelChildren: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.cancel' });
     }),
-    tellSandboxGone: enqueueActions(({ context, enqueue }) => {
+    reportSandboxGone: enqueueActions(({ context, enqueue }) => {
       for (const ref of context.children.values()) enqueue.sendTo(ref, { type: 'container.sandboxGone' });
     }),
     /** A hook of what is stopped anyway is not waited for. */

@@ -77,7 +77,7 @@ export const syncing = workerSetup.createStateConfig({
         {
           guard: { type: 'planIs', params: { kind: 'createSandbox' } },
           target: 'preparing',
-          actions: ['countAct', 'saySandboxChanged', 'tellSandboxGone'],
+          actions: ['countAct', 'saySandboxChanged', 'reportSandboxGone'],
         },
         { guard: { type: 'planIs', params: { kind: 'killContainers' } }, target: 'killingContainers', actions: ['countAct'] },
         { guard: 'dirty', target: 'inspecting' },

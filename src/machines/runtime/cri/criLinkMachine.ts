@@ -124,8 +124,8 @@ export const criLinkMachine = setup({
     serve: () => {},
     fence: () => {},
     announce: (_, _params: { state: CriView['state'] }) => {},
-    tellReady: () => {},
-    tellLost: () => {},
+    reportReady: () => {},
+    reportLost: () => {},
     fail: (_, params: { error: Error }) => {
       throw params.error;
     },
@@ -160,7 +160,7 @@ export const criLinkMachine = setup({
           actions: [
             assign(({ event }) => ({ ...event.output, attempt: 0, lostReason: '' })),
             { type: 'announce', params: { state: 'ready' } },
-            'tellReady',
+            'reportReady',
           ],
         },
         onError: { target: 'lost', actions: assign({ lostReason: ({ event }) => said(event.error) }) },
@@ -180,7 +180,7 @@ export const criLinkMachine = setup({
             },
             onError: {
               target: '#criLink.lost',
-              actions: [assign({ lostReason: ({ event }) => said(event.error) }), 'tellLost'],
+              actions: [assign({ lostReason: ({ event }) => said(event.error) }), 'reportLost'],
             },
           },
         },

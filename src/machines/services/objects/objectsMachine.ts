@@ -172,7 +172,7 @@ export const objectsMachine = setup({
       for (const machine of renewed) enqueue.sendTo(machine, { type: 'object.renew' } satisfies ObjectEvent);
       for (const machine of dropped) enqueue.stopChild(machine);
     }),
-    tellPods: (_) => {},
+    markPods: (_) => {},
     wake: enqueueActions(({ context, enqueue }) => {
       for (const { machine } of context.entries.values()) enqueue.sendTo(machine, { type: 'api.found' } satisfies ObjectEvent);
     }),
@@ -190,7 +190,7 @@ export const objectsMachine = setup({
     'object.get': { actions: ['noteAsker'] },
     'object.pass': { actions: ['pass'] },
     'pods.take': { actions: ['take'] },
-    'object.changed': { actions: ['tellPods'] },
+    'object.changed': { actions: ['markPods'] },
     'api.found': { actions: ['wake'] },
   },
   states: {
@@ -210,7 +210,7 @@ export const objectsWith = (io: ObjectsIo, facts: () => ObjectFacts): typeof obj
   providing(objectsMachine, {
     actors: { object: reading(objectWith(io), facts) },
     actions: {
-      tellPods: ({ context, event }) => {
+      markPods: ({ context, event }) => {
         if (event.type !== 'object.changed') return;
         for (const uid of context.entries.get(event.key)?.pods ?? []) io.changed(uid, event.key);
       },
