@@ -70,7 +70,7 @@ function ready(h: VirtualNode, name: string): boolean {
   return (h.status(name)?.status.containerStatuses ?? []).every((c) => c.ready);
 }
 
-/** Times that a restarted actor may put anew: when the mux first saw a pod, since when a condition holds, when the pod started. */
+/** Times that a restarted actor may put anew: when podConfig first saw a pod, since when a condition holds, when the pod started. */
 function withoutMovingTimes(p: Listed): unknown {
   const { annotations, ...metadata } = p.metadata;
   const { 'kubernetes.io/config.seen': _seen, ...kept } = annotations ?? {};

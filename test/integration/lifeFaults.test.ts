@@ -175,7 +175,7 @@ describe('a daemon that is killed', () => {
     expect(h.violations).toEqual([]);
   });
 
-  it('and its mux too: a crash of config while manifests change loses no change', async () => {
+  it('and podConfig too: a crash of it while manifests change loses no change', async () => {
     await using h = await virtualNode();
     for (const name of ['stays', 'edited', 'goes']) h.write(name, pod(name));
     await h.until('all run', () => ['stays', 'edited', 'goes'].every((n) => up(h, n)));

@@ -33,7 +33,7 @@ describe('a fault found by the simulation stays fixed', () => {
     await passes({ seed: 30, minutes: 0.5, pods: 3, schedule });
   });
 
-  it('a pod manager that restarts does not take what an old mux left in its mailbox for all that a source has', async () => {
+  it('a pod manager that restarts does not take what an old podConfig left in its mailbox for all that a source has', async () => {
     // The manager dies in the very steps in which a manifest's appearance is on its way to it.
     const first = await runSim({ seed: 19, minutes: 0.3, pods: 8, restMinutesMax: 5 });
     const puts = first.schedule.filter((f) => f.kind === 'pod.put').slice(0, 3);

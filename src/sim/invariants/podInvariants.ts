@@ -38,7 +38,7 @@ function hasEnded(status: PodStatus | undefined): boolean {
   return status?.phase === 'Failed' || status?.phase === 'Succeeded';
 }
 
-/** The mux has heard every source; the pod manager may still wait for the admission of what they named. */
+/** podConfig has heard every source; the pod manager may still wait for the admission of what they named. */
 function everySourceIsHeard(s: Scene): boolean {
   const snapshot: unknown = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot();
   return snapshot !== null && typeof snapshot === 'object' && 'value' in snapshot && snapshot.value === 'complete';

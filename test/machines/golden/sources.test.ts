@@ -82,7 +82,7 @@ const decoded = (spec: object, o: { metadata?: object; source?: 'file' | 'http' 
 const c = (more: object) => ({ containers: [{ name: 'c', image: 'busybox:1', ...more }] });
 const container = (more: object, spec: object = {}) => decoded({ ...c(more), ...spec }).spec.containers[0];
 
-// ---- the mux -----------------------------------------------------------------------------------------------------
+// ---- podConfig ---------------------------------------------------------------------------------------------------
 const opsOf = (before: Pod[] | null, after: Pod[], source: 'api' | 'file' = 'api') => {
   const state = before === null ? emptyMux : mergeSet(emptyMux, { source, pods: before, nowWallMs: NOW }).state;
   const { ops, duplicates } = mergeSet(state, { source, pods: after, nowWallMs: NOW });

@@ -25,7 +25,7 @@ const set = (pods: Pod[], errors: SourceError[] = [], what = 'manifest /m/web.ya
 const order = (s: Running) =>
   s.sent.map((x) => (x.event.type === 'pods.op' ? (ops(s)[ops(s).indexOf(x.event as never)]?.op ?? '') : x.event.type));
 
-describe('the mux actor', () => {
+describe('the podConfig actor', () => {
   it('waits for every configured source, and says so', () => {
     const s = start();
     expect(s.state()).toBe('"waiting"');
@@ -152,7 +152,7 @@ describe('the wait for the first listing', () => {
   });
 });
 
-describe('the mailbox of the mux', () => {
+describe('the mailbox of podConfig', () => {
   const { key, coalesce } = configSpec({ sources: ['file'], listingWaitMs: 0 }).mailbox ?? {};
   const failed: ConfigEvent = { type: 'source.errors', source: 'file', errors: [{ where: 'x', message: 'later' }] };
 

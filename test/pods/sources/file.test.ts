@@ -358,7 +358,7 @@ describe('the path itself', () => {
   });
 });
 
-it('brings a manifest renamed into place to the mux within a fraction of a second of real time', async () => {
+it('brings a manifest renamed into place to podConfig within a fraction of a second of real time', async () => {
   const s = start(t.dir, { clock: createClock() });
   await until(s, () => sets(s).length > 0, { ticking: false });
   await writeFile(t.file('.tmp'), yaml('web'));

@@ -1,4 +1,4 @@
-/** Runs one source or the mux against real files, with virtual time and a registry that only records what was sent. */
+/** Runs one source or podConfig against real files, with virtual time and a registry that only records what was sent. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

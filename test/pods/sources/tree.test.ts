@@ -1,4 +1,4 @@
-/** Sources and mux under the real supervision: killed in each of their states, they come back to the same pods. */
+/** Sources and podConfig under the real supervision: killed in each of their states, they come back to the same pods. */
 import { rename, unlink, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
@@ -133,7 +133,7 @@ describe('under supervision', () => {
     },
   );
 
-  it('removes a pod whose manifest vanished while the mux was away', async () => {
+  it('removes a pod whose manifest vanished while podConfig was away', async () => {
     await place('keep');
     await place('drop');
     await eventually('both', () => podNames().length === 2);

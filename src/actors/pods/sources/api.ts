@@ -3,7 +3,7 @@
  *
  * State held: every pod of this node as the API server last showed it, and the version the watch stands at.
  * Lost on restart: both.
- * Rebuilt from: one list. While the API server is away, what it showed last stays with the mux.
+ * Rebuilt from: one list. While the API server is away, what it showed last stays with podConfig.
  */
 import { toApiPod } from '../../../machines/api/apiPod.ts';
 import { type KubeObject, kubePath } from '../../../machines/api/kube.ts';

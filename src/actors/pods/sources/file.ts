@@ -1,5 +1,5 @@
 /**
- * The file source: static pods from manifests in a directory (or from one file), posted to the mux as complete sets.
+ * The file source: static pods from manifests in a directory (or from one file), posted to podConfig as complete sets.
  *
  * State held: per manifest its digest, last good pod and error; names hinted at but not yet read; the watch.
  * Lost on restart: all of it, among it the pod of a manifest that has become unusable since.

@@ -3,7 +3,7 @@
  *
  * State held: digest and fault of the last body, failures in a row.
  * Lost on restart: both; the same document is then taken again, which changes nothing downstream.
- * Rebuilt from: the first answer of the URL. While it fails, the pods of the last good answer stay with the mux.
+ * Rebuilt from: the first answer of the URL. While it fails, the pods of the last good answer stay with podConfig.
  */
 
 import { fromPromise } from 'xstate';

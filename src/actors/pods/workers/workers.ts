@@ -2,7 +2,7 @@
  * State held: one worker per pod UID: where its life stands, its containers' back-off, what was last seen of it.
  * Lost on restart: the act in flight (fenced), back-off entries, start failures.
  * Rebuilt from: the pod manager's view (pod, whether it is going), the runtime (everything else), the last status.
- * All of them at once are made again by the pod manager when the restarted mux has said its first word.
+ * All of them at once are made again by the pod manager when podConfig has restarted and sent its first set.
  */
 
 import type { ActorLogic, Snapshot } from 'xstate';

@@ -1,5 +1,5 @@
 /**
- * From a parsed document (YAML or JSON, already plain data) to pods ready for the mux: kind check, type check, API
+ * From a parsed document (YAML or JSON, already plain data) to pods ready for podConfig: kind check, type check, API
  * defaults, the static defaulting steps and full validation (spec: pod lifecycle 1.5 and 1.6). Pure.
  */
 import type { Pod } from '../../k8s.ts';
