@@ -24,6 +24,10 @@ const CONNECTIONS_MAX = 128;
 export const FRAMES_PER_SECOND_MAX = 100;
 /** Of all clients together. A browser that opens the page sends 6. */
 export const REQUESTS_PER_SECOND_MAX = 200;
+/** New ones, of all clients together. */
+export const CONNECTIONS_PER_SECOND_MAX = 50;
+/** After a client asked for too much, new connections are cut for so long: reading what they send would cost more. */
+export const CLOSED_FOR_MS = 5_000;
 
 /** What a WebSocket is attached to. */
 export interface Target {
@@ -57,10 +61,14 @@ export class PageServer implements Disposable {
     perMessageDeflate: false,
     clientTracking: false,
     autoPong: false,
+    // One frame in each turn of the event loop: what a client that is let go has sent is not read.
+    allowSynchronousEvents: false,
   });
+  readonly #connections = new Budget(CONNECTIONS_PER_SECOND_MAX);
+  #closedUntilMs = 0;
   readonly #requests = new Budget(REQUESTS_PER_SECOND_MAX);
   /** What was dropped because a client asked for too much. */
-  readonly #figures = { requestsRefused: 0, viewersLetGo: 0 };
+  readonly #figures = { connectionsCut: 0, requestsRefused: 0, viewersLetGo: 0 };
   readonly #sockets = new Set<Socket>();
   #again: NodeJS.Timeout | null = null;
   #closed = false;
@@ -76,6 +84,11 @@ export class PageServer implements Disposable {
     });
     this.#http.maxConnections = CONNECTIONS_MAX;
     this.#http.on('connection', (socket) => {
+      if (performance.now() < this.#closedUntilMs || !this.#connections.take()) {
+        this.#figures.connectionsCut += 1;
+        socket.destroy();
+        return;
+      }
       this.#sockets.add(socket);
       socket.on('close', () => this.#sockets.delete(socket));
     });
@@ -111,8 +124,14 @@ export class PageServer implements Disposable {
   #affords(socket: Duplex): boolean {
     if (this.#requests.take()) return true;
     this.#figures.requestsRefused += 1;
+    this.#closeForAWhile();
     socket.destroy();
     return false;
+  }
+
+  /** Viewers that behave stay. */
+  #closeForAWhile(): void {
+    this.#closedUntilMs = performance.now() + CLOSED_FOR_MS;
   }
 
   // ---- requests ------------------------------------------------------------------------------------------------------
@@ -178,6 +197,7 @@ export class PageServer implements Disposable {
       if (left || frames.take()) return !left;
       left = true;
       this.#figures.viewersLetGo += 1;
+      this.#closeForAWhile();
       ws.terminate();
       return false;
     };
