@@ -24,7 +24,6 @@ import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
 import { injectorSpec } from './foundation/injector/injector.ts';
 import { telemetrySpec } from './foundation/telemetry.ts';
-import { admissionSpec } from './pods/admission/admission.ts';
 import { podManagerSpec } from './pods/manager/podManager.ts';
 import { configSpec } from './pods/podConfig/podConfig.ts';
 import { apiSourceSpec } from './pods/sources/api.ts';
@@ -93,7 +92,6 @@ export function nodeTree(o: TreeOptions): SupervisorSpec {
           statusSpec({ cluster: o.api !== null }),
           podManagerSpec(o.podManager),
           workersSpec(o.workers),
-          admissionSpec(o.admission),
           configSpec(o.config),
           layer('sources', sources(o)),
         ]),
@@ -119,7 +117,7 @@ function layer(id: string, children: readonly AnySpec[]): SupervisorSpec {
 /**
  * What of the node is allocated to pods and containers, in start order: groups, CPUs, devices. Each child is there where
  * its options are not null (`treeOptions.ts`), and is ready when it has read what it allocated before: the layers after
- * it, admission and workers above all, ask it from their first moment on.
+ * it, the pod manager and workers above all, ask it from their first moment on.
  */
 function allocation(o: TreeOptions): AnySpec[] {
   return [

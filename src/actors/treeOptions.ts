@@ -26,8 +26,6 @@ import type { ReadOnlyOptions } from './edge/readOnly.ts';
 import type { Inspect } from './edge/server.ts';
 import type { CheckpointOptions } from './foundation/checkpoint.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
-import type { AdmissionOptions } from './pods/admission/admission.ts';
-import { allocatorsOf } from './pods/admission/allocators.ts';
 import type { PodManagerOptions } from './pods/manager/podManager.ts';
 import type { ConfigOptions } from './pods/podConfig/podConfig.ts';
 import type { ApiSourceOptions } from './pods/sources/api.ts';
@@ -96,7 +94,6 @@ export interface TreeOptions {
   config: ConfigOptions;
   podManager: PodManagerOptions;
   workers: WorkersOptions;
-  admission: AdmissionOptions;
   fileSource: FileSourceOptions | null;
   httpSource: HttpSourceOptions | null;
   /** Null in standalone mode. */
@@ -196,23 +193,22 @@ export function treeOptions(
     plugins: o.plugins === true && api !== null ? { rootDir: flags.rootDir } : null,
     volumes: { facts: o.facts, podsMax: c.maxPods, syncFrequencyMs: c.syncFrequency, objects: api === null ? null : objectSource },
     config: { sources },
-    podManager: { sources, podsMax: c.maxPods },
-    workers: {
-      facts: o.facts,
-      podsMax: c.maxPods,
-      syncFrequencyMs: c.syncFrequency,
-      backoffBaseMs: reduced ? 1_000 : BACKOFF_BASE_MS,
-      backoffMaxMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? (reduced ? 60_000 : 300_000),
-    },
-    admission: {
+    podManager: {
+      sources,
       podsMax: Number(facts.allocatable.pods ?? c.maxPods),
       allocatable: facts.allocatable,
       identity: nodeIdentity(config, nodeName),
       allowedUnsafeSysctls: c.allowedUnsafeSysctls,
       podGroups: c.cgroupsPerQOS,
       cluster: api !== null,
-      allocators: allocatorsOf({ devices: o.devicePlugins === true, cpus: Boolean(o.cpuPlace) }),
-      fixedCpus: Boolean(o.cpuPlace),
+      allocators: { devices: o.devicePlugins === true, cpus: Boolean(o.cpuPlace) },
+    },
+    workers: {
+      facts: o.facts,
+      podsMax: c.maxPods,
+      syncFrequencyMs: c.syncFrequency,
+      backoffBaseMs: reduced ? 1_000 : BACKOFF_BASE_MS,
+      backoffMaxMs: c.crashLoopBackOff.maxContainerRestartPeriod ?? (reduced ? 60_000 : 300_000),
     },
     fileSource,
     httpSource,

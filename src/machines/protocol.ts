@@ -5,6 +5,7 @@
  */
 
 import type { GroupDriver } from './allocation/cgroups/names.ts';
+import type { AllocationAnswer } from './allocation/messages.ts';
 import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
 import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
@@ -196,7 +197,7 @@ export type ConfigEvent = Message &
     | { type: 'pods.again'; source: SourceName; uids: readonly string[] }
   );
 
-/** From config to admission and on to the pod manager: one operation of the mux. Its pods are shared: nobody changes them. */
+/** From config to the pod manager: one operation of the mux. Its pods are shared: nobody changes them. */
 export type PodOpEvent = Message & {
   type: 'pods.op';
   op: PodOpKind;
@@ -208,27 +209,14 @@ export type PodOpEvent = Message & {
   first?: boolean;
   /** With `first`: static pods that the runtime holds of a name in `pods`, with another definition. They are wound down before. */
   predecessors?: readonly ListedPod[];
-  /**
-   * From admission: UIDs, of any source, that are named and cannot be judged yet. Complete. Absent: as before. `by`: its
-   * incarnation; each has to hear every source.
-   */
-  undecided?: { by: number; uids: readonly string[] };
 };
-
-/** To admission: something that a pod waited for may be there, look again at those that wait. */
-export type AdmissionEvent = PodOpEvent | (Message & { type: 'admission.look' });
 
 export type PodManagerEvent =
   | PodOpEvent
   | (Message &
+      /** To itself: what the device manager and the CPU manager answer about a pod that waits to be admitted. `id`: of the question. */
       (
-        | {
-            type: 'pods.rejected';
-            source?: SourceName;
-            pod: Pod;
-            reason: string;
-            message: string;
-          }
+        | { type: 'pods.allocated'; uid: string; id: number; answer: AllocationAnswer }
         /** From a worker: its life moved on. */
         | { type: 'worker.state'; uid: string; life: number; state: WorkerSummary }
         /**
@@ -427,7 +415,6 @@ export const addr = {
   status: address<StatusEvent>('node/pods/status'),
   podManager: address<PodManagerEvent>('node/pods/podManager'),
   workers: address<WorkerEvent>('node/pods/workers'),
-  admission: address<AdmissionEvent>('node/pods/admission'),
   config: address<ConfigEvent>('node/pods/config'),
   containerGc: address<ContainerGcEvent>('node/reclaim/containerGc'),
   imageGc: address<ImageGcEvent>('node/reclaim/imageGc'),

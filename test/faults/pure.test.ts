@@ -67,6 +67,9 @@ describe('patterns', () => {
       '**/cri',
     ]);
   });
+  it('an actor of an earlier version is the one that took its work', () => {
+    expect(actorPattern('pods/admission')).toBe('node/pods/podManager');
+  });
   it('no list matches all; a list matches nothing that is not known', () => {
     const m = createMatcher();
     expect([m.any(undefined, undefined), m.any([], 'x'), m.any(['*'], undefined), m.any(['a', 'x*'], 'xy'), m.any(['a'], 'b')]).toEqual([

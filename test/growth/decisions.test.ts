@@ -15,6 +15,8 @@ import { decodeScenario } from '../../src/machines/faults/decode.ts';
 import { createMatcher } from '../../src/machines/faults/match.ts';
 import type { Container, Pod, PodStatus } from '../../src/machines/k8s.ts';
 import { takenPort } from '../../src/machines/pods/admission/hostPorts.ts';
+import { emptyLedger } from '../../src/machines/pods/manager/records.ts';
+import { step } from '../../src/machines/pods/manager/step.ts';
 import { emptyMux, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
 import { parseQuantity, quantityToMilli } from '../../src/machines/pods/quantity.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
@@ -44,6 +46,7 @@ import { nestedMountPoints, podVolumes, type VolumeSource } from '../../src/mach
 import { goQuote } from '../../src/machines/text/goQuote.ts';
 import { printable } from '../../src/machines/text/table.ts';
 import { FACTS, NOW_MS, pod } from '../machines/pods/fixtures.ts';
+import { managerFacts, ofApi } from '../pods/managerFacts.ts';
 import { type Grown, growth } from './growth.ts';
 import { md5Hex, TEXTS } from './inputs.ts';
 
@@ -231,6 +234,20 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
         pod({ containers: [{ name: 'c', ports: repeat(n, (i) => ({ containerPort: 1, hostPort: first + i })) }] });
       const [wanted, held] = [of(1), of(100_000)];
       return () => takenPort(wanted, [held]);
+    },
+  ],
+  'pods that find no room, and wait or do not': [
+    8_192,
+    (n) => {
+      const pods = repeat(n, (i) => ofApi(pod({}, { metadata: { name: `p${i}`, uid: `u${i}` } })));
+      const { offer } = managerFacts();
+      const few = managerFacts({ offer: { ...offer, podsMax: 100 } });
+      return () => {
+        for (const facts of [few, { ...few, listing: undefined }]) {
+          const { ledger } = step(emptyLedger(['api']), { type: 'pods.op', op: 'ADD', source: 'api', pods, first: true }, facts);
+          step(ledger, { type: 'look' }, facts);
+        }
+      };
     },
   ],
   'conditions of a status': [

@@ -1,11 +1,11 @@
-/** For every state of a change of resources: how a node is driven there; and admission killed while one waits. */
+/** For every state of a change of resources: how a node is driven there; and the pod manager killed while one waits. */
 import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { Pod, ResourceRequirements } from '../../src/machines/k8s.ts';
 import type { KillCase } from './killing.ts';
 import { pod, type VirtualNode } from './virtualNode.ts';
 
 const PODS = '/api/v1/namespaces/default/pods';
-const ADMISSION = 'node/pods/admission';
+const POD_MANAGER = 'node/pods/podManager';
 const WAS: ResourceRequirements = { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '2', memory: '512Mi' } };
 /** Less memory, so that its use is asked about first. */
 const WANTED: ResourceRequirements = { requests: { cpu: '200m', memory: '64Mi' }, limits: { cpu: '3', memory: '256Mi' } };
@@ -74,9 +74,9 @@ export const RESIZE_CASES: KillCase[] = [
   }),
   {
     ...resizing('', () => {}, { ...WANTED, requests: { cpu: '64', memory: '64Mi' }, limits: { cpu: '64', memory: '512Mi' } }),
-    covers: 'admission holdingResizes',
-    path: ADMISSION,
-    at: (h) => h.state(ADMISSION) === 'holdingResizes' && says(h, 'PodResizePending'),
-    rests: (h) => isReady(h) && says(h, 'PodResizePending') && h.state(ADMISSION) === 'holdingResizes' && inForce(h)?.cpuShares === 102,
+    covers: 'podManager holdingResizes',
+    path: POD_MANAGER,
+    at: (h) => h.state(POD_MANAGER) === 'holdingResizes' && says(h, 'PodResizePending'),
+    rests: (h) => isReady(h) && says(h, 'PodResizePending') && h.state(POD_MANAGER) === 'holdingResizes' && inForce(h)?.cpuShares === 102,
   },
 ];

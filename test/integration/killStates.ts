@@ -310,6 +310,35 @@ export const POD_CASES: KillCase[] = [
     release: answer,
   },
   { covers: 'podManager ready', path: 'node/pods/podManager', arrange: write, rests: runs() },
+  {
+    // What it admitted before is asked for while the checkpoint reads its own file again.
+    covers: 'podManager loading',
+    path: 'node/pods/podManager',
+    arrange: async (h) => {
+      h.write('subject', pod('subject'));
+      h.fs.delayMs = (op) => (op === 'readFile' || op === 'readdir' ? 3_000 : 0);
+      h.kill('node/foundation/checkpoint');
+      h.kill('node/pods/podManager');
+    },
+    release: (h) => {
+      h.fs.delayMs = () => 0;
+    },
+    rests: runs(),
+  },
+  {
+    // No room, and the runtime cannot be listed after a restart of that layer: perhaps it is running here already.
+    covers: 'podManager lookingAgain',
+    path: 'node/pods/podManager',
+    options: { config: { maxPods: 2 } },
+    arrange: async (h) => {
+      await h.crash();
+      h.faults.fault = (m) => (m === 'ListPodSandbox' ? { kind: 'refuse', code: 2, details: 'cannot list' } : undefined);
+      h.write('subject', pod('subject'));
+      await h.boot();
+    },
+    release: quick,
+    rests: (h) => h.pods().length === 3,
+  },
   { covers: 'config waiting', path: 'node/pods/config', options: { ...http, before: (h) => hang(h) }, release: answer },
   {
     covers: 'config waitingForListing.looking',
@@ -325,36 +354,6 @@ export const POD_CASES: KillCase[] = [
   },
   { covers: 'config complete', path: 'node/pods/config', arrange: write, rests: runs() },
   { covers: 'status standalone', path: 'node/pods/status', arrange: write, rests: runs() },
-  { covers: 'admission ready', path: 'node/pods/admission', arrange: write, rests: runs() },
-  {
-    // What it admitted before is asked for while the checkpoint reads its own file again.
-    covers: 'admission loading',
-    path: 'node/pods/admission',
-    arrange: async (h) => {
-      h.write('subject', pod('subject'));
-      h.fs.delayMs = (op) => (op === 'readFile' || op === 'readdir' ? 3_000 : 0);
-      h.kill('node/foundation/checkpoint');
-      h.kill('node/pods/admission');
-    },
-    release: (h) => {
-      h.fs.delayMs = () => 0;
-    },
-    rests: runs(),
-  },
-  {
-    // No room, and the runtime cannot be listed after a restart of that layer: perhaps it is running here already.
-    covers: 'admission lookingAgain',
-    path: 'node/pods/admission',
-    options: { config: { maxPods: 2 } },
-    arrange: async (h) => {
-      await h.crash();
-      h.faults.fault = (m) => (m === 'ListPodSandbox' ? { kind: 'refuse', code: 2, details: 'cannot list' } : undefined);
-      h.write('subject', pod('subject'));
-      await h.boot();
-    },
-    release: quick,
-    rests: (h) => h.pods().length === 3,
-  },
   { covers: 'fileSource watch.trying.open', path: file, at: inFile('watch.trying.open') },
   {
     covers: 'fileSource watch.broken',

@@ -50,7 +50,7 @@ describe('a pod that asks for a label', () => {
     create(h, 'web', { spec: SSD });
     await h.advance(20_000);
     expect(reason(h, 'web')).toBeUndefined();
-    expect(h.actor('node/pods/admission')?.reason).toBe('LookingAgain');
+    expect(h.actor('node/pods/podManager')?.reason).toBe('LookingAgain');
     await h.until('refused', () => reason(h, 'web') === 'NodeAffinity', 60_000);
   });
 

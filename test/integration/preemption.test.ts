@@ -26,7 +26,7 @@ describe('a critical pod that finds no room', () => {
     // It may take its own grace, and until it has ended nobody takes its place.
     expect(running(h, 'large')).toHaveLength(1);
     expect(running(h, 'critical')).toEqual([]);
-    expect(h.actor('node/pods/admission')?.reason).toBe('LookingAgain');
+    expect(h.actor('node/pods/podManager')?.reason).toBe('LookingAgain');
     await h.until('Ready', () => isReady(h, 'critical'), 60_000);
     expect(running(h, 'large')).toEqual([]);
     expect(isReady(h, 'small')).toBe(true);
@@ -48,12 +48,12 @@ describe('a critical pod that finds no room', () => {
     create(h, 'critical', { spec: CRITICAL });
     await h.until('one is asked to go', () => events(h, 'Preempting').length > 0);
     await h.advance(25_000);
-    expect([isReady(h, 'critical'), h.actor('node/pods/admission')?.reason]).toEqual([false, 'LookingAgain']);
+    expect([isReady(h, 'critical'), h.actor('node/pods/podManager')?.reason]).toEqual([false, 'LookingAgain']);
     create(h, 'late');
     await h.until('refused', () => reason(h, 'late') === 'OutOfpods');
     // 1.5 times its grace.
     await h.until('Ready', () => isReady(h, 'critical'), 20_000);
-    expect(h.actor('node/pods/admission')?.reason).toBe('Ready');
+    expect(h.actor('node/pods/podManager')?.reason).toBe('Ready');
     expect(running(h, 'stuck')).toHaveLength(1);
     expect(h.lines.some((l) => l.msg.startsWith('letting a critical pod in'))).toBe(true);
     h.faults.fault = () => undefined;
@@ -74,7 +74,7 @@ describe('a critical pod that finds no room', () => {
     expect(events(h, 'Preempting')).toEqual([MESSAGE]);
   });
 
-  it('asks nobody else when admission, the pod manager or the daemon begins anew over it', async () => {
+  it('asks nobody else when config or the pod manager begins anew over it', async () => {
     await using h = await cluster({ config: { maxPods: 2 } });
     const slow = { spec: { terminationGracePeriodSeconds: 25 }, life: 'run=forever,term=ignore' };
     create(h, 'a', slow);
@@ -83,7 +83,7 @@ describe('a critical pod that finds no room', () => {
     create(h, 'critical', { spec: CRITICAL });
     await h.until('one is asked to go', () => events(h, 'Preempting').length > 0);
     await h.advance(2_000);
-    h.kill('node/pods/admission');
+    h.kill('node/pods/config');
     await h.advance(2_000);
     h.kill('node/pods/podManager');
     await h.until('Ready', () => isReady(h, 'critical'), 120_000);

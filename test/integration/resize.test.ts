@@ -6,7 +6,7 @@ import { create, drop, events, inApi, isReady, cluster as ofCluster, patch } fro
 import type { VirtualNode } from './virtualNode.ts';
 
 const MI = 1024 * 1024;
-const PATH = 'node/pods/admission';
+const PATH = 'node/pods/podManager';
 const cpus = (h: VirtualNode) => Number(h.node.facts.allocatable.cpu);
 const running = (h: VirtualNode, name: string) => h.running().filter((c) => c.labels['io.kubernetes.pod.name'] === name);
 const inForce = (h: VirtualNode, name: string) => running(h, name)[0]?.resources;

@@ -11,10 +11,11 @@ import {
   lifeStateId,
   lifeTransitionsOf,
 } from '../../src/machines/pods/manager/life.ts';
-import { emptyLedger, type PodLedger } from '../../src/machines/pods/manager/records.ts';
+import { emptyLedger, type Facts, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
 import type { PodManagerEvent, PodRecord, WorkerPhase } from '../../src/machines/protocol.ts';
 import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
+import { managerFacts, refusable } from './managerFacts.ts';
 
 const PAGE = join(import.meta.dirname, '../../docs/architecture/pod-flow.md');
 const WALKS = 4_000;
@@ -48,13 +49,18 @@ function someEvent(ledger: PodLedger, rng: SimRng): PodManagerEvent {
     () => ({ type: 'pods.op', op: 'ADD', ...one }),
     () => ({ type: 'pods.op', op: 'UPDATE', ...one }),
     () => ({ type: 'pods.op', op: 'REMOVE', ...one }),
-    () => ({ type: 'pods.rejected', source, pod: pod(uid, rng), reason: oneOf(rng, 'OutOfcpu', 'Evicted'), message: '' }),
+    () => ({ type: 'pods.op', op: oneOf(rng, 'ADD', 'UPDATE'), ...one, pods: [refusable(pod(uid, rng))] }),
     () => ({ type: 'pods.orphan', listed: { uid, name: 'web', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 }),
     () => ({ type: 'pods.evict', uid, eviction: { reason: 'Evicted', message: '', graceSeconds: 1 }, hurry: rng.chance(0.5) }),
     () => ({ type: 'pods.quarantined', uid, error: 'kept failing', epoch: 1 }),
     () => ({ type: 'worker.state', uid, life: ledger.records.get(uid)?.life ?? 0, state: state('terminating') }),
     () => ({ type: 'worker.state', uid, life: ledger.records.get(uid)?.life ?? 0, state: state('finished') }),
   )();
+}
+
+/** At times the node is under pressure, and then it has no room for what comes. */
+function someFacts(wallMs: number, rng: SimRng): Facts {
+  return managerFacts({ wallMs, pressures: rng.chance(0.2) ? ['DiskPressure'] : [] });
 }
 
 /** What became of one record. A UID that begins another life ends one. */
@@ -71,7 +77,7 @@ function walked(): Set<string> {
     let ledger = emptyLedger(['file', 'http']);
     for (let i = 0; i < STEPS; i++) {
       const { records } = ledger;
-      ({ ledger } = step(ledger, someEvent(ledger, rng), { atMs: i, by: 'test' }));
+      ({ ledger } = step(ledger, someEvent(ledger, rng), someFacts(i, rng)));
       for (const uid of UIDS) for (const edge of taken(records.get(uid), ledger.records.get(uid))) found.add(edge);
     }
   }
@@ -102,7 +108,7 @@ it('remembers the way of the present life: where it is, by transitions of the ta
   let ledger = emptyLedger(['file', 'http']);
   let longest = 0;
   for (let i = 0; i < WALKS; i++) {
-    ({ ledger } = step(ledger, someEvent(ledger, rng), { atMs: i, by: 'test' }));
+    ({ ledger } = step(ledger, someEvent(ledger, rng), someFacts(i, rng)));
     for (const { state, way } of ledger.records.values()) {
       expect(way.at(-1)?.is).toBe(state.is);
       longest = Math.max(longest, way.length);
@@ -118,7 +124,7 @@ it('tells readers of the view what follows from the state', () => {
   const rng = simRng('view');
   let ledger = emptyLedger(['file', 'http']);
   for (let i = 0; i < WALKS; i++) {
-    ({ ledger } = step(ledger, someEvent(ledger, rng), { atMs: i, by: 'test' }));
+    ({ ledger } = step(ledger, someEvent(ledger, rng), someFacts(i, rng)));
     for (const { state, removed, rejected, refusal, eviction, worker } of ledger.records.values()) {
       expect(removed).toBe(state.is === 'leaving');
       expect([rejected, refusal !== null, eviction !== null && !rejected].filter(Boolean).length).toBeLessThanOrEqual(1);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { emptyLedger, type Out, type PodLedger, sourcesReady } from '../../src/machines/pods/manager/records.ts';
+import { emptyLedger, type Facts, type Out, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../src/machines/protocol.ts';
+import { managerFacts, ofApi, refusable } from './managerFacts.ts';
 
 function pod(name: string, uid: string, image = 'a'): Pod {
   return {
@@ -13,16 +14,16 @@ function pod(name: string, uid: string, image = 'a'): Pod {
     status: { phase: 'Pending' },
   };
 }
-const now = { atMs: 1000, by: 'test' };
 
 class Bench {
   ledger: PodLedger;
   out: Out[] = [];
+  facts: Facts = managerFacts();
   constructor(sources: ('file' | 'http')[] = ['file']) {
     this.ledger = emptyLedger(sources);
   }
   send(event: PodManagerEvent): Out[] {
-    const next = step(this.ledger, event, now);
+    const next = step(this.ledger, event, this.facts);
     this.ledger = next.ledger;
     this.out = next.out;
     return next.out;
@@ -30,9 +31,9 @@ class Bench {
   op(
     op: 'ADD' | 'UPDATE' | 'REMOVE' | 'RECONCILE',
     pods: Pod[],
-    more: { source?: 'file' | 'http'; complete?: string[]; first?: boolean; undecided?: { by: number; uids: string[] } } = {},
+    more: { source?: 'file' | 'http'; complete?: string[]; first?: boolean } = {},
   ): Out[] {
-    const { source = 'file', complete, undecided } = more;
+    const { source = 'file', complete } = more;
     // As the mux has it: its first word of a source says so.
     const first = more.first ?? !this.ledger.seen.has(source);
     return this.send({
@@ -42,7 +43,6 @@ class Bench {
       pods,
       ...(first ? { first } : {}),
       ...(complete ? { complete } : {}),
-      ...(undecided ? { undecided } : {}),
     });
   }
   phase(uid: string, phase: WorkerPhase): Out[] {
@@ -53,6 +53,12 @@ class Bench {
       life,
       state: { phase, state: phase, reason: '', message: '', sinceMs: 0, containers: [], causes: [] },
     });
+  }
+  look(): Out[] {
+    const next = step(this.ledger, { type: 'look' }, this.facts);
+    this.ledger = next.ledger;
+    this.out = next.out;
+    return next.out;
   }
   workerEvents(): string[] {
     return this.out.flatMap((o) =>
@@ -67,7 +73,7 @@ describe('the pod manager', () => {
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1', 'u2'] });
     expect(b.out).toEqual([]);
     expect(b.ledger.records.size).toBe(0);
-    expect(sourcesReady(b.ledger)).toBe(false);
+    expect(b.ledger.ready).toBe(false);
   });
 
   it('winds down what runs under the name of a pod from another definition, before that pod starts', () => {
@@ -151,7 +157,7 @@ describe('the pod manager', () => {
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
     expect(b.workerEvents()).toEqual([]);
-    expect(sourcesReady(b.ledger)).toBe(false);
+    expect(b.ledger.ready).toBe(false);
     b.op('ADD', [], { source: 'http' });
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
@@ -168,50 +174,36 @@ describe('the pod manager', () => {
     expect(b.ledger.records.get('u1')).toMatchObject({ removed: false, state: { is: 'running' }, pod: pod('web', 'u1', 'b') });
   });
 
-  it('takes nobody for a stranger while admission has not judged all that the sources name', () => {
+  it('takes no pod for an orphan while it has not judged all that the sources name', () => {
     const b = new Bench();
-    b.op('ADD', [pod('web', 'u1')], { complete: ['u1', 'u2'], undecided: { by: 1, uids: ['u2'] } });
-    b.op('REMOVE', [pod('web', 'u1')]);
+    const { offer } = b.facts;
+    const web = pod('web', 'u1');
+    const db = ofApi(pod('db', 'u2'));
+    b.facts = managerFacts({ offer: { ...offer, podsMax: 1 }, listing: undefined });
+    b.op('ADD', [web, db], { complete: ['u1', 'u2'] });
+    b.op('REMOVE', [web]);
     expect(b.workerEvents()).toEqual([]);
-    expect(sourcesReady(b.ledger)).toBe(false);
-    b.op('ADD', [pod('db', 'u2')]);
-    expect(sourcesReady(b.ledger)).toBe(false);
-    b.op('ADD', [], { undecided: { by: 1, uids: [] } });
-    expect(sourcesReady(b.ledger)).toBe(true);
+    expect(b.ledger.ready).toBe(false);
+    // Until the runtime is listed: perhaps it runs here already.
+    b.look();
+    expect([b.ledger.ready, [...b.ledger.candidates.keys()]]).toEqual([false, ['u2']]);
+    b.facts = managerFacts({ offer: { ...offer, podsMax: 1 } });
+    b.look();
+    expect(b.ledger.ready).toBe(true);
     expect(b.workerEvents()).toEqual(['pod.kill u1']);
     expect(b.out.some((o) => o.to === 'housekeep')).toBe(true);
+    expect(b.ledger.records.get('u2')?.rejected).toBe(true);
     // For good: one that comes later was not here before.
-    b.op('ADD', [], { undecided: { by: 1, uids: ['u3'] } });
-    expect(sourcesReady(b.ledger)).toBe(true);
-  });
-
-  // Found by seed 2801757 at e6df48e: what another source's pods had to wait for was forgotten with the admission that knew it.
-  it('hears every source anew from an admission that begins before all was judged', () => {
-    const b = new Bench(['file', 'http']);
-    b.op('ADD', [], { source: 'file', first: true, complete: [], undecided: { by: 1, uids: [] } });
-    b.op('ADD', [], { source: 'http', first: true, complete: ['u1'], undecided: { by: 1, uids: ['u1'] } });
-    expect(sourcesReady(b.ledger)).toBe(false);
-    b.op('ADD', [], { source: 'file', first: true, complete: [], undecided: { by: 2, uids: [] } });
-    expect(sourcesReady(b.ledger)).toBe(false);
-    b.op('ADD', [], { source: 'http', first: true, complete: ['u1'], undecided: { by: 2, uids: ['u1'] } });
-    expect(sourcesReady(b.ledger)).toBe(false);
-    b.op('ADD', [pod('web', 'u1')], { source: 'http', complete: ['u1'], undecided: { by: 2, uids: [] } });
-    expect(sourcesReady(b.ledger)).toBe(true);
-  });
-
-  // Found by seed 3200053 at 5a56719: sources counted as unheard again, and what they removed stayed.
-  it('takes a removal from an admission that begins after all was judged, also before its first word', () => {
-    const b = new Bench();
-    b.op('ADD', [pod('web', 'u1')], { complete: ['u1'], undecided: { by: 1, uids: [] } });
-    b.op('REMOVE', [pod('web', 'u1')], { first: false, complete: [], undecided: { by: 2, uids: [] } });
-    expect(b.workerEvents()).toEqual(['pod.kill u1']);
+    b.facts = managerFacts({ offer: { ...offer, podsMax: 0 }, listing: undefined });
+    b.op('ADD', [ofApi(pod('late', 'u3'))]);
+    expect([b.ledger.ready, b.ledger.candidates.size]).toEqual([true, 1]);
   });
 
   it('trap 5: an empty first SET makes the source ready', () => {
     const b = new Bench();
-    expect(sourcesReady(b.ledger)).toBe(false);
+    expect(b.ledger.ready).toBe(false);
     b.op('ADD', []);
-    expect(sourcesReady(b.ledger)).toBe(true);
+    expect(b.ledger.ready).toBe(true);
   });
 
   it('stops a pod that a restarted mux no longer names in its complete set', () => {
@@ -255,7 +247,7 @@ describe('the pod manager', () => {
     const begin = () => {
       b.send({ type: 'pods.orphan', listed: stranger, epoch: 1 });
       b.op('ADD', [], { source: 'http' });
-      b.send({ type: 'pods.rejected', source: 'http', pod: pod('web', 'u1'), reason: 'OutOfcpu', message: 'no room' });
+      b.op('ADD', [refusable(pod('web', 'u1'))], { source: 'http' });
     };
     begin();
     b.phase('u1', 'finished');
@@ -342,7 +334,7 @@ describe('the pod manager', () => {
 
   it('keeps a refused pod listed without a worker, and lets it go when its manifest goes', () => {
     const b = new Bench();
-    b.send({ type: 'pods.rejected', pod: pod('web', 'u1'), source: 'file', reason: 'UnsupportedField', message: 'spec.volumes' });
+    b.op('ADD', [refusable(pod('web', 'u1'))]);
     expect(b.workerEvents()).toEqual([]);
     expect(b.ledger.records.get('u1')?.rejected).toBe(true);
     b.op('REMOVE', [pod('web', 'u1')]);
@@ -353,7 +345,8 @@ describe('the pod manager', () => {
   it('fails a running pod whose update asks for what the node cannot honour', () => {
     const b = new Bench();
     b.op('ADD', [pod('web', 'u1')]);
-    b.send({ type: 'pods.rejected', pod: pod('web', 'u1'), source: 'file', reason: 'UnsupportedField', message: 'spec.volumes' });
-    expect(b.out[0]).toMatchObject({ to: 'worker', event: { type: 'pod.kill', status: { reason: 'UnsupportedField' } } });
+    b.op('UPDATE', [refusable(pod('web', 'u1'))]);
+    expect(b.out[0]).toMatchObject({ to: 'refused', reason: 'UnsupportedField' });
+    expect(b.out[1]).toMatchObject({ to: 'worker', event: { type: 'pod.kill', status: { reason: 'UnsupportedField' } } });
   });
 });

@@ -96,7 +96,7 @@ it('is judged as it is now, not as it was, when it had to wait for the first lis
       n.write('b', pod('b', { uid: 'pinned-b' }));
     },
   });
-  await h.until('b waits', () => h.actor('node/pods/admission')?.reason === 'LookingAgain');
+  await h.until('b waits', () => h.actor('node/pods/podManager')?.reason === 'LookingAgain');
   h.write('b', pod('b', { uid: 'pinned-b', container: { image: 'busybox:2' } }));
   await h.advance(1_000);
   h.kill('node/pods/config');

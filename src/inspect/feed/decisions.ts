@@ -72,9 +72,10 @@ export function decisionsFrame(node: Inspected): DecisionsFrame {
   };
 }
 
-/** Passes that find nothing to do come and go all the time: their states say nothing. */
+/** What workers report to the pod manager is no decision. Passes that find nothing to do come and go all the time: their states say nothing. */
 function isDecision(e: RecorderEntry): boolean {
-  if (e.path === addr.admission.path || e.path === EVICTION) return true;
+  if (e.path === EVICTION) return true;
+  if (e.path === addr.podManager.path) return e.kind !== 'message' || e.what === 'pods.op';
   return e.path.startsWith('node/reclaim/') && e.kind !== 'transition';
 }
 

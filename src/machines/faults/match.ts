@@ -19,8 +19,11 @@ export function globToRegExp(glob: string): RegExp {
 /** An actor path as people write it, below `node` or with it: `pods/workers/*` is `node/pods/workers/*`. */
 export function actorPattern(text: string): string {
   const trimmed = trimOf(text, '/');
-  return trimmed === 'node' || trimmed.startsWith('node/') || trimmed.startsWith('**') ? trimmed : `node/${trimmed}`;
+  const path = trimmed === 'node' || trimmed.startsWith('node/') || trimmed.startsWith('**') ? trimmed : `node/${trimmed}`;
+  return RENAMED.get(path) ?? path;
 }
+/** Actors of earlier versions, for scenarios that name them. */
+const RENAMED: ReadonlyMap<string, string> = new Map([['node/pods/admission', 'node/pods/podManager']]);
 
 /** Keeps compiled patterns; one per runner, since selectors are asked at every call and message. */
 export interface Matcher {

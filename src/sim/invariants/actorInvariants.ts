@@ -116,7 +116,6 @@ const CAPACITY: Readonly<Record<string, number>> = {
   'node/pods/status': 8_192,
   'node/pods/podManager': 8 * PODS_MAX + 256,
   'node/pods/workers': 4 * PODS_MAX + 64,
-  'node/pods/admission': 4_096,
   'node/pods/config': 16,
   'node/reclaim/containerGc': 64,
   'node/reclaim/housekeeping': 64,

@@ -58,7 +58,8 @@ const SLOW = [
   'node/pods/status',
   'node/pods/podManager',
   'node/pods/workers',
-  'node/pods/admission',
+  // Twice, so that seeds keep their meaning: admission was an actor of its own.
+  'node/pods/podManager',
   'node/pods/config',
   'node/foundation/*',
   'node/reclaim/*',

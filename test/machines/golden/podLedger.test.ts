@@ -3,10 +3,11 @@
  * 7.8). A row tells what goes out on its last step, and the records after it.
  */
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { began, emptyLedger, nextOf, type Out, type PodLedger, sourcesReady } from '../../../src/machines/pods/manager/records.ts';
+import { began, emptyLedger, nextOf, type Out, type PodLedger } from '../../../src/machines/pods/manager/records.ts';
 import { step } from '../../../src/machines/pods/manager/step.ts';
 import type { SourceName } from '../../../src/machines/pods/types.ts';
 import type { PodManagerEvent, WorkerPhase } from '../../../src/machines/protocol.ts';
+import { managerFacts, refusable } from '../../pods/managerFacts.ts';
 import { goldenTable } from './table.ts';
 
 type Op = 'ADD' | 'UPDATE' | 'DELETE' | 'REMOVE' | 'RECONCILE';
@@ -50,7 +51,8 @@ const says =
   });
 const refused =
   (p: Pod): Make =>
-  () => ({ type: 'pods.rejected', source: 'file', pod: p, reason: 'OutOfcpu', message: 'no room' });
+  (ledger) =>
+    ({ ...op('ADD', [refusable(p)])(ledger), ...(ledger.records.has(p.metadata.uid) ? { op: 'UPDATE' } : {}) }) as PodManagerEvent;
 const stranger =
   (uid: string, epoch = 1): Make =>
   () => ({ type: 'pods.orphan', listed: { uid, name: uid, namespace: 'ns', sandboxes: [], containers: [] }, epoch });
@@ -81,10 +83,10 @@ function after(...events: Make[]) {
 function from(sources: SourceName[], ...events: Make[]) {
   let ledger = emptyLedger(sources);
   let out: Out[] = [];
-  for (const make of events) ({ ledger, out } = step(ledger, make(ledger), { atMs: 1_000, by: 'test' }));
+  for (const make of events) ({ ledger, out } = step(ledger, make(ledger), managerFacts()));
   return {
     out: out.map(told),
-    ready: sourcesReady(ledger),
+    ready: ledger.ready,
     records: Object.fromEntries(
       [...ledger.records].map(([uid, r]) => [
         uid,

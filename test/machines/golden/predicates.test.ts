@@ -176,7 +176,7 @@ goldenTable('what follows from the life of a pod is as recorded', 'predicates', 
   '3.4 should be finished: its object may be deleted': inEachLife((life) =>
     written(life, { shown: [object({ status: GONE, deleted: true })], entry: over(life.record?.worker?.phase === 'finished') }),
   ),
-  '3.4 its end was asked for: admission waits for its room': inEachLife(({ record: r }) => isLeaving(r ?? undefined)),
+  '3.4 its end was asked for: admission waits for its room': inEachLife(({ record: r }) => r !== null && isLeaving(r)),
   '3.4 its containers should be ending: it goes on, and is to have its CPUs': inEachLife(
     (life) => going({ pods: ledger(life), listing: undefined } as Parameters<typeof going>[0]).length === 1,
   ),

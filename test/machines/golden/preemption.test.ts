@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { choosePreempted, Leaving, leavingMs } from '../../../src/machines/pods/admission/preemption.ts';
+import { choosePreempted, lateOf, leavingMs, seenLeaving } from '../../../src/machines/pods/admission/preemption.ts';
 import { requestOf, shortages } from '../../../src/machines/pods/admission/resources.ts';
 import { container, pod } from '../pods/fixtures.ts';
 import { plain, readGolden, updating, writeGolden } from './golden.ts';
@@ -116,15 +116,19 @@ describe('room for a critical pod is made as recorded', () => {
 it('one that is on its way is waited for half as much again as its grace, and 10 s at least', () => {
   const withGrace = (seconds: number | undefined) => pod(seconds === undefined ? {} : { terminationGracePeriodSeconds: seconds });
   expect([0, 5, 7, 30, undefined].map((s) => leavingMs(withGrace(s)))).toEqual([10_000, 10_000, 10_500, 45_000, 45_000]);
-  const leaving = new Leaving();
+  let since: ReadonlyMap<string, number> = new Map();
+  const late = (going: Pod[], nowMs: number) => {
+    since = seenLeaving(since, going, nowMs);
+    return lateOf(since, going, nowMs);
+  };
   const [short, long] = [burstable('short', {}), burstable('long', {})].map((p, i) => ({
     ...p,
     spec: { ...p.spec, terminationGracePeriodSeconds: i * 100 },
   })) as [Pod, Pod];
-  expect(leaving.late([short, long], 1_000)).toEqual([]);
-  expect(leaving.late([short, long], 11_000)).toEqual([short]);
+  expect(late([short, long], 1_000)).toEqual([]);
+  expect(late([short, long], 11_000)).toEqual([short]);
   // One that was gone in between begins anew.
-  expect(leaving.late([long], 12_000)).toEqual([]);
-  expect(leaving.late([short, long], 13_000)).toEqual([]);
-  expect(leaving.late([short, long], 151_000)).toEqual([short, long]);
+  expect(late([long], 12_000)).toEqual([]);
+  expect(late([short, long], 13_000)).toEqual([]);
+  expect(late([short, long], 151_000)).toEqual([short, long]);
 });

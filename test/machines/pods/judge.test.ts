@@ -1,7 +1,7 @@
 /** What admission answers about a pod, by the facts it is judged by; which pods make room for a critical one. */
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { type AdmissionFacts, judge, makeRoom, roomHolders } from '../../../src/machines/pods/admission/judge.ts';
+import { type AdmissionFacts, holdsRoom, isLeaving, judge, makeRoom } from '../../../src/machines/pods/admission/judge.ts';
 import { requestOf } from '../../../src/machines/pods/admission/resources.ts';
 import { newRecord, type Rec } from '../../../src/machines/pods/manager/records.ts';
 import { SET_ASIDE_ANNOTATION } from '../../../src/machines/pods/setAside.ts';
@@ -17,7 +17,6 @@ const RUNS = {
 function facts(o: Partial<AdmissionFacts> = {}): AdmissionFacts {
   return {
     own: undefined,
-    isKnown: false,
     listing: NOTHING,
     room: { others: [], podsMax: 110, allocatable: { cpu: '2', memory: '4Gi' } },
     node: { name: 'node-a', labels: {}, taints: [] },
@@ -40,7 +39,7 @@ const record = (p: Pod, state?: Rec['state']): Rec =>
 describe('a pod', () => {
   it('that fits is asked about at the CPU and device managers; one that was admitted before is not', () => {
     expect(judge(pod(), facts())).toEqual({ is: 'fits', allocates: true });
-    expect(judge(pod(), facts({ isKnown: true, room: full }))).toEqual({ is: 'fits', allocates: false });
+    expect(judge(pod(), facts({ own: record(pod()), room: full }))).toEqual({ is: 'fits', allocates: false });
   });
 
   it('without room waits for the first listing of the runtime, and keeps its place where it runs already', () => {
@@ -60,7 +59,7 @@ describe('a pod', () => {
     const strict = pod({ securityContext: { supplementalGroupsPolicy: 'Strict' } });
     const reason = 'SupplementalGroupsPolicyNotSupported';
     expect([null, false, true].map((strictGroups) => said(strict, { strictGroups }))).toEqual(['later: runtime', reason, 'fits']);
-    expect([null, false, true].map((strictGroups) => said(strict, { strictGroups, isKnown: true }))).toEqual(['fits', reason, 'fits']);
+    expect([null, false, true].map((strictGroups) => said(strict, { strictGroups, own: record(pod()) }))).toEqual(['fits', reason, 'fits']);
   });
 
   it('is refused under pressure before room is asked about, and on a node that shuts down when all else is well', () => {
@@ -71,7 +70,7 @@ describe('a pod', () => {
 
   it('that is set aside, or was refused in this definition, stays so', () => {
     const aside = pod({}, { metadata: { annotations: { [SET_ASIDE_ANNOTATION]: 'it killed the daemon' } } });
-    expect(said(aside, { isKnown: true })).toBe('SetAside');
+    expect(said(aside, { own: record(pod()) })).toBe('SetAside');
     const refused = record(pod(), { is: 'refused', verdict: { kind: 'rejected', eviction: null } });
     expect(judge(pod(), facts({ own: refused, room: full }))).toEqual({ is: 'fits', allocates: false });
   });
@@ -119,7 +118,7 @@ describe('room for a critical pod', () => {
       ['leaving', record(web, { is: 'leaving', verdict: null, listed: null, next: null })],
       ['over', record(pod({}, { status: { phase: 'Failed' } }))],
     ]);
-    const { holders, leaving } = roomHolders(records, NOTHING);
-    expect([[...holders.keys()], [...leaving]]).toEqual([['web', 'leaving'], ['leaving']]);
+    const which = (is: (rec: Rec) => boolean) => [...records].flatMap(([name, rec]) => (is(rec) ? [name] : []));
+    expect([which((rec) => holdsRoom(rec, NOTHING)), which(isLeaving)]).toEqual([['web', 'leaving'], ['leaving']]);
   });
 });

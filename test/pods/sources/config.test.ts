@@ -39,12 +39,12 @@ describe('the podConfig actor', () => {
     ]);
   });
 
-  it('sends operations to admission in their order, with the causes of the source', () => {
+  it('sends operations to the pod manager in their order, with the causes of the source', () => {
     const s = start();
     s.ref.send(set([pod('web')]));
     s.ref.send(set([pod('web', {}, { image: 'new:1' })]));
     expect(ops(s).map((o) => o.op)).toEqual(['ADD', 'REMOVE', 'ADD']);
-    expect(s.sent.every((x) => x.to === 'node/pods/admission')).toBe(true);
+    expect(s.sent.every((x) => x.to === 'node/pods/podManager')).toBe(true);
     expect(ops(s)[1]?.causes?.map((c) => c.what)).toEqual(['manifest /m/web.yaml changed', 'source file: REMOVE of 1 pod']);
   });
 

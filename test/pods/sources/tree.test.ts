@@ -26,11 +26,11 @@ let tree: Tree;
 let wanted: Map<string, PodRecord>;
 let seen: PodOpEvent[];
 
-/** Stands for admission and the pod manager: keeps what the operations say, and publishes it. */
-const admission: ActorSpec<PodOpEvent> = {
+/** Stands for the pod manager: keeps what the operations say, and publishes it. */
+const podManager: ActorSpec<PodOpEvent> = {
   ...SUPERVISION,
   type: 'actor',
-  id: 'admission',
+  id: 'podManager',
   start: (ctx) => ({
     logic: fromCallback(({ receive }) => {
       receive((event) => {
@@ -71,7 +71,7 @@ beforeEach(async () => {
           id: 'pods',
           strategy: 'rest_for_one',
           children: [
-            admission,
+            podManager,
             { ...configSpec({ sources: ['file'], listingWaitMs: 0 }), backoff: SUPERVISION.backoff },
             { ...supervisor, id: 'sources', strategy: 'one_for_one', children: [{ ...source, backoff: SUPERVISION.backoff }] },
           ],
@@ -102,7 +102,7 @@ async function place(name: string): Promise<void> {
 const sets = () => seen.length;
 
 describe('under supervision', () => {
-  it('carries a manifest through to admission with its cause, and takes it back', async () => {
+  it('carries a manifest through to the pod manager with its cause, and takes it back', async () => {
     await place('web');
     await eventually('web', () => podNames().join() === 'web-n1');
     expect(seen.at(-1)?.causes?.map((c) => [c.by, c.what])).toEqual([

@@ -8,10 +8,6 @@ const PATIENT = 'a quarter of an hour at least, and whatever waits is answered w
 export const RARE = 'two things that seldom meet: some hundreds of seeds take it, others do not';
 
 export const UNTAKEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  admission: {
-    'holdingResizes -> lookingAgain on always #1': RARE,
-    'loading -> ready on error(load)': THROWS,
-  },
   certificate: {
     'asking.requesting -> backingOff on error(submit)': THROWS,
     'asking.waiting -> backingOff on after patience': PATIENT,

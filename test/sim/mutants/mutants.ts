@@ -123,8 +123,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'pods are stopped before their sources have spoken',
     file: 'src/actors/pods/manager/podManager.ts',
-    find: 'sourcesReady: sourcesReady(ledger) }',
-    replace: 'sourcesReady: true || sourcesReady(ledger) }',
+    find: 'sourcesReady: ready }',
+    replace: 'sourcesReady: true || ready }',
   },
   {
     id: 'the status of a pod goes back in version',

@@ -1,23 +1,31 @@
 /**
- * State held: the pods every source wants and those still being wound down, and what their workers last said.
- * Lost on restart: all of it.
- * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (orphans found by housekeeping).
+ * State held: the pods every source wants and those still being wound down, and what their workers last said; pods that wait to be
+ * admitted, and what was asked about them; what each pod was granted, and whose change of it waits.
+ * Lost on restart: all of it but what was granted.
+ * Rebuilt from: the sources (restarted after it, they post full SETs), the runtime (its listing, orphans found by housekeeping),
+ * the checkpoint `allocations`, the node as the API server shows it.
  */
-
-import { momentOf, reading } from '../../../machines/facts.ts';
+import { fromPromise } from 'xstate';
+import { reading } from '../../../machines/facts.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
 import { type PodManagerContext, podManagerMachine } from '../../../machines/pods/manager/podManagerMachine.ts';
-import { joinDirty, podRef, sourcesReady } from '../../../machines/pods/manager/records.ts';
+import { joinDirty } from '../../../machines/pods/manager/records.ts';
+import { ALLOCATIONS_CHECKPOINT, type Allocation, fromDocument } from '../../../machines/pods/resize/allocation.ts';
 import type { SourceName } from '../../../machines/pods/types.ts';
-import { addr, type PodManagerEvent, view } from '../../../machines/protocol.ts';
-import type { Metrics } from '../../../ports/ports.ts';
+import { addr, type CheckpointFound, type PodManagerEvent, view } from '../../../machines/protocol.ts';
+import type { ReplyTo } from '../../../machines/supervision/address.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { Delivery } from './delivery.ts';
+import { type AdmissionOptions, factsFrom } from './facts.ts';
 
-export interface PodManagerOptions {
+export interface PodManagerOptions extends AdmissionOptions {
   /** Configured sources; cleaning up waits for each of them. */
   sources: readonly SourceName[];
-  podsMax: number;
 }
+
+/** The checkpoint is read before the first pod is judged; the limit of that question is shorter. */
+const READY_TIMEOUT_MS = 15_000;
+const LOAD_TIMEOUT_MS = 10_000;
 
 export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEvent> {
   return {
@@ -28,62 +36,37 @@ export function podManagerSpec(opts: PodManagerOptions): ActorSpec<PodManagerEve
     intensity: { max: 5, periodMs: 60_000 },
     backoff: { minMs: 200, maxMs: 10_000, factor: 2, jitter: 0.1 },
     mailbox: {
-      // Dirty marks coalesce per pod; operations are few but must never be refused: each may carry every pod.
-      // Nor must refusals: sources may name thousands of pods where there is place for few.
+      // Dirty marks and states coalesce per pod. Sources may name thousands of pods that are over. Operations are few, but must
+      // never be refused: each may carry every pod.
       capacity: 8 * opts.podsMax + PODS_NAMED_MAX,
       key: (e) => (e.type === 'pods.dirty' ? `dirty ${e.uid}` : e.type === 'worker.state' ? `state ${e.uid}` : undefined),
       coalesce: (prev, next) => (prev.type === 'pods.dirty' && next.type === 'pods.dirty' ? joinDirty(prev, next) : next),
     },
-    start: (ctx) => ({
-      logic: reading(
-        podManagerMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, restartedPods(ctx.ports.metrics)) } }),
-        momentOf(ctx.ports),
-      ),
-      input: { epoch: ctx.incarnation, sources: opts.sources, path: ctx.path },
-    }),
+    ready: { when: (snapshot) => !(snapshot as { matches(state: string): boolean }).matches('loading'), timeoutMs: READY_TIMEOUT_MS },
+    start: (ctx) => {
+      const delivery = new Delivery(ctx, opts.allocators);
+      const machine = podManagerMachine.provide({
+        actors: { load: fromPromise(({ signal }) => load(ctx, signal)) },
+        actions: { deliver: ({ context }) => deliver(ctx, delivery, context) },
+      });
+      return { logic: reading(machine, factsFrom(ctx, opts)), input: { epoch: ctx.incarnation, sources: opts.sources } };
+    },
   };
 }
 
-function restartedPods(metrics: Metrics) {
-  return metrics.counter(
-    'kubelet_restarted_pods_total',
-    'Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them.',
-    ['static'],
+async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promise<ReadonlyMap<string, Allocation>> {
+  const answer = await ctx.registry.ask(
+    addr.checkpoint,
+    (replyTo: ReplyTo<CheckpointFound>) => ({ type: 'checkpoint.get' as const, name: ALLOCATIONS_CHECKPOINT, replyTo }),
+    { timeoutMs: LOAD_TIMEOUT_MS, signal },
   );
+  if (answer.kind === 'reply') return answer.value.found ? fromDocument(answer.value.value) : new Map();
+  ctx.log.warn({ why: answer.reason }, 'what pods were granted cannot be read; each is taken to have what it asks for');
+  return new Map();
 }
 
-function deliver(ctx: ActorCtx<PodManagerEvent>, context: PodManagerContext, restarted: ReturnType<typeof restartedPods>): void {
-  const { ledger } = context;
-  if (context.changed) ctx.publish(view.pods, { records: ledger.records, epoch: ledger.epoch, sourcesReady: sourcesReady(ledger) });
-  for (const out of context.out) {
-    switch (out.to) {
-      case 'worker':
-        ctx.registry.send(addr.workers, out.event);
-        break;
-      case 'forget':
-        ctx.registry.send(addr.status, { type: 'status.forget', uid: out.uid, life: out.life });
-        // Its UID begins another life.
-        if (ledger.records.get(out.uid)?.renewed === true) {
-          restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
-        }
-        break;
-      case 'rejected':
-        ctx.registry.send(addr.status, {
-          type: 'status.set',
-          pod: podRef(out.pod),
-          life: out.life,
-          restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
-          deleting: false,
-          finished: true,
-          status: { phase: 'Failed', reason: out.reason, message: `Pod was rejected: ${out.message}` },
-        });
-        break;
-      case 'gc':
-        ctx.registry.send(addr.containerGc, { type: 'gc.run', why: out.why });
-        break;
-      case 'housekeep':
-        ctx.registry.send(addr.housekeeping, { type: 'housekeeping.run', why: out.why });
-        break;
-    }
-  }
+function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, changed, out }: PodManagerContext): void {
+  const { records, epoch, ready } = ledger;
+  if (changed) ctx.publish(view.pods, { records, epoch, sourcesReady: ready });
+  for (const o of out) delivery.send(o, ledger);
 }

@@ -1,5 +1,5 @@
 /**
- * The mux: turns the complete sets of the sources into operations, in one total order, and hands them to admission.
+ * The mux: turns the complete sets of the sources into operations, in one total order, and sends them to the pod manager.
  *
  * State held: per source the pods last delivered, which sources have delivered, what is wrong with each source.
  * Lost on restart: all of it; the UIDs that manifests took over are found again in the runtime.
@@ -108,7 +108,7 @@ function sendOp(
     by: ctx.path,
     what: `source ${op.source}: ${op.op} of ${op.pods.length} pod${op.pods.length === 1 ? '' : 's'}`,
   });
-  const sent = ctx.registry.send(addr.admission, {
+  const sent = ctx.registry.send(addr.podManager, {
     type: 'pods.op',
     op: op.op,
     source: op.source,
@@ -118,7 +118,7 @@ function sendOp(
     causes,
   });
   if (sent === 'dead')
-    ctx.log.error({ source: op.source, op: op.op }, `admission took no ${op.op} of source ${op.source}: it is not running`);
+    ctx.log.error({ source: op.source, op: op.op }, `the pod manager took no ${op.op} of source ${op.source}: it is not running`);
 }
 
 /** Judges each pod object once: a source posts the same objects again and again. */

@@ -1,6 +1,6 @@
 /** Whether a pod is admitted, from facts about the node and the pods on it. Pure: the caller gathers the facts and acts on the answer. */
 import type { Pod } from '../../k8s.ts';
-import type { PodRecord, PodsView, RuntimePodsView } from '../../protocol.ts';
+import type { PodRecord, RuntimePodsView } from '../../protocol.ts';
 import { pressureRefusal } from '../../reclaim/eviction/admission.ts';
 import { isCritical } from '../../reclaim/eviction/rank.ts';
 import type { NodePressure } from '../../reclaim/eviction/thresholds.ts';
@@ -13,12 +13,10 @@ import { admit, asksForStrictGroups, type NodeAbility, type Placement, type Refu
 import { choosePreempted } from './preemption.ts';
 import { type RequestOf, type Room, shortages } from './resources.ts';
 
-/** What a pod is judged by. `room` and `node` are getters: a pod that is known needs neither. */
+/** What a pod is judged by. `room` and `node` are getters: a pod that was admitted before needs neither. */
 export interface AdmissionFacts {
   /** The pod manager's record of its UID. */
   readonly own: PodRecord | undefined;
-  /** A definition of it was admitted before, and is not being removed. */
-  readonly isKnown: boolean;
   /** Undefined: the runtime has not been listed yet. */
   readonly listing: RuntimePodsView | undefined;
   readonly room: Room;
@@ -47,8 +45,8 @@ export function judge(pod: Pod, facts: AdmissionFacts): Judgement {
   // config was restarted and sends every pod again: a refusal of this definition stands.
   if (facts.own !== undefined && stands(facts.own, pod)) return { is: 'fits', allocates: false };
   const { strictGroups, ability } = facts;
-  if (facts.isKnown) {
-    // It runs here already. A new definition of a pod with a pinned UID may bring in what this node cannot honour.
+  if (facts.own !== undefined && !facts.own.rejected && !facts.own.removed) {
+    // It was admitted before. A new definition of a pod with a pinned UID may bring in what this node cannot honour.
     const refusal = refusedForItself(pod, { ...ability, strictGroups: strictGroups ?? true });
     return refusal === null ? { is: 'fits', allocates: false } : refused(refusal);
   }
@@ -110,30 +108,19 @@ export function makeRoom(
   return over.length > 0 && fits() ? { is: 'overdue', late: over } : waits;
 }
 
-/** Pods that hold room by these views, and those of them that release it soon, by UID. */
-export function roomHolders(
-  records: PodsView['records'] | undefined,
-  listing: RuntimePodsView | undefined,
-): { holders: ReadonlyMap<string, Pod>; leaving: ReadonlySet<string> } {
-  const runs = (uid: string) => listing === undefined || (listing.pods.get(uid)?.sandboxes.length ?? 0) > 0;
-  const holders = new Map<string, Pod>();
-  const leaving = new Set<string>();
-  for (const [uid, rec] of records ?? []) {
-    if (isLeaving(rec)) leaving.add(uid);
-    if (rec.rejected) continue;
-    const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
-    if (phase === 'finished' || phase === 'terminated') continue;
-    // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
-    const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
-    if (over && (phase !== 'terminating' || !runs(uid))) continue;
-    holders.set(uid, rec.pod);
-  }
-  return { holders, leaving };
+/** Whether this pod holds room. `listing` undefined: perhaps it runs. */
+export function holdsRoom(rec: PodRecord, listing: RuntimePodsView | undefined): boolean {
+  if (rec.rejected) return false;
+  const phase = rec.worker?.phase ?? (isTerminal(rec.pod.status.phase) ? 'finished' : 'waiting');
+  if (phase === 'finished' || phase === 'terminated') return false;
+  // It had ended, or was refused, before it came to be wound down: only what is left of it holds room.
+  const over = isTerminal(rec.pod.status.phase) || (rec.renewed === true && Boolean(rec.pod.metadata.deletionTimestamp));
+  if (!over) return true;
+  return phase === 'terminating' && (listing === undefined || (listing.pods.get(rec.pod.metadata.uid)?.sandboxes.length ?? 0) > 0);
 }
 
-/** Its end was asked for, so it releases its room before long. Absent: it was only just admitted. */
-export function isLeaving(record: PodRecord | undefined): boolean {
-  if (record === undefined) return false;
+/** Its end was asked for, so it releases its room before long. */
+export function isLeaving(record: PodRecord): boolean {
   return record.removed || Boolean(record.refusal) || Boolean(record.eviction) || record.worker?.phase === 'terminating';
 }
 

@@ -19,15 +19,13 @@ export function leavingMs({ spec }: Pod): number {
   return Math.max(LEAVING_MIN_MS, (spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS) * GRACE_FACTOR * 1000);
 }
 
-/** Pods on their way, and since when each has been seen so. */
-export class Leaving {
-  private since = new Map<string, number>();
-
-  /** Those of the pods on their way that have not ended in time. Others are forgotten. */
-  late(going: readonly Pod[], nowMonoMs: number): Pod[] {
-    this.since = new Map(going.map(({ metadata: { uid } }) => [uid, this.since.get(uid) ?? nowMonoMs]));
-    return going.filter((pod) => nowMonoMs - (this.since.get(pod.metadata.uid) ?? nowMonoMs) >= leavingMs(pod));
-  }
+/** Since when each of these pods has been on its way. `before`: the same at the last look. */
+export function seenLeaving(before: ReadonlyMap<string, number>, going: readonly Pod[], nowMonoMs: number): Map<string, number> {
+  return new Map(going.map(({ metadata: { uid } }) => [uid, before.get(uid) ?? nowMonoMs]));
+}
+/** Those of the pods on their way that have not ended in time. */
+export function lateOf(since: ReadonlyMap<string, number>, going: readonly Pod[], nowMonoMs: number): Pod[] {
+  return going.filter((pod) => nowMonoMs - (since.get(pod.metadata.uid) ?? nowMonoMs) >= leavingMs(pod));
 }
 
 /** What is missing of one resource. */

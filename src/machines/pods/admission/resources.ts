@@ -30,15 +30,13 @@ export function requestOf(pod: Pod, resource: string): number {
 export type RequestOf = typeof requestOf;
 
 /** The same, worked out once per pod: each pod that comes is weighed against all that are there. */
-export function rememberedRequests(): RequestOf {
-  const known = new WeakMap<Pod, Map<string, number>>();
-  return (pod, resource) => {
-    const amounts = known.get(pod) ?? new Map<string, number>();
-    const asked = amounts.get(resource) ?? requestOf(pod, resource);
-    known.set(pod, amounts.set(resource, asked));
-    return asked;
-  };
-}
+export const rememberedRequest: RequestOf = (pod, resource) => {
+  const amounts = REMEMBERED.get(pod) ?? new Map<string, number>();
+  const asked = amounts.get(resource) ?? requestOf(pod, resource);
+  REMEMBERED.set(pod, amounts.set(resource, asked));
+  return asked;
+};
+const REMEMBERED = new WeakMap<Pod, Map<string, number>>();
 
 /** Sizes of huge pages that the pod asks for, in order. */
 function hugePages(pod: Pod): string[] {

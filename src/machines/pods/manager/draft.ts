@@ -4,51 +4,51 @@ import { because, type Cause } from '../../supervision/address.ts';
 import type { SourceName } from '../types.ts';
 import { wayTo } from './life.ts';
 import {
+  type Candidate,
+  type Facts,
   fullName,
   inState,
   isLeaving,
+  isUndecided,
   live,
-  type Now,
   type Out,
   type PodLedger,
   predecessor,
   type Rec,
   type Step,
-  sourcesReady,
 } from './records.ts';
 
 export abstract class LedgerDraft {
   readonly ledger: PodLedger;
-  readonly now: Now;
+  readonly facts: Facts;
   readonly records: Draft<string, Rec>;
+  readonly candidates: Draft<string, Candidate>;
   lives: number;
   seen: ReadonlySet<SourceName>;
-  undecided: ReadonlySet<string>;
-  judge: number;
   changed = false;
   readonly out: Out[] = [];
 
-  constructor(ledger: PodLedger, now: Now) {
+  constructor(ledger: PodLedger, facts: Facts) {
     this.ledger = ledger;
-    this.now = now;
+    this.facts = facts;
     this.records = SharedMap.draft(ledger.records);
+    this.candidates = SharedMap.draft(ledger.candidates);
     this.lives = ledger.lives;
     this.seen = ledger.seen;
-    this.undecided = ledger.undecided;
-    this.judge = ledger.judge;
   }
 
   finish(): Step {
-    const { lives, seen, undecided, judge } = this;
-    const changes = () => ({ records: this.records.finish(), lives, seen, undecided, judge, ready: this.isReady() });
-    const ledger = this.changed ? { ...this.ledger, ...changes() } : this.ledger;
-    return { ledger, out: this.out, changed: this.changed };
+    const { ledger, out, lives, seen } = this;
+    const ready = this.isReady();
+    const [records, candidates] = [this.records.finish(), this.candidates.finish()];
+    return { ledger: { ...ledger, records, candidates, lives, seen, ready }, out, changed: this.changed || ready !== ledger.ready };
   }
   protected isReady(): boolean {
-    return sourcesReady({ ...this.ledger, seen: this.seen, undecided: this.undecided });
+    const { ready, sources } = this.ledger;
+    return ready || (sources.every((s) => this.seen.has(s)) && ![...this.candidates.values()].some(isUndecided));
   }
   protected put(uid: string, rec: Rec): void {
-    const way = wayTo(this.ledger.records.get(uid), rec, this.now.atMs);
+    const way = wayTo(this.ledger.records.get(uid), rec, this.facts.wallMs);
     this.records.set(uid, way === rec.way ? rec : { ...rec, way });
     this.changed = true;
   }
@@ -62,8 +62,9 @@ export abstract class LedgerDraft {
     this.changed = true;
     this.out.push({ to: 'forget', uid, life: rec.life });
   }
-  protected why(prior: readonly Cause[] | undefined, what: string): readonly Cause[] {
-    return because(prior, { ...this.now, what });
+  why(prior: readonly Cause[] | undefined, what: string): readonly Cause[] {
+    const { wallMs: atMs, by } = this.facts;
+    return because(prior, { atMs, by, what });
   }
 
   protected kill(rec: Rec): void {
@@ -105,7 +106,7 @@ export abstract class LedgerDraft {
         state: 'waiting',
         reason: 'WaitingForPredecessor',
         message: `an earlier pod of this name (uid ${behind}) is still being stopped`,
-        sinceMs: this.now.atMs,
+        sinceMs: this.facts.wallMs,
         containers: [],
         causes: rec.causes,
       },

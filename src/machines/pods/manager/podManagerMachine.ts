@@ -1,30 +1,33 @@
-/** The pod manager as a statechart: the ledger of pods, and whether every source has delivered. */
-import { assign, setup } from 'xstate';
+/** The pod manager as a statechart: the ledger of pods, whether every source has delivered, and what waits to be admitted. */
+import { assign, fromPromise, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import { names, podName, projecting, some } from '../../projection.ts';
 import type { PodManagerEvent } from '../../protocol.ts';
+import type { Allocation } from '../resize/allocation.ts';
 import type { SourceName } from '../types.ts';
-import { emptyLedger, type Out, type PodLedger, sourcesReady } from './records.ts';
-import { step } from './step.ts';
+import { emptyLedger, type Facts, type Out, type PodLedger } from './records.ts';
+import { type StepEvent, step } from './step.ts';
+
+/** How often a pod that was not admitted at first sight is looked at again. */
+const LOOK_AGAIN_MS = 500;
+/** How often changes of resources that do not fit are looked at again. */
+const RESIZES_AGAIN_MS = 2_000;
 
 export interface PodManagerInput {
   /** Which incarnation of the pod manager this is, from 1. */
   epoch: number;
   sources: readonly SourceName[];
-  /** Its own path, for causes. */
-  path: string;
 }
 export interface PodManagerContext {
   ledger: PodLedger;
   /** What the last event asks to be sent; `deliver` sends it within the same transition. */
   out: readonly Out[];
   changed: boolean;
-  path: string;
 }
 
 const TAKEN = [
   'pods.op',
-  'pods.rejected',
+  'pods.allocated',
   'worker.state',
   'pods.orphan',
   'pods.quarantined',
@@ -40,34 +43,86 @@ export const podManagerMachine = setup({
     events: {} as PodManagerEvent,
     input: {} as PodManagerInput,
   },
+  actors: { load: fromPromise<ReadonlyMap<string, Allocation>>(() => Promise.resolve(new Map())) },
   actions: {
     step: assign(({ context, event }) => {
-      const next = step(context.ledger, event, { atMs: factsOf(event).wallMs, by: context.path });
-      return { ledger: next.ledger, out: next.out, changed: next.changed };
+      // A timer: time to look at what waits.
+      const taken: StepEvent = event.type.startsWith('xstate.') ? { type: 'look' } : event;
+      return step(context.ledger, taken, factsOf<Facts>(event));
     }),
+    begin: assign(({ context: { ledger }, event }, { allocations }: { allocations: ReadonlyMap<string, Allocation> }) => ({
+      ledger: { ...ledger, resizes: { ...ledger.resizes, allocations }, beganMonoMs: factsOf<Facts>(event).monoMs },
+    })),
     /** Sends `context.out` and publishes the view when `context.changed`. */
     deliver: () => {},
   },
-  guards: { ready: ({ context }) => sourcesReady(context.ledger) },
+  guards: {
+    waits: ({ context: { ledger } }) => ledger.candidates.size > 0,
+    misses: ({ context: { ledger } }) => ledger.candidates.size === 0 && !ledger.ready,
+    resizesWait: ({ context: { ledger } }) => ledger.candidates.size === 0 && ledger.ready && ledger.resizes.waiting.size > 0,
+    settled: ({ context: { ledger } }) => ledger.candidates.size === 0 && ledger.ready && ledger.resizes.waiting.size === 0,
+  },
 }).createMachine({
   id: 'podManager',
   meta: projecting<PodManagerContext>(({ ledger }) => ({
     pods: some(ledger.records.values(), ({ pod, state }) => `${podName(pod)}: ${state.is}`),
+    candidates: some(ledger.candidates.values(), ({ pod, wait }) => `${podName(pod)}: ${wait}`),
+    resizes: some(ledger.resizes.waiting.values(), ({ pod }) => podName(pod)),
     sources: names(ledger.sources),
     delivered: names(ledger.seen),
-    undecided: names(ledger.undecided),
     ...{ epoch: ledger.epoch, ready: ledger.ready },
   })),
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ ledger: emptyLedger(input.sources, input.epoch), out: [], changed: true, path: input.path }),
+  context: ({ input }) => ({ ledger: emptyLedger(input.sources, input.epoch), out: [], changed: true }),
   on: Object.fromEntries(TAKEN.map((type) => [type, apply])),
-  initial: 'waitingForSources',
+  initial: 'loading',
   states: {
-    waitingForSources: {
+    loading: {
       entry: ['deliver'],
-      meta: { reason: 'WaitingForSources', message: 'not every configured source has delivered yet; nothing is cleaned up until then' },
-      always: { guard: 'ready', target: 'ready' },
+      meta: { reason: 'Loading', message: 'reading what pods were granted before the daemon started' },
+      invoke: {
+        src: 'load',
+        onDone: { target: 'waitingForSources', actions: [{ type: 'begin', params: ({ event }) => ({ allocations: event.output }) }] },
+        onError: { target: 'waitingForSources', actions: [{ type: 'begin', params: { allocations: new Map() } }] },
+      },
+      // Of a config that ended with the pod manager before this one. The next config starts after this state, and sends every pod.
+      on: { 'pods.op': {} },
     },
-    ready: { meta: { reason: 'Ready', message: 'every source has delivered at least once' } },
+    waitingForSources: {
+      meta: { reason: 'WaitingForSources', message: 'not every configured source has delivered yet; nothing is cleaned up until then' },
+      always: [
+        { guard: 'waits', target: 'lookingAgain' },
+        { guard: 'resizesWait', target: 'holdingResizes' },
+        { guard: 'settled', target: 'ready' },
+      ],
+    },
+    lookingAgain: {
+      meta: {
+        reason: 'LookingAgain',
+        message:
+          'a pod does not fit, but it may run here already, the node may have changed, or others make room for it; or it is being handed out CPUs or devices. Waiting for the first listing of the runtime, the next look at the node, the end of those others, or an answer',
+      },
+      always: [
+        { guard: 'misses', target: 'waitingForSources' },
+        { guard: 'resizesWait', target: 'holdingResizes' },
+        { guard: 'settled', target: 'ready' },
+      ],
+      after: { [LOOK_AGAIN_MS]: { target: 'lookingAgain', reenter: true, ...apply } },
+    },
+    holdingResizes: {
+      meta: { reason: 'ResizePending', message: 'a change of resources does not fit, or cannot be; waiting for room' },
+      always: [
+        { guard: 'waits', target: 'lookingAgain' },
+        { guard: 'settled', target: 'ready' },
+      ],
+      after: { [RESIZES_AGAIN_MS]: { target: 'holdingResizes', reenter: true, ...apply } },
+    },
+    ready: {
+      meta: { reason: 'Ready', message: 'every source has delivered at least once' },
+      always: [
+        { guard: 'waits', target: 'lookingAgain' },
+        { guard: 'resizesWait', target: 'holdingResizes' },
+      ],
+    },
   },
 });

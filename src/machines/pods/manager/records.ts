@@ -1,12 +1,17 @@
 /** What the pod manager's ledger holds of each pod, and what is asked of one record. Pure; step.ts changes it. */
 
-import type { Pod } from '../../k8s.ts';
-import type { Eviction, ListedPod, PodRecord, PodRef, WorkerEvent } from '../../protocol.ts';
+import type { AllocationAnswer } from '../../allocation/messages.ts';
+import type { Moment } from '../../facts.ts';
+import type { Pod, ResizePending } from '../../k8s.ts';
+import type { Eviction, ListedPod, PodRecord, PodRef, RuntimePodsView, StatusView, WorkerEvent } from '../../protocol.ts';
+import type { NodePressure } from '../../reclaim/eviction/thresholds.ts';
 import { SharedMap } from '../../sharedMap.ts';
 import { type Cause, joinCauses } from '../../supervision/address.ts';
+import type { NodeAbility, Placement } from '../admission/admission.ts';
 import { sameDesired } from '../podConfig/merge.ts';
+import { type Allocation, NO_RESIZES, type Resizes } from '../resize/allocation.ts';
 import { isTerminal } from '../status/generate.ts';
-import type { SourceName } from '../types.ts';
+import type { PodOpKind, SourceName } from '../types.ts';
 import type { LifeStep } from './life.ts';
 import { livesBefore } from './lives.ts';
 
@@ -63,6 +68,43 @@ export interface Rec extends PodRecord {
   way: readonly LifeStep[];
   causes: readonly Cause[];
 }
+/**
+ * A pod that a source names and that is neither admitted nor refused yet. Its record, if there is one, is of an earlier definition
+ * or life.
+ */
+export interface Candidate {
+  /** The newest definition. */
+  pod: Pod;
+  op: PodOpKind;
+  source: SourceName;
+  causes: readonly Cause[] | undefined;
+  sinceMonoMs: number;
+  wait: Wait;
+  asked: Asked | null;
+  /** Pods that it waits for to end, and since when each has been seen to. */
+  leaving: ReadonlyMap<string, number>;
+}
+export type Wait =
+  /** Something has to be looked at first. */
+  | 'later'
+  /** Other pods make room for it, which no other pod gets. */
+  | 'room'
+  /** It fits, and devices or CPUs are allocated to it. No other pod gets its room. */
+  | 'allocating'
+  /** The same, of a pod that runs here already. */
+  | 'readmitting';
+/** What the device manager and the CPU manager were asked about a candidate. */
+export interface Asked {
+  /** Never given twice. */
+  id: number;
+  pod: Pod;
+  answer: AllocationAnswer | null;
+  /** Of the question, then of the answer. */
+  atMonoMs: number;
+  /** Why it was last told to wait. */
+  why: string;
+}
+
 /** A record that has a worker. */
 export type LiveRec = Rec & { state: Extract<LifeState, Working> };
 export interface PodLedger {
@@ -72,11 +114,12 @@ export interface PodLedger {
   /** The life last given out. */
   lives: number;
   seen: ReadonlySet<SourceName>;
-  /** Named by a source, and not judged yet by admission: no record says that they are wanted. */
-  undecided: ReadonlySet<string>;
-  /** The incarnation of admission that was last heard. */
-  judge: number;
-  /** Once every source has delivered and all of that is judged: for good. */
+  /** By UID. */
+  candidates: ReadonlyMap<string, Candidate>;
+  resizes: Resizes;
+  /** When it had read what was granted before. An older listing may lack what the workers before it had just started. */
+  beganMonoMs: number;
+  /** Once every source has delivered and all of that is judged: for good. What is not in the ledger is an orphan from then on. */
   ready: boolean;
   sources: readonly SourceName[];
 }
@@ -86,16 +129,54 @@ export type Out =
   | { to: 'forget'; uid: string; life: number }
   | { to: 'rejected'; pod: Pod; life: number; reason: string; message: string }
   | { to: 'gc'; why: string }
-  | { to: 'housekeep'; why: string };
+  | { to: 'housekeep'; why: string }
+  /** Admission refused it. */
+  | { to: 'refused'; pod: Pod; reason: string; message: string }
+  | { to: 'preempted'; pod: Pod; for: Pod; resource: string }
+  | { to: 'resizePending'; pod: Pod; pending: ResizePending }
+  /** What was granted is to be written down. */
+  | { to: 'allocations'; allocations: ReadonlyMap<string, Allocation> }
+  /** Allocate to this pod what its containers have alone; answered with `pods.allocated`. */
+  | { to: 'allocate'; pod: Pod; id: number; by: readonly AllocatorName[] }
+  /** It is not admitted, or not wanted any more. */
+  | { to: 'release'; uid: string }
+  | { to: 'relist'; why: string }
+  | { to: 'readNode'; why: string }
+  | { to: 'log'; level: 'info' | 'warn'; pod: Pod; message: string; more?: object };
 export interface Step {
   ledger: PodLedger;
   out: Out[];
   /** False when nothing a reader of the view could see has changed. */
   changed: boolean;
 }
-export interface Now {
-  atMs: number;
-  by: string;
+export type AllocatorName = 'devices' | 'cpus';
+/** What this node offers. */
+export interface Offer {
+  podsMax: number;
+  allocatable: Readonly<Record<string, string>>;
+  ability: Omit<NodeAbility, 'strictGroups'>;
+  /** There is an API server, where labels and taints may have changed. */
+  cluster: boolean;
+  /** Which managers allocate something to a pod before it is admitted. */
+  allocators: Readonly<Record<AllocatorName, boolean>>;
+}
+/** What comes with each event. */
+export interface Facts extends Moment {
+  /** The pod manager's path, for causes. */
+  readonly by: string;
+  readonly offer: Offer;
+  /** Undefined: the runtime has not been listed yet. */
+  readonly listing: RuntimePodsView | undefined;
+  readonly statuses: StatusView | undefined;
+  readonly placement: Placement;
+  /** When labels and taints of the node were last read. */
+  readonly placementAtMonoMs: number;
+  /** {@link NodeAbility.strictGroups}; null: the runtime has not been asked yet. */
+  readonly strictGroups: boolean | null;
+  readonly pressures: readonly NodePressure[];
+  readonly shutsDown: boolean;
+  /** Runs `fn` in the name of the pod: the process dying meanwhile counts against it. */
+  inName<T>(uid: string, fn: () => T): T;
 }
 
 /** Two hints about one pod are one: every announced end is kept. */
@@ -120,15 +201,19 @@ export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedge
     epoch,
     lives: livesBefore(epoch),
     seen: new Set(),
-    undecided: new Set(),
-    judge: 0,
+    candidates: SharedMap.of<string, Candidate>(),
+    resizes: NO_RESIZES,
+    beganMonoMs: Number.NEGATIVE_INFINITY,
     ready: sources.length === 0,
     sources,
   };
 }
-/** What is not in the ledger is an orphan from now on. */
-export function sourcesReady({ ready, sources, seen, undecided }: Omit<PodLedger, 'records' | 'epoch' | 'lives'>): boolean {
-  return ready || (undecided.size === 0 && sources.every((s) => seen.has(s)));
+export function keepsRoom({ wait }: Candidate): boolean {
+  return wait !== 'later';
+}
+/** Nothing of a pod that room is made for, or that is allocated something, is here. */
+export function isUndecided({ wait }: Candidate): boolean {
+  return wait === 'later' || wait === 'readmitting';
 }
 /** Without putting the names together: for loops over every pod. */
 export function sameName(a: Pod, b: Pod): boolean {

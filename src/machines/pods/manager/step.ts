@@ -5,24 +5,26 @@
  */
 
 import type { Pod } from '../../k8s.ts';
-import type { ListedPod, PodManagerEvent, WorkerSummary } from '../../protocol.ts';
+import type { Eviction, ListedPod, PodManagerEvent, PodOpEvent, WorkerSummary } from '../../protocol.ts';
 import { EVICTED } from '../../reclaim/eviction/rank.ts';
 import { type Cause, joinCauses } from '../../supervision/address.ts';
 import { podFromListed } from '../killOrder.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
-import { LedgerDraft } from './draft.ts';
+import { Admitting } from './admitting.ts';
 import {
   began,
+  type Candidate,
   evictedStatus,
+  type Facts,
   failing,
   fullName,
   inState,
   isLeaving,
+  keepsRoom,
   type LifeState,
   live,
   mayBePutRight,
-  type Now,
   newRecord,
   nextOf,
   type PodLedger,
@@ -30,19 +32,23 @@ import {
   type Refused,
   type Step,
   type Successor,
-  sourcesReady,
   stands,
   verdictOf,
   withNext,
 } from './records.ts';
 
-export function step(ledger: PodLedger, event: PodManagerEvent, now: Now): Step {
-  const edit = new Edit(ledger, now);
+/** What the pod manager takes: a message, or a look at what waits. */
+export type StepEvent = PodManagerEvent | { type: 'look' };
+
+export function step(ledger: PodLedger, event: StepEvent, facts: Facts): Step {
+  const edit = new Edit(ledger, facts);
   switch (event.type) {
     case 'pods.op':
       return edit.op(event);
-    case 'pods.rejected':
-      return edit.rejected(event);
+    case 'look':
+      return edit.look();
+    case 'pods.allocated':
+      return edit.allocated(event);
     case 'worker.state':
       return edit.workerState(event.uid, event.life, event.state);
     // What follows from the view of an earlier pod manager was in the mailbox when it ended: this one does not know yet
@@ -57,7 +63,7 @@ export function step(ledger: PodLedger, event: PodManagerEvent, now: Now): Step 
       const rec = ledger.records.get(event.uid);
       if (rec !== undefined && live(rec)) {
         const { uid, why, ended, listed = false } = event;
-        const causes = event.causes ?? [{ ...now, what: why }];
+        const causes = event.causes ?? edit.why(undefined, why);
         edit.out.push({ to: 'worker', event: { type: 'pod.dirty', uid, why, causes, listed, ...(ended === undefined ? {} : { ended }) } });
       }
       return edit.finish();
@@ -71,23 +77,13 @@ function unreachable(event: never): never {
   throw new Error(`pod manager: no such event ${JSON.stringify(event)}`);
 }
 
-function sameMembers(a: ReadonlySet<string>, b: readonly string[]): boolean {
-  return a.size === b.length && b.every((uid) => a.has(uid));
-}
-
 function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cause[] } {
   return causes === undefined ? {} : { causes };
 }
 
-class Edit extends LedgerDraft {
-  op(event: Extract<PodManagerEvent, { type: 'pods.op' }>): Step {
-    const { op, source, pods, causes, undecided } = event;
-    // What an earlier one had not judged by then nobody speaks of until its source is heard anew.
-    if (undecided !== undefined && undecided.by !== this.judge) {
-      this.judge = undecided.by;
-      this.changed = true;
-      if (!sourcesReady(this.ledger)) this.seen = new Set();
-    }
+class Edit extends Admitting {
+  op(event: PodOpEvent): Step {
+    const { op, source, causes } = event;
     // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
     // only, and would pass for all that the source has. The mux that follows begins with its first word.
     if (!this.seen.has(source) && event.first !== true) return this.finish();
@@ -96,26 +92,69 @@ class Edit extends LedgerDraft {
       const what = `source ${source} holds another definition of ${listed.namespace}/${listed.name} by now`;
       this.foundOrphan(listed, this.why(causes, what));
     }
-    for (const pod of pods) {
-      const uid = pod.metadata.uid;
-      const rec = this.records.get(uid);
-      if (op === 'ADD') this.add(pod, source, causes);
-      else if (op === 'REMOVE') this.remove(uid, this.why(causes, `${fullName(pod)} is gone from source ${source}`));
-      else if (rec === undefined) this.add(pod, source, causes);
-      else if (op === 'RECONCILE') this.reconcile(rec, pod);
-      else this.update(rec, pod, { causes: this.why(causes, `${op} from source ${source}`), kind: 'update' });
-    }
+    for (const pod of op === 'ADD' ? this.additions(event) : event.pods) this.take(pod, event);
     if (!this.seen.has(source)) {
       this.seen = new Set([...this.seen, source]);
       this.changed = true;
     }
-    if (undecided !== undefined && !sameMembers(this.undecided, undecided.uids)) {
-      this.undecided = new Set(undecided.uids);
-      this.changed = true;
-    }
     if (event.first === true) this.resumeRemoved(source);
     if (event.complete !== undefined) this.removeMissing(source, new Set(event.complete), causes);
-    if (!sourcesReady(this.ledger) && this.isReady()) {
+    return this.judged();
+  }
+
+  private take(pod: Pod, { op, source, causes }: PodOpEvent): void {
+    const { uid } = pod.metadata;
+    const waiting = this.candidates.get(uid);
+    if (op === 'DELETE') this.resizes.giveUp(uid);
+    if (op === 'REMOVE') {
+      if (waiting !== undefined) this.release(waiting);
+      this.resizes.forget(uid);
+      this.remove(uid, this.why(causes, `${fullName(pod)} is gone from source ${source}`));
+    } else if (op !== 'ADD' && waiting !== undefined) {
+      // Not judged yet: the newest definition will be.
+      this.wait({ ...waiting, pod });
+    } else {
+      const { asked = null, leaving = new Map() } = waiting ?? {};
+      const candidate: Candidate = { pod, op, source, causes, sinceMonoMs: this.facts.monoMs, wait: 'later', asked, leaving };
+      if (op === 'ADD' || op === 'UPDATE') this.admit(candidate);
+      else this.letIn(this.resizes.form(pod), candidate);
+    }
+  }
+
+  protected override letIn(pod: Pod, { op, source, causes }: Candidate): void {
+    const rec = this.records.get(pod.metadata.uid);
+    if (op === 'ADD' || rec === undefined) this.add(pod, source, causes);
+    else if (op === 'RECONCILE') this.reconcile(rec, pod);
+    else this.update(rec, pod, { causes: this.why(causes, `${op} from source ${source}`), kind: 'update' });
+  }
+
+  /** At all that waits. Those whose room is kept come first: the others get what they leave. */
+  look(): Step {
+    this.countAnew(() => false);
+    for (const c of [...this.candidates.values()].sort((a, b) => Number(keepsRoom(b)) - Number(keepsRoom(a)))) this.admit(c);
+    if (this.ledger.resizes.waiting.size > 0) {
+      for (const pod of this.resizes.retry()) {
+        const rec = this.records.get(pod.metadata.uid);
+        const causes = this.why(undefined, 'a change of its resources was looked at again');
+        if (rec !== undefined) this.update(rec, pod, { causes, kind: 'update' });
+      }
+    }
+    return this.judged();
+  }
+
+  allocated({ uid, id, answer }: Extract<PodManagerEvent, { type: 'pods.allocated' }>): Step {
+    const c = this.candidates.get(uid);
+    if (c?.asked?.id !== id) return this.finish();
+    const why = answer.kind === 'later' ? answer.why : '';
+    if (why !== '' && why !== c.asked.why) {
+      this.out.push({ to: 'log', level: 'info', pod: c.pod, message: 'a pod is not admitted yet; it is looked at again', more: { why } });
+    }
+    this.wait({ ...c, asked: { ...c.asked, answer, atMonoMs: this.facts.monoMs, why } });
+    return this.look();
+  }
+
+  private judged(): Step {
+    if (!this.ledger.ready && this.isReady()) {
       this.killRemoved();
       this.out.push({ to: 'housekeep', why: 'every source has delivered, and what it named was judged' });
     }
@@ -139,7 +178,7 @@ class Edit extends LedgerDraft {
     const why = this.why(causes, `${fullName(pod)} was added by source ${source}`);
     const rec = this.records.get(uid);
     if (rec === undefined) {
-      this.put(uid, newRecord({ pod, source, seenAtMs: this.now.atMs, life: this.newLife(), renewed: false, causes: why }));
+      this.put(uid, newRecord({ pod, source, seenAtMs: this.facts.wallMs, life: this.newLife(), renewed: false, causes: why }));
       this.startIfFree(uid);
       return;
     }
@@ -246,52 +285,50 @@ class Edit extends LedgerDraft {
   evict({ uid, eviction, hurry, causes }: Extract<PodManagerEvent, { type: 'pods.evict' }>): Step {
     const rec = this.records.get(uid);
     if (rec === undefined || !live(rec) || rec.rejected) return this.finish();
-    const { graceSeconds: graceOverrideSeconds } = eviction;
-    if (rec.state.is !== 'running') {
-      // Before every source has delivered, a removal may turn out to be none.
-      if (hurry === true && (rec.state.is === 'failing' || this.isTold(rec.state)))
-        this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
-      return this.finish();
+    if (rec.state.is === 'running') this.endFor(rec, eviction, causes);
+    // Before every source has delivered, a removal may turn out to be none.
+    else if (hurry === true && (rec.state.is === 'failing' || this.isTold(rec.state))) {
+      const { graceSeconds: graceOverrideSeconds } = eviction;
+      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
     }
+    return this.finish();
+  }
+
+  protected override endFor(rec: Rec, eviction: Eviction, causes: readonly Cause[] | undefined): void {
+    if (!live(rec) || rec.state.is !== 'running') return;
+    const { uid } = rec.pod.metadata;
     this.put(uid, { ...failing(rec, { kind: 'evicted', eviction }), causes: joinCauses(rec.causes, causes) });
-    const status = evictedStatus(eviction);
+    const [status, graceOverrideSeconds] = [evictedStatus(eviction), eviction.graceSeconds];
     this.out.push({
       to: 'worker',
       event: { type: 'pod.kill', uid, life: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },
     });
-    return this.finish();
   }
 
-  rejected(event: Extract<PodManagerEvent, { type: 'pods.rejected' }>): Step {
-    const { pod, reason, message } = event;
+  protected override refuse({ pod, source, causes }: Candidate, { reason, message }: Refused): void {
     const uid = pod.metadata.uid;
     const rec = this.records.get(uid);
+    this.out.push({ to: 'refused', pod, reason, message });
     if (rec !== undefined && rec.eviction !== null && rec.state.is !== 'leaving') {
       this.put(uid, { ...rec, pod });
-      return this.finish();
-    }
-    if (rec !== undefined && live(rec) && (rec.state.is === 'leaving' || rec.rejected)) {
+    } else if (rec !== undefined && live(rec) && (rec.state.is === 'leaving' || rec.rejected)) {
       // The source of a pod sends REMOVE when it is no longer wanted, also for a former orphan.
-      this.put(uid, { ...withNext(rec, { pod, refusal: { reason, message } }), source: event.source ?? rec.source });
-      return this.finish();
-    }
-    if (rec !== undefined && live(rec)) {
+      this.put(uid, { ...withNext(rec, { pod, refusal: { reason, message } }), source });
+    } else if (rec !== undefined && live(rec)) {
       // An update asks for what this node cannot honour: the pod fails, as it would have when it was new.
       const status = { phase: 'Failed' as const, reason, message: `Pod was rejected: ${message}` };
       this.put(uid, failing(rec, { kind: 'refused', refusal: { reason, message: status.message } }));
-      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, status, ...causesOf(event.causes) } });
-      return this.finish();
-    }
-    this.reject(pod, event, rec);
-    return this.finish();
+      const why = this.why(causes, `refused: ${message}`);
+      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, status, causes: why } });
+    } else this.reject(pod, { reason, message, source, causes }, rec);
   }
 
-  private reject(pod: Pod, event: Refused & { source?: SourceName; causes?: readonly Cause[] }, rec: Rec | undefined): void {
-    const { reason, message } = event;
-    const source = rec?.source === undefined || rec.source === 'runtime' ? (event.source ?? 'file') : rec.source;
-    const causes = this.why(event.causes, `admission refused it: ${reason}`);
+  private reject(pod: Pod, o: Refused & { source?: SourceName; causes?: readonly Cause[] | undefined }, rec: Rec | undefined): void {
+    const { reason, message } = o;
+    const source = rec?.source === undefined || rec.source === 'runtime' ? (o.source ?? 'file') : rec.source;
+    const causes = this.why(o.causes, `refused: ${message}`);
     const eviction = reason === EVICTED ? { reason, message, graceSeconds: 0 } : null;
-    const life = { life: this.newLife(), renewed: rec !== undefined, seenAtMs: rec?.seenAtMs ?? this.now.atMs };
+    const life = { life: this.newLife(), renewed: rec !== undefined, seenAtMs: rec?.seenAtMs ?? this.facts.wallMs };
     this.put(pod.metadata.uid, newRecord({ pod, source, causes, ...life }, { is: 'refused', verdict: { kind: 'rejected', eviction } }));
     this.out.push({ to: 'rejected', pod, life: this.lives, reason, message });
   }
@@ -333,7 +370,7 @@ class Edit extends LedgerDraft {
     const pod = podFromListed(listed);
     if (known === undefined) {
       const why = this.why(causes, `the runtime holds ${fullName(pod)} and no source wants it`);
-      const life = { life: this.newLife(), renewed: false, seenAtMs: this.now.atMs };
+      const life = { life: this.newLife(), renewed: false, seenAtMs: this.facts.wallMs };
       const rec = newRecord({ pod, source: 'runtime', causes: why, ...life }, { is: 'leaving', verdict: null, listed, next: null });
       this.put(listed.uid, rec);
       this.create(rec);

@@ -151,6 +151,23 @@ export function resizeOrder(a: { pod: Pod; sinceMonoMs: number }, b: { pod: Pod;
   );
 }
 
+/** What the pod manager knows of granted resources, each by UID. */
+export interface Resizes {
+  /** Of pods of the API that ask for cpu or memory. They survive a restart of the daemon (checkpoint `allocations`). */
+  readonly allocations: ReadonlyMap<string, Allocation>;
+  /** Changes that are not granted. */
+  readonly waiting: ReadonlyMap<string, WaitingResize>;
+  /** What a pod holds until what it was granted is in force: the larger of both. */
+  readonly held: ReadonlyMap<string, Pod>;
+}
+export interface WaitingResize {
+  /** What is asked for. */
+  pod: Pod;
+  pending: ResizePending;
+  sinceMonoMs: number;
+}
+export const NO_RESIZES: Resizes = { allocations: new Map(), waiting: new Map(), held: new Map() };
+
 export const ALLOCATIONS_CHECKPOINT = 'allocations';
 
 /** Plain data for the checkpoint. */

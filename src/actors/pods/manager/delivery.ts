@@ -1,0 +1,113 @@
+/** Sends what a step of the pod manager asks for. */
+import { apiAddr } from '../../../machines/api/messages.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { PREEMPTING, PREEMPTING_MESSAGE } from '../../../machines/pods/admission/preemption.ts';
+import { fullName, type Offer, type Out, type PodLedger, podRef } from '../../../machines/pods/manager/records.ts';
+import { ALLOCATIONS_CHECKPOINT, toDocument } from '../../../machines/pods/resize/allocation.ts';
+import { addr, type PodManagerEvent } from '../../../machines/protocol.ts';
+import type { Metrics } from '../../../ports/ports.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
+import { Allocators } from './allocators.ts';
+
+export class Delivery {
+  private readonly ctx: ActorCtx<PodManagerEvent>;
+  private readonly allocators: Allocators;
+  private readonly counts: ReturnType<typeof countsOf>;
+  private active: { of: PodLedger['candidates']; uids: ReadonlySet<string> } | null = null;
+
+  constructor(ctx: ActorCtx<PodManagerEvent>, allocators: Offer['allocators']) {
+    this.ctx = ctx;
+    this.allocators = new Allocators(ctx, allocators);
+    this.counts = countsOf(ctx.ports.metrics);
+  }
+
+  send(out: Out, ledger: PodLedger): void {
+    const { registry, log } = this.ctx;
+    switch (out.to) {
+      case 'worker':
+        registry.send(addr.workers, out.event);
+        break;
+      case 'forget':
+        registry.send(addr.status, { type: 'status.forget', uid: out.uid, life: out.life });
+        // Its UID begins another life.
+        if (ledger.records.get(out.uid)?.renewed === true) {
+          this.counts.restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
+        }
+        break;
+      case 'rejected':
+        registry.send(addr.status, {
+          type: 'status.set',
+          pod: podRef(out.pod),
+          life: out.life,
+          restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
+          deleting: false,
+          finished: true,
+          status: { phase: 'Failed', reason: out.reason, message: `Pod was rejected: ${out.message}` },
+        });
+        break;
+      case 'refused':
+        this.counts.refused.inc({ reason: out.reason });
+        this.warn(out.pod, out.reason, out.message);
+        break;
+      case 'preempted':
+        this.counts.preempted.inc({ preemption_signal: out.resource });
+        log.warn({ ...podRef(out.pod), for: fullName(out.for), resource: out.resource }, 'ending a pod to make room for a critical one');
+        this.warn(out.pod, PREEMPTING, PREEMPTING_MESSAGE);
+        break;
+      case 'resizePending': {
+        const { reason, message } = out.pending;
+        log.info({ ...podRef(out.pod), reason }, `a change of resources is not granted: ${message}`);
+        this.warn(out.pod, `Resize${reason}`, `Pod resize ${reason}: ${message}`);
+        break;
+      }
+      case 'allocations': {
+        const value = toDocument(out.allocations);
+        registry.send(addr.checkpoint, { type: 'checkpoint.put', name: ALLOCATIONS_CHECKPOINT, value });
+        break;
+      }
+      case 'allocate':
+        this.allocators.allocate(out, this.activeOf(ledger));
+        break;
+      case 'release':
+        this.allocators.release(out.uid);
+        break;
+      case 'log':
+        log[out.level]({ ...podRef(out.pod), ...out.more }, out.message);
+        break;
+      default:
+        this.wake(out);
+    }
+  }
+
+  private wake({ to, why }: Extract<Out, { why: string }>): void {
+    const { registry } = this.ctx;
+    if (to === 'gc') registry.send(addr.containerGc, { type: 'gc.run', why });
+    else if (to === 'housekeep') registry.send(addr.housekeeping, { type: 'housekeeping.run', why });
+    else if (to === 'relist') registry.send(addr.pleg, { type: 'pleg.relist', why });
+    else registry.send(apiAddr.nodeStatus, { type: 'node.report', why });
+  }
+
+  private warn(pod: Pod, reason: string, message: string): void {
+    this.ctx.registry.send(addr.events, { type: 'event.record', event: { type: 'Warning', reason, message, pod: podRef(pod) } });
+  }
+
+  /** Pods that wait to be admitted: what is allocated to one of them is given to no other. */
+  private activeOf({ candidates }: PodLedger): ReadonlySet<string> {
+    if (this.active?.of !== candidates) this.active = { of: candidates, uids: new Set(candidates.keys()) };
+    return this.active.uids;
+  }
+}
+
+function countsOf(metrics: Metrics) {
+  return {
+    restarted: metrics.counter(
+      'kubelet_restarted_pods_total',
+      'Number of pods that have been restarted because they were deleted and recreated with the same UID while the kubelet was watching them.',
+      ['static'],
+    ),
+    refused: metrics.counter('kubelet_admission_rejections_total', 'Pods that admission refused, by reason.', ['reason']),
+    preempted: metrics.counter('kubelet_preemptions', 'Pods that made room for critical ones, by what there was too little of', [
+      'preemption_signal',
+    ]),
+  };
+}

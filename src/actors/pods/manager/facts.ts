@@ -1,0 +1,78 @@
+/** What the pod manager judges pods by, read at the moment of an event. */
+import { apiView } from '../../../machines/api/messages.ts';
+import { initialNode, type NodeIdentity } from '../../../machines/api/nodeObject.ts';
+import { LazyMoment } from '../../../machines/facts.ts';
+import type { Placement } from '../../../machines/pods/admission/admission.ts';
+import { sysctlPatterns } from '../../../machines/pods/admission/sysctls.ts';
+import type { Facts, Offer } from '../../../machines/pods/manager/records.ts';
+import { type PodManagerEvent, view } from '../../../machines/protocol.ts';
+import { nodeShutdownView } from '../../../machines/reclaim/nodeShutdown/messages.ts';
+import type { ViewKey } from '../../../machines/supervision/address.ts';
+import { handlingPod } from '../../../ports/handling.ts';
+import type { ActorCtx } from '../../supervision/types.ts';
+
+export interface AdmissionOptions extends Omit<Offer, 'ability'> {
+  /** What the node registers with: its labels until the API server has shown others, or for good where there is none. */
+  identity: Omit<NodeIdentity, 'os' | 'arch'>;
+  allowedUnsafeSysctls: readonly string[];
+  /** A cgroup of the node's own holds each pod as a whole. */
+  podGroups: boolean;
+}
+
+export function factsFrom(ctx: ActorCtx<PodManagerEvent>, opts: AdmissionOptions): () => Facts {
+  const { podsMax, allocatable, cluster, allocators, podGroups } = opts;
+  const sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
+  const ability = { sysctls, podGroups, devices: ctx.ports.devicePlugins !== undefined };
+  const offer: Offer = { podsMax, allocatable, ability, cluster, allocators };
+  return () => new Seen(ctx, { offer, identity: opts.identity });
+}
+
+class Seen extends LazyMoment implements Facts {
+  readonly by: string;
+  readonly offer: Offer;
+  readonly #ctx: ActorCtx<PodManagerEvent>;
+  readonly #identity: AdmissionOptions['identity'];
+
+  constructor(ctx: ActorCtx<PodManagerEvent>, { offer, identity }: { offer: Offer; identity: AdmissionOptions['identity'] }) {
+    super(ctx.ports);
+    this.by = ctx.path;
+    this.offer = offer;
+    this.#ctx = ctx;
+    this.#identity = identity;
+  }
+  get inName(): Facts['inName'] {
+    const { ports } = this.#ctx;
+    return (uid, fn) => handlingPod(ports, uid, fn);
+  }
+  get listing() {
+    return this.#read(view.runtimePods);
+  }
+  get statuses() {
+    return this.#read(view.statuses);
+  }
+  /** The node as the API server last showed it; before that, and without one, as it registers. */
+  get placement(): Placement {
+    const identity = this.#identity;
+    const seen = this.#read(apiView.placement);
+    if (seen !== undefined) return { name: identity.name, labels: seen.labels, taints: seen.taints };
+    const machine = this.#ctx.ports.host.identity?.();
+    const { metadata, spec } = initialNode({ ...identity, os: machine?.os ?? 'linux', arch: machine?.arch ?? 'amd64' }, {});
+    return { name: metadata.name, labels: metadata.labels ?? {}, taints: spec.taints ?? [] };
+  }
+  get placementAtMonoMs() {
+    return this.#read(apiView.placement)?.readAtMonoMs ?? Number.NEGATIVE_INFINITY;
+  }
+  get strictGroups() {
+    const cri = this.#read(view.cri);
+    return (cri?.lastGoodMonoMs ?? null) === null ? null : cri?.strictGroups === true;
+  }
+  get pressures() {
+    return this.#read(view.pressure)?.pressures ?? [];
+  }
+  get shutsDown() {
+    return this.#read(nodeShutdownView)?.active === true;
+  }
+  #read<T>(key: ViewKey<T>): T | undefined {
+    return this.#ctx.registry.read(key)?.value;
+  }
+}

@@ -1,0 +1,282 @@
+/** Admission within one step of the pod manager: candidates are judged beside the pods that hold room by then. */
+
+import { wantsExclusive } from '../../allocation/cpus/policy.ts';
+import { asksForDevices } from '../../allocation/devices/allocate.ts';
+import type { AllocationAnswer } from '../../allocation/messages.ts';
+import type { Pod } from '../../k8s.ts';
+import type { Eviction, PodOpEvent } from '../../protocol.ts';
+import type { Cause } from '../../supervision/address.ts';
+import type { Refusal } from '../admission/admission.ts';
+import { byCreation, holdsRoom, isLeaving, type Judgement, judge, makeRoom } from '../admission/judge.ts';
+import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from '../admission/preemption.ts';
+import { type RequestOf, type Room, rememberedRequest } from '../admission/resources.ts';
+import { hasRun } from '../listed.ts';
+import { ResizeDraft } from '../resize/draft.ts';
+import { isTerminal } from '../status/generate.ts';
+import { LedgerDraft } from './draft.ts';
+import {
+  type AllocatorName,
+  type Asked,
+  type Candidate,
+  type Facts,
+  fullName,
+  keepsRoom,
+  type Rec,
+  type Step,
+  sameName,
+  type Wait,
+} from './records.ts';
+
+/** A pod that the labels or taints of the node keep away waits no longer than this for a fresher look at them. */
+const PLACEMENT_WAIT_MS = 30_000;
+/** After the answer that other pods have it. */
+const ASK_AGAIN_MS = 400;
+/** Before pods that run here are admitted again nothing is cleaned up: a plugin that never answers must not stop that. */
+const READMIT_MAX_MS = 30_000;
+
+interface Holders {
+  listing: Facts['listing'];
+  pods: Map<string, Pod>;
+  leaving: Set<string>;
+}
+
+export abstract class Admitting extends LedgerDraft {
+  /** Pods that hold room, and those of them that release it soon; null until it is asked for. */
+  private held: Holders | null = null;
+  /** Candidates whose room no other pod gets; null until it is asked for. */
+  private keepers: Map<string, Pod> | null = null;
+  private resizeDraft: ResizeDraft | null = null;
+
+  protected abstract letIn(pod: Pod, candidate: Candidate): void;
+  protected abstract refuse(candidate: Candidate, refusal: Refusal): void;
+  protected abstract endFor(victim: Rec, eviction: Eviction, causes: readonly Cause[]): void;
+
+  override finish(): Step {
+    const { resizeDraft } = this;
+    const resizes =
+      resizeDraft === null ? this.ledger.resizes : resizeDraft.finish((uid) => this.records.has(uid) || this.candidates.has(uid));
+    const step = super.finish();
+    return { ...step, ledger: { ...step.ledger, resizes } };
+  }
+  protected get resizes(): ResizeDraft {
+    this.resizeDraft ??= new ResizeDraft(this.ledger.resizes, {
+      facts: this.facts,
+      out: this.out,
+      record: (uid) => this.records.get(uid),
+      heard: () => this.isReady(),
+      others: (pod) => this.others(pod),
+    });
+    return this.resizeDraft;
+  }
+
+  protected override put(uid: string, rec: Rec): void {
+    super.put(uid, rec);
+    if (this.held !== null) this.count(uid, rec, this.held);
+  }
+  protected override drop(rec: Rec): void {
+    super.drop(rec);
+    this.held?.pods.delete(rec.pod.metadata.uid);
+    this.held?.leaving.delete(rec.pod.metadata.uid);
+  }
+
+  /** Candidates are judged in another order than they came in: each counts again once it is judged. */
+  protected countAnew(isCounted: (candidate: Candidate) => boolean): void {
+    this.keepers = new Map();
+    for (const c of this.candidates.values()) if (isCounted(c)) this.keep(c, this.keepers);
+  }
+  protected wait(candidate: Candidate): void {
+    const { uid } = candidate.pod.metadata;
+    if (this.candidates.get(uid) !== candidate) this.candidates.set(uid, candidate);
+    this.keepers?.delete(uid);
+    if (this.keepers !== null) this.keep(candidate, this.keepers);
+  }
+  /** It is not wanted any more, or not admitted. */
+  protected release({ pod, asked }: Candidate): void {
+    const { uid } = pod.metadata;
+    this.candidates.delete(uid);
+    this.keepers?.delete(uid);
+    if (asked !== null) this.out.push({ to: 'release', uid });
+  }
+
+  /** The oldest first. What the source names anew is judged anew, and what it names no longer does not wait any more. */
+  protected additions({ source, pods, complete }: PodOpEvent): Pod[] {
+    if (this.candidates.size > 0) {
+      const wanted = complete === undefined ? null : new Set(complete);
+      const named = new Set(pods.map((p) => p.metadata.uid));
+      for (const c of [...this.candidates.values()]) if (c.source === source && wanted?.has(c.pod.metadata.uid) === false) this.release(c);
+      this.countAnew((c) => !named.has(c.pod.metadata.uid));
+    }
+    return [...pods].sort(byCreation);
+  }
+
+  protected admit(candidate: Candidate): void {
+    const { uid } = candidate.pod.metadata;
+    const c = { ...candidate };
+    const verdict = this.facts.inName(uid, () => this.verdict(c, this.judgement(c)));
+    const { wait, asked, leaving } = candidate;
+    if (typeof verdict === 'string') {
+      const isSame = verdict === wait && c.asked === asked && c.leaving === leaving && this.candidates.get(uid) === candidate;
+      this.wait(isSame ? candidate : { ...c, wait: verdict });
+      return;
+    }
+    if (verdict === null) {
+      this.release({ ...c, asked: null });
+      this.letIn(this.resizes.take(c.pod), c);
+    } else {
+      this.release(c);
+      this.refuse(c, verdict);
+    }
+  }
+
+  /** Changes what `c` was asked about, and for which pods it waits. Null: it is admitted. */
+  private verdict(c: Candidate, judged: Judgement): Refusal | Wait | null {
+    const { pod } = c;
+    switch (judged.is) {
+      case 'refused':
+        return judged.refusal;
+      case 'fits':
+        return judged.allocates ? this.allocating(c) : null;
+      case 'later':
+        if (judged.first === 'node')
+          this.out.push({ to: 'readNode', why: `pod ${fullName(pod)} does not match the node as it was last read` });
+        return 'later';
+      case 'short':
+        // There is room once those that are late have ended.
+        return this.makeRoom(c) ?? this.allocating(c);
+    }
+  }
+
+  private judgement({ pod, sinceMonoMs }: Candidate): Judgement {
+    const { listing, offer, monoMs, placementAtMonoMs, strictGroups, pressures, shutsDown } = this.facts;
+    const [room, node] = [() => this.roomFor(pod), () => this.facts.placement];
+    return judge(pod, {
+      own: this.records.get(pod.metadata.uid),
+      get room() {
+        return room();
+      },
+      get node() {
+        return node();
+      },
+      // A label that the scheduler went by may be younger than the last look at the node.
+      nodeMayBeOld: offer.cluster && placementAtMonoMs < sinceMonoMs && monoMs - sinceMonoMs < PLACEMENT_WAIT_MS,
+      ability: offer.ability,
+      ...{ listing, strictGroups, pressures, shutsDown },
+    });
+  }
+
+  private roomFor(pod: Pod): Room & { requests: RequestOf } {
+    const { podsMax, allocatable } = this.facts.offer;
+    return { others: this.others(pod), podsMax, allocatable, requests: rememberedRequest };
+  }
+
+  /** Which pods hold room beside this one. */
+  private others(pod: Pod): Pod[] {
+    const others = new Map<string, Pod>();
+    for (const [uid, known] of this.holders().pods) if (!sameName(known, pod)) others.set(uid, this.resizes.counted(known));
+    if (this.keepers === null) this.countAnew(() => true);
+    for (const [uid, form] of this.keepers ?? []) others.set(uid, form);
+    others.delete(pod.metadata.uid);
+    return [...others.values()];
+  }
+  private keep(candidate: Candidate, keepers: Map<string, Pod>): void {
+    if (keepsRoom(candidate)) keepers.set(candidate.pod.metadata.uid, this.resizes.form(candidate.pod));
+  }
+
+  /** Gathered once a step, since thousands of refused pods may stand in the ledger. */
+  private holders(): Holders {
+    if (this.held === null) {
+      this.held = { listing: this.facts.listing, pods: new Map(), leaving: new Set() };
+      for (const [uid, rec] of this.records) this.count(uid, rec, this.held);
+    }
+    return this.held;
+  }
+  private count(uid: string, rec: Rec, { listing, pods, leaving }: Holders): void {
+    if (isLeaving(rec)) leaving.add(uid);
+    else leaving.delete(uid);
+    if (holdsRoom(rec, listing)) pods.set(uid, rec.pod);
+    else pods.delete(uid);
+  }
+
+  /** Null: there is room, once those that are late have ended. */
+  private makeRoom(c: Candidate): Refusal | 'room' | null {
+    const { pod } = c;
+    const { monoMs } = this.facts;
+    const room = this.roomFor(pod);
+    const { leaving } = this.holders();
+    const made = makeRoom(pod, room, {
+      leaves: (uid) => leaving.has(uid),
+      late: () => {
+        const going = room.others.filter(({ metadata: { uid } }) => leaving.has(uid));
+        c.leaving = seenLeaving(c.leaving, going, monoMs);
+        return lateOf(c.leaving, going, monoMs);
+      },
+    });
+    if (made.is === 'refused') return made.refusal;
+    if (made.is === 'overdue') {
+      const message = 'letting a critical pod in: others that make room for it did not end in time';
+      this.out.push({ to: 'log', level: 'warn', pod, message, more: { late: made.late.map(fullName) } });
+      return null;
+    }
+    for (const victim of made.victims) this.preempt(victim, pod, made.resource);
+    return 'room';
+  }
+
+  private preempt(victim: Pod, pod: Pod, resource: string): void {
+    const rec = this.records.get(victim.metadata.uid);
+    // One without a worker was only just admitted: it ends as soon as it has one.
+    if (rec === undefined || rec.worker === null) return;
+    this.out.push({ to: 'preempted', pod: victim, for: pod, resource });
+    const graceSeconds = victim.spec.terminationGracePeriodSeconds ?? DEFAULT_GRACE_SECONDS;
+    const why = this.why(undefined, `preempted for ${fullName(pod)}, which lacks ${resource}`);
+    this.endFor(rec, { reason: PREEMPTING, message: PREEMPTING_MESSAGE, graceSeconds }, why);
+  }
+
+  /**
+   * Of a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
+   * runs here already, which is not ended for it.
+   */
+  private allocating(c: Candidate): Refusal | Wait | null {
+    const { pod } = c;
+    const form = this.resizes.form(pod);
+    const by = this.allocatorsOf(form);
+    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp || by.length === 0) return null;
+    const { listing } = this.facts;
+    if (listing === undefined) return 'later';
+    if (listing.atMonoMs <= this.ledger.beganMonoMs) {
+      this.out.push({ to: 'relist', why: 'admission has to know what runs here' });
+      return 'later';
+    }
+    const runs = hasRun(listing.pods.get(pod.metadata.uid));
+    const answer = this.answered(c, { form, by }) ?? (runs ? this.overdue(c.asked) : null);
+    if (answer === null) return runs ? 'readmitting' : 'allocating';
+    if (answer.kind === 'granted') return null;
+    const why = answer.kind === 'later' ? answer.why : answer.message;
+    if (runs) {
+      this.out.push({ to: 'log', level: 'warn', pod, message: `a pod that runs here already goes on as it is: ${why}` });
+      return null;
+    }
+    return answer.kind === 'later' ? 'allocating' : { reason: answer.reason, message: answer.message, about: 'room' };
+  }
+
+  /** Devices, then CPUs, as in the reference. */
+  private allocatorsOf(form: Pod): AllocatorName[] {
+    const { devices, cpus } = this.facts.offer.allocators;
+    return [...(devices && asksForDevices(form) ? ['devices' as const] : []), ...(cpus && wantsExclusive(form) ? ['cpus' as const] : [])];
+  }
+
+  /** Null: not known yet. `later` is asked again at a look after some time. */
+  private answered(c: Candidate, { form, by }: { form: Pod; by: readonly AllocatorName[] }): AllocationAnswer | null {
+    const { monoMs } = this.facts;
+    const known = c.asked;
+    const isOld = known?.answer?.kind === 'later' && monoMs - known.atMonoMs >= ASK_AGAIN_MS;
+    if (known?.pod === c.pod && !isOld) return known.answer;
+    c.asked = { id: this.newLife(), pod: c.pod, answer: null, atMonoMs: monoMs, why: known?.why ?? '' };
+    this.out.push({ to: 'allocate', pod: form, id: c.asked.id, by });
+    return null;
+  }
+
+  private overdue(asked: Asked | null): AllocationAnswer | null {
+    const isOver = asked !== null && this.facts.monoMs - asked.atMonoMs >= READMIT_MAX_MS;
+    return isOver ? { kind: 'later', why: 'there is no answer yet' } : null;
+  }
+}

@@ -1,0 +1,178 @@
+/** Which resources pods of the API are granted, and whose change of them waits, while the pod manager handles one event. Pure. */
+import type { Pod, PodStatus, ResizePending } from '../../k8s.ts';
+import { type Draft, SharedMap } from '../../sharedMap.ts';
+import { rememberedRequest } from '../admission/resources.ts';
+import type { Facts, Out, Rec } from '../manager/records.ts';
+import { ANNOTATION_SOURCE } from '../sources/decode.ts';
+import { isTerminal } from '../status/generate.ts';
+import {
+  type Allocation,
+  allocatedPod,
+  allocationOf,
+  isGranted,
+  isInForce,
+  isWorthKeeping,
+  judgeResize,
+  largerOf,
+  type Resizes,
+  resizeOrder,
+  type WaitingResize,
+} from './allocation.ts';
+
+/** What is asked of the pod manager's draft. */
+export interface ResizeHost {
+  readonly facts: Facts;
+  readonly out: Out[];
+  record(uid: string): Rec | undefined;
+  /** Every source has delivered, and what it named was judged. */
+  heard(): boolean;
+  /** Pods that hold room, without this one. */
+  others(pod: Pod): readonly Pod[];
+}
+
+export class ResizeDraft {
+  private readonly host: ResizeHost;
+  private readonly allocations: Draft<string, Allocation>;
+  private readonly waiting: Map<string, WaitingResize>;
+  private readonly held: Map<string, Pod>;
+  private changed = false;
+
+  constructor({ allocations, waiting, held }: Resizes, host: ResizeHost) {
+    this.host = host;
+    this.allocations = SharedMap.draft(allocations);
+    this.waiting = new Map(waiting);
+    this.held = new Map(held);
+    const statuses = this.held.size === 0 ? undefined : host.facts.statuses;
+    for (const uid of held.keys()) {
+      const allocation = allocations.get(uid);
+      const status = statuses?.get(uid)?.status;
+      if (allocation === undefined || (status !== undefined && isInForce(status, allocation))) this.held.delete(uid);
+    }
+  }
+
+  /** `isKnown`: a source names it. What no source names any more goes. */
+  finish(isKnown: (uid: string) => boolean): Resizes {
+    if (this.host.heard()) for (const uid of [...this.allocations.keys()]) if (!isKnown(uid)) this.forget(uid);
+    const allocations = this.allocations.finish();
+    if (this.changed) this.host.out.push({ to: 'allocations', allocations });
+    return { allocations, waiting: this.waiting, held: this.held };
+  }
+
+  /** As it is to be counted. */
+  counted(pod: Pod): Pod {
+    return this.held.get(pod.metadata.uid) ?? pod;
+  }
+
+  /** What is known to be granted in place of what is asked for; decides nothing. */
+  form(pod: Pod): Pod {
+    const { uid } = pod.metadata;
+    const allocation = isStatic(pod) ? undefined : this.allocations.get(uid);
+    if (allocation === undefined || isGranted(pod, allocation)) return pod;
+    const pending = this.waiting.get(uid)?.pending;
+    return { ...allocatedPod(pod, allocation), ...(pending === undefined ? {} : { resize: pending }) };
+  }
+
+  /** A pod that is admitted, or has changed: with what it is granted. */
+  take(pod: Pod): Pod {
+    if (isStatic(pod)) return pod;
+    const { uid } = pod.metadata;
+    if (isTerminal(pod.status.phase) || pod.metadata.deletionTimestamp) {
+      this.giveUp(uid);
+      return this.form(pod);
+    }
+    const before = this.allocations.get(uid) ?? this.shown(uid);
+    if (before === undefined || isGranted(pod, before)) {
+      this.grant(pod);
+      return pod;
+    }
+    // After a restart of the daemon not every pod that holds room is known yet. The last verdict stands until then.
+    if (!this.host.heard()) {
+      this.allocations.set(uid, before);
+      this.wait(pod, this.waiting.get(uid)?.pending ?? saidBefore(pod.status));
+      return this.form(pod);
+    }
+    return this.decide(pod, before);
+  }
+
+  /** Those of the waiting that may have what they ask for now, or wait for another reason. */
+  retry(): Pod[] {
+    if (!this.host.heard()) return [];
+    const found: Pod[] = [];
+    for (const { pod, pending } of [...this.waiting.values()].sort(resizeOrder)) {
+      const { uid } = pod.metadata;
+      const before = this.allocations.get(uid);
+      const record = this.host.record(uid);
+      if (before === undefined || record === undefined || record.removed || record.rejected || isTerminal(record.pod.status.phase)) {
+        this.giveUp(uid);
+        continue;
+      }
+      // Its status was the newest when it was asked for, and is not any more: everything else of it is.
+      const decided = this.decide({ ...pod, status: record.pod.status }, before);
+      if (decided.resize?.message !== pending.message || decided.resize.reason !== pending.reason) found.push(decided);
+    }
+    return found;
+  }
+
+  /** A pod that ends gets nothing more. */
+  giveUp(uid: string): void {
+    this.waiting.delete(uid);
+  }
+
+  forget(uid: string): void {
+    this.waiting.delete(uid);
+    this.held.delete(uid);
+    if (this.allocations.delete(uid)) this.changed = true;
+  }
+
+  private decide(pod: Pod, before: Allocation): Pod {
+    const { uid } = pod.metadata;
+    const { allocatable, allocators } = this.host.facts.offer;
+    const verdict = judgeResize({
+      ...{ pod, allocation: before, others: this.host.others(pod) },
+      ...{ allocatable, requests: rememberedRequest, fixedCpus: allocators.cpus },
+    });
+    if (verdict.kind === 'granted') {
+      this.held.set(uid, largerOf(pod, before));
+      this.grant(pod);
+      return pod;
+    }
+    this.allocations.set(uid, before);
+    const { pending } = verdict;
+    const said = this.waiting.get(uid)?.pending;
+    this.wait(pod, pending);
+    if (said?.reason !== pending.reason || said.message !== pending.message) this.host.out.push({ to: 'resizePending', pod, pending });
+    return this.form(pod);
+  }
+
+  private grant(pod: Pod): void {
+    const { uid } = pod.metadata;
+    this.waiting.delete(uid);
+    const allocation = allocationOf(pod);
+    const before = this.allocations.get(uid);
+    if (before === undefined && !isWorthKeeping(allocation)) return;
+    if (before !== undefined && JSON.stringify(before) === JSON.stringify(allocation)) return;
+    this.allocations.set(uid, allocation);
+    this.changed = true;
+  }
+
+  private wait(pod: Pod, pending: ResizePending): void {
+    const { uid } = pod.metadata;
+    this.waiting.set(uid, { pod, pending, sinceMonoMs: this.waiting.get(uid)?.sinceMonoMs ?? this.host.facts.monoMs });
+  }
+
+  /** Of a pod that has no allocation although it is known: it asked for nothing, or what was granted could not be read. */
+  private shown(uid: string): Allocation | undefined {
+    const record = this.host.record(uid);
+    return record === undefined || record.removed || record.rejected ? undefined : allocationOf(record.pod);
+  }
+}
+
+function saidBefore({ conditions = [] }: PodStatus): ResizePending {
+  const said = conditions.find((c) => c.type === 'PodResizePending');
+  const reason = said?.reason === 'Infeasible' ? 'Infeasible' : 'Deferred';
+  return { reason, message: said?.message ?? 'every source of pods is heard before room is given away' };
+}
+
+function isStatic(pod: Pod): boolean {
+  return pod.metadata.annotations?.[ANNOTATION_SOURCE] !== 'api';
+}
