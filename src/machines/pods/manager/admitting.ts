@@ -20,6 +20,7 @@ import {
   type Candidate,
   type Facts,
   fullName,
+  type Holders,
   keepsRoom,
   type Rec,
   type Step,
@@ -34,15 +35,11 @@ const ASK_AGAIN_MS = 400;
 /** Before pods that run here are admitted again nothing is cleaned up: a plugin that never answers must not stop that. */
 const READMIT_MAX_MS = 30_000;
 
-interface Holders {
-  listing: Facts['listing'];
-  pods: Map<string, Pod>;
-  leaving: Set<string>;
-}
+type Counted = { listing: Facts['listing']; pods: Map<string, Pod>; leaving: Set<string> };
 
 export abstract class Admitting extends LedgerDraft {
-  /** Pods that hold room, and those of them that release it soon; null until it is asked for. */
-  private held: Holders | null = null;
+  /** In place of those of the ledger; null while these are right. */
+  private counted: Counted | null = null;
   /** Candidates whose room no other pod gets; null until it is asked for. */
   private keepers: Map<string, Pod> | null = null;
   private resizeDraft: ResizeDraft | null = null;
@@ -56,7 +53,7 @@ export abstract class Admitting extends LedgerDraft {
     const resizes =
       resizeDraft === null ? this.ledger.resizes : resizeDraft.finish((uid) => this.records.has(uid) || this.candidates.has(uid));
     const step = super.finish();
-    return { ...step, ledger: { ...step.ledger, resizes } };
+    return { ...step, ledger: { ...step.ledger, resizes, holders: this.counted ?? this.ledger.holders } };
   }
   protected get resizes(): ResizeDraft {
     this.resizeDraft ??= new ResizeDraft(this.ledger.resizes, {
@@ -71,12 +68,11 @@ export abstract class Admitting extends LedgerDraft {
 
   protected override put(uid: string, rec: Rec): void {
     super.put(uid, rec);
-    if (this.held !== null) this.count(uid, rec, this.held);
+    this.recount(uid, rec);
   }
   protected override drop(rec: Rec): void {
     super.drop(rec);
-    this.held?.pods.delete(rec.pod.metadata.uid);
-    this.held?.leaving.delete(rec.pod.metadata.uid);
+    this.recount(rec.pod.metadata.uid, null);
   }
 
   /** Candidates are judged in another order than they came in: each counts again once it is judged. */
@@ -182,19 +178,20 @@ export abstract class Admitting extends LedgerDraft {
     if (keepsRoom(candidate)) keepers.set(candidate.pod.metadata.uid, this.resizes.form(candidate.pod));
   }
 
-  /** Gathered once a step, since thousands of refused pods may stand in the ledger. */
   private holders(): Holders {
-    if (this.held === null) {
-      this.held = { listing: this.facts.listing, pods: new Map(), leaving: new Set() };
-      for (const [uid, rec] of this.records) this.count(uid, rec, this.held);
-    }
-    return this.held;
+    const { listing } = this.facts;
+    const known = this.counted ?? this.ledger.holders;
+    if (known !== null && known.listing === listing) return known;
+    const counted = { listing, pods: new Map(), leaving: new Set<string>() };
+    for (const [uid, rec] of this.records) count(uid, rec, counted);
+    this.counted = counted;
+    return counted;
   }
-  private count(uid: string, rec: Rec, { listing, pods, leaving }: Holders): void {
-    if (isLeaving(rec)) leaving.add(uid);
-    else leaving.delete(uid);
-    if (holdsRoom(rec, listing)) pods.set(uid, rec.pod);
-    else pods.delete(uid);
+  private recount(uid: string, rec: Rec | null): void {
+    const { holders } = this.ledger;
+    if (this.counted === null && holders === null) return;
+    this.counted ??= { listing: holders?.listing, pods: new Map(holders?.pods), leaving: new Set(holders?.leaving) };
+    count(uid, rec, this.counted);
   }
 
   /** Null: there is room, once those that are late have ended. */
@@ -279,4 +276,13 @@ export abstract class Admitting extends LedgerDraft {
     const isOver = asked !== null && this.facts.monoMs - asked.atMonoMs >= READMIT_MAX_MS;
     return isOver ? { kind: 'later', why: 'there is no answer yet' } : null;
   }
+}
+
+function count(uid: string, rec: Rec | null, { listing, pods, leaving }: Counted): void {
+  const holds = rec !== null && holdsRoom(rec, listing);
+  // One that is there keeps its place in the order.
+  if (holds) pods.set(uid, rec.pod);
+  else pods.delete(uid);
+  if (holds && isLeaving(rec)) leaving.add(uid);
+  else leaving.delete(uid);
 }

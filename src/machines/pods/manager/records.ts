@@ -84,6 +84,15 @@ export interface Candidate {
   /** Pods that it waits for to end, and since when each has been seen to. */
   leaving: ReadonlyMap<string, number>;
 }
+/** Kept from step to step, since thousands of refused pods may stand in the ledger. */
+export interface Holders {
+  /** The runtime's listing that it goes by. */
+  readonly listing: RuntimePodsView | undefined;
+  /** Records that hold room, by UID. */
+  readonly pods: ReadonlyMap<string, Pod>;
+  /** Those of them that release it soon. */
+  readonly leaving: ReadonlySet<string>;
+}
 export type Wait =
   /** Something has to be looked at first. */
   | 'later'
@@ -117,6 +126,8 @@ export interface PodLedger {
   /** By UID. */
   candidates: ReadonlyMap<string, Candidate>;
   resizes: Resizes;
+  /** Null until a pod is judged. */
+  holders: Holders | null;
   /** When it had read what was granted before. An older listing may lack what the workers before it had just started. */
   beganMonoMs: number;
   /** Once every source has delivered and all of that is judged: for good. What is not in the ledger is an orphan from then on. */
@@ -203,6 +214,7 @@ export function emptyLedger(sources: readonly SourceName[], epoch = 1): PodLedge
     seen: new Set(),
     candidates: SharedMap.of<string, Candidate>(),
     resizes: NO_RESIZES,
+    holders: null,
     beganMonoMs: Number.NEGATIVE_INFINITY,
     ready: sources.length === 0,
     sources,
