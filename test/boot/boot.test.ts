@@ -116,6 +116,18 @@ describe('a running node', () => {
     expect(run.stderr()).toMatch(/W\d{4} .*podPidsLimit \(--pod-max-pids\) has no effect: pods may have any number of processes/);
   });
 
+  it('masks user, password and query of the manifest URL, and its headers, in the log of the flags', async () => {
+    const url = 'https://me:hunter2@127.0.0.1:1/pods?token=hunter2';
+    const run = fakeBoot(quiet('--v=5', `--manifest-url=${url}`, '--manifest-url-header=Authorization:hunter2'));
+    await running(run);
+    run.emit('SIGTERM');
+    expect(await run.code).toBe(0);
+    expect(run.stderr()).toContain('FLAG: --manifest-url value=https://<masked>@127.0.0.1:1/pods?<masked>');
+    expect(run.stderr()).toContain('FLAG: --manifest-url-header value=<masked>');
+    expect(run.stderr()).toContain('the whole configuration');
+    expect(run.stderr()).not.toContain('hunter2');
+  });
+
   it('says which gates do nothing yet', async () => {
     const run = fakeBoot(
       quiet(
