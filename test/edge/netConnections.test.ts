@@ -6,7 +6,8 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { ACCEPTS_MAX, acceptMany } from '../../src/boot/dependencies/acceptMany.ts';
-import { Connections, UNKNOWN_CONNECTIONS_MAX } from '../../src/boot/dependencies/netConnections.ts';
+import { Connections, SPEECHLESS_CONNECTIONS_MAX, UNKNOWN_CONNECTIONS_MAX } from '../../src/boot/dependencies/netConnections.ts';
+import { isHello, paced } from '../../src/boot/dependencies/netHello.ts';
 
 class FakeSocket extends EventEmitter {
   bytesRead = 0;
@@ -25,14 +26,17 @@ class FakeSocket extends EventEmitter {
 
 function bench() {
   const connections = new Connections();
-  const open = (n: number, from = '10.0.0.1'): FakeSocket[] =>
+  const open = (n: number, from = '10.0.0.1', o = { tls: false }): FakeSocket[] =>
     Array.from({ length: n }, () => {
       const socket = new FakeSocket(from);
-      connections.add(socket as unknown as Socket, { tls: false });
+      connections.add(socket as unknown as Socket, o);
       return socket;
     });
   const of = (socket: FakeSocket) => connections.of(socket as unknown as Socket);
-  return { open, of };
+  const greeted = (sockets: readonly FakeSocket[]) => {
+    for (const socket of sockets) connections.greeted(socket as unknown as Socket);
+  };
+  return { open, of, greeted };
 }
 const left = (sockets: readonly FakeSocket[]): number => sockets.filter((s) => !s.destroyed).length;
 
@@ -53,6 +57,54 @@ describe('connections of unknown senders, more than there are places', () => {
     const few = b.open(20, '10.0.0.2');
     const many = b.open(2 * UNKNOWN_CONNECTIONS_MAX);
     expect([left(few), left(many)]).toEqual([20, UNKNOWN_CONNECTIONS_MAX - 20]);
+  });
+
+  it('take none of the places of those who have said hello, while they have not', () => {
+    const b = bench();
+    const [asking, speechless] = [UNKNOWN_CONNECTIONS_MAX, SPEECHLESS_CONNECTIONS_MAX];
+    const polite = Array.from({ length: asking / 64 }, () => {
+      const some = b.open(64, '10.0.0.1', { tls: true });
+      b.greeted(some);
+      return some;
+    }).flat();
+    const silent = b.open(5 * speechless, '10.0.0.1', { tls: true });
+    expect([left(polite), left(silent)]).toEqual([asking, speechless]);
+    b.greeted(silent.slice(-10));
+    expect([left(polite), left(silent)]).toEqual([asking - 10, speechless]);
+    for (const socket of silent) socket.destroy();
+    expect(left(b.open(speechless, '10.0.0.1', { tls: true }))).toBe(speechless);
+  });
+});
+
+describe('the beginning of a TLS connection', () => {
+  const record = (bytes: number, said = bytes): Buffer => Buffer.from([0x16, 3, 1, bytes >> 8, bytes & 0xff, ...new Uint8Array(said)]);
+
+  it.each([
+    ['nothing', Buffer.alloc(0), false],
+    ['a part of the head of a record', record(200).subarray(0, 4), false],
+    ['a part of a record', record(200, 199), false],
+    ['a whole record', record(200), true],
+    ['more than a record', Buffer.concat([record(200), record(3, 1)]), true],
+    ['the longest record but one byte', record(16_640, 16_639), false],
+    ['a record that is too long', record(16_641, 0), true],
+    ['plain HTTP', Buffer.from('G'), true],
+  ] as const)('is %s', (_, said, whole) => {
+    expect(isHello(said)).toBe(whole);
+  });
+
+  it('is followed by few handshakes in a turn of the loop, in order', async () => {
+    const inTurn = paced(2);
+    const done: number[] = [];
+    for (let i = 0; i < 5; i++) inTurn(() => done.push(i));
+    const perTurn: number[] = [];
+    while (perTurn.at(-1) !== 5) {
+      perTurn.push(done.length);
+      await turn();
+    }
+    expect(done).toEqual([0, 1, 2, 3, 4]);
+    expect([...new Set(perTurn)]).toEqual([2, 4, 5]);
+    inTurn(() => done.push(5));
+    expect(done.at(-1)).toBe(5);
   });
 });
 

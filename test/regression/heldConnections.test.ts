@@ -6,6 +6,7 @@ import { get as secureGet } from 'node:https';
 import { createConnection, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Duplex } from 'node:stream';
 import { connect as connectTls } from 'node:tls';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { createNet } from '../../src/boot/dependencies/net.ts';
@@ -140,6 +141,39 @@ it('a handshake that gets one byte more now and then ends all the same', async (
   } finally {
     clearInterval(trickle);
   }
+}, 60_000);
+
+it('beginnings of handshakes cost no memory to speak of, and end none that has gone on', async () => {
+  const polite = connectTls({ host: '127.0.0.1', port: ports.https, rejectUnauthorized: false });
+  held.add(polite);
+  polite.on('error', () => undefined);
+  await new Promise((resolve) => polite.once('secureConnect', resolve));
+  const before = residentMib();
+  for (let n = 0; n < 4; n++) await holdMany(ports.https, SILENT, '\x16\x03\x01\x02\x00\x01');
+  expect(residentMib() - before).toBeLessThan(30);
+  const first = new Promise((resolve) => polite.once('data', (d: Buffer) => resolve(d.toString('latin1').split('\r\n')[0])));
+  polite.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  expect(await first).toBe('HTTP/1.1 401 Unauthorized');
+}, 60_000);
+
+it('a hello that comes in pieces is understood', async () => {
+  const raw = await hold(ports.https);
+  const pieces = new Duplex({
+    read: () => undefined,
+    write(bytes: Buffer, _encoding, done) {
+      for (let i = 0; i < bytes.length; i += 50) setTimeout(() => raw.write(bytes.subarray(i, i + 50)), i);
+      setTimeout(done, bytes.length + 50);
+    },
+  });
+  raw.on('data', (d) => pieces.push(d));
+  const secure = connectTls({ socket: pieces, rejectUnauthorized: false, ...client });
+  const first = new Promise((resolve, reject) => {
+    secure.once('error', reject);
+    secure.once('data', (d: Buffer) => resolve(d.toString('latin1').split('\r\n')[0]));
+  });
+  secure.write('GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n');
+  expect(await first).toBe('HTTP/1.1 200 OK');
+  secure.destroy();
 }, 60_000);
 
 it('an authenticated one keeps its place, however many come after it', async () => {

@@ -7,12 +7,17 @@ import type { Socket } from 'node:net';
 /** Places for connections whose sender is not known. With the longest request head each they hold 64 MiB. */
 export const UNKNOWN_CONNECTIONS_MAX = 512;
 /**
+ * Beside those, with TLS: places for connections whose client has not said hello yet. They push out none that have, whose senders
+ * may have to wait for the API server. Each holds 17 KiB at most.
+ */
+export const SPEECHLESS_CONNECTIONS_MAX = 256;
+/**
  * Connections that the kernel keeps until this process takes them: as Go's net package does, the kernel's own default for
  * `net.core.somaxconn`. In a shorter queue a flood leaves no place, and a caller waits seconds for TCP to ask again.
  */
 export const BACKLOG = 4096;
-/** Places in all: each exec, attach and port-forward holds one for as long as it lasts. */
-const CONNECTIONS_MAX = 4096;
+/** Places for those that are known: each exec, attach and port-forward holds one for as long as it lasts. */
+const KNOWN_CONNECTIONS_MAX = 3584;
 /** A handshake takes as long as the reading of a request's head may. */
 export const HANDSHAKE_TIMEOUT_MS = 10_000;
 /** Requests on one connection at a time; HTTP/1.1 lets a client send the next before the answer. */
@@ -72,24 +77,28 @@ interface Ledger {
 
 export class Connections {
   readonly #bySocket = new WeakMap<Socket, Entry>();
-  /** The oldest first, by peer. */
-  readonly #unknown = new Map<string, Set<Entry>>();
-  #unknownSize = 0;
+  readonly #speechless = new Places();
+  readonly #unknown = new Places();
   readonly #known = new Set<Entry>();
   readonly #ledger: Ledger = { begun: () => this.#dropUntaken(), know: (entry) => this.#know(entry) };
 
-  /** A connection was accepted. With TLS its handshake is ahead, and `secured` tells of its end. */
+  /** A connection was accepted. With TLS its handshake is ahead: `greeted` and `secured` tell of its steps. */
   add(socket: Socket, o: { tls: boolean }): void {
     const entry = new Entry(socket, this.#ledger);
     this.#bySocket.set(socket, entry);
-    const siblings = this.#unknown.get(entry.peer) ?? new Set();
-    this.#unknown.set(entry.peer, siblings.add(entry));
-    this.#unknownSize += 1;
     socket.once('close', () => this.#forget(entry));
     // The whole of it: TLS itself begins its time anew at every byte.
     if (o.tls) entry.handshake = setTimeout(() => socket.destroy(), HANDSHAKE_TIMEOUT_MS).unref();
     // The oldest, whatever it has said: those that hold a place by saying much would keep all newcomers out.
-    if (this.#unknownSize > UNKNOWN_CONNECTIONS_MAX) this.#dropOldest();
+    if (o.tls) this.#take(this.#speechless, entry, SPEECHLESS_CONNECTIONS_MAX);
+    else this.#take(this.#unknown, entry, UNKNOWN_CONNECTIONS_MAX);
+  }
+
+  /** Its client has said hello: the handshake begins. */
+  greeted(socket: Socket): void {
+    const entry = this.#bySocket.get(socket);
+    if (entry === undefined || !this.#speechless.delete(entry)) return;
+    this.#take(this.#unknown, entry, UNKNOWN_CONNECTIONS_MAX);
   }
 
   /** The handshake has ended: `secure` is what requests come from now on. */
@@ -107,30 +116,28 @@ export class Connections {
   }
 
   destroyAll(): void {
-    for (const siblings of this.#unknown.values()) for (const entry of siblings) entry.socket.destroy();
-    for (const entry of this.#known) entry.socket.destroy();
+    for (const entries of [this.#speechless, this.#unknown, this.#known]) for (const entry of entries) entry.socket.destroy();
   }
 
   #know(entry: Entry): void {
-    if (!this.#leaveUnknown(entry)) return;
+    if (!this.#unknown.delete(entry)) return;
     this.#known.add(entry);
-    if (this.#known.size <= CONNECTIONS_MAX - UNKNOWN_CONNECTIONS_MAX) return;
+    if (this.#known.size <= KNOWN_CONNECTIONS_MAX) return;
     // Nobody is interrupted for a newcomer: an idle connection costs its client a new handshake, no more.
     const idle = [...this.#known].find((other) => other.idle);
     (idle ?? entry).socket.destroy();
   }
 
-  #leaveUnknown(entry: Entry): boolean {
-    const siblings = this.#unknown.get(entry.peer);
-    if (siblings?.delete(entry) !== true) return false;
-    this.#unknownSize -= 1;
-    if (siblings.size === 0) this.#unknown.delete(entry.peer);
-    return true;
+  #take(places: Places, entry: Entry, max: number): void {
+    places.add(entry);
+    const oldest = places.size > max ? places.oldest() : undefined;
+    if (oldest !== undefined) this.#drop(oldest);
   }
 
   #forget(entry: Entry): void {
     clearTimeout(entry.handshake);
-    this.#leaveUnknown(entry);
+    this.#speechless.delete(entry);
+    this.#unknown.delete(entry);
     this.#known.delete(entry);
   }
 
@@ -140,24 +147,45 @@ export class Connections {
     entry.socket.destroy();
   }
 
-  #dropOldest(): void {
-    let most = new Set<Entry>();
-    for (const siblings of this.#unknown.values()) if (siblings.size > most.size) most = siblings;
-    const [oldest] = most;
-    if (oldest !== undefined) this.#drop(oldest);
-  }
-
   #dropUntaken(): void {
     let bytes = 0;
     let worst: Entry | undefined;
-    for (const siblings of this.#unknown.values()) {
-      for (const entry of siblings) {
-        const { writableLength } = entry.socket;
-        bytes += writableLength;
-        if (writableLength > (worst?.socket.writableLength ?? 0)) worst = entry;
-      }
+    for (const entry of this.#unknown) {
+      const { writableLength } = entry.socket;
+      bytes += writableLength;
+      if (writableLength > (worst?.socket.writableLength ?? 0)) worst = entry;
     }
     if (bytes > UNTAKEN_BYTES_MAX && worst !== undefined) this.#drop(worst);
+  }
+}
+
+/** Connections by peer, the oldest first. */
+class Places {
+  readonly #byPeer = new Map<string, Set<Entry>>();
+  size = 0;
+
+  add(entry: Entry): void {
+    const siblings = this.#byPeer.get(entry.peer) ?? new Set();
+    this.#byPeer.set(entry.peer, siblings.add(entry));
+    this.size += 1;
+  }
+  /** False: it is not here. */
+  delete(entry: Entry): boolean {
+    const siblings = this.#byPeer.get(entry.peer);
+    if (siblings?.delete(entry) !== true) return false;
+    this.size -= 1;
+    if (siblings.size === 0) this.#byPeer.delete(entry.peer);
+    return true;
+  }
+  /** Of the peer that has most of them. */
+  oldest(): Entry | undefined {
+    let most = new Set<Entry>();
+    for (const siblings of this.#byPeer.values()) if (siblings.size > most.size) most = siblings;
+    const [oldest] = most;
+    return oldest;
+  }
+  *[Symbol.iterator](): Iterator<Entry> {
+    for (const siblings of this.#byPeer.values()) yield* siblings;
   }
 }
 

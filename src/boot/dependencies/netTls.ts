@@ -7,6 +7,7 @@ import type { TLSSocket } from 'node:tls';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { ClientCertificate, TlsMaterial, TlsServing } from '../../ports/ports.ts';
 import { type Connections, HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
+import { afterHello, HANDSHAKES_PER_TURN, paced } from './netHello.ts';
 
 export interface TlsServer {
   server: HttpServer;
@@ -42,6 +43,8 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions, connect
   let bundle = text(tls.material.clientCa);
   /** Of connections whose handshake is not over: both of its sockets have the same address. */
   const shaking = new Map<string, Socket>();
+  const shake = handshakeOf(server);
+  const inTurn = paced(HANDSHAKES_PER_TURN);
   server.on('connection', (raw: Socket) => {
     const at = addressOf(raw);
     shaking.set(at, raw);
@@ -49,6 +52,10 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions, connect
       if (shaking.get(at) === raw) shaking.delete(at);
     });
     connections.add(raw, { tls: true });
+    afterHello(raw, () => {
+      connections.greeted(raw);
+      inTurn(() => void (raw.destroyed || shake(raw)));
+    });
   });
   server.on('secureConnection', (socket: TLSSocket) => {
     const at = addressOf(socket);
@@ -72,6 +79,15 @@ export async function createTlsServer(tls: TlsServing, o: ServerOptions, connect
       if (peer.kind === 'none' || checkedWith.get(socket) === bundle) return peer;
       return { kind: 'rejected', reason: 'the client CA changed after this connection was made; connect again' };
     },
+  };
+}
+
+/** Takes the listener away by which Node begins a handshake, to be called when the time has come. */
+function handshakeOf(server: HttpServer): (raw: Socket) => void {
+  const listeners = server.listeners('connection');
+  server.removeAllListeners('connection');
+  return (raw) => {
+    for (const listener of listeners) listener.call(server, raw);
   };
 }
 
