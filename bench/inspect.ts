@@ -3,7 +3,7 @@
  * attached, a page attached (a WebSocket client in a process of its own), and a recording to a real file. All windows of one
  * load are of one process, so that heap, compiled code and the node's own work are the same in each.
  * `rest`: nothing happens. `work`: each pod has a readiness probe each second, and each second a pod starts and another stops.
- * Needs nothing built.
+ * Needs nothing built, but --expose-gc.
  * Options: --pods=100 --cycles=6 --seconds=8 --load=rest|work --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -11,11 +11,12 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Node } from '../src/actors/node.ts';
+import type { SupervisionEvent } from '../src/actors/supervision/types.ts';
 import { RecordingFile } from '../src/boot/inspect/recordingFile.ts';
 import { serveInspector } from '../src/boot/inspect/server.ts';
-import { createRecorder } from '../src/inspect/recorder.ts';
 import { RecordingWriter } from '../src/inspect/recording/writer.ts';
 import type { Inspected } from '../src/inspect/source.ts';
+import { keptMiB, nsPerEvent } from './lib/alwaysOn.ts';
 import { dropPods, putPods, quiet, startHollowNode } from './lib/hollowNode.ts';
 import { numberOption, option, report, say, sleep, summary, until } from './lib/report.ts';
 
@@ -32,8 +33,11 @@ const ATTACHED_MS = 5_000;
 /** One pod comes and one goes this often; each lives for so many turns. */
 const TURN_MS = 1_000;
 const TURNS_LIVED = 4;
-/** Per cent that each may cost more. */
-const BARS = { page: 10, recording: 3, recorder: 3 } as const;
+/** Per cent that each may cost more, what is always kept, and milliseconds from a change of state to the viewer. */
+const BARS = { pagePercent: 10, recordingPercent: 3, alwaysOnPercent: 3, alwaysOnMiB: 16, updateMs: 150 } as const;
+/** Events of the node that what is always on is measured with. */
+const EVENTS_KEPT = 20_000;
+const EVENTS_FEW = 300;
 
 const MODES = ['nobody', 'page', 'recording'] as const;
 type Mode = (typeof MODES)[number];
@@ -75,19 +79,29 @@ function timed(mode: Mode, node: Inspected): Inspected {
   };
 }
 
-/** Reads the feed as a browser does. */
+/** Reads the feed as a browser does; tells how old the oldest change of state in each delta is when it has it. */
 const VIEWER = `
   const ws = new WebSocket(process.argv[1]);
-  ws.onopen = () => console.log('open');
-  ws.onmessage = (e) => JSON.parse(e.data);
+  let begun = false;
+  ws.onopen = () => process.send('open');
+  ws.onmessage = (e) => {
+    const frame = JSON.parse(e.data);
+    if (frame.t !== 'delta') return;
+    const first = frame.events.find((x) => x.kind === 'transition');
+    // Those of the first delta were recorded before anybody was attached.
+    if (first !== undefined && begun) process.send(Date.now() - first.atMs);
+    begun = true;
+  };
   ws.onclose = () => process.exit(0);`;
 
+const updatesMs: number[] = [];
 async function viewer(url: string): Promise<ChildProcess> {
-  const child = spawn(process.execPath, ['-e', VIEWER, url], { stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(process.execPath, ['-e', VIEWER, url], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   await new Promise<void>((resolve, reject) => {
-    child.stdout?.once('data', () => resolve());
+    child.once('message', () => resolve());
     child.once('exit', () => reject(new Error('the viewer ended')));
   });
+  child.on('message', (ms) => updatesMs.push(Number(ms)));
   return child;
 }
 
@@ -156,24 +170,6 @@ function comingAndGoing(dir: string): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-const RECORDER_SAMPLES = 1_000_000;
-/** Of one entry in the flight recorder, which every node keeps. */
-function recorderNs(): number {
-  const recorder = createRecorder();
-  const e = {
-    kind: 'message',
-    atMs: 1,
-    to: 'node/pods/workers',
-    type: 'pod.dirty',
-    key: 'uid dirty',
-    from: 'node/runtime/pleg',
-    causes: [],
-  };
-  const from = performance.now();
-  for (let i = 0; i < RECORDER_SAMPLES; i++) recorder.observe(e as never);
-  return ((performance.now() - from) * 1e6) / RECORDER_SAMPLES;
-}
-
 /** Per cent of `nobody` in the same cycle. */
 const more = (cycles: readonly Cycle[], of: (cycle: Cycle) => number) => summary(cycles.map((c) => (100 * of(c)) / c.nobody.cpuMsPerS));
 
@@ -188,15 +184,21 @@ async function measure(load: Load): Promise<object> {
   await until('all pods running', async () => (running() === PODS ? true : undefined), { timeoutMs: START_TIMEOUT_MS, everyMs: 200 });
   using _ = load === 'work' ? comingAndGoing(dir) : null;
   await sleep(SETTLE_MS);
+  updatesMs.length = 0;
+  const events: SupervisionEvent[] = [];
   const entriesBefore = inspected.recorder.recorded;
   const from = performance.now();
   const cycles = await cyclesOf(inspected);
   const entriesPerS = ((inspected.recorder.recorded - entriesBefore) * 1000) / (performance.now() - from);
   const recordedBytes = statSync(file).size;
+  {
+    using _tap = inspected.tree.observe((e) => void (events.length < EVENTS_KEPT && events.push(e)));
+    await until('some events', async () => (events.length >= EVENTS_FEW ? true : undefined), { timeoutMs: START_TIMEOUT_MS, everyMs: 500 });
+  }
   await node.stop();
   runtime.close();
   rmSync(file);
-  const ns = recorderNs();
+  const ns = nsPerEvent(events);
   const nobody = summary(cycles.map((c) => c.nobody.cpuMsPerS)).p50;
   return {
     cpuMsPerS: Object.fromEntries(MODES.map((mode) => [mode, summary(cycles.map((c) => c[mode].cpuMsPerS))])),
@@ -212,7 +214,10 @@ async function measure(load: Load): Promise<object> {
         own: more(cycles, (c) => c.recording.ownMsPerS),
       },
     },
-    recorder: { entriesPerS, nsPerEntry: ns, percent: (100 * entriesPerS * ns) / 1e6 / nobody },
+    /** The flight recorder and the histories of pods. */
+    alwaysOn: { entriesPerS, nsPerEntry: ns, percent: (100 * entriesPerS * ns) / 1e6 / nobody, keptMiB: await keptMiB(events) },
+    /** From a change of state to a viewer in another process. */
+    updateMs: summary(updatesMs),
     recordedBytes,
     cycles,
   };
@@ -228,4 +233,4 @@ const loads = LOADS.filter((load) => only === undefined || load === only);
 const results: Partial<Record<Load, object>> = {};
 for (const load of loads) results[load] = await measure(load);
 rmSync(scratch, { recursive: true, force: true });
-await report('inspect', { pods: PODS, secondsPerWindow: SECONDS, barsPercent: BARS, ...results });
+await report('inspect', { pods: PODS, secondsPerWindow: SECONDS, bars: BARS, ...results });

@@ -3,70 +3,12 @@
  * under Node 24. What idle workers cost is in bench/workers.ts.
  */
 import { loadavg } from 'node:os';
-import { fromCallback, setup } from 'xstate';
-import { createTree } from '../src/actors/supervision/tree.ts';
-import type { ActorSpec, AnySpec, SupervisionEvent, SupervisorSpec } from '../src/actors/supervision/types.ts';
-import { address, because, type Message } from '../src/machines/supervision/address.ts';
-import type { Logger, Metrics, Ports } from '../src/ports/ports.ts';
+import { fromCallback } from 'xstate';
+import type { ActorSpec, SupervisionEvent } from '../src/actors/supervision/types.ts';
+import { type Flip, MailboxBench, type Sample, toggle } from './lib/mailbox.ts';
 import { machine as describeMachine } from './lib/report.ts';
 
-const MESSAGES = 200_000;
-const BATCH = 1_000;
 const ROUNDS = 5;
-
-type Flip = Message & { type: 'flip'; key?: string };
-
-const silent: Logger = { debug() {}, info() {}, warn() {}, error() {}, child: () => silent };
-const noMetrics: Metrics = {
-  counter: () => ({ inc() {}, remove() {} }),
-  gauge: () => ({ set() {}, remove() {} }),
-  histogram: () => ({ observe() {}, remove() {} }),
-  onCollect() {},
-  render: async () => '',
-};
-const missing = new Proxy(
-  {},
-  {
-    get: (_t, name) => {
-      throw new Error(`the benchmark has no port method ${String(name)}`);
-    },
-  },
-);
-const ports: Ports = {
-  clock: {
-    wallMs: () => Date.now(),
-    monoMs: () => performance.now(),
-    setTimeout: (fn, ms) => setTimeout(fn, ms),
-    clearTimeout: (id) => clearTimeout(id as NodeJS.Timeout),
-  },
-  rng: { next: () => 0.5 },
-  yield: { defer: (fn) => void setImmediate(fn) },
-  log: silent,
-  metrics: noMetrics,
-  entropy: missing as Ports['entropy'],
-  fs: missing as Ports['fs'],
-  documents: missing as Ports['documents'],
-  sys: missing as Ports['sys'],
-  net: missing as Ports['net'],
-  prober: missing as Ports['prober'],
-  host: missing as Ports['host'],
-  cri: missing as Ports['cri'],
-};
-
-const rules = {
-  restart: 'permanent',
-  shutdownMs: 1_000,
-  intensity: { max: 3, periodMs: 60_000 },
-  backoff: { minMs: 100, maxMs: 1_000, factor: 2, jitter: 0 },
-} as const;
-const root = (children: AnySpec[]): SupervisorSpec => ({
-  ...rules,
-  type: 'supervisor',
-  id: 'node',
-  strategy: 'one_for_one',
-  escalate: 'parent',
-  children,
-});
 
 /** A flight recorder: keeps the newest 4,096 events. */
 function recorder(): (e: SupervisionEvent) => void {
@@ -78,50 +20,14 @@ function recorder(): (e: SupervisionEvent) => void {
   };
 }
 
-const toggle = setup({
-  types: { events: {} as Flip },
-  actions: { count: () => undefined },
-}).createMachine({
-  initial: 'off',
-  states: {
-    off: { meta: { reason: 'Off' }, on: { flip: { target: 'on', actions: 'count' } } },
-    on: { meta: { reason: 'On' }, on: { flip: { target: 'off', actions: 'count' } } },
-  },
-});
-
-/** Deliveries per second of wall time, and per second of this process's CPU time, which a busy machine does not change much. */
-interface Sample {
-  perS: number;
-  perCpuS: number;
-}
-
 async function deliveries(start: (count: () => void) => ReturnType<ActorSpec<Flip>['start']>): Promise<Sample[]> {
-  let seen = 0;
-  const count = () => {
-    seen += 1;
-  };
-  const spec: ActorSpec<Flip> = { ...rules, type: 'actor', id: 'sink', mailbox: { capacity: BATCH * 2 }, start: () => start(count) };
-  const tree = createTree(root([spec]), ports, { observers: [recorder()] });
-  await tree.start();
-  const to = address<Flip>('node/sink');
+  const bench = new MailboxBench(start, [recorder()]);
+  await bench.tree.start();
+  // It warms up.
+  await bench.round();
   const samples: Sample[] = [];
-  for (let round = 0; round <= ROUNDS; round++) {
-    seen = 0;
-    const began = performance.now();
-    const cpuBegan = process.cpuUsage();
-    for (let sent = 0; sent < MESSAGES; sent += BATCH) {
-      for (let i = 0; i < BATCH; i++) {
-        const causes = because(undefined, { atMs: ports.clock.wallMs(), by: 'bench', what: 'a message was sent' });
-        if (tree.registry.send(to, { type: 'flip', causes }) !== 'delivered') throw new Error('the mailbox refused a message');
-      }
-      while (seen < sent + BATCH) await new Promise<void>((resolve) => setImmediate(resolve));
-    }
-    // Round 0 warms up.
-    const cpu = process.cpuUsage(cpuBegan);
-    const perS = Math.round((MESSAGES * 1000) / (performance.now() - began));
-    if (round > 0) samples.push({ perS, perCpuS: Math.round((MESSAGES * 1e6) / (cpu.user + cpu.system)) });
-  }
-  await tree.stop();
+  for (let round = 0; round < ROUNDS; round++) samples.push(await bench.round());
+  await bench.tree.stop();
   return samples;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # npm run bench: runs the benchmarks and writes bench/results/NAME.json. Names as arguments choose: supervision workers nodes sim inspect
-# tracing initialState restart containerd cluster flood (default: all but flood; the last three only as root, and cluster only where scripts/control-plane-setup.sh was run). Takes about
+# page viewers tracing initialState restart containerd cluster flood (default: all but flood; the last three only as root, cluster only where
+# scripts/control-plane-setup.sh was run, page only with the page built and Chromium). Takes about
 # 40 minutes; run it on an otherwise idle machine.
 set -eu
 program='npm run bench'
@@ -16,7 +17,7 @@ have_control_plane() {
 }
 mkdir -p bench/results
 failed=0
-for name in ${*:-supervision workers nodes sim inspect tracing initialState restart containerd cluster}; do
+for name in ${*:-supervision workers nodes sim inspect page viewers tracing initialState restart containerd cluster}; do
   if [ ! -f "bench/$name.ts" ]; then
     echo "$program: no bench/$name.ts" >&2
     failed=1
