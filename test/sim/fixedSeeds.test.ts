@@ -7,7 +7,7 @@ import { inTurn } from './rotation.ts';
 /** Real time, on a machine that is busy with other tests. */
 vi.setConfig({ testTimeout: 120_000 });
 /** A seed takes about two seconds, and each fault that is found adds one. */
-const SEED_PARTS = 4;
+const SEED_PARTS = 8;
 
 async function passes(o: Parameters<typeof runSim>[0]): Promise<void> {
   const r = await runSim(o);
