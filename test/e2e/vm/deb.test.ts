@@ -85,4 +85,4 @@ it('are installed, run as actorlet.service and as the kubelet.service of kubeadm
   expect(await vm.holds('test -e /usr/bin/actorlet')).toBe(false);
   // What an administrator wrote stays until `dpkg --purge`.
   expect(await vm.holds('test -e /etc/actorlet/config.yaml')).toBe(true);
-}, 600_000);
+}, 900_000);

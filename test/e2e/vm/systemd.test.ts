@@ -70,7 +70,7 @@ it('runs a pod of each class in a slice of its own, with its limits as propertie
   for (const name of ['g', 'b', 'e']) await vm.remove(name);
   for (const slice of [g, b, e]) await gone(slice);
   expect(await vm.run(`systemctl list-units --all --plain --no-legend 'kubepods*pod*'`)).toBe('');
-}, 480_000);
+}, 600_000);
 
 it('leaves pods that run alone when the daemon is killed, and takes the slice of one that nobody knows any more', async () => {
   await vm.put('stays', staticPod('stays'));
@@ -85,7 +85,7 @@ it('leaves pods that run alone when the daemon is killed, and takes the slice of
   await gone(`${BEST_EFFORT}/kubepods-besteffort-poddd_4.slice`);
   // Nobody asked for the agent's own group this time: it stays where it was started.
   expect(await vm.run('cat /proc/$(systemctl show actorlet -p MainPID --value)/cgroup')).toBe('0::/system.slice/actorlet.service');
-}, 480_000);
+}, 600_000);
 
 it('takes over a slice that somebody else made, makes one anew that was removed under its pod, and does without the bus', async () => {
   const slice = 'kubepods-besteffort-podee_5.slice';
@@ -108,7 +108,7 @@ it('takes over a slice that somebody else made, makes one anew that was removed 
   await vm.remove('o');
   await gone(path);
   await vm.run('systemctl start dbus.socket dbus.service');
-}, 480_000);
+}, 600_000);
 
 it('without groups of its own names a slice to the runtime, which takes nothing else', async () => {
   await vm.end();
@@ -120,7 +120,7 @@ it('without groups of its own names a slice to the runtime, which takes nothing 
   await vm.wait('it to be gone', async () => (await vm.pods()).length === 0);
   await vm.end();
   await vm.start();
-}, 480_000);
+}, 600_000);
 
 it('goes over to plain groups with a runtime that comes back with the driver cgroupfs', async () => {
   await vm.run(`sed -i 's/SystemdCgroup.*/SystemdCgroup = false/' /etc/containerd/config.toml; systemctl restart containerd`);
@@ -130,4 +130,4 @@ it('goes over to plain groups with a runtime that comes back with the driver cgr
   expect((await vm.run(`ls -d ${V2}/kubepods/besteffort/podff-6/*/`)).split('\n')).toHaveLength(2);
   await vm.remove('c');
   await gone('/kubepods/besteffort/podff-6');
-}, 480_000);
+}, 600_000);
