@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 // A daemon that a test starts leaves the kernel settings of this machine alone.
 process.env.ACTORLET_PROC_SYS ??= join(import.meta.dirname, 'test/e2e/lab/procSys');
 
-/** What takes longest on a quiet machine, longest first. A long file that starts last leaves cores idle. */
+/** What took longest in runs of the whole suite. A long file that starts last leaves cores idle. */
 const LONG = [
   'test/e2e/vm/systemd.test.ts',
   'test/e2e/vm/deb.test.ts',

@@ -12,7 +12,7 @@ const project = join(kit, '..', '..', '..');
 const cache = process.env.ACTORLET_VM ?? join(process.env.XDG_CACHE_HOME ?? join(process.env.HOME ?? '/root', '.cache'), 'actorlet/vm');
 const DIR = '/root/actorlet';
 const RUN_MS = 120_000;
-/** Each look costs a quarter of a second of the machine's one processor, which its daemon needs too. */
+/** Each look starts processes on the machine's one processor, which its daemon needs too. */
 const LOOK_EVERY_MS = 800;
 /** A machine beside other tests is slow. */
 const WAIT_MS = 240_000;
@@ -33,9 +33,12 @@ export interface PodSeen {
 
 export class Machine {
   readonly name: string;
+  readonly #env: Readonly<Record<string, string>>;
 
-  constructor(name: string) {
+  /** `processor`: the one of this host that the machine runs on; else the last. Two machines on one starve each other. */
+  constructor(name: string, processor?: number) {
     this.name = name;
+    this.#env = processor === undefined ? {} : { VM_CPU: String(processor) };
   }
 
   /** Runs a script as root, booting the machine first if it is not up. Rejects with what it printed when it fails. */
@@ -45,7 +48,7 @@ export class Machine {
         join(kit, 'vm-run.sh'),
         ['-i', 'bash', '-c', script],
         {
-          env: { ...process.env, VM_NAME: this.name, VM_SHARE: project, ...(o.keep === true ? { VM_KEEP: '1' } : {}) },
+          env: { ...process.env, ...this.#env, VM_NAME: this.name, VM_SHARE: project, ...(o.keep === true ? { VM_KEEP: '1' } : {}) },
           timeout: o.timeoutMs ?? RUN_MS,
           maxBuffer: 1 << 24,
         },
