@@ -7,7 +7,7 @@ import { Worker } from 'node:worker_threads';
 import { describe, expect, it } from 'vitest';
 import { ACCEPTS_MAX, acceptMany } from '../../src/boot/dependencies/acceptMany.ts';
 import { Connections, SPEECHLESS_CONNECTIONS_MAX, UNKNOWN_CONNECTIONS_MAX } from '../../src/boot/dependencies/netConnections.ts';
-import { isHello, paced } from '../../src/boot/dependencies/netHello.ts';
+import { HELLO_BYTES_MAX, isHello, paced } from '../../src/boot/dependencies/netHello.ts';
 
 class FakeSocket extends EventEmitter {
   bytesRead = 0;
@@ -85,8 +85,8 @@ describe('the beginning of a TLS connection', () => {
     ['a part of a record', record(200, 199), false],
     ['a whole record', record(200), true],
     ['more than a record', Buffer.concat([record(200), record(3, 1)]), true],
-    ['the longest record but one byte', record(16_640, 16_639), false],
-    ['a record that is too long', record(16_641, 0), true],
+    ['the longest hello but one byte', record(HELLO_BYTES_MAX, HELLO_BYTES_MAX - 1), false],
+    ['a record that is longer', record(HELLO_BYTES_MAX + 1, 0), true],
     ['plain HTTP', Buffer.from('G'), true],
   ] as const)('is %s', (_, said, whole) => {
     expect(isHello(said)).toBe(whole);

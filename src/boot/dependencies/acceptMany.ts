@@ -8,7 +8,7 @@ import koffi from 'koffi';
 import { HANDSHAKE_TIMEOUT_MS } from './netConnections.ts';
 
 /** Connections of one listener in a turn: each costs some 0.1 ms. */
-export const ACCEPTS_MAX = 32;
+export const ACCEPTS_MAX = 128;
 /** `SOCK_NONBLOCK | SOCK_CLOEXEC` of Linux on every architecture that Node has. */
 const FLAGS = 0o2_004_000;
 

@@ -10,15 +10,15 @@ export const HANDSHAKES_PER_TURN = 16;
 /** A record of TLS: its type, two bytes of version, two of length. */
 const HEAD_BYTES = 5;
 const HANDSHAKE_RECORD = 0x16;
-/** 2^14 and what encryption may add to it. */
-const RECORD_BYTES_MAX = 16_384 + 256;
+/** Of a first record that is waited for: a hello has some 500 bytes, or 2 KiB with keys of a post-quantum exchange. */
+export const HELLO_BYTES_MAX = 4096;
 
-/** Nothing that is yet to come can change what is to be said of these bytes: they are a whole record, or none at all. */
+/** There is nothing to wait for any more: these bytes are a whole record, a long one, or none at all. OpenSSL tells which. */
 export function isHello(said: Buffer): boolean {
   if (said.length > 0 && said[0] !== HANDSHAKE_RECORD) return true;
   if (said.length < HEAD_BYTES) return false;
   const bytes = said.readUInt16BE(HEAD_BYTES - 2);
-  return bytes > RECORD_BYTES_MAX || said.length >= HEAD_BYTES + bytes;
+  return bytes > HELLO_BYTES_MAX || said.length >= HEAD_BYTES + bytes;
 }
 
 /** Calls `then` once the client has said hello; `socket` gives these bytes again to its next reader. */
