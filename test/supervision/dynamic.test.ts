@@ -62,6 +62,52 @@ function family(more: Partial<DynamicSpec<Say>> = {}, child: Partial<ActorSpec<S
 }
 
 describe('a dynamic supervisor', () => {
+  describe('with room for two children', () => {
+    const keys = (f: ReturnType<typeof family>) => f.children().map((c) => c.path.split('/').at(-1));
+
+    it('lets the others wait, in the order of their coming, what they are told meanwhile with it', async () => {
+      const f = family({ childrenMax: 2 });
+      for (const key of ['a', 'b', 'c', 'd']) f.send(key, 1);
+      await f.r.ports.settle();
+      f.send('c', 2);
+      await f.r.ports.settle();
+      expect([keys(f), f.seen]).toEqual([
+        ['a', 'b'],
+        ['a:1', 'b:1'],
+      ]);
+      f.send('a', undefined, 'end');
+      await f.r.ports.settle();
+      expect([keys(f), f.seen.slice(2)]).toEqual([['b', 'c'], ['c:2']]);
+      f.send('b', undefined, 'end');
+      f.send('c', undefined, 'end');
+      await f.r.ports.settle();
+      expect([keys(f), f.seen.slice(3)]).toEqual([['d'], ['d:1']]);
+    });
+
+    it('gives the place of one that is quarantined to another', async () => {
+      const f = family({ childrenMax: 2 }, { intensity: { max: 0, periodMs: 1_000 } });
+      for (const key of ['a', 'b', 'c']) f.send(key, 1);
+      f.send('a', 2, 'crash');
+      await f.r.ports.advance(5_000);
+      expect([keys(f), f.seen.at(-1)]).toEqual([['a', 'b', 'c'], 'c:1']);
+    });
+
+    it('lets them in after a restart of its own', async () => {
+      const f = family({ childrenMax: 2 });
+      for (const key of ['a', 'b', 'c', 'd', 'e']) f.send(key, 1);
+      await f.r.ports.settle();
+      f.r.tree.kill('node/pods', 'the test');
+      await f.r.ports.advance(5_000);
+      expect([keys(f), f.seen.slice(2)]).toEqual([
+        ['c', 'd'],
+        ['c:1', 'd:1'],
+      ]);
+      f.send('c', undefined, 'end');
+      await f.r.ports.settle();
+      expect([keys(f), f.seen.at(-1)]).toEqual([['d', 'e'], 'e:1']);
+    });
+  });
+
   it('tells of one actor what it tells of all', async () => {
     const f = family();
     f.send('a', 1);

@@ -24,6 +24,11 @@ import { view } from '../../machines/protocol.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec, Registry } from '../supervision/types.ts';
 import { type KubeClient, kubeClient } from './client.ts';
 
+/**
+ * Beside a writer for each pod that may live and one for its mirror: at the client's 50 requests a second more would only wait,
+ * each with a machine of its own (12 KiB).
+ */
+const MORE_WRITERS = 256;
 const STATUS_SYNC_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60];
 
 export interface PodWritersOptions {
@@ -44,6 +49,7 @@ export function podWritersSpec(o: PodWritersOptions): DynamicSpec<PodWriterEvent
     },
     route: (e) => e.uid,
     starts: () => true,
+    childrenMax: 2 * o.podsMax + MORE_WRITERS,
     child: (uid) => writerSpec(uid),
     // Whatever it choked on, a later word about the pod is another.
     release: () => true,

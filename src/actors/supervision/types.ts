@@ -106,6 +106,8 @@ export interface DynamicSpec<E extends Message = Message> extends SpecBase {
   route(e: E): string;
   /** Whether an event of an unknown key creates its child; otherwise it goes to `unknown`, else to dead letters. */
   starts(e: E): boolean;
+  /** Children at the same time; events of further keys wait in the mailbox, first come, first served. Default: as many as there are. */
+  childrenMax?: number;
   unknown?(e: E, ctx: ActorCtx<E>): void;
   /**
    * The child's specification; its `restart`, `intensity` and `backoff` are its own. Over its intensity the child is

@@ -40,7 +40,7 @@ const validReady: Check = (value) => {
   if (typeof when !== 'function') return 'when must be a function';
   return isNumber(timeoutMs, 1) ? null : 'timeoutMs must be >= 1';
 };
-const validPoisonMax: Check = (value) =>
+const validCount: Check = (value) =>
   value === undefined || (isNumber(value, 1) && Number.isInteger(value)) ? null : 'must be an integer >= 1';
 const validMailbox: Check = (value) => {
   if (value === undefined) return null;
@@ -90,12 +90,13 @@ function visitActor(spec: ActorSpec<any>, check: RunCheck): void {
   check('start', isFunction, spec.start);
   check('mailbox', validMailbox, spec.mailbox);
   check('ready', validReady, spec.ready);
-  check('poisonMax', validPoisonMax, spec.poisonMax);
+  check('poisonMax', validCount, spec.poisonMax);
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the event type does not matter for validation.
 function visitDynamic(spec: DynamicSpec<any>, check: RunCheck): void {
   check('mailbox', (v) => (v === undefined ? 'is required' : validMailbox(v)), spec.mailbox);
+  check('childrenMax', validCount, spec.childrenMax);
   for (const field of ['route', 'starts', 'child'] as const) check(field, isFunction, spec[field]);
 }
 

@@ -29,6 +29,11 @@ export class DynamicNode<E extends Message> implements TreeNode {
   readonly #owner: Owner;
   readonly #mailbox: Mailbox<E>;
   readonly #children = new Map<string, Child<E>>();
+  /** Keys whose first events are held until there is room for one more child, in the order of their coming. */
+  readonly #crowdedOut = new Set<string>();
+  /** Of those that there is a place for now, and whose events are first in the mailbox. */
+  readonly #letInNext = new Set<string>();
+  #quarantined = 0;
   readonly #tombstones = new Map<string, number>();
   #floor = 0;
   #life: Life<E> | null = null;
@@ -63,6 +68,10 @@ export class DynamicNode<E extends Message> implements TreeNode {
     this.#owner.started(this.id, incarnation);
     this.#mailbox.reopen();
     this.#mailbox.live = true;
+    // Each goes to the front.
+    for (const key of [...this.#crowdedOut].reverse()) this.#mailbox.unhold(key);
+    this.#crowdedOut.clear();
+    this.#letInNext.clear();
     this.#mailbox.resume();
     this.#owner.ready(this.id, incarnation);
   }
@@ -133,6 +142,8 @@ export class DynamicNode<E extends Message> implements TreeNode {
     try {
       key = item.route ?? this.#spec.route(item.event);
       item.route = key;
+      // Whose events did not come now has none left: their asker had given up.
+      if (!this.#letInNext.delete(key)) this.#letInNext.clear();
       child = this.#children.get(key);
       if (child?.quarantine != null && this.#spec.release?.(item.event) === true) {
         this.#forget(child);
@@ -157,10 +168,17 @@ export class DynamicNode<E extends Message> implements TreeNode {
     child.deliver(item);
     this.#current = null;
     if (child.isUp) child.handled(item);
+    this.#letIn();
   }
 
   #create(key: string, item: Item<E>): Child<E> | undefined {
     if (this.#spec.starts(item.event)) {
+      if (!this.#hasRoom) {
+        this.#crowdedOut.add(key);
+        this.#mailbox.hold(key, item);
+        return undefined;
+      }
+      this.#crowdedOut.delete(key);
       const spec = complete(this.#spec.child(key, item.event));
       const child = new Child<E>(`${this.path}/${key}`, key, spec, {
         services: this.#services,
@@ -247,6 +265,7 @@ export class DynamicNode<E extends Message> implements TreeNode {
   #quarantine(child: Child<E>, error: Error): void {
     if (child.quarantine !== null) return;
     child.quarantine = describeExit({ kind: 'error', error });
+    this.#quarantined += 1;
     child.cancel();
     const { ports, observers, log } = this.#services;
     log.error({ actor: child.path, err: error }, 'the actor is quarantined: it is not started again until it is released');
@@ -254,11 +273,15 @@ export class DynamicNode<E extends Message> implements TreeNode {
     this.#callback('onQuarantine', (life) => this.#spec.onQuarantine?.(child.key, error, life));
     // What waited for it goes through `consume` again, which refuses it, or releases the child.
     this.#mailbox.unhold(child.key);
+    this.#letIn();
   }
 
   #forget(child: Child<E>): void {
     child.cancel();
-    if (this.#children.get(child.key) === child) this.#children.delete(child.key);
+    if (this.#children.get(child.key) === child) {
+      this.#children.delete(child.key);
+      if (child.quarantine !== null) this.#quarantined -= 1;
+    }
     this.#tombstones.delete(child.key);
     this.#tombstones.set(child.key, child.incarnation);
     const oldest = this.#tombstones.entries().next().value;
@@ -267,6 +290,21 @@ export class DynamicNode<E extends Message> implements TreeNode {
       this.#floor = Math.max(this.#floor, oldest[1]);
     }
     this.#mailbox.unhold(child.key);
+    this.#letIn();
+  }
+
+  /** Children that are quarantined do nothing, and take nobody's place. */
+  get #hasRoom(): boolean {
+    return this.#children.size - this.#quarantined + this.#letInNext.size < (this.#spec.childrenMax ?? Number.POSITIVE_INFINITY);
+  }
+
+  /** The next key that waits for a place, if there is one, goes through `consume` again. */
+  #letIn(): void {
+    const [next] = this.#crowdedOut;
+    if (next === undefined || this.#stopping || !this.#hasRoom) return;
+    this.#crowdedOut.delete(next);
+    this.#letInNext.add(next);
+    this.#mailbox.unhold(next);
   }
 
   #callback(name: string, fn: (life: Life<E>) => void): void {
