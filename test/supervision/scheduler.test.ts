@@ -76,7 +76,27 @@ describe('the scheduler', () => {
     for (const id of ids) r.tree.registry.send(address<Say>(`node/${id}`), { type: 'say' });
     g.work(1_000);
     g.run(1);
-    expect(order.join('')).toBe('abcdeffgghh');
+    expect(order.join('')).toBe('abcdeffgghhiiabc');
+  });
+
+  it('gives the only mailbox that is ready more than one slice of a long turn', () => {
+    const g = gated();
+    const seen: unknown[] = [];
+    const busy = actor('busy', () =>
+      receiver((e) => {
+        g.work(1);
+        seen.push(e.n);
+      }),
+    );
+    const r = rig(layer('node', [busy]), g.ports);
+    r.tree.start();
+    g.run();
+    for (let n = 0; n < 60; n++) r.tree.registry.send(address<Say>('node/busy'), { type: 'say', n });
+    g.run(1);
+    expect(seen).toHaveLength(4);
+    g.work(1_000);
+    g.run(1);
+    expect(seen).toHaveLength(4 + 32);
   });
 
   it('voids a restart that a supervisor decided on when that supervisor is killed before it is carried out', async () => {

@@ -14,7 +14,7 @@ const TURN_MS = 4;
  * A turn with more to do lasts as long as everything else took since the turn before, at most this long: under a flood of
  * connections, of which each turn of the loop takes dozens, actors would otherwise get a tenth of the thread.
  */
-const TURN_MS_MAX = 16;
+const TURN_MS_MAX = 32;
 
 /** Something that takes turns: a mailbox. */
 export interface Runnable {
@@ -82,7 +82,7 @@ export class Scheduler {
     const began = clock.monoMs();
     const turnMs = Math.min(TURN_MS_MAX, Math.max(TURN_MS, began - (this.#leftMs ?? began)));
     this.#runTasks();
-    // Those ready now get one slice each; who wakes meanwhile waits for the next turn.
+    // Those ready now get one slice each; who wakes meanwhile waits for the next turn, unless this one is a long one.
     let left = this.#ready.length;
     let taken = 0;
     while (taken < left) {
@@ -93,6 +93,7 @@ export class Scheduler {
       this.#run(runnable);
       this.#runTasks();
       if (clock.monoMs() - began >= turnMs) left = taken;
+      else if (taken === left && turnMs > TURN_MS) left = this.#ready.length;
     }
     this.#ready.splice(0, taken);
     this.#armed = false;
