@@ -1,6 +1,6 @@
 /** New versions of plain data that share with the old one what did not change. */
 import { describe, expect, it } from 'vitest';
-import { shareData } from '../../src/machines/sharedData.ts';
+import { shareData, shareWithin } from '../../src/machines/sharedData.ts';
 
 const version = (status: string) =>
   JSON.parse(`{"metadata":{"name":"a","labels":{"x":"y"}},"spec":{"list":[{"a":1},{"b":[1,2]}]},"status":{"phase":"${status}"}}`);
@@ -38,5 +38,35 @@ describe('shared data', () => {
   it('does not run out of stack for data of very many levels', () => {
     const deep = (): unknown => JSON.parse(`${'['.repeat(5_000)}${']'.repeat(5_000)}`);
     expect(() => shareData(deep(), deep())).not.toThrow();
+  });
+});
+
+describe('equal parts of one document', () => {
+  const text = JSON.stringify({
+    items: Array.from({ length: 4 }, (_, i) => ({ path: `file-${i % 2}`, fieldRef: { fieldPath: 'metadata.name', apiVersion: 'v1' } })),
+    other: { fieldPath: 'metadata.name', apiVersion: 'v1' },
+    list: [[{}], [{}]],
+    big: { a: 1, b: 2, c: 3, d: 4, e: 5 },
+    nothing: null,
+  });
+
+  it('are kept once where they are small, and say what they said', () => {
+    const shared = shareWithin(JSON.parse(text));
+    expect(JSON.stringify(shared)).toBe(text);
+    expect(new Set(shared.items.map((i: { fieldRef: object }) => i.fieldRef))).toEqual(new Set([shared.other]));
+    expect(shared.items[0].fieldRef).toBe(shared.other);
+    expect(shared.items[0]).not.toBe(shared.items[1]);
+  });
+
+  it('leave a field named __proto__ a field', () => {
+    const evil = `{"labels":{"__proto__":"${'x'.repeat(20)}","constructor":"y"},"deep":{"__proto__":{"a":{"b":1}}}}`;
+    expect(JSON.stringify(shareWithin(JSON.parse(evil)))).toBe(evil);
+    expect(({} as { a?: unknown }).a).toBeUndefined();
+  });
+
+  it('are not looked for in the depth', () => {
+    const deep = `${'['.repeat(20_000)}${']'.repeat(20_000)}`;
+    const parsed = JSON.parse(deep);
+    expect(shareWithin(parsed)).toBe(parsed);
   });
 });

@@ -16,6 +16,7 @@ import {
 import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import { momentOf, reading } from '../../machines/facts.ts';
+import { shareWithin } from '../../machines/sharedData.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { KubeApi, KubeCallOptions, KubeWatch, Ports } from '../../ports/ports.ts';
 import type { ActorCtx } from '../supervision/types.ts';
@@ -159,7 +160,7 @@ async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache
     if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return malformed(`GET ${o.path} gave no list`);
     const list = body.items ?? [];
     if (!Array.isArray(list)) return malformed(`GET ${o.path} gave a list without items`);
-    for (const item of list) {
+    for (const item of shareWithin(list as unknown[])) {
       if (!isKubeObject(item)) return malformed(`GET ${o.path} gave a list with something that is no object`);
       items.push(slim(item));
     }

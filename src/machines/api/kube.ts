@@ -1,4 +1,5 @@
 /** Requests to the Kubernetes API and what they come to, as plain data. Pure. */
+import { SHARED_CHARS_MIN, shareWithin } from '../sharedData.ts';
 
 /** `kube`: everything else; `event`: events only; `heartbeat`: node status and lease, never throttled (boot-and-node 6.1). */
 export type KubeClass = 'kube' | 'event' | 'heartbeat';
@@ -106,7 +107,11 @@ export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } |
     return { ok: true, event: { type: 'BOOKMARK', object, ...(ends ? { initialEventsEnd: true as const } : {}) } };
   }
   if (!isKubeObject(value.object)) return malformed('holds no object');
-  return { ok: true, event: { type: value.type as WatchEvent['type'], object: slim(value.object) } };
+  const object = slim(value.object);
+  return {
+    ok: true,
+    event: { type: value.type as WatchEvent['type'], object: line.length < SHARED_CHARS_MIN ? object : shareWithin(object) },
+  };
 }
 
 /** Reasons for codes of servers and proxies that say none. */

@@ -1,5 +1,6 @@
 /** From the bytes of a document to pods: parsing, defaults and validation, and which documents are cheap enough for the main thread. */
 import { type Decoded, decodeManifest } from '../../../machines/pods/sources/decode.ts';
+import { SHARED_CHARS_MIN, shareWithin } from '../../../machines/sharedData.ts';
 import type { DocumentSource, Documents } from '../../../ports/documents.ts';
 import type { Entropy } from '../../../ports/ports.ts';
 import { parseManifest } from './manifest.ts';
@@ -9,7 +10,8 @@ type Hash = Pick<Entropy, 'md5Hex'>;
 export function decodeDocument(bytes: Uint8Array, source: DocumentSource, entropy: Hash): Decoded {
   const parsed = parseManifest(bytes);
   if (!parsed.ok) return { ok: false, errors: [parsed.message] };
-  return decodeManifest(parsed.value, { ...source, md5Hex: (text) => entropy.md5Hex(text) });
+  const decoded = decodeManifest(parsed.value, { ...source, md5Hex: (text) => entropy.md5Hex(text) });
+  return bytes.byteLength < SHARED_CHARS_MIN ? decoded : shareWithin(decoded);
 }
 
 /** Decodes on the spot, whatever it costs: for simulations, whose only time is virtual, and tests. */
