@@ -146,6 +146,20 @@ describe('the watchdog thread', () => {
     expect(stuck.output()).toContain('running node/pods/workers/web; exiting with code 70, containers are left running');
   });
 
+  it('is there before the lock file is taken and anything of a pod is read: a start that is stuck ends too', async () => {
+    using dir = tempDir();
+    await using stuck = child(`
+      const { boot, BOOT_STEPS, processIo } = await import(${JSON.stringify(BOOT)});
+      const early = BOOT_STEPS.slice(0, BOOT_STEPS.findIndex((s) => s.name === 'take the lock file'));
+      const argv = ['--root-dir=${dir.path}', '--enable-server=false', '--healthz-port=0', '--fail-swap-on=false'];
+      const block = { name: 'block', run() { for (;;); } };
+      const env = { ...process.env, ACTORLET_STALL_LIMIT_MS: '600' };
+      await boot(argv, env, { io: processIo(), wiring: {}, steps: [...early, block] });
+    `);
+    expect(await stuck.code).toBe(70);
+    expect(stuck.output()).toContain('exiting with code 70, containers are left running');
+  });
+
   it('leaves a process alone whose heartbeat is pulsed', async () => {
     await using busy = child(`
       const { startWatchdog } = await import(${JSON.stringify(WATCHDOG)});

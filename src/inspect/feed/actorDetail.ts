@@ -30,6 +30,17 @@ export function childrenOf(ref: AnyActorRef | null): Readonly<Record<string, Any
   return (snapshot as { children?: Record<string, AnyActorRef | undefined> } | undefined)?.children ?? {};
 }
 
+interface RawStep {
+  atMs: number;
+  snapshot: unknown;
+  event: string;
+  taken: readonly TransitionLike[];
+}
+
+function stateOf({ snapshot }: RawStep): string {
+  return dottedState((snapshot as { value?: unknown }).value);
+}
+
 /** Watches one path over restarts of its actor. Raw inspection is attached only while this lives. */
 export class WatchedActor implements Disposable {
   readonly path: string;
@@ -41,6 +52,9 @@ export class WatchedActor implements Disposable {
   /** The chart is another one than it was told. */
   #chartChanged = false;
   #steps: StepTaken[] = [];
+  /** The last microsteps since the steps were put into words, a ring, and how many there were. */
+  readonly #raw: RawStep[] = [];
+  #rawSeen = 0;
   #taken = 0;
   #from = '';
   #states = new Map<string, ChartState>();
@@ -56,6 +70,7 @@ export class WatchedActor implements Disposable {
     if (ref === this.#ref) return;
     this.#tap?.[Symbol.dispose]();
     this.#tap = null;
+    this.#settle();
     this.#ref = ref;
     if (ref === null) return;
     this.#chart = chartOf(logicOf(ref));
@@ -67,18 +82,40 @@ export class WatchedActor implements Disposable {
     this.#tap = this.#node.tree.inspect(this.path.split(CHILD_MARK, 1)[0] ?? '', (e) => this.#see(e));
   }
 
+  /** An actor may take 200,000 steps a second: of each as little is done as can be. */
   #see(e: InspectionEvent): void {
-    if (e.actorRef !== this.#ref || e.type !== '@xstate.microstep') return;
-    const to = dottedState((e.snapshot as { value?: unknown }).value);
-    const taken = (e as { _transitions?: readonly TransitionLike[] })._transitions ?? [];
-    const event = String(e.event.type).slice(0, 200);
+    if (e.type !== '@xstate.microstep' || e.actorRef !== this.#ref) return;
+    const { snapshot, event, _transitions } = e as { snapshot: unknown; event: { type: string }; _transitions?: readonly TransitionLike[] };
+    this.#raw[this.#rawSeen % STEPS_MAX] = { atMs: this.#node.clock.wallMs(), snapshot, event: event.type, taken: _transitions ?? [] };
+    this.#rawSeen += 1;
+  }
+
+  /** Puts what was seen since the last time into words. */
+  #settle(): void {
+    const seen = this.#rawSeen;
+    const ring = this.#raw.splice(0);
+    this.#rawSeen = 0;
+    const passed = seen - ring.length;
+    this.#taken += passed;
     const invokes = [...this.#states.values()].flatMap((s) => s.invokes);
+    for (let n = passed; n < seen; n++) {
+      const raw = ring[n % STEPS_MAX];
+      if (raw === undefined) continue;
+      // Of the oldest that is left nobody knows where it came from.
+      if (passed > 0 && n === passed) this.#from = stateOf(raw);
+      else this.#step(raw, invokes);
+    }
+  }
+  #step(raw: RawStep, invokes: ChartState['invokes']): void {
+    const { atMs, taken } = raw;
+    const to = stateOf(raw);
+    const event = String(raw.event).slice(0, 200);
     const ids = taken.flatMap((t) => transitionId(t) ?? []);
     if (ids.length === 0 && to === this.#from) return;
     // An eventless step is xstate's answer to the event before it.
     const label = taken.length > 0 && taken.every((t) => (t.eventType ?? '') === '') ? 'always' : eventLabel(event, invokes);
     this.#taken += 1;
-    this.#steps.push({ n: this.#taken, atMs: this.#node.clock.wallMs(), event, label, from: this.#from, to, transitions: ids });
+    this.#steps.push({ n: this.#taken, atMs, event, label, from: this.#from, to, transitions: ids });
     if (this.#steps.length > STEPS_MAX) this.#steps.shift();
     this.#from = to;
   }
@@ -96,6 +133,7 @@ export class WatchedActor implements Disposable {
 
   frame(): ActorFrame {
     const ref = this.#ref;
+    this.#settle();
     const history = this.#node.recorder.last(HISTORY_MAX, (e) => e.path === this.path);
     return { t: 'actor', path: this.path, live: ref === null ? null : this.#live(ref), steps: [...this.#steps], history };
   }

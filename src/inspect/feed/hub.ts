@@ -95,7 +95,7 @@ export class Hub {
   readonly #pods = new PodLook();
   readonly #watched = new Map<string, WatchedActor>();
   #timer: unknown = null;
-  /** The look that is due after something happened; null: nothing did. */
+  /** The last look that came to be due after something happened. */
   #soon: unknown = null;
   #tap: Disposable | null = null;
   #seq = 0;
@@ -215,14 +215,19 @@ export class Hub {
   // ---- looking -------------------------------------------------------------------------------------------------------
 
   #begin(): void {
+    this.#await();
+    this.#arm();
+  }
+  /** Of all that happens until the next look the first event is enough: those behind it cost nobody anything. */
+  #await(): void {
     const { tree, clock } = this.#node;
     this.#tap = tree.observe(() => {
-      this.#soon ??= clock.setTimeout(() => {
-        this.#soon = null;
+      this.#tap?.[Symbol.dispose]();
+      this.#soon = clock.setTimeout(() => {
+        this.#await();
         this.#tick(false);
       }, LOOK_AFTER_MS);
     });
-    this.#arm();
   }
   #arm(): void {
     this.#timer = this.#node.clock.setTimeout(() => {
