@@ -1,7 +1,7 @@
 /**
- * What clients of the inspection page do to actors: the mailbox benchmark with nobody attached, and with one client each in a
- * process of its own: a page that reads, one that reads slowly, one that never reads, and one that floods the server with
- * frames, pings and requests over a dozen connections. The rounds alternate.
+ * What clients of the inspection page do to actors: the mailbox benchmark with a process beside it that attaches to nothing,
+ * and with one client each in such a process: a page that reads, one that reads slowly, one that never reads, and one that
+ * floods the server with frames, pings and requests over a dozen connections. The rounds alternate.
  * Options: --rounds=7 --out=FILE
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -41,9 +41,8 @@ function client(kind: Kind): ChildProcess & Disposable {
   return Object.assign(child, { [Symbol.dispose]: () => void child.kill('SIGKILL') });
 }
 
-type Mode = 'nobody' | Kind;
-const MODES: readonly Mode[] = ['nobody', ...KINDS];
-const samples = Object.fromEntries(MODES.map((m) => [m, []])) as unknown as Record<Mode, Sample[]>;
+const MODES: readonly Kind[] = ['nobody', ...KINDS];
+const samples = Object.fromEntries(MODES.map((m) => [m, []])) as unknown as Record<Kind, Sample[]>;
 /** Frames turned into text while nobody was attached. */
 let serialisedForNobody = 0;
 
@@ -51,15 +50,11 @@ await bench.round();
 for (let round = 0; round < ROUNDS; round++) {
   for (const [k] of MODES.entries()) {
     const mode = MODES[(round + k) % MODES.length] ?? 'nobody';
-    if (mode === 'nobody') {
-      const before = server.hub.figures.serialised;
-      samples.nobody.push(await bench.round());
-      serialisedForNobody += server.hub.figures.serialised - before;
-      continue;
-    }
     using _client = client(mode);
     await sleep(ATTACHED_MS);
+    const before = server.hub.figures.serialised;
     samples[mode].push(await bench.round());
+    if (mode === 'nobody') serialisedForNobody += server.hub.figures.serialised - before;
     say(`round ${round + 1} of ${ROUNDS}, ${mode}: ${JSON.stringify(samples[mode].at(-1))}`);
     _client.kill('SIGKILL');
     while (server.hub.figures.viewers > 0) await sleep(20);
@@ -71,9 +66,9 @@ await sleep(6_000);
 const figures = (await (await fetch(`http://${host}/api/figures`)).json()) as object;
 await tree.stop();
 
-const median = (mode: Mode, of: (s: Sample) => number): number => summary(samples[mode].map(of)).p50;
+const median = (mode: Kind, of: (s: Sample) => number): number => summary(samples[mode].map(of)).p50;
 /** Per cent fewer than with nobody attached. */
-const slower = (mode: Mode, of: (s: Sample) => number) => Math.round(1000 * (1 - median(mode, of) / median('nobody', of))) / 10;
+const slower = (mode: Kind, of: (s: Sample) => number) => Math.round(1000 * (1 - median(mode, of) / median('nobody', of))) / 10;
 await report('viewers', {
   barsPercent: BARS_PERCENT,
   medianPerS: Object.fromEntries(MODES.map((m) => [m, median(m, (s) => s.perS)])),

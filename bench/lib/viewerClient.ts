@@ -2,7 +2,8 @@
 import { connect, type Socket } from 'node:net';
 
 export const KINDS = ['page', 'slow', 'stuck', 'hostile'] as const;
-export type Kind = (typeof KINDS)[number];
+/** `nobody`: a process like the others that attaches to nothing, for comparison: on few cores its being there costs something. */
+export type Kind = (typeof KINDS)[number] | 'nobody';
 
 /** Bytes in each read of the slow client, and how often it reads. */
 const SLOW_BYTES = 1_024;
@@ -78,6 +79,9 @@ function run(kind: Kind, host: string): void {
       socket.pause();
       return;
     }
+    case 'nobody':
+      setInterval(() => undefined, SLOW_EVERY_MS);
+      return;
     case 'hostile':
       hostile(host);
   }
