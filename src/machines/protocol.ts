@@ -197,7 +197,7 @@ export type ConfigEvent = Message &
     | { type: 'pods.again'; source: SourceName; uids: readonly string[] }
   );
 
-/** From config to the pod manager: one operation of the mux. Its pods are shared: nobody changes them. */
+/** From config to the pod manager: one operation of podConfig. Its pods are shared: nobody changes them. */
 export type PodOpEvent = Message & {
   type: 'pods.op';
   op: PodOpKind;
@@ -205,7 +205,7 @@ export type PodOpEvent = Message & {
   pods: readonly Pod[];
   /** UIDs of the complete set of this source after the merge: what is not in it is gone, even if a REMOVE was missed. */
   complete?: readonly string[];
-  /** Of the first ADD of this source since the mux (re)started: every pod it names may have been named before. */
+  /** Of the first ADD of this source since podConfig (re)started: every pod it names may have been named before. */
   first?: boolean;
   /** With `first`: static pods that the runtime holds of a name in `pods`, with another definition. They are wound down before. */
   predecessors?: readonly ListedPod[];

@@ -17,7 +17,7 @@ import type { Container, Pod, PodStatus } from '../../src/machines/k8s.ts';
 import { takenPort } from '../../src/machines/pods/admission/hostPorts.ts';
 import { emptyLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
-import { emptyMux, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
+import { emptyPodStorage, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
 import { parseQuantity, quantityToMilli } from '../../src/machines/pods/quantity.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
 import { envName, ipAddress, qualifiedName, quantityValue } from '../../src/machines/pods/sources/validation/names.ts';
@@ -289,7 +289,7 @@ const MANY: Readonly<Record<string, readonly [most: number, make: Grown]>> = {
     8_192,
     (n) => {
       const pods = repeat(n, (i) => pod({}, { metadata: { uid: `u${i}` } }));
-      return () => mergeSet(emptyMux, { source: 'http', pods, nowWallMs: NOW_MS });
+      return () => mergeSet(emptyPodStorage, { source: 'http', pods, nowWallMs: NOW_MS });
     },
   ],
   'errors of a document': [131_072, (n) => listOf(repeat(n, () => 1))],

@@ -4,7 +4,7 @@ import { statusPatch } from '../../src/machines/api/statusPatch.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
 import { admit } from '../../src/machines/pods/admission/admission.ts';
 import { beyondBounds } from '../../src/machines/pods/bounds.ts';
-import { emptyMux, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
+import { emptyPodStorage, mergeSet } from '../../src/machines/pods/podConfig/merge.ts';
 import { qosClass } from '../../src/machines/pods/qos.ts';
 import { decodeManifest } from '../../src/machines/pods/sources/decode.ts';
 import { unsupportedFields } from '../../src/machines/pods/sources/supported.ts';
@@ -40,7 +40,7 @@ const fromApi = (doc: Record<string, unknown>): Pod => {
 const FIRST: Readonly<Record<string, (doc: Record<string, unknown>) => unknown>> = {
   'decoding a manifest': (doc) => decodeManifest(doc, { source: 'http', where: 'u', nodeName: 'n', preventApiReferences: true, md5Hex }),
   'the set of a source': (doc) => {
-    const { state } = mergeSet(emptyMux, { source: 'api', pods: [fromApi(doc)], nowWallMs: NOW_MS });
+    const { state } = mergeSet(emptyPodStorage, { source: 'api', pods: [fromApi(doc)], nowWallMs: NOW_MS });
     return mergeSet(state, { source: 'api', pods: [fromApi(structuredClone(doc))], nowWallMs: NOW_MS });
   },
   admission: (doc) => admit({ ...ADMISSION, pod: fromApi(doc) }),

@@ -34,7 +34,7 @@ class Bench {
     more: { source?: 'file' | 'http'; complete?: string[]; first?: boolean } = {},
   ): Out[] {
     const { source = 'file', complete } = more;
-    // As the mux has it: its first word of a source says so.
+    // As podConfig has it: its first word of a source says so.
     const first = more.first ?? !this.ledger.seen.has(source);
     return this.send({
       type: 'pods.op',
@@ -68,7 +68,7 @@ class Bench {
 }
 
 describe('the pod manager', () => {
-  it('takes no word of a source before its first one: what an earlier mux left in the mailbox names a part of the pods only', () => {
+  it('takes no word of a source before its first one: what an earlier podConfig left in the mailbox names a part of the pods only', () => {
     const b = new Bench();
     b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u1')], complete: ['u1', 'u2'] });
     expect(b.out).toEqual([]);
@@ -206,7 +206,7 @@ describe('the pod manager', () => {
     expect(b.ledger.ready).toBe(true);
   });
 
-  it('stops a pod that a restarted mux no longer names in its complete set', () => {
+  it('stops a pod that a restarted podConfig no longer names in its complete set', () => {
     const b = new Bench();
     b.op('ADD', [pod('a', 'ua'), pod('b', 'ub')]);
     b.op('ADD', [pod('a', 'ua')], { complete: ['ua'] });
@@ -214,7 +214,7 @@ describe('the pod manager', () => {
   });
 
   // Found by seed 101290: the pod came back, and the one that had taken its name waited behind it for good.
-  it('does not bring back what was to come back when a restarted mux no longer names it', () => {
+  it('does not bring back what was to come back when a restarted podConfig no longer names it', () => {
     const b = new Bench();
     b.op('ADD', [pod('web', 'u1')]);
     b.op('REMOVE', [pod('web', 'u1')]);
@@ -229,7 +229,7 @@ describe('the pod manager', () => {
     expect([...b.ledger.records.keys()]).toEqual(['u2']);
   });
 
-  it('hands over again what is being wound down when a restarted mux begins anew: the workers may have gone too', () => {
+  it('hands over again what is being wound down when a restarted podConfig begins anew: the workers may have gone too', () => {
     const b = new Bench();
     b.op('ADD', [pod('a', 'ua')]);
     b.op('REMOVE', [pod('a', 'ua')]);
@@ -240,12 +240,12 @@ describe('the pod manager', () => {
     expect(b.workerEvents()).toEqual(['pod.update:create ua', 'pod.update:create ghost']);
   });
 
-  it('lists a refused pod that ran here as a stranger with the source that wants it, which may take it back', () => {
+  it('lists a refused pod that ran here as an orphan with the source that wants it, which may take it back', () => {
     const b = new Bench(['file', 'http']);
     b.op('ADD', [], { complete: [] });
-    const stranger = { uid: 'u1', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
+    const orphan = { uid: 'u1', name: 'web', namespace: 'default', sandboxes: [], containers: [] };
     const begin = () => {
-      b.send({ type: 'pods.orphan', listed: stranger, epoch: 1 });
+      b.send({ type: 'pods.orphan', listed: orphan, epoch: 1 });
       b.op('ADD', [], { source: 'http' });
       b.op('ADD', [refusable(pod('web', 'u1'))], { source: 'http' });
     };
@@ -256,7 +256,7 @@ describe('the pod manager', () => {
     expect(b.ledger.records.has('u1')).toBe(true);
     b.op('REMOVE', [pod('web', 'u1')], { source: 'http' });
     expect(b.ledger.records.has('u1')).toBe(false);
-    // While it is still being wound down, by a mux that never heard of it.
+    // While it is still being wound down, by a podConfig that never heard of it.
     begin();
     b.send({ type: 'pods.op', op: 'ADD', source: 'http', pods: [], complete: [], first: true });
     expect(b.ledger.records.get('u1')?.state).toMatchObject({ is: 'leaving', next: null });

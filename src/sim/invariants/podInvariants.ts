@@ -3,7 +3,7 @@ import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import type { Pod, PodStatus } from '../../machines/k8s.ts';
 import { MIN_CONTAINER_GRACE_SECONDS } from '../../machines/pods/killOrder.ts';
 import { fullName } from '../../machines/pods/manager/records.ts';
-import type { MuxState } from '../../machines/pods/podConfig/merge.ts';
+import type { PodStorage } from '../../machines/pods/podConfig/merge.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
 import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
@@ -46,8 +46,8 @@ function everySourceIsHeard(s: Scene): boolean {
 
 /** All that the sources have named, as far as they were heard. */
 function namedPods(s: Scene): Pod[] {
-  const snapshot = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot() as { context?: { mux?: MuxState } } | undefined;
-  return [...(snapshot?.context?.mux?.pods.values() ?? [])].flatMap((pods) => [...pods.values()].map(({ pod }) => pod));
+  const snapshot = s.node.daemon?.tree.actorAt('node/pods/config')?.getSnapshot() as { context?: { storage?: PodStorage } } | undefined;
+  return [...(snapshot?.context?.storage?.pods.values() ?? [])].flatMap((pods) => [...pods.values()].map(({ pod }) => pod));
 }
 
 /** Whether a source has named another pod of that name, which may still wait to be admitted. */

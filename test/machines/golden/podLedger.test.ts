@@ -53,7 +53,7 @@ const refused =
   (p: Pod): Make =>
   (ledger) =>
     ({ ...op('ADD', [refusable(p)])(ledger), ...(ledger.records.has(p.metadata.uid) ? { op: 'UPDATE' } : {}) }) as PodManagerEvent;
-const stranger =
+const orphan =
   (uid: string, epoch = 1): Make =>
   () => ({ type: 'pods.orphan', listed: { uid, name: uid, namespace: 'ns', sandboxes: [], containers: [] }, epoch });
 const dirty =
@@ -113,7 +113,7 @@ goldenTable('the ledger of pods is as recorded', 'podLedger', {
   '1.8 a removal before both have spoken': () => from(['file', 'http'], op('ADD', [a]), op('REMOVE', [a])),
   '1.8 a removal before both have spoken, then both': () =>
     from(['file', 'http'], op('ADD', [a]), op('REMOVE', [a]), op('ADD', [], { source: 'http' })),
-  '1.8 a stranger: whoever looks for them waits until all have spoken': () => from(['file', 'http'], op('ADD', []), stranger('ghost')),
+  '1.8 an orphan: whoever looks for them waits until all have spoken': () => from(['file', 'http'], op('ADD', []), orphan('ghost')),
 
   '2.5 addition': () => after(op('ADD', [a])),
   '2.5 addition: deleted already': () => after(op('ADD', [pod('a', { deleted: true })])),
@@ -162,12 +162,12 @@ goldenTable('the ledger of pods is as recorded', 'podLedger', {
   '3.3 the word of an earlier life': () => after(op('ADD', [a]), says('a', 'finished', 99)),
   '3.3 over: it stays in the ledger until its source lets it go': () => after(op('ADD', [a]), says('a', 'finished')),
 
-  '3.6 known to the runtime alone': () => after(op('ADD', []), stranger('ghost')),
-  '3.6 known to the runtime alone, and gone': () => after(op('ADD', []), stranger('ghost'), says('ghost', 'finished')),
-  '3.6 known to the runtime alone, and then its source says it': () => after(op('ADD', []), stranger('ghost'), op('ADD', [pod('ghost')])),
+  '3.6 known to the runtime alone': () => after(op('ADD', []), orphan('ghost')),
+  '3.6 known to the runtime alone, and gone': () => after(op('ADD', []), orphan('ghost'), says('ghost', 'finished')),
+  '3.6 known to the runtime alone, and then its source says it': () => after(op('ADD', []), orphan('ghost'), op('ADD', [pod('ghost')])),
   '3.6 known to the runtime alone, its source says it, and it is gone': () =>
-    after(op('ADD', []), stranger('ghost'), op('ADD', [pod('ghost')]), says('ghost', 'finished')),
-  '3.6 a stranger that is in the ledger': () => after(op('ADD', [a]), stranger('a')),
-  '3.6 a stranger that an earlier ledger asked about': () => after(op('ADD', []), stranger('ghost', 7)),
+    after(op('ADD', []), orphan('ghost'), op('ADD', [pod('ghost')]), says('ghost', 'finished')),
+  '3.6 an orphan that is in the ledger': () => after(op('ADD', [a]), orphan('a')),
+  '3.6 an orphan that an earlier ledger asked about': () => after(op('ADD', []), orphan('ghost', 7)),
   '3.6 not in the complete set any more': () => after(op('ADD', [a, pod('b')]), op('ADD', [pod('b')], { complete: ['b'] })),
 });

@@ -1,6 +1,6 @@
 /** Where pods come from (pod lifecycle 1.2, 1.3, 1.5, 1.7): what each reading, answer and set of pods leads to. */
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { emptyMux, mergeSet } from '../../../src/machines/pods/podConfig/merge.ts';
+import { emptyPodStorage, mergeSet } from '../../../src/machines/pods/podConfig/merge.ts';
 import { decodeManifest } from '../../../src/machines/pods/sources/decode.ts';
 import {
   applyListing,
@@ -84,7 +84,7 @@ const container = (more: object, spec: object = {}) => decoded({ ...c(more), ...
 
 // ---- podConfig ---------------------------------------------------------------------------------------------------
 const opsOf = (before: Pod[] | null, after: Pod[], source: 'api' | 'file' = 'api') => {
-  const state = before === null ? emptyMux : mergeSet(emptyMux, { source, pods: before, nowWallMs: NOW }).state;
+  const state = before === null ? emptyPodStorage : mergeSet(emptyPodStorage, { source, pods: before, nowWallMs: NOW }).state;
   const { ops, duplicates } = mergeSet(state, { source, pods: after, nowWallMs: NOW });
   return {
     ops: ops.map(({ op, pods }) => [op, ...pods.map((p) => p.metadata.uid)]),

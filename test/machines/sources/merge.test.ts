@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { Pod } from '../../../src/machines/k8s.ts';
-import { emptyMux, type MuxState, mergeSet, podsOf, seenStamp } from '../../../src/machines/pods/podConfig/merge.ts';
+import { emptyPodStorage, mergeSet, type PodStorage, podsOf, seenStamp } from '../../../src/machines/pods/podConfig/merge.ts';
 import type { SourceName } from '../../../src/machines/pods/types.ts';
 import { pod } from './pods.ts';
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 6);
-const merge = (state: MuxState, pods: Pod[], source: SourceName = 'file') => mergeSet(state, { source, pods, nowWallMs: NOW });
+const merge = (state: PodStorage, pods: Pod[], source: SourceName = 'file') => mergeSet(state, { source, pods, nowWallMs: NOW });
 const ops = (r: ReturnType<typeof mergeSet>) => r.ops.map((o) => `${o.op} ${o.pods.map((p) => p.metadata.name).join(',')}`.trim());
 const api = (uid: string, over: { meta?: Partial<Pod['metadata']>; status?: Pod['status']; spec?: Partial<Pod['spec']> } = {}): Pod => ({
   apiVersion: 'v1',
@@ -17,14 +17,14 @@ const api = (uid: string, over: { meta?: Partial<Pod['metadata']>; status?: Pod[
 
 describe('merging a set', () => {
   it('emits an empty ADD for an empty first set, and only for the first', () => {
-    const first = merge(emptyMux, []);
+    const first = merge(emptyPodStorage, []);
     expect(ops(first)).toEqual(['ADD']);
     expect(ops(merge(first.state, []))).toEqual([]);
     expect(ops(merge(first.state, [], 'http'))).toEqual(['ADD']);
   });
 
   it('stamps the source and the time first seen, and keeps that time', () => {
-    const first = merge(emptyMux, [pod('a')]);
+    const first = merge(emptyPodStorage, [pod('a')]);
     expect(first.ops[0]?.pods[0]?.metadata.annotations).toMatchObject({
       'kubernetes.io/config.source': 'file',
       'kubernetes.io/config.seen': '2026-01-02T03:04:05.006000000Z',
@@ -39,7 +39,7 @@ describe('merging a set', () => {
   });
 
   it('replaces an edited static pod: REMOVE of the old UID, then ADD of the new', () => {
-    const first = merge(emptyMux, [pod('a')]);
+    const first = merge(emptyPodStorage, [pod('a')]);
     const edited = merge(first.state, [pod('a', {}, { image: 'other:1' })]);
     expect(ops(edited)).toEqual(['REMOVE a-node1', 'ADD a-node1']);
     expect(edited.ops[0]?.pods[0]?.metadata.uid).not.toBe(edited.ops[1]?.pods[0]?.metadata.uid);
@@ -50,16 +50,16 @@ describe('merging a set', () => {
       const p = pod('a', {}, { image });
       return { ...p, metadata: { ...p.metadata, uid: 'pin', annotations: {} } };
     };
-    expect(ops(merge(merge(emptyMux, [pinned('a:1')]).state, [pinned('a:2')]))).toEqual(['UPDATE a-node1']);
+    expect(ops(merge(merge(emptyPodStorage, [pinned('a:1')]).state, [pinned('a:2')]))).toEqual(['UPDATE a-node1']);
   });
 
   it('emits nothing for the same pods again, even as fresh objects', () => {
-    const first = merge(emptyMux, [pod('a'), pod('b')]);
+    const first = merge(emptyPodStorage, [pod('a'), pod('b')]);
     expect(ops(merge(first.state, [pod('a'), pod('b')]))).toEqual([]);
   });
 
   it('emits in the order REMOVE, ADD, UPDATE, DELETE, RECONCILE', () => {
-    const first = merge(emptyMux, [api('gone'), api('upd'), api('del'), api('rec')], 'api');
+    const first = merge(emptyPodStorage, [api('gone'), api('upd'), api('del'), api('rec')], 'api');
     const second = merge(
       first.state,
       [
@@ -74,11 +74,11 @@ describe('merging a set', () => {
   });
 
   it('takes a pod first seen while deleting as ADD', () => {
-    expect(ops(merge(emptyMux, [api('a', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } })], 'api'))).toEqual(['ADD a']);
+    expect(ops(merge(emptyPodStorage, [api('a', { meta: { deletionTimestamp: '2026-01-01T00:00:00Z' } })], 'api'))).toEqual(['ADD a']);
   });
 
   it('reconciles only when nothing but the status differs', () => {
-    const first = merge(emptyMux, [api('a')], 'api').state;
+    const first = merge(emptyPodStorage, [api('a')], 'api').state;
     expect(ops(merge(first, [api('a', { status: { phase: 'Failed' } })], 'api'))).toEqual(['RECONCILE a']);
     expect(ops(merge(first, [api('a', { status: { phase: 'Failed' }, meta: { labels: { x: 'y' } } })], 'api'))).toEqual(['UPDATE a']);
   });
@@ -90,36 +90,36 @@ describe('merging a set', () => {
     ['another annotation', { annotations: { mine: '1' } }, ['UPDATE a']],
     ['grace', { deletionGracePeriodSeconds: 5 }, ['UPDATE a']],
   ])('compares %s', (_, meta, expected) => {
-    expect(ops(merge(merge(emptyMux, [api('a')], 'api').state, [api('a', { meta })], 'api'))).toEqual(expected);
+    expect(ops(merge(merge(emptyPodStorage, [api('a')], 'api').state, [api('a', { meta })], 'api'))).toEqual(expected);
   });
 
   it('sees an annotation that went away', () => {
-    const first = merge(emptyMux, [api('a', { meta: { annotations: { mine: '1' } } })], 'api');
+    const first = merge(emptyPodStorage, [api('a', { meta: { annotations: { mine: '1' } } })], 'api');
     expect(ops(merge(first.state, [api('a')], 'api'))).toEqual(['UPDATE a']);
   });
 
   it('keeps the first of two pods with one name in one source, and both across sources', () => {
-    const twice = merge(emptyMux, [api('u1', { meta: { name: 'x' } }), api('u2', { meta: { name: 'x' } })], 'api');
+    const twice = merge(emptyPodStorage, [api('u1', { meta: { name: 'x' } }), api('u2', { meta: { name: 'x' } })], 'api');
     expect(podsOf(twice.state, 'api').map((p) => p.metadata.uid)).toEqual(['u1']);
     expect(twice.duplicates.map((d) => [d.pod.metadata.uid, d.winner.metadata.uid, d.same])).toEqual([['u2', 'u1', 'name']]);
     expect(ops(merge(twice.state, [api('u3', { meta: { name: 'x' } })], 'file'))).toEqual(['ADD x']);
   });
 
   it('keeps the first of two pods with one UID', () => {
-    const twice = merge(emptyMux, [api('u1', { meta: { name: 'x' } }), api('u1', { meta: { name: 'y' } })], 'api');
+    const twice = merge(emptyPodStorage, [api('u1', { meta: { name: 'x' } }), api('u1', { meta: { name: 'y' } })], 'api');
     expect(twice.duplicates.map((d) => d.same)).toEqual(['uid']);
   });
 
   it('holds a pod once: what it emits is the specification that the source delivered', () => {
     const delivered = api('a');
-    const first = merge(emptyMux, [delivered], 'api');
+    const first = merge(emptyPodStorage, [delivered], 'api');
     expect(first.ops[0]?.pods[0]?.spec).toBe(delivered.spec);
     expect(podsOf(first.state, 'api')[0]).toBe(first.ops[0]?.pods[0]);
   });
 
   it('reads nothing of a pod that the source delivers again', () => {
     const pods = Array.from({ length: 100 }, (_, i) => api(`p${i}`));
-    const first = merge(emptyMux, pods, 'api');
+    const first = merge(emptyPodStorage, pods, 'api');
     let reads = 0;
     for (const p of pods) {
       const { name } = p.metadata;

@@ -1,14 +1,14 @@
 /**
- * The mux: turns the complete sets of the sources into operations, in one total order, and sends them to the pod manager.
+ * podConfig: turns the complete sets of the sources into operations, in one total order, and sends them to the pod manager.
  *
  * State held: per source the pods last delivered, which sources have delivered, what is wrong with each source.
  * Lost on restart: all of it; the UIDs that manifests took over are found again in the runtime.
- * Rebuilt from: the sources, which restart after this actor (rest_for_one) and post their sets again. A fresh mux
+ * Rebuilt from: the sources, which restart after this actor (rest_for_one) and post their sets again. A fresh one
  * emits ADD for every pod, so everything downstream tolerates repeats. The pod manager removes what the complete set lacks.
  */
 import { reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { emptyMux, type MuxOp, type MuxState } from '../../../machines/pods/podConfig/merge.ts';
+import { emptyPodStorage, type MuxOp, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
 import {
   type PodConfigContext,
   type PodConfigFacts,
@@ -24,7 +24,7 @@ import type { Handling } from '../../../ports/handling.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 
 export interface ConfigOptions {
-  /** The configured sources: the mux says that it waits until each has delivered a set. */
+  /** The configured sources: podConfig says that it waits until each has delivered a set. */
   sources: readonly SourceName[];
   /** How long the first sets wait for the runtime's first listing; 0: not at all. Default {@link LISTING_WAIT_MS}. */
   listingWaitMs?: number;
@@ -37,14 +37,14 @@ function refOf(pod: Pod): PodRef {
   return { uid: pod.metadata.uid, name: pod.metadata.name, namespace: pod.metadata.namespace };
 }
 
-function podsByName(mux: MuxState): Map<string, Pod> {
+function podsByName(storage: PodStorage): Map<string, Pod> {
   const pods = new Map<string, Pod>();
-  for (const stored of mux.pods.values()) for (const s of stored.values()) pods.set(s.fullName, s.pod);
+  for (const stored of storage.pods.values()) for (const s of stored.values()) pods.set(s.fullName, s.pod);
   return pods;
 }
 
 /** Sends what one event came to: events about errors first, so that a removal is announced before it happens. */
-function sendOn(ctx: ActorCtx<ConfigEvent>, before: MuxState, context: PodConfigContext): void {
+function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConfigContext): void {
   const { result } = context;
   ctx.publish(view.sourceErrors, context.errors);
   const warn = (message: string, pod?: Pod) => {
@@ -166,7 +166,7 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
       capacity: 16,
     },
     start: (ctx) => {
-      let before = emptyMux;
+      let before = emptyPodStorage;
       ctx.publish(view.sourceErrors, new Map());
       const aside = setAside(ctx.ports.handling);
       const facts = (event?: object): PodConfigFacts => ({
@@ -184,7 +184,7 @@ export function configSpec(options: ConfigOptions): ActorSpec<ConfigEvent> {
         actions: {
           send: ({ context }) => {
             const prior = before;
-            before = context.mux;
+            before = context.storage;
             sendOn(ctx, prior, context);
           },
         },

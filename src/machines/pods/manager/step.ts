@@ -84,8 +84,8 @@ function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cau
 class Edit extends Admitting {
   op(event: PodOpEvent): Step {
     const { op, source, causes } = event;
-    // Left in the mailbox by a mux that ended together with the pod manager before this one: it names a part of the pods
-    // only, and would pass for all that the source has. The mux that follows begins with its first word.
+    // Left in the mailbox by a podConfig that ended together with the pod manager before this one: it names a part of the pods
+    // only, and would pass for all that the source has. The one that follows begins with its first word.
     if (!this.seen.has(source) && event.first !== true) return this.finish();
     // The new pod of that name waits until they have ended.
     for (const listed of event.predecessors ?? []) {
@@ -191,7 +191,7 @@ class Edit extends Admitting {
       return;
     }
     if (rec.state.is !== 'leaving') {
-      // The mux was restarted and says everything again. Perhaps the workers were too: `create` makes one that is missing.
+      // podConfig was restarted and says everything again. Perhaps the workers were too: `create` makes one that is missing.
       this.update(rec, pod, { causes: why, kind: 'create' });
       return;
     }
@@ -274,7 +274,7 @@ class Edit extends Admitting {
 
   private removeMissing(source: SourceName, complete: ReadonlySet<string>, causes: readonly Cause[] | undefined): void {
     for (const [uid, rec] of this.ledger.records) {
-      // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A mux that
+      // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A podConfig that
       // was restarted since never heard of it and removes nothing.
       if (rec.source !== source || complete.has(uid) || (rec.removed && nextOf(rec) === null)) continue;
       this.remove(uid, this.why(causes, `${fullName(rec.pod)} is not in the complete set of source ${source}`));

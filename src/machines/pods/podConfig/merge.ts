@@ -1,5 +1,5 @@
 /**
- * The mux: turns complete sets of pods per source into operations (spec: pod lifecycle 1.7). Pure: state in, state
+ * podConfig: turns complete sets of pods per source into operations (spec: pod lifecycle 1.7). Pure: state in, state
  * and operations out.
  */
 import type { Pod } from '../../k8s.ts';
@@ -13,7 +13,7 @@ interface Stored {
   delivered: Pod;
   fullName: string;
 }
-export interface MuxState {
+export interface PodStorage {
   readonly pods: ReadonlyMap<SourceName, ReadonlyMap<string, Stored>>;
   /** Sources that have delivered at least one SET. */
   readonly seen: ReadonlySet<SourceName>;
@@ -37,12 +37,12 @@ export interface MergeInput {
   nowWallMs: number;
 }
 export interface MergeResult {
-  state: MuxState;
+  state: PodStorage;
   ops: MuxOp[];
   duplicates: Duplicate[];
 }
 
-export const emptyMux: MuxState = { pods: new Map(), seen: new Set() };
+export const emptyPodStorage: PodStorage = { pods: new Map(), seen: new Set() };
 
 /** Annotations this node writes itself: never compared, never overwritten. */
 const LOCAL = [ANNOTATION_SOURCE, ANNOTATION_MIRROR, ANNOTATION_SEEN];
@@ -93,7 +93,7 @@ function compare(known: Stored, incoming: Pod, name: string): { stored: Stored; 
 }
 
 /** Merges the complete set of one source. Operations come out in the order in which they must be sent. */
-export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
+export function mergeSet(state: PodStorage, input: MergeInput): MergeResult {
   const { source } = input;
   const before = state.pods.get(source) ?? new Map<string, Stored>();
   const after = new Map<string, Stored>();
@@ -159,7 +159,7 @@ export function mergeSet(state: MuxState, input: MergeInput): MergeResult {
   };
 }
 
-/** Pods of one source as the mux holds them. */
-export function podsOf(state: MuxState, source: SourceName): Pod[] {
+/** Pods of one source as podConfig holds them. */
+export function podsOf(state: PodStorage, source: SourceName): Pod[] {
   return [...(state.pods.get(source)?.values() ?? [])].map((s) => s.pod);
 }

@@ -8,7 +8,7 @@ import type { Pod } from '../../k8s.ts';
 import { names, projecting, some } from '../../projection.ts';
 import type { ConfigEvent, ListedPod, SourceError } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
-import { type Duplicate, emptyMux, type MergeResult, type MuxOp, type MuxState, mergeSet } from './merge.ts';
+import { type Duplicate, emptyPodStorage, type MergeResult, type MuxOp, mergeSet, type PodStorage } from './merge.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
 
 const LISTING_LOOK_MS = 20;
@@ -31,7 +31,7 @@ export interface PodConfigFacts {
   readonly aside: ReadonlyMap<Pod, Pod>;
 }
 export interface PodConfigContext extends PodConfigInput {
-  mux: MuxState;
+  storage: PodStorage;
   errors: ReadonlyMap<SourceName, readonly SourceError[]>;
   /** What the handling of the present event sends on. */
   result: (MergeResult & { event: SetEvent; again?: boolean }) | null;
@@ -74,14 +74,14 @@ function shelled(event: SetEvent): readonly Pod[] {
 function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigContext> {
   const now = facts(event);
   // Only a source's first word can meet what another agent, or an earlier life of this one, left running.
-  const listing = context.mux.seen.has(event.source) ? undefined : now.listing;
+  const listing = context.storage.seen.has(event.source) ? undefined : now.listing;
   const over = takeOver({ pods: shelled(event), listing: listing ?? new Map(), aliases: context.aliases });
   const set = { ...event, pods: over.pods };
-  const result = mergeSet(context.mux, { source: set.source, pods: set.pods, nowWallMs: now.wallMs });
+  const result = mergeSet(context.storage, { source: set.source, pods: set.pods, nowWallMs: now.wallMs });
   const reported = context.twins.get(event.source);
   const duplicates = result.duplicates.filter((d) => reported?.has(twinKey(d)) !== true);
   return {
-    mux: result.state,
+    storage: result.state,
     twins: new Map(context.twins).set(event.source, new Set(result.duplicates.map(twinKey))),
     taken: over,
     aliases: over.aliases,
@@ -90,13 +90,13 @@ function taken(context: PodConfigContext, event: SetEvent): Partial<PodConfigCon
 }
 
 /** Nothing of what the source wants changes: its pods go and come once more. */
-function again({ mux }: PodConfigContext, event: AgainEvent): PodConfigContext['result'] {
+function again({ storage }: PodConfigContext, event: AgainEvent): PodConfigContext['result'] {
   const { source, causes } = event;
-  const pods = event.uids.flatMap((uid) => mux.pods.get(source)?.get(uid)?.pod ?? []);
+  const pods = event.uids.flatMap((uid) => storage.pods.get(source)?.get(uid)?.pod ?? []);
   if (pods.length === 0) return null;
   const ops = (['REMOVE', 'ADD'] as const).map((op): MuxOp => ({ op, source, pods }));
   const set: SetEvent = { type: 'source.set', source, pods: [], errors: [], ...(causes === undefined ? {} : { causes }) };
-  return { state: mux, ops, duplicates: [], event: set, again: true };
+  return { state: storage, ops, duplicates: [], event: set, again: true };
 }
 
 export const podConfigMachine = setup({
@@ -121,23 +121,23 @@ export const podConfigMachine = setup({
     nothingConfigured: ({ context }) => context.sources.length === 0,
     waitsForNoListing: ({ context }) => context.listingWaitMs === 0,
     listed: ({ event }) => facts(event).listing !== undefined,
-    completes: ({ context: { mux, sources }, event }) =>
-      event.type === 'source.set' && sources.every((s) => s === event.source || mux.seen.has(s)),
+    completes: ({ context: { storage, sources }, event }) =>
+      event.type === 'source.set' && sources.every((s) => s === event.source || storage.seen.has(s)),
   },
   delays: { listingWait: ({ context }) => context.listingWaitMs },
 }).createMachine({
   id: 'config',
-  meta: projecting<PodConfigContext>(({ sources, mux, errors, aliases, held }) => ({
+  meta: projecting<PodConfigContext>(({ sources, storage, errors, aliases, held }) => ({
     sources: names(sources),
-    delivered: names(mux.seen),
-    pods: some(mux.pods, ([source, pods]) => `${source}: ${pods.size}`),
+    delivered: names(storage.seen),
+    pods: some(storage.pods, ([source, pods]) => `${source}: ${pods.size}`),
     errors: some(errors, ([source, of]) => `${source}: ${of.length}`),
     held: names(held.keys()),
     takenOver: aliases.size,
   })),
   context: ({ input }) => ({
     ...input,
-    mux: emptyMux,
+    storage: emptyPodStorage,
     errors: new Map(),
     twins: new Map(),
     result: null,
