@@ -135,7 +135,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'a child that has ended is kept by its supervisor',
     file: 'src/actors/supervision/nodes/dynamicNode.ts',
-    find: 'if (this.#children.get(child.key) === child) this.#children.delete(child.key);',
+    find: 'this.#children.delete(child.key);',
     replace: '',
   },
   {
