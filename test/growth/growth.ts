@@ -6,8 +6,11 @@ import { Script } from 'node:vm';
 
 /** Between the smaller and the larger input. */
 const FACTOR = 16;
-/** The larger may take this many times as long: n log n takes 22 times, n squared 256. */
-const GROWTH_MAX = 40;
+/**
+ * The larger may take this many times as long. n log n takes 22 times, and up to 45 where only the smaller fits into the
+ * processor's caches and others use them too; n squared takes 256.
+ */
+const GROWTH_MAX = 64;
 /** What costs less than this at the larger size is cheap enough, and too short to be compared. */
 const CHEAP_MS = 15;
 /** A run that lasts longer is broken off: what is exponential would not end. */
