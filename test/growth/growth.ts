@@ -7,7 +7,7 @@ import { Script } from 'node:vm';
 /** Between the smaller and the larger input. */
 const FACTOR = 16;
 /**
- * The larger may take this many times as long. n log n takes 22 times, and up to 45 where only the smaller fits into the
+ * The larger may take this many times as long. n log n takes 22 times, and up to 47 where only the smaller fits into the
  * processor's caches and others use them too; n squared takes 256.
  */
 const GROWTH_MAX = 64;

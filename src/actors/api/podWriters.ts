@@ -26,7 +26,7 @@ import { type KubeClient, kubeClient } from './client.ts';
 
 /**
  * Beside a writer for each pod that may live and one for its mirror: at the client's 50 requests a second more would only wait,
- * each with a machine of its own (12 KiB).
+ * each with a machine of its own (8 KiB and more).
  */
 const MORE_WRITERS = 256;
 const STATUS_SYNC_SECONDS = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 20, 30, 45, 60];

@@ -8,7 +8,7 @@ import type { Socket } from 'node:net';
 export const UNKNOWN_CONNECTIONS_MAX = 512;
 /**
  * Beside those, with TLS: places for connections whose client has not said hello yet. They push out none that have, whose senders
- * may have to wait for the API server. Each holds some 5 KiB, and 4 KiB of a hello at most. With fewer places a flood of them
+ * may have to wait for the API server. Each holds 8 KiB, and 4 KiB of a hello at most. With fewer places a flood of them
  * costs more: who loses his place connects again, and that is 0.3 ms of the main thread.
  */
 export const SPEECHLESS_CONNECTIONS_MAX = 2048;

@@ -8,7 +8,7 @@
  */
 import { reading } from '../../../machines/facts.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { emptyPodStorage, type MuxOp, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
+import { emptyPodStorage, type PodOperation, type PodStorage } from '../../../machines/pods/podConfig/merge.ts';
 import {
   type PodConfigContext,
   type PodConfigFacts,
@@ -81,7 +81,7 @@ function sendOn(ctx: ActorCtx<ConfigEvent>, before: PodStorage, context: PodConf
 
 function sendOp(
   ctx: ActorCtx<ConfigEvent>,
-  op: MuxOp,
+  op: PodOperation,
   of: {
     event: SetEvent;
     errors: readonly SourceError[];

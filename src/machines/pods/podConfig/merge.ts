@@ -18,7 +18,7 @@ export interface PodStorage {
   /** Sources that have delivered at least one SET. */
   readonly seen: ReadonlySet<SourceName>;
 }
-export interface MuxOp {
+export interface PodOperation {
   op: PodOpKind;
   source: SourceName;
   /** Shared with the source and with what is stored here, so that a pod is in memory once: nobody changes them. */
@@ -38,7 +38,7 @@ export interface MergeInput {
 }
 export interface MergeResult {
   state: PodStorage;
-  ops: MuxOp[];
+  ops: PodOperation[];
   duplicates: Duplicate[];
 }
 
@@ -139,7 +139,7 @@ export function mergeSet(state: PodStorage, input: MergeInput): MergeResult {
 
   const removed = [...before].filter(([uid]) => !after.has(uid)).map(([, s]) => s.pod);
   const first = !state.seen.has(source);
-  const ops: MuxOp[] = [];
+  const ops: PodOperation[] = [];
   const emit = (op: PodOpKind, pods: readonly Pod[], evenIfEmpty = false) => {
     if (pods.length > 0 || evenIfEmpty) ops.push({ op, source, pods });
   };

@@ -8,7 +8,7 @@ import type { Pod } from '../../k8s.ts';
 import { names, projecting, some } from '../../projection.ts';
 import type { ConfigEvent, ListedPod, SourceError } from '../../protocol.ts';
 import type { SourceName } from '../types.ts';
-import { type Duplicate, emptyPodStorage, type MergeResult, type MuxOp, mergeSet, type PodStorage } from './merge.ts';
+import { type Duplicate, emptyPodStorage, type MergeResult, mergeSet, type PodOperation, type PodStorage } from './merge.ts';
 import { type TakeoverResult, takeOver } from './takeover.ts';
 
 const LISTING_LOOK_MS = 20;
@@ -94,7 +94,7 @@ function again({ storage }: PodConfigContext, event: AgainEvent): PodConfigConte
   const { source, causes } = event;
   const pods = event.uids.flatMap((uid) => storage.pods.get(source)?.get(uid)?.pod ?? []);
   if (pods.length === 0) return null;
-  const ops = (['REMOVE', 'ADD'] as const).map((op): MuxOp => ({ op, source, pods }));
+  const ops = (['REMOVE', 'ADD'] as const).map((op): PodOperation => ({ op, source, pods }));
   const set: SetEvent = { type: 'source.set', source, pods: [], errors: [], ...(causes === undefined ? {} : { causes }) };
   return { state: storage, ops, duplicates: [], event: set, again: true };
 }
