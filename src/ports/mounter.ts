@@ -47,8 +47,8 @@ export interface Mounter {
    * and is taken away where it is another.
    */
   bindSubPath(request: SubPathRequest, call: MountCall): Promise<SubPathResult>;
-  /** Takes the topmost mount of that very path away. */
-  unmount(path: string, call: MountCall): Promise<void>;
+  /** Takes the topmost mount of that very path away. `type`: of its file system, from {@link list}. */
+  unmount(path: string, type: string, call: MountCall): Promise<void>;
   /** Follows links. */
   kindOf(path: string, call: MountCall): Promise<PathKind>;
   /** With parents; all of them get `mode` as it stands. */

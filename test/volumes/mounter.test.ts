@@ -169,10 +169,29 @@ describe.skipIf(!mayMount)('a mount', () => {
       expect([statSync(path).uid, statSync(path).gid]).toEqual([0, 4321]);
     } finally {
       rmSync(`${dir}-link`, { force: true });
-      await mounter.unmount(path, call());
+      await mounter.unmount(path, 'tmpfs', call());
     }
     expect(mountsAt(await mounter.list(dir), path)).toEqual([]);
-    await expect(mounter.unmount(path, call())).rejects.toMatchObject({ code: 'EINVAL' });
+    await expect(mounter.unmount(path, 'tmpfs', call())).rejects.toMatchObject({ code: 'EINVAL' });
+  });
+
+  it('of a tmpfs needs no program', async () => {
+    vi.stubEnv('PATH', dir);
+    try {
+      await mounter.mount({ type: 'tmpfs', source: 'tmpfs', path: dir, options: ['size=65536', 'mode=0700'] }, call());
+      expect(mountsAt(await mounter.list(dir), dir)).toMatchObject([{ type: 'tmpfs', source: 'tmpfs' }]);
+      const options = ['size=65536', 'no,such=option'];
+      await expect(mounter.mount({ type: 'tmpfs', source: 'tmpfs', path: dir, options }, call())).rejects.toThrow('ended with 127');
+    } finally {
+      await mounter.unmount(dir, 'tmpfs', call()).finally(() => vi.unstubAllEnvs());
+    }
+    expect(mountsAt(await mounter.list(dir), dir)).toEqual([]);
+  });
+
+  it('of a tmpfs is not begun for somebody who gave up', async () => {
+    const request = { type: 'tmpfs', source: 'tmpfs', path: dir, options: [] };
+    await expect(mounter.mount(request, call(30_000, AbortSignal.abort()))).rejects.toMatchObject({ code: 'ECANCELED' });
+    expect(mountsAt(await mounter.list(dir), dir)).toEqual([]);
   });
 
   it('onto what is not there is refused', async () => {

@@ -220,7 +220,7 @@ describe.skipIf(!mayMount).each([
   const table = () => mountsBelow(parseMountinfo(readFileSync('/proc/self/mountinfo', 'utf8')), dir);
   afterEach(async () => {
     // The directory of this test is removed after this.
-    for (const { path } of table()) await mounter.unmount(path, call);
+    for (const { path, type } of table()) await mounter.unmount(path, type, call);
   });
 
   it('shows a directory or a file of the volume, once however often it is asked for', async () => {

@@ -1,7 +1,7 @@
 /**
  * The real Mounter port: mount(8), umount(8) and a small shell as helper processes with a deadline, since a system call
  * on a dead network file system never returns and cannot be taken back. A helper that even SIGKILL does not end (it sits
- * in the kernel) is left behind; the call fails all the same.
+ * in the kernel) is left behind; the call fails all the same. A tmpfs needs no helper (tmpfs.ts).
  */
 
 import type { ChildProcessByStdio } from 'node:child_process';
@@ -15,6 +15,7 @@ import { MountError, mountErrorOf } from './mountError.ts';
 import { ownMountTable } from './mountTable.ts';
 import { bindSubPath } from './subPath/bind.ts';
 import { SubPathHelpers } from './subPath/helper.ts';
+import { createTmpfsCalls, TMPFS } from './tmpfs.ts';
 
 /** Helpers say at most a line or two. */
 const OUTPUT_CHARS_MAX = 4096;
@@ -107,6 +108,7 @@ export function createMounter(o: MounterOptions = {}): Mounter {
   const table = ownMountTable(o.mountinfo);
   const helpers = new SubPathHelpers(runHelper);
   const batches = new MountBatches();
+  const tmpfs = createTmpfsCalls();
   return {
     async list(dir) {
       const real = await realPath(dir);
@@ -115,6 +117,7 @@ export function createMounter(o: MounterOptions = {}): Mounter {
         .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
     },
     async mount({ type, source, path, options }, call) {
+      if (type === TMPFS && source === TMPFS && (await tmpfs.mount(path, options, call))) return;
       const args = [...(type === '' ? [] : ['-t', type]), ...(options.length === 0 ? [] : ['-o', options.join(',')]), '--', source, path];
       await batches.run(['mount', ...args], call);
     },
@@ -122,7 +125,8 @@ export function createMounter(o: MounterOptions = {}): Mounter {
       if (request.foreign) return helpers.bind(request, call);
       return bindSubPath(request, (command, args) => runHelper(command, args, call));
     },
-    async unmount(path, call) {
+    async unmount(path, type, call) {
+      if (type === TMPFS && (await tmpfs.unmount(path, call))) return;
       await batches.run(['umount', '--', path], call);
     },
     async kindOf(path, call) {

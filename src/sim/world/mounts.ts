@@ -175,7 +175,7 @@ export function simMounts(): SimMounts {
             table.push({ path: target, root: found.path, type: 'none', source: volume, options: ['bind'] });
             return { kind: 'bound' };
           }),
-        unmount: (path, call) => run('unmount', { path, call }, () => unmount(path, disk)),
+        unmount: (path, _type, call) => run('unmount', { path, call }, () => unmount(path, disk)),
         kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(path)),
         makeDir: (path, mode, call) => run('makeDir', { path, call }, () => disk.fs.mkdirp(path, mode)),
         makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),

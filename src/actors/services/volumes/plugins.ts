@@ -323,8 +323,9 @@ export class Plugins {
 
   async #unmountAll(path: string, signal: AbortSignal): Promise<void> {
     for (let i = 0; i < STACKED_MOUNTS_MAX; i++) {
-      if (mountsAt(await this.#mounts(), path).length === 0) return;
-      await this.#mounter().unmount(path, this.#call(signal));
+      const topmost = mountsAt(await this.#mounts(), path).at(-1);
+      if (topmost === undefined) return;
+      await this.#mounter().unmount(path, topmost.type, this.#call(signal));
     }
     throw new Error(`${path} is still mounted after ${STACKED_MOUNTS_MAX} unmounts`);
   }
