@@ -56,7 +56,7 @@ export async function killed(m: Member, rounds: number): Promise<object> {
     await removing;
     await m.view.gone(made, LONG_MS);
     deleting.push({ allGoneMs: Math.round(performance.now() - deletedAt), goneAtKill });
-    await m.daemon.healthy();
+    await m.healthy();
     await m.rest();
   }
   return {

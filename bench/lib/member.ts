@@ -36,6 +36,9 @@ export const since = (at: number | undefined, from: number): number => (at ?? Nu
 interface Agent {
   readonly pid: number | undefined;
   log(): string;
+  end(signal: NodeJS.Signals): Promise<unknown>;
+  start(o: { ready: boolean }): Promise<unknown>;
+  healthy(): Promise<unknown>;
 }
 
 export class Member {
@@ -75,11 +78,14 @@ export class Member {
     return (await this.lab.cri.call('ListContainers', {}, call)).containers;
   }
 
-  /** Ends the daemon as a crash would and starts it at once. Gives the time of the new process's start. */
+  /** Ends the node's agent as a crash would and starts it at once. Gives the time of the new process's start. */
   async kill(): Promise<number> {
-    await this.daemon.end('SIGKILL');
+    await this.#agent.end('SIGKILL');
     const at = performance.now();
-    await this.daemon.start({ ready: false });
+    await this.#agent.start({ ready: false });
     return at;
+  }
+  healthy(): Promise<unknown> {
+    return this.#agent.healthy();
   }
 }

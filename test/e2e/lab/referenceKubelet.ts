@@ -58,7 +58,8 @@ export class ReferenceKubelet {
       .map((path) => [path, readFileSync(path, 'utf8')] as const);
   }
 
-  async start(): Promise<void> {
+  /** Waits until it is healthy, unless `ready` is false. */
+  async start(o: { ready?: boolean } = {}): Promise<void> {
     const { dir, rootDir, lab, manifests } = this.#daemon;
     mkdirSync(rootDir, { recursive: true });
     const config = {
@@ -90,6 +91,10 @@ export class ReferenceKubelet {
     });
     closeSync(out);
     this.#child = child;
+    if (o.ready !== false) await this.healthy();
+  }
+
+  async healthy(): Promise<void> {
     await until(
       'the reference kubelet to be healthy',
       async () => {
