@@ -99,6 +99,22 @@ describe('lifecycle events', () => {
     expect(await w.ports.metrics.render()).toContain('actorlet_pleg_missed_hints_total 1');
   });
 
+  it('give up a stream that misses change after change, since the runtime may wait for its reader, and open it again', async () => {
+    await start({ a: 'CONTAINER_RUNNING' });
+    await w.ports.advance(300_000);
+    const opened = w.cri.opened();
+    const states = ['CONTAINER_EXITED', 'CONTAINER_RUNNING'] as const;
+    // A change in each listing, the first of which is up to 30 s away.
+    for (let second = 0; second < 60 && w.cri.opened() === opened; second++) {
+      listing(w.cri, { a: states[second % 2] ?? 'CONTAINER_EXITED' });
+      await w.ports.advance(1000);
+    }
+    expect(w.cri.opened()).toBe(opened + 1);
+    // One that was opened anew begins with a clean sheet.
+    await w.ports.advance(10_000);
+    expect(w.cri.opened()).toBe(opened + 1);
+  });
+
   it('go back to every second when the stream ends, and open it again', async () => {
     await start({ a: 'CONTAINER_RUNNING' });
     await w.ports.advance(300_000);

@@ -91,9 +91,10 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
       }),
     },
     actions: {
-      listed: (_, { listing }) => {
+      listed: ({ self }, { listing }) => {
         failing = false;
-        ledger.listed(listing);
+        if (!ledger.listed(listing)) return;
+        self.send({ type: 'stream.lost', reason: 'it missed changes in several listings in a row', unimplemented: false });
       },
       listFailed: (_, { error }) => {
         const what = messageOf(error);

@@ -19,6 +19,11 @@ const HINT_SAYS: Readonly<Record<RuntimeHint['kind'], string>> = {
 
 /** A listing call without an answer for this long is worth a word. */
 const LATE_MS = 10_000;
+/**
+ * A stream that missed changes in so many listings in a row is given up and opened anew. containerd 2.1 keeps a hundred events
+ * for a reader that takes none; after that its next start or stop of a container waits for the reader, and so does every other.
+ */
+const MISSED_IN_A_ROW_MAX = 3;
 
 /** What a hint asks for. `lookup`: nobody knows whose the id is. */
 export type HintVerdict = 'nothing' | 'relist-soon' | 'lookup';
@@ -31,6 +36,7 @@ export class LifecycleLedger {
   #uidOf = new Map<string, string>();
   #via: RuntimePodsView['via'] = 'poll';
   #lastBeganMonoMs: number | null = null;
+  #missedInARow = 0;
   readonly #startedMonoMs: number;
   readonly #unanswered = new Set<{ call: string; sinceMonoMs: number }>();
   #failure = '';
@@ -41,7 +47,8 @@ export class LifecycleLedger {
     this.#startedMonoMs = ctx.ports.clock.monoMs();
   }
 
-  listed(listing: Listing): void {
+  /** True when the stream has been silent about too much and should be opened anew. */
+  listed(listing: Listing): boolean {
     const { clock } = this.#ctx.ports;
     const current = groupByPod(listing.sandboxes, listing.containers);
     const { pods, changes } = diffListing(this.#pods, current);
@@ -58,6 +65,7 @@ export class LifecycleLedger {
     // What was there before us was never announced to us: the first listing is no judge of the stream.
     const changed = first ? [] : [...changes.values()].flat();
     const missed = this.trust.listingEnded(changed);
+    this.#missedInARow = missed.length > 0 ? this.#missedInARow + 1 : 0;
     if (missed.length > 0) {
       this.#metrics.missed(missed.length);
       this.#ctx.log.warn(
@@ -71,6 +79,7 @@ export class LifecycleLedger {
       const told = tells(list);
       if (told !== undefined) this.#dirty(uid, `${told.kind}: ${told.id.slice(0, 13)} (listing)`, { listed: true });
     }
+    return this.#missedInARow >= MISSED_IN_A_ROW_MAX;
   }
 
   /** A question of the listing under way; call with the returned function when it is answered. */
@@ -127,6 +136,7 @@ export class LifecycleLedger {
 
   streamOpened(via: 'cri' | 'containerd'): void {
     this.#via = via;
+    this.#missedInARow = 0;
     this.trust.streamOpened();
     this.#ctx.log.info({ via }, 'hint stream open');
   }
