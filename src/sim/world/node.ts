@@ -279,7 +279,7 @@ export function simNode(o: SimNodeOptions): SimNode {
       ...(kube === undefined
         ? {}
         : identityPorts({ kube, disk, name, rng: own, certificates: tuning.certificates, daemon: { power: mine, clock } })),
-      mounter: mounts.connect({ disk: { fs, emptyDir: disk.emptyDir }, clock, power: mine }),
+      mounter: mounts.connect({ disk: { fs, emptyDir: (path) => disk.emptyDir(path) }, clock, power: mine }),
       ...(tuning.kernelLog ? { kernelLog: kernelLog.connect({ clock, power: mine }) } : {}),
       ...(tuning.packetFilter ? { iptables: iptables.connect({ clock, power: mine }) } : {}),
       ...(tuning.shutdown === null ? {} : { inhibitor: logind.connect({ clock, power: mine }) }),
