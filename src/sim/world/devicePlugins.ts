@@ -53,7 +53,13 @@ export interface SimDevicePlugins {
   /** Registers at the daemon's socket, if somebody listens there. */
   register(socket: string): void;
   /** `makeSocket`: in the file system of the machine. */
-  connect(o: { clock: Clock; power: { on: boolean }; makeSocket(path: string): void }): DevicePlugins;
+  connect(o: Daemon): DevicePlugins;
+}
+
+interface Daemon {
+  clock: Clock;
+  power: { on: boolean };
+  makeSocket(path: string): void;
 }
 
 export const healthy = (...ids: string[]): PluginDevice[] => ids.map((id) => ({ id, healthy: true, numaNodes: [] }));
@@ -66,102 +72,119 @@ interface Stream {
 }
 
 export function simDevicePlugins(): SimDevicePlugins {
-  const streams = new Set<Stream>();
+  return new Plugins();
+}
+
+class Plugins implements SimDevicePlugins {
+  readonly sockets = new Map<string, SimDevicePlugin>();
+  readonly calls: DevicePluginCall[] = [];
+  readonly answered: DevicePluginCall[] = [];
+  readonly told: { resource: string; error: string }[] = [];
+  onReport: SimDevicePlugins['onReport'] = () => {};
+  latencyMs: SimDevicePlugins['latencyMs'] = () => 1;
+  fault: SimDevicePlugins['fault'] = () => undefined;
+  bindError: string | undefined = undefined;
+  readonly #streams = new Set<Stream>();
   /** The daemon's socket: what registering there does. */
-  let server: { folder: string; register(request: RegisterRequest): void } | null = null;
-  const live = (s: Stream) => s.power.on;
-  const self: SimDevicePlugins = {
-    sockets: new Map(),
-    calls: [],
-    answered: [],
-    told: [],
-    onReport: () => {},
-    latencyMs: () => 1,
-    fault: () => undefined,
-    bindError: undefined,
-    add(socket, o) {
-      const plugin: SimDevicePlugin = {
-        version: 'v1beta1',
-        options: { preStartRequired: false, getPreferredAllocationAvailable: false },
-        devices: [],
-        down: false,
-        registers: true,
-        prefers: [],
-        ...o,
-      };
-      self.sockets.set(socket, plugin);
-      return plugin;
-    },
-    list(socket, devices) {
-      const plugin = self.sockets.get(socket);
-      if (plugin === undefined) throw new Error(`no device plugin at ${socket}`);
-      plugin.devices = devices;
-      for (const s of [...streams].filter(live)) if (s.socket === socket) s.devices(devices);
-    },
-    die(socket) {
-      const plugin = self.sockets.get(socket);
-      if (plugin !== undefined) plugin.down = true;
-      for (const s of [...streams].filter((x) => x.socket === socket)) {
-        streams.delete(s);
-        if (s.power.on) s.end('rpc error: code = Unavailable desc = Connection dropped');
-      }
-    },
-    back(socket) {
-      const plugin = self.sockets.get(socket);
-      if (plugin === undefined) return;
-      plugin.down = false;
-      if (plugin.registers) self.register(socket);
-    },
-    register(socket) {
-      const plugin = self.sockets.get(socket);
-      if (plugin === undefined || plugin.down || server === null) return;
-      const { version, options, resource } = plugin;
-      // A name; one that is elsewhere is refused for it.
-      const endpoint = socket.startsWith(`${server.folder}/`) ? socket.slice(server.folder.length + 1) : socket;
-      server.register({ version, endpoint, resourceName: resource, options });
-    },
-    connect: ({ clock, power, makeSocket }) => ({
-      async serve(socketPath, register) {
-        if (self.bindError !== undefined) throw new Error(self.bindError);
+  #server: { folder: string; register(request: RegisterRequest): void } | null = null;
+
+  add(socket: string, o: Partial<SimDevicePlugin> & { resource: string }): SimDevicePlugin {
+    const plugin: SimDevicePlugin = {
+      version: 'v1beta1',
+      options: { preStartRequired: false, getPreferredAllocationAvailable: false },
+      devices: [],
+      down: false,
+      registers: true,
+      prefers: [],
+      ...o,
+    };
+    this.sockets.set(socket, plugin);
+    return plugin;
+  }
+
+  list(socket: string, devices: readonly PluginDevice[]): void {
+    const plugin = this.sockets.get(socket);
+    if (plugin === undefined) throw new Error(`no device plugin at ${socket}`);
+    plugin.devices = devices;
+    for (const s of [...this.#streams].filter((x) => x.power.on)) if (s.socket === socket) s.devices(devices);
+  }
+
+  die(socket: string): void {
+    const plugin = this.sockets.get(socket);
+    if (plugin !== undefined) plugin.down = true;
+    for (const s of [...this.#streams].filter((x) => x.socket === socket)) {
+      this.#streams.delete(s);
+      if (s.power.on) s.end('rpc error: code = Unavailable desc = Connection dropped');
+    }
+  }
+
+  back(socket: string): void {
+    const plugin = this.sockets.get(socket);
+    if (plugin === undefined) return;
+    plugin.down = false;
+    if (plugin.registers) this.register(socket);
+  }
+
+  register(socket: string): void {
+    const plugin = this.sockets.get(socket);
+    if (plugin === undefined || plugin.down || this.#server === null) return;
+    const { version, options, resource } = plugin;
+    // A name; one that is elsewhere is refused for it.
+    const { folder } = this.#server;
+    const endpoint = socket.startsWith(`${folder}/`) ? socket.slice(folder.length + 1) : socket;
+    this.#server.register({ version, endpoint, resourceName: resource, options });
+  }
+
+  connect({ clock, power, makeSocket }: Daemon): DevicePlugins {
+    return {
+      serve: async (socketPath, register) => {
+        if (this.bindError !== undefined) throw new Error(this.bindError);
         makeSocket(socketPath);
-        const mine = {
-          folder: socketPath.slice(0, socketPath.lastIndexOf('/')),
-          register(request: RegisterRequest) {
-            if (!power.on) return;
-            const tell = (error: string): void => {
-              if (!power.on) return;
-              const told = { resource: request.resourceName, error };
-              self.told.push(told);
-              self.onReport(told);
-            };
-            clock.setTimeout(() => {
-              if (!power.on || server !== mine) return;
-              register(request).then(
-                () => tell(''),
-                (error: unknown) => tell(messageOf(error)),
-              );
-            }, self.latencyMs('Register'));
-          },
-        };
-        server = mine;
-        for (const [socket, plugin] of self.sockets) if (plugin.registers) self.register(socket);
-        return {
-          close() {
-            if (server === mine) server = null;
-          },
-        };
+        return this.#serve(socketPath, { clock, power, register });
       },
-      async connect(endpoint, { timeoutMs, signal }) {
+      connect: async (endpoint, { timeoutMs, signal }) => {
         const reach = { timeoutMs, signal };
-        return answered({ clock, power, latencyMs: self.latencyMs('Connect'), call: reach }, () => {
-          const plugin = self.sockets.get(endpoint);
+        return answered({ clock, power, latencyMs: this.latencyMs('Connect'), call: reach }, () => {
+          const plugin = this.sockets.get(endpoint);
           if (plugin === undefined || plugin.down) throw new Error(`failed to dial device plugin at ${endpoint}`);
-          return connectionTo(self, { endpoint, plugin, streams, clock, power });
+          return connectionTo(this, { endpoint, plugin, streams: this.#streams, clock, power });
         });
       },
-    }),
-  };
-  return self;
+    };
+  }
+
+  #serve(
+    socketPath: string,
+    daemon: Pick<Daemon, 'clock' | 'power'> & { register: Parameters<DevicePlugins['serve']>[1] },
+  ): { close(): void } {
+    const { clock, power } = daemon;
+    const tell = (resource: string, error: string): void => {
+      if (!power.on) return;
+      const told = { resource, error };
+      this.told.push(told);
+      this.onReport(told);
+    };
+    const mine = {
+      folder: socketPath.slice(0, socketPath.lastIndexOf('/')),
+      register: (request: RegisterRequest): void => {
+        if (!power.on) return;
+        clock.setTimeout(() => {
+          if (!power.on || this.#server !== mine) return;
+          daemon.register(request).then(
+            () => tell(request.resourceName, ''),
+            (error: unknown) => tell(request.resourceName, messageOf(error)),
+          );
+        }, this.latencyMs('Register'));
+      },
+    };
+    this.#server = mine;
+    for (const [socket, plugin] of this.sockets) if (plugin.registers) this.register(socket);
+    return {
+      close: () => {
+        if (this.#server === mine) this.#server = null;
+      },
+    };
+  }
 }
 
 /** The answer, the deadline or the signal, whichever is first; the dead hear nothing. */

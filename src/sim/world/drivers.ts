@@ -57,125 +57,168 @@ export interface SimDrivers {
   /** The machine's power fails: nothing is mounted any more. */
   powerLoss(): void;
   /** `fs`, `clock`: of the machine; what a dead daemon asked for still happens. */
-  connect(o: { fs: DriverFs; mounts: SimMounts; clock: Clock; power: { on: boolean } }): Csi;
+  connect(o: Connected): Csi;
+}
+
+interface Connected {
+  fs: DriverFs;
+  mounts: SimMounts;
+  clock: Clock;
+  power: { on: boolean };
 }
 
 export function simDrivers(): SimDrivers {
+  return new Drivers();
+}
+
+class Drivers implements SimDrivers {
+  readonly sockets = new Map<string, SimDriver>();
+  readonly calls: DriverCall[] = [];
+  readonly told: { socket: string; error: string }[] = [];
+  readonly violations: string[] = [];
+  latencyMs: SimDrivers['latencyMs'] = () => 1;
+  answerMs: SimDrivers['answerMs'] = () => 0;
+  fault: SimDrivers['fault'] = () => undefined;
+  onCall: SimDrivers['onCall'] = () => {};
   /** Socket and volume of each call that has not had its effect yet. */
-  const busy = new Set<string>();
+  readonly busy = new Set<string>();
   /** Counts the times that the machine lost its power. */
-  let life = 0;
-  const self: SimDrivers = {
-    sockets: new Map(),
-    calls: [],
-    told: [],
-    violations: [],
-    latencyMs: () => 1,
-    answerMs: () => 0,
-    fault: () => undefined,
-    onCall: () => {},
-    add(socket, o) {
-      const driver: SimDriver = {
-        versions: ['1.0.0'],
-        nodeId: 'node-id',
-        volumesMax: 0,
-        topology: {},
-        capabilities: new Set(['STAGE_UNSTAGE_VOLUME']),
-        down: false,
-        staged: new Map(),
-        published: new Map(),
-        made: new Set(),
-        ...o,
-      };
-      self.sockets.set(socket, driver);
-      return driver;
-    },
-    powerLoss() {
-      life += 1;
-      busy.clear();
-      for (const driver of self.sockets.values()) {
-        driver.staged.clear();
-        driver.published.clear();
-      }
-    },
-    connect: ({ fs, mounts, clock, power }) => {
-      const never = <T>() => new Promise<T>(() => {});
-      const failed = (method: string, code: number, details: string) => new CsiError({ method, code, details });
-      /** The answer, the deadline or the signal, whichever is first; the dead hear nothing. */
-      const answered = <T>(method: string, call: CsiCall, work: () => Promise<T>): Promise<T> =>
-        new Promise<T>((resolve, reject) => {
-          let over = false;
-          const end = (fn: () => void): void => {
-            if (over) return;
-            over = true;
-            clock.clearTimeout(late);
-            call.signal.removeEventListener('abort', cancel);
-            if (power.on) fn();
-          };
-          const cancel = () => end(() => reject(failed(method, 1, 'context canceled')));
-          const late = clock.setTimeout(() => end(() => reject(failed(method, 4, 'context deadline exceeded'))), call.timeoutMs);
-          if (call.signal.aborted) return cancel();
-          call.signal.addEventListener('abort', cancel, { once: true });
-          const [mine, answerMs] = [life, self.answerMs(method)];
-          const answer = (fn: () => void): void => (answerMs === 0 ? end(fn) : void clock.setTimeout(() => end(fn), answerMs));
-          clock.setTimeout(() => {
-            if (life !== mine) return;
-            work().then(
-              (value) => answer(() => resolve(value)),
-              (error: unknown) => answer(() => reject(error)),
-            );
-          }, self.latencyMs(method));
-        });
-      /** One call at a time of each volume: who comes in between, since the caller before gave up, has to come again. */
-      const oneByOne = <T>(socket: string, x: { method: string; request: unknown; call: CsiCall }, work: () => Promise<T>): Promise<T> => {
-        const { method, request, call } = x;
-        const { volumeId } = request as { volumeId?: string };
-        if (volumeId === undefined || call.signal.aborted) return answered(method, call, work);
-        const key = `${socket} ${volumeId}`;
-        if (busy.has(key)) {
-          const pending = () => Promise.reject(failed(method, 10, `an operation with volume ${volumeId} is pending`));
-          return answered(method, call, pending);
-        }
-        busy.add(key);
-        return answered(method, call, () => {
-          busy.delete(key);
-          return work();
-        });
-      };
-      const at = (socket: string, method: string): SimDriver => {
-        const driver = self.sockets.get(socket);
-        if (driver === undefined || driver.down) throw failed(method, 14, `connection error: connect ECONNREFUSED ${socket}`);
-        return driver;
-      };
-      return {
-        getInfo: (socket, call) =>
-          answered('GetInfo', call, async () => {
-            const { name, versions, type = 'CSIPlugin' } = at(socket, 'GetInfo');
-            return { type, name, endpoint: '', supportedVersions: [...versions] };
-          }),
-        notify: (socket, { error }, call) =>
-          answered('NotifyRegistrationStatus', call, async () => {
-            at(socket, 'NotifyRegistrationStatus');
-            self.told.push({ socket, error });
-          }),
-        call: <M extends CsiMethod>(socket: string, method: M, request: CsiRequest<M>, call: CsiCall) =>
-          power.on
-            ? oneByOne(socket, { method, request, call }, async () => {
-                const driver = at(socket, method);
-                const seen = { driver: driver.name, method, request };
-                self.calls.push(seen);
-                self.onCall(seen);
-                const fault = self.fault(driver.name, method);
-                if (fault?.effect === false) throw failed(method, fault.code, fault.details);
-                const answer = await act({ driver, fs, mounts, wrong: (what) => void self.violations.push(what) }, method, request);
-                if (fault !== undefined) throw failed(method, fault.code, fault.details);
-                return answer as CsiResponse<M>;
-              })
-            : never<CsiResponse<M>>(),
-      };
-    },
+  life = 0;
+
+  add(socket: string, o: Partial<SimDriver> & { name: string }): SimDriver {
+    const driver: SimDriver = {
+      versions: ['1.0.0'],
+      nodeId: 'node-id',
+      volumesMax: 0,
+      topology: {},
+      capabilities: new Set(['STAGE_UNSTAGE_VOLUME']),
+      down: false,
+      staged: new Map(),
+      published: new Map(),
+      made: new Set(),
+      ...o,
+    };
+    this.sockets.set(socket, driver);
+    return driver;
+  }
+
+  powerLoss(): void {
+    this.life += 1;
+    this.busy.clear();
+    for (const driver of this.sockets.values()) {
+      driver.staged.clear();
+      driver.published.clear();
+    }
+  }
+
+  connect(machine: Connected): Csi {
+    return csiFor(this, machine);
+  }
+
+  at(socket: string, method: string): SimDriver {
+    const driver = this.sockets.get(socket);
+    if (driver === undefined || driver.down) throw failed(method, 14, `connection error: connect ECONNREFUSED ${socket}`);
+    return driver;
+  }
+
+  async carryOut(x: { socket: string; method: CsiMethod; request: unknown }, { fs, mounts }: Connected): Promise<object> {
+    const { socket, method, request } = x;
+    const driver = this.at(socket, method);
+    const seen = { driver: driver.name, method, request };
+    this.calls.push(seen);
+    this.onCall(seen);
+    const fault = this.fault(driver.name, method);
+    if (fault?.effect === false) throw failed(method, fault.code, fault.details);
+    const answer = await act({ driver, fs, mounts, wrong: (what) => void this.violations.push(what) }, method, request);
+    if (fault !== undefined) throw failed(method, fault.code, fault.details);
+    return answer;
+  }
+}
+
+function failed(method: string, code: number, details: string): CsiError {
+  return new CsiError({ method, code, details });
+}
+
+/** The calls of one daemon. */
+function csiFor(drivers: Drivers, machine: Connected): Csi {
+  const never = <T>() => new Promise<T>(() => {});
+  const answered = <T>(method: string, call: CsiCall, work: () => Promise<T>): Promise<T> =>
+    new Promise<T>((resolve, reject) => timed({ drivers, machine, method, call, work, resolve, reject }));
+  /** One call at a time of each volume: who comes in between, since the caller before gave up, has to come again. */
+  const oneByOne = <T>(socket: string, x: { method: string; request: unknown; call: CsiCall }, work: () => Promise<T>): Promise<T> => {
+    const { method, request, call } = x;
+    const { volumeId } = request as { volumeId?: string };
+    if (volumeId === undefined || call.signal.aborted) return answered(method, call, work);
+    const key = `${socket} ${volumeId}`;
+    if (drivers.busy.has(key)) {
+      const pending = () => Promise.reject(failed(method, 10, `an operation with volume ${volumeId} is pending`));
+      return answered(method, call, pending);
+    }
+    drivers.busy.add(key);
+    return answered(method, call, () => {
+      drivers.busy.delete(key);
+      return work();
+    });
   };
-  return self;
+  return {
+    getInfo: (socket, call) =>
+      answered('GetInfo', call, async () => {
+        const { name, versions, type = 'CSIPlugin' } = drivers.at(socket, 'GetInfo');
+        return { type, name, endpoint: '', supportedVersions: [...versions] };
+      }),
+    notify: (socket, { error }, call) =>
+      answered('NotifyRegistrationStatus', call, async () => {
+        drivers.at(socket, 'NotifyRegistrationStatus');
+        drivers.told.push({ socket, error });
+      }),
+    call: <M extends CsiMethod>(socket: string, method: M, request: CsiRequest<M>, call: CsiCall) =>
+      machine.power.on
+        ? oneByOne(
+            socket,
+            { method, request, call },
+            () => drivers.carryOut({ socket, method, request }, machine) as Promise<CsiResponse<M>>,
+          )
+        : never<CsiResponse<M>>(),
+  };
+}
+
+interface Timed<T> {
+  drivers: Drivers;
+  machine: Connected;
+  method: string;
+  call: CsiCall;
+  work(): Promise<T>;
+  resolve(value: T): void;
+  reject(error: unknown): void;
+}
+
+/** The answer, the deadline or the signal, whichever is first; the dead hear nothing. */
+function timed<T>({ drivers, machine, method, call, work, resolve, reject }: Timed<T>): void {
+  const { clock, power } = machine;
+  let over = false;
+  const end = (fn: () => void): void => {
+    if (over) return;
+    over = true;
+    clock.clearTimeout(late);
+    call.signal.removeEventListener('abort', cancel);
+    if (power.on) fn();
+  };
+  const cancel = () => end(() => reject(failed(method, 1, 'context canceled')));
+  const late = clock.setTimeout(() => end(() => reject(failed(method, 4, 'context deadline exceeded'))), call.timeoutMs);
+  if (call.signal.aborted) {
+    cancel();
+    return;
+  }
+  call.signal.addEventListener('abort', cancel, { once: true });
+  const [mine, answerMs] = [drivers.life, drivers.answerMs(method)];
+  const answer = (fn: () => void): void => (answerMs === 0 ? end(fn) : void clock.setTimeout(() => end(fn), answerMs));
+  clock.setTimeout(() => {
+    if (drivers.life !== mine) return;
+    work().then(
+      (value) => answer(() => resolve(value)),
+      (error: unknown) => answer(() => reject(error)),
+    );
+  }, drivers.latencyMs(method));
 }
 
 interface Bench {
@@ -187,7 +230,7 @@ interface Bench {
 
 async function act(b: Bench, method: CsiMethod, request: unknown): Promise<object> {
   const { driver } = b;
-  const fail = (code: number, details: string) => new CsiError({ method, code, details });
+  const fail = (code: number, details: string) => failed(method, code, details);
   const stages = driver.capabilities.has('STAGE_UNSTAGE_VOLUME');
   const mounted = (path: string) => b.mounts.table.some((m) => m.path === path);
   switch (method) {

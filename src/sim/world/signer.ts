@@ -45,58 +45,80 @@ export interface SignerOptions {
 }
 
 export function signer(o: SignerOptions): Signer {
-  const { kube, clock, rng } = o;
-  let free = false;
-  let seen = 0;
-  const refusals = new Map<string, number>();
-  const troubled = new Map<string, number>();
-  const counts = new Map<string, number>();
+  return new ClusterSigner(o);
+}
 
-  const present = (csr: KubeObject): KubeObject | undefined =>
-    kube.store.list(RESOURCE).find((c) => c.metadata.uid === csr.metadata.uid && c.status === undefined);
-  const put = (csr: KubeObject, status: object): void => {
-    const { resourceVersion: _version, ...metadata } = csr.metadata;
-    kube.handle({ verb: 'PUT', path: `${CSRS}/${csr.metadata.name}`, body: { ...csr, metadata, status } });
-  };
-  const refuse = (csr: KubeObject, type: 'Denied' | 'Failed'): void =>
-    put(csr, { conditions: [{ type, status: 'True', reason: 'Nobody', message: 'knows this node' }] });
-  const sign = (csr: KubeObject, way: Way, chance: SimRng): void => {
-    const asked = requestOf(csr);
-    if (asked === null) {
-      refuse(csr, 'Failed');
-      return;
-    }
-    const { template, publicKey } = asked;
-    const lifeMs = o.lifeMsOf(nodeOf(csr)) ?? 0;
-    const now = clock.wallMs();
-    // A signer dates back, so that clocks which are behind accept what it signs.
-    const backMs = chance.chance(0.25) ? chance.int(300_000) : 0;
-    const pem = certificateText({
-      ...template,
-      ...(way === 'incomplete' ? { organizations: [], ips: [] } : {}),
-      publicKey: way === 'foreign' ? `${publicKey.slice(1)}0` : publicKey,
-      issuer: 'cluster',
-      notBeforeMs: now - backMs,
-      notAfterMs: way === 'ended' ? now - 1 : now + lifeMs,
+class ClusterSigner implements Signer {
+  readonly counts = new Map<string, number>();
+  readonly #o: SignerOptions;
+  readonly #refusals = new Map<string, number>();
+  readonly #troubled = new Map<string, number>();
+  #free = false;
+  #seen = 0;
+
+  constructor(o: SignerOptions) {
+    this.#o = o;
+    o.kube.store.onEvent((e) => {
+      if (e.resource === RESOURCE && e.type === 'ADDED') this.#hear(e.object);
     });
-    const conditions = [{ type: 'Approved', status: 'True', reason: 'AutoApproved', message: 'by the simulated controller' }];
-    put(csr, { conditions, certificate: btoa(way === 'garbage' ? 'no certificate' : pem) });
-  };
+  }
 
-  const answer = (csr: KubeObject, way: Way, chance: SimRng): void => {
-    const there = present(csr);
+  begin(): void {
+    this.#free = true;
+  }
+
+  heal(): void {
+    const { kube, rng, lifeMsOf } = this.#o;
+    this.#free = false;
+    for (const csr of kube.store.list(RESOURCE)) {
+      if (csr.status === undefined && lifeMsOf(nodeOf(csr)) !== null) this.#answer(csr, 'sign', rng.fork(`late-${csr.metadata.name}`));
+    }
+  }
+
+  troubledAtMs(node: string): number {
+    return this.#troubled.get(node) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  #hear(csr: KubeObject): void {
+    const { clock, rng, lifeMsOf } = this.#o;
+    const node = nodeOf(csr);
+    if (lifeMsOf(node) === null) return;
+    const chance = rng.fork(`request-${this.#seen++}`);
+    const way = this.#wayFor(node, chance);
+    if (way !== 'sign') this.#troubled.set(node, clock.monoMs());
+    const delayMs = way === 'late' ? chance.between(PROMPT_MS, LATE_MS) : way === 'sign' ? chance.int(PROMPT_MS) : chance.int(5_000);
+    clock.setTimeout(() => {
+      // Whatever was planned, once all is healed it signs.
+      if (!this.#free && way !== 'sign') return;
+      this.#answer(csr, way, chance);
+      if (way !== 'sign') this.#troubled.set(node, clock.monoMs());
+    }, delayMs);
+  }
+
+  #wayFor(node: string, chance: SimRng): Way {
+    const way = this.#free ? (chance.pick(WAYS) ?? 'sign') : 'sign';
+    if (way !== 'deny' && way !== 'fail') return way;
+    const before = this.#refusals.get(node) ?? 0;
+    if (before >= REFUSALS_MAX) return 'sign';
+    this.#refusals.set(node, before + 1);
+    return way;
+  }
+
+  #answer(csr: KubeObject, way: Way, chance: SimRng): void {
+    const { kube, on } = this.#o;
+    const there = this.#present(csr);
     if (there === undefined) return;
-    o.on(nodeOf(csr), `${way} ${csr.metadata.name}`);
-    counts.set(way, (counts.get(way) ?? 0) + 1);
+    on(nodeOf(csr), `${way} ${csr.metadata.name}`);
+    this.counts.set(way, (this.counts.get(way) ?? 0) + 1);
     const path = `${CSRS}/${csr.metadata.name}`;
     switch (way) {
       case 'never':
         return;
       case 'deny':
-        refuse(there, 'Denied');
+        this.#refuse(there, 'Denied');
         return;
       case 'fail':
-        refuse(there, 'Failed');
+        this.#refuse(there, 'Failed');
         return;
       case 'remove':
         kube.handle({ verb: 'DELETE', path });
@@ -108,45 +130,45 @@ export function signer(o: SignerOptions): Signer {
         return;
       }
       default:
-        sign(there, way, chance);
+        this.#sign(there, way, chance);
     }
-  };
-  const hear = (csr: KubeObject): void => {
-    const node = nodeOf(csr);
-    if (o.lifeMsOf(node) === null) return;
-    const chance = rng.fork(`request-${seen++}`);
-    let way: Way = free ? (chance.pick(WAYS) ?? 'sign') : 'sign';
-    if (way === 'deny' || way === 'fail') {
-      const before = refusals.get(node) ?? 0;
-      if (before >= REFUSALS_MAX) way = 'sign';
-      else refusals.set(node, before + 1);
-    }
-    if (way !== 'sign') troubled.set(node, clock.monoMs());
-    const delayMs = way === 'late' ? chance.between(PROMPT_MS, LATE_MS) : way === 'sign' ? chance.int(PROMPT_MS) : chance.int(5_000);
-    clock.setTimeout(() => {
-      // Whatever was planned, once all is healed it signs.
-      if (!free && way !== 'sign') return;
-      answer(csr, way, chance);
-      if (way !== 'sign') troubled.set(node, clock.monoMs());
-    }, delayMs);
-  };
-  kube.store.onEvent((e) => {
-    if (e.resource === RESOURCE && e.type === 'ADDED') hear(e.object);
-  });
+  }
 
-  return {
-    begin() {
-      free = true;
-    },
-    heal() {
-      free = false;
-      for (const csr of kube.store.list(RESOURCE)) {
-        if (csr.status === undefined && o.lifeMsOf(nodeOf(csr)) !== null) answer(csr, 'sign', rng.fork(`late-${csr.metadata.name}`));
-      }
-    },
-    troubledAtMs: (node) => troubled.get(node) ?? Number.NEGATIVE_INFINITY,
-    counts,
-  };
+  #present(csr: KubeObject): KubeObject | undefined {
+    return this.#o.kube.store.list(RESOURCE).find((c) => c.metadata.uid === csr.metadata.uid && c.status === undefined);
+  }
+
+  #put(csr: KubeObject, status: object): void {
+    const { resourceVersion: _version, ...metadata } = csr.metadata;
+    this.#o.kube.handle({ verb: 'PUT', path: `${CSRS}/${csr.metadata.name}`, body: { ...csr, metadata, status } });
+  }
+
+  #refuse(csr: KubeObject, type: 'Denied' | 'Failed'): void {
+    this.#put(csr, { conditions: [{ type, status: 'True', reason: 'Nobody', message: 'knows this node' }] });
+  }
+
+  #sign(csr: KubeObject, way: Way, chance: SimRng): void {
+    const asked = requestOf(csr);
+    if (asked === null) {
+      this.#refuse(csr, 'Failed');
+      return;
+    }
+    const { template, publicKey } = asked;
+    const lifeMs = this.#o.lifeMsOf(nodeOf(csr)) ?? 0;
+    const now = this.#o.clock.wallMs();
+    // A signer dates back, so that clocks which are behind accept what it signs.
+    const backMs = chance.chance(0.25) ? chance.int(300_000) : 0;
+    const pem = certificateText({
+      ...template,
+      ...(way === 'incomplete' ? { organizations: [], ips: [] } : {}),
+      publicKey: way === 'foreign' ? `${publicKey.slice(1)}0` : publicKey,
+      issuer: 'cluster',
+      notBeforeMs: now - backMs,
+      notAfterMs: way === 'ended' ? now - 1 : now + lifeMs,
+    });
+    const conditions = [{ type: 'Approved', status: 'True', reason: 'AutoApproved', message: 'by the simulated controller' }];
+    this.#put(csr, { conditions, certificate: btoa(way === 'garbage' ? 'no certificate' : pem) });
+  }
 }
 
 function requestOf(csr: KubeObject) {

@@ -43,15 +43,114 @@ export const WALL_START_MS = Date.UTC(2026, 0, 1);
 const DUE_FIRST = 0.2;
 
 export function simTime(rng: SimRng): SimTime {
-  let mono = MONO_START_MS;
-  let nextId = 1;
-  const heap: Deadline[] = [];
-  const byId = new Map<number, Deadline>();
-  const yields: Deferred[] = [];
+  return new Time(rng);
+}
 
-  const before = (a: Deadline, b: Deadline): boolean =>
-    a.atMs < b.atMs || (a.atMs === b.atMs && (a.tie < b.tie || (a.tie === b.tie && a.id < b.id)));
-  const push = (d: Deadline): void => {
+class Time implements SimTime {
+  readonly #rng: SimRng;
+  readonly #heap = new DeadlineHeap();
+  readonly #byId = new Map<number, Deadline>();
+  readonly #yields: Deferred[] = [];
+  #mono = MONO_START_MS;
+  #nextId = 1;
+
+  constructor(rng: SimRng) {
+    this.#rng = rng;
+  }
+
+  clockFor(power: Power, wallOffsetMs: () => number = () => 0): Clock {
+    return {
+      monoMs: () => this.#mono,
+      wallMs: () => WALL_START_MS - MONO_START_MS + this.#mono + wallOffsetMs(),
+      setTimeout: (fn, ms) => {
+        const d: Deadline = { id: this.#nextId++, atMs: this.#mono + Math.max(0, ms), tie: this.#rng.next(), power, fn };
+        this.#byId.set(d.id, d);
+        this.#heap.push(d);
+        return d.id;
+      },
+      clearTimeout: (id) => {
+        if (typeof id !== 'number') return;
+        const d = this.#byId.get(id);
+        if (d === undefined) return;
+        d.fn = null;
+        this.#byId.delete(id);
+      },
+    };
+  }
+
+  yieldFor(power: Power): Yield {
+    return { defer: (fn) => void this.#yields.push({ power, fn }) };
+  }
+
+  get monoMs(): number {
+    return this.#mono;
+  }
+
+  async step(untilMonoMs: number): Promise<boolean> {
+    for (;;) {
+      const next = this.#peek();
+      if (this.#yields.length > 0 && !(next !== undefined && next.atMs <= this.#mono && this.#rng.chance(DUE_FIRST))) {
+        const chosen = this.#takeYield();
+        if (chosen === undefined || !chosen.power.on) continue;
+        chosen.fn();
+        await drain();
+        return true;
+      }
+      if (next === undefined || next.atMs > untilMonoMs) {
+        this.#mono = Math.max(this.#mono, untilMonoMs);
+        return false;
+      }
+      await this.#fire(next);
+      return true;
+    }
+  }
+
+  busy(): boolean {
+    return this.#yields.some((y) => y.power.on) || (this.#peek()?.atMs ?? Number.POSITIVE_INFINITY) <= this.#mono;
+  }
+
+  pendingTimers(): number {
+    return this.#byId.size;
+  }
+
+  /** The next deadline that still matters. */
+  #peek(): Deadline | undefined {
+    for (;;) {
+      const { first } = this.#heap;
+      if (first === undefined) return undefined;
+      if (first.fn !== null && first.power.on) return first;
+      this.#heap.pop();
+      this.#byId.delete(first.id);
+    }
+  }
+
+  #takeYield(): Deferred | undefined {
+    const at = this.#rng.int(this.#yields.length);
+    const chosen = this.#yields[at];
+    const last = this.#yields.pop();
+    if (chosen !== undefined && last !== undefined && chosen !== last) this.#yields[at] = last;
+    return chosen;
+  }
+
+  async #fire(d: Deadline): Promise<void> {
+    this.#heap.pop();
+    this.#byId.delete(d.id);
+    this.#mono = Math.max(this.#mono, d.atMs);
+    d.fn?.();
+    await drain();
+  }
+}
+
+/** A binary heap: the first deadline on top. */
+class DeadlineHeap {
+  readonly #heap: Deadline[] = [];
+
+  get first(): Deadline | undefined {
+    return this.#heap[0];
+  }
+
+  push(d: Deadline): void {
+    const heap = this.#heap;
     let i = heap.length;
     heap.push(d);
     while (i > 0) {
@@ -62,8 +161,11 @@ export function simTime(rng: SimRng): SimTime {
       i = up;
     }
     heap[i] = d;
-  };
-  const pop = (): void => {
+  }
+
+  /** Removes the first. */
+  pop(): void {
+    const heap = this.#heap;
     const last = heap.pop();
     if (last === undefined || heap.length === 0) return;
     let i = 0;
@@ -81,73 +183,9 @@ export function simTime(rng: SimRng): SimTime {
       i = at;
     }
     heap[i] = last;
-  };
-  /** The next deadline that still matters. */
-  const peek = (): Deadline | undefined => {
-    for (;;) {
-      const first = heap[0];
-      if (first === undefined) return undefined;
-      if (first.fn !== null && first.power.on) return first;
-      pop();
-      byId.delete(first.id);
-    }
-  };
-  const takeYield = (): Deferred | undefined => {
-    const at = rng.int(yields.length);
-    const chosen = yields[at];
-    const last = yields.pop();
-    if (chosen !== undefined && last !== undefined && chosen !== last) yields[at] = last;
-    return chosen;
-  };
-  const fire = async (d: Deadline): Promise<void> => {
-    pop();
-    byId.delete(d.id);
-    mono = Math.max(mono, d.atMs);
-    d.fn?.();
-    await drain();
-  };
+  }
+}
 
-  return {
-    clockFor: (power, wallOffsetMs = () => 0) => ({
-      monoMs: () => mono,
-      wallMs: () => WALL_START_MS - MONO_START_MS + mono + wallOffsetMs(),
-      setTimeout(fn, ms) {
-        const d: Deadline = { id: nextId++, atMs: mono + Math.max(0, ms), tie: rng.next(), power, fn };
-        byId.set(d.id, d);
-        push(d);
-        return d.id;
-      },
-      clearTimeout(id) {
-        if (typeof id !== 'number') return;
-        const d = byId.get(id);
-        if (d === undefined) return;
-        d.fn = null;
-        byId.delete(id);
-      },
-    }),
-    yieldFor: (power) => ({ defer: (fn) => void yields.push({ power, fn }) }),
-    get monoMs() {
-      return mono;
-    },
-    async step(untilMonoMs) {
-      for (;;) {
-        const next = peek();
-        if (yields.length > 0 && !(next !== undefined && next.atMs <= mono && rng.chance(DUE_FIRST))) {
-          const chosen = takeYield();
-          if (chosen === undefined || !chosen.power.on) continue;
-          chosen.fn();
-          await drain();
-          return true;
-        }
-        if (next === undefined || next.atMs > untilMonoMs) {
-          mono = Math.max(mono, untilMonoMs);
-          return false;
-        }
-        await fire(next);
-        return true;
-      }
-    },
-    busy: () => yields.some((y) => y.power.on) || (peek()?.atMs ?? Number.POSITIVE_INFINITY) <= mono,
-    pendingTimers: () => byId.size,
-  };
+function before(a: Deadline, b: Deadline): boolean {
+  return a.atMs < b.atMs || (a.atMs === b.atMs && (a.tie < b.tie || (a.tie === b.tie && a.id < b.id)));
 }
