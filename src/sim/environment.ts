@@ -13,7 +13,8 @@ import { shutdownTrouble } from './nemesis/shutdownTrouble.ts';
 import type { SimCertificate } from './world/certificates.ts';
 import { keptPairs } from './world/identity.ts';
 import { type SimKube, simKube } from './world/kubeApi.ts';
-import type { NodeTuning, SimNode } from './world/node.ts';
+import type { SimNode } from './world/node.ts';
+import type { NodeTuning } from './world/nodeTuning.ts';
 import type { SimRng } from './world/rng.ts';
 import { type Signer, signer } from './world/signer.ts';
 

@@ -4,7 +4,8 @@ import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProvi
 import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';
 import { REFUSED_QUERIES } from '../nemesis/logQueries.ts';
 import { JOURNAL_UNITS } from '../world/journal.ts';
-import { ROOT_DIR, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 import { ASKED_ABOUT } from '../world/programs.ts';
 import type { Checker, Scene } from './checker.ts';
 

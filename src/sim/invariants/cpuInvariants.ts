@@ -11,7 +11,8 @@ import { quantityToMilli } from '../../machines/pods/quantity.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
 import type { CpuTuning } from '../world/cpus.ts';
-import { ROOT_DIR, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 
 const FILE = `${ROOT_DIR}/${CPU_STATE_FILE}`;

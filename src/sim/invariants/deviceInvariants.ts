@@ -10,7 +10,8 @@ import { view } from '../../machines/protocol.ts';
 import { responseFor } from '../world/devicePlugins.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
-import { DEVICE_FOLDER, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { DEVICE_FOLDER } from '../world/paths.ts';
 import { type Checker, isForDevices, manifestName, type Scene, targetOf } from './checker.ts';
 import { DeviceRoom } from './deviceRoom.ts';
 

@@ -8,7 +8,8 @@ import { DRIVER_VOLUME } from '../nemesis/draws/drivers.ts';
 import { handleOf } from '../nemesis/objectBodies.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import { DRIVER } from '../world/machineDrivers.ts';
-import { ROOT_DIR, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 import { type Checker, targetOf } from './checker.ts';
 
 const PODS = `${ROOT_DIR}/pods/`;

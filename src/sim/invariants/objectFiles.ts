@@ -6,7 +6,8 @@ import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/ku
 import { NAMESPACE } from '../nemesis/apiUser.ts';
 import { TOKEN_FILE } from '../nemesis/objects.ts';
 import type { SimKube } from '../world/kubeApi.ts';
-import { ROOT_DIR, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 
 export type ObjectKind = 'configMap' | 'secret';
 

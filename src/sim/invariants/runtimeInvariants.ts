@@ -1,6 +1,6 @@
 /** Invariants about what the node does to its runtime: doubles, starts during a stop, overlapping acts, healthy containers stopped. */
 import type { HollowContainerDump, HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
-import { ROOT_DIR } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
 
 /** Longest time in which a node may still act on what was true before a change: missed hints, late effects, a slow disk. */

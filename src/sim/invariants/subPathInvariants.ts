@@ -1,5 +1,5 @@
 /** Invariants about parts of volumes: bound before a container is made, from inside the volume, and there when it starts. */
-import { ROOT_DIR } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 
 interface Given {

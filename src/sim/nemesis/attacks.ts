@@ -2,7 +2,7 @@
  * Weather that is aimed: trouble of one kind around one pod with an own UID, while its definition is changed and in the end
  * taken away. Faults that come one by one seldom meet a pod in the few moments in which these would.
  */
-import { MANIFESTS, ROOT_DIR } from '../world/node.ts';
+import { MANIFESTS, ROOT_DIR } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import { Attack, beats, CHANCE, WORKERS } from './attack.ts';
 import type { Add } from './entries.ts';

@@ -8,7 +8,8 @@ import { sameData } from '../../machines/sameData.ts';
 import type { Clock } from '../../ports/ports.ts';
 import { type DevicePluginMethod, healthy } from '../world/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
-import { DEVICE_FOLDER, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { DEVICE_FOLDER } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import { faultBursts, type Trouble } from './faultBursts.ts';
 

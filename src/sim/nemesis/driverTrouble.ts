@@ -5,7 +5,8 @@
 
 import type { CsiMethod } from '../../machines/csi.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { DRIVER_SOCKET, type SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node.ts';
+import { DRIVER_SOCKET } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import { faultBursts, type Trouble } from './faultBursts.ts';
 

@@ -2,7 +2,7 @@
 import { type KubeObject, kubePath } from '../../machines/api/kube.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import { DRIVER } from '../world/machineDrivers.ts';
-import { CLAIMED } from '../world/node.ts';
+import { CLAIMED } from '../world/paths.ts';
 import { DRIVER_CLAIM, dataOf, type SimObject, versionText } from './objects.ts';
 
 const NAMESPACE = 'default';

@@ -3,7 +3,7 @@
  * volumes beside a token, and in the environment. Each value of an object says which version of which object it is.
  */
 import type { FaultSpec } from '../../machines/faults/types.ts';
-import { nodeName } from '../world/node.ts';
+import { nodeName } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Add } from './entries.ts';
 import type { SimPod } from './pods.ts';

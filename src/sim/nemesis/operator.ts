@@ -1,6 +1,6 @@
 /** The person at a simulated node: puts, edits, removes and breaks manifests, and is the one who knows what ought to run. */
 import type { SimNode } from '../world/node.ts';
-import { MANIFESTS, ONE_MANIFEST } from '../world/node.ts';
+import { MANIFESTS, ONE_MANIFEST } from '../world/paths.ts';
 import type { SimTime } from '../world/time.ts';
 import type { ApiUser } from './apiUser.ts';
 import type { Meddling, PodSource } from './faults.ts';

@@ -1,5 +1,5 @@
 /** Meetings of things that seldom meet, each brought about on purpose, and trouble around objects of the API. */
-import { ROOT_DIR } from '../world/node.ts';
+import { ROOT_DIR } from '../world/paths.ts';
 import { type Attack, beats, CHANCE } from './attack.ts';
 import { objectLines, objectTrouble } from './objects.ts';
 

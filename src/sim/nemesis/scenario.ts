@@ -4,7 +4,7 @@ import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultSpec, Scenario, WorkloadStep } from '../../machines/faults/types.ts';
 import { windowsOf } from '../../machines/faults/windows.ts';
 import { NOTHING_BESIDE } from '../world/beside.ts';
-import type { NodeTuning } from '../world/node.ts';
+import type { NodeTuning } from '../world/nodeTuning.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';
 import { type Drawn, inOrder } from './entries.ts';

@@ -3,7 +3,7 @@ import { type CpuSet, formatCpuSet } from '../../machines/allocation/cpus/cpuSet
 import type { CpuInfo } from '../../machines/allocation/cpus/topology.ts';
 import type { KubeletConfiguration } from '../../machines/config.ts';
 import { memoryConfig } from './memory.ts';
-import type { NodeTuning } from './node.ts';
+import type { NodeTuning } from './nodeTuning.ts';
 
 /** Where nobody hands them out. */
 export const CPUS = 4;

@@ -48,7 +48,7 @@ export function runtimeClient(server: RuntimeServer, daemon: RuntimeDaemon): Cri
   return {
     call: <M extends CriMethod>(method: M, req: CriRequest<M>, opts: CallOptions) =>
       new Promise<CriResponse<M>>((resolve, reject) => {
-        if (daemon.power.on) new Call<M>(server, { daemon, client, method, req, opts, resolve, reject }).begin();
+        if (daemon.power.on) new RuntimeCall<M>(server, { daemon, client, method, req, opts, resolve, reject }).begin();
       }),
     async hints(signal) {
       await wait(server.clock, server.latencyMs());
@@ -88,7 +88,7 @@ function failed(method: string, code: number, details: string): CriError {
 }
 
 /** One call: it ends once, with its answer, its deadline, its caller or its connection. */
-class Call<M extends CriMethod> {
+class RuntimeCall<M extends CriMethod> {
   readonly #server: RuntimeServer;
   readonly #o: CallMade<M>;
   readonly #seen: CallSeen;

@@ -2,7 +2,7 @@
 import { cpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { CPU_STATE_FILE } from '../../../machines/allocation/cpus/file.ts';
 import type { CpuTuning } from '../../world/cpus.ts';
-import { ROOT_DIR } from '../../world/node.ts';
+import { ROOT_DIR } from '../../world/paths.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 import type { PodSource } from '../faults.ts';

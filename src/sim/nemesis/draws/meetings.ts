@@ -4,7 +4,7 @@
  */
 import type { CriMethod } from '../../../machines/cri.ts';
 import { CRITICAL_PRIORITY } from '../../../machines/reclaim/eviction/rank.ts';
-import { ROOT_DIR } from '../../world/node.ts';
+import { ROOT_DIR } from '../../world/paths.ts';
 import type { SimRng } from '../../world/rng.ts';
 import { Attack, beats, CHANCE } from '../attack.ts';
 import type { Add } from '../entries.ts';
