@@ -38,13 +38,14 @@ export function createTmpfsCalls(): TmpfsCalls {
       return null;
     }
   };
-  const run = (name: keyof Libc, args: readonly unknown[], { timeoutMs, signal }: MountCall): Promise<boolean> => {
-    libc ??= load();
+  const run = (name: keyof Libc, { path, args }: { path: string; args: readonly unknown[] }, call: MountCall): Promise<boolean> => {
+    const { timeoutMs, signal } = call;
+    if (libc === undefined) libc = load();
     const fn = libc?.[name];
     if (fn === undefined || signal.aborted) return Promise.resolve(false);
     return new Promise((resolve, reject) => {
       const late = setTimeout(
-        () => reject(new MountError('ETIMEDOUT', `${name}: no end within ${timeoutMs} ms; what became of it is not known`)),
+        () => reject(new MountError('ETIMEDOUT', `${name} ${path}: no end within ${timeoutMs} ms; what became of it is not known`)),
         timeoutMs,
       );
       // On a thread of the pool: the removal of a mount waits for all processors.
@@ -60,10 +61,10 @@ export function createTmpfsCalls(): TmpfsCalls {
   return {
     async mount(path, options, call) {
       if (!options.every((option) => OPTION.test(option)) || !sayable(path)) return false;
-      return run('mount', [TMPFS, path, TMPFS, 0, options.join(',')], call);
+      return run('mount', { path, args: [TMPFS, path, TMPFS, 0, options.join(',')] }, call);
     },
     async unmount(path, call) {
-      return sayable(path) && run('umount2', [path, UMOUNT_NOFOLLOW], call);
+      return sayable(path) && run('umount2', { path, args: [path, UMOUNT_NOFOLLOW] }, call);
     },
   };
 }

@@ -20,8 +20,8 @@ const HINT_SAYS: Readonly<Record<RuntimeHint['kind'], string>> = {
 /** A listing call without an answer for this long is worth a word. */
 const LATE_MS = 10_000;
 /**
- * A stream that missed changes in so many listings in a row is given up and opened anew. containerd 2.1 keeps a hundred events
- * for a reader that takes none; after that its next start or stop of a container waits for the reader, and so does every other.
+ * A stream that missed changes in so many listings in a row is given up and opened anew. containerd 2 (its `internal/eventq`) keeps
+ * a hundred events for a reader that takes none. After that its next start or stop of a container waits for the reader.
  */
 const MISSED_IN_A_ROW_MAX = 3;
 
