@@ -2,7 +2,7 @@
 import type { Clock } from '../ports/ports.ts';
 import { makeServiceAccount } from './nemesis/apiUser.ts';
 import { type Asked, type Caller, caller } from './nemesis/caller.ts';
-import { deviceTrouble } from './nemesis/deviceTrouble.ts';
+import { deviceTrouble, pluginsOf } from './nemesis/deviceTrouble.ts';
 import { drawInitialEvents } from './nemesis/draws/initialEvents.ts';
 import { driverTrouble } from './nemesis/driverTrouble.ts';
 import type { Trouble } from './nemesis/faultBursts.ts';
@@ -54,96 +54,135 @@ export interface EnvironmentOptions {
 }
 
 export function environment(o: EnvironmentOptions): Environment {
-  const { kube, clock, nodes } = o;
-  let fairSinceMs = clock.monoMs();
-  const lives = new Map(nodes.flatMap((n) => (n.tuning.certificates === null ? [] : [[n.name, n.tuning.certificates.lifeMs] as const])));
-  let signs: Signer | undefined;
-  if (kube !== undefined) {
-    signs = signer({
-      kube,
-      clock,
-      rng: o.rng.fork('signer'),
-      lifeMsOf: (node) => lives.get(node) ?? null,
-      on: (node, what) => o.on(`${node} signer`, what),
-    });
-    kube.onShown = (certificate, name) => {
-      const node = nodes.find((n) => n.name === name);
-      if (node !== undefined) o.shown(node, certificate);
-    };
+  return new WorldEnvironment(o);
+}
+
+class WorldEnvironment implements Environment {
+  readonly #clock: Clock;
+  readonly #signer: Signer | undefined;
+  readonly #callers: ReadonlyMap<SimNode, Caller>;
+  readonly #kernels: ReadonlyMap<SimNode, KernelVoice>;
+  readonly #troubles: readonly Trouble[];
+  #fairSinceMs: number;
+
+  constructor(o: EnvironmentOptions) {
+    this.#clock = o.clock;
+    this.#fairSinceMs = o.clock.monoMs();
+    this.#signer = o.kube === undefined ? undefined : signerOf(o, o.kube);
+    this.#callers = perNode(o.nodes, (node) => callerOf(o, node));
+    this.#kernels = perNode(o.nodes, (node) => kernelOf(o, node));
+    if (o.kube !== undefined && o.nodes.some(hasDriver)) makeDriverObject(o.kube);
+    this.#troubles = troublesOf(o);
   }
-  const callers = new Map(
-    nodes.flatMap((node) => {
-      const { edge } = node.tuning;
-      if (edge === null) return [];
-      const on = (asked: Asked): void => {
-        const { answer, account, way, method, path } = asked;
-        const outcome = answer.kind === 'reply' ? String(answer.status) : answer.kind;
-        o.on(`${node.name} caller`, `${method} ${path} ${way} ${account?.name ?? '-'}: ${outcome}`);
-        o.answered(node, asked);
-      };
-      const queries = node.tuning.beside.journal ? o.rng.fork(`queries-${node.name}`) : null;
-      const chances = o.rng.fork(`profiles-${node.name}`);
-      const profiles = chances.chance(PROFILED) ? chances : null;
-      const rng = o.rng.fork(`caller-${node.name}`);
-      return [[node, caller({ node, everyMs: edge.everyMs, rng, queries, profiles, clock, on })] as const];
-    }),
-  );
-  const kernels = new Map(
-    nodes.flatMap((node) => {
-      if (!node.tuning.kernelLog) return [];
-      const on = (what: string): void => o.on(`${node.name} kernel`, what);
-      return [[node, kernelVoice({ log: node.kernelLog, rng: o.rng.fork(`kernel-${node.name}`), clock, on })] as const];
-    }),
-  );
-  const withDriver = nodes.filter((node) => node.tuning.driver !== null);
-  if (kube !== undefined && withDriver.length > 0) makeDriverObject(kube);
-  const drivers = withDriver.map((node): Trouble => {
-    const on = (what: string): void => o.on(`${node.name} driver`, what);
-    return driverTrouble({ node, rng: o.rng.fork(`driver-${node.name}`), clock, on });
-  });
-  const devices = nodes.flatMap((node): Trouble[] => {
-    const { plugins = [] } = node.tuning.devices ?? {};
-    const on = (what: string): void => o.on(`${node.name} devices`, what);
-    return plugins.length === 0 ? [] : [deviceTrouble({ node, plugins, rng: o.rng.fork(`devices-${node.name}`), clock, on })];
-  });
-  const helpers = nodes
-    .filter((node) => helpersOf(node).length > 0)
-    .map((node) => {
-      const on = (what: string): void => o.on(`${node.name} helper`, what);
-      return helperTrouble({ node, rng: o.rng.fork(`helpers-${node.name}`), clock, on });
-    });
-  const shutdowns = nodes
-    .filter((node) => node.tuning.shutdown !== null)
-    .map((node) => {
-      const on = (what: string): void => o.on(`${node.name} machine`, what);
-      return shutdownTrouble({ node, rng: o.rng.fork(`machine-${node.name}`), clock, halt: o.halt, on });
-    });
-  const troubles = [...drivers, ...devices, ...helpers, ...shutdowns];
-  return {
-    begin() {
-      for (const c of callers.values()) c.begin();
-    },
-    misbehave() {
-      fairSinceMs = Number.POSITIVE_INFINITY;
-      signs?.begin();
-      for (const k of kernels.values()) k.begin();
-      for (const t of troubles) t.begin();
-    },
-    heal() {
-      fairSinceMs = clock.monoMs();
-      signs?.heal();
-      for (const k of kernels.values()) k.heal();
-      for (const t of troubles) t.heal();
-    },
-    end() {
-      for (const c of callers.values()) c.end();
-    },
-    fairSinceMs: () => fairSinceMs,
-    signerTroubledAtMs: (node) => signs?.troubledAtMs(node) ?? Number.NEGATIVE_INFINITY,
-    callerOf: (node) => callers.get(node),
-    kernelOf: (node) => kernels.get(node),
-    signed: signs?.counts ?? new Map(),
+
+  begin(): void {
+    for (const c of this.#callers.values()) c.begin();
+  }
+  misbehave(): void {
+    this.#fairSinceMs = Number.POSITIVE_INFINITY;
+    this.#signer?.begin();
+    for (const k of this.#kernels.values()) k.begin();
+    for (const t of this.#troubles) t.begin();
+  }
+  heal(): void {
+    this.#fairSinceMs = this.#clock.monoMs();
+    this.#signer?.heal();
+    for (const k of this.#kernels.values()) k.heal();
+    for (const t of this.#troubles) t.heal();
+  }
+  end(): void {
+    for (const c of this.#callers.values()) c.end();
+  }
+  fairSinceMs(): number {
+    return this.#fairSinceMs;
+  }
+  signerTroubledAtMs(node: string): number {
+    return this.#signer?.troubledAtMs(node) ?? Number.NEGATIVE_INFINITY;
+  }
+  callerOf(node: SimNode): Caller | undefined {
+    return this.#callers.get(node);
+  }
+  kernelOf(node: SimNode): KernelVoice | undefined {
+    return this.#kernels.get(node);
+  }
+  get signed(): ReadonlyMap<string, number> {
+    return this.#signer?.counts ?? new Map();
+  }
+}
+
+/** Nodes for which `make` gives nothing are left out. */
+function perNode<T>(nodes: readonly SimNode[], make: (node: SimNode) => T | undefined): ReadonlyMap<SimNode, T> {
+  const made = new Map<SimNode, T>();
+  for (const node of nodes) {
+    const one = make(node);
+    if (one !== undefined) made.set(node, one);
+  }
+  return made;
+}
+
+function signerOf({ nodes, clock, rng, on, shown }: EnvironmentOptions, kube: SimKube): Signer {
+  const named = (name: string) => nodes.find((n) => n.name === name);
+  kube.onShown = (certificate, name) => {
+    const node = named(name);
+    if (node !== undefined) shown(node, certificate);
   };
+  return signer({
+    kube,
+    clock,
+    rng: rng.fork('signer'),
+    lifeMsOf: (node) => named(node)?.tuning.certificates?.lifeMs ?? null,
+    on: (node, what) => on(`${node} signer`, what),
+  });
+}
+
+function callerOf({ rng, clock, on, answered }: EnvironmentOptions, node: SimNode): Caller | undefined {
+  const { edge, beside } = node.tuning;
+  if (edge === null) return undefined;
+  const chances = rng.fork(`profiles-${node.name}`);
+  return caller({
+    node,
+    everyMs: edge.everyMs,
+    rng: rng.fork(`caller-${node.name}`),
+    queries: beside.journal ? rng.fork(`queries-${node.name}`) : null,
+    profiles: chances.chance(PROFILED) ? chances : null,
+    clock,
+    on(asked) {
+      const { answer, account, way, method, path } = asked;
+      const outcome = answer.kind === 'reply' ? String(answer.status) : answer.kind;
+      on(`${node.name} caller`, `${method} ${path} ${way} ${account?.name ?? '-'}: ${outcome}`);
+      answered(node, asked);
+    },
+  });
+}
+
+function kernelOf({ rng, clock, on }: EnvironmentOptions, node: SimNode): KernelVoice | undefined {
+  if (!node.tuning.kernelLog) return undefined;
+  const said = (what: string): void => on(`${node.name} kernel`, what);
+  return kernelVoice({ log: node.kernelLog, rng: rng.fork(`kernel-${node.name}`), clock, on: said });
+}
+
+const hasDriver = (node: SimNode): boolean => node.tuning.driver !== null;
+
+/** Parts of nodes that misbehave among faults. `rng` names their chances, `who` their lines in the trace. */
+const PARTS = [
+  { who: 'driver', rng: 'driver', isOn: hasDriver, trouble: driverTrouble },
+  { who: 'devices', rng: 'devices', isOn: (node: SimNode) => pluginsOf(node).length > 0, trouble: deviceTrouble },
+  { who: 'helper', rng: 'helpers', isOn: (node: SimNode) => helpersOf(node).length > 0, trouble: helperTrouble },
+  { who: 'machine', rng: 'machine', isOn: (node: SimNode) => node.tuning.shutdown !== null, trouble: shutdownTrouble },
+] as const;
+
+function troublesOf({ nodes, rng, clock, halt, on }: EnvironmentOptions): Trouble[] {
+  return PARTS.flatMap((part) =>
+    nodes.filter(part.isOn).map((node) =>
+      part.trouble({
+        node,
+        rng: rng.fork(`${part.rng}-${node.name}`),
+        clock,
+        halt,
+        on: (what) => on(`${node.name} ${part.who}`, what),
+      }),
+    ),
+  );
 }
 
 /** How long certificates have to be watched, so that each of those that live shortly is renewed in fair weather. */

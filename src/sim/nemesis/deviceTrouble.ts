@@ -5,13 +5,11 @@
 
 import { VERSION } from '../../machines/allocation/devices/rules.ts';
 import { sameData } from '../../machines/sameData.ts';
-import type { Clock } from '../../ports/ports.ts';
-import { type DevicePluginMethod, healthy } from '../world/devicePlugins.ts';
+import { type DevicePluginMethod, healthy, type SimDevicePlugins } from '../world/devicePlugins.ts';
 import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
 import type { SimNode } from '../world/node.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
-import type { SimRng } from '../world/rng.ts';
-import { faultBursts, type Trouble } from './faultBursts.ts';
+import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'oldVersion', 'deaf'] as const;
 type Kind = (typeof KINDS)[number];
@@ -26,107 +24,138 @@ const MANAGER = 'node/allocation/devices';
 /** The manager is killed for want of its socket so often at the most: its supervisor forgives more. */
 const KILLS_MAX = 2;
 
-export function deviceTrouble(o: {
-  node: SimNode;
-  plugins: readonly PluginTuning[];
-  rng: SimRng;
-  clock: Pick<Clock, 'setTimeout' | 'monoMs'>;
-  /** For the trace. */
-  on(what: string): void;
-}): Trouble {
-  const { node, rng, clock } = o;
-  const { devices } = node;
-  const ordinary = { latencyMs: devices.latencyMs, fault: devices.fault, bindError: devices.bindError };
-  /** Sockets of plugins that have left a call unanswered for good. */
-  const hung = new Set<string>();
-  let kills = 0;
+export function pluginsOf({ tuning }: Pick<SimNode, 'tuning'>): readonly PluginTuning[] {
+  return tuning.devices?.plugins ?? [];
+}
 
-  const isThere = (p: PluginTuning): boolean => hasCome(p, clock.monoMs()) && !hasGone(p, clock.monoMs());
-  const socketOf = (p: PluginTuning): string => pluginSocket(DEVICE_FOLDER, p);
-  const restart = (p: PluginTuning): void => {
-    devices.die(socketOf(p));
-    if (isThere(p)) devices.back(socketOf(p));
-  };
-  const restore = (p: PluginTuning): void => {
-    Object.assign(devices, ordinary);
-    const plugin = devices.sockets.get(socketOf(p));
-    if (plugin === undefined || !isThere(p)) return;
-    if (plugin.version !== VERSION) {
-      plugin.version = VERSION;
-      devices.register(socketOf(p));
-    }
-    if (plugin.down) devices.back(socketOf(p));
-    const all = healthy(...p.devices);
-    if (!sameData(plugin.devices, all)) devices.list(socketOf(p), all);
-  };
-  devices.onReport = ({ resource, error }) => {
-    const p = o.plugins.find((one) => one.resource === resource);
-    // What it is told of its version does not change by asking again.
-    if (error === '' || p === undefined || devices.sockets.get(socketOf(p))?.version !== VERSION) return;
-    clock.setTimeout(() => {
-      if (isThere(p)) devices.register(socketOf(p));
-    }, AGAIN_MS);
-  };
-  const wrong: Readonly<Record<Kind, (p: PluginTuning) => void>> = {
-    away: (p) => devices.die(socketOf(p)),
-    sick: (p) => {
-      const all = rng.chance(0.3);
-      const list = p.devices.map((id) => ({ id, healthy: !all && rng.chance(0.5), numaNodes: [] }));
-      devices.list(socketOf(p), list);
-    },
-    fewer: (p) => devices.list(socketOf(p), healthy(...p.devices.slice(1))),
-    slow: () => {
-      devices.latencyMs = () => rng.between(0, SLOW_MS);
-    },
-    fails: () => {
-      const method = rng.pick(METHODS) ?? 'Allocate';
-      const probability = rng.chance(0.5) ? 1 : rng.next();
-      devices.fault = (call) =>
-        call.method === method && rng.chance(probability) ? 'rpc error: code = Unknown desc = injected failure' : undefined;
-    },
-    hangs: (p) => {
-      // One that does not take calls is found out when it registers.
-      const method = rng.chance(0.3) ? 'Connect' : (rng.pick(METHODS) ?? 'Allocate');
-      const { latencyMs } = ordinary;
-      for (const one of o.plugins) hung.add(socketOf(one));
-      devices.latencyMs = (called) => (called === method ? Number.POSITIVE_INFINITY : latencyMs(called));
-      if (method === 'Connect') devices.register(socketOf(p));
-    },
-    again: (p) => devices.register(socketOf(p)),
-    oldVersion: (p) => {
-      const plugin = devices.sockets.get(socketOf(p));
-      if (plugin === undefined) return;
-      plugin.version = 'v0';
-      devices.register(socketOf(p));
-    },
-    deaf: () => {
-      devices.bindError = 'bind: permission denied';
-      if (kills < KILLS_MAX && node.daemon?.tree.kill(MANAGER, 'nemesis') === true) kills += 1;
-    },
-  };
+export function deviceTrouble(o: TroubleOptions): Trouble {
+  const plugins = new TroubledPlugins(o);
   return faultBursts({
-    rng,
-    clock,
+    rng: o.rng,
+    clock: o.clock,
     everyMs: EVERY_MS,
     forMs: FOR_MS,
-    strike() {
-      const p = rng.pick(o.plugins);
-      const kind = rng.pick(KINDS) ?? 'away';
-      if (p !== undefined && isThere(p)) {
-        o.on(`${p.resource} ${kind}`);
-        wrong[kind](p);
-      }
-      return () => {
-        if (p !== undefined) restore(p);
-      };
-    },
-    // Those that are not gone for good are there afterwards.
-    heal() {
-      for (const p of o.plugins) {
-        restore(p);
-        // Nobody gives up a call that has no deadline: whoever waits for it is helped by its plugin's end alone.
-        if (hung.has(socketOf(p)) && isThere(p)) restart(p);
-      }
-    },
+    strike: () => plugins.strike(),
+    heal: () => plugins.heal(),
   });
+}
+
+class TroubledPlugins {
+  readonly #o: TroubleOptions;
+  readonly #plugins: readonly PluginTuning[];
+  readonly #devices: SimDevicePlugins;
+  readonly #ordinary: Pick<SimDevicePlugins, 'latencyMs' | 'fault' | 'bindError'>;
+  /** Sockets of plugins that have left a call unanswered for good. */
+  readonly #hung = new Set<string>();
+  #kills = 0;
+
+  constructor(o: TroubleOptions) {
+    const { devices } = o.node;
+    this.#o = o;
+    this.#plugins = pluginsOf(o.node);
+    this.#devices = devices;
+    this.#ordinary = { latencyMs: devices.latencyMs, fault: devices.fault, bindError: devices.bindError };
+    devices.onReport = ({ resource, error }) => this.#heed(resource, error);
+  }
+
+  /** Begins one kind of trouble for one plugin; the result ends it. */
+  strike(): () => void {
+    const p = this.#o.rng.pick(this.#plugins);
+    const kind = this.#o.rng.pick(KINDS) ?? 'away';
+    if (p !== undefined && this.#isThere(p)) {
+      this.#o.on(`${p.resource} ${kind}`);
+      this.#wrong[kind](p);
+    }
+    return () => {
+      if (p !== undefined) this.#restore(p);
+    };
+  }
+
+  /** Plugins that are not gone for good are there afterwards. */
+  heal(): void {
+    for (const p of this.#plugins) {
+      this.#restore(p);
+      // Nobody gives up a call that has no deadline: only the end of its plugin ends it.
+      if (this.#hung.has(socketOf(p)) && this.#isThere(p)) this.#restart(p);
+    }
+  }
+
+  readonly #wrong: Readonly<Record<Kind, (p: PluginTuning) => void>> = {
+    away: (p) => this.#devices.die(socketOf(p)),
+    sick: (p) => this.#sicken(p),
+    fewer: (p) => this.#devices.list(socketOf(p), healthy(...p.devices.slice(1))),
+    slow: () => {
+      this.#devices.latencyMs = () => this.#o.rng.between(0, SLOW_MS);
+    },
+    fails: () => this.#fail(),
+    hangs: (p) => this.#hang(p),
+    again: (p) => this.#devices.register(socketOf(p)),
+    oldVersion: (p) => this.#offer(p, 'v0'),
+    deaf: () => this.#deafen(),
+  };
+
+  #sicken(p: PluginTuning): void {
+    const { rng } = this.#o;
+    const all = rng.chance(0.3);
+    const list = p.devices.map((id) => ({ id, healthy: !all && rng.chance(0.5), numaNodes: [] }));
+    this.#devices.list(socketOf(p), list);
+  }
+  #fail(): void {
+    const { rng } = this.#o;
+    const method = rng.pick(METHODS) ?? 'Allocate';
+    const probability = rng.chance(0.5) ? 1 : rng.next();
+    this.#devices.fault = (call) =>
+      call.method === method && rng.chance(probability) ? 'rpc error: code = Unknown desc = injected failure' : undefined;
+  }
+  #hang(p: PluginTuning): void {
+    const { rng } = this.#o;
+    // A plugin that does not take calls is found out when it registers.
+    const method = rng.chance(0.3) ? 'Connect' : (rng.pick(METHODS) ?? 'Allocate');
+    const { latencyMs } = this.#ordinary;
+    for (const one of this.#plugins) this.#hung.add(socketOf(one));
+    this.#devices.latencyMs = (called) => (called === method ? Number.POSITIVE_INFINITY : latencyMs(called));
+    if (method === 'Connect') this.#devices.register(socketOf(p));
+  }
+  #deafen(): void {
+    this.#devices.bindError = 'bind: permission denied';
+    if (this.#kills < KILLS_MAX && this.#o.node.daemon?.tree.kill(MANAGER, 'nemesis') === true) this.#kills += 1;
+  }
+
+  /** Registers it, where it is there, as of this version. */
+  #offer(p: PluginTuning, version: string): void {
+    const plugin = this.#devices.sockets.get(socketOf(p));
+    if (plugin === undefined) return;
+    plugin.version = version;
+    this.#devices.register(socketOf(p));
+  }
+  #restart(p: PluginTuning): void {
+    this.#devices.die(socketOf(p));
+    if (this.#isThere(p)) this.#devices.back(socketOf(p));
+  }
+  #restore(p: PluginTuning): void {
+    Object.assign(this.#devices, this.#ordinary);
+    const plugin = this.#devices.sockets.get(socketOf(p));
+    if (plugin === undefined || !this.#isThere(p)) return;
+    if (plugin.version !== VERSION) this.#offer(p, VERSION);
+    if (plugin.down) this.#devices.back(socketOf(p));
+    const all = healthy(...p.devices);
+    if (!sameData(plugin.devices, all)) this.#devices.list(socketOf(p), all);
+  }
+  /** A plugin whose registration failed comes again. */
+  #heed(resource: string, error: string): void {
+    const p = this.#plugins.find((one) => one.resource === resource);
+    // A refused version stays refused: the plugin does not ask again.
+    if (error === '' || p === undefined || this.#devices.sockets.get(socketOf(p))?.version !== VERSION) return;
+    this.#o.clock.setTimeout(() => {
+      if (this.#isThere(p)) this.#devices.register(socketOf(p));
+    }, AGAIN_MS);
+  }
+  #isThere(p: PluginTuning): boolean {
+    const nowMs = this.#o.clock.monoMs();
+    return hasCome(p, nowMs) && !hasGone(p, nowMs);
+  }
+}
+
+function socketOf(p: PluginTuning): string {
+  return pluginSocket(DEVICE_FOLDER, p);
 }

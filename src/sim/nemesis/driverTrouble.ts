@@ -4,11 +4,8 @@
  */
 
 import type { CsiMethod } from '../../machines/csi.ts';
-import type { Clock } from '../../ports/ports.ts';
-import type { SimNode } from '../world/node.ts';
 import { DRIVER_SOCKET } from '../world/paths.ts';
-import type { SimRng } from '../world/rng.ts';
-import { faultBursts, type Trouble } from './faultBursts.ts';
+import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['slow', 'slow-answer', 'fails', 'fails', 'lost', 'lost', 'deaf', 'away', 'anew'] as const;
 type Kind = (typeof KINDS)[number];
@@ -28,13 +25,7 @@ const SLOW_MS = 8_000;
 const FINAL = [3, 13] as const;
 const OPEN = [4, 10, 14] as const;
 
-export function driverTrouble(o: {
-  node: SimNode;
-  rng: SimRng;
-  clock: Pick<Clock, 'setTimeout'>;
-  /** For the trace. */
-  on(what: string): void;
-}): Trouble {
+export function driverTrouble(o: TroubleOptions): Trouble {
   const { node, rng, clock } = o;
   const { drivers, disk } = node;
   const ordinary = { latencyMs: drivers.latencyMs, answerMs: drivers.answerMs, fault: drivers.fault };

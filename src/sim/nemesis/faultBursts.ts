@@ -1,5 +1,6 @@
 /** Trouble that comes in bursts: some time of peace, then one thing is wrong for a while, over and over until the world heals. */
 import type { Clock } from '../../ports/ports.ts';
+import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 
 /** What is wrong with somebody beside a node while faults rain. */
@@ -7,6 +8,15 @@ export interface Trouble {
   begin(): void;
   /** Ends what is wrong, for good. */
   heal(): void;
+}
+
+/** What trouble of one node is made from. */
+export interface TroubleOptions {
+  node: SimNode;
+  rng: SimRng;
+  clock: Pick<Clock, 'setTimeout' | 'monoMs'>;
+  /** For the trace. */
+  on(what: string): void;
 }
 
 interface Span {

@@ -1,9 +1,7 @@
 /** What becomes of the programs and processes that a node runs beside itself while faults rain: one of them at a time is slow, fails, hangs or answers garbage. */
-import type { Clock } from '../../ports/ports.ts';
 import { FAULT_MODES, type FaultMode } from '../world/faultMode.ts';
 import type { SimNode } from '../world/node.ts';
-import type { SimRng } from '../world/rng.ts';
-import { faultBursts, type Trouble } from './faultBursts.ts';
+import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const EVERY_MS = { min: 500, max: 8_000 } as const;
 const FOR_MS = { min: 500, max: 20_000 } as const;
@@ -12,13 +10,7 @@ export function helpersOf({ beside }: Pick<SimNode, 'beside'>): { faultMode: Fau
   return [beside.programs, beside.usage, beside.journal].filter((h) => h !== undefined);
 }
 
-export function helperTrouble(o: {
-  node: SimNode;
-  rng: SimRng;
-  clock: Pick<Clock, 'setTimeout'>;
-  /** For the trace. */
-  on(what: string): void;
-}): Trouble {
+export function helperTrouble(o: TroubleOptions): Trouble {
   const { rng, clock } = o;
   const helpers = helpersOf(o.node);
   return faultBursts({

@@ -2,10 +2,8 @@
  * What becomes of a node's machine while faults rain: it begins to go down and does, or the shutdown is cancelled, or the
  * daemon is killed in the middle; and systemd-logind or its bus is away, slow, restarts, or drops the lock.
  */
-import type { Clock } from '../../ports/ports.ts';
 import type { SimNode } from '../world/node.ts';
-import type { SimRng } from '../world/rng.ts';
-import { faultBursts, type Trouble } from './faultBursts.ts';
+import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['down', 'down', 'cancelled', 'cancelled', 'crash', 'away', 'slow', 'restart', 'broken'] as const;
 type Kind = (typeof KINDS)[number];
@@ -18,15 +16,12 @@ const BOOTS_AFTER_MS = { min: 500, max: 6_000 } as const;
 const SLOW_MS = { min: 500, max: 70_000 } as const;
 const CALL_MS = 5;
 
-export function shutdownTrouble(o: {
-  node: SimNode;
-  rng: SimRng;
-  clock: Pick<Clock, 'setTimeout'>;
+interface ShutdownOptions extends TroubleOptions {
   /** What ran has ended, as at a power failure. */
   halt(node: SimNode): void;
-  /** For the trace. */
-  on(what: string): void;
-}): Trouble {
+}
+
+export function shutdownTrouble(o: ShutdownOptions): Trouble {
   const { node, rng, clock } = o;
   const { logind } = node;
 
