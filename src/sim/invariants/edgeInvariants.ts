@@ -1,5 +1,5 @@
 /** Invariants about the node's own API: who is told what. */
-import type { Asked } from '../nemesis/caller.ts';
+import type { Asked, Caller } from '../nemesis/caller.ts';
 import { PAGES, PROFILES } from '../nemesis/caller.ts';
 import { OUTSIDE } from '../nemesis/logQueries.ts';
 import type { SimNode } from '../world/node.ts';
@@ -82,8 +82,8 @@ export function profilesAreTakenAlone(): Checker {
 }
 
 /** What is not given yet to those who may have it. */
-export function apiUnanswered(givenAtMs: (page: string) => number, o: { nowMs: number }): string[] {
-  return PAGES.filter((page) => givenAtMs(page) < o.nowMs - GIVEN_WITHIN_MS).map(
+export function apiUnanswered(caller: Pick<Caller, 'givenAtMs'>, o: { nowMs: number }): string[] {
+  return PAGES.filter((page) => caller.givenAtMs(page) < o.nowMs - GIVEN_WITHIN_MS).map(
     (page) => `nobody who may have ${page} was given it for ${GIVEN_WITHIN_MS / 1_000} s`,
   );
 }

@@ -135,7 +135,7 @@ export async function unsettled(
   const kernel = scene.environment.kernelOf(node);
   if (kernel !== undefined) found.push(...killsUnreported(node, { kernel, tree: daemon.tree }));
   const caller = scene.environment.callerOf(node);
-  if (caller !== undefined) found.push(...apiUnanswered(caller.givenAtMs, { nowMs: scene.monoMs }));
+  if (caller !== undefined) found.push(...apiUnanswered(caller, { nowMs: scene.monoMs }));
   return found.map((f) => `${node.name}: ${f}`);
 }
 

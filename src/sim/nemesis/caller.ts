@@ -50,31 +50,96 @@ const ACCOUNTS = [OPERATOR, OPERATOR, OPERATOR, VIEWER, VIEWER, NOBODY];
 export const PROFILES = ['/debug/pprof/profile', '/debug/pprof/heap'] as const;
 const PROFILE_SECONDS = ['1', '3', '8', '12', '', '0', 'x', '301'];
 
-/** `queries`, `profiles`: chances of who asks for logs of the machine, and for profiles; null: nobody does. */
-export function caller(o: {
+export interface CallerOptions {
   node: SimNode;
   everyMs: number;
   rng: SimRng;
+  /** Chances of the caller that asks for logs of the machine; null: no such caller. */
   queries: SimRng | null;
+  /** The same for profiles. */
   profiles: SimRng | null;
   clock: Clock;
   on(asked: Asked): void;
-}): Caller {
-  const { node, rng, queries, profiles, clock } = o;
-  const given = new Map<string, number>();
-  let on = false;
+}
+/** A request before its answer. */
+type Asking = Omit<Asked, 'answer' | 'tookMs'>;
 
-  const draw = (): Omit<Asked, 'answer' | 'tookMs'> => {
+export function caller(o: CallerOptions): Caller {
+  return new NodeCaller(o);
+}
+
+class NodeCaller implements Caller {
+  readonly #o: CallerOptions;
+  readonly #given = new Map<string, number>();
+  #on = false;
+
+  constructor(o: CallerOptions) {
+    this.#o = o;
+  }
+
+  begin(): void {
+    const { rng, everyMs, queries, profiles } = this.#o;
+    this.#on = true;
+    this.#repeat(
+      () => rng.int(everyMs),
+      () => this.#ask(this.#draw(), rng.chance(0.15) ? rng.int(3_000) : PATIENCE_MS),
+    );
+    this.#repeat(
+      () => STEADY_MS,
+      (turn) => this.#ask(this.#steady(turn), PATIENCE_MS),
+    );
+    if (queries !== null) {
+      this.#repeat(
+        () => queries.int(2 * QUERY_MS),
+        () => this.#ask(drawQuery(queries), queries.chance(0.2) ? queries.int(2_000) : PATIENCE_MS),
+      );
+    }
+    if (profiles !== null) {
+      this.#repeat(
+        () => profiles.int(2 * PROFILE_MS),
+        () => this.#ask(drawProfile(profiles), profiles.chance(0.3) ? profiles.int(3_000) : PATIENCE_MS),
+      );
+    }
+  }
+
+  end(): void {
+    this.#on = false;
+  }
+
+  givenAtMs(page: string): number {
+    return this.#given.get(page) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** Acts again and again until the end, after a pause each time. */
+  #repeat(pauseMs: () => number, act: (turn: number) => void, turn = 0): void {
+    this.#o.clock.setTimeout(() => {
+      if (!this.#on) return;
+      act(turn);
+      this.#repeat(pauseMs, act, turn + 1);
+    }, pauseMs());
+  }
+
+  #draw(): Asking {
+    const { node, rng } = this.#o;
     const container = chooseContainer(node, rng);
     const pages = [...PAGES, ...PAGES, ...MORE_PAGES, ...(container === null ? [] : [`/containerLogs/${container}`, `/exec/${container}`])];
     const path = rng.pick(pages) ?? '/pods';
     const method = path.startsWith('/exec/') || rng.chance(0.1) ? 'POST' : 'GET';
     const way = rng.pick(WAYS) ?? 'none';
     const account = way === 'certificate' || way === 'token' ? (rng.pick(ACCOUNTS) ?? NOBODY) : null;
-    const asked = accessAttributes(method, path, { fineGrained: true }).map((a) => a.subresource);
-    return { method, path, way, account, allowed: account !== null && isAllowed(account.name, asked) };
-  };
-  const ask = (what: Omit<Asked, 'answer' | 'tookMs'>, patienceMs: number): void => {
+    return { method, path, way, account, allowed: account !== null && isAllowed(account.name, subresources(method, path)) };
+  }
+
+  /** In the order of the pages, by certificate and token in turn. */
+  #steady(turn: number): Asking {
+    const path = PAGES[turn % PAGES.length] ?? '/pods';
+    // Without a cluster nobody can say whose a token is.
+    const way = this.#o.node.kube !== undefined && turn % 2 === 1 ? 'token' : 'certificate';
+    return { method: 'GET', path, way, account: OPERATOR, allowed: true };
+  }
+
+  #ask(what: Asking, patienceMs: number): void {
+    const { node, clock } = this.#o;
     const { method, path, query = {}, way, account } = what;
     const beganMs = clock.monoMs();
     const giveUp = new AbortController();
@@ -83,8 +148,8 @@ export function caller(o: {
       if (!open) return;
       open = false;
       clock.clearTimeout(timer);
-      if (answer.kind === 'reply' && answer.status === 200 && what.allowed) given.set(path, clock.monoMs());
-      o.on({ ...what, answer, tookMs: clock.monoMs() - beganMs });
+      if (answer.kind === 'reply' && answer.status === 200 && what.allowed) this.#given.set(path, clock.monoMs());
+      this.#o.on({ ...what, answer, tookMs: clock.monoMs() - beganMs });
     };
     const timer = clock.setTimeout(() => {
       giveUp.abort();
@@ -93,67 +158,27 @@ export function caller(o: {
     const token = way === 'token' && account !== null ? tokenOf(account, SECRET) : way === 'unknown-token' ? `${SECRET}unknown` : null;
     const request = { method, path, query, token, certificate: certificateOf(way, account), signal: giveUp.signal };
     void node.net.ask(API_PORT, request, clock.wallMs()).then(done);
-  };
-  const again = (): void => {
-    clock.setTimeout(() => {
-      if (!on) return;
-      ask(draw(), rng.chance(0.15) ? rng.int(3_000) : PATIENCE_MS);
-      again();
-    }, rng.int(o.everyMs));
-  };
-  /** In the order of the pages, by certificate and token in turn. */
-  const steadily = (turn: number): void => {
-    clock.setTimeout(() => {
-      if (!on) return;
-      const path = PAGES[turn % PAGES.length] ?? '/pods';
-      // Without a cluster nobody can say whose a token is.
-      const way = node.kube !== undefined && turn % 2 === 1 ? 'token' : 'certificate';
-      ask({ method: 'GET', path, way, account: OPERATOR, allowed: true }, PATIENCE_MS);
-      steadily(turn + 1);
-    }, STEADY_MS);
-  };
-  const query = (mine: SimRng): void => {
-    clock.setTimeout(
-      () => {
-        if (!on) return;
-        const account = mine.pick(ACCOUNTS) ?? NOBODY;
-        const allowed = isAllowed(account.name, ['log']);
-        const what = { method: 'GET', path: LOGS_PATH, query: drawLogQuery(mine), way: 'certificate' as const, account, allowed };
-        ask(what, mine.chance(0.2) ? mine.int(2_000) : PATIENCE_MS);
-        query(mine);
-      },
-      mine.int(2 * QUERY_MS),
-    );
-  };
-  const profile = (mine: SimRng): void => {
-    clock.setTimeout(
-      () => {
-        if (!on) return;
-        const account = mine.pick(ACCOUNTS) ?? NOBODY;
-        const path = mine.pick(PROFILES) ?? '/debug/pprof/profile';
-        const asked = accessAttributes('GET', path, { fineGrained: true }).map((a) => a.subresource);
-        const allowed = isAllowed(account.name, asked);
-        const what = { method: 'GET', path, query: { seconds: mine.pick(PROFILE_SECONDS) ?? '1' }, way: 'certificate' as const };
-        ask({ ...what, account, allowed }, mine.chance(0.3) ? mine.int(3_000) : PATIENCE_MS);
-        profile(mine);
-      },
-      mine.int(2 * PROFILE_MS),
-    );
-  };
-  return {
-    begin() {
-      on = true;
-      again();
-      steadily(0);
-      if (queries !== null) query(queries);
-      if (profiles !== null) profile(profiles);
-    },
-    end() {
-      on = false;
-    },
-    givenAtMs: (page) => given.get(page) ?? Number.NEGATIVE_INFINITY,
-  };
+  }
 }
+
+/** Logs of the machine. */
+function drawQuery(rng: SimRng): Asking {
+  const account = rng.pick(ACCOUNTS) ?? NOBODY;
+  const allowed = isAllowed(account.name, ['log']);
+  return { method: 'GET', path: LOGS_PATH, query: drawLogQuery(rng), way: 'certificate', account, allowed };
+}
+
+function drawProfile(rng: SimRng): Asking {
+  const account = rng.pick(ACCOUNTS) ?? NOBODY;
+  const path = rng.pick(PROFILES) ?? '/debug/pprof/profile';
+  const allowed = isAllowed(account.name, subresources('GET', path));
+  return { method: 'GET', path, query: { seconds: rng.pick(PROFILE_SECONDS) ?? '1' }, way: 'certificate', account, allowed };
+}
+
+function subresources(method: string, path: string): string[] {
+  return accessAttributes(method, path, { fineGrained: true }).map((a) => a.subresource);
+}
+
 const STEADY_MS = 3_000;
 const QUERY_MS = 4_000;
 const PROFILE_MS = 5_000;
