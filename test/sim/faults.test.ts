@@ -4,7 +4,7 @@ import type { SupervisionEvent } from '../../src/actors/supervision/types.ts';
 import type { FaultSpec } from '../../src/machines/faults/types.ts';
 import { addr } from '../../src/machines/protocol.ts';
 import { drain } from '../../src/sim/globals.ts';
-import { drawTuning } from '../../src/sim/nemesis/draw.ts';
+import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';
 import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
 import { operator } from '../../src/sim/nemesis/operator.ts';
