@@ -1,9 +1,9 @@
 /** The person at a simulated node: puts, edits, removes and breaks manifests, and is the one who knows what ought to run. */
 import type { SimNode } from '../world/node.ts';
-import { MANIFESTS, ONE_MANIFEST } from '../world/paths.ts';
 import type { SimTime } from '../world/time.ts';
 import type { ApiUser } from './apiUser.ts';
 import type { Meddling, PodSource } from './faults.ts';
+import { ManifestFiles } from './manifestFiles.ts';
 import type { SimObject } from './objects.ts';
 import type { SimPod } from './pods.ts';
 
@@ -51,137 +51,179 @@ export interface Operator {
 }
 
 export function operator(node: SimNode, time: SimTime, api?: ApiUser): Operator {
-  const wanted = new Map<string, Wanted>();
-  const touched = new Map<string, number>();
-  const deleted = new Set<string>();
-  const objects = new Map<string, SimObject>();
-  let away = false;
-  const fileOf = (name: string) => (node.tuning.oneManifest ? ONE_MANIFEST : `${MANIFESTS}/${name}.json`);
-  node.http = () => ({
-    status: 200,
-    body: JSON.stringify({
-      apiVersion: 'v1',
-      kind: 'PodList',
-      items: [...wanted.values()].filter((w) => w.source === 'http').map((w) => w.pod.manifest),
-    }),
-  });
-  const touch = (name: string): void => void touched.set(name, time.monoMs);
-  const clear = (name: string): void => {
-    const was = wanted.get(name);
-    if (was?.source === 'file' && !away) node.disk.drop(fileOf(name));
-    if (was?.source === 'api') endInApi(name, null);
-    wanted.delete(name);
-  };
-  /** The one manifest becomes that of another pod. */
-  const displace = (name: string): void => {
-    for (const [other, w] of wanted) {
-      if (other === name || w.source !== 'file') continue;
-      touch(other);
-      wanted.delete(other);
+  return new NodeOperator(node, time, api);
+}
+
+class NodeOperator implements Operator {
+  readonly wanted = new Map<string, Wanted>();
+  readonly deleted = new Set<string>();
+  readonly #time: SimTime;
+  readonly #api: ApiUser | undefined;
+  readonly #files: ManifestFiles;
+  readonly #touched = new Map<string, number>();
+  readonly #objects = new Map<string, SimObject>();
+
+  constructor(node: SimNode, time: SimTime, api: ApiUser | undefined) {
+    this.#time = time;
+    this.#api = api;
+    this.#files = new ManifestFiles(node);
+    node.http = () => {
+      const items = [...this.wanted.values()].filter((w) => w.source === 'http').map((w) => w.pod.manifest);
+      return { status: 200, body: JSON.stringify({ apiVersion: 'v1', kind: 'PodList', items }) };
+    };
+  }
+
+  put(pod: SimPod, source: PodSource): void {
+    if (source === 'api') {
+      this.#putInApi(pod);
+      return;
     }
-  };
-  const endInApi = (name: string, graceSeconds: number | null): boolean => {
-    deleted.add(name);
-    return api?.remove(name, graceSeconds) === true;
-  };
-  const putInApi = (pod: SimPod): void => {
-    if (api === undefined) return;
-    const was = wanted.get(pod.name);
+    if (pod.fate === 'deleted') this.deleted.add(pod.name);
+    // A deletion is never taken back; what an earlier change had in mind for later comes too late.
+    else if (this.deleted.has(pod.name)) return;
+    const was = this.wanted.get(pod.name);
+    const text = JSON.stringify(pod.manifest);
+    if (was?.source === 'file' && source === 'file' && !was.broken && JSON.stringify(was.pod.manifest) === text) {
+      // Written anew, yet the same: nothing changes.
+      this.#files.write(pod.name, text);
+      return;
+    }
+    const quietMs = this.#touch(pod.name);
+    if (was?.source !== source) this.#clear(pod.name);
+    if (source === 'file') {
+      if (this.#files.areOne) this.#displace(pod.name);
+      this.#files.write(pod.name, text);
+    }
+    const broken = source === 'file' && this.#files.areAway;
+    this.wanted.set(pod.name, { pod, source, sinceMs: this.#time.monoMs, quietMs, broken });
+  }
+
+  remove(name: string): void {
+    this.#touch(name);
+    this.#clear(name);
+  }
+
+  mend(): void {
+    this.#files.bring();
+    for (const [name, w] of this.wanted) {
+      if (!w.broken) continue;
+      this.#touch(name);
+      this.#files.write(name, JSON.stringify(w.pod.manifest));
+      this.wanted.set(name, { ...w, broken: false, sinceMs: this.#time.monoMs, quietMs: 0 });
+    }
+  }
+
+  touchedMs(name: string): number {
+    return this.#touched.get(name) ?? 0;
+  }
+
+  // ---- files ----
+
+  breakManifest(name: string): boolean {
+    const w = this.wanted.get(name);
+    if (w === undefined || w.source !== 'file' || this.#files.areAway) return false;
+    this.#touch(name);
+    const text = JSON.stringify(w.pod.manifest);
+    this.#files.write(name, text.slice(0, text.length >> 1));
+    this.wanted.set(name, { ...w, broken: true });
+    return true;
+  }
+
+  takeManifests(): boolean {
+    if (!this.#files.take()) return false;
+    for (const [name, w] of this.wanted) {
+      if (w.source !== 'file') continue;
+      this.#touch(name);
+      this.wanted.set(name, { ...w, broken: true });
+    }
+    return true;
+  }
+
+  swapManifests(): boolean {
+    return this.#files.swap();
+  }
+
+  // ---- the API ----
+
+  deleteInApi(name: string, graceSeconds: number | null): boolean {
+    if (this.wanted.get(name)?.source !== 'api') return this.#api?.remove(name, graceSeconds) === true;
+    this.#touch(name);
+    this.wanted.delete(name);
+    return this.#endInApi(name, graceSeconds);
+  }
+
+  meddle(name: string, what: Meddling): boolean {
+    return this.#api?.meddle(name, what) === true;
+  }
+
+  compact(): boolean {
+    this.#api?.compact();
+    return this.#api !== undefined;
+  }
+
+  moveNode(): boolean {
+    return this.#api?.moveNode() === true;
+  }
+
+  putObject(object: SimObject): boolean {
+    if (this.#api === undefined) return false;
+    this.#objects.set(`${object.kind} ${object.name}`, object);
+    this.#api.putObject(object);
+    return true;
+  }
+
+  removeObject(object: Pick<SimObject, 'kind' | 'name'>): boolean {
+    return this.#api?.removeObject(object) === true;
+  }
+
+  restoreObjects(): void {
+    // A part of a schedule may lack the making of what its pods name.
+    const named = [...this.wanted.values()].flatMap((w) => (w.source === 'api' ? (w.pod.objects ?? []) : []));
+    const lacking = named.map((one): SimObject => ({ ...one, rev: 0, immutable: false }));
+    for (const object of [...this.#objects.values(), ...lacking])
+      if (object.kind === 'claim' || this.#api?.hasObject(object) === false) this.#api?.putObject(object, { bound: true });
+  }
+
+  #putInApi(pod: SimPod): void {
+    if (this.#api === undefined) return;
+    const was = this.wanted.get(pod.name);
     if (was !== undefined && JSON.stringify(was.pod.manifest) === JSON.stringify(pod.manifest)) return;
-    const quietMs = time.monoMs - (touched.get(pod.name) ?? Number.NEGATIVE_INFINITY);
-    touch(pod.name);
-    if (was !== undefined && was.source !== 'api') clear(pod.name);
-    const put = api.put(pod);
+    const quietMs = this.#touch(pod.name);
+    if (was !== undefined && was.source !== 'api') this.#clear(pod.name);
+    const put = this.#api.put(pod);
     // Its predecessor was deleted by force.
-    if (put.replaced) deleted.add(pod.name);
-    wanted.set(pod.name, { pod: { ...pod, uid: put.uid }, source: 'api', sinceMs: time.monoMs, quietMs, broken: false });
-  };
-  return {
-    wanted,
-    deleted,
-    put(pod, source) {
-      if (source === 'api') {
-        putInApi(pod);
-        return;
-      }
-      if (pod.fate === 'deleted') deleted.add(pod.name);
-      // A deletion is never taken back; what an earlier change had in mind for later comes too late.
-      else if (deleted.has(pod.name)) return;
-      const was = wanted.get(pod.name);
-      const text = JSON.stringify(pod.manifest);
-      if (was?.source === 'file' && source === 'file' && !was.broken && JSON.stringify(was.pod.manifest) === text) {
-        // Written anew, yet the same: nothing changes.
-        node.disk.put(fileOf(pod.name), text);
-        return;
-      }
-      const quietMs = time.monoMs - (touched.get(pod.name) ?? Number.NEGATIVE_INFINITY);
-      touch(pod.name);
-      if (was?.source !== source) clear(pod.name);
-      if (source === 'file' && node.tuning.oneManifest) displace(pod.name);
-      const broken = source === 'file' && away;
-      if (source === 'file' && !away) node.disk.put(fileOf(pod.name), text);
-      wanted.set(pod.name, { pod, source, sinceMs: time.monoMs, quietMs, broken });
-    },
-    remove(name) {
-      touch(name);
-      clear(name);
-    },
-    deleteInApi(name, graceSeconds) {
-      if (wanted.get(name)?.source !== 'api') return api?.remove(name, graceSeconds) === true;
-      touch(name);
-      wanted.delete(name);
-      return endInApi(name, graceSeconds);
-    },
-    meddle: (name, what) => api?.meddle(name, what) === true,
-    compact() {
-      api?.compact();
-      return api !== undefined;
-    },
-    moveNode: () => api?.moveNode() === true,
-    putObject(object) {
-      if (api === undefined) return false;
-      objects.set(`${object.kind} ${object.name}`, object);
-      api.putObject(object);
-      return true;
-    },
-    removeObject: (object) => api?.removeObject(object) === true,
-    restoreObjects() {
-      // A part of a schedule may lack the making of what its pods name.
-      const named = [...wanted.values()].flatMap((w) => (w.source === 'api' ? (w.pod.objects ?? []) : []));
-      const lacking = named.map((one): SimObject => ({ ...one, rev: 0, immutable: false }));
-      for (const object of [...objects.values(), ...lacking])
-        if (object.kind === 'claim' || api?.hasObject(object) === false) api?.putObject(object, { bound: true });
-    },
-    breakManifest(name) {
-      const w = wanted.get(name);
-      if (w === undefined || w.source !== 'file' || away) return false;
-      touch(name);
-      const text = JSON.stringify(w.pod.manifest);
-      node.disk.put(fileOf(name), text.slice(0, text.length >> 1));
-      wanted.set(name, { ...w, broken: true });
-      return true;
-    },
-    takeManifests() {
-      if (away || !node.disk.takeDir(MANIFESTS)) return false;
-      away = true;
-      for (const [name, w] of wanted) {
-        if (w.source !== 'file') continue;
-        touch(name);
-        wanted.set(name, { ...w, broken: true });
-      }
-      return true;
-    },
-    swapManifests: () => !away && node.disk.swapDir(MANIFESTS),
-    mend() {
-      if (away) node.disk.makeDir(MANIFESTS);
-      away = false;
-      for (const [name, w] of wanted) {
-        if (!w.broken) continue;
-        touch(name);
-        node.disk.put(fileOf(name), JSON.stringify(w.pod.manifest));
-        wanted.set(name, { ...w, broken: false, sinceMs: time.monoMs, quietMs: 0 });
-      }
-    },
-    touchedMs: (name) => touched.get(name) ?? 0,
-  };
+    if (put.replaced) this.deleted.add(pod.name);
+    this.wanted.set(pod.name, { pod: { ...pod, uid: put.uid }, source: 'api', sinceMs: this.#time.monoMs, quietMs, broken: false });
+  }
+
+  #endInApi(name: string, graceSeconds: number | null): boolean {
+    this.deleted.add(name);
+    return this.#api?.remove(name, graceSeconds) === true;
+  }
+
+  // ---- what is wanted ----
+
+  /** Notes a change to this name; the result is the time since the change before it. */
+  #touch(name: string): number {
+    const now = this.#time.monoMs;
+    const quietMs = now - (this.#touched.get(name) ?? Number.NEGATIVE_INFINITY);
+    this.#touched.set(name, now);
+    return quietMs;
+  }
+
+  #clear(name: string): void {
+    const was = this.wanted.get(name);
+    if (was?.source === 'file') this.#files.drop(name);
+    if (was?.source === 'api') this.#endInApi(name, null);
+    this.wanted.delete(name);
+  }
+
+  /** The one manifest becomes that of another pod. */
+  #displace(name: string): void {
+    for (const [other, w] of this.wanted) {
+      if (other === name || w.source !== 'file') continue;
+      this.#touch(other);
+      this.wanted.delete(other);
+    }
+  }
 }
