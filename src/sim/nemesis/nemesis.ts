@@ -1,23 +1,24 @@
 /** Carries out a schedule on the nodes of a world, counts what it did, and heals everything when told to. */
 
-import type { SupervisionTree } from '../../actors/supervision/tree.ts';
-import type { ActorState } from '../../actors/supervision/types.ts';
-import type { CriMethod, CriRequest } from '../../machines/cri.ts';
 import { FAULT_KINDS } from '../../machines/faults/kinds.ts';
 import { createMatcher } from '../../machines/faults/match.ts';
 import type { FaultKind as FaultSpecKind } from '../../machines/faults/types.ts';
-import { KERNEL_SETTINGS } from '../../machines/host/kernelSettings.ts';
-import { view } from '../../machines/protocol.ts';
-import { FAMILIES } from '../../machines/services/iptables/families.ts';
 import type { Clock } from '../../ports/ports.ts';
-import type { HollowDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { SimKube } from '../world/kubeApi.ts';
 import type { SimNode } from '../world/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { SimTime } from '../world/time.ts';
-import { ask } from './ask.ts';
-import { type Fault, type FaultEntry, isWorkload, type WorkloadEntry } from './faults.ts';
-import { activeFaults, type EntryOf } from './hits.ts';
+import type { Acts, Outcome, Stage } from './acts/act.ts';
+import { actorActs } from './acts/actors.ts';
+import { callActs } from './acts/calls.ts';
+import { clusterActs } from './acts/cluster.ts';
+import { machineActs, mendSettings } from './acts/machine.ts';
+import { RuntimeTrouble } from './acts/runtime.ts';
+import { Windows } from './acts/windows.ts';
+import { HEALTHY, workloadActs } from './acts/workload.ts';
+import { Delays } from './delays.ts';
+import { type Fault, type FaultEntry, isWorkload } from './faults.ts';
+import { type ActiveFaults, activeFaults } from './hits.ts';
 import { intercept, interceptKube } from './interceptors.ts';
 import type { Operator } from './operator.ts';
 
@@ -57,11 +58,6 @@ export interface Nemesis {
   lateMs(node: number, path: string, sinceMs: number): number;
 }
 
-/** Kills of one worker that its supervisor forgives, with room to spare: more would put it in quarantine, where it stays. */
-const WORKER_KILLS_MAX = 3;
-const WORKERS = 'node/pods/workers/';
-const HEALTHY: SimNode['probed'] = () => ({ kind: 'healthy', afterMs: 1 });
-const NOTHING_TO_DO = 'nothing there to hit';
 /** Kinds that do nothing until a call, a hint, a message or a file event meets them. */
 const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
   'cri',
@@ -81,338 +77,134 @@ const FELT_BY_CALLS: ReadonlySet<FaultSpecKind> = new Set<FaultSpecKind>([
 ]);
 
 export function createNemesis(o: NemesisOptions): Nemesis {
-  const active = activeFaults(o.rng);
-  const match = createMatcher();
-  const { kube } = o;
-  if (kube !== undefined) interceptKube(kube, { active, nodes: o.nodes.length });
-  const disturbed = new Set<string>();
-  const robbed = new Set<string>();
-  const slowUntil = new Map<number, number>();
-  const kills = new Map<string, number>();
-  const late: { node: number; path: string; delayMs: number; dueMs: number }[] = [];
-  /** Windows of failing probes that are open, by node. */
-  const sick = new Map<number, number>();
-  let waiting: { fault: Fault; steps: number }[] = [];
-  let healed = false;
+  return new ScheduledNemesis(o);
+}
 
-  for (const [index, node] of o.nodes.entries()) {
-    intercept({
-      node,
-      active,
-      mailboxes: o.schedule.some((f) => f.kind === 'mailbox' && f.node === index),
-      slow: (delayMs) => void slowUntil.set(index, o.time.monoMs + delayMs * 3),
-      late: (path, delayMs) => void late.push({ node: index, path, delayMs, dueMs: o.time.monoMs + delayMs }),
-    });
+class ScheduledNemesis implements Nemesis {
+  readonly #o: NemesisOptions;
+  readonly #active: ActiveFaults;
+  readonly #delays: Delays;
+  readonly #runtime: RuntimeTrouble;
+  readonly #acts: Acts<FaultSpecKind>;
+  readonly #work: ReturnType<typeof workloadActs>;
+  #waiting: { fault: Fault; steps: number }[] = [];
+  #healed = false;
+
+  constructor(o: NemesisOptions) {
+    const { nodes, clock, kube } = o;
+    const active = activeFaults(o.rng);
+    const stage: Stage = { nodes, kube, active, windows: new Windows(active, clock), match: createMatcher(), clock };
+    this.#o = o;
+    this.#active = active;
+    this.#delays = new Delays(o.time);
+    this.#runtime = new RuntimeTrouble(stage);
+    this.#acts = {
+      ...callActs(stage),
+      ...clusterActs(stage),
+      ...this.#runtime.acts,
+      ...actorActs(stage),
+      ...machineActs(stage, (node) => this.halt(node)),
+    };
+    this.#work = workloadActs(stage);
+    this.#intercept();
   }
 
-  const during = (f: FaultEntry, end: () => void = () => {}): void => {
-    active.add(f);
-    o.clock.setTimeout(() => {
-      if (active.remove(f)) end();
-    }, f.forMs);
-  };
-  /** Lasting faults that overlap end when the last of them does. */
-  const duringAny = (f: FaultEntry, end: () => void): void =>
-    during(f, () => {
-      if (active.of(f.node, f.kind).length === 0) end();
-    });
+  get counts(): ReadonlyMap<string, number> {
+    return this.#active.counts;
+  }
+  get byName(): ReadonlyMap<string, number> {
+    return this.#active.byName;
+  }
+  get disturbed(): ReadonlySet<string> {
+    return this.#runtime.disturbed;
+  }
+  get robbed(): ReadonlySet<string> {
+    return this.#runtime.robbed;
+  }
+  halt(node: SimNode): void {
+    this.#runtime.halt(node);
+  }
+  slowUntilMs(node: number): number {
+    return this.#delays.slowUntilMs(node);
+  }
+  lateMs(node: number, path: string, sinceMs: number): number {
+    return this.#delays.lateMs(node, path, sinceMs);
+  }
 
-  /** Which actors a fault means; each worker of a drawn fault only as often as its supervisor forgives. */
-  const victims = (f: EntryOf<'actor.kill'>, node: SimNode, tree: SupervisionTree): string[] => {
-    const paths: string[] = [];
-    const collect = (a: ActorState): void => {
-      if (a.path !== 'node' && a.lifecycle === 'running') paths.push(a.path);
-      for (const c of a.children) collect(c);
-    };
-    collect(tree.state());
-    const { actors, pods, namespaces } = f.select;
-    const ofPods = pods !== undefined || namespaces !== undefined;
-    const records = ofPods ? tree.registry.read(view.pods)?.value.records : undefined;
-    const wanted = paths.filter((path) => {
-      if (!match.any(actors, path)) return false;
-      if (!ofPods) return true;
-      const pod = records?.get(path.startsWith(WORKERS) ? path.slice(WORKERS.length) : '')?.pod.metadata;
-      return pod !== undefined && match.any(pods, pod.name) && match.any(namespaces, pod.namespace);
-    });
-    const chosen = f.pick === 'all' ? wanted : [active.chanceOf(f).pick(wanted) ?? ''];
-    return chosen.filter((path) => {
-      if (path === '' || f.name !== undefined || !path.startsWith(WORKERS)) return path !== '';
-      const key = `${node.index} ${path}`;
-      const before = kills.get(key) ?? 0;
-      kills.set(key, before + 1);
-      return before < WORKER_KILLS_MAX;
-    });
-  };
-
-  /** Pods of the runtime that a fault means. */
-  const sandboxesOf = (f: FaultEntry, dump: HollowDump): HollowSandboxDump[] =>
-    dump.sandboxes.filter((s) => match.any(f.select.pods, s.name) && match.any(f.select.namespaces, s.namespace));
-
-  /** What somebody does with a tool of the runtime's own. */
-  const byHand = async <M extends CriMethod>(node: SimNode, method: M, request: CriRequest<M>): Promise<void> => {
-    await node.runtime.hollow.call(method, request, { timeoutMs: null, signal: new AbortController().signal });
-  };
-
-  /** Whatever ran has ended when the machine is on again, and nobody knows how: as containerd has it after a boot. */
-  const halt = (node: SimNode): void => {
-    const { hollow } = node.runtime;
-    const { containers, sandboxes } = hollow.dump();
-    for (const { id } of containers) hollow.exit(id, { exitCode: 255, reason: 'Unknown' });
-    for (const { id, ready } of sandboxes) {
-      if (!ready) continue;
-      disturbed.add(id);
-      void byHand(node, 'StopPodSandbox', { podSandboxId: id });
+  begin(): void {
+    for (const f of this.#o.schedule) {
+      this.#o.clock.setTimeout(() => {
+        if (f.afterSteps === 0) this.#fire(f);
+        else this.#waiting.push({ fault: f, steps: f.afterSteps });
+      }, f.atMs);
     }
-  };
+  }
 
-  const changeSetting = (f: FaultEntry, node: SimNode): void => {
-    const chance = active.chanceOf(f);
-    const setting = chance.pick(KERNEL_SETTINGS);
-    if (setting !== undefined) node.kernelSettings.set(setting.path, setting.value + 1 + chance.int(100));
-  };
-  /** The administrator of a machine whose node changes nothing by itself. */
-  const mendSettings = (node: SimNode): void => {
-    if (node.tuning.kernel?.protect === true) node.kernelSettings.restore();
-  };
+  step(): void {
+    if (this.#waiting.length === 0) return;
+    const due = this.#waiting.filter((w) => --w.steps <= 0);
+    if (due.length === 0) return;
+    this.#waiting = this.#waiting.filter((w) => w.steps > 0);
+    for (const { fault } of due) this.#fire(fault);
+  }
 
-  /** Does what happens in one instant, or begins what lasts; says what it hit, or that there was nothing to hit. */
-  const perform = (f: FaultEntry, node: SimNode): { hits: number; what: string } => {
-    const hit = (what = '', hits = 1): { hits: number; what: string } => ({ hits, what });
-    const missed = (what = NOTHING_TO_DO): { hits: number; what: string } => ({ hits: 0, what });
-    const { hollow } = node.runtime;
-    switch (f.kind) {
-      case 'cri':
-      case 'hints':
-      case 'disk.slow':
-      case 'disk.error':
-      case 'disk.full':
-      case 'disk.deaf':
-      case 'pressure.disk':
-      case 'http.down':
-      case 'mailbox':
-        during(f);
-        return hit();
-      case 'iptables':
-        if (!node.tuning.packetFilter) return missed('this node keeps nothing in the packet filter');
-        during(f);
-        return hit();
-      case 'iptables.flush':
-        if (!node.tuning.packetFilter) return missed('this node keeps nothing in the packet filter');
-        node.iptables.flush(active.chanceOf(f).pick(FAMILIES) ?? 4);
-        return hit();
-      case 'sysctl':
-        if (node.tuning.kernel === null) return missed('this node relies on no kernel settings');
-        if (f.action === 'changed') changeSetting(f, node);
-        during(f, () => mendSettings(node));
-        return hit();
-      case 'hints.cut':
-        hollow.dropStreams();
-        return hit();
-      case 'runtime.down':
-        node.runtime.down();
-        duringAny(f, () => node.runtime.up());
-        return hit();
-      case 'network.down':
-        hollow.setCondition('NetworkReady', false, 'no network plugin');
-        duringAny(f, () => hollow.setCondition('NetworkReady', true, ''));
-        return hit();
-      case 'api.call':
-      case 'api.watch':
-        if (kube === undefined) return missed('this world has no API server');
-        during(f);
-        return hit();
-      case 'api.partition':
-        if (kube === undefined) return missed('this world has no API server');
-        kube.trouble.partitioned = true;
-        during(f, () => {
-          if (o.nodes.every((_, i) => active.of(i, f.kind).length === 0)) kube.heal();
-        });
-        return hit();
-      case 'pressure.memory':
-        if (node.tuning.eviction === null) return missed('this node has no eviction threshold, and looks at no memory');
-        during(f);
-        return hit();
-      case 'watch.break': {
-        const broken = node.disk.breakWatches('the watch was lost', (path) => match.any(f.select.paths, path));
-        return broken === 0 ? missed() : hit('', broken);
-      }
-      case 'clock.jump':
-        node.wallOffsetMs += f.byMs;
-        return hit();
-      case 'actor.kill': {
-        const tree = node.daemon?.tree;
-        const killed = tree === undefined ? [] : victims(f, node, tree).filter((path) => tree.kill(path, 'nemesis'));
-        return killed.length === 0 ? missed() : hit(killed.join(' '), killed.length);
-      }
-      case 'node.kill':
-        if (node.daemon === undefined) return missed('no daemon');
-        node.kill(f.action);
-        if (f.action === 'power') halt(node);
-        o.clock.setTimeout(() => node.boot(), f.downMs);
-        return hit(f.action);
-      case 'node.stop':
-        if (node.daemon === undefined) return missed('no daemon');
-        void node.stop().then(() => void o.clock.setTimeout(() => node.boot(), f.downMs));
-        return hit();
-      case 'container.exit':
-      case 'container.remove': {
-        const dump = hollow.dump();
-        const boxes = new Set(sandboxesOf(f, dump).map((s) => s.id));
-        const running = dump.containers.filter(
-          (c) => c.state === 'CONTAINER_RUNNING' && boxes.has(c.sandboxId) && match.any(f.select.containers, c.name),
-        );
-        const chosen = active.chanceOf(f).pick(running);
-        if (chosen === undefined) return missed('no container runs');
-        if (f.kind === 'container.exit') hollow.exit(chosen.id, { exitCode: f.exitCode, reason: f.reason });
-        else {
-          robbed.add(chosen.podUid);
-          void byHand(node, 'RemoveContainer', { containerId: chosen.id });
-        }
-        return hit(chosen.name);
-      }
-      case 'sandbox.stop': {
-        const chosen = active.chanceOf(f).pick(sandboxesOf(f, hollow.dump()).filter((s) => s.ready));
-        if (chosen === undefined) return missed();
-        disturbed.add(chosen.id);
-        void byHand(node, 'StopPodSandbox', { podSandboxId: chosen.id });
-        return hit(chosen.id);
-      }
+  heal(): void {
+    const { kube, nodes, operators } = this.#o;
+    // Workload is never lost: what was due by now is done.
+    for (const { fault } of this.#waiting) if (isWorkload(fault)) this.#fire(fault);
+    this.#waiting = [];
+    this.#healed = true;
+    this.#active.clear();
+    if (kube !== undefined) kube.trouble.behind = false;
+    kube?.heal();
+    for (const [i, node] of nodes.entries()) {
+      node.runtime.up();
+      // A clock that stays behind keeps dead containers from being old enough to be collected, as in the reference.
+      node.wallOffsetMs = 0;
+      node.probed = HEALTHY;
+      mendSettings(node);
+      node.runtime.hollow.setCondition('NetworkReady', true, '');
+      operators[i]?.mend();
+      operators[i]?.restoreObjects();
+      node.boot();
     }
-  };
-  const work = (f: WorkloadEntry, op: Operator): string => {
-    switch (f.kind) {
-      case 'pod.put':
-        op.put(f.pod, f.source);
-        return '';
-      case 'pod.remove':
-        op.remove(f.name);
-        return '';
-      case 'pod.break':
-        return op.breakManifest(f.name) ? '' : 'nothing to break';
-      case 'pod.mend':
-        op.mend();
-        return '';
-      case 'pod.delete':
-        return op.deleteInApi(f.name, f.graceSeconds) ? '' : NOTHING_TO_DO;
-      case 'pod.meddle':
-        return op.meddle(f.name, f.what) ? '' : NOTHING_TO_DO;
-      case 'object.put':
-        return op.putObject(f.object) ? '' : NOTHING_TO_DO;
-      case 'object.remove':
-        return op.removeObject(f.object) ? '' : NOTHING_TO_DO;
-      case 'history.compact':
-        return op.compact() ? '' : NOTHING_TO_DO;
-      case 'history.behind':
-        if (kube === undefined) return NOTHING_TO_DO;
-        kube.store.compact();
-        kube.trouble.behind = true;
-        o.clock.setTimeout(() => {
-          kube.trouble.behind = false;
-        }, f.forMs);
-        return '';
-      case 'manifests.away':
-        if (!op.takeManifests()) return NOTHING_TO_DO;
-        o.clock.setTimeout(() => op.mend(), f.forMs);
-        return '';
-      case 'ask.listing':
-      case 'ask.flood':
-      case 'ask.unknown':
-      case 'ask.hurry':
-      case 'ask.api':
-      case 'ask.certificates':
-        return ask(f.kind, o.nodes[f.node]?.daemon?.tree) ? '' : NOTHING_TO_DO;
-      case 'probes.fail': {
-        const node = o.nodes[f.node];
-        if (node === undefined) return NOTHING_TO_DO;
-        const refused = active.chance(f.id).chance(0.5);
-        sick.set(f.node, (sick.get(f.node) ?? 0) + 1);
-        node.probed = () => ({ kind: refused ? 'refused' : 'unhealthy', afterMs: 1 });
-        o.clock.setTimeout(() => {
-          const left = (sick.get(f.node) ?? 1) - 1;
-          sick.set(f.node, left);
-          if (left === 0) node.probed = HEALTHY;
-        }, f.forMs);
-        return '';
-      }
-      case 'figures.away': {
-        const node = o.nodes[f.node];
-        if (node === undefined) return NOTHING_TO_DO;
-        node.runtime.trouble.noFigures += 1;
-        o.clock.setTimeout(() => {
-          node.runtime.trouble.noFigures -= 1;
-        }, f.forMs);
-        return '';
-      }
-      case 'node.moved':
-        return op.moveNode() ? '' : NOTHING_TO_DO;
-      case 'manifests.swap':
-        return op.swapManifests() ? '' : NOTHING_TO_DO;
+  }
+
+  #intercept(): void {
+    const { nodes, kube, schedule } = this.#o;
+    if (kube !== undefined) interceptKube(kube, { active: this.#active, nodes: nodes.length });
+    for (const [index, node] of nodes.entries()) {
+      intercept({
+        node,
+        active: this.#active,
+        mailboxes: schedule.some((f) => f.kind === 'mailbox' && f.node === index),
+        slow: (delayMs) => this.#delays.slow(index, delayMs),
+        late: (path, delayMs) => this.#delays.late(index, path, delayMs),
+      });
     }
-  };
-  const inject = (f: FaultEntry, node: SimNode): string => {
+  }
+
+  #fire(f: Fault): void {
+    const node = this.#o.nodes[f.node];
+    const operator = this.#o.operators[f.node];
+    if (this.#healed || node === undefined || operator === undefined) return;
+    if (!isWorkload(f)) this.#o.on(f, this.#inject(f, node));
+    else {
+      this.#active.counts.set(f.kind, (this.#active.counts.get(f.kind) ?? 0) + 1);
+      this.#o.on(f, this.#work(f, { node, operator }));
+    }
+  }
+
+  #inject(f: FaultEntry, node: SimNode): string {
     const { lasts } = FAULT_KINDS[f.kind];
     // What lasts rolls its dice at each hit, what does not only here.
-    if (!lasts && f.probability < 1 && !active.chanceOf(f).chance(f.probability)) return 'spared';
-    const { hits, what } = perform(f, node);
+    if (!lasts && f.probability < 1 && !this.#active.chanceOf(f).chance(f.probability)) return 'spared';
+    // The compiler does not see that the act of this kind takes a fault of this kind.
+    const act = this.#acts[f.kind] as (f: FaultEntry, node: SimNode) => Outcome;
+    const { hits, what } = act(f, node);
     // Windows that need no call to be felt count when they begin; the others count what they hit.
-    if (FELT_BY_CALLS.has(f.kind) && hits > 0) active.countWindow(f);
-    else for (let i = 0; i < hits; i++) active.count(f, '');
+    if (FELT_BY_CALLS.has(f.kind) && hits > 0) this.#active.countWindow(f);
+    else for (let i = 0; i < hits; i++) this.#active.count(f, '');
     return what;
-  };
-  const fire = (f: Fault): void => {
-    const node = o.nodes[f.node];
-    const op = o.operators[f.node];
-    if (healed || node === undefined || op === undefined) return;
-    if (!isWorkload(f)) o.on(f, inject(f, node));
-    else {
-      active.counts.set(f.kind, (active.counts.get(f.kind) ?? 0) + 1);
-      o.on(f, work(f, op));
-    }
-  };
-
-  return {
-    counts: active.counts,
-    byName: active.byName,
-    disturbed,
-    halt,
-    robbed,
-    slowUntilMs: (node) => slowUntil.get(node) ?? 0,
-    lateMs: (node, path, sinceMs) =>
-      late.reduce((max, m) => (m.node === node && m.path === path && m.dueMs >= sinceMs ? Math.max(max, m.delayMs) : max), 0),
-    begin() {
-      for (const f of o.schedule) {
-        o.clock.setTimeout(() => {
-          if (f.afterSteps === 0) fire(f);
-          else waiting.push({ fault: f, steps: f.afterSteps });
-        }, f.atMs);
-      }
-    },
-    step() {
-      if (waiting.length === 0) return;
-      const due = waiting.filter((w) => --w.steps <= 0);
-      if (due.length === 0) return;
-      waiting = waiting.filter((w) => w.steps > 0);
-      for (const { fault } of due) fire(fault);
-    },
-    heal() {
-      // Workload is never lost: what was due by now is done.
-      for (const { fault } of waiting) if (isWorkload(fault)) fire(fault);
-      waiting = [];
-      healed = true;
-      active.clear();
-      if (kube !== undefined) kube.trouble.behind = false;
-      kube?.heal();
-      for (const [i, node] of o.nodes.entries()) {
-        node.runtime.up();
-        // A clock that stays behind keeps dead containers from being old enough to be collected, as in the reference.
-        node.wallOffsetMs = 0;
-        node.probed = HEALTHY;
-        mendSettings(node);
-        node.runtime.hollow.setCondition('NetworkReady', true, '');
-        o.operators[i]?.mend();
-        o.operators[i]?.restoreObjects();
-        node.boot();
-      }
-    },
-  };
+  }
 }
