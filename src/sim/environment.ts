@@ -10,13 +10,13 @@ import { helpersOf, helperTrouble } from './nemesis/helperTrouble.ts';
 import { type KernelVoice, kernelVoice } from './nemesis/kernelVoice.ts';
 import { makeDriverObject } from './nemesis/objectBodies.ts';
 import { shutdownTrouble } from './nemesis/shutdownTrouble.ts';
-import type { SimCertificate } from './world/certificates.ts';
-import { keptPairs } from './world/identity.ts';
-import { type SimKube, simKube } from './world/kubeApi.ts';
-import type { SimNode } from './world/node.ts';
-import type { NodeTuning } from './world/nodeTuning.ts';
+import type { SimCertificate } from './world/identity/certificates.ts';
+import { keptPairs } from './world/identity/identity.ts';
+import { type Signer, signer } from './world/identity/signer.ts';
+import { type SimKube, simKube } from './world/kube/kubeApi.ts';
+import type { SimNode } from './world/node/node.ts';
+import type { NodeTuning } from './world/node/nodeTuning.ts';
 import type { SimRng } from './world/rng.ts';
-import { type Signer, signer } from './world/signer.ts';
 
 export interface Environment {
   /** All nodes were made and begin. */

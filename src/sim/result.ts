@@ -2,7 +2,7 @@
 import type { Scenario } from '../machines/faults/types.ts';
 import type { Coverage } from './coverage.ts';
 import type { Fault } from './nemesis/faults.ts';
-import type { NodeTuning } from './world/nodeTuning.ts';
+import type { NodeTuning } from './world/node/nodeTuning.ts';
 
 export interface SimOptions {
   seed: number;

@@ -2,7 +2,7 @@
 import type { ActorState } from '../actors/supervision/types.ts';
 import { manifestName } from './invariants/checker.ts';
 import type { Operator } from './nemesis/operator.ts';
-import type { SimNode } from './world/node.ts';
+import type { SimNode } from './world/node/node.ts';
 
 /** Running containers of steady pods, as `ID NAME`. */
 export function steadyContainers(n: SimNode, op: Operator): string[] {

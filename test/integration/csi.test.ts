@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { CsiMethod, PublishRequest, StageRequest } from '../../src/machines/csi.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
 import { driversView } from '../../src/machines/services/plugins/messages.ts';
-import type { SimDriver } from '../../src/sim/world/drivers.ts';
+import type { SimDriver } from '../../src/sim/world/plugins/drivers.ts';
 import { cluster, create, created, dirOf, drop, events, isReady, NS, secret } from './clusterPods.ts';
 import { ROOT, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
 

@@ -1,7 +1,7 @@
 /** Device plugins beside a whole node in virtual time (resources and volumes 2.5). */
 import { describe, expect, it } from 'vitest';
 import { devicesAddr, devicesView } from '../../src/machines/allocation/devices/messages.ts';
-import { healthy } from '../../src/sim/world/devicePlugins.ts';
+import { healthy } from '../../src/sim/world/plugins/devicePlugins.ts';
 import { cluster, create, created, drop, envOf, events, inApi, isReady } from './clusterPods.ts';
 import { pod as manifest, ROOT, type VirtualNode, type VirtualNodeOptions } from './virtualNode.ts';
 

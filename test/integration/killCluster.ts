@@ -1,7 +1,7 @@
 /** The actors of the api layer, killed in each of their states; the bystanders are static pods with mirrors. */
 import { criCall, criClient } from '../../src/actors/runtime/client.ts';
 import { addr } from '../../src/machines/protocol.ts';
-import type { KubeVerdict } from '../../src/sim/world/kubeApi.ts';
+import type { KubeVerdict } from '../../src/sim/world/kube/kubeApi.ts';
 import type { KillCase } from './killing.ts';
 import type { VirtualNode } from './virtualNode.ts';
 

@@ -2,7 +2,7 @@
 import { dottedState } from '../../src/actors/supervision/nodes/snapshots.ts';
 import type { Pod } from '../../src/machines/k8s.ts';
 import { driversView } from '../../src/machines/services/plugins/messages.ts';
-import type { KubeVerdict } from '../../src/sim/world/kubeApi.ts';
+import type { KubeVerdict } from '../../src/sim/world/kube/kubeApi.ts';
 import type { KillCase } from './killing.ts';
 import { pod, ROOT, type VirtualNode } from './virtualNode.ts';
 

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { LastingFolder } from '../../src/ports/lastingFolder.ts';
 import type { HostFs } from '../../src/ports/ports.ts';
-import { simDisk } from '../../src/sim/world/disk.ts';
+import { simDisk } from '../../src/sim/world/disk/disk.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
 

@@ -1,12 +1,12 @@
 /** What is beside a simulated daemon: it ends at its deadlines, tells what it holds, and writes on into a log whose name has changed. */
 import { describe, expect, it } from 'vitest';
 import { drain } from '../../src/sim/globals.ts';
-import { simDisk } from '../../src/sim/world/disk.ts';
-import { simJournal } from '../../src/sim/world/journal.ts';
-import { simPrograms } from '../../src/sim/world/programs.ts';
+import { simJournal } from '../../src/sim/world/beside/journal.ts';
+import { simPrograms } from '../../src/sim/world/beside/programs.ts';
+import { simUsage } from '../../src/sim/world/beside/usage.ts';
+import { simDisk } from '../../src/sim/world/disk/disk.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
-import { simUsage } from '../../src/sim/world/usage.ts';
 
 const LIMIT_MS = 60_000;
 

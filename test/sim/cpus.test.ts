@@ -9,7 +9,7 @@ import { drawWholeCpus } from '../../src/sim/nemesis/draws/cpus.ts';
 import { withDraw } from '../../src/sim/nemesis/draws/podDraw.ts';
 import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';
 import { drawPod } from '../../src/sim/nemesis/pods.ts';
-import { cpusConfig, cpusOfHost } from '../../src/sim/world/cpus.ts';
+import { cpusConfig, cpusOfHost } from '../../src/sim/world/host/cpus.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 
 /** Of one node: the eight of a world that was not told otherwise, and the one that its death is aimed at. */

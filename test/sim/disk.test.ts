@@ -1,6 +1,6 @@
 /** The simulated disk is as strict as Linux about what is mounted: no process can remove or rename a mount point (trap 70). */
 import { describe, expect, it } from 'vitest';
-import { simDisk } from '../../src/sim/world/disk.ts';
+import { simDisk } from '../../src/sim/world/disk/disk.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
 

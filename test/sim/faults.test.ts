@@ -8,8 +8,8 @@ import { drawTuning } from '../../src/sim/nemesis/draws/tuning.ts';
 import type { FaultEntry } from '../../src/sim/nemesis/faults.ts';
 import { createNemesis } from '../../src/sim/nemesis/nemesis.ts';
 import { operator } from '../../src/sim/nemesis/operator.ts';
-import { simKube } from '../../src/sim/world/kubeApi.ts';
-import { type SimNode, simNode } from '../../src/sim/world/node.ts';
+import { simKube } from '../../src/sim/world/kube/kubeApi.ts';
+import { type SimNode, simNode } from '../../src/sim/world/node/node.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
 import { simTime } from '../../src/sim/world/time.ts';
 

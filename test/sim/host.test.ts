@@ -10,7 +10,7 @@ import { drawPacketFilter, packetFilterTrouble } from '../../src/sim/nemesis/dra
 import type { Add, Drawn } from '../../src/sim/nemesis/entries.ts';
 import { promptAdder } from '../../src/sim/nemesis/entries.ts';
 import type { Fault } from '../../src/sim/nemesis/faults.ts';
-import { type SysctlVerdict, simKernelSettings } from '../../src/sim/world/kernelSettings.ts';
+import { type SysctlVerdict, simKernelSettings } from '../../src/sim/world/host/kernelSettings.ts';
 import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
 
 vi.setConfig({ testTimeout: 120_000 });

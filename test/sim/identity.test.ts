@@ -5,7 +5,8 @@ import type { KubeObject } from '../../src/machines/api/kube.ts';
 import type { HttpReply, HttpRequest, TlsMaterial } from '../../src/ports/ports.ts';
 import type { Fault } from '../../src/sim/index.ts';
 import { runSim } from '../../src/sim/index.ts';
-import { NOBODY, OPERATOR, REVIEWS, tokenOf, VIEWER } from '../../src/sim/world/accounts.ts';
+import { type CallerRequest, CLIENT_CA_TEXT, simNet } from '../../src/sim/world/host/net.ts';
+import { NOBODY, OPERATOR, REVIEWS, tokenOf, VIEWER } from '../../src/sim/world/identity/accounts.ts';
 import {
   certificateText,
   newKey,
@@ -14,11 +15,10 @@ import {
   SECRET,
   type SimCertificate,
   simCertificates,
-} from '../../src/sim/world/certificates.ts';
-import { type SimKube, simKube } from '../../src/sim/world/kubeApi.ts';
-import { type CallerRequest, CLIENT_CA_TEXT, simNet } from '../../src/sim/world/net.ts';
+} from '../../src/sim/world/identity/certificates.ts';
+import { type Signer, signer } from '../../src/sim/world/identity/signer.ts';
+import { type SimKube, simKube } from '../../src/sim/world/kube/kubeApi.ts';
 import { simRng } from '../../src/sim/world/rng.ts';
-import { type Signer, signer } from '../../src/sim/world/signer.ts';
 import { type SimTime, simTime, WALL_START_MS } from '../../src/sim/world/time.ts';
 
 /** Real time, on a machine that is busy with other tests. */

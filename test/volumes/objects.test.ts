@@ -8,7 +8,7 @@ import type { ApiSecret, ObjectResult, ObjectSource, TokenRequest } from '../../
 import { podVolumes } from '../../src/machines/services/volumes/spec.ts';
 import type { PathKind } from '../../src/ports/mounter.ts';
 import type { Ports } from '../../src/ports/ports.ts';
-import { type SimMounts, simMounts } from '../../src/sim/world/mounts.ts';
+import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type MemFs, memFs } from '../integration/memFs.ts';
 import { virtualTime } from '../integration/virtualTime.ts';
 import { FACTS } from '../machines/pods/fixtures.ts';

@@ -5,8 +5,8 @@ import type { PodsView, StatusView } from '../../machines/protocol.ts';
 import { NODE_PRESSURES } from '../../machines/reclaim/eviction/thresholds.ts';
 import { apiName } from '../nemesis/apiUser.ts';
 import type { Operator } from '../nemesis/operator.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
+import type { SimNode } from '../world/node/node.ts';
 
 interface Known {
   op: Operator;

@@ -3,10 +3,10 @@
 import { repositoryOf } from '../../machines/runtime/imagePuller/credentialProviders.ts';
 import { locationMatches } from '../../machines/runtime/imagePuller/keyring.ts';
 import { REFUSED_QUERIES } from '../nemesis/logQueries.ts';
-import { JOURNAL_UNITS } from '../world/journal.ts';
-import type { SimNode } from '../world/node.ts';
+import { JOURNAL_UNITS } from '../world/beside/journal.ts';
+import { ASKED_ABOUT } from '../world/beside/programs.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { ROOT_DIR } from '../world/paths.ts';
-import { ASKED_ABOUT } from '../world/programs.ts';
 import type { Checker, Scene } from './checker.ts';
 
 /** Longest that a program may keep its pull waiting. */

@@ -2,10 +2,10 @@
 
 import { SIGNERS } from '../../machines/api/certificates/template.ts';
 import { messageOf } from '../../machines/text/errors.ts';
-import { REVIEWS } from '../world/accounts.ts';
-import { readPair, SECRET, type SimCertificate, textAt } from '../world/certificates.ts';
-import { keptPairs, type PairUse, pairPath } from '../world/identity.ts';
-import type { SimNode } from '../world/node.ts';
+import { REVIEWS } from '../world/identity/accounts.ts';
+import { readPair, SECRET, type SimCertificate, textAt } from '../world/identity/certificates.ts';
+import { keptPairs, type PairUse, pairPath } from '../world/identity/identity.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { traceText } from '../world/trace.ts';
 import type { Checker, Scene } from './checker.ts';
 

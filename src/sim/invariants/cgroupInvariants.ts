@@ -3,8 +3,8 @@ import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { componentOf, uidOf } from '../../machines/allocation/cgroups/names.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowDump } from '../../sandbox/hollow/index.ts';
-import type { SimNode } from '../world/node.ts';
-import { processesIn } from '../world/processes.ts';
+import type { SimNode } from '../world/node/node.ts';
+import { processesIn } from '../world/runtime/processes.ts';
 import type { Checker } from './checker.ts';
 
 const MANAGER = 'node/allocation/cgroups';

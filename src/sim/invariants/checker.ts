@@ -10,13 +10,13 @@ import type { Environment } from '../environment.ts';
 import type { Asked } from '../nemesis/caller.ts';
 import type { Nemesis } from '../nemesis/nemesis.ts';
 import type { Operator } from '../nemesis/operator.ts';
-import type { SimCertificate } from '../world/certificates.ts';
-import type { DriverCall } from '../world/drivers.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import type { StoreEvent } from '../world/kubeStore.ts';
-import { DEVICE_DOMAIN } from '../world/machineDevices.ts';
-import type { SimNode } from '../world/node.ts';
-import type { CallSeen } from '../world/runtime.ts';
+import type { SimCertificate } from '../world/identity/certificates.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
+import type { StoreEvent } from '../world/kube/kubeStore.ts';
+import type { SimNode } from '../world/node/node.ts';
+import type { DriverCall } from '../world/plugins/drivers.ts';
+import { DEVICE_DOMAIN } from '../world/plugins/machineDevices.ts';
+import type { CallSeen } from '../world/runtime/runtime.ts';
 
 /** Everything a checker may look at. */
 export interface Scene {

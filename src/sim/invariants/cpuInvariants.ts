@@ -10,8 +10,8 @@ import { qosClass } from '../../machines/pods/qos.ts';
 import { quantityToMilli } from '../../machines/pods/quantity.ts';
 import { view } from '../../machines/protocol.ts';
 import type { HollowContainerDump, HollowDump } from '../../sandbox/hollow/index.ts';
-import type { CpuTuning } from '../world/cpus.ts';
-import type { SimNode } from '../world/node.ts';
+import type { CpuTuning } from '../world/host/cpus.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { ROOT_DIR } from '../world/paths.ts';
 import { type Checker, type Scene, targetOf } from './checker.ts';
 

@@ -7,11 +7,11 @@ import { type Allocation, deviceIds } from '../../machines/allocation/devices/ty
 import { isKubeRecord as isRecord } from '../../machines/api/kube.ts';
 import type { Container, Pod } from '../../machines/k8s.ts';
 import { view } from '../../machines/protocol.ts';
-import { responseFor } from '../world/devicePlugins.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
+import { responseFor } from '../world/plugins/devicePlugins.ts';
+import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/plugins/machineDevices.ts';
 import { type Checker, isForDevices, manifestName, type Scene, targetOf } from './checker.ts';
 import { DeviceRoom } from './deviceRoom.ts';
 

@@ -3,8 +3,8 @@ import { allocationOrder, deviceRequests } from '../../machines/allocation/devic
 import { devicesView } from '../../machines/allocation/devices/messages.ts';
 import type { Pod } from '../../machines/k8s.ts';
 import { type PodRecord, view } from '../../machines/protocol.ts';
-import { pluginSocket } from '../world/machineDevices.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
+import { pluginSocket } from '../world/plugins/machineDevices.ts';
 import { manifestName, type Scene } from './checker.ts';
 
 /** What went this long ago may still count for somebody: a listing, a status, a pod that was refused half way. */

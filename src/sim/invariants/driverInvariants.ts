@@ -6,10 +6,10 @@ import { view } from '../../machines/protocol.ts';
 import { driversView } from '../../machines/services/plugins/messages.ts';
 import { DRIVER_VOLUME } from '../nemesis/draws/drivers.ts';
 import { handleOf } from '../nemesis/objectBodies.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import { DRIVER } from '../world/machineDrivers.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { ROOT_DIR } from '../world/paths.ts';
+import { DRIVER } from '../world/plugins/machineDrivers.ts';
 import { type Checker, targetOf } from './checker.ts';
 
 const PODS = `${ROOT_DIR}/pods/`;

@@ -3,8 +3,8 @@ import { CRI_ANNOTATIONS } from '../../machines/cri.ts';
 import type { LifecycleHandler } from '../../machines/k8s.ts';
 import { findContainer } from '../../machines/pods/killOrder.ts';
 import { view } from '../../machines/protocol.ts';
-import type { HookSeen } from '../world/runtime.ts';
-import { HOOK_COMMAND } from '../world/runtimeClient.ts';
+import type { HookSeen } from '../world/runtime/runtime.ts';
+import { HOOK_COMMAND } from '../world/runtime/runtimeClient.ts';
 import { type Checker, isEvicted, manifestName, type Scene, targetOf } from './checker.ts';
 
 /** A hook's answer and the end of its grace may come in the same moment, and calls take their time. */

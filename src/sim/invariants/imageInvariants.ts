@@ -1,7 +1,7 @@
 /** Invariants about images: which of them may be removed. */
 import type { CriRequest } from '../../machines/cri.ts';
 import { imageId } from '../../sandbox/hollow/images.ts';
-import { PINNED_IMAGE } from '../world/runtime.ts';
+import { PINNED_IMAGE } from '../world/runtime/runtime.ts';
 import type { Checker, Scene } from './checker.ts';
 
 /** What came since a look at the runtime may be unknown to a removal for as long as messages and calls are held back. */

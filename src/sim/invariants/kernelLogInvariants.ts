@@ -3,7 +3,7 @@ import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { view } from '../../machines/protocol.ts';
 import { EMPTY_OOM_LEDGER, oomView, SYSTEM_OOM } from '../../machines/runtime/oom.ts';
 import type { KernelVoice } from '../nemesis/kernelVoice.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node/node.ts';
 import type { Checker } from './checker.ts';
 
 const OOM_WATCHER = 'node/runtime/oomWatcher';

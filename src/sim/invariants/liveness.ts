@@ -5,7 +5,7 @@ import { view } from '../../machines/protocol.ts';
 import { isCritical } from '../../machines/reclaim/eviction/rank.ts';
 import type { HollowContainerDump, HollowSandboxDump } from '../../sandbox/hollow/index.ts';
 import type { Wanted } from '../nemesis/operator.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { ONE_MANIFEST, ROOT_DIR } from '../world/paths.ts';
 import { apiUnsettled } from './apiLiveness.ts';
 import { certificatesUnsettled } from './certificateInvariants.ts';

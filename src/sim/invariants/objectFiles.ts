@@ -5,8 +5,8 @@
 import { isKubeRecord as isRecord, type KubeObject } from '../../machines/api/kube.ts';
 import { NAMESPACE } from '../nemesis/apiUser.ts';
 import { TOKEN_FILE } from '../nemesis/objects.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { ROOT_DIR } from '../world/paths.ts';
 
 export type ObjectKind = 'configMap' | 'secret';

@@ -1,7 +1,7 @@
 /** Invariants about what containers are given of the objects that their pods name: in files, and in the environment. */
 import { ENV_PREFIX, ENV_SECRET } from '../nemesis/objects.ts';
 import { ROOT_DIR } from '../world/paths.ts';
-import type { CallSeen } from '../world/runtime.ts';
+import type { CallSeen } from '../world/runtime/runtime.ts';
 import { type Checker, manifestName, type Scene, targetOf } from './checker.ts';
 import { filesFrom, filesOf, type ObjectKind, objectVolumes, type Shown, textsOf, volumeDir } from './objectFiles.ts';
 

@@ -3,7 +3,7 @@ import type { SupervisionTree } from '../../actors/supervision/tree.ts';
 import { view } from '../../machines/protocol.ts';
 import { groupOf, shutdownGroups } from '../../machines/reclaim/nodeShutdown/groups.ts';
 import { NOT_ADMITTED, nodeShutdownView, TERMINATED } from '../../machines/reclaim/nodeShutdown/messages.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { type Checker, isByShutdown, type Scene } from './checker.ts';
 
 const MANAGER = 'node/reclaim/nodeShutdown';

@@ -1,7 +1,7 @@
 /** Whoever else writes to the API server: creates pods that are bound to a node, edits and deletes them, meddles with what the node wrote. */
 import { isKubeRecord, type KubeObject, type KubeRequest, kubePath } from '../../machines/api/kube.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { isResizing, resized } from './draws/resizes.ts';
 import type { Meddling } from './faults.ts';
 import { bindVolume, bodyOf, objectPath } from './objectBodies.ts';

@@ -6,11 +6,11 @@
 import { accessAttributes } from '../../machines/edge/https/attributes.ts';
 import { view } from '../../machines/protocol.ts';
 import type { Clock } from '../../ports/ports.ts';
-import { type Account, isAllowed, NOBODY, OPERATOR, tokenOf, VIEWER } from '../world/accounts.ts';
-import { SECRET, type SimCertificate } from '../world/certificates.ts';
-import { API_PORT } from '../world/identity.ts';
-import type { Answer } from '../world/net.ts';
-import type { SimNode } from '../world/node.ts';
+import type { Answer } from '../world/host/net.ts';
+import { type Account, isAllowed, NOBODY, OPERATOR, tokenOf, VIEWER } from '../world/identity/accounts.ts';
+import { SECRET, type SimCertificate } from '../world/identity/certificates.ts';
+import { API_PORT } from '../world/identity/identity.ts';
+import type { SimNode } from '../world/node/node.ts';
 import type { SimRng } from '../world/rng.ts';
 import { WALL_START_MS } from '../world/time.ts';
 import { drawLogQuery, LOGS_PATH } from './logQueries.ts';

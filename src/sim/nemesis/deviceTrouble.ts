@@ -5,10 +5,10 @@
 
 import { VERSION } from '../../machines/allocation/devices/rules.ts';
 import { sameData } from '../../machines/sameData.ts';
-import { type DevicePluginMethod, healthy, type SimDevicePlugins } from '../world/devicePlugins.ts';
-import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/machineDevices.ts';
-import type { SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node/node.ts';
 import { DEVICE_FOLDER } from '../world/paths.ts';
+import { type DevicePluginMethod, healthy, type SimDevicePlugins } from '../world/plugins/devicePlugins.ts';
+import { hasCome, hasGone, type PluginTuning, pluginSocket } from '../world/plugins/machineDevices.ts';
 import { faultBursts, type Trouble, type TroubleOptions } from './faultBursts.ts';
 
 const KINDS = ['away', 'away', 'sick', 'sick', 'fewer', 'slow', 'fails', 'fails', 'hangs', 'again', 'oldVersion', 'deaf'] as const;

@@ -4,7 +4,7 @@
  */
 
 import type { Scenario } from '../../machines/faults/types.ts';
-import type { CpuTuning } from '../world/cpus.ts';
+import type { CpuTuning } from '../world/host/cpus.ts';
 import type { SimRng } from '../world/rng.ts';
 import { attacks } from './attacks.ts';
 import { bursts, removals } from './draws/bursts.ts';

@@ -1,5 +1,5 @@
 /** Which nodes get certificates from their cluster, and whose API is served and asked: drawn apart from all else. */
-import type { CertificateTuning, EdgeTuning } from '../world/identity.ts';
+import type { CertificateTuning, EdgeTuning } from '../world/identity/identity.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { Add } from './entries.ts';
 

@@ -3,9 +3,9 @@ import type { CriMethod } from '../../machines/cri.ts';
 import { createMatcher, type Matcher } from '../../machines/faults/match.ts';
 import { apiSubject, type CriSubject, criSubject, FS_OPS, type FsCall } from '../../machines/faults/subjects.ts';
 import type { MailboxTap, Select } from '../../machines/faults/types.ts';
-import type { KubeVerdict, SimKube, WatchVerdict } from '../world/kubeApi.ts';
-import type { SimNode } from '../world/node.ts';
-import type { SimRuntime, Verdict } from '../world/runtime.ts';
+import type { KubeVerdict, SimKube, WatchVerdict } from '../world/kube/kubeApi.ts';
+import type { SimNode } from '../world/node/node.ts';
+import type { SimRuntime, Verdict } from '../world/runtime/runtime.ts';
 import type { ActiveFaults } from './hits.ts';
 
 export interface InterceptorOptions {

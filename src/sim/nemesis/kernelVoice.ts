@@ -4,7 +4,7 @@
  * may listen.
  */
 import type { Clock } from '../../ports/ports.ts';
-import type { SimKernelLog } from '../world/kernelLog.ts';
+import type { SimKernelLog } from '../world/host/kernelLog.ts';
 import type { SimRng } from '../world/rng.ts';
 
 export interface KernelVoice {

@@ -1,6 +1,6 @@
 /** What is asked of a node about the logs of its machine: what may be asked, what is not there, and what no program may be given. */
-import { HOST_LOG, LOG_LINK } from '../world/beside.ts';
-import { JOURNAL_UNITS } from '../world/journal.ts';
+import { HOST_LOG, LOG_LINK } from '../world/beside/beside.ts';
+import { JOURNAL_UNITS } from '../world/beside/journal.ts';
 import type { SimRng } from '../world/rng.ts';
 
 export const LOGS_PATH = '/logs/';

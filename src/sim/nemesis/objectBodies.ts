@@ -1,8 +1,8 @@
 /** What objects that pods name look like in the API, and where they are there. */
 import { type KubeObject, kubePath } from '../../machines/api/kube.ts';
-import type { SimKube } from '../world/kubeApi.ts';
-import { DRIVER } from '../world/machineDrivers.ts';
+import type { SimKube } from '../world/kube/kubeApi.ts';
 import { CLAIMED } from '../world/paths.ts';
+import { DRIVER } from '../world/plugins/machineDrivers.ts';
 import { DRIVER_CLAIM, dataOf, type SimObject, versionText } from './objects.ts';
 
 const NAMESPACE = 'default';

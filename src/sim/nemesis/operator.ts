@@ -1,5 +1,5 @@
 /** The person at a simulated node: puts, edits, removes and breaks manifests, and is the one who knows what ought to run. */
-import type { SimNode } from '../world/node.ts';
+import type { SimNode } from '../world/node/node.ts';
 import type { SimTime } from '../world/time.ts';
 import type { ApiUser } from './apiUser.ts';
 import type { Meddling, PodSource } from './faults.ts';

@@ -4,7 +4,7 @@
  */
 import { HOLLOW_ANNOTATION } from '../../sandbox/hollow/index.ts';
 import type { SimRng } from '../world/rng.ts';
-import { HOOK_COMMAND } from '../world/runtimeClient.ts';
+import { HOOK_COMMAND } from '../world/runtime/runtimeClient.ts';
 import { type PodDraw, withDraw } from './draws/podDraw.ts';
 import { drawRestarts } from './draws/restarts.ts';
 import { drawStorage } from './draws/storage.ts';

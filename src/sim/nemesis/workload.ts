@@ -1,5 +1,5 @@
 /** What the operator of each node does, and others in its cluster: pods come, change and go. */
-import type { CpuTuning } from '../world/cpus.ts';
+import type { CpuTuning } from '../world/host/cpus.ts';
 import { nodeName } from '../world/paths.ts';
 import type { SimRng } from '../world/rng.ts';
 import type { DrawOptions } from './draw.ts';

@@ -16,7 +16,7 @@ import {
 import { statusPatch } from '../../../src/machines/api/statusPatch.ts';
 import type { PodStatus } from '../../../src/machines/k8s.ts';
 import type { CriView, RecordedEvent, RuntimePodsView } from '../../../src/machines/protocol.ts';
-import { applyStrategicPatch } from '../../../src/sim/world/kubePatch.ts';
+import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
 describe('a status patch', () => {
   const api: PodStatus = {

@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { leftOutOf, saysNothingNew, statusPatch, withoutUnknown } from '../../../src/machines/api/statusPatch.ts';
 import type { PodStatus } from '../../../src/machines/k8s.ts';
-import { applyStrategicPatch } from '../../../src/sim/world/kubePatch.ts';
+import { applyStrategicPatch } from '../../../src/sim/world/kube/kubePatch.ts';
 
 const api: PodStatus = {
   phase: 'Pending',

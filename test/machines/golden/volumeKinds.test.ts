@@ -9,7 +9,7 @@ import { toHeldToken } from '../../../src/machines/services/objects/tokenRules.t
 import { groupMode, pathProblem, topNames } from '../../../src/machines/services/volumes/atomic.ts';
 import { commonUser, decodeVolume, HOST_PATH_TYPES, nestedMountPoints, tmpfsBytes } from '../../../src/machines/services/volumes/spec.ts';
 import type { Mounter, PathKind } from '../../../src/ports/mounter.ts';
-import { simMounts } from '../../../src/sim/world/mounts.ts';
+import { simMounts } from '../../../src/sim/world/disk/mounts.ts';
 import { memFs } from '../../integration/memFs.ts';
 import { virtualTime } from '../../integration/virtualTime.ts';
 import { collectingLogger } from '../../supervision/fakePorts.ts';

@@ -2,7 +2,7 @@
 import type { SupervisionTree } from '../../../actors/supervision/tree.ts';
 import { view } from '../../../machines/protocol.ts';
 import { pathsOf } from '../../steady.ts';
-import type { SimNode } from '../../world/node.ts';
+import type { SimNode } from '../../world/node/node.ts';
 import type { EntryOf } from '../hits.ts';
 import { type Acts, hit, missed, type Stage } from './act.ts';
 

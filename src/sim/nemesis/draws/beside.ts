@@ -1,7 +1,7 @@
 /** What is beside the daemon of a node: each by chances of its own. */
-import type { BesideTuning } from '../../world/beside.ts';
-import type { LogTuning } from '../../world/logs.ts';
-import type { ProgramTuning } from '../../world/programs.ts';
+import type { BesideTuning } from '../../world/beside/beside.ts';
+import type { LogTuning } from '../../world/beside/logs.ts';
+import type { ProgramTuning } from '../../world/beside/programs.ts';
 import type { SimRng } from '../../world/rng.ts';
 
 const PROGRAMS = 0.15;

@@ -1,6 +1,7 @@
 /** Nodes that keep cgroups of their own, one in six. */
-import type { CgroupTuning } from '../../world/cgroupTrouble.ts';
+
 import type { SimRng } from '../../world/rng.ts';
+import type { CgroupTuning } from '../../world/runtime/cgroupTrouble.ts';
 
 const GROUPS = 1 / 6;
 const LATENCIES_MS = [0, 1, 50, 400] as const;

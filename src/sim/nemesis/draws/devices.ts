@@ -1,6 +1,7 @@
 /** Nodes with device plugins, one in six, pods that ask for devices there, and faults aimed at who hands them out. */
-import { DEVICE_DOMAIN, type DeviceTuning, type PluginTuning } from '../../world/machineDevices.ts';
+
 import { DEVICE_FOLDER } from '../../world/paths.ts';
+import { DEVICE_DOMAIN, type DeviceTuning, type PluginTuning } from '../../world/plugins/machineDevices.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 import type { DrawnContainer, PodDraw } from './podDraw.ts';

@@ -1,5 +1,5 @@
 /** Nodes with a storage driver, and pods of the API with its volumes: made for the pod alone, or of a claim that pods share. */
-import { DRIVER, type DriverTuning } from '../../world/machineDrivers.ts';
+import { DRIVER, type DriverTuning } from '../../world/plugins/machineDrivers.ts';
 import type { SimRng } from '../../world/rng.ts';
 import { DRIVER_CLAIM } from '../objects.ts';
 import type { PodDraw } from './podDraw.ts';

@@ -1,6 +1,6 @@
 /** When a node collects images; half of the disk seems to be used, so that some thresholds are passed by all runs. */
 
-import type { ImageTuning } from '../../world/nodeTuning.ts';
+import type { ImageTuning } from '../../world/node/nodeTuning.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 

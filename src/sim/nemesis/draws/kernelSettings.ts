@@ -1,5 +1,5 @@
 /** Nodes that hold the kernel of their machine to settings, and trouble with those at a start of the daemon. */
-import type { KernelTuning } from '../../world/kernelSettings.ts';
+import type { KernelTuning } from '../../world/host/kernelSettings.ts';
 import type { SimRng } from '../../world/rng.ts';
 import type { Add } from '../entries.ts';
 

@@ -1,5 +1,5 @@
 /** Nodes whose pods are waited for when their machine goes down, one in eight. */
-import type { ShutdownTuning } from '../../world/logind.ts';
+import type { ShutdownTuning } from '../../world/host/logind.ts';
 import type { SimRng } from '../../world/rng.ts';
 
 const WAITS = 1 / 8;

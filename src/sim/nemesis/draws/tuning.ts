@@ -1,5 +1,5 @@
 /** Draws the settings of one node. */
-import type { NodeTuning } from '../../world/nodeTuning.ts';
+import type { NodeTuning } from '../../world/node/nodeTuning.ts';
 import type { SimRng } from '../../world/rng.ts';
 import { drawIdentity } from '../identity.ts';
 import { drawBeside } from './beside.ts';

@@ -1,0 +1,216 @@
+/**
+ * A disk with the truth of disks: what was written but not synced may be gone, or half there, after the power fails;
+ * names last when their directory was synced. One disk outlives many processes, each reaching it through its own mount.
+ */
+
+import type { FsCall } from '../../../machines/faults/subjects.ts';
+import type { Clock, FsEvent, HostFs, Sys } from '../../../ports/ports.ts';
+import type { SimRng } from '../rng.ts';
+import type { Power, SimTime } from '../time.ts';
+import { failure, nameOf, type OpenFile, openFile, parentOf, sizeBelow } from './diskEntry.ts';
+import { diskMount } from './diskMount.ts';
+import { DiskTree } from './diskTree.ts';
+
+/** What the nemesis does to this disk; read at every operation. */
+export interface DiskTrouble {
+  /** Writes fail with ENOSPC; a file being written is left empty. */
+  full(path: string): boolean;
+  /** Virtual milliseconds an operation takes; asked for `write` also while the bytes of a file are on their way. */
+  delayMs(op: FsCall | 'write', path: string): number;
+  /** Code an operation fails with. */
+  failing(op: FsCall, path: string): string | undefined;
+  /** File events below this directory are lost. */
+  deaf(path: string): boolean;
+  /** Bytes that seem to be left, where they are fewer than there are. */
+  availableBytes(path: string): number | undefined;
+}
+
+export interface SimDisk {
+  trouble: DiskTrouble;
+  /** What one process sees; when its power goes, it hears of nothing more and changes nothing more. */
+  mount(power: Power, clock: Clock): { fs: HostFs; watchDir: Sys['watchDir'] };
+  /** The machine's power fails: each thing not synced is kept, lost or torn. */
+  powerLoss(rng: SimRng): void;
+  /** Lasting, at once, by rename: what an operator's tool does. */
+  put(path: string, text: string): void;
+  /** The same for a symbolic link. */
+  putLink(path: string, target: string): void;
+  /** Somebody listens there from now on; who listened there before is another. */
+  putSocket(path: string): void;
+  drop(path: string): void;
+  makeDir(path: string): void;
+  /** Somebody removes a directory with everything in it; watches of it end. False: it is not there. */
+  takeDir(path: string): boolean;
+  /** Somebody puts another directory with the same files in its place; watches of the old one hear of nothing any more. False: it is not there. */
+  swapDir(path: string): boolean;
+  has(path: string): boolean;
+  /** Text of the file that is there, without following links; undefined where there is none. */
+  textOf(path: string): string | undefined;
+  /** Where the link there leads; undefined where there is none. */
+  linkAt(path: string): string | undefined;
+  /** Names in the directory; none where there is no such directory. */
+  namesIn(path: string): string[];
+  /** What a process that is none of this node's writes on into, whatever becomes of its name; made where it is not there. Undefined: it cannot be. */
+  opened(path: string): OpenFile | undefined;
+  /** What lies below, and itself, as far as it is no other file system. */
+  sizeBelow(path: string): { bytes: number; inodes: number };
+  /** What was mounted there is gone, with everything on it. */
+  emptyDir(path: string): void;
+  /** Ends open watches with an error, of all directories or of those that `which` takes; says how many. */
+  breakWatches(message: string, which?: (path: string) => boolean): number;
+  /** Called before a process removes something. */
+  onRemove: (path: string) => void;
+  /** Something is mounted on that very path: no process can remove it. */
+  isMountPoint: (path: string) => boolean;
+}
+
+interface Watch {
+  path: string;
+  power: Power;
+  onEvent(e: FsEvent): void;
+  onEnd(error: Error): void;
+}
+
+/** Where a watch is whose directory was replaced. */
+const NOWHERE = '(replaced)';
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+export function simDisk(o: { time: SimTime; clock: Clock }): SimDisk {
+  return new Disk(o);
+}
+
+class Disk implements SimDisk {
+  trouble: DiskTrouble = {
+    full: () => false,
+    delayMs: () => 0,
+    failing: () => undefined,
+    deaf: () => false,
+    availableBytes: () => undefined,
+  };
+  onRemove: SimDisk['onRemove'] = () => {};
+  isMountPoint: SimDisk['isMountPoint'] = () => false;
+  readonly #time: SimTime;
+  readonly #wallMs: () => number;
+  readonly #tree: DiskTree;
+  readonly #watches = new Set<Watch>();
+
+  constructor(o: { time: SimTime; clock: Clock }) {
+    this.#time = o.time;
+    this.#wallMs = () => o.clock.wallMs();
+    this.#tree = new DiskTree({ wallMs: this.#wallMs, onChange: (path, kind) => this.#tell(path, kind) });
+  }
+
+  #tell(path: string, kind: FsEvent['kind']): void {
+    const dir = parentOf(path);
+    for (const w of this.#watches) {
+      if (w.path !== dir || this.trouble.deaf(path)) continue;
+      this.#time.yieldFor(w.power).defer(() => (this.#watches.has(w) ? w.onEvent({ kind, name: nameOf(path) }) : undefined));
+    }
+  }
+
+  mount(power: Power, clock: Clock): { fs: HostFs; watchDir: Sys['watchDir'] } {
+    return {
+      fs: diskMount({ tree: this.#tree, disk: this, power, clock, wallMs: this.#wallMs }),
+      watchDir: (path, onEvent, onEnd) => {
+        if (this.#tree.follow(path).kind !== 'dir') throw failure('ENOTDIR', path);
+        const watch: Watch = { path, power, onEvent, onEnd };
+        this.#watches.add(watch);
+        return { [Symbol.dispose]: () => void this.#watches.delete(watch) };
+      },
+    };
+  }
+
+  powerLoss(rng: SimRng): void {
+    this.#tree.powerLoss(rng);
+    this.#watches.clear();
+  }
+
+  put(path: string, text: string): void {
+    this.#tree.makeDir(parentOf(path), true);
+    this.#tree.storeLasting(path, this.#tree.entry('file', { data: encoder.encode(text) }));
+  }
+
+  putLink(path: string, target: string): void {
+    this.#tree.storeLasting(path, this.#tree.entry('symlink', { target }));
+  }
+
+  putSocket(path: string): void {
+    this.#tree.makeDir(parentOf(path), true);
+    if (this.has(path)) this.#tree.remove(path);
+    this.#tree.storeLasting(path, this.#tree.entry('other'));
+  }
+
+  drop(path: string): void {
+    this.#tree.remove(path);
+    this.#tree.durable.delete(path);
+  }
+
+  makeDir(path: string): void {
+    this.#tree.makeDir(path, true);
+  }
+
+  takeDir(path: string): boolean {
+    const { live } = this.#tree;
+    if (live.get(path)?.kind !== 'dir') return false;
+    const below = [...live.keys()].filter((p) => p.startsWith(`${path}/`));
+    for (const p of below.sort().reverse()) this.#tree.remove(p);
+    this.#tree.remove(path);
+    this.#tree.forgetBelow(path);
+    this.breakWatches('the directory was removed', (p) => p === path || p.startsWith(`${path}/`));
+    return true;
+  }
+
+  swapDir(path: string): boolean {
+    const dir = this.#tree.live.get(path);
+    if (dir?.kind !== 'dir') return false;
+    this.#tree.replaceDir(path, dir);
+    for (const w of this.#watches) if (w.path === path) w.path = NOWHERE;
+    return true;
+  }
+
+  has(path: string): boolean {
+    return this.#tree.live.has(path);
+  }
+
+  textOf(path: string): string | undefined {
+    const e = this.#tree.live.get(path);
+    return e?.kind === 'file' ? decoder.decode(e.data) : undefined;
+  }
+
+  linkAt(path: string): string | undefined {
+    const e = this.#tree.live.get(path);
+    return e?.kind === 'symlink' ? e.target : undefined;
+  }
+
+  namesIn(path: string): string[] {
+    return this.#tree.namesIn(path);
+  }
+
+  opened(path: string): OpenFile | undefined {
+    const { live } = this.#tree;
+    if (live.get(parentOf(path))?.kind !== 'dir') return undefined;
+    const file = live.get(path) ?? this.#tree.entry('file', { synced: false });
+    if (file.kind !== 'file') return undefined;
+    this.#tree.set(path, file);
+    return openFile(file, { isAt: (other) => live.get(other) === file, wallMs: this.#wallMs });
+  }
+
+  sizeBelow(path: string): { bytes: number; inodes: number } {
+    return sizeBelow(this.#tree.live, path, this.isMountPoint);
+  }
+
+  emptyDir(path: string): void {
+    for (const p of [...this.#tree.live.keys()]) if (p.startsWith(`${path}/`)) this.#tree.unset(p);
+    this.#tree.forgetBelow(path);
+  }
+
+  breakWatches(message: string, which: (path: string) => boolean = () => true): number {
+    const broken = [...this.#watches].filter((w) => which(w.path));
+    for (const w of broken) {
+      this.#watches.delete(w);
+      this.#time.yieldFor(w.power).defer(() => w.onEnd(new Error(message)));
+    }
+    return broken.length;
+  }
+}

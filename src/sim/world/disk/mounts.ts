@@ -1,0 +1,235 @@
+/**
+ * The mount table of a simulated machine: it outlives daemons. Mounts hide nothing; what is on a tmpfs goes when it is unmounted. Faults are read at every call.
+ */
+
+import type { MountEntry } from '../../../machines/services/volumes/mountinfo.ts';
+import { codeOf } from '../../../machines/text/errors.ts';
+import type { MountCall, Mounter, PathKind, SubPathResult } from '../../../ports/mounter.ts';
+import type { Clock, HostFs } from '../../../ports/ports.ts';
+
+export interface MountTrouble {
+  /** Virtual milliseconds a call takes; the deadline comes first where this is longer. */
+  delayMs(op: string, path: string): number;
+  /** Code the call fails with; the effect is not there. */
+  failing(op: string, path: string): string | undefined;
+  /** The call never ends, and its effect comes at the deadline all the same. */
+  hanging(op: string, path: string): boolean;
+}
+
+/** What a fake disk must tell and do for mounts. */
+export interface MountedDisk {
+  fs: HostFs;
+  /** Sockets and devices have no place on a fake disk: they are named here. */
+  special?: ReadonlyMap<string, PathKind>;
+  /** Empties a directory: the tmpfs on it is gone. */
+  emptyDir(path: string): void;
+}
+
+export interface SimMounts {
+  trouble: MountTrouble;
+  /** Of the moment. */
+  readonly table: readonly (MountEntry & { options: readonly string[] })[];
+  /** Owners given so far, by path: `uid:gid`, `-` for an id left alone. */
+  readonly owners: ReadonlyMap<string, string>;
+  /** Somebody at the machine mounts something. */
+  put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void;
+  take(path: string): void;
+  /** The machine's power fails: nothing is mounted any more, and what was on a tmpfs is gone. Containers keep what they had. */
+  powerLoss(disk: Pick<MountedDisk, 'emptyDir'>): void;
+  connect(o: Connected): Mounter;
+}
+
+interface Connected {
+  disk: MountedDisk;
+  clock: Clock;
+  power: { on: boolean };
+}
+
+function failure(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
+}
+
+const LINKS_MAX = 40;
+/** What is on these goes when they are unmounted. */
+const IN_MEMORY: readonly string[] = ['tmpfs', 'hugetlbfs'];
+
+/** Where a part of a volume is, links that stay inside followed; what is missing is made. */
+async function resolveBelow(
+  fs: HostFs,
+  volume: string,
+  subPath: string,
+): Promise<{ kind: 'found'; path: string } | Extract<SubPathResult, { kind: 'refused' }>> {
+  const out = (step: 'create' | 'prepare', why: string) => ({ kind: 'refused' as const, step, why });
+  const parts = (path: string) => path.split('/').filter((name) => name !== '' && name !== '.');
+  const left = parts(subPath);
+  const at: string[] = [];
+  for (let links = 0, name = left.shift(); name !== undefined; name = left.shift()) {
+    if (name === '..') {
+      if (at.pop() === undefined) return out('prepare', 'it leads out of the volume');
+      continue;
+    }
+    const path = [volume, ...at, name].join('/');
+    try {
+      if ((await fs.lstat(path)).kind === 'symlink') {
+        links += 1;
+        const target = await fs.readlink(path);
+        if (target.startsWith('/') || links > LINKS_MAX) return out('prepare', `${path} leads to ${target}`);
+        left.unshift(...parts(target));
+        continue;
+      }
+    } catch (error) {
+      if (!(codeOf(error) === 'ENOENT')) throw error;
+      await fs.mkdirp(path, 0o755);
+    }
+    at.push(name);
+  }
+  return { kind: 'found', path: [volume, ...at].join('/') };
+}
+
+export function simMounts(): SimMounts {
+  return new Mounts();
+}
+
+class Mounts implements SimMounts {
+  trouble: MountTrouble = { delayMs: () => 0, failing: () => undefined, hanging: () => false };
+  readonly table: (MountEntry & { options: readonly string[] })[] = [];
+  readonly owners = new Map<string, string>();
+
+  put(entry: Pick<MountEntry, 'path' | 'type' | 'source'>): void {
+    this.table.push({ root: '/', options: [], ...entry });
+  }
+
+  take(path: string): void {
+    this.table.splice(this.topmost(path), 1);
+  }
+
+  powerLoss(disk: Pick<MountedDisk, 'emptyDir'>): void {
+    for (const entry of this.table.splice(0)) if (IN_MEMORY.includes(entry.type)) disk.emptyDir(entry.path);
+  }
+
+  connect(machine: Connected): Mounter {
+    return mounterOn(this, machine);
+  }
+
+  /** Index in the table; -1: nothing is mounted there. */
+  topmost(path: string): number {
+    return this.table.findLastIndex((e) => e.path === path);
+  }
+
+  unmount(path: string, disk: MountedDisk): void {
+    const at = this.topmost(path);
+    if (at < 0) throw failure('EINVAL', `umount: ${path}: not mounted.`);
+    const below = this.table.find((e) => e.path.startsWith(`${path}/`));
+    if (below !== undefined) throw failure('EBUSY', `umount: ${path}: target is busy.`);
+    const [gone] = this.table.splice(at, 1);
+    if (gone !== undefined && IN_MEMORY.includes(gone.type)) disk.emptyDir(path);
+  }
+
+  async bindSubPath(o: { volume: string; subPath: string; target: string }, disk: MountedDisk): Promise<SubPathResult> {
+    const { volume, subPath, target } = o;
+    const found = await resolveBelow(disk.fs, volume, subPath);
+    if (found.kind === 'refused') return found;
+    const at = this.topmost(target);
+    if (at >= 0 && this.table[at]?.root === found.path) return { kind: 'bound' };
+    if (at >= 0) this.unmount(target, disk);
+    const { kind } = await disk.fs.lstat(found.path);
+    if (kind === 'dir') await disk.fs.mkdirp(target, 0o750);
+    else await disk.fs.writeFile(target, '');
+    this.table.push({ path: target, root: found.path, type: 'none', source: volume, options: ['bind'] });
+    return { kind: 'bound' };
+  }
+}
+
+/** The calls of one daemon. */
+function mounterOn(mounts: Mounts, machine: Connected): Mounter {
+  const { table, owners } = mounts;
+  const { disk, power } = machine;
+  const never = <T>() => new Promise<T>(() => {});
+  const run = <T>(op: string, o: { path: string; call: MountCall }, act: () => T | Promise<T>): Promise<T> =>
+    new Promise<T>((resolve, reject) => timed({ op, ...o, trouble: mounts.trouble, machine, act, resolve, reject }));
+  return {
+    list: async (dir) =>
+      power.on ? table.filter((e) => e.path === dir || e.path.startsWith(`${dir}/`)).map(({ options: _, ...entry }) => entry) : never(),
+    mount: ({ type, source, path, options }, call) =>
+      run('mount', { path, call }, async () => {
+        if ((await kindOf(disk, path)) === 'absent') throw failure('ENOENT', `mount: ${path}: mount point does not exist.`);
+        table.push({ path, root: '/', type: type === '' ? 'none' : type, source, options });
+      }),
+    bindSubPath: (o, call) => run('mount', { path: o.target, call }, () => mounts.bindSubPath(o, disk)),
+    unmount: (path, _type, call) => run('unmount', { path, call }, () => mounts.unmount(path, disk)),
+    kindOf: (path, call) => run('kindOf', { path, call }, () => kindOf(disk, path)),
+    makeDir: (path, mode, call) => run('makeDir', { path, call }, () => disk.fs.mkdirp(path, mode)),
+    makeFile: (path, mode, call) => run('makeFile', { path, call }, () => disk.fs.writeFile(path, '', { mode, exclusive: true })),
+    giveToGroup: (path, { gid }, call) =>
+      run('chown', { path, call }, () => {
+        owners.set(path, `-:${gid}`);
+        return { left: '' };
+      }),
+    chown: async (path, { uid, gid }) => {
+      if (!power.on) return never();
+      await disk.fs.lstat(path);
+      const code = mounts.trouble.failing('chown', path);
+      if (code !== undefined) throw failure(code, `chown: ${path}: ${code}`);
+      owners.set(path, `${uid ?? '-'}:${gid ?? '-'}`);
+    },
+  };
+}
+
+async function kindOf(disk: MountedDisk, path: string): Promise<PathKind> {
+  const special = disk.special?.get(path);
+  if (special !== undefined) return special;
+  try {
+    const { kind } = await disk.fs.stat(path);
+    return kind === 'symlink' ? 'other' : kind;
+  } catch {
+    return 'absent';
+  }
+}
+
+interface Timed<T> {
+  op: string;
+  path: string;
+  call: MountCall;
+  trouble: MountTrouble;
+  machine: Connected;
+  act(): T | Promise<T>;
+  resolve(value: T): void;
+  reject(error: unknown): void;
+}
+
+/** Ends with the act, the deadline or the signal, whichever is first; the dead hear nothing. */
+function timed<T>({ op, path, call, trouble, machine, act, resolve, reject }: Timed<T>): void {
+  const { clock, power } = machine;
+  let over = false;
+  const end = (fn: () => void): void => {
+    if (over) return;
+    over = true;
+    call.signal.removeEventListener('abort', cancel);
+    clock.clearTimeout(late);
+    clock.clearTimeout(work);
+    if (power.on) fn();
+  };
+  const cancel = () => end(() => reject(failure('ECANCELED', `${op} ${path}: cancelled`)));
+  const hangs = trouble.hanging(op, path);
+  const effect = async (): Promise<T> => {
+    const code = trouble.failing(op, path);
+    if (code !== undefined) throw failure(code, `${op}: ${path}: ${code}`);
+    return act();
+  };
+  const late = clock.setTimeout(() => {
+    const message = `${op} ${path}: no end within ${call.timeoutMs} ms`;
+    if (!hangs) return end(() => reject(failure('ETIMEDOUT', message)));
+    effect()
+      .catch(() => undefined)
+      .finally(() => end(() => reject(failure('ETIMEDOUT', message))));
+  }, call.timeoutMs);
+  const begin = (): void => {
+    effect().then(
+      (value) => end(() => resolve(value)),
+      (error: unknown) => end(() => reject(error)),
+    );
+  };
+  const work = hangs ? undefined : clock.setTimeout(begin, trouble.delayMs(op, path));
+  if (call.signal.aborted) cancel();
+  else call.signal.addEventListener('abort', cancel, { once: true });
+}

@@ -1,0 +1,193 @@
+/** Paths and verbs of the simulated API server: from a request to the store and back. */
+
+import {
+  isKubeRecord as isRecord,
+  type KubeFailure,
+  type KubeObject,
+  type KubeRequest,
+  type KubeResult,
+} from '../../../machines/api/kube.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import { review } from '../identity/accounts.ts';
+import { SECRET } from '../identity/certificates.ts';
+import { applyMergePatch, applyStrategicPatch } from './kubePatch.ts';
+import { ApiFault, type KubeStore, type Resource } from './kubeStore.ts';
+
+const RESOURCES: readonly (Resource & { group: string })[] = [
+  core('pods', 'Pod', true),
+  core('nodes', 'Node', false),
+  core('events', 'Event', true),
+  core('services', 'Service', true),
+  core('secrets', 'Secret', true),
+  core('configmaps', 'ConfigMap', true),
+  core('serviceaccounts', 'ServiceAccount', true),
+  core('persistentvolumeclaims', 'PersistentVolumeClaim', true),
+  core('persistentvolumes', 'PersistentVolume', false),
+  {
+    name: 'certificatesigningrequests',
+    kind: 'CertificateSigningRequest',
+    apiVersion: 'certificates.k8s.io/v1',
+    namespaced: false,
+    group: '/apis/certificates.k8s.io/v1',
+  },
+  { name: 'runtimeclasses', kind: 'RuntimeClass', apiVersion: 'node.k8s.io/v1', namespaced: false, group: '/apis/node.k8s.io/v1' },
+  storage('csidrivers', 'CSIDriver'),
+  storage('csinodes', 'CSINode'),
+  storage('volumeattachments', 'VolumeAttachment'),
+  { name: 'leases', kind: 'Lease', apiVersion: 'coordination.k8s.io/v1', namespaced: true, group: '/apis/coordination.k8s.io/v1' },
+];
+function core(name: string, kind: string, namespaced: boolean): Resource & { group: string } {
+  return { name, kind, apiVersion: 'v1', namespaced, group: '/api/v1' };
+}
+
+function storage(name: string, kind: string): Resource & { group: string } {
+  return { name, kind, apiVersion: 'storage.k8s.io/v1', namespaced: false, group: '/apis/storage.k8s.io/v1' };
+}
+
+export interface Route {
+  resource: Resource;
+  namespace: string;
+  name: string | null;
+  sub: string | null;
+}
+
+export function route(path: string): Route {
+  const found = RESOURCES.find((r) => path.startsWith(`${r.group}/`));
+  const none = new ApiFault(404, 'NotFound', `the server could not find the requested resource: ${path}`);
+  if (found === undefined) throw none;
+  const parts = path
+    .slice(found.group.length + 1)
+    .split('/')
+    .map(decodeURIComponent);
+  const namespace = parts[0] === 'namespaces' && parts.length > 2 ? (parts[1] ?? '') : '';
+  const rest = namespace === '' ? parts : parts.slice(2);
+  const resource = RESOURCES.find((r) => r.name === rest[0] && r.group === found.group);
+  if (resource === undefined) throw none;
+  return { resource, namespace, name: rest[1] ?? null, sub: rest[2] ?? null };
+}
+
+/** `spec.nodeName=n1,metadata.name=x`: equality only, which is all that node agents use. */
+export function selectorOf(query: KubeRequest['query'], namespace: string): (o: KubeObject) => boolean {
+  const terms = (query?.fieldSelector ?? '')
+    .split(',')
+    .filter((t) => t !== '')
+    .map((t) => t.split(/==?/));
+  return (o) =>
+    (namespace === '' || o.metadata.namespace === namespace) &&
+    terms.every(([field = '', value = '']) => {
+      const at = field.split('.').reduce<unknown>((v, key) => (isRecord(v) ? v[key] : undefined), o);
+      return String(at ?? '') === value;
+    });
+}
+
+export function statusOf(code: number, reason: string, message: string): object {
+  return { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message };
+}
+export function failureOf(error: unknown): KubeFailure {
+  if (error instanceof ApiFault) return { code: error.code, reason: error.reason, message: error.message, outcome: 'failed' };
+  throw error;
+}
+
+/** `tokenSecondsMax`: no token lives for longer, whatever is asked for. */
+export function carryOut(store: KubeStore, clock: Clock, request: KubeRequest, tokenSecondsMax = Number.POSITIVE_INFINITY): KubeResult {
+  try {
+    if (request.path === '/version') return { ok: true, code: 200, body: { major: '1', minor: '36', gitVersion: 'v1.36.0' } };
+    const reviewed = request.verb === 'POST' ? review(request.path, request.body, SECRET) : undefined;
+    if (reviewed !== undefined) return { ok: true, code: 201, body: reviewed };
+    const at = route(request.path);
+    return { ok: true, ...answer(store, clock, { request, at, tokenSecondsMax }) };
+  } catch (error) {
+    return { ok: false, failure: failureOf(error) };
+  }
+}
+
+interface Question {
+  request: KubeRequest;
+  at: Route;
+  tokenSecondsMax: number;
+}
+
+function answer(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
+  const { request, at } = o;
+  const { resource, namespace, name, sub } = at;
+  const where = { namespace, name: name ?? '', status: sub === 'status' };
+  const done = (object: KubeObject, code = 200): { code: number; body: unknown } => ({ code, body: structuredClone(object) });
+  if (sub === 'token' && resource.name === 'serviceaccounts' && request.verb === 'POST') return token(store, clock, o);
+  switch (request.verb) {
+    case 'GET':
+      return name === null ? list(store, request, at) : done(store.get(resource, namespace, name));
+    case 'POST':
+      return done(store.create(resource, namespace, request.body), 201);
+    case 'PUT':
+      return done(store.update(resource, where, request.body));
+    case 'PATCH': {
+      const before = store.get(resource, namespace, where.name);
+      const { metadata } = before;
+      // The patched object is checked against the stored one, except where the patch itself names a version.
+      const base: KubeObject = { ...before, metadata: { ...metadata } };
+      delete base.metadata.resourceVersion;
+      let patched: unknown;
+      try {
+        patched = request.patchType === 'strategic' ? applyStrategicPatch(base, request.body) : applyMergePatch(base, request.body);
+      } catch (error) {
+        throw new ApiFault(400, 'BadRequest', messageOf(error));
+      }
+      return done(store.update(resource, where, patched));
+    }
+    case 'DELETE': {
+      const body = isRecord(request.body) ? request.body : {};
+      const pre = isRecord(body.preconditions) ? body.preconditions : {};
+      const seconds = body.gracePeriodSeconds ?? request.query?.gracePeriodSeconds;
+      return done(
+        store.delete(resource, where, {
+          ...(seconds === undefined ? {} : { gracePeriodSeconds: Number(seconds) }),
+          ...(typeof pre.uid === 'string' ? { uid: pre.uid } : {}),
+          ...(typeof pre.resourceVersion === 'string' ? { resourceVersion: pre.resourceVersion } : {}),
+        }),
+      );
+    }
+  }
+}
+
+function token(store: KubeStore, clock: Clock, o: Question): { code: number; body: unknown } {
+  const account = store.get(o.at.resource, o.at.namespace, o.at.name ?? '');
+  const spec = isRecord(o.request.body) && isRecord(o.request.body.spec) ? o.request.body.spec : {};
+  const asked = typeof spec.expirationSeconds === 'number' ? spec.expirationSeconds : 3600;
+  const seconds = Math.min(asked, o.tokenSecondsMax);
+  const expirationTimestamp = new Date(clock.wallMs() + seconds * 1000).toISOString();
+  const status = { token: `token.${account.metadata.uid ?? ''}.${expirationTimestamp}`, expirationTimestamp };
+  return {
+    code: 201,
+    body: { kind: 'TokenRequest', apiVersion: 'authentication.k8s.io/v1', spec: { ...spec, expirationSeconds: seconds }, status },
+  };
+}
+
+/** Pages are named `VERSION:COUNT`: so many were given already. */
+function list(store: KubeStore, request: KubeRequest, at: Route): { code: number; body: unknown } {
+  const { query } = request;
+  const matches = selectorOf(query, at.namespace);
+  const [version, given] = (query?.continue ?? '').split(':').map(Number);
+  if (query?.continue !== undefined && (version ?? 0) < store.compactedTo)
+    throw new ApiFault(410, 'Expired', 'The provided continue parameter is too old');
+  const all = store.list(at.resource.name).filter(matches);
+  const from = query?.continue === undefined ? 0 : (given ?? 0);
+  const limit = Number(query?.limit ?? '0');
+  const page = limit > 0 ? all.slice(from, from + limit) : all.slice(from);
+  const more = from + page.length < all.length;
+  const rv = query?.continue === undefined ? store.resourceVersion : (version ?? store.resourceVersion);
+  // Members of a list do not say what they are.
+  const items = page.map((object) => {
+    const { kind: _kind, apiVersion: _version, ...rest } = object;
+    return structuredClone(rest);
+  });
+  return {
+    code: 200,
+    body: {
+      kind: `${at.resource.kind}List`,
+      apiVersion: at.resource.apiVersion,
+      metadata: { resourceVersion: String(rv), ...(more ? { continue: `${rv}:${from + page.length}` } : {}) },
+      items,
+    },
+  };
+}

@@ -1,0 +1,249 @@
+/**
+ * What an API server keeps: objects with resource versions, and the history that watches replay. Optimistic conflicts,
+ * preconditions, graceful deletion, finalizers and the status sub-resource are those of the real one.
+ */
+import { isKubeRecord as isRecord, type KubeObject } from '../../../machines/api/kube.ts';
+import type { Pod } from '../../../machines/k8s.ts';
+import { applyApiDefaults } from '../../../machines/pods/sources/defaults.ts';
+import { sameData } from '../../../machines/sameData.ts';
+
+export interface Resource {
+  name: string;
+  kind: string;
+  apiVersion: string;
+  namespaced: boolean;
+}
+export interface StoreEvent {
+  rv: number;
+  resource: string;
+  type: 'ADDED' | 'MODIFIED' | 'DELETED';
+  object: KubeObject;
+  /** Before the change; what decides whether a watch with a selector ever saw it. */
+  before: KubeObject | undefined;
+}
+
+/** An answer that is no success; `reason` is that of the Status object. */
+export class ApiFault extends Error {
+  readonly code: number;
+  readonly reason: string;
+  constructor(code: number, reason: string, message: string) {
+    super(message);
+    this.code = code;
+    this.reason = reason;
+  }
+}
+
+export interface DeleteOptions {
+  gracePeriodSeconds?: number;
+  uid?: string;
+  resourceVersion?: string;
+}
+
+const RV_START = 1_000;
+
+export class KubeStore {
+  readonly #objects = new Map<string, Map<string, KubeObject>>();
+  #history: StoreEvent[] = [];
+  #rv = RV_START;
+  #compacted = RV_START;
+  readonly #listeners = new Set<(e: StoreEvent) => void>();
+  /** Fields of a pod's status, its conditions and containers that this server is too old to know: it drops them without a word. */
+  leavesOut: ReadonlySet<string> = new Set();
+  readonly #newUid: (resource: string) => string;
+  readonly #wallMs: () => number;
+
+  constructor(o: { newUid: (resource: string) => string; wallMs: () => number }) {
+    this.#newUid = o.newUid;
+    this.#wallMs = o.wallMs;
+  }
+
+  get resourceVersion(): number {
+    return this.#rv;
+  }
+  get compactedTo(): number {
+    return this.#compacted;
+  }
+  onEvent(fn: (e: StoreEvent) => void): () => void {
+    this.#listeners.add(fn);
+    return () => void this.#listeners.delete(fn);
+  }
+  /** History up to now is gone: watches and pages from before it are answered with 410. */
+  compact(): void {
+    this.#compacted = this.#rv;
+    this.#history = [];
+  }
+  since(rv: number): readonly StoreEvent[] {
+    return this.#history.filter((e) => e.rv > rv);
+  }
+
+  list(resource: string): KubeObject[] {
+    return [...this.#table(resource).entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, o]) => o);
+  }
+  get(r: Resource, namespace: string, name: string): KubeObject {
+    const found = this.#table(r.name).get(`${namespace}/${name}`);
+    if (found === undefined) throw new ApiFault(404, 'NotFound', `${r.name} "${name}" not found`);
+    return found;
+  }
+
+  create(r: Resource, namespace: string, given: unknown): KubeObject {
+    if (!isRecord(given)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
+    const object = structuredClone(given) as Record<string, unknown>;
+    const metadata = isRecord(object.metadata) ? object.metadata : {};
+    const generated = typeof metadata.generateName === 'string' ? `${metadata.generateName}${this.#newUid(r.name).slice(0, 5)}` : undefined;
+    const name = typeof metadata.name === 'string' && metadata.name !== '' ? metadata.name : generated;
+    if (name === undefined) throw new ApiFault(422, 'Invalid', `${r.kind}: metadata.name: required`);
+    const key = `${namespace}/${name}`;
+    if (this.#table(r.name).has(key)) throw new ApiFault(409, 'AlreadyExists', `${r.name} "${name}" already exists`);
+    if (r.namespaced && typeof metadata.namespace === 'string' && metadata.namespace !== namespace)
+      throw new ApiFault(400, 'BadRequest', 'the namespace of the object does not match the namespace of the request');
+    const made: KubeObject = {
+      ...object,
+      apiVersion: r.apiVersion,
+      kind: r.kind,
+      metadata: {
+        ...metadata,
+        name,
+        ...(r.namespaced ? { namespace } : {}),
+        uid: this.#newUid(r.name),
+        creationTimestamp: this.#now(),
+      },
+    };
+    if (r.name === 'pods') {
+      defaultPod(made);
+      made.status = this.#keptOf(made.status);
+    }
+    return this.#put(r, made, undefined);
+  }
+
+  /** Replaces all but the status, or with `status` the status (and labels and annotations) only. */
+  update(r: Resource, at: { namespace: string; name: string; status: boolean }, given: unknown): KubeObject {
+    const before = this.get(r, at.namespace, at.name);
+    if (!isRecord(given) || !isRecord(given.metadata)) throw new ApiFault(400, 'BadRequest', 'the body is no object');
+    const { uid, resourceVersion } = given.metadata;
+    const conflict = (what: string): ApiFault =>
+      new ApiFault(409, 'Conflict', `Operation cannot be fulfilled on ${r.name} "${at.name}": ${what}`);
+    if (uid !== undefined && uid !== before.metadata.uid)
+      throw conflict(`Precondition failed: UID in precondition: ${String(uid)}, UID in object meta: ${before.metadata.uid ?? ''}`);
+    if (resourceVersion !== undefined && resourceVersion !== '' && resourceVersion !== before.metadata.resourceVersion)
+      throw conflict('the object has been modified; please apply your changes to the latest version and try again');
+    const fixed = ['name', 'namespace', 'uid', 'creationTimestamp', 'deletionTimestamp', 'deletionGracePeriodSeconds', 'generation'];
+    const metadata: Record<string, unknown> = { ...structuredClone(given.metadata), resourceVersion: before.metadata.resourceVersion };
+    for (const field of fixed) {
+      if (before.metadata[field] === undefined) delete metadata[field];
+      else metadata[field] = before.metadata[field];
+    }
+    const hasStatus = r.name === 'pods' || r.name === 'nodes';
+    const kept: Record<string, unknown> = at.status ? { spec: before.spec } : hasStatus ? { status: before.status } : {};
+    const next: KubeObject = {
+      ...structuredClone(given),
+      apiVersion: r.apiVersion,
+      kind: r.kind,
+      metadata: metadata as KubeObject['metadata'],
+    };
+    for (const [field, value] of Object.entries(kept)) {
+      if (value === undefined) delete next[field];
+      else next[field] = value;
+    }
+    if (r.name === 'pods') next.status = this.#keptOf(next.status);
+    if (sameData(next, before)) return before;
+    if (r.name === 'pods' && !sameData(next.spec, before.spec)) next.metadata.generation = Number(before.metadata.generation ?? 1) + 1;
+    // The last finalizer of an object that was asked to go.
+    if (next.metadata.deletionTimestamp && r.name !== 'pods' && finalizersOf(next).length === 0) return this.#remove(r, next);
+    return this.#put(r, next, before);
+  }
+
+  delete(r: Resource, at: { namespace: string; name: string }, o: DeleteOptions): KubeObject {
+    const before = this.get(r, at.namespace, at.name);
+    const conflict = (field: string, asked: string, held: string): ApiFault =>
+      new ApiFault(
+        409,
+        'Conflict',
+        `Operation cannot be fulfilled on ${r.name} "${at.name}": Precondition failed: ${field} in precondition: ${asked}, in object meta: ${held}`,
+      );
+    if (o.uid !== undefined && o.uid !== before.metadata.uid) throw conflict('UID', o.uid, before.metadata.uid ?? '');
+    if (o.resourceVersion !== undefined && o.resourceVersion !== before.metadata.resourceVersion)
+      throw conflict('ResourceVersion', o.resourceVersion, before.metadata.resourceVersion ?? '');
+    const grace = r.name === 'pods' ? podGrace(before, o.gracePeriodSeconds) : 0;
+    const asked = before.metadata.deletionTimestamp !== undefined;
+    const earlier = Number(before.metadata.deletionGracePeriodSeconds ?? Number.POSITIVE_INFINITY);
+    if (grace === 0 && finalizersOf(before).length === 0) return this.#remove(r, before);
+    // A grace only ever shrinks.
+    if (asked && grace >= earlier) return before;
+    return this.#put(
+      r,
+      {
+        ...before,
+        metadata: {
+          ...before.metadata,
+          deletionTimestamp: this.#now(grace * 1000),
+          deletionGracePeriodSeconds: grace,
+          ...(r.name === 'pods' ? { generation: Number(before.metadata.generation ?? 1) + 1 } : {}),
+        },
+      },
+      before,
+    );
+  }
+
+  /** A pod's status as this server keeps it. */
+  #keptOf(status: unknown): unknown {
+    if (!isRecord(status)) return status;
+    const known = (o: Record<string, unknown>) => Object.fromEntries(Object.entries(o).filter(([field]) => !this.leavesOut.has(field)));
+    const kept = known(status);
+    for (const [field, value] of Object.entries(kept)) {
+      if (field !== 'conditions' && !field.toLowerCase().endsWith('containerstatuses')) continue;
+      const each = field === 'conditions' ? (o: Record<string, unknown>) => ({ lastProbeTime: null, ...known(o) }) : known;
+      if (Array.isArray(value)) kept[field] = value.map((o: unknown) => (isRecord(o) ? each(o) : o));
+    }
+    return kept;
+  }
+
+  #table(resource: string): Map<string, KubeObject> {
+    let table = this.#objects.get(resource);
+    if (table === undefined) {
+      table = new Map();
+      this.#objects.set(resource, table);
+    }
+    return table;
+  }
+  #now(plusMs = 0): string {
+    return `${new Date(this.#wallMs() + plusMs).toISOString().slice(0, 19)}Z`;
+  }
+  #put(r: Resource, object: KubeObject, before: KubeObject | undefined): KubeObject {
+    this.#rv += 1;
+    const stored: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
+    this.#table(r.name).set(`${stored.metadata.namespace ?? ''}/${stored.metadata.name}`, stored);
+    this.#tell({ rv: this.#rv, resource: r.name, type: before === undefined ? 'ADDED' : 'MODIFIED', object: stored, before });
+    return stored;
+  }
+  #remove(r: Resource, object: KubeObject): KubeObject {
+    this.#rv += 1;
+    const last: KubeObject = { ...object, metadata: { ...object.metadata, resourceVersion: String(this.#rv) } };
+    this.#table(r.name).delete(`${last.metadata.namespace ?? ''}/${last.metadata.name}`);
+    this.#tell({ rv: this.#rv, resource: r.name, type: 'DELETED', object: last, before: object });
+    return last;
+  }
+  #tell(e: StoreEvent): void {
+    this.#history.push(e);
+    for (const fn of [...this.#listeners]) fn(e);
+  }
+}
+
+function finalizersOf(object: KubeObject): unknown[] {
+  return Array.isArray(object.metadata.finalizers) ? object.metadata.finalizers : [];
+}
+
+/** A pod that no node has, or that has ended, waits for nothing. */
+function podGrace(pod: KubeObject, asked: number | undefined): number {
+  const spec = isRecord(pod.spec) ? pod.spec : {};
+  const phase = isRecord(pod.status) ? pod.status.phase : undefined;
+  if (!spec.nodeName || phase === 'Failed' || phase === 'Succeeded') return 0;
+  if (asked !== undefined) return Math.max(0, asked);
+  return typeof spec.terminationGracePeriodSeconds === 'number' ? spec.terminationGracePeriodSeconds : 30;
+}
+
+function defaultPod(object: KubeObject): void {
+  // A test's pod has what a pod must have; the rest is filled in as the real server does.
+  applyApiDefaults(object as unknown as Pod);
+  object.metadata.generation = 1;
+  object.status ??= { phase: 'Pending' };
+}

@@ -1,0 +1,217 @@
+/** Open watches of the simulated API server: initial events, changes, bookmarks, and their ends. */
+
+import { INITIAL_EVENTS_END, type KubeFailure, type KubeObject, type KubeRequest } from '../../../machines/api/kube.ts';
+import type { Clock } from '../../../ports/ports.ts';
+import type { Power } from '../time.ts';
+import type { SimKube } from './kubeApi.ts';
+import { failureOf, type Route, route, selectorOf, statusOf } from './kubeRoutes.ts';
+import type { StoreEvent } from './kubeStore.ts';
+
+/** Bookmarks come about once a minute. */
+const BOOKMARK_MS = 60_000;
+/** A watch that names no end is closed after this. */
+const WATCH_SECONDS = 1_800;
+
+export interface KubeWatchesOptions {
+  /** Read at each line. */
+  kube: Pick<SimKube, 'store' | 'trouble' | 'initialEvents'>;
+  clock: Clock;
+  latencyMs(): number;
+}
+
+export class KubeWatches {
+  readonly #open = new Set<WatchStream>();
+  readonly #o: KubeWatchesOptions;
+
+  constructor(o: KubeWatchesOptions) {
+    this.#o = o;
+  }
+
+  open(request: KubeRequest, power: Power): { failure: KubeFailure } | { watch: WatchStream } {
+    let at: Route;
+    try {
+      at = route(request.path);
+    } catch (error) {
+      return { failure: failureOf(error) };
+    }
+    const { initialEvents } = this.#o.kube;
+    const invalid = initialEvents === 'ignore' ? null : invalidWatch(request, initialEvents === 'send');
+    if (invalid !== null) return { failure: { code: 422, reason: 'Invalid', message: invalid, outcome: 'failed' } };
+    const watch = new WatchStream(this.#o, { request, at, power, onClose: (closed) => void this.#open.delete(closed) });
+    this.#open.add(watch);
+    watch.begin();
+    return { watch };
+  }
+
+  cut(how: 'close' | 'truncate'): void {
+    for (const w of [...this.#open]) w.finish(how);
+  }
+
+  silence(): void {
+    for (const w of this.#open) w.silence();
+  }
+
+  /** Watches of daemons that are alive. */
+  count(): number {
+    return [...this.#open].filter((w) => w.power.on).length;
+  }
+
+  wake(): void {
+    for (const w of this.#open) w.wake();
+  }
+}
+
+interface WatchOptions {
+  request: KubeRequest;
+  at: Route;
+  power: Power;
+  onClose(watch: WatchStream): void;
+}
+
+export class WatchStream {
+  readonly power: Power;
+  readonly #server: KubeWatchesOptions;
+  readonly #o: WatchOptions;
+  readonly #matches: (object: KubeObject) => boolean;
+  readonly #lines: { text: string; dueMs: number }[] = [];
+  readonly #timers: unknown[] = [];
+  readonly #stop: () => void;
+  #silent = false;
+  #end: 'close' | 'truncate' | null = null;
+  #wake: (() => void) | null = null;
+
+  constructor(server: KubeWatchesOptions, o: WatchOptions) {
+    this.power = o.power;
+    this.#server = server;
+    this.#o = o;
+    this.#matches = selectorOf(o.request.query, o.at.namespace);
+    this.#stop = server.kube.store.onEvent((e) => this.#show(e));
+  }
+
+  /** Sends what is there already, and arms bookmarks and the end. */
+  begin(): void {
+    const { clock } = this.#server;
+    const { query } = this.#o.request;
+    const wantsBookmarks = query?.allowWatchBookmarks === 'true';
+    this.#sendPast(wantsBookmarks);
+    if (wantsBookmarks) this.#timers.push(clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
+    const seconds = Number(query?.timeoutSeconds ?? WATCH_SECONDS);
+    this.#timers.push(
+      clock.setTimeout(() => {
+        if (!this.#silent) this.finish('close');
+      }, seconds * 1000),
+    );
+  }
+
+  finish(how: 'close' | 'truncate'): void {
+    this.#end = how;
+    this.wake();
+  }
+
+  silence(): void {
+    this.#silent = true;
+  }
+
+  wake(): void {
+    this.#wake?.();
+  }
+
+  close(): void {
+    this.#o.onClose(this);
+    this.#stop();
+    for (const t of this.#timers) this.#server.clock.clearTimeout(t);
+  }
+
+  async *read(signal: AbortSignal): AsyncGenerator<string, void, undefined> {
+    const wake = (): void => this.wake();
+    signal.addEventListener('abort', wake, { once: true });
+    try {
+      for (;;) {
+        if (!this.power.on) await new Promise(() => {});
+        if (signal.aborted) throw new Error('aborted');
+        const held = this.#silent || this.#server.kube.trouble.partitioned;
+        const early = (this.#lines[0]?.dueMs ?? 0) > this.#server.clock.monoMs();
+        const line = held || early ? undefined : this.#lines.shift();
+        if (line !== undefined) {
+          yield line.text;
+          continue;
+        }
+        if (this.#end === 'truncate' && !held && !early) throw new Error('the watch ended inside a line');
+        if (this.#end === 'close' && !held && !early) return;
+        await new Promise<void>((go) => {
+          this.#wake = go;
+        });
+        this.#wake = null;
+      }
+    } finally {
+      signal.removeEventListener('abort', wake);
+      this.close();
+    }
+  }
+
+  #sendPast(wantsBookmarks: boolean): void {
+    const { store, initialEvents } = this.#server.kube;
+    const { query } = this.#o.request;
+    const initial = query?.sendInitialEvents === 'true' && initialEvents === 'send';
+    const from = Number(query?.resourceVersion ?? '0');
+    if (initial || from === 0) {
+      for (const object of store.list(this.#o.at.resource.name)) if (this.#matches(object)) this.#push({ type: 'ADDED', object });
+      if (initial && wantsBookmarks) this.#push(this.#bookmarkOf({ annotations: { [INITIAL_EVENTS_END]: 'true' } }));
+    } else if (from < store.compactedTo) {
+      this.#push({ type: 'ERROR', object: statusOf(410, 'Expired', `too old resource version: ${from} (${store.compactedTo})`) });
+      this.#end = 'close';
+    } else for (const e of store.since(from)) this.#show(e);
+  }
+
+  #show(e: StoreEvent): void {
+    if (e.resource !== this.#o.at.resource.name) return;
+    const was = e.before !== undefined && this.#matches(e.before);
+    const is = e.type !== 'DELETED' && this.#matches(e.object);
+    if (is) this.#push({ type: was ? 'MODIFIED' : 'ADDED', object: e.object });
+    else if (was) this.#push({ type: 'DELETED', object: e.object });
+  }
+
+  #bookmark(): void {
+    this.#push(this.#bookmarkOf({}));
+    this.#timers.push(this.#server.clock.setTimeout(() => this.#bookmark(), BOOKMARK_MS));
+  }
+
+  #bookmarkOf(metadata: object): object {
+    const resourceVersion = String(this.#server.kube.store.resourceVersion);
+    return { type: 'BOOKMARK', object: { kind: this.#o.at.resource.kind, metadata: { resourceVersion, ...metadata } } };
+  }
+
+  #push(line: object): void {
+    // Nothing comes after the end of a stream: a line behind one that was cut away would move its reader past what it never heard.
+    if (this.#end !== null) return;
+    const { clock, kube, latencyMs } = this.#server;
+    const verdict = kube.trouble.line({ path: this.#o.request.path });
+    if (this.#silent || verdict === 'silence') {
+      this.#silent = true;
+      return;
+    }
+    const lateMs = typeof verdict === 'object' ? verdict.delayMs : 0;
+    const dueMs = Math.max(clock.monoMs() + lateMs, this.#lines.at(-1)?.dueMs ?? 0);
+    const put = (it: object): void => void this.#lines.push({ text: JSON.stringify(it), dueMs });
+    if (verdict === 'expire') put({ type: 'ERROR', object: statusOf(410, 'Expired', 'too old resource version') });
+    else if (verdict !== 'truncate' && verdict !== 'close') for (let i = verdict === 'duplicate' ? 2 : 1; i > 0; i--) put(line);
+    if (verdict === 'truncate' || verdict === 'close') this.#end = verdict;
+    if (verdict === 'expire') this.#end = 'close';
+    this.#timers.push(clock.setTimeout(() => this.wake(), latencyMs() + Math.max(0, dueMs - clock.monoMs())));
+  }
+}
+
+/** What the real server says of a watch whose parameters do not go together; null: nothing. */
+function invalidWatch({ query = {} }: KubeRequest, known: boolean): string | null {
+  const { sendInitialEvents: send, resourceVersionMatch: match } = query;
+  const because = (field: string, why: string): string => `ListOptions.meta.k8s.io "" is invalid: ${field}: Forbidden: ${why}`;
+  if (send !== undefined && !known)
+    return because('sendInitialEvents', 'sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled');
+  if (send === undefined)
+    return match === undefined
+      ? null
+      : because('resourceVersionMatch', 'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided');
+  if (match !== 'NotOlderThan')
+    return because('resourceVersionMatch', 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan');
+  return null;
+}

@@ -1,0 +1,212 @@
+/**
+ * A container runtime that can be far away: the hollow runtime behind delays, refusals, lost answers and outages. It
+ * outlives the daemons that talk to it, and what a dead daemon asked for may still happen.
+ */
+
+import type { CriMethod, CriResponse, RuntimeHint } from '../../../machines/cri.ts';
+import { type Clock, type Cri, CriError } from '../../../ports/ports.ts';
+import { createHollowRuntime, type HollowOptions, type HollowRuntime } from '../../../sandbox/hollow/index.ts';
+import type { SimRng } from '../rng.ts';
+import { HOOK_COMMAND, type RuntimeDaemon, type RuntimeServer, runtimeClient, UNAVAILABLE } from './runtimeClient.ts';
+
+/** What becomes of one call. */
+export interface Verdict {
+  /** Before its effect. */
+  delayMs: number;
+  refuse?: { code: number; details: string };
+  /** No answer: without effect, with it, or with an effect that comes `lateMs` after the call. */
+  lost?: 'without-effect' | 'with-effect' | 'late-effect';
+  lateMs?: number;
+}
+export type HintVerdict = 'pass' | 'drop' | 'duplicate' | 'reorder' | { delayMs: number };
+
+/** What the nemesis does to this runtime; asked at every call and hint. */
+export interface RuntimeTrouble {
+  verdict(method: CriMethod, request: unknown): Verdict;
+  hint(hint: RuntimeHint): HintVerdict;
+  /** Opening a hint stream fails with UNIMPLEMENTED: an older runtime. */
+  noHints: boolean;
+  /** Hints do not say of which pod they are: containerd's own stream. */
+  anonymousHints: boolean;
+  /** For this long after an end was announced, answers still show the container running, as real runtimes do. */
+  lagMs: number;
+  /** More than 0: answers about a container say nothing of its memory. */
+  noFigures: number;
+}
+
+/** A call as it reached the runtime. */
+export interface CallSeen {
+  method: CriMethod;
+  req: unknown;
+  /** 1 for the first daemon of this node. */
+  boot: number;
+}
+/** A hook's command as it reached the runtime. */
+export interface HookSeen {
+  readonly boot: number;
+  readonly containerId: string;
+  readonly which: string;
+  readonly beganMs: number;
+  /** Null: neither answered nor given up. */
+  endedMs: number | null;
+  ok: boolean;
+  /** The node gave it up. */
+  cancelled: boolean;
+  /** The runtime was away: what came of it nobody knows, and it may be run again within the same grace. */
+  unheard: boolean;
+}
+export interface RuntimeWatcher {
+  arrived(call: CallSeen): void;
+  /** An image is about to be pulled, which changes no pod. */
+  pulls?(call: CallSeen): void;
+  /** An image is about to be removed. */
+  removesImage?(call: CallSeen): void;
+  /** The daemon has its answer, gave up, or died. */
+  settled(call: CallSeen, outcome: 'done' | 'failed' | 'unknown'): void;
+}
+
+export interface SimRuntime {
+  readonly hollow: HollowRuntime;
+  trouble: RuntimeTrouble;
+  watcher: RuntimeWatcher;
+  /** Every command of a hook so far. */
+  readonly hooks: readonly HookSeen[];
+  /** Why a registry gives nothing to who comes with this password; undefined: it does. */
+  refusesPull: (password: string) => string | undefined;
+  /** A container has opened its log there, at its start or since it was asked to. Null: nobody writes logs. */
+  onLog: ((containerId: string, path: string) => void) | null;
+  /** Something in the runtime changed since this was last set to false. */
+  changed: boolean;
+  connect(daemon: RuntimeDaemon): Cri;
+  /** Calls that may change something yet, whoever asked. */
+  underWay(): number;
+  /** Calls in flight end with an unknown outcome, streams are cut, calls are refused until `up`. Containers live on. */
+  down(): void;
+  up(): void;
+}
+
+/** Nobody uses it, and the runtime keeps it. */
+export const PINNED_IMAGE = 'registry.sim/pause:3';
+/** There before any daemon was. */
+const LEFT_IMAGES = [PINNED_IMAGE, 'left:1', 'left:2'];
+
+/** What it says that it can do for pods. */
+const FEATURES: NonNullable<HollowOptions['features']> = {
+  runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }],
+  features: { supplementalGroupsPolicy: true },
+};
+export interface SimRuntimeOptions extends Pick<HollowOptions, 'cgroupDriver'> {
+  clock: Clock;
+  rng: SimRng;
+  latencyMs(): number;
+}
+
+export function simRuntime(o: SimRuntimeOptions): SimRuntime {
+  return new Runtime(o);
+}
+
+class Runtime implements SimRuntime {
+  readonly hollow: HollowRuntime;
+  trouble: RuntimeTrouble = {
+    verdict: () => ({ delayMs: 0 }),
+    hint: () => 'pass',
+    noHints: false,
+    anonymousHints: false,
+    lagMs: 0,
+    noFigures: 0,
+  };
+  watcher: RuntimeWatcher = { arrived: () => {}, settled: () => {} };
+  readonly hooks: HookSeen[] = [];
+  refusesPull: SimRuntime['refusesPull'] = () => undefined;
+  onLog: SimRuntime['onLog'] = null;
+  changed = true;
+  readonly #clock: Clock;
+  readonly #server: RuntimeServer;
+  /** Monotonic ms of each end that was announced lately. */
+  readonly #ends = new Map<string, number>();
+
+  constructor(o: SimRuntimeOptions) {
+    this.#clock = o.clock;
+    this.hollow = hollowFor(o);
+    this.#server = {
+      runtime: this,
+      clock: o.clock,
+      latencyMs: o.latencyMs,
+      hooks: this.hooks,
+      abandoned: o.rng.fork('abandoned'),
+      inFlight: new Set(),
+      isDown: false,
+      epoch: 0,
+      underWay: 0,
+      lagging: (method, value) => this.#lagging(method, value),
+    };
+    void watch(this.hollow, (hint) => {
+      this.changed = true;
+      if (hint.kind === 'stopped') this.#ends.set(hint.id, o.clock.monoMs());
+    });
+  }
+
+  connect(daemon: RuntimeDaemon): Cri {
+    return runtimeClient(this.#server, daemon);
+  }
+
+  underWay(): number {
+    return this.#server.underWay;
+  }
+
+  down(): void {
+    this.#server.isDown = true;
+    this.#server.epoch += 1;
+    for (const cut of [...this.#server.inFlight])
+      cut(new CriError({ method: 'any', code: UNAVAILABLE, outcome: 'unknown', details: 'the connection was lost' }));
+    this.hollow.dropStreams();
+  }
+
+  up(): void {
+    this.#server.isDown = false;
+  }
+
+  #lagging(method: CriMethod, value: unknown): unknown {
+    if (method === 'ContainerStats' && this.trouble.noFigures > 0) return { stats: null } satisfies CriResponse<'ContainerStats'>;
+    if (this.trouble.lagMs === 0) return value;
+    if (method === 'ListContainers') {
+      const list = value as CriResponse<'ListContainers'>;
+      return { ...list, containers: list.containers.map((c) => this.#stillShown(c)) };
+    }
+    if (method !== 'ContainerStatus') return value;
+    const answer = value as CriResponse<'ContainerStatus'>;
+    return answer.status === null ? answer : { ...answer, status: this.#stillShown(answer.status) };
+  }
+
+  #stillShown<C extends { id: string; state: string }>(c: C): C {
+    const at = this.#ends.get(c.id);
+    return at === undefined || this.#clock.monoMs() >= at + this.trouble.lagMs
+      ? c
+      : { ...c, state: 'CONTAINER_RUNNING', finishedAt: '0', exitCode: 0 };
+  }
+}
+
+function hollowFor(o: SimRuntimeOptions): HollowRuntime {
+  return createHollowRuntime({
+    clock: o.clock,
+    rng: o.rng.fork('hollow'),
+    features: FEATURES,
+    ...(o.cgroupDriver === undefined ? {} : { cgroupDriver: o.cgroupDriver }),
+    images: LEFT_IMAGES,
+    pinned: [PINNED_IMAGE],
+    exec: ({ attempt }, [name, , delayMs, fails]) =>
+      name === HOOK_COMMAND ? { delayMs: Number(delayMs), exitCode: fails === 'first' && attempt === 0 ? 1 : 0 } : undefined,
+  });
+}
+
+/** Exits that nobody asked for are only seen here. */
+async function watch(hollow: HollowRuntime, changed: (hint: RuntimeHint) => void): Promise<never> {
+  for (;;) {
+    const { stream } = await hollow.connect().hints(new AbortController().signal);
+    try {
+      for await (const hint of stream) changed(hint);
+    } catch {
+      // Cut by a scripted outage: opened again at once.
+    }
+  }
+}
