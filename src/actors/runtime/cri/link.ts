@@ -4,14 +4,23 @@
  * Rebuilt from: Version, RuntimeConfig and Status of the runtime; fences begin empty, workers inspect before they act again.
  */
 import { fromPromise } from 'xstate';
+import type { GroupDriver } from '../../../machines/allocation/cgroups/names.ts';
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
-import { addr, type CriEvent, type CriView, view } from '../../../machines/protocol.ts';
-import { criLinkMachine, linkView, readCgroupDriver, readStatus } from '../../../machines/runtime/cri/criLinkMachine.ts';
+import { addr, type CriEvent, view } from '../../../machines/protocol.ts';
+import {
+  criLinkMachine,
+  type LinkEvent,
+  linkView,
+  type RuntimeIdentity,
+  readCgroupDriver,
+  readStatus,
+  type StatusReading,
+} from '../../../machines/runtime/cri/criLinkMachine.ts';
 import { RUNTIME_REQUEST_TIMEOUT_MS } from '../../../machines/runtime/cri/deadlines.ts';
 import { placesFor, runtimeBusy } from '../../../machines/runtime/cri/startGate.ts';
-import { shortDuration } from '../../../machines/text/duration.ts';
-import { CriError } from '../../../ports/ports.ts';
+import { CriError, type Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { LinkLog } from './linkLog.ts';
 import { type OperationMetrics, operationMetrics } from './metrics.ts';
 import { CriServer } from './server.ts';
 
@@ -22,119 +31,38 @@ const CRI_VERSION_ASKED = '0.1.0';
 /** gRPC's code of a call that the runtime does not know. */
 const UNIMPLEMENTED = 12;
 
-/** While the runtime stays away, the log says so again this often; dials fail four times a second. */
-const LOST_AGAIN_MS = 300_000;
-
 export interface CriLinkOptions {
   /** Config field runtimeRequestTimeout, milliseconds; bounds the Status poll when it is shorter than 15 s. */
   runtimeRequestTimeoutMs?: number;
 }
 
 function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
-  const { cri, clock } = ctx.ports;
-  const metrics: OperationMetrics = operationMetrics(ctx.ports.metrics);
+  const metrics = operationMetrics(ctx.ports.metrics);
   const timeoutMs = Math.min(STATUS_TIMEOUT_MS, o.runtimeRequestTimeoutMs ?? RUNTIME_REQUEST_TIMEOUT_MS);
-
-  async function ask<M extends CriMethod>(method: M, request: CriRequest<M>, signal: AbortSignal): Promise<CriResponse<M>> {
-    const began = clock.monoMs();
-    let ok = false;
-    try {
-      const value = await cri.call(method, request, { timeoutMs, signal });
-      ok = true;
-      return value;
-    } finally {
-      metrics.ended(method, (clock.monoMs() - began) / 1000, ok);
-    }
-  }
-  async function cgroupDriver(signal: AbortSignal) {
-    try {
-      return readCgroupDriver(await ask('RuntimeConfig', {}, signal));
-    } catch (error) {
-      if (error instanceof CriError && error.code === UNIMPLEMENTED) return null;
-      throw error;
-    }
-  }
-  async function status(signal: AbortSignal) {
-    const atMonoMs = clock.monoMs();
-    return readStatus(await ask('Status', {}, signal), atMonoMs);
-  }
-
+  const calls = new LinkCalls(ctx.ports, metrics, timeoutMs);
+  const log = new LinkLog(ctx);
+  const { cpus } = ctx.ports.host.capacity();
   let server: CriServer | undefined;
-  const { host } = ctx.ports;
-  const { cpus } = host.capacity();
-  const serverFor = (send: (event: { type: 'cri.check' } | { type: 'server.broken'; error: Error }) => void): CriServer => {
-    server ??= new CriServer({
-      cri,
-      clock,
-      metrics,
-      startsAtOnce: placesFor(cpus),
-      processors: { count: cpus, ...(host.idleMs === undefined ? {} : { idleMs: () => host.idleMs?.() ?? 0 }) },
-      signal: ctx.signal,
-      onBusy: (busy) => ctx.publish(runtimeBusy, busy),
-      onUnavailable: () => send({ type: 'cri.check' }),
-      onBroken: (error) => send({ type: 'server.broken', error }),
-    });
-    return server;
-  };
-  let announced: CriView | undefined;
-  let lost: { sinceMonoMs: number; saidMonoMs: number } | null = null;
-  const say = (next: CriView): void => {
-    const nowMs = clock.monoMs();
-    const runtime = `${next.runtimeName} ${next.runtimeVersion}`.trim();
-    if (next.state === 'ready') {
-      const lostMs = lost === null ? 0 : nowMs - lost.sinceMonoMs;
-      const same = announced?.state === 'ready' && announced.reason === next.reason && announced.networkReason === next.networkReason;
-      const well = next.runtimeReady && next.networkReady;
-      if (!same || lost !== null) {
-        const fields = {
-          runtime,
-          ...(next.cgroupDriver === undefined || next.cgroupDriver === null ? {} : { cgroupDriver: next.cgroupDriver }),
-          ...(lost === null ? {} : { lostFor: shortDuration(lostMs) }),
-          ...(next.reason === '' ? {} : { reason: next.reason }),
-          ...(next.networkReason === '' ? {} : { network: next.networkReason }),
-        };
-        ctx.log[well ? 'info' : 'warn'](fields, `the container runtime answers${well ? '' : ' and says that it is not ready'}`);
-      }
-      lost = null;
-      return;
-    }
-    if (next.state === 'connecting') {
-      if (lost === null) ctx.log.debug({}, 'connecting to the container runtime');
-      return;
-    }
-    const before = lost;
-    lost = { sinceMonoMs: before?.sinceMonoMs ?? nowMs, saidMonoMs: before?.saidMonoMs ?? nowMs };
-    if (before !== null && nowMs - before.saidMonoMs < LOST_AGAIN_MS) return;
-    lost.saidMonoMs = nowMs;
-    ctx.log.error(
-      { reason: next.reason, lostFor: shortDuration(nowMs - lost.sinceMonoMs), ...(runtime === '' ? {} : { runtime }) },
-      'the container runtime does not answer: containers run on, nothing can be started or stopped; trying again until it does',
-    );
-  };
   // Calls of an earlier incarnation are over.
   ctx.publish(runtimeBusy, false);
 
   return criLinkMachine.provide({
     actors: {
-      dial: fromPromise(async ({ signal }) => {
-        cri.reconnect();
-        const [version, driver] = await Promise.all([ask('Version', { version: CRI_VERSION_ASKED }, signal), cgroupDriver(signal)]);
-        const identity = { name: version.runtimeName, version: version.runtimeVersion, cgroupDriver: driver };
-        return { identity, reading: await status(signal) };
-      }),
-      poll: fromPromise(({ signal }) => status(signal)),
+      dial: fromPromise(({ signal }) => calls.dial(signal)),
+      poll: fromPromise(({ signal }) => calls.status(signal)),
     },
     actions: {
       serve: ({ event, self }) => {
-        if (event.type === 'cri.call') serverFor((e) => self.send(e)).call(event);
+        server ??= serverOf(ctx, { metrics, cpus, self });
+        if (event.type === 'cri.call') server.call(event);
       },
       fence: ({ event, self }) => {
-        if (event.type === 'cri.fence') serverFor((e) => self.send(e)).fence(event);
+        server ??= serverOf(ctx, { metrics, cpus, self });
+        if (event.type === 'cri.fence') server.fence(event);
       },
       announce: ({ context }, { state }) => {
         const next = linkView(context, state);
-        say(next);
-        announced = next;
+        log.say(next);
         ctx.publish(view.cri, next);
       },
       reportReady: () => {
@@ -144,6 +72,76 @@ function linkActor(ctx: ActorCtx<CriEvent>, o: CriLinkOptions) {
         ctx.registry.send(addr.pleg, { type: 'cri.lost' });
       },
     },
+  });
+}
+
+/** The calls of the link itself, each within one deadline. */
+class LinkCalls {
+  readonly #ports: Pick<Ports, 'cri' | 'clock'>;
+  readonly #metrics: OperationMetrics;
+  readonly #timeoutMs: number;
+
+  constructor(ports: Pick<Ports, 'cri' | 'clock'>, metrics: OperationMetrics, timeoutMs: number) {
+    this.#ports = ports;
+    this.#metrics = metrics;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  async dial(signal: AbortSignal): Promise<{ identity: RuntimeIdentity; reading: StatusReading }> {
+    this.#ports.cri.reconnect();
+    const [version, cgroupDriver] = await Promise.all([
+      this.#ask('Version', { version: CRI_VERSION_ASKED }, signal),
+      this.#cgroupDriver(signal),
+    ]);
+    const identity = { name: version.runtimeName, version: version.runtimeVersion, cgroupDriver };
+    return { identity, reading: await this.status(signal) };
+  }
+
+  async status(signal: AbortSignal): Promise<StatusReading> {
+    const atMonoMs = this.#ports.clock.monoMs();
+    return readStatus(await this.#ask('Status', {}, signal), atMonoMs);
+  }
+
+  async #cgroupDriver(signal: AbortSignal): Promise<GroupDriver | null> {
+    try {
+      return readCgroupDriver(await this.#ask('RuntimeConfig', {}, signal));
+    } catch (error) {
+      if (error instanceof CriError && error.code === UNIMPLEMENTED) return null;
+      throw error;
+    }
+  }
+
+  async #ask<M extends CriMethod>(method: M, request: CriRequest<M>, signal: AbortSignal): Promise<CriResponse<M>> {
+    const { cri, clock } = this.#ports;
+    const began = clock.monoMs();
+    let ok = false;
+    try {
+      const value = await cri.call(method, request, { timeoutMs: this.#timeoutMs, signal });
+      ok = true;
+      return value;
+    } finally {
+      this.#metrics.ended(method, (clock.monoMs() - began) / 1000, ok);
+    }
+  }
+}
+
+/** Serves the calls of every other actor. What it finds wrong with the runtime or with itself goes to the link. */
+function serverOf(
+  ctx: ActorCtx<CriEvent>,
+  o: { metrics: OperationMetrics; cpus: number; self: { send(event: LinkEvent): void } },
+): CriServer {
+  const { cri, clock, host } = ctx.ports;
+  const { metrics, cpus, self } = o;
+  return new CriServer({
+    cri,
+    clock,
+    metrics,
+    startsAtOnce: placesFor(cpus),
+    processors: { count: cpus, ...(host.idleMs === undefined ? {} : { idleMs: () => host.idleMs?.() ?? 0 }) },
+    signal: ctx.signal,
+    onBusy: (busy) => ctx.publish(runtimeBusy, busy),
+    onUnavailable: () => self.send({ type: 'cri.check' }),
+    onBroken: (error) => self.send({ type: 'server.broken', error }),
   });
 }
 
