@@ -34,7 +34,7 @@ export interface RecorderEntry {
   causes: readonly Cause[];
 }
 export interface Recorder {
-  /** Give this to `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
+  /** One event of `tree.observe`. Allocates nothing: columns of the ring are overwritten in place. */
   observe(e: SupervisionEvent): void;
   /** A line of its own, for what no event of the kernel tells. */
   note(o: { path: string; what: string; atMs: number }): void;
@@ -48,127 +48,149 @@ export interface Recorder {
 }
 
 export function createRecorder(capacity: number = RECORDER_CAPACITY): Recorder {
-  const events = new Array<SupervisionEvent['kind'] | 'note' | ''>(capacity).fill('');
-  const atMs = new Float64Array(capacity);
-  const path = new Array<string>(capacity).fill('');
-  const a = new Array<string>(capacity).fill('');
-  const b = new Array<string>(capacity).fill('');
-  const sender = new Array<string>(capacity).fill('');
-  const causes = new Array<readonly Cause[] | undefined>(capacity).fill(undefined);
-  let count = 0;
-  const entryAt = (n: number): RecorderEntry => {
-    const i = n % capacity;
-    const kind = events[i];
+  return new Ring(capacity);
+}
+
+/** Entry number `n` is row `n % capacity` of every column. */
+class Ring implements Recorder {
+  readonly #capacity: number;
+  readonly #kinds: RecorderEntry['kind'][];
+  readonly #atMs: Float64Array;
+  readonly #paths: string[];
+  readonly #whats: string[];
+  readonly #details: string[];
+  readonly #senders: string[];
+  readonly #causes: (readonly Cause[] | undefined)[];
+  #count = 0;
+
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+    this.#kinds = new Array<RecorderEntry['kind']>(capacity).fill('note');
+    this.#atMs = new Float64Array(capacity);
+    this.#paths = new Array<string>(capacity).fill('');
+    this.#whats = new Array<string>(capacity).fill('');
+    this.#details = new Array<string>(capacity).fill('');
+    this.#senders = new Array<string>(capacity).fill('');
+    this.#causes = new Array<readonly Cause[] | undefined>(capacity).fill(undefined);
+  }
+
+  get recorded(): number {
+    return this.#count;
+  }
+
+  observe(e: SupervisionEvent): void {
+    const row = this.#next(e.kind, e.atMs);
+    switch (e.kind) {
+      case 'message':
+        this.#senders[row] = e.from ?? '';
+        this.#causes[row] = e.causes;
+        this.#paths[row] = e.to;
+        this.#whats[row] = e.type;
+        this.#details[row] = e.key ?? '';
+        return;
+      case 'transition':
+        this.#paths[row] = e.path;
+        this.#whats[row] = `${e.from} -> ${e.to}`;
+        this.#details[row] = e.reason === '' ? `on ${e.event}` : `on ${e.event} (${e.reason})`;
+        return;
+      case 'child.started':
+        this.#paths[row] = e.path;
+        this.#whats[row] = `incarnation ${e.incarnation}`;
+        this.#details[row] = '';
+        return;
+      case 'child.exited':
+        this.#paths[row] = e.path;
+        this.#whats[row] = exitOf(e.reason);
+        this.#details[row] = `incarnation ${e.incarnation}`;
+        return;
+      case 'child.restarting':
+        this.#paths[row] = e.path;
+        this.#whats[row] = `in ${Math.round(e.delayMs)} ms`;
+        this.#details[row] = `${e.restartsInWindow} restarts in the window`;
+        return;
+      case 'supervisor.escalated':
+      case 'quarantined':
+        this.#paths[row] = e.path;
+        this.#whats[row] = cut(e.error);
+        this.#details[row] = '';
+        return;
+      case 'dead-letter':
+        this.#paths[row] = e.letter.to;
+        this.#whats[row] = `${e.letter.type} (${e.letter.reason})`;
+        this.#details[row] = e.letter.key ?? '';
+        return;
+      default:
+        assertNever(e);
+    }
+  }
+
+  note(o: { path: string; what: string; atMs: number }): void {
+    const row = this.#next('note', o.atMs);
+    this.#paths[row] = o.path;
+    this.#whats[row] = cut(o.what);
+    this.#details[row] = '';
+  }
+
+  since(from: number, max: number): RecorderEntry[] {
+    const entries: RecorderEntry[] = [];
+    for (let n = Math.max(from, this.#count - this.#capacity, this.#count - max, 0); n < this.#count; n++) entries.push(this.#entry(n));
+    return entries;
+  }
+
+  last(max: number, wanted: (e: RecorderEntry) => boolean): RecorderEntry[] {
+    const entries: RecorderEntry[] = [];
+    const oldest = Math.max(0, this.#count - this.#capacity);
+    for (let n = this.#count - 1; n >= oldest && entries.length < max; n--) {
+      const entry = this.#entry(n);
+      if (wanted(entry)) entries.push(entry);
+    }
+    return entries.reverse();
+  }
+
+  dump(filter: DumpFilter = {}): string[] {
+    const kept = Math.min(this.#count, this.#capacity);
+    // Without a path every entry is a line: those before the limit need not be written.
+    const sinceMs = filter.sinceMs ?? Number.NEGATIVE_INFINITY;
+    const wanted = filter.path === undefined ? Math.min(kept, filter.limit ?? kept) : kept;
+    const lines: string[] = [];
+    for (let n = this.#count - wanted; n < this.#count; n++) {
+      const entry = this.#entry(n);
+      if (entry.atMs >= sinceMs && (filter.path === undefined || isBelow(entry.path, filter.path))) lines.push(entryLine(entry));
+    }
+    const shown = filter.limit === undefined ? lines : lines.slice(Math.max(0, lines.length - filter.limit));
+    const overwritten = this.#count - this.#capacity;
+    return overwritten > 0 ? [`(${overwritten} earlier entries overwritten)`, ...shown] : shown;
+  }
+
+  /** Takes the oldest row. Its path, what and detail are the caller's to write. */
+  #next(kind: RecorderEntry['kind'], atMs: number): number {
+    const row = this.#count % this.#capacity;
+    this.#count++;
+    this.#kinds[row] = kind;
+    this.#atMs[row] = atMs;
+    this.#senders[row] = '';
+    this.#causes[row] = undefined;
+    return row;
+  }
+
+  #entry(n: number): RecorderEntry {
+    const row = n % this.#capacity;
     return {
       n,
-      atMs: atMs[i] ?? 0,
-      kind: kind === undefined || kind === '' ? 'note' : kind,
-      path: path[i] ?? '',
-      what: a[i] ?? '',
-      detail: b[i] ?? '',
-      from: sender[i] ?? '',
-      causes: causes[i] ?? [],
+      atMs: this.#atMs[row] ?? 0,
+      kind: this.#kinds[row] ?? 'note',
+      path: this.#paths[row] ?? '',
+      what: this.#whats[row] ?? '',
+      detail: this.#details[row] ?? '',
+      from: this.#senders[row] ?? '',
+      causes: this.#causes[row] ?? [],
     };
-  };
+  }
+}
 
-  return {
-    get recorded() {
-      return count;
-    },
-    observe(e) {
-      const i = count % capacity;
-      count++;
-      events[i] = e.kind;
-      atMs[i] = e.atMs;
-      causes[i] = undefined;
-      sender[i] = '';
-      switch (e.kind) {
-        case 'message':
-          path[i] = e.to;
-          a[i] = e.type;
-          b[i] = e.key ?? '';
-          sender[i] = e.from ?? '';
-          causes[i] = e.causes;
-          return;
-        case 'transition':
-          path[i] = e.path;
-          a[i] = `${e.from} -> ${e.to}`;
-          b[i] = e.reason === '' ? `on ${e.event}` : `on ${e.event} (${e.reason})`;
-          return;
-        case 'child.started':
-          path[i] = e.path;
-          a[i] = `incarnation ${e.incarnation}`;
-          b[i] = '';
-          return;
-        case 'child.exited':
-          path[i] = e.path;
-          a[i] =
-            e.reason.kind === 'error'
-              ? `error: ${cut(e.reason.error.message)}`
-              : e.reason.kind === 'killed'
-                ? `killed by ${e.reason.by}`
-                : e.reason.kind;
-          b[i] = `incarnation ${e.incarnation}`;
-          return;
-        case 'child.restarting':
-          path[i] = e.path;
-          a[i] = `in ${Math.round(e.delayMs)} ms`;
-          b[i] = `${e.restartsInWindow} restarts in the window`;
-          return;
-        case 'supervisor.escalated':
-        case 'quarantined':
-          path[i] = e.path;
-          a[i] = cut(e.error);
-          b[i] = '';
-          return;
-        case 'dead-letter':
-          path[i] = e.letter.to;
-          a[i] = `${e.letter.type} (${e.letter.reason})`;
-          b[i] = e.letter.key ?? '';
-          return;
-        default:
-          return assertNever(e);
-      }
-    },
-    note(o) {
-      const i = count % capacity;
-      count++;
-      events[i] = 'note';
-      atMs[i] = o.atMs;
-      path[i] = o.path;
-      a[i] = cut(o.what);
-      b[i] = '';
-      sender[i] = '';
-      causes[i] = undefined;
-    },
-    since(from, max) {
-      const entries: RecorderEntry[] = [];
-      for (let n = Math.max(from, count - capacity, count - max, 0); n < count; n++) entries.push(entryAt(n));
-      return entries;
-    },
-    last(max, wanted) {
-      const entries: RecorderEntry[] = [];
-      const oldest = Math.max(0, count - capacity);
-      for (let n = count - 1; n >= oldest && entries.length < max; n--) {
-        const entry = entryAt(n);
-        if (wanted(entry)) entries.push(entry);
-      }
-      return entries.reverse();
-    },
-    dump(filter = {}) {
-      const kept = Math.min(count, capacity);
-      // Without a path every entry is a line: those before the limit need not be written.
-      const sinceMs = filter.sinceMs ?? Number.NEGATIVE_INFINITY;
-      const wanted = filter.path === undefined ? Math.min(kept, filter.limit ?? kept) : kept;
-      const lines: string[] = [];
-      for (let n = count - wanted; n < count; n++) {
-        const entry = entryAt(n);
-        if (entry.atMs >= sinceMs && (filter.path === undefined || isBelow(entry.path, filter.path))) lines.push(entryLine(entry));
-      }
-      const shown = filter.limit === undefined ? lines : lines.slice(Math.max(0, lines.length - filter.limit));
-      return count > capacity ? [`(${count - capacity} earlier entries overwritten)`, ...shown] : shown;
-    },
-  };
+function exitOf(reason: Extract<SupervisionEvent, { kind: 'child.exited' }>['reason']): string {
+  if (reason.kind === 'error') return `error: ${cut(reason.error.message)}`;
+  return reason.kind === 'killed' ? `killed by ${reason.by}` : reason.kind;
 }
 
 /** Whether `path` is the actor at `root` or below it. */

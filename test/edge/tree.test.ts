@@ -13,7 +13,7 @@ import { createTree } from '../../src/actors/supervision/tree.ts';
 import type { AnySpec, SupervisorSpec } from '../../src/actors/supervision/types.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
 import { createNet } from '../../src/boot/dependencies/net.ts';
-import { createRecorder } from '../../src/inspect/recorder.ts';
+import { createRecorder, type DumpFilter } from '../../src/inspect/recorder.ts';
 import { addr, type CheckpointEvent, type CheckpointFound, view } from '../../src/machines/protocol.ts';
 import type { ActorView } from '../../src/machines/supervision/actorState.ts';
 import { findActor } from '../../src/machines/supervision/actorState.ts';
@@ -77,7 +77,7 @@ async function node() {
   const inspect = {
     state: () => tree.state(),
     stateAt: (path: string) => tree.stateAt(path),
-    recorder: recorder.dump,
+    recorder: (filter?: DumpFilter) => recorder.dump(filter),
     configz: () => ({ kind: 'KubeletConfiguration' }),
   };
   const build = { major: '1', minor: '36', gitVersion: 'v1.36.0', gitCommit: '', buildDate: '', platform: '' };
@@ -90,7 +90,7 @@ async function node() {
       ]),
     ]),
     ports,
-    { observers: [recorder.observe] },
+    { observers: [(e) => recorder.observe(e)] },
   );
   await tree.start();
   enders.push(() => tree.stop());
