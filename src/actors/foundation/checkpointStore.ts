@@ -32,111 +32,158 @@ export interface CheckpointStore {
   dispose(): void;
 }
 
+type StorePorts = Pick<Ports, 'fs' | 'clock' | 'entropy'>;
+interface StoreOptions {
+  dir: string;
+  root: string;
+  log: Logger;
+}
+
 /** `dir` is `<root-dir>/actorlet/state`, `root` the root directory; made (0700) when first written. */
-export function createCheckpointStore(
-  ports: Pick<Ports, 'fs' | 'clock' | 'entropy'>,
-  o: { dir: string; root: string; log: Logger },
-): CheckpointStore {
-  const { fs, clock, entropy } = ports;
-  const folder = new LastingFolder(fs, o.dir, { mode: 0o700, root: o.root });
-  const slots = new Map<string, Slot>();
-  const sha = (text: string) => entropy.sha256Hex(text);
-  const fileOf = (name: string) => `${o.dir}/${name}.json`;
+export function createCheckpointStore(ports: StorePorts, o: StoreOptions): CheckpointStore {
+  return new Slots(ports, o);
+}
 
-  /** null, and a log line, for what can never be written: trying again would not help. */
-  const encode = (name: string, value: unknown): Uint8Array | null => {
-    try {
-      const bytes = new TextEncoder().encode(encodeCheckpoint(name, value, sha));
-      if (bytes.length <= CHECKPOINT_BYTES_MAX) return bytes;
-      throw new Error(`${bytes.length} bytes, at most ${CHECKPOINT_BYTES_MAX} are kept`);
-    } catch (error) {
-      o.log.error({ file: fileOf(name), err: messageOf(error) }, 'checkpoint refused: the file keeps the document before it');
-      return null;
+/** What is put, and when it is written. */
+class Slots implements CheckpointStore {
+  readonly #clock: StorePorts['clock'];
+  readonly #log: Logger;
+  readonly #files: CheckpointFiles;
+  readonly #slots = new Map<string, Slot>();
+
+  constructor(ports: StorePorts, o: StoreOptions) {
+    this.#clock = ports.clock;
+    this.#log = o.log;
+    this.#files = new CheckpointFiles(ports, o);
+  }
+
+  put(name: string, value: unknown): void {
+    const known = this.#slots.get(name);
+    if (known === undefined && (!isCheckpointName(name) || this.#slots.size >= NAMES_MAX)) {
+      this.#log.error({ name }, `checkpoint refused: ${isCheckpointName(name) ? `more than ${NAMES_MAX} names` : 'not a valid name'}`);
+      return;
     }
-  };
-  const write = async (name: string, value: unknown) => {
-    const bytes = encode(name, value);
-    if (bytes === null) return;
-    const tmp = `${o.dir}/.${name}.json.tmp`;
-    await inTurn(fs, fileOf(name), async () => {
-      await folder.make();
-      await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
-      await fs.rename(tmp, fileOf(name));
-      await fs.fsyncDir(o.dir);
-    });
-  };
+    const slot = known ?? { value, dirty: true, writing: null, retryMs: RETRY_MIN_MS, timer: undefined };
+    slot.value = value;
+    slot.dirty = true;
+    this.#slots.set(name, slot);
+    void this.#save(name, slot);
+  }
 
-  const save = (name: string, slot: Slot): Promise<void> => {
+  async get(name: string): Promise<CheckpointFound> {
+    if (!isCheckpointName(name)) throw new Error(`${JSON.stringify(name)} is not a checkpoint name`);
+    const slot = this.#slots.get(name);
+    return slot === undefined ? this.#files.read(name) : { found: true, value: slot.value };
+  }
+
+  async flush(): Promise<string[]> {
+    await Promise.all([...this.#slots].filter(([, s]) => s.dirty || s.writing !== null).map(([name, slot]) => this.#save(name, slot)));
+    return [...this.#slots].filter(([, s]) => s.dirty).map(([name]) => name);
+  }
+
+  dispose(): void {
+    for (const slot of this.#slots.values()) this.#clock.clearTimeout(slot.timer);
+  }
+
+  #save(name: string, slot: Slot): Promise<void> {
     if (slot.writing !== null) return slot.writing;
-    clock.clearTimeout(slot.timer);
-    const run = async () => {
-      while (slot.dirty) {
-        slot.dirty = false;
-        try {
-          await write(name, slot.value);
-          slot.retryMs = RETRY_MIN_MS;
-        } catch (error) {
-          slot.dirty = true;
-          o.log.error(
-            { file: fileOf(name), err: messageOf(error), retryMs: slot.retryMs },
-            'checkpoint could not be written; will try again',
-          );
-          slot.timer = clock.setTimeout(() => void save(name, slot), slot.retryMs);
-          slot.retryMs = Math.min(RETRY_MAX_MS, slot.retryMs * 2);
-          return;
-        }
-      }
-    };
-    slot.writing = run().finally(() => {
+    this.#clock.clearTimeout(slot.timer);
+    slot.writing = this.#write(name, slot).finally(() => {
       slot.writing = null;
     });
     return slot.writing;
-  };
+  }
 
-  const setAside = async (name: string, kind: string, why: string) => {
-    const from = fileOf(name);
-    const to = `${from}.${kind}-${clock.wallMs()}`;
-    await fs.rename(from, to);
-    o.log.error({ file: from, movedTo: to, why }, `checkpoint is ${kind} and was set aside; what it held is rebuilt from runtime and API`);
-  };
-
-  return {
-    put(name, value) {
-      const known = slots.get(name);
-      if (known === undefined && (!isCheckpointName(name) || slots.size >= NAMES_MAX)) {
-        o.log.error({ name }, `checkpoint refused: ${isCheckpointName(name) ? `more than ${NAMES_MAX} names` : 'not a valid name'}`);
+  async #write(name: string, slot: Slot): Promise<void> {
+    while (slot.dirty) {
+      slot.dirty = false;
+      try {
+        await this.#files.write(name, slot.value);
+        slot.retryMs = RETRY_MIN_MS;
+      } catch (error) {
+        slot.dirty = true;
+        this.#log.error(
+          { file: this.#files.pathOf(name), err: messageOf(error), retryMs: slot.retryMs },
+          'checkpoint could not be written; will try again',
+        );
+        slot.timer = this.#clock.setTimeout(() => void this.#save(name, slot), slot.retryMs);
+        slot.retryMs = Math.min(RETRY_MAX_MS, slot.retryMs * 2);
         return;
       }
-      const slot = known ?? { value, dirty: true, writing: null, retryMs: RETRY_MIN_MS, timer: undefined };
-      slot.value = value;
-      slot.dirty = true;
-      slots.set(name, slot);
-      void save(name, slot);
-    },
-    async get(name) {
-      if (!isCheckpointName(name)) throw new Error(`${JSON.stringify(name)} is not a checkpoint name`);
-      const slot = slots.get(name);
-      if (slot !== undefined) return { found: true, value: slot.value };
-      let bytes: Uint8Array;
-      try {
-        bytes = await inTurn(fs, fileOf(name), () => fs.readFile(fileOf(name), { bytesMax: CHECKPOINT_BYTES_MAX }));
-      } catch (error) {
-        if (codeOf(error) === 'ENOENT') return { found: false };
-        if (codeOf(error) !== 'EFBIG') throw error;
-        await setAside(name, 'corrupt', `larger than ${CHECKPOINT_BYTES_MAX} bytes`);
-        return { found: false };
-      }
-      const read = decodeCheckpoint(name, new TextDecoder().decode(bytes), sha);
-      if (read.ok) return { found: true, value: read.value };
-      await setAside(name, read.kind, read.why);
+    }
+  }
+}
+
+/** One file per name. */
+class CheckpointFiles {
+  readonly #ports: StorePorts;
+  readonly #o: StoreOptions;
+  readonly #folder: LastingFolder;
+
+  constructor(ports: StorePorts, o: StoreOptions) {
+    this.#ports = ports;
+    this.#o = o;
+    this.#folder = new LastingFolder(ports.fs, o.dir, { mode: 0o700, root: o.root });
+  }
+
+  pathOf(name: string): string {
+    return `${this.#o.dir}/${name}.json`;
+  }
+
+  async write(name: string, value: unknown): Promise<void> {
+    const bytes = this.#encode(name, value);
+    if (bytes === null) return;
+    const { fs } = this.#ports;
+    const path = this.pathOf(name);
+    const tmp = `${this.#o.dir}/.${name}.json.tmp`;
+    await inTurn(fs, path, async () => {
+      await this.#folder.make();
+      await fs.writeFile(tmp, bytes, { mode: 0o600, fsync: true });
+      await fs.rename(tmp, path);
+      await fs.fsyncDir(this.#o.dir);
+    });
+  }
+
+  /** A file that cannot be understood is set aside. */
+  async read(name: string): Promise<CheckpointFound> {
+    const { fs } = this.#ports;
+    const path = this.pathOf(name);
+    let bytes: Uint8Array;
+    try {
+      bytes = await inTurn(fs, path, () => fs.readFile(path, { bytesMax: CHECKPOINT_BYTES_MAX }));
+    } catch (error) {
+      if (codeOf(error) === 'ENOENT') return { found: false };
+      if (codeOf(error) !== 'EFBIG') throw error;
+      await this.#setAside(name, 'corrupt', `larger than ${CHECKPOINT_BYTES_MAX} bytes`);
       return { found: false };
-    },
-    async flush() {
-      await Promise.all([...slots].filter(([, s]) => s.dirty || s.writing !== null).map(([name, slot]) => save(name, slot)));
-      return [...slots].filter(([, s]) => s.dirty).map(([name]) => name);
-    },
-    dispose() {
-      for (const slot of slots.values()) clock.clearTimeout(slot.timer);
-    },
-  };
+    }
+    const read = decodeCheckpoint(name, new TextDecoder().decode(bytes), this.#sha);
+    if (read.ok) return { found: true, value: read.value };
+    await this.#setAside(name, read.kind, read.why);
+    return { found: false };
+  }
+
+  readonly #sha = (text: string): string => this.#ports.entropy.sha256Hex(text);
+
+  /** null, and a log line, for what can never be written: trying again would not help. */
+  #encode(name: string, value: unknown): Uint8Array | null {
+    try {
+      const bytes = new TextEncoder().encode(encodeCheckpoint(name, value, this.#sha));
+      if (bytes.length <= CHECKPOINT_BYTES_MAX) return bytes;
+      throw new Error(`${bytes.length} bytes, at most ${CHECKPOINT_BYTES_MAX} are kept`);
+    } catch (error) {
+      this.#o.log.error({ file: this.pathOf(name), err: messageOf(error) }, 'checkpoint refused: the file keeps the document before it');
+      return null;
+    }
+  }
+
+  async #setAside(name: string, kind: string, why: string): Promise<void> {
+    const from = this.pathOf(name);
+    const to = `${from}.${kind}-${this.#ports.clock.wallMs()}`;
+    await this.#ports.fs.rename(from, to);
+    this.#o.log.error(
+      { file: from, movedTo: to, why },
+      `checkpoint is ${kind} and was set aside; what it held is rebuilt from runtime and API`,
+    );
+  }
 }

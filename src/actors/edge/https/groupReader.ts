@@ -33,106 +33,156 @@ export interface GroupReaderOptions {
   pressure: boolean;
 }
 
-/** One look at a time: requests that come meanwhile share its answer. Places are kept for as long as their container runs. */
+/** One look at a time: requests that come meanwhile share its answer. */
 export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal) => Promise<GroupReading> {
-  let mounts: readonly GroupMount[] | undefined;
-  let places = new Map<string, GroupPlace | null>();
-  let pids = new Map<string, number | null>();
+  const reader = new GroupReader(o);
   let looking: Promise<GroupReading> | null = null;
-
-  const read = async (path: string): Promise<string | undefined> => {
-    try {
-      return new TextDecoder().decode(await o.fs.readFile(path, { bytesMax: FILE_BYTES_MAX }));
-    } catch {
-      // Not on this kernel, or gone with its container.
-      return undefined;
-    }
-  };
-  const place = async (id: string, signal: AbortSignal): Promise<GroupPlace | null> => {
-    const { info } = await o.cri.read('ContainerStatus', { containerId: id, verbose: true }, { signal });
-    const pid = pidOf(info);
-    const text = pid === undefined ? undefined : await read(`/proc/${pid}/cgroup`);
-    mounts ??= groupMounts((await read('/proc/self/mountinfo')) ?? '');
-    return text === undefined ? null : (groupPlace(text, id, mounts) ?? null);
-  };
-  const sandboxPid = async (id: string, signal: AbortSignal): Promise<number | null> =>
-    pidOf((await o.cri.read('PodSandboxStatus', { podSandboxId: id, verbose: true }, { signal })).info) ?? null;
-  const figures = async (at: GroupPlace) => {
-    const texts = new Map<string, string>();
-    for (const [name, path] of groupFiles(at)) {
-      if (!o.pressure && name.endsWith('.pressure')) continue;
-      const text = await read(path);
-      if (text !== undefined) texts.set(name, text);
-    }
-    return groupFigures(texts);
-  };
-  const psi = async (at: GroupPlace): Promise<Psi> => {
-    const files = groupFiles(at);
-    const texts = await Promise.all(
-      PRESSURES.map(async (what) => [what, o.pressure ? await read(files.get(`${what}.pressure`) ?? '') : undefined] as const),
-    );
-    const byName = new Map(texts);
-    return psiOf((what) => byName.get(what) ?? '');
-  };
-  const network = async (id: string, pid: number) => {
-    // The number may be another process's by now.
-    const [groups, netDev] = [await read(`/proc/${pid}/cgroup`), await read(`/proc/${pid}/net/dev`)];
-    return netDev === undefined || groups?.includes(id) !== true ? undefined : interfaceCounters(netDev);
-  };
-
-  async function look(signal: AbortSignal): Promise<GroupReading> {
-    const [{ containers }, { items }] = await Promise.all([
-      o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
-      o.cri.read('ListPodSandbox', { filter: { state: { state: 'SANDBOX_READY' } } }, { signal }),
-    ]);
-    const [seenPlaces, seenPids] = [new Map<string, GroupPlace | null>(), new Map<string, number | null>()];
-    const foundContainers = new Map<string, FoundContainer>();
-    const pods: FoundPod[] = [];
-    const podPsi = new Map<string, Psi>();
-    await inTurns(containers, async (c) => {
-      // A question without an answer is asked again at the next look.
-      const known = places.get(c.id);
-      const at = known === undefined ? await place(c.id, signal).catch(() => undefined) : known;
-      if (at !== undefined) seenPlaces.set(c.id, at);
-      const uid = c.labels[CRI_LABELS.podUid] ?? '';
-      const above = at === null || at === undefined || podPsi.has(uid) ? undefined : podPlace(at, uid);
-      if (above !== undefined) {
-        podPsi.set(uid, {});
-        podPsi.set(uid, await psi(above));
-      }
-      const key = containerKey(uid, c.labels[CRI_LABELS.containerName] ?? '');
-      const of = { id: c.id, image: c.image?.image ?? c.imageRef };
-      foundContainers.set(key, at === null || at === undefined ? of : { ...of, path: at.path, figures: await figures(at) });
-    });
-    await inTurns(items, async ({ id, labels }) => {
-      const known = pids.get(id);
-      const pid = known === undefined ? await sandboxPid(id, signal).catch(() => undefined) : known;
-      if (pid !== undefined) seenPids.set(id, pid);
-      const interfaces = pid === null || pid === undefined ? undefined : await network(id, pid);
-      if (interfaces === undefined) return;
-      pods.push({ id, namespace: labels[CRI_LABELS.podNamespace] ?? '', name: labels[CRI_LABELS.podName] ?? '', interfaces });
-    });
-    // Only what still runs is kept.
-    [places, pids] = [seenPlaces, seenPids];
-    const devices = deviceNames((await read('/proc/diskstats')) ?? '');
-    const pressure = new Map<PressureOf, NonNullable<ReturnType<typeof pressureOf>>>();
-    const texts = new Map<PressureOf, string>();
-    for (const what of o.pressure ? PRESSURES : []) {
-      const text = (await read(`/proc/pressure/${what}`)) ?? '';
-      texts.set(what, text);
-      const of = pressureOf(text);
-      if (of !== undefined) pressure.set(what, of);
-    }
-    const interfaces = interfaceCounters((await read('/proc/net/dev')) ?? '');
-    const node = { interfaces, pressure: Object.fromEntries(pressure), psi: psiOf((what) => texts.get(what) ?? '') };
-    return { containers: foundContainers, pods, devices, podPsi, node };
-  }
   return (signal) => {
-    looking ??= look(signal).finally(() => {
+    looking ??= reader.look(signal).finally(() => {
       looking = null;
     });
     return looking;
   };
+}
+
+/**
+ * What looks found out, kept for as long as the container or sandbox runs; null: there is none. A question without an answer
+ * is not kept: the next look asks again.
+ */
+interface Kept {
+  /** By container. */
+  places: Map<string, GroupPlace | null>;
+  /** By sandbox. */
+  pids: Map<string, number | null>;
+}
+
+class GroupReader {
+  readonly #cri: CriClient;
+  readonly #files: GroupFiles;
+  #mounts: readonly GroupMount[] | undefined;
+  #kept: Kept = { places: new Map(), pids: new Map() };
+
+  constructor(o: GroupReaderOptions) {
+    this.#cri = o.cri;
+    this.#files = new GroupFiles(o);
+  }
+
+  async look(signal: AbortSignal): Promise<GroupReading> {
+    const [{ containers }, { items }] = await Promise.all([
+      this.#cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
+      this.#cri.read('ListPodSandbox', { filter: { state: { state: 'SANDBOX_READY' } } }, { signal }),
+    ]);
+    const seen: Kept = { places: new Map(), pids: new Map() };
+    const found = { containers: new Map<string, FoundContainer>(), podPsi: new Map<string, Psi>(), pods: [] as FoundPod[] };
+    await inTurns(containers, async (c) => {
+      const at = await this.#placeOf(c.id, seen, signal);
+      const uid = c.labels[CRI_LABELS.podUid] ?? '';
+      if (at !== undefined) await this.#readPod(uid, at, found.podPsi);
+      const key = containerKey(uid, c.labels[CRI_LABELS.containerName] ?? '');
+      const of = { id: c.id, image: c.image?.image ?? c.imageRef };
+      found.containers.set(key, at === undefined ? of : { ...of, path: at.path, figures: await this.#files.figures(at) });
+    });
+    await inTurns(items, async ({ id, labels }) => {
+      const pid = await this.#pidOf(id, seen, signal);
+      const interfaces = pid === undefined ? undefined : await this.#files.network(id, pid);
+      if (interfaces === undefined) return;
+      found.pods.push({ id, namespace: labels[CRI_LABELS.podNamespace] ?? '', name: labels[CRI_LABELS.podName] ?? '', interfaces });
+    });
+    // Only what still runs is kept.
+    this.#kept = seen;
+    const devices = deviceNames((await this.#files.read('/proc/diskstats')) ?? '');
+    return { ...found, devices, node: await this.#files.node() };
+  }
+
+  async #readPod(uid: string, at: GroupPlace, podPsi: Map<string, Psi>): Promise<void> {
+    const above = podPsi.has(uid) ? undefined : podPlace(at, uid);
+    if (above === undefined) return;
+    // The pod's other containers leave it to this one.
+    podPsi.set(uid, {});
+    podPsi.set(uid, await this.#files.psi(above));
+  }
+
+  async #placeOf(id: string, seen: Kept, signal: AbortSignal): Promise<GroupPlace | undefined> {
+    const known = this.#kept.places.get(id);
+    const at = known === undefined ? await this.#place(id, signal).catch(() => undefined) : known;
+    if (at !== undefined) seen.places.set(id, at);
+    return at ?? undefined;
+  }
+
+  async #pidOf(id: string, seen: Kept, signal: AbortSignal): Promise<number | undefined> {
+    const known = this.#kept.pids.get(id);
+    const pid = known === undefined ? await this.#sandboxPid(id, signal).catch(() => undefined) : known;
+    if (pid !== undefined) seen.pids.set(id, pid);
+    return pid ?? undefined;
+  }
+
+  async #place(id: string, signal: AbortSignal): Promise<GroupPlace | null> {
+    const { info } = await this.#cri.read('ContainerStatus', { containerId: id, verbose: true }, { signal });
+    const pid = pidOf(info);
+    const text = pid === undefined ? undefined : await this.#files.read(`/proc/${pid}/cgroup`);
+    this.#mounts ??= groupMounts((await this.#files.read('/proc/self/mountinfo')) ?? '');
+    return text === undefined ? null : (groupPlace(text, id, this.#mounts) ?? null);
+  }
+
+  async #sandboxPid(id: string, signal: AbortSignal): Promise<number | null> {
+    return pidOf((await this.#cri.read('PodSandboxStatus', { podSandboxId: id, verbose: true }, { signal })).info) ?? null;
+  }
+}
+
+/** The kernel's files. One that is not there says nothing. */
+class GroupFiles {
+  readonly #o: Pick<GroupReaderOptions, 'fs' | 'pressure'>;
+
+  constructor(o: Pick<GroupReaderOptions, 'fs' | 'pressure'>) {
+    this.#o = o;
+  }
+
+  async read(path: string): Promise<string | undefined> {
+    try {
+      return new TextDecoder().decode(await this.#o.fs.readFile(path, { bytesMax: FILE_BYTES_MAX }));
+    } catch {
+      // Not on this kernel, or gone with its container.
+      return undefined;
+    }
+  }
+
+  async figures(at: GroupPlace): Promise<ReturnType<typeof groupFigures>> {
+    const texts = new Map<string, string>();
+    for (const [name, path] of groupFiles(at)) {
+      if (!this.#o.pressure && name.endsWith('.pressure')) continue;
+      const text = await this.read(path);
+      if (text !== undefined) texts.set(name, text);
+    }
+    return groupFigures(texts);
+  }
+
+  async psi(at: GroupPlace): Promise<Psi> {
+    const files = groupFiles(at);
+    const texts = await Promise.all(
+      PRESSURES.map(async (what) => [what, this.#o.pressure ? await this.read(files.get(`${what}.pressure`) ?? '') : undefined] as const),
+    );
+    const byName = new Map(texts);
+    return psiOf((what) => byName.get(what) ?? '');
+  }
+
+  async network(id: string, pid: number): Promise<FoundPod['interfaces'] | undefined> {
+    // The number may be another process's by now.
+    const [groups, netDev] = [await this.read(`/proc/${pid}/cgroup`), await this.read(`/proc/${pid}/net/dev`)];
+    return netDev === undefined || groups?.includes(id) !== true ? undefined : interfaceCounters(netDev);
+  }
+
+  async node(): Promise<GroupReading['node']> {
+    const pressure = new Map<PressureOf, NonNullable<ReturnType<typeof pressureOf>>>();
+    const texts = new Map<PressureOf, string>();
+    for (const what of this.#o.pressure ? PRESSURES : []) {
+      const text = (await this.read(`/proc/pressure/${what}`)) ?? '';
+      texts.set(what, text);
+      const of = pressureOf(text);
+      if (of !== undefined) pressure.set(what, of);
+    }
+    const interfaces = interfaceCounters((await this.read('/proc/net/dev')) ?? '');
+    return { interfaces, pressure: Object.fromEntries(pressure), psi: psiOf((what) => texts.get(what) ?? '') };
+  }
 }
 
 async function inTurns<T>(all: readonly T[], work: (one: T) => Promise<void>): Promise<void> {
