@@ -8,14 +8,15 @@
 
 import { DEVICE_PLUGIN } from '../../../machines/allocation/devices/rules.ts';
 import { momentOf } from '../../../machines/facts.ts';
-import { addr } from '../../../machines/protocol.ts';
-import { type CsiDriver, driversView } from '../../../machines/services/plugins/messages.ts';
+import type { CsiDriver, Registered } from '../../../machines/services/plugins/messages.ts';
 import { type FoundSocket, type PluginsIo, pluginsWith } from '../../../machines/services/plugins/pluginsMachine.ts';
-import { type Admitted, admitDriver, describeDriver } from '../../../machines/services/plugins/rules.ts';
+import { type Admitted, describeDriver } from '../../../machines/services/plugins/rules.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { Csi } from '../../../ports/csi.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { WatchedDevices } from './devices.ts';
+import { CsiDrivers } from './drivers.ts';
 
 export interface PluginsOptions {
   rootDir: string;
@@ -36,99 +37,91 @@ export function pluginsSpec(o: PluginsOptions): ActorSpec {
   return {
     type: 'actor',
     id: 'plugins',
-    start: (ctx) => ({ logic: pluginsWith(pluginsIo(ctx, `${o.rootDir}/${FOLDER}`), momentOf(ctx.ports)) }),
+    start: (ctx) => ({ logic: pluginsWith(new FolderOfPlugins(ctx, `${o.rootDir}/${FOLDER}`), momentOf(ctx.ports)) }),
   };
 }
 
-function pluginsIo(ctx: ActorCtx, folder: string): PluginsIo {
-  const { ports, log, registry } = ctx;
-  const { csi, fs } = ports;
-  const drivers = new Map<string, CsiDriver>(registry.read(driversView)?.value);
-  /** Names taken, also of those that are still about to be registered. */
-  const names = new Map([...drivers].map(([name, { socket, version }]) => [name, { socket, version }]));
-  const deviceWatch = new WatchedDevices(ctx);
-  let looked = false;
-  const said = new Map<string, string>();
-  const known = ports.metrics.gauge('plugin_manager_total_plugins', 'Plugins by the socket they registered through.', [
-    'socket_path',
-    'state',
-  ]);
-  const publish = () => ctx.publish(driversView, new Map(drivers));
-  const release = (socket: string): string[] => {
-    const held = [...names].filter(([, n]) => n.socket === socket).map(([name]) => name);
-    for (const name of held) names.delete(name);
-    return held;
-  };
-  const forget = (socket: string): void => {
-    said.delete(socket);
-    known.remove({ socket_path: socket, state: 'actual_state_of_world' });
-    deviceWatch.gone(socket);
-    const left = release(socket).filter((name) => drivers.delete(name));
-    for (const name of left) log.info({ driver: name, socket }, 'CSI driver is gone: its socket was taken away');
-    if (left.length > 0) publish();
-  };
-  return {
-    async scan() {
-      await fs.mkdirp(folder, FOLDER_MODE);
-      const found = await socketsBelow(ctx, folder, 0);
-      // Drivers that an earlier incarnation knew are known until a look shows that their socket has gone.
-      if (!looked)
-        for (const socket of [...[...drivers.values()].map((d) => d.socket), ...deviceWatch.sockets()])
-          if (!found.some((s) => s.path === socket)) forget(socket);
-      looked = true;
-      return found.slice(0, SOCKETS_MAX);
-    },
-    watch: (hint) => watchFolder(ctx, folder, hint),
-    async register(socket, signal) {
-      if (csi === undefined) throw new Error('this node cannot speak to plugins');
-      const info = await csi.getInfo(socket, { timeoutMs: INFO_TIMEOUT_MS, signal });
-      const notify = (pluginRegistered: boolean, error: string) =>
-        csi.notify(socket, { pluginRegistered, error }, { timeoutMs: NOTIFY_TIMEOUT_MS, signal });
-      try {
-        if (info.type === DEVICE_PLUGIN) {
-          const plugin = await deviceWatch.reach(info, socket, signal);
-          await notify(true, '');
-          return plugin;
-        }
-        const admitted = admitDriver(info, socket, names);
-        if (!admitted.ok) throw new Error(admitted.message);
-        names.set(admitted.value.name, { socket, version: admitted.value.version });
-        const driver = await nodeInfo(csi, admitted.value, signal);
+class FolderOfPlugins implements PluginsIo {
+  readonly #ctx: ActorCtx;
+  readonly #folder: string;
+  readonly #drivers: CsiDrivers;
+  readonly #devices: WatchedDevices;
+  readonly #known: ReturnType<Metrics['gauge']>;
+  /** By socket: why it could not be registered, as the log has it. */
+  readonly #said = new Map<string, string>();
+  #looked = false;
+
+  constructor(ctx: ActorCtx, folder: string) {
+    this.#ctx = ctx;
+    this.#folder = folder;
+    this.#drivers = new CsiDrivers(ctx);
+    this.#devices = new WatchedDevices(ctx);
+    this.#known = ctx.ports.metrics.gauge('plugin_manager_total_plugins', 'Plugins by the socket they registered through.', [
+      'socket_path',
+      'state',
+    ]);
+  }
+
+  async scan(): Promise<readonly FoundSocket[]> {
+    await this.#ctx.ports.fs.mkdirp(this.#folder, FOLDER_MODE);
+    const found = await socketsBelow(this.#ctx, this.#folder, 0);
+    // Drivers that an earlier incarnation knew are known until a look shows that their socket has gone.
+    if (!this.#looked)
+      for (const socket of [...this.#drivers.sockets(), ...this.#devices.sockets()])
+        if (!found.some((s) => s.path === socket)) this.gone(socket);
+    this.#looked = true;
+    return found.slice(0, SOCKETS_MAX);
+  }
+
+  watch(hint: () => void): () => void {
+    return watchFolder(this.#ctx, this.#folder, hint);
+  }
+
+  async register(socket: string, signal: AbortSignal): Promise<Registered> {
+    const { csi } = this.#ctx.ports;
+    if (csi === undefined) throw new Error('this node cannot speak to plugins');
+    const info = await csi.getInfo(socket, { timeoutMs: INFO_TIMEOUT_MS, signal });
+    const notify = (pluginRegistered: boolean, error: string) =>
+      csi.notify(socket, { pluginRegistered, error }, { timeoutMs: NOTIFY_TIMEOUT_MS, signal });
+    try {
+      if (info.type === DEVICE_PLUGIN) {
+        const plugin = await this.#devices.reach(info, socket, signal);
         await notify(true, '');
-        return { name: driver.name, driver };
-      } catch (error) {
-        if (signal.aborted) throw error;
-        release(socket);
-        const why = messageOf(error);
-        await notify(false, why).catch((e: unknown) => log.debug({ socket, err: String(e) }, 'a plugin was not told that it failed'));
-        throw error;
+        return plugin;
       }
-    },
-    registered(socket, plugin) {
-      if ('device' in plugin) {
-        said.delete(socket);
-        known.set(1, { socket_path: socket, state: 'actual_state_of_world' });
-        deviceWatch.registered(socket, plugin.device);
-        return;
-      }
-      const { driver } = plugin;
-      // Somebody with a higher version took the name while this one was being told.
-      if (names.get(driver.name)?.socket !== socket) return;
-      said.delete(socket);
-      drivers.set(driver.name, driver);
-      known.set(1, { socket_path: socket, state: 'actual_state_of_world' });
-      const { name, endpoint, version, nodeId } = driver;
-      log.info({ driver: name, endpoint, version, nodeId, socket }, 'CSI driver registered');
-      publish();
-      registry.send(addr.volumes, { type: 'volumes.retry' });
-    },
-    failed(socket, message) {
-      if (said.get(socket) === message) return;
-      said.set(socket, message);
-      log.warn({ socket, err: message }, 'a plugin cannot be registered; it is tried again');
-    },
-    gone: forget,
-  };
+      const driver = await nodeInfo(csi, this.#drivers.admit(info, socket), signal);
+      await notify(true, '');
+      return { name: driver.name, driver };
+    } catch (error) {
+      if (signal.aborted) throw error;
+      this.#drivers.release(socket);
+      const why = messageOf(error);
+      await notify(false, why).catch((e: unknown) =>
+        this.#ctx.log.debug({ socket, err: String(e) }, 'a plugin was not told that it failed'),
+      );
+      throw error;
+    }
+  }
+
+  registered(socket: string, plugin: Registered): void {
+    if ('device' in plugin) this.#devices.registered(socket, plugin.device);
+    else if (!this.#drivers.registered(socket, plugin.driver)) return;
+    this.#said.delete(socket);
+    this.#known.set(1, { socket_path: socket, state: 'actual_state_of_world' });
+  }
+
+  failed(socket: string, message: string): void {
+    if (this.#said.get(socket) === message) return;
+    this.#said.set(socket, message);
+    this.#ctx.log.warn({ socket, err: message }, 'a plugin cannot be registered; it is tried again');
+  }
+
+  gone(socket: string): void {
+    this.#said.delete(socket);
+    this.#known.remove({ socket_path: socket, state: 'actual_state_of_world' });
+    this.#devices.gone(socket);
+    this.#drivers.gone(socket);
+  }
 }
 
 async function nodeInfo(csi: Csi, who: Admitted, signal: AbortSignal): Promise<CsiDriver> {

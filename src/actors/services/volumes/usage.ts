@@ -20,6 +20,8 @@ import type { VolumeData } from '../../../machines/services/volumes/csi/data.ts'
 import { csiPath } from '../../../machines/services/volumes/csi/volume.ts';
 import { volumeKey, volumePath } from '../../../machines/services/volumes/paths.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
+import type { DiskUsage } from '../../../ports/diskUsage.ts';
+import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 import { driverNamed } from './csi/calls.ts';
 import { readData } from './csi/place.ts';
@@ -53,54 +55,121 @@ interface Entry {
 }
 
 export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageSource {
-  const { ports, registry, log, signal } = ctx;
-  const entries = new Map<string, Entry>();
-  const turns = new Map<string, Turns>();
-  const turnsOf = (who: string): Turns => {
-    const found = turns.get(who) ?? new Turns();
-    turns.set(who, found);
-    return found;
+  const volumes = new KnownVolumes(ctx);
+  const meter = new UsageMeter(ctx, o);
+  return async () => {
+    if (o.periodMs <= 0) return new Map();
+    volumes.look();
+    const now = ctx.ports.clock.monoMs();
+    const round = volumes.due(now, o.periodMs).map((entry) => {
+      entry.beganMonoMs = now;
+      return measure(ctx, meter, entry);
+    });
+    if (round.length > 0) await within(ctx.ports.clock, Promise.all(round));
+    return volumes.measured();
   };
-  const duration = ports.metrics.histogram(
-    'kubelet_volume_metric_collection_duration_seconds',
-    'Duration in seconds to calculate volume stats',
-    DEFAULT_SECONDS,
-    ['metric_source'],
-  );
-  /** `metric_source`: how it is measured, or the driver that tells. */
-  const timed = async <T>(metric_source: string, work: () => Promise<T>): Promise<T> => {
-    const beganMs = ports.clock.monoMs();
-    try {
-      return await work();
-    } finally {
-      duration.observe((ports.clock.monoMs() - beganMs) / 1000, { metric_source });
+}
+
+async function measure({ ports, log, signal }: Ctx, meter: UsageMeter, entry: Entry): Promise<void> {
+  const { ref } = entry.volume;
+  entry.running = true;
+  try {
+    const usage = await meter.usageOf(entry.volume);
+    const time = isoOfNanos(BigInt(Math.round(ports.clock.wallMs())) * 1_000_000n);
+    entry.stats = usage === null ? null : volumeStats(entry.volume, usage, time);
+    entry.error = '';
+  } catch (error) {
+    const err = messageOf(error);
+    if (!signal.aborted && err !== entry.error) log.warn({ uid: ref.uid, volume: ref.name, err }, 'what a volume uses could not be had');
+    entry.error = err;
+  } finally {
+    entry.running = false;
+  }
+}
+
+/** Volumes that stand, of pods that are known, and what was measured of them last. */
+class KnownVolumes {
+  readonly #registry: Ctx['registry'];
+  /** By volume key. */
+  readonly #entries = new Map<string, Entry>();
+
+  constructor({ registry }: Ctx) {
+    this.#registry = registry;
+  }
+
+  /** What is gone is forgotten. */
+  look(): void {
+    const pods = this.#registry.read(view.pods)?.value.records;
+    const known = new Set<string>();
+    for (const [uid, volumes] of this.#registry.read(view.volumes)?.value ?? []) {
+      const pod = pods?.get(uid)?.pod;
+      if (pod === undefined) continue;
+      for (const { plugin, name, state } of volumes) {
+        const volume = state === 'mounted' || state === 'stale' ? measuredVolume(pod, { uid, plugin, name }) : null;
+        if (volume !== null) known.add(this.#keep(volume));
+      }
     }
-  };
-  const measure = async (entry: Entry): Promise<void> => {
-    const { ref } = entry.volume;
-    entry.running = true;
-    try {
-      const usage = await usageOf(entry.volume);
-      const time = isoOfNanos(BigInt(Math.round(ports.clock.wallMs())) * 1_000_000n);
-      entry.stats = usage === null ? null : volumeStats(entry.volume, usage, time);
-      entry.error = '';
-    } catch (error) {
-      const err = messageOf(error);
-      if (!signal.aborted && err !== entry.error) log.warn({ uid: ref.uid, volume: ref.name, err }, 'what a volume uses could not be had');
-      entry.error = err;
-    } finally {
-      entry.running = false;
+    for (const key of this.#entries.keys()) if (!known.has(key)) this.#entries.delete(key);
+  }
+
+  /** Last measured a period ago or earlier, and not being measured now. */
+  due(nowMonoMs: number, periodMs: number): Entry[] {
+    const entries = [...this.#entries.values()];
+    return entries.filter((e) => !e.running && e.beganMonoMs + periodMs <= nowMonoMs && !(e.volume.once && e.stats !== null));
+  }
+
+  measured(): ReadonlyMap<string, PodVolumes> {
+    const byPod = new Map<string, { all: VolumeStats[]; ephemeral: VolumeStats[] }>();
+    for (const { volume, stats } of this.#entries.values()) {
+      if (stats === null) continue;
+      const mine = byPod.get(volume.ref.uid) ?? { all: [], ephemeral: [] };
+      mine.all.push(stats);
+      if (volume.ephemeral) mine.ephemeral.push(stats);
+      byPod.set(volume.ref.uid, mine);
     }
-  };
+    return byPod;
+  }
+
+  #keep(volume: MeasuredVolume): string {
+    const key = volumeKey(volume.ref);
+    const entry = this.#entries.get(key);
+    if (entry === undefined)
+      this.#entries.set(key, { volume, stats: null, beganMonoMs: Number.NEGATIVE_INFINITY, running: false, error: '' });
+    else entry.volume = volume;
+    return key;
+  }
+}
+
+/** Measures one volume: on this node's disk, or by its driver. */
+class UsageMeter {
+  readonly #ctx: Ctx;
+  readonly #o: VolumeUsageOptions;
+  readonly #turns = new Map<string, Turns>();
+  readonly #duration: ReturnType<Metrics['histogram']>;
+
+  constructor(ctx: Ctx, o: VolumeUsageOptions) {
+    this.#ctx = ctx;
+    this.#o = o;
+    this.#duration = ctx.ports.metrics.histogram(
+      'kubelet_volume_metric_collection_duration_seconds',
+      'Duration in seconds to calculate volume stats',
+      DEFAULT_SECONDS,
+      ['metric_source'],
+    );
+  }
+
   /** Null: this volume tells nothing. */
-  const usageOf = async (v: MeasuredVolume): Promise<VolumeUsage | null> => {
-    const data = v.by === 'claim' ? await readData(ports.fs, csiPath.dir(o.rootDir, v.ref.uid, v.ref.name)) : null;
-    if (data !== null) return turnsOf(`driver ${data.driver}`).run(() => ofDriver(v, data));
+  async usageOf(v: MeasuredVolume): Promise<VolumeUsage | null> {
+    const { ports } = this.#ctx;
+    const data = v.by === 'claim' ? await readData(ports.fs, csiPath.dir(this.#o.rootDir, v.ref.uid, v.ref.name)) : null;
+    if (data !== null) return this.#turnsOf(`driver ${data.driver}`).run(() => this.#ofDriver(v, data));
     const { diskUsage } = ports;
-    if (diskUsage === undefined) return null;
-    const how = { tree: v.by === 'tree', timeoutMs: MEASURE_TIMEOUT_MS, signal };
-    const by = how.tree ? 'du' : 'statfs';
-    const found = await turnsOf(DISK).run(() => timed(by, () => diskUsage.measure(volumePath(o.rootDir, v.ref), how)));
+    return diskUsage === undefined ? null : this.#turnsOf(DISK).run(() => this.#onDisk(v, diskUsage));
+  }
+
+  async #onDisk(v: MeasuredVolume, diskUsage: DiskUsage): Promise<VolumeUsage> {
+    const how = { tree: v.by === 'tree', timeoutMs: MEASURE_TIMEOUT_MS, signal: this.#ctx.signal };
+    const found = await this.#timed(how.tree ? 'du' : 'statfs', () => diskUsage.measure(volumePath(this.#o.rootDir, v.ref), how));
     return {
       availableBytes: found.bytesAvailable,
       capacityBytes: found.bytesTotal,
@@ -109,62 +178,40 @@ export function createVolumeUsage(ctx: Ctx, o: VolumeUsageOptions): VolumeUsageS
       inodes: found.inodesTotal,
       inodesUsed: found.inodesUsed,
     };
-  };
-  const ofDriver = async (v: MeasuredVolume, data: VolumeData): Promise<VolumeUsage | null> => {
+  }
+
+  async #ofDriver(v: MeasuredVolume, data: VolumeData): Promise<VolumeUsage | null> {
+    const { ports, registry, signal } = this.#ctx;
+    const { rootDir, health } = this.#o;
     const drivers = () => registry.read(driversView)?.value ?? new Map();
     const driver = driverNamed({ ports, drivers }, data.driver, 'NodeGetVolumeStats');
     const capabilities = await driver.capabilities(signal);
     if (!capabilities.has('GET_VOLUME_STATS')) return null;
     const hash = ports.entropy.sha256Hex(data.handle);
     const volumeTarget = data.block
-      ? `${csiPath.blockDir(o.rootDir, hash)}/${v.ref.uid}`
-      : `${csiPath.dir(o.rootDir, v.ref.uid, v.ref.name)}/mount`;
+      ? `${csiPath.blockDir(rootDir, hash)}/${v.ref.uid}`
+      : `${csiPath.dir(rootDir, v.ref.uid, v.ref.name)}/mount`;
     const request = { volumeId: data.handle, volumePath: volumeTarget, stagingTargetPath: '' };
-    const answer = await timed(data.driver, () => driver.call('NodeGetVolumeStats', request, signal));
-    return usageOfDriver(answer, { health: o.health && capabilities.has('VOLUME_CONDITION') });
-  };
-  /** Volumes that stand, of pods that are known; what is gone is forgotten. */
-  const look = (): void => {
-    const pods = registry.read(view.pods)?.value.records;
-    const known = new Set<string>();
-    for (const [uid, volumes] of registry.read(view.volumes)?.value ?? []) {
-      const pod = pods?.get(uid)?.pod;
-      if (pod === undefined) continue;
-      for (const { plugin, name, state } of volumes) {
-        const volume = state === 'mounted' || state === 'stale' ? measuredVolume(pod, { uid, plugin, name }) : null;
-        if (volume === null) continue;
-        const key = volumeKey(volume.ref);
-        known.add(key);
-        const entry = entries.get(key);
-        if (entry === undefined)
-          entries.set(key, { volume, stats: null, beganMonoMs: Number.NEGATIVE_INFINITY, running: false, error: '' });
-        else entry.volume = volume;
-      }
+    const answer = await this.#timed(data.driver, () => driver.call('NodeGetVolumeStats', request, signal));
+    return usageOfDriver(answer, { health: health && capabilities.has('VOLUME_CONDITION') });
+  }
+
+  /** `metric_source`: how it is measured, or the driver that tells. */
+  async #timed<T>(metric_source: string, work: () => Promise<T>): Promise<T> {
+    const { clock } = this.#ctx.ports;
+    const beganMs = clock.monoMs();
+    try {
+      return await work();
+    } finally {
+      this.#duration.observe((clock.monoMs() - beganMs) / 1000, { metric_source });
     }
-    for (const key of entries.keys()) if (!known.has(key)) entries.delete(key);
-  };
-  return async () => {
-    if (o.periodMs <= 0) return new Map();
-    look();
-    const now = ports.clock.monoMs();
-    const due = [...entries.values()].filter(
-      (e) => !e.running && e.beganMonoMs + o.periodMs <= now && !(e.volume.once && e.stats !== null),
-    );
-    const round = due.map((entry) => {
-      entry.beganMonoMs = now;
-      return measure(entry);
-    });
-    if (round.length > 0) await within(ports.clock, Promise.all(round));
-    const byPod = new Map<string, { all: VolumeStats[]; ephemeral: VolumeStats[] }>();
-    for (const { volume, stats } of entries.values()) {
-      if (stats === null) continue;
-      const mine = byPod.get(volume.ref.uid) ?? { all: [], ephemeral: [] };
-      mine.all.push(stats);
-      if (volume.ephemeral) mine.ephemeral.push(stats);
-      byPod.set(volume.ref.uid, mine);
-    }
-    return byPod;
-  };
+  }
+
+  #turnsOf(who: string): Turns {
+    const turns = this.#turns.get(who) ?? new Turns();
+    this.#turns.set(who, turns);
+    return turns;
+  }
 }
 
 /** Only so many at once; the others wait for their turn. */
