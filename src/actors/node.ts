@@ -25,7 +25,7 @@ import { createTree, type SupervisionTree, type TreeOptions } from './supervisio
 import type { SupervisionEvent, Tree } from './supervision/types.ts';
 import type { Heartbeat } from './supervision/watchdog.ts';
 import { nodeTree } from './tree.ts';
-import { treeOptions } from './treeOptions.ts';
+import { type TreeInput, treeOptions } from './treeOptions.ts';
 
 export interface Node {
   readonly tree: Tree;
@@ -70,96 +70,50 @@ function driverOfRuntime({ config }: NodeConfig, cri: () => CriView | undefined)
   };
 }
 
+export interface NodeOptions {
+  build?: BuildInfo;
+  inspect?: TreeOptions['inspect'];
+  heartbeat?: Heartbeat;
+  flagz?: () => Readonly<Record<string, string>>;
+  /** Where the inspection page is, once it is there. */
+  page?: () => { url: string; token: string } | null;
+}
+
+/** What the parts of a node share. */
+interface Parts {
+  config: NodeConfig;
+  /** The ports as they were given, without what the node puts before them. */
+  outside: Ports;
+  o: NodeOptions;
+  facts: NodeFacts;
+  recorder: Recorder;
+  history: History | null;
+  started: { wallMs: number; monoMs: number };
+  /** Throws before it is built. */
+  live(): SupervisionTree;
+}
+
 /** @throws when the host has no name, or its CPUs cannot be allocated as configured; everything else is an actor's failure, handled in the tree. */
-export async function createNode(
-  config: NodeConfig,
-  outside: Ports,
-  o: {
-    build?: BuildInfo;
-    inspect?: TreeOptions['inspect'];
-    heartbeat?: Heartbeat;
-    flagz?: () => Readonly<Record<string, string>>;
-    /** Where the inspection page is, once it is there. */
-    page?: () => { url: string; token: string } | null;
-  } = {},
-): Promise<Node> {
-  const recorder = createRecorder();
-  const fixed = await readNodeFacts(config, outside);
+export async function createNode(config: NodeConfig, outside: Ports, o: NodeOptions = {}): Promise<Node> {
   let tree: SupervisionTree | undefined;
-  const runtimeName = (): string => tree?.registry.read(view.cri)?.value.runtimeName ?? '';
-  const cgroupDriver = driverOfRuntime(config, () => tree?.registry.read(view.cri)?.value);
-  const facts: NodeFacts = {
-    ...fixed,
-    get cgroupDriver() {
-      return cgroupDriver();
-    },
-    get runtimeName() {
-      return runtimeName();
-    },
-  };
+  const facts = liveFacts(config, await readNodeFacts(config, outside), () => tree?.registry.read(view.cri)?.value);
+  const recorder = createRecorder();
+  const history = isLookedAt(config) ? createHistory(outside.clock) : null;
+  const { clock } = outside;
+  const started = { wallMs: clock.wallMs(), monoMs: clock.monoMs() };
   const live = (): SupervisionTree => {
     if (tree === undefined) throw new Error('the tree is not built yet');
     return tree;
   };
-  const inspect = {
-    state: () => live().state(),
-    stateAt: (path: string) => live().stateAt(path),
-    recorder: (filter?: DumpFilter) => recorder.dump(filter),
-    recorderFrom: (from: number, filter: { path?: string; limit: number }) => linesFrom(recorder, from, filter),
-    configz: () => toV1beta1(config.config),
-    chart: (path: string) => chartAt(live(), path),
-    timeline: (uid: string) => timelineOf(uid, { recorder, history }),
-    ...(o.page === undefined ? {} : { page: o.page }),
-    identity: { name: fixed.nodeName, version: o.build?.gitVersion ?? '', kubeconfig: config.flags.kubeconfig },
-    started: { wallMs: outside.clock.wallMs(), monoMs: outside.clock.monoMs() },
-    ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
-  };
-  const history = isLookedAt(config) ? createHistory(outside.clock) : null;
-  let ports = history === null ? outside : { ...outside, cri: history.watch(outside.cri) };
-  if (ports.cgroups !== undefined) ports = { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
-  let injector: InjectorOptions | null = null;
-  if (config.flags.faultInjection) {
-    const activeFaults = new ActiveFaults(outside.rng);
-    const { nodeName } = facts;
-    const { staticPodURL: staticPodUrl } = config.config;
-    ports = interceptPorts(ports, { activeFaults, nodeName, staticPodUrl });
-    injector = {
-      activeFaults,
-      nodeName,
-      httpSource: staticPodUrl !== '',
-      looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => t.signal === 'memory.available'),
-      state: inspect.state,
-      kill: (path, by) => live().kill(path, by),
-      tap: (tap) => live().tap(tap),
-      record: (path, what) => recorder.note({ path, what, atMs: outside.clock.wallMs() }),
-    };
-    outside.log.warn(
-      { flag: '--actorlet-fault-injection' },
-      'FAULT INJECTION IS ALLOWED: whoever may use the admin socket can make this node fail. Never on a node that matters',
-    );
-  }
-  const options = treeOptions(config, {
-    facts: () => facts,
-    inspect,
-    build: o.build ?? UNKNOWN_BUILD,
-    injector,
-    plugins: ports.csi !== undefined,
-    devicePlugins: ports.devicePlugins !== undefined,
-    kernelLog: ports.kernelLog !== undefined,
-    inhibitor: ports.inhibitor !== undefined,
-    iptables: ports.iptables !== undefined,
-    cpuPlace: cpuPlaceOf(config, outside.host),
-  });
-  const observers: ((e: SupervisionEvent) => void)[] = [(e) => recorder.observe(e)];
-  if (history !== null) observers.push((e) => history.observe(e));
-  if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
-  tree = createTree(nodeTree(options), ports, {
-    observers,
+  const parts: Parts = { config, outside, o, facts, recorder, history, started, live };
+  const { ports, injector } = withFaults(parts, watchedPorts(parts));
+  const built = createTree(nodeTree(treeOptions(config, treeInput(parts, ports, injector))), ports, {
+    observers: observersOf(parts, ports),
     podOf: podOfMessage,
     ...(o.heartbeat === undefined ? {} : { heartbeat: o.heartbeat }),
     ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
   });
-  const built = tree;
+  tree = built;
   if (history !== null) built.registry.watch(view.statuses, (statuses) => history.see(statuses));
   return {
     tree: built,
@@ -167,20 +121,102 @@ export async function createNode(
     start: () => built.start(),
     stop: () => built.stop(),
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
-    inspected:
-      history === null
-        ? null
-        : {
-            tree: built,
-            recorder,
-            history,
-            clock: outside.clock,
-            log: outside.log,
-            nodeName: facts.nodeName,
-            version: o.build?.gitVersion ?? '',
-            startedAtMs: inspect.started.wallMs,
-            faultInjection: config.flags.faultInjection,
-          },
+    inspected: history === null ? null : inspectedOf(parts, history),
+  };
+}
+
+/** The runtime's part of them is read anew each time. */
+function liveFacts(config: NodeConfig, fixed: Awaited<ReturnType<typeof readNodeFacts>>, cri: () => CriView | undefined): NodeFacts {
+  const cgroupDriver = driverOfRuntime(config, cri);
+  return {
+    ...fixed,
+    get cgroupDriver() {
+      return cgroupDriver();
+    },
+    get runtimeName() {
+      return cri()?.runtimeName ?? '';
+    },
+  };
+}
+
+function watchedPorts({ outside, history }: Parts): Ports {
+  const ports = history === null ? outside : { ...outside, cri: history.watch(outside.cri) };
+  return ports.cgroups === undefined ? ports : { ...ports, cgroups: measuredCgroups(ports.cgroups, ports) };
+}
+
+/** The ports as actors get them, and what the injector needs where the node was started with it. */
+function withFaults(parts: Parts, ports: Ports): { ports: Ports; injector: InjectorOptions | null } {
+  const { config, outside, facts, recorder, live } = parts;
+  if (!config.flags.faultInjection) return { ports, injector: null };
+  const activeFaults = new ActiveFaults(outside.rng);
+  const { nodeName } = facts;
+  const { staticPodURL: staticPodUrl } = config.config;
+  const injector: InjectorOptions = {
+    activeFaults,
+    nodeName,
+    httpSource: staticPodUrl !== '',
+    looksAtMemory: thresholdsOf(config.config).thresholds.some((t) => t.signal === 'memory.available'),
+    state: () => live().state(),
+    kill: (path, by) => live().kill(path, by),
+    tap: (tap) => live().tap(tap),
+    record: (path, what) => recorder.note({ path, what, atMs: outside.clock.wallMs() }),
+  };
+  outside.log.warn(
+    { flag: '--actorlet-fault-injection' },
+    'FAULT INJECTION IS ALLOWED: whoever may use the admin socket can make this node fail. Never on a node that matters',
+  );
+  return { ports: interceptPorts(ports, { activeFaults, nodeName, staticPodUrl }), injector };
+}
+
+function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null): TreeInput {
+  return {
+    facts: () => parts.facts,
+    inspect: inspectOf(parts),
+    build: parts.o.build ?? UNKNOWN_BUILD,
+    injector,
+    plugins: ports.csi !== undefined,
+    devicePlugins: ports.devicePlugins !== undefined,
+    kernelLog: ports.kernelLog !== undefined,
+    inhibitor: ports.inhibitor !== undefined,
+    iptables: ports.iptables !== undefined,
+    cpuPlace: cpuPlaceOf(parts.config, parts.outside.host),
+  };
+}
+
+function inspectOf({ config, o, facts, recorder, history, started, live }: Parts): Inspect {
+  return {
+    state: () => live().state(),
+    stateAt: (path) => live().stateAt(path),
+    recorder: (filter?: DumpFilter) => recorder.dump(filter),
+    recorderFrom: (from, filter) => linesFrom(recorder, from, filter),
+    configz: () => toV1beta1(config.config),
+    chart: (path) => chartAt(live(), path),
+    timeline: (uid) => timelineOf(uid, { recorder, history }),
+    ...(o.page === undefined ? {} : { page: o.page }),
+    identity: { name: facts.nodeName, version: o.build?.gitVersion ?? '', kubeconfig: config.flags.kubeconfig },
+    started,
+    ...(o.flagz === undefined ? {} : { flagz: o.flagz }),
+  };
+}
+
+function observersOf({ config, recorder, history }: Parts, ports: Ports): ((e: SupervisionEvent) => void)[] {
+  const observers: ((e: SupervisionEvent) => void)[] = [(e) => recorder.observe(e)];
+  if (history !== null) observers.push((e) => history.observe(e));
+  if (config.config.logging.verbosity >= TRANSITIONS_VERBOSITY) observers.push(logTransition(ports));
+  return observers;
+}
+
+function inspectedOf({ config, outside, o, facts, recorder, started, live }: Parts, history: History): Inspected {
+  return {
+    tree: live(),
+    recorder,
+    history,
+    clock: outside.clock,
+    log: outside.log,
+    nodeName: facts.nodeName,
+    version: o.build?.gitVersion ?? '',
+    startedAtMs: started.wallMs,
+    faultInjection: config.flags.faultInjection,
   };
 }
 

@@ -1,7 +1,7 @@
 /** The real ports of a node daemon. */
 
+import { servingFiles } from '../../actors/edge/options.ts';
 import { configuredShutdownGroups } from '../../actors/reclaim/nodeShutdown/options.ts';
-import { servingFiles } from '../../actors/treeOptions.ts';
 import type { NodeConfig } from '../../machines/config.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Certificates } from '../../ports/certificates.ts';

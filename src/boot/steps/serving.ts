@@ -3,7 +3,7 @@
 import { access, constants, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
-import { servingFiles } from '../../actors/treeOptions.ts';
+import { servingFiles } from '../../actors/edge/options.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { StartError } from '../errors.ts';
 import { selfSignedCertificate } from '../process/selfSigned.ts';

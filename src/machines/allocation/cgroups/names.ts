@@ -2,6 +2,7 @@
  * Names of cgroups (resources 1.4): a name is a list of components from the root on, whatever the driver makes of it.
  * Pure.
  */
+import type { KubeletConfiguration } from '../../config.ts';
 import type { Pod } from '../../k8s.ts';
 import { type QosClass, qosClass } from '../../pods/qos.ts';
 
@@ -91,4 +92,12 @@ function systemdPath(name: GroupName): string {
 export function componentOf(directory: string, driver: GroupDriver): string {
   if (driver === 'cgroupfs' || !directory.endsWith(SLICE)) return directory;
   return (directory.slice(0, -SLICE.length).split('-').at(-1) ?? '').replaceAll('_', '-');
+}
+
+/** Path of the group of all pods; undefined where there is none, or the runtime has not said its driver. */
+export function podsGroup(
+  { cgroupsPerQOS, cgroupRoot }: Pick<KubeletConfiguration, 'cgroupsPerQOS' | 'cgroupRoot'>,
+  driver: GroupDriver | undefined,
+): string | undefined {
+  return cgroupsPerQOS && driver !== undefined ? groupPath(kubepodsName(cgroupRoot), driver) : undefined;
 }

@@ -1,0 +1,78 @@
+/** What the actors that allocate the resources of the node are made of, from its configuration. */
+import type { CpuPlace } from '../../machines/allocation/cpus/ledger.ts';
+import { cpuListSize, HUGE_PAGES_PREFIX } from '../../machines/api/nodeCapacity.ts';
+import type { NodeConfig } from '../../machines/config.ts';
+import { quantityToInteger } from '../../machines/pods/quantity.ts';
+import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { AgentGroupsOptions } from './cgroups/agentGroups.ts';
+import type { CgroupsOptions } from './cgroups/cgroups.ts';
+import type { CpusOptions } from './cpus/cpus.ts';
+import type { DevicesOptions } from './devices/devices.ts';
+
+export interface AllocationOptions {
+  /** Null with `cgroupsPerQOS: false`. */
+  cgroups: CgroupsOptions | null;
+  /** Null where neither kubeletCgroups nor systemCgroups is set. */
+  agentGroups: AgentGroupsOptions | null;
+  /** Null under policy none. */
+  cpus: CpusOptions | null;
+  /** Null where device plugins cannot be spoken to. */
+  devices: DevicesOptions | null;
+}
+
+export function allocationOptions(
+  config: NodeConfig,
+  o: { facts(): NodeFacts; cpuPlace: CpuPlace | null; devicePlugins: boolean; cluster: boolean },
+): AllocationOptions {
+  const { kubeletCgroups, systemCgroups } = config.config;
+  return {
+    cgroups: cgroupsOptions(config, o.facts),
+    agentGroups: kubeletCgroups === '' && systemCgroups === '' ? null : { kubeletCgroups, systemCgroups },
+    cpus: cpusOptions(config, o.cpuPlace),
+    devices: o.devicePlugins ? { rootDir: config.flags.rootDir, cluster: o.cluster } : null,
+  };
+}
+
+function cgroupsOptions({ config: c, gates }: NodeConfig, facts: () => NodeFacts): CgroupsOptions | null {
+  if (!c.cgroupsPerQOS) return null;
+  const { capacity } = facts();
+  const { cpuCFSQuota, podPidsLimit, systemReservedCgroup, kubeReservedCgroup } = c;
+  const pages = Object.entries(capacity).filter(([name]) => name.startsWith(HUGE_PAGES_PREFIX));
+  return {
+    root: c.cgroupRoot,
+    driver: () => facts().cgroupDriver,
+    rules: {
+      ...{ cpuCFSQuota, cpuCFSQuotaPeriodMs: c.cpuCFSQuotaPeriod, podPidsLimit },
+      ...(gates.enabled('MemoryQoS') ? { memoryFloors: c.memoryReservationPolicy === 'TieredReservation' } : {}),
+      quotaLifted: c.cpuManagerPolicy === 'static' && gates.enabled('DisableCPUQuotaWithExclusiveCPUs'),
+    },
+    // Looked at by the rules: a percentage.
+    qosReservedPercent: c.qosReserved.memory === undefined ? null : Number.parseInt(c.qosReserved.memory, 10),
+    reservations: {
+      enforceNodeAllocatable: c.enforceNodeAllocatable,
+      kubeReserved: c.kubeReserved,
+      // A list of CPUs is what is reserved of them, whatever else was said.
+      systemReserved: reservedCpus(c.reservedSystemCPUs, c.systemReserved),
+      ...(c.reservedSystemCPUs === ''
+        ? {}
+        : { kubeReserved: Object.fromEntries(Object.entries(c.kubeReserved).filter(([k]) => k !== 'cpu')) }),
+    },
+    machine: {
+      cpus: quantityToInteger(capacity.cpu),
+      memoryBytes: quantityToInteger(capacity.memory),
+      hugePages: Object.fromEntries(pages.map(([name, bytes]) => [name.slice(HUGE_PAGES_PREFIX.length), quantityToInteger(bytes)])),
+    },
+    systemReservedCgroup,
+    kubeReservedCgroup,
+  };
+}
+
+function reservedCpus(list: string, reserved: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return list === '' ? reserved : { ...reserved, cpu: String(cpuListSize(list)) };
+}
+
+function cpusOptions({ config: c, flags, gates }: NodeConfig, place: CpuPlace | null): CpusOptions | null {
+  if (place === null) return null;
+  const quotaLifted = gates.enabled('DisableCPUQuotaWithExclusiveCPUs');
+  return { rootDir: flags.rootDir, place, everyMs: c.cpuManagerReconcilePeriod, quotaLifted };
+}

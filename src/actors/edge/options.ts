@@ -1,0 +1,95 @@
+/** What the servers of the node are made of, from its configuration. */
+import { podsGroup } from '../../machines/allocation/cgroups/names.ts';
+import type { NodeConfig } from '../../machines/config.ts';
+import { tlsVersion } from '../../machines/edge/https/tls.ts';
+import type { NodeFacts } from '../../machines/pods/types.ts';
+import type { AdminOptions } from './admin.ts';
+import type { HealthzOptions } from './healthz.ts';
+import type { FigureOptions } from './https/figures.ts';
+import type { HttpsOptions } from './https/https.ts';
+import type { ReadOnlyOptions } from './readOnly.ts';
+
+/** Null where it is switched off. */
+export interface EdgeOptions {
+  admin: AdminOptions | null;
+  healthz: HealthzOptions | null;
+  readOnly: ReadOnlyOptions | null;
+  https: HttpsOptions | null;
+}
+
+const HOST_LOGS_DIR = '/var/log';
+
+type FigureInput = Pick<FigureOptions, 'nodeName' | 'inspect' | 'build'> & { facts(): NodeFacts };
+
+export function edgeOptions(config: NodeConfig, o: FigureInput, faults: NonNullable<AdminOptions['faults']> | null): EdgeOptions {
+  const { config: c, flags } = config;
+  return {
+    admin: flags.adminSocket === '' ? null : { socketPath: flags.adminSocket, inspect: o.inspect, podLogsDir: c.podLogsDir, faults },
+    healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
+    readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...figureOptions(config, o) },
+    https: c.enableServer ? httpsOptions(config, o) : null,
+  };
+}
+
+/** Files of the serving certificate: those given, the one a cluster signs, or those that the boot makes. */
+export function servingFiles(config: Pick<NodeConfig, 'config' | 'flags'>): { certFile: string; keyFile: string } {
+  const { config: c, flags } = config;
+  if (c.tlsCertFile !== '') return { certFile: c.tlsCertFile, keyFile: c.tlsPrivateKeyFile };
+  const current = `${flags.certDir}/kubelet-server-current.pem`;
+  if (c.serverTLSBootstrap) return { certFile: current, keyFile: current };
+  return { certFile: `${flags.certDir}/kubelet.crt`, keyFile: `${flags.certDir}/kubelet.key` };
+}
+
+function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): FigureOptions {
+  const { config: c, flags, gates } = config;
+  return {
+    ...o,
+    systemGroups: () => ({
+      kubelet: c.kubeletCgroups,
+      runtime: flags.runtimeCgroups,
+      misc: c.systemCgroups,
+      pods: podsGroup(c, facts().cgroupDriver) ?? '',
+    }),
+    rootDir: flags.rootDir,
+    podLogsDir: c.podLogsDir,
+    syncFrequencyMs: c.syncFrequency,
+    runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
+    volumeStats: { periodMs: c.volumeStatsAggPeriod, health: gates.enabled('CSIVolumeHealth') },
+    pressure: gates.enabled('KubeletPSI'),
+  };
+}
+
+function httpsOptions(config: NodeConfig, o: FigureInput): HttpsOptions {
+  const { config: c, gates } = config;
+  const { authentication, authorization } = c;
+  return {
+    ...figureOptions(config, o),
+    ...servingFiles(config),
+    host: c.address,
+    port: c.port,
+    signedByCluster: c.serverTLSBootstrap && c.tlsCertFile === '',
+    clientCaFile: authentication.x509.clientCAFile,
+    minVersion: tlsVersion(c.tlsMinVersion),
+    cipherSuites: c.tlsCipherSuites,
+    curves: c.tlsCurvePreferences,
+    authentication: {
+      webhook: { enabled: authentication.webhook.enabled, cacheTtlMs: authentication.webhook.cacheTTL },
+      anonymous: authentication.anonymous.enabled,
+    },
+    authorization: {
+      mode: authorization.mode,
+      allowedTtlMs: authorization.webhook.cacheAuthorizedTTL,
+      deniedTtlMs: authorization.webhook.cacheUnauthorizedTTL,
+    },
+    fineGrained: gates.enabled('KubeletFineGrainedAuthz'),
+    hostLogsDir: HOST_LOGS_DIR,
+    debugging: c.enableDebuggingHandlers,
+    checkpoints: gates.enabled('ContainerCheckpoint'),
+    statusz: gates.enabled('ComponentStatusz'),
+    flagz: gates.enabled('ComponentFlagz'),
+    systemLogs: c.enableSystemLogHandler,
+    systemLogQuery: c.enableSystemLogQuery && gates.enabled('NodeLogQuery'),
+    profiling: c.enableProfilingHandler,
+    debugFlags: c.enableDebugFlagsHandler,
+  };
+}
