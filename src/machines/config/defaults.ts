@@ -21,17 +21,39 @@ export const DEFAULT_EVICTION_HARD: Readonly<Record<string, string>> = {
 /** Every field at its v1beta1 default; a fresh object each time. */
 export function defaultKubeletConfiguration(): KubeletConfiguration {
   return {
-    enableServer: true,
+    ...sourcesDefaults(),
+    ...serverDefaults(),
+    ...clusterDefaults(),
+    ...runtimeDefaults(),
+    ...resourcesDefaults(),
+    ...reclaimDefaults(),
+    ...podsDefaults(),
+    ...nodeDefaults(),
+  };
+}
+
+/** Where static pods come from, and how often pods are looked at. */
+function sourcesDefaults() {
+  return {
     staticPodPath: '',
+    staticPodURL: '',
+    staticPodURLHeader: {},
     podLogsDir: '/var/log/pods',
     syncFrequency: MINUTE,
     fileCheckFrequency: 20 * SECOND,
     httpCheckFrequency: 20 * SECOND,
-    staticPodURL: '',
-    staticPodURLHeader: {},
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** What listens, and whom it lets in. */
+function serverDefaults() {
+  return {
+    enableServer: true,
     address: '0.0.0.0',
     port: 10250,
     readOnlyPort: 0,
+    healthzPort: 10248,
+    healthzBindAddress: '127.0.0.1',
     tlsCertFile: '',
     tlsPrivateKeyFile: '',
     tlsCipherSuites: [],
@@ -41,35 +63,70 @@ export function defaultKubeletConfiguration(): KubeletConfiguration {
     serverTLSBootstrap: false,
     authentication: { x509: { clientCAFile: '' }, webhook: { enabled: true, cacheTTL: 2 * MINUTE }, anonymous: { enabled: false } },
     authorization: { mode: 'Webhook', webhook: { cacheAuthorizedTTL: 5 * MINUTE, cacheUnauthorizedTTL: 30 * SECOND } },
-    registryPullQPS: 5,
-    registryBurst: 10,
-    imagePullCredentialsVerificationPolicy: '',
-    preloadedImagesVerificationAllowlist: [],
-    eventRecordQPS: 50,
-    eventBurst: 100,
+    streamingConnectionIdleTimeout: 4 * HOUR,
     enableDebuggingHandlers: true,
     enableContentionProfiling: false,
-    healthzPort: 10248,
-    healthzBindAddress: '127.0.0.1',
-    oomScoreAdj: -999,
-    clusterDomain: '',
-    clusterDNS: [],
-    streamingConnectionIdleTimeout: 4 * HOUR,
+    enableSystemLogHandler: true,
+    enableSystemLogQuery: false,
+    enableProfilingHandler: true,
+    enableDebugFlagsHandler: true,
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** What the node says of itself to the API server, and how often it asks. */
+function clusterDefaults() {
+  return {
+    registerNode: true,
+    registerWithTaints: [],
+    providerID: '',
+    podCIDR: '',
     nodeStatusUpdateFrequency: 10 * SECOND,
     nodeStatusReportFrequency: 5 * MINUTE,
     nodeLeaseDurationSeconds: 40,
+    nodeStatusMaxImages: 50,
+    eventRecordQPS: 50,
+    eventBurst: 100,
+    contentType: 'application/vnd.kubernetes.protobuf',
+    kubeAPIQPS: 50,
+    kubeAPIBurst: 100,
+    configMapAndSecretChangeDetectionStrategy: 'Watch',
+    enableControllerAttachDetach: true,
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** The container runtime, its images and the logs that it writes. */
+function runtimeDefaults() {
+  return {
+    containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
+    imageServiceEndpoint: '',
+    runtimeRequestTimeout: 2 * MINUTE,
+    registryPullQPS: 5,
+    registryBurst: 10,
+    serializeImagePulls: true,
+    maxParallelImagePulls: null,
+    imagePullCredentialsVerificationPolicy: '',
+    preloadedImagesVerificationAllowlist: [],
     imageMinimumGCAge: 2 * MINUTE,
     imageMaximumGCAge: 0,
     imageGCHighThresholdPercent: 85,
     imageGCLowThresholdPercent: 80,
-    volumeStatsAggPeriod: MINUTE,
+    containerLogMaxSize: '10Mi',
+    containerLogMaxFiles: 5,
+    containerLogMaxWorkers: 1,
+    containerLogMonitorInterval: 10 * SECOND,
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** Cgroups, CPUs and memory, and what of them is kept from pods. */
+function resourcesDefaults() {
+  return {
     kubeletCgroups: '',
     systemCgroups: '',
     cgroupRoot: '',
     cgroupsPerQOS: true,
     cgroupDriver: 'cgroupfs',
+    failCgroupV1: false,
     cpuManagerPolicy: 'none',
-    singleProcessOOMKill: null,
     cpuManagerPolicyOptions: {},
     cpuManagerReconcilePeriod: 10 * SECOND,
     memoryManagerPolicy: 'None',
@@ -77,22 +134,27 @@ export function defaultKubeletConfiguration(): KubeletConfiguration {
     topologyManagerScope: 'container',
     topologyManagerPolicyOptions: {},
     qosReserved: {},
-    runtimeRequestTimeout: 2 * MINUTE,
-    hairpinMode: 'promiscuous-bridge',
-    maxPods: 110,
-    podCIDR: '',
     podPidsLimit: -1,
-    resolvConf: '/etc/resolv.conf',
-    runOnce: false,
     cpuCFSQuota: true,
     cpuCFSQuotaPeriod: 100,
-    nodeStatusMaxImages: 50,
-    maxOpenFiles: 1_000_000,
-    contentType: 'application/vnd.kubernetes.protobuf',
-    kubeAPIQPS: 50,
-    kubeAPIBurst: 100,
-    serializeImagePulls: true,
-    maxParallelImagePulls: null,
+    singleProcessOOMKill: null,
+    memorySwap: { swapBehavior: '' },
+    memoryThrottlingFactor: 0.9,
+    memoryReservationPolicy: 'None',
+    reservedMemory: [],
+    systemReserved: {},
+    kubeReserved: {},
+    reservedSystemCPUs: '',
+    systemReservedCgroup: '',
+    kubeReservedCgroup: '',
+    enforceNodeAllocatable: ['pods'],
+    failSwapOn: true,
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** When pods are evicted, and how the node shuts down. */
+function reclaimDefaults() {
+  return {
     evictionHard: { ...DEFAULT_EVICTION_HARD },
     evictionSoft: {},
     evictionSoftGracePeriod: {},
@@ -100,31 +162,44 @@ export function defaultKubeletConfiguration(): KubeletConfiguration {
     evictionMaxPodGracePeriod: 0,
     evictionMinimumReclaim: {},
     mergeDefaultEvictionSettings: false,
+    kernelMemcgNotification: false,
+    localStorageCapacityIsolation: true,
+    shutdownGracePeriod: 0,
+    shutdownGracePeriodCriticalPods: 0,
+    shutdownGracePeriodByPodPriority: [],
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** What pods may have and get. */
+function podsDefaults() {
+  return {
+    maxPods: 110,
     podsPerCore: 0,
-    enableControllerAttachDetach: true,
+    clusterDomain: '',
+    clusterDNS: [],
+    resolvConf: '/etc/resolv.conf',
+    hairpinMode: 'promiscuous-bridge',
+    allowedUnsafeSysctls: [],
+    seccompDefault: false,
+    userNamespaces: { idsPerPod: 65_536 },
+    crashLoopBackOff: { maxContainerRestartPeriod: null },
+    volumePluginDir: '/usr/libexec/kubernetes/kubelet-plugins/volume/exec/',
+    volumeStatsAggPeriod: MINUTE,
+  } satisfies Partial<KubeletConfiguration>;
+}
+
+/** The process and its host. */
+function nodeDefaults() {
+  return {
+    runOnce: false,
+    oomScoreAdj: -999,
+    maxOpenFiles: 1_000_000,
     protectKernelDefaults: false,
     makeIPTablesUtilChains: true,
     iptablesMasqueradeBit: 14,
     iptablesDropBit: 15,
     featureGates: {},
-    failSwapOn: true,
-    memorySwap: { swapBehavior: '' },
-    containerLogMaxSize: '10Mi',
-    containerLogMaxFiles: 5,
-    containerLogMaxWorkers: 1,
-    containerLogMonitorInterval: 10 * SECOND,
-    configMapAndSecretChangeDetectionStrategy: 'Watch',
-    systemReserved: {},
-    kubeReserved: {},
-    reservedSystemCPUs: '',
     showHiddenMetricsForVersion: '',
-    systemReservedCgroup: '',
-    kubeReservedCgroup: '',
-    enforceNodeAllocatable: ['pods'],
-    allowedUnsafeSysctls: [],
-    volumePluginDir: '/usr/libexec/kubernetes/kubelet-plugins/volume/exec/',
-    providerID: '',
-    kernelMemcgNotification: false,
     logging: {
       format: 'text',
       flushFrequency: 5 * SECOND,
@@ -132,27 +207,8 @@ export function defaultKubeletConfiguration(): KubeletConfiguration {
       vmodule: [],
       options: { text: { splitStream: false, infoBufferSize: '0' }, json: { splitStream: false, infoBufferSize: '0' } },
     },
-    enableSystemLogHandler: true,
-    enableSystemLogQuery: false,
-    shutdownGracePeriod: 0,
-    shutdownGracePeriodCriticalPods: 0,
-    shutdownGracePeriodByPodPriority: [],
-    reservedMemory: [],
-    enableProfilingHandler: true,
-    enableDebugFlagsHandler: true,
-    seccompDefault: false,
-    memoryThrottlingFactor: 0.9,
-    memoryReservationPolicy: 'None',
-    registerWithTaints: [],
-    registerNode: true,
     tracing: null,
-    localStorageCapacityIsolation: true,
-    containerRuntimeEndpoint: 'unix:///run/containerd/containerd.sock',
-    imageServiceEndpoint: '',
-    failCgroupV1: false,
-    userNamespaces: { idsPerPod: 65_536 },
-    crashLoopBackOff: { maxContainerRestartPeriod: null },
-  };
+  } satisfies Partial<KubeletConfiguration>;
 }
 
 export function defaultKubeletFlags(): KubeletFlags {
