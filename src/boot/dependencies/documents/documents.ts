@@ -33,6 +33,7 @@ const ASKED_BYTES_MAX = 1024 * 1024;
  * takes one or two.
  */
 const CHEAP_MS_PER_TURN = 5;
+const ENDED = 'the thread that decodes documents has ended';
 
 export interface Question {
   bytes: Uint8Array;
@@ -62,136 +63,182 @@ function roomFor(job: Job | undefined, asked: readonly Job[]): boolean {
 
 /** Disposing ends the thread; what waits is rejected. */
 export function createDocuments(o: DocumentsOptions): Documents & Disposable {
-  const { entropy, timeoutMs = DOCUMENT_TIMEOUT_MS, memoryMiB = DOCUMENT_MEMORY_MIB, idleMs = IDLE_MS } = o;
-  const queue: Job[] = [];
-  /** With the thread, in the order in which it decodes them: the first is the one that it works at. */
-  const asked: Job[] = [];
-  let worker: Worker | null = null;
-  let ready = false;
-  let timer: NodeJS.Timeout | undefined;
-  let over = false;
-  let spentMs = 0;
-  let turn: Promise<void> | null = null;
+  const here = new MainThread(o.entropy);
+  const thread = new DocumentThread(o);
+  return {
+    async decode(bytes, source) {
+      // A thread that runs anyway takes cheap ones too; to start one for them would cost more than they do.
+      while (here.spent && !thread.ready) await here.turn;
+      return (here.spent ? null : here.decode(bytes, source)) ?? thread.decode(bytes, source);
+    },
+    [Symbol.dispose]: () => thread.dispose(),
+  };
+}
+
+/** Decodes what is cheap. */
+class MainThread {
+  readonly #entropy: Entropy;
+  #spentMs = 0;
+  #turn: Promise<void> | null = null;
+
+  constructor(entropy: Entropy) {
+    this.#entropy = entropy;
+  }
+
+  /** It has had its time of this turn. */
+  get spent(): boolean {
+    return this.#spentMs >= CHEAP_MS_PER_TURN;
+  }
+
+  /** Ends with this turn; null: nothing was decoded in it. */
+  get turn(): Promise<void> | null {
+    return this.#turn;
+  }
 
   /** Null: it is not cheap. */
-  const decodeHere = (bytes: Uint8Array, source: DocumentSource): Decoded | null => {
-    turn ??= new Promise((resolve) =>
+  decode(bytes: Uint8Array, source: DocumentSource): Decoded | null {
+    this.#turn ??= new Promise((resolve) =>
       setImmediate(() => {
-        spentMs = 0;
-        turn = null;
+        this.#spentMs = 0;
+        this.#turn = null;
         resolve();
       }),
     );
     const began = performance.now();
     try {
-      return isCheap(bytes) ? decodeDocument(bytes, source, entropy) : null;
+      return isCheap(bytes) ? decodeDocument(bytes, source, this.#entropy) : null;
     } finally {
-      spentMs += performance.now() - began;
+      this.#spentMs += performance.now() - began;
     }
-  };
+  }
+}
 
-  /** What the thread had not begun waits for the next one. */
-  const end = (): void => {
-    clearTimeout(timer);
-    void worker?.terminate();
-    worker = null;
-    ready = false;
-    queue.unshift(...asked.splice(0));
-  };
-  const refuse = (what: string): void => {
-    end();
-    queue.shift()?.resolve({ ok: false, errors: [what] });
-    next();
-  };
-  const fail = (what: string): void => {
-    end();
-    queue.shift()?.reject(new Error(`the thread that decodes documents ${what}`));
-    next();
-  };
-  /** The first document's time begins. */
-  const watch = (): void => {
-    clearTimeout(timer);
-    const first = asked[0];
-    // Its answer may have come already, and wait behind this timer.
-    const look = (): void => void (first === asked[0] && refuse(`takes longer than ${timeoutMs} ms to decode`));
-    timer = setTimeout(() => setImmediate(look), timeoutMs).unref();
-  };
-  const ask = (job: Job): void => {
+class DocumentThread {
+  readonly #timeoutMs: number;
+  readonly #memoryMiB: number;
+  readonly #idleMs: number;
+  readonly #queue: Job[] = [];
+  /** With the thread, in the order in which it decodes them: the first is the one that it works at. */
+  readonly #asked: Job[] = [];
+  #worker: Worker | null = null;
+  #ready = false;
+  #timer: NodeJS.Timeout | undefined;
+  #over = false;
+
+  constructor({ timeoutMs = DOCUMENT_TIMEOUT_MS, memoryMiB = DOCUMENT_MEMORY_MIB, idleMs = IDLE_MS }: DocumentsOptions) {
+    this.#timeoutMs = timeoutMs;
+    this.#memoryMiB = memoryMiB;
+    this.#idleMs = idleMs;
+  }
+
+  get ready(): boolean {
+    return this.#ready;
+  }
+
+  decode(bytes: Uint8Array, source: DocumentSource): Promise<Decoded> {
+    return new Promise((resolve, reject) => {
+      if (this.#over) throw new Error(ENDED);
+      this.#queue.push({ bytes, source, resolve, reject });
+      this.#next();
+    });
+  }
+
+  dispose(): void {
+    this.#over = true;
+    this.#end();
+    for (const job of this.#queue.splice(0)) job.reject(new Error(ENDED));
+  }
+
+  /** Gives the thread what there is room for. */
+  #next(): void {
+    if (this.#over) return;
+    if (this.#worker === null) {
+      if (this.#queue.length > 0) this.#start();
+      return;
+    }
+    if (!this.#ready) return;
+    while (this.#asked.length < ASKED_MAX && roomFor(this.#queue[0], this.#asked)) this.#ask(this.#queue.shift() as Job);
+    if (this.#asked.length > 0) return;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#end(), this.#idleMs).unref();
+  }
+
+  #ask(job: Job): void {
     // A copy, which the thread then owns.
     const bytes = Uint8Array.from(job.bytes);
-    worker?.postMessage({ bytes, source: job.source } satisfies Question, [bytes.buffer]);
-    if (asked.push(job) === 1) watch();
-  };
+    this.#worker?.postMessage({ bytes, source: job.source } satisfies Question, [bytes.buffer]);
+    if (this.#asked.push(job) === 1) this.#watch();
+  }
 
-  function started(): Worker {
+  /** The first document's time begins. */
+  #watch(): void {
+    clearTimeout(this.#timer);
+    const first = this.#asked[0];
+    // Its answer may have come already, and wait behind this timer.
+    const look = (): void => void (first === this.#asked[0] && this.#refuse(`takes longer than ${this.#timeoutMs} ms to decode`));
+    this.#timer = setTimeout(() => setImmediate(look), this.#timeoutMs).unref();
+  }
+
+  #start(): void {
+    clearTimeout(this.#timer);
+    try {
+      this.#worker = this.#started();
+      this.#timer = setTimeout(() => this.#fail(`was not ready within ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS).unref();
+    } catch (error) {
+      this.#fail(`cannot be started: ${messageOf(error)}`);
+    }
+  }
+
+  #started(): Worker {
     const mine = new Worker(workerFile('documents', import.meta.url), {
       name: 'documents',
-      resourceLimits: { maxOldGenerationSizeMb: memoryMiB, maxYoungGenerationSizeMb: YOUNG_MIB },
+      resourceLimits: { maxOldGenerationSizeMb: this.#memoryMiB, maxYoungGenerationSizeMb: YOUNG_MIB },
       env: {},
       execArgv: ['--disable-warning=ExperimentalWarning'],
     });
     // It keeps nothing alive: who waits for a document does.
     mine.unref();
     mine.on('message', ({ decoded }: Told) => {
-      if (mine !== worker) return;
-      if (decoded === null) ready = true;
-      else {
-        asked.shift()?.resolve(decoded);
-        if (asked.length > 0) watch();
-      }
-      next();
+      if (mine === this.#worker) this.#told(decoded);
     });
     mine.on('error', (error) => {
-      if (mine !== worker) return;
-      if (codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY') return refuse(`takes more than ${memoryMiB} MiB of memory to decode`);
-      fail(`failed: ${messageOf(error)}`);
+      if (mine !== this.#worker) return;
+      if (codeOf(error) === 'ERR_WORKER_OUT_OF_MEMORY') this.#refuse(`takes more than ${this.#memoryMiB} MiB of memory to decode`);
+      else this.#fail(`failed: ${messageOf(error)}`);
     });
     mine.on('exit', () => {
-      if (mine === worker) fail('ended');
+      if (mine === this.#worker) this.#fail('ended');
     });
     return mine;
   }
 
-  function start(): void {
-    clearTimeout(timer);
-    try {
-      worker = started();
-      timer = setTimeout(() => fail(`was not ready within ${START_TIMEOUT_MS} ms`), START_TIMEOUT_MS).unref();
-    } catch (error) {
-      fail(`cannot be started: ${messageOf(error)}`);
+  #told(decoded: Decoded | null): void {
+    if (decoded === null) this.#ready = true;
+    else {
+      this.#asked.shift()?.resolve(decoded);
+      if (this.#asked.length > 0) this.#watch();
     }
+    this.#next();
   }
 
-  /** Gives the thread what there is room for. */
-  function next(): void {
-    if (over) return;
-    if (worker === null) {
-      if (queue.length > 0) start();
-      return;
-    }
-    if (!ready) return;
-    while (asked.length < ASKED_MAX && roomFor(queue[0], asked)) ask(queue.shift() as Job);
-    if (asked.length > 0) return;
-    clearTimeout(timer);
-    timer = setTimeout(end, idleMs).unref();
+  #refuse(what: string): void {
+    this.#end();
+    this.#queue.shift()?.resolve({ ok: false, errors: [what] });
+    this.#next();
   }
 
-  return {
-    async decode(bytes, source) {
-      // A thread that runs anyway takes cheap ones too; to start one for them would cost more than they do.
-      while (spentMs >= CHEAP_MS_PER_TURN && !ready) await turn;
-      const here = spentMs < CHEAP_MS_PER_TURN ? decodeHere(bytes, source) : null;
-      if (here !== null) return here;
-      if (over) throw new Error('the thread that decodes documents has ended');
-      return new Promise((resolve, reject) => {
-        queue.push({ bytes, source, resolve, reject });
-        next();
-      });
-    },
-    [Symbol.dispose]() {
-      over = true;
-      end();
-      for (const job of queue.splice(0)) job.reject(new Error('the thread that decodes documents has ended'));
-    },
-  };
+  #fail(what: string): void {
+    this.#end();
+    this.#queue.shift()?.reject(new Error(`the thread that decodes documents ${what}`));
+    this.#next();
+  }
+
+  /** What the thread had not begun waits for the next one. */
+  #end(): void {
+    clearTimeout(this.#timer);
+    void this.#worker?.terminate();
+    this.#worker = null;
+    this.#ready = false;
+    this.#queue.unshift(...this.#asked.splice(0));
+  }
 }
