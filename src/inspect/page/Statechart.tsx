@@ -62,81 +62,21 @@ export function Statechart(props: StatechartProps) {
   );
 }
 
+/** How the machine moves now; `selected`: the state that was asked about, or ''. */
+interface Lit {
+  layout: Layout;
+  chart: Chart;
+  active: ReadonlySet<string>;
+  taken: ReadonlySet<string>;
+  selected: string;
+}
+
 function Flow({ chart, active, taken, selected, onSelect, layout }: StatechartProps & { layout: Layout }) {
-  const flow = useReactFlow();
   const lastTaken = useMemo(() => new Set(taken), [taken]);
-  const edges = useMemo((): StepEdge[] => {
-    const lines = layout.edges.map((drawn) => {
-      const isTaken = drawn.transitions.some((t) => lastTaken.has(t.id));
-      const isOpen = isOpenFrom(drawn.source, active, chart);
-      const isAsked = selected !== '' && (drawn.source === selected || drawn.target === selected);
-      const emphasis: 'taken' | 'open' | 'quiet' = isTaken ? 'taken' : isOpen || isAsked ? 'open' : 'quiet';
-      return { drawn, emphasis, label: emphasis === 'quiet' ? '' : labelOf(drawn, lastTaken) };
-    });
-    // The way it came chooses its places first.
-    const labelled = lines
-      .filter((l) => l.label !== '')
-      .toSorted((a, b) => Number(b.emphasis === 'taken') - Number(a.emphasis === 'taken'));
-    const places = placeLabels(
-      labelled.map(({ drawn, label }) => ({ id: drawn.id, label, points: drawn.points })),
-      layout.nodes,
-    );
-    return lines.map(({ drawn, emphasis, label }) => ({
-      id: drawn.id,
-      type: 'step' as const,
-      source: drawn.source,
-      target: drawn.target,
-      data: { drawn, emphasis, label, labelAt: places.get(drawn.id) ?? null },
-      zIndex: emphasis === 'quiet' ? 1 : 5,
-      focusable: false,
-      selectable: false,
-    }));
-  }, [layout, active, lastTaken, selected, chart]);
-  const nodes = useMemo((): StateNode[] => {
-    const initial = initialsOf(chart.root);
-    const next = new Set(edges.flatMap((e) => (e.data?.emphasis === 'open' && active.has(e.source) ? [e.target] : [])));
-    const came = new Set(edges.flatMap((e) => (e.data?.emphasis === 'taken' ? [e.source] : [])));
-    return layout.nodes.map((n) => ({
-      id: n.id,
-      type: 'state' as const,
-      position: { x: n.x, y: n.y },
-      width: n.width,
-      height: n.height,
-      style: { width: n.width, height: n.height },
-      ...(n.parent === '' ? {} : { parentId: n.parent }),
-      selected: n.id === selected,
-      data: {
-        state: n.state,
-        initial: initial.has(n.id),
-        active: active.has(n.id),
-        leaf: n.state.states.length === 0,
-        next: next.has(n.id) && !active.has(n.id),
-        came: came.has(n.id) && !active.has(n.id),
-      },
-      ariaLabel: `${n.state.key}${active.has(n.id) ? ', active' : ''}`,
-      draggable: false,
-      connectable: false,
-    }));
-  }, [layout, active, edges, chart, selected]);
-  const [follow, setFollow] = useState<boolean | null>(null);
-  const frame = useRef<HTMLElement>(null);
-  const leaf = layout.nodes.find((n) => n.state.states.length === 0 && active.has(n.id));
-  const focusOn = leaf?.id ?? '';
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      const box = frame.current?.getBoundingClientRect();
-      const whole = box === undefined ? 1 : Math.min(box.width / layout.width, box.height / layout.height);
-      const at = follow ?? whole < READABLE_ZOOM;
-      if (follow === null) setFollow(at);
-      const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
-      if (!at || focusOn === '') void flow.fitView({ padding: 0.04, maxZoom: 1.15 });
-      else {
-        const { x, y } = middleOfState(layout, focusOn);
-        void flow.setCenter(x, y, { zoom: FOLLOW_ZOOM, duration: calm ? 0 : 250 });
-      }
-    }, 30);
-    return () => clearTimeout(timer);
-  }, [flow, layout, follow, focusOn]);
+  const lit = useMemo((): Lit => ({ layout, chart, active, taken: lastTaken, selected }), [layout, chart, active, lastTaken, selected]);
+  const edges = useMemo(() => edgesOf(lit), [lit]);
+  const nodes = useMemo(() => nodesOf(lit, edges), [lit, edges]);
+  const { frame, follow, setFollow } = useFollow(layout, active);
   return (
     <figure className="chart" aria-label={`Statechart of ${chart.id}`} ref={frame}>
       <ReactFlow
@@ -172,6 +112,84 @@ function Flow({ chart, active, taken, selected, onSelect, layout }: StatechartPr
       </ReactFlow>
     </figure>
   );
+}
+
+function edgesOf({ layout, chart, active, taken, selected }: Lit): StepEdge[] {
+  const lines = layout.edges.map((drawn) => {
+    const isTaken = drawn.transitions.some((t) => taken.has(t.id));
+    const isOpen = isOpenFrom(drawn.source, active, chart);
+    const isAsked = selected !== '' && (drawn.source === selected || drawn.target === selected);
+    const emphasis: 'taken' | 'open' | 'quiet' = isTaken ? 'taken' : isOpen || isAsked ? 'open' : 'quiet';
+    return { drawn, emphasis, label: emphasis === 'quiet' ? '' : labelOf(drawn, taken) };
+  });
+  // The way it came chooses its places first.
+  const labelled = lines.filter((l) => l.label !== '').toSorted((a, b) => Number(b.emphasis === 'taken') - Number(a.emphasis === 'taken'));
+  const places = placeLabels(
+    labelled.map(({ drawn, label }) => ({ id: drawn.id, label, points: drawn.points })),
+    layout.nodes,
+  );
+  return lines.map(({ drawn, emphasis, label }) => ({
+    id: drawn.id,
+    type: 'step' as const,
+    source: drawn.source,
+    target: drawn.target,
+    data: { drawn, emphasis, label, labelAt: places.get(drawn.id) ?? null },
+    zIndex: emphasis === 'quiet' ? 1 : 5,
+    focusable: false,
+    selectable: false,
+  }));
+}
+
+function nodesOf({ layout, chart, active, selected }: Lit, edges: readonly StepEdge[]): StateNode[] {
+  const initial = initialsOf(chart.root);
+  const next = new Set(edges.flatMap((e) => (e.data?.emphasis === 'open' && active.has(e.source) ? [e.target] : [])));
+  const came = new Set(edges.flatMap((e) => (e.data?.emphasis === 'taken' ? [e.source] : [])));
+  return layout.nodes.map((n) => ({
+    id: n.id,
+    type: 'state' as const,
+    position: { x: n.x, y: n.y },
+    width: n.width,
+    height: n.height,
+    style: { width: n.width, height: n.height },
+    ...(n.parent === '' ? {} : { parentId: n.parent }),
+    selected: n.id === selected,
+    data: {
+      state: n.state,
+      initial: initial.has(n.id),
+      active: active.has(n.id),
+      leaf: n.state.states.length === 0,
+      next: next.has(n.id) && !active.has(n.id),
+      came: came.has(n.id) && !active.has(n.id),
+    },
+    ariaLabel: `${n.state.key}${active.has(n.id) ? ', active' : ''}`,
+    draggable: false,
+    connectable: false,
+  }));
+}
+
+/** Shows the whole chart, or follows the active state: as the reader chose, before that by whether the whole is readable. */
+function useFollow(layout: Layout, active: ReadonlySet<string>) {
+  const flow = useReactFlow();
+  const [follow, setFollow] = useState<boolean | null>(null);
+  const frame = useRef<HTMLElement>(null);
+  const leaf = layout.nodes.find((n) => n.state.states.length === 0 && active.has(n.id));
+  const focusOn = leaf?.id ?? '';
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      const box = frame.current?.getBoundingClientRect();
+      const whole = box === undefined ? 1 : Math.min(box.width / layout.width, box.height / layout.height);
+      const at = follow ?? whole < READABLE_ZOOM;
+      if (follow === null) setFollow(at);
+      const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+      if (!at || focusOn === '') void flow.fitView({ padding: 0.04, maxZoom: 1.15 });
+      else {
+        const { x, y } = middleOfState(layout, focusOn);
+        void flow.setCenter(x, y, { zoom: FOLLOW_ZOOM, duration: calm ? 0 : 250 });
+      }
+    }, 30);
+    return () => clearTimeout(timer);
+  }, [flow, layout, follow, focusOn]);
+  return { frame, follow, setFollow };
 }
 
 function middleOfState(layout: Layout, id: string): Point {
