@@ -3,23 +3,19 @@
 import { assign, enqueueActions, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
 import type { ContainerStatus, Pod, PodStatus } from '../../k8s.ts';
-import type { WorkerEvent } from '../../protocol.ts';
 import { perform, unprovided } from '../../provide.ts';
-import { sameData } from '../../sameData.ts';
 import { probeVerdicts } from '../../services/probes/state.ts';
 import { joinCauses } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { hashNameAndImage } from '../containerHash.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
-import { hasNoNews, listingAgrees } from '../listed.ts';
 import { ofPresent, withStep } from '../resize/actuation.ts';
 import { exitForBackoff, firstStatus, nextRestartCount } from '../runtimeStatus.ts';
 import { generatePodStatus } from '../status/generate.ts';
 import { terminateStatus } from '../status/manager.ts';
 import type { PodRuntimeStatus } from '../types.ts';
-import { type ActOutcome, type ContainerReport, containerMachine } from './containerMachine.ts';
-import { CONFIG_ERROR } from './containerSetup.ts';
-import type { PreStopEnded, Settled } from './containerStopMachine.ts';
+import { type ActOutcome, containerMachine } from './containerMachine.ts';
+import type { Settled } from './containerStopMachine.ts';
 import {
   ACT_RETRY_MS,
   ACTS_IN_ROW_MAX,
@@ -28,7 +24,6 @@ import {
   CHASE_DELAYS_MS,
   containersOf,
   decisionNow,
-  isDeleting,
   planActions,
   podIPsOf,
   type ReportAt,
@@ -40,8 +35,9 @@ import {
   workerFacts,
 } from './context.ts';
 import { BACKOFF_RESET_MS } from './crashBackoff.ts';
-import { type Decision, deadlineAtMs } from './decide.ts';
-import { type ResizeReport, resizeMachine } from './resizeMachine.ts';
+import { deadlineAtMs } from './decide.ts';
+import { concerns, guards, type WorkerMachineEvent } from './guards.ts';
+import { resizeMachine } from './resizeMachine.ts';
 import { stopMachine } from './stopMachine.ts';
 
 const SANDBOX_CHANGED = {
@@ -53,11 +49,6 @@ const SANDBOX_CHANGED = {
 /** A container in one of these is not on its way: nobody waits for its hook. */
 const RESTS_FAILED: ReadonlySet<string> = new Set(['backingOff', 'failed']);
 
-/** Changed objects are of interest to who waits for one. */
-function concerns({ failures }: WorkerContext, event: { type: string; objects?: 'only' | 'too' }): boolean {
-  return event.objects !== 'only' || [...failures.values()].some((f) => f.reason === CONFIG_ERROR);
-}
-
 function dirtier(was: WorkerContext['dirty'], event: { type: string; listed?: boolean }): WorkerContext['dirty'] {
   return event.type === 'pod.dirty' && event.listed === true && was !== 'yes' ? 'listed' : 'yes';
 }
@@ -67,15 +58,10 @@ function shownOf(status: PodStatus, name: string): ContainerStatus | undefined {
   return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses].find((s) => s.name === name);
 }
 
-function seen({ status }: WorkerContext, event: object): boolean {
-  const { listing, ownIds } = workerFacts(event);
-  return status !== null && hasNoNews(listing, status, (id) => ownIds.has(id));
-}
-
 export const workerSetup = setup({
   types: {
     context: {} as WorkerContext,
-    events: {} as WorkerEvent | ContainerReport | PreStopEnded | ResizeReport | { type: 'worker.resync' },
+    events: {} as WorkerMachineEvent,
     input: {} as WorkerInput,
   },
   actors: {
@@ -360,52 +346,5 @@ export const workerSetup = setup({
       return deadline === null ? ms : Math.max(1, Math.min(ms, deadline - moment.wallMs + 1));
     },
   },
-  guards: {
-    actKnown: ({ event }) => event.type === 'container.acted' && event.known,
-    /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
-    ofThisLife: ({ context, event }) =>
-      event.type !== 'pod.kill' || event.life === 0 || context.life === undefined || event.life === context.life,
-    terminating: ({ context }) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
-    graceShrank: ({ context, event }) => {
-      const pod = event.type === 'pod.update' ? event.pod : context.pod;
-      const override = event.type === 'pod.kill' ? (event.graceOverrideSeconds ?? context.graceOverride) : context.graceOverride;
-      const next = effectiveGraceSeconds({ pod, current: context.graceSeconds, override });
-      return context.graceSeconds !== null && next < context.graceSeconds;
-    },
-    deletes: ({ event }) => event.type === 'pod.update' && isDeleting(event.pod),
-    dirty: ({ context, event }) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context, event)),
-    /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
-    alreadySeen: ({ context, event }) =>
-      event.type === 'pod.dirty' && ((event.listed === true && seen(context, event)) || !concerns(context, event)),
-    /**
-     * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
-     * another matter, and so is what the probes found since, if its hint was lost.
-     */
-    nothingNew: ({ context, event }) => {
-      const { status, failures } = context;
-      const now = workerFacts(event);
-      const deadline = deadlineAtMs(context.pod, context.apiStatus);
-      if (status === null || failures.size > 0 || (deadline !== null && deadline <= now.wallMs)) return false;
-      const { plan, apiStatus } = decisionNow(context, status, now);
-      if (plan.kind !== 'steady') return false;
-      const { initToStart, containersToStart, ephemeralToStart } = plan.actions;
-      if (initToStart.length + containersToStart.length + ephemeralToStart.length > 0) return false;
-      return sameData(apiStatus, context.apiStatus) && listingAgrees(now.listing, status, now.monoMs);
-    },
-    endAwaited: ({ context }) => context.ended.size > 0,
-    noProgress: ({ context, event }) => {
-      const kind = context.decision?.plan.kind;
-      const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
-      const rested = factsOf(event).monoMs - context.lastActMonoMs > CALM_AFTER_MS;
-      return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
-    },
-    heldBack: ({ context }) => context.heldBack,
-    planIs: ({ context }, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
-    mustCreate: ({ context }) => planActions(context)?.createSandbox === true,
-    somethingUp: ({ context }) =>
-      context.status === null ||
-      context.status.containers.some((c) => c.state === 'running') ||
-      context.status.sandboxes.some((s) => s.ready),
-    containersUp: ({ context }) => context.status?.containers.some((c) => c.state === 'running') === true,
-  },
+  guards,
 });

@@ -1,0 +1,78 @@
+/** What the worker's steps hang on: its guards, by name. */
+
+import { factsOf } from '../../facts.ts';
+import type { WorkerEvent } from '../../protocol.ts';
+import { sameData } from '../../sameData.ts';
+import { effectiveGraceSeconds } from '../killOrder.ts';
+import { hasNoNews, listingAgrees } from '../listed.ts';
+import type { ContainerReport } from './containerMachine.ts';
+import { CONFIG_ERROR } from './containerSetup.ts';
+import type { PreStopEnded } from './containerStopMachine.ts';
+import { ACTS_IN_ROW_MAX, CALM_AFTER_MS, decisionNow, isDeleting, planActions, type WorkerContext, workerFacts } from './context.ts';
+import { type Decision, deadlineAtMs } from './decide.ts';
+import type { ResizeReport } from './resizeMachine.ts';
+
+export type WorkerMachineEvent = WorkerEvent | ContainerReport | PreStopEnded | ResizeReport | { type: 'worker.resync' };
+interface Step {
+  context: WorkerContext;
+  event: WorkerMachineEvent;
+}
+
+/** Changed objects are of interest to who waits for one. */
+export function concerns({ failures }: WorkerContext, event: { type: string; objects?: 'only' | 'too' }): boolean {
+  return event.objects !== 'only' || [...failures.values()].some((f) => f.reason === CONFIG_ERROR);
+}
+
+function seen({ status }: WorkerContext, event: object): boolean {
+  const { listing, ownIds } = workerFacts(event);
+  return status !== null && hasNoNews(listing, status, (id) => ownIds.has(id));
+}
+
+export const guards = {
+  actKnown: ({ event }: Step) => event.type === 'container.acted' && event.known,
+  /** Not left in the mailbox by a pod manager that is no more; 0 means whichever life there is. */
+  ofThisLife: ({ context, event }: Step) =>
+    event.type !== 'pod.kill' || event.life === 0 || context.life === undefined || event.life === context.life,
+  terminating: ({ context }: Step) => context.killAsked || context.runtimeOnly || isDeleting(context.pod),
+  graceShrank: ({ context, event }: Step) => {
+    const pod = event.type === 'pod.update' ? event.pod : context.pod;
+    const override = event.type === 'pod.kill' ? (event.graceOverrideSeconds ?? context.graceOverride) : context.graceOverride;
+    const next = effectiveGraceSeconds({ pod, current: context.graceSeconds, override });
+    return context.graceSeconds !== null && next < context.graceSeconds;
+  },
+  deletes: ({ event }: Step) => event.type === 'pod.update' && isDeleting(event.pod),
+  dirty: ({ context, event }: Step) => context.acted || context.dirty === 'yes' || (context.dirty === 'listed' && !seen(context, event)),
+  /** What a listing found changed was already seen: it is most often the worker's own doing. Or it is of no interest here. */
+  alreadySeen: ({ context, event }: Step) =>
+    event.type === 'pod.dirty' && ((event.listed === true && seen(context, event)) || !concerns(context, event)),
+  /**
+   * All is as wanted and was just seen so: a look of its own would cost four calls and tell nothing. A due deadline is
+   * another matter, and so is what the probes found since, if its hint was lost.
+   */
+  nothingNew: ({ context, event }: Step) => {
+    const { status, failures } = context;
+    const now = workerFacts(event);
+    const deadline = deadlineAtMs(context.pod, context.apiStatus);
+    if (status === null || failures.size > 0 || (deadline !== null && deadline <= now.wallMs)) return false;
+    const { plan, apiStatus } = decisionNow(context, status, now);
+    if (plan.kind !== 'steady') return false;
+    const { initToStart, containersToStart, ephemeralToStart } = plan.actions;
+    if (initToStart.length + containersToStart.length + ephemeralToStart.length > 0) return false;
+    return sameData(apiStatus, context.apiStatus) && listingAgrees(now.listing, status, now.monoMs);
+  },
+  endAwaited: ({ context }: Step) => context.ended.size > 0,
+  noProgress: ({ context, event }: Step) => {
+    const kind = context.decision?.plan.kind;
+    const acts = kind === 'killPod' || kind === 'createSandbox' || kind === 'killContainers';
+    const rested = factsOf(event).monoMs - context.lastActMonoMs > CALM_AFTER_MS;
+    return acts && !rested && !context.calmed && context.actsInRow >= ACTS_IN_ROW_MAX;
+  },
+  heldBack: ({ context }: Step) => context.heldBack,
+  planIs: ({ context }: Step, params: { kind: Decision['plan']['kind'] }) => context.decision?.plan.kind === params.kind,
+  mustCreate: ({ context }: Step) => planActions(context)?.createSandbox === true,
+  somethingUp: ({ context }: Step) =>
+    context.status === null ||
+    context.status.containers.some((c) => c.state === 'running') ||
+    context.status.sandboxes.some((s) => s.ready),
+  containersUp: ({ context }: Step) => context.status?.containers.some((c) => c.state === 'running') === true,
+};
