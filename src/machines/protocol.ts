@@ -1,23 +1,21 @@
 /**
  * The events that cross from one actor to another, the addresses and the views. Those of the layers `api`, `allocation`,
- * `objects` and `plugins` stand in their `messages.ts`, views of a single area beside its decisions.
+ * `imagePuller`, `objects`, `plugins` and `volumes` stand in their `messages.ts`, views of a single area beside its decisions.
  * Events are `noun.verb`. Senders name addresses from {@link addr}; readers name views from {@link view}.
  */
 
 import type { GroupDriver } from './allocation/cgroups/names.ts';
 import type { AllocationAnswer } from './allocation/messages.ts';
-import type { CriMethod, Image, PodSandboxConfig } from './cri.ts';
+import type { CriMethod } from './cri.ts';
 import type { InjectorEvent } from './faults/live.ts';
-import type { Container, Pod, PodStatus, PullPolicy } from './k8s.ts';
+import type { Container, Pod, PodStatus } from './k8s.ts';
 import type { LifeStep, PodLifeState } from './pods/manager/life.ts';
-import type { PodOpKind, SourceName, StartFailure } from './pods/types.ts';
-import type { Built } from './pods/workers/config/result.ts';
+import type { PodOpKind, SourceName } from './pods/types.ts';
 import type { EvictionLedger } from './reclaim/eviction/pass.ts';
 import type { NodePressure } from './reclaim/eviction/thresholds.ts';
-import type { PullCredentials } from './runtime/imagePuller/keyring.ts';
+import type { ImageEvent, ImageRemovedEvent } from './runtime/imagePuller/messages.ts';
 import type { ProbeLedger } from './services/probes/types.ts';
-import type { MountedVolume } from './services/volumes/containerMounts.ts';
-import type { SubPathPart } from './services/volumes/subPaths.ts';
+import type { VolumesEvent, VolumesView } from './services/volumes/messages.ts';
 import { type Address, address, type Cause, type Message, type ReplyTo, viewKey } from './supervision/address.ts';
 
 // ---- runtime -----------------------------------------------------------------------------------------------------
@@ -116,24 +114,6 @@ export interface RuntimePodsView {
   /** `cri` or `containerd` while the stream is trusted, else `poll`. */
   via: 'cri' | 'containerd' | 'poll';
 }
-
-export type ImageResult = { ok: true; imageRef: string; image: Image | null; pulled: boolean } | { ok: false; failure: StartFailure };
-export type ImageEvent = Message & {
-  type: 'image.ensure';
-  uid: string;
-  podRef: PodRef;
-  container: string;
-  image: string;
-  policy: PullPolicy;
-  sandboxConfig: PodSandboxConfig;
-  /** Of the pod's pull secrets, for this image; absent: none. Secret. */
-  credentials?: PullCredentials;
-  /** Of the pod; absent or '': it has none. */
-  serviceAccount?: string;
-  replyTo: ReplyTo<ImageResult>;
-};
-/** An image was removed: what is known of its pulls may be forgotten. */
-export type ImageRemovedEvent = Message & { type: 'image.removed'; imageRef: string };
 
 // ---- telemetry ---------------------------------------------------------------------------------------------------
 
@@ -353,35 +333,6 @@ export interface StatusEntry {
 export type StatusView = ReadonlyMap<string, StatusEntry>;
 
 // ---- services ----------------------------------------------------------------------------------------------------
-
-/** What a worker gets for its question: `mounts` by volume name. */
-export type VolumesResult = { ok: true; mounts: ReadonlyMap<string, MountedVolume> } | { ok: false; failure: StartFailure };
-export type SubPathsResult = Built<ReadonlyMap<number, string>>;
-export type VolumesEvent = Message &
-  /** Set up what this pod's containers mount; answered when all of it is, or after 2 min 3 s with what is missing. */
-  (
-    | { type: 'volumes.mount'; uid: string; pod: Pod; replyTo: ReplyTo<VolumesResult> }
-    /** No container of this pod runs any more: take its volumes down; answered when nothing is left. */
-    | { type: 'volumes.unmount'; uid: string; replyTo: ReplyTo<VolumesResult> }
-    /** Bind these parts of volumes that are set up for a container of that name; answered with where they are, by index. */
-    | { type: 'volumes.bind'; uid: string; container: string; parts: readonly SubPathPart[]; replyTo: ReplyTo<SubPathsResult> }
-    /** Compare this pod's files with what they are made of; without a UID: every pod's. `changed`: that is another now, so a failed volume may succeed. */
-    | { type: 'volumes.refresh'; uid?: string; changed?: boolean }
-    /** Something that volumes waited for may be there: those that failed are tried at once. */
-    | { type: 'volumes.retry' }
-  );
-export interface VolumeSummary {
-  name: string;
-  /** As in directory names, e.g. `kubernetes.io~empty-dir`. */
-  plugin: string;
-  /** Phase of the volume's statechart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */
-  state: string;
-  /** What went wrong last; '' when nothing did. */
-  message: string;
-  sinceMs: number;
-}
-/** By pod UID; a pod without volumes has no entry. */
-export type VolumesView = ReadonlyMap<string, readonly VolumeSummary[]>;
 
 /** To the probe manager: this pod's definition or status may have changed, or with null anybody's; the views tell. */
 export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };

@@ -11,7 +11,8 @@ import type { ActorSpec, SupervisorSpec, Tree } from '../../src/actors/supervisi
 import { createClock, createEntropy, createRng, createYield } from '../../src/boot/dependencies/clock.ts';
 import { createGrpcCri } from '../../src/boot/dependencies/cri/grpcCri.ts';
 import { createMetrics } from '../../src/boot/dependencies/metrics.ts';
-import { addr, type ImageEvent, type ImageResult, view } from '../../src/machines/protocol.ts';
+import { addr, view } from '../../src/machines/protocol.ts';
+import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
 import type { Message, ReplyTo } from '../../src/machines/supervision/address.ts';
 import { fakePorts } from '../supervision/fakePorts.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';

@@ -1,7 +1,8 @@
 /** Volumes on a whole node in virtual time: waiting, sharing, failing, taking down, finding again. */
 import { describe, expect, it } from 'vitest';
 import type { ContainerConfig } from '../../src/machines/cri.ts';
-import { addr, type VolumesResult, view } from '../../src/machines/protocol.ts';
+import { addr, view } from '../../src/machines/protocol.ts';
+import type { VolumesResult } from '../../src/machines/services/volumes/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
 import { pod, ROOT, type VirtualNode, virtualNode } from './virtualNode.ts';
 

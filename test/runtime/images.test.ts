@@ -1,7 +1,8 @@
 /** The image puller: policies, back-off, one pull for many pods, and a stop that waits for none of it. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CriRequest, Image } from '../../src/machines/cri.ts';
-import { addr, type ImageEvent, type ImageResult } from '../../src/machines/protocol.ts';
+import { addr } from '../../src/machines/protocol.ts';
+import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
 import type { ReplyTo } from '../../src/machines/supervision/address.ts';
 import { fail } from './fakeCri.ts';
 import { type World, world } from './world.ts';

@@ -6,8 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { VerificationOptions } from '../../src/actors/runtime/imagePuller/pullRecords.ts';
 import { createEntropy } from '../../src/boot/dependencies/clock.ts';
 import type { AuthConfig, CriRequest, Image } from '../../src/machines/cri.ts';
-import { addr, type ImageEvent, type ImageResult } from '../../src/machines/protocol.ts';
+import { addr } from '../../src/machines/protocol.ts';
 import type { OwnedAuth, PullOwner } from '../../src/machines/runtime/imagePuller/keyring.ts';
+import type { ImageEvent, ImageResult } from '../../src/machines/runtime/imagePuller/messages.ts';
 import {
   type AccessGranted,
   accessOf,

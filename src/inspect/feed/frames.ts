@@ -6,7 +6,8 @@
 import type { Chart } from '../../machines/chart/definition.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import type { LifeStep } from '../../machines/pods/manager/life.ts';
-import type { ContainerSummary, RecordedEvent, VolumeSummary } from '../../machines/protocol.ts';
+import type { ContainerSummary, RecordedEvent } from '../../machines/protocol.ts';
+import type { VolumeSummary } from '../../machines/services/volumes/messages.ts';
 import type { Cause } from '../../machines/supervision/address.ts';
 import type { PodHistory } from '../history.ts';
 import type { Shown } from '../project.ts';

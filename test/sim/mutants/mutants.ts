@@ -254,8 +254,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     id: 'a container is made before its volumes stand',
-    file: 'src/machines/services/volumes/volumesMachine.ts',
-    find: 'if (unmountedNames(waiter.pod, context.actual, volumeKey).length > 0) return undefined;',
+    file: 'src/machines/services/volumes/waiters.ts',
+    find: 'if (unmountedNames(waiter.pod, actual, volumeKey).length > 0) return undefined;',
     replace: '',
   },
   {

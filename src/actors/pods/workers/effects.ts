@@ -21,15 +21,9 @@ import { EARLIER_START, podDescription } from '../../../machines/pods/workers/co
 import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
-import {
-  addr,
-  type CriFailure,
-  type CriResult,
-  type ImageResult,
-  type WorkerEvent,
-  type WorkerSummary,
-} from '../../../machines/protocol.ts';
+import { addr, type CriFailure, type CriResult, type WorkerEvent, type WorkerSummary } from '../../../machines/protocol.ts';
 import { removingDirs } from '../../../machines/reclaim/removing.ts';
+import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import { handlingPod } from '../../../ports/handling.ts';
 import { containerCpus } from '../../allocation/client.ts';
 import { type CriCall, type CriClient, criClient } from '../../runtime/client.ts';

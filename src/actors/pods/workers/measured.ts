@@ -2,7 +2,8 @@
 import type { Pod } from '../../../machines/k8s.ts';
 import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import type { SandboxInput, WorkerContext } from '../../../machines/pods/workers/context.ts';
-import type { ImageResult, WorkerSummary } from '../../../machines/protocol.ts';
+import type { WorkerSummary } from '../../../machines/protocol.ts';
+import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import { type EffectOptions, Effects } from './effects.ts';
 

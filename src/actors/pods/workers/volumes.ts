@@ -3,8 +3,9 @@
 import type { Device, ImageSpec, Mount } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
 import type { Built } from '../../../machines/pods/workers/config/result.ts';
-import { addr, type SubPathsResult, type VolumesResult, view } from '../../../machines/protocol.ts';
+import { addr, view } from '../../../machines/protocol.ts';
 import { containerDevices, containerMounts, type MountedVolume } from '../../../machines/services/volumes/containerMounts.ts';
+import type { SubPathsResult, VolumesResult } from '../../../machines/services/volumes/messages.ts';
 import { usedVolumes } from '../../../machines/services/volumes/spec.ts';
 import { type SubPathPart, subPathParts } from '../../../machines/services/volumes/subPaths.ts';
 import { VOLUMES_WAIT_MS } from '../../../machines/services/volumes/volumesMachine.ts';

@@ -9,7 +9,7 @@ import type { Image } from '../../../machines/cri.ts';
 import { reading } from '../../../machines/facts.ts';
 import { imagePulls, type Span } from '../../../machines/pods/status/startup.ts';
 import type { StartFailure } from '../../../machines/pods/types.ts';
-import { addr, type ImageEvent, type ImageRemovedEvent, type ImageResult, view } from '../../../machines/protocol.ts';
+import { addr, view } from '../../../machines/protocol.ts';
 import { providing } from '../../../machines/provide.ts';
 import { ImageBackoffs, remainingMs } from '../../../machines/runtime/imagePuller/imageBackoff.ts';
 import { decideImage, type ImageEventText, imageEvents, imageFailures } from '../../../machines/runtime/imagePuller/imagePolicy.ts';
@@ -22,6 +22,7 @@ import {
 } from '../../../machines/runtime/imagePuller/imagePullMachine.ts';
 import { withDefaultTag } from '../../../machines/runtime/imagePuller/imageRef.ts';
 import type { OwnedAuth } from '../../../machines/runtime/imagePuller/keyring.ts';
+import type { ImageEvent, ImageRemovedEvent, ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { CriError } from '../../../ports/ports.ts';
 import { accountSource } from '../../services/client.ts';

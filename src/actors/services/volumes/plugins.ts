@@ -6,15 +6,9 @@
 import type { Pod } from '../../../machines/k8s.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { type Built, built, refused } from '../../../machines/pods/workers/config/result.ts';
-import { csiPath, ephemeralCsi, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
+import { csiPath, ephemeralCsi } from '../../../machines/services/volumes/csi/volume.ts';
 import { mountsAt } from '../../../machines/services/volumes/mountinfo.ts';
-import {
-  type ObjectAnswer,
-  type ObjectQuery,
-  type ObjectSource,
-  type Objects,
-  queryKey,
-} from '../../../machines/services/volumes/objects.ts';
+import type { ObjectSource } from '../../../machines/services/volumes/objects.ts';
 import {
   CSI,
   deviceLink,
@@ -23,16 +17,13 @@ import {
   markerDir,
   OWN_PLUGINS,
   podDir,
-  SUB_PATHS,
   subPathsDir,
   VOLUME_DEVICES,
   type VolumeRef,
-  volumeKey,
   volumePath,
 } from '../../../machines/services/volumes/paths.ts';
-import { buildPayload, objectsNeeded, type Payload } from '../../../machines/services/volumes/payload.ts';
+import type { Payload } from '../../../machines/services/volumes/payload.ts';
 import {
-  commonUser,
   type HostPathType,
   hugePageBytes,
   nestedMountPoints,
@@ -42,7 +33,6 @@ import {
 import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
-import { handlingPod } from '../../../ports/handling.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/mounter.ts';
 import type { Logger, Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
@@ -54,6 +44,8 @@ import { readData, standing } from './csi/place.ts';
 import { type CsiJob, type CsiOptions, setUpCsi } from './csi/setUp.ts';
 import { takeDownCsi } from './csi/takeDown.ts';
 import { giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
+import { foundVolumes } from './found.ts';
+import { askObjects, type FilesJob, keysOf, payloadOf } from './objectFiles.ts';
 
 /** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
 const MOUNT_TIMEOUT_MS = 60_000;
@@ -82,14 +74,6 @@ export interface PluginsOptions {
   warn(pod: Pod, reason: string, message: string): void;
 }
 
-type FilesJob = SetUpJob & { source: Extract<PodVolume['source'], { kind: 'files' }> };
-function keysOf(objects: Objects): number {
-  let keys = 0;
-  for (const { kind, result } of objects.values()) {
-    if (kind !== 'token' && result.kind === 'found') keys += Object.keys(result.value.data).length;
-  }
-  return keys;
-}
 type Mount = ((path: string) => Promise<void>) | null;
 
 export class Plugins {
@@ -146,6 +130,12 @@ export class Plugins {
     return setUpCsi({ ...this.#csi(), api, reportedInUse, objects: this.#o.objects }, job, signal);
   }
 
+  /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
+  scan(): Promise<VolumeRef[]> {
+    const { ports, log, csi, facts } = this.#o;
+    return foundVolumes({ fs: ports.fs, log, ledger: csi.ledger, rootDir: facts().rootDir });
+  }
+
   async tearDown(ref: VolumeRef, signal: AbortSignal): Promise<void> {
     // Of a volume that stands elsewhere only what was bound of it is ours.
     if (ref.plugin === HOST_PATH) return this.#cleanSubPaths(ref, signal);
@@ -184,53 +174,6 @@ export class Plugins {
     await unlinkIfThere(fs, link);
     await rmdirIfEmpty(fs, link.slice(0, link.lastIndexOf('/')));
     await rmdirIfEmpty(fs, `${podDir(this.#o.facts().rootDir, ref.uid)}/${VOLUME_DEVICES}`);
-  }
-
-  /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
-  async scan(): Promise<VolumeRef[]> {
-    const { fs } = this.#o.ports;
-    const { rootDir } = this.#o.facts();
-    const found: VolumeRef[] = [];
-    for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
-      const own = await this.#scanVolumes(uid);
-      found.push(...own);
-      // Of a volume that lies elsewhere only this is there, and a power failure may have left no more of others.
-      const parts = `${podDir(rootDir, uid)}/${SUB_PATHS}`;
-      if ((await lstatIfThere(fs, parts))?.kind !== 'dir') continue;
-      for (const name of await listIfThere(fs, parts)) {
-        if (!own.some((ref) => ref.name === name)) found.push({ uid, plugin: HOST_PATH, name });
-      }
-    }
-    return found;
-  }
-
-  async #scanVolumes(uid: string): Promise<VolumeRef[]> {
-    const { fs } = this.#o.ports;
-    const found: VolumeRef[] = [];
-    const volumes = `${podDir(this.#o.facts().rootDir, uid)}/volumes`;
-    const plugins = (await lstatIfThere(fs, volumes))?.kind === 'dir' ? await listIfThere(fs, volumes) : [];
-    for (const plugin of plugins) {
-      if (!OWN_PLUGINS.includes(plugin)) {
-        this.#o.log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
-        continue;
-      }
-      for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) {
-        found.push(plugin === CSI ? await this.#foundCsi(uid, name) : { uid, plugin, name });
-      }
-    }
-    const links = `${podDir(this.#o.facts().rootDir, uid)}/${VOLUME_DEVICES}/${LOCAL_VOLUME}`;
-    if ((await lstatIfThere(fs, links))?.kind === 'dir') {
-      for (const name of await listIfThere(fs, links)) found.push({ uid, plugin: LOCAL_VOLUME, name });
-    }
-    return found;
-  }
-
-  /** A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims. */
-  async #foundCsi(uid: string, name: string): Promise<VolumeRef> {
-    const data = await readData(this.#o.ports.fs, csiPath.dir(this.#o.facts().rootDir, uid, name));
-    const ref = { uid, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : CSI, name };
-    if (data?.attached === true) this.#o.csi.ledger.use(volumeKey(ref), uniqueName(data));
-    return ref;
   }
 
   /** Where one part of a volume that is set up is to be mounted from, for one container. */
@@ -332,11 +275,10 @@ export class Plugins {
 
   /** Fetch, build, and only then touch the disk. What is there stays when a refresh fails. */
   async #setUpFiles(job: FilesJob, signal: AbortSignal): Promise<void> {
-    const { pod, source } = job;
-    const objects = await this.#objects(pod, source, signal);
+    const objects = await askObjects(this.#o.objects, job, signal);
     const write = async (): Promise<void> => {
       signal.throwIfAborted();
-      await this.#writeFiles(job, this.#payload(job, objects), signal);
+      await this.#writeFiles(job, payloadOf(this.#o, job, objects), signal);
     };
     // Many pods can name one object of tens of thousands of keys: what they hold is built and written for one at a time.
     const { objects: owner } = this.#o;
@@ -366,45 +308,6 @@ export class Plugins {
       await this.#takeDown(volume, signal);
     } catch (error) {
       throw new AggregateError([cause, error], `${messageOf(cause)}; and taking it down again: ${messageOf(error)}`);
-    }
-  }
-
-  async #objects(pod: Pod, source: FilesJob['source'], signal: AbortSignal): Promise<Objects> {
-    const queries = objectsNeeded(source.sources);
-    const answers = await Promise.all(queries.map((q) => this.#ask(pod, q, signal)));
-    return new Map(queries.map((q, i) => [queryKey(q), answers[i] as ObjectAnswer]));
-  }
-
-  #payload({ pod, source }: FilesJob, objects: Objects): Payload {
-    const facts = this.#o.facts();
-    const { uid } = pod.metadata;
-    const built = handlingPod(this.#o.ports, uid, () => buildPayload({ pod, source, objects, facts, user: commonUser(pod) }));
-    if (!built.ok) throw new Error(built.message);
-    return built.value;
-  }
-
-  async #ask(pod: Pod, q: ObjectQuery, signal: AbortSignal): Promise<ObjectAnswer> {
-    const { objects } = this.#o;
-    const { namespace, name, uid } = pod.metadata;
-    if (objects === null) {
-      const failed = { kind: 'failed' as const, message: `this node has no API to ask for a ${q.kind}` };
-      return { kind: q.kind, result: failed };
-    }
-    switch (q.kind) {
-      case 'secret':
-        return { kind: 'secret', result: await objects.secret(pod, q.name, signal) };
-      case 'configMap':
-        return { kind: 'configMap', result: await objects.configMap(pod, q.name, signal) };
-      case 'token': {
-        const request = {
-          namespace,
-          serviceAccount: pod.spec.serviceAccountName || 'default',
-          audiences: q.audience === '' ? [] : [q.audience],
-          expirationSeconds: q.expirationSeconds,
-          pod: { name, uid },
-        };
-        return { kind: 'token', result: await objects.token(request, signal) };
-      }
     }
   }
 

@@ -2,8 +2,8 @@
 
 import { assertEvent, assign, enqueueActions, sendParent, setup } from 'xstate';
 import { factsOf } from '../../facts.ts';
-import type { ImageResult } from '../../protocol.ts';
 import { unprovided } from '../../provide.ts';
+import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';

@@ -5,8 +5,8 @@
 import { fromPromise } from 'xstate';
 import { factsOf, type Moment, reading } from '../../facts.ts';
 import type { Pod } from '../../k8s.ts';
-import type { ImageResult } from '../../protocol.ts';
 import { effectsOf, providing } from '../../provide.ts';
+import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import type { PodRuntimeStatus } from '../types.ts';
 import { containerMachine } from './containerMachine.ts';
 import { containerStopMachine, type Settled, type StopRequest } from './containerStopMachine.ts';

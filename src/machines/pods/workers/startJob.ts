@@ -1,6 +1,6 @@
 /** What a container's statechart is given and what it asks and tells: one start of one container. */
 import type { Container, Pod } from '../../k8s.ts';
-import type { ImageResult } from '../../protocol.ts';
+import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import type { RuntimeContainer, StartFailure } from '../types.ts';
 import type { StopIo } from './containerStopMachine.ts';
 

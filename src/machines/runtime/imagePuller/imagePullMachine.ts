@@ -4,8 +4,8 @@
  */
 import { assign, fromPromise, sendParent, setup } from 'xstate';
 import { podName, projecting } from '../../projection.ts';
-import type { ImageEvent, ImageResult } from '../../protocol.ts';
 import { providing, unprovided } from '../../provide.ts';
+import type { ImageEvent, ImageResult } from './messages.ts';
 
 export interface ImageRequest {
   /** Unique within one incarnation of the image puller. */

@@ -1,8 +1,8 @@
 /** Statechart of the image puller: idle, or pulling a number of images. Each request is a machine of its own. */
 import { assign, enqueueActions, setup } from 'xstate';
 import { podName, projecting } from '../../projection.ts';
-import type { ImageEvent, ImageRemovedEvent } from '../../protocol.ts';
 import { type BackingOff, imagePullMachine, type PullEnded, requestKey } from './imagePullMachine.ts';
+import type { ImageEvent, ImageRemovedEvent } from './messages.ts';
 
 /** How often old back-off entries are forgotten. */
 const COLLECT_MS = 60_000;

@@ -1,7 +1,8 @@
 /** Desired and actual volumes as plain data, and what follows from comparing them with what the node knows. Pure. */
 import type { Pod } from '../../k8s.ts';
-import type { PodsView, RuntimePodsView, VolumeSummary } from '../../protocol.ts';
+import type { PodsView, RuntimePodsView } from '../../protocol.ts';
 import type { MountedVolume } from './containerMounts.ts';
+import type { VolumeSummary } from './messages.ts';
 import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from './paths.ts';
 import { type PodVolume, podVolumes } from './spec.ts';
 import type { SetUpDone, VolumePhase } from './volumeMachine.ts';

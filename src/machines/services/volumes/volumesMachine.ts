@@ -5,30 +5,19 @@
 
 import { assign, enqueueActions, fromPromise, setup } from 'xstate';
 import { carrying, factsOf, type Moment, reading } from '../../facts.ts';
-import type { Pod } from '../../k8s.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import { projecting, some } from '../../projection.ts';
-import type { SubPathsResult, VolumesEvent, VolumesResult } from '../../protocol.ts';
 import { providing, unprovided } from '../../provide.ts';
 import type { ReplyTo } from '../../supervision/address.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
 import { messageOf } from '../../text/errors.ts';
+import type { SubPathsResult, VolumesEvent } from './messages.ts';
 import { type VolumeRef, volumeKey } from './paths.ts';
-import {
-  type Actual,
-  type ActualState,
-  type DesiredState,
-  isMounted,
-  type Look,
-  mountedVolumes,
-  reconcile,
-  timedOut,
-  unmountedNames,
-  volumesOfPod,
-} from './reconcile.ts';
+import { type Actual, type ActualState, type DesiredState, isMounted, type Look, reconcile, volumesOfPod } from './reconcile.ts';
 import { podVolumes } from './spec.ts';
 import type { BoundPart } from './subPaths.ts';
 import { type VolumeChanged, type VolumeEvent, type VolumeIo, volumeMachine, volumeWith } from './volumeMachine.ts';
+import { lateness, outcome, type Waiter } from './waiters.ts';
 
 /** How long a worker waits for its volumes, and for their end (resources and volumes 8.1). */
 export const VOLUMES_WAIT_MS = 123_000;
@@ -64,14 +53,6 @@ export interface VolumesFacts extends Moment {
 interface BindJob {
   parts: readonly BoundPart[];
   replyTo: ReplyTo<SubPathsResult>;
-}
-interface Waiter {
-  id: number;
-  uid: string;
-  /** Null: waits for the end. */
-  pod: Pod | null;
-  reply(result: VolumesResult): void;
-  signal: AbortSignal;
 }
 export interface VolumesContext extends VolumesInput {
   desired: DesiredState;
@@ -287,31 +268,6 @@ async function bound(io: VolumesIo, { parts, replyTo }: BindJob, signal: AbortSi
 /** Pods somebody waits to see the end of. */
 function givenBack(context: VolumesContext): string[] {
   return context.waiters.filter((w) => w.pod === null).map((w) => w.uid);
-}
-
-function outcome(context: VolumesContext, waiter: Waiter): VolumesResult | undefined {
-  if (waiter.pod === null) return volumesOfPod(context.actual, waiter.uid).length === 0 ? { ok: true, mounts: new Map() } : undefined;
-  const [bad] = podVolumes(waiter.pod).failed;
-  if (bad !== undefined) {
-    const message = `Unable to attach or mount volumes: volume "${bad.name}": ${bad.message}`;
-    return { ok: false, failure: { reason: 'FailedMount', message } };
-  }
-  if (unmountedNames(waiter.pod, context.actual, volumeKey).length > 0) return undefined;
-  return { ok: true, mounts: mountedVolumes(waiter.pod, context.actual, context.rootDir) };
-}
-
-function lateness(context: VolumesContext, waiter: Waiter): { reason: string; message: string } {
-  if (waiter.pod !== null) {
-    const failed = volumesOfPod(context.actual, waiter.uid).filter((a) => a.phase === 'failed');
-    const names = unmountedNames(waiter.pod, context.actual, volumeKey);
-    const message = timedOut(names, failed.map((a) => a.ref.name).sort());
-    return { reason: 'FailedMount', message: context.scanned ? message : `${message}; ${context.error}` };
-  }
-  const left = volumesOfPod(context.actual, waiter.uid).map((a) => (a.error === '' ? a.ref.name : `${a.ref.name} (${a.error})`));
-  return {
-    reason: 'FailedUnmount',
-    message: `volumes are still there: ${left.join(', ') || context.error || 'the disk was not read yet'}`,
-  };
 }
 
 export const volumesMachine = volumesSetup.createMachine({

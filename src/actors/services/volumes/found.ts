@@ -1,0 +1,72 @@
+/** Volumes that an earlier daemon left on disk. */
+
+import { csiPath, uniqueName } from '../../../machines/services/volumes/csi/volume.ts';
+import {
+  CSI,
+  HOST_PATH,
+  LOCAL_VOLUME,
+  OWN_PLUGINS,
+  podDir,
+  SUB_PATHS,
+  VOLUME_DEVICES,
+  type VolumeRef,
+  volumeKey,
+} from '../../../machines/services/volumes/paths.ts';
+import type { Logger, Ports } from '../../../ports/ports.ts';
+import { readData } from './csi/place.ts';
+import type { CsiOptions } from './csi/setUp.ts';
+import { listIfThere, lstatIfThere } from './files.ts';
+
+interface Disk {
+  fs: Ports['fs'];
+  log: Logger;
+  ledger: CsiOptions['ledger'];
+  rootDir: string;
+}
+
+export async function foundVolumes(disk: Disk): Promise<VolumeRef[]> {
+  const { fs, rootDir } = disk;
+  const found: VolumeRef[] = [];
+  for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
+    const own = await volumesOf(disk, uid);
+    found.push(...own);
+    // Of a volume that lies elsewhere only this is there, and a power failure may have left no more of others.
+    const parts = `${podDir(rootDir, uid)}/${SUB_PATHS}`;
+    for (const name of await listDir(fs, parts)) {
+      if (!own.some((ref) => ref.name === name)) found.push({ uid, plugin: HOST_PATH, name });
+    }
+  }
+  return found;
+}
+
+async function volumesOf(disk: Disk, uid: string): Promise<VolumeRef[]> {
+  const { fs, log, rootDir } = disk;
+  const found: VolumeRef[] = [];
+  const volumes = `${podDir(rootDir, uid)}/volumes`;
+  for (const plugin of await listDir(fs, volumes)) {
+    if (!OWN_PLUGINS.includes(plugin)) {
+      log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
+      continue;
+    }
+    for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) {
+      found.push(plugin === CSI ? await csiVolume(disk, uid, name) : { uid, plugin, name });
+    }
+  }
+  for (const name of await listDir(fs, `${podDir(rootDir, uid)}/${VOLUME_DEVICES}/${LOCAL_VOLUME}`)) {
+    found.push({ uid, plugin: LOCAL_VOLUME, name });
+  }
+  return found;
+}
+
+/** A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims. */
+async function csiVolume({ fs, ledger, rootDir }: Disk, uid: string, name: string): Promise<VolumeRef> {
+  const data = await readData(fs, csiPath.dir(rootDir, uid, name));
+  const ref = { uid, plugin: data?.lifecycle === 'Persistent' ? LOCAL_VOLUME : CSI, name };
+  if (data?.attached === true) ledger.use(volumeKey(ref), uniqueName(data));
+  return ref;
+}
+
+/** A file or a link in its place holds nothing. */
+async function listDir(fs: Ports['fs'], path: string): Promise<string[]> {
+  return (await lstatIfThere(fs, path))?.kind === 'dir' ? listIfThere(fs, path) : [];
+}

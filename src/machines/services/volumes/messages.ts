@@ -1,0 +1,37 @@
+/** What is asked of the volume manager, what it answers, and what it publishes of volumes. */
+
+import type { Pod } from '../../k8s.ts';
+import type { StartFailure } from '../../pods/types.ts';
+import type { Built } from '../../pods/workers/config/result.ts';
+import type { Message, ReplyTo } from '../../supervision/address.ts';
+import type { MountedVolume } from './containerMounts.ts';
+import type { SubPathPart } from './subPaths.ts';
+
+/** What a worker gets for its question: `mounts` by volume name. */
+export type VolumesResult = { ok: true; mounts: ReadonlyMap<string, MountedVolume> } | { ok: false; failure: StartFailure };
+export type SubPathsResult = Built<ReadonlyMap<number, string>>;
+export type VolumesEvent = Message &
+  /** Set up what this pod's containers mount; answered when all of it is, or after 2 min 3 s with what is missing. */
+  (
+    | { type: 'volumes.mount'; uid: string; pod: Pod; replyTo: ReplyTo<VolumesResult> }
+    /** No container of this pod runs any more: take its volumes down; answered when nothing is left. */
+    | { type: 'volumes.unmount'; uid: string; replyTo: ReplyTo<VolumesResult> }
+    /** Bind these parts of volumes that are set up for a container of that name; answered with where they are, by index. */
+    | { type: 'volumes.bind'; uid: string; container: string; parts: readonly SubPathPart[]; replyTo: ReplyTo<SubPathsResult> }
+    /** Compare this pod's files with what they are made of; without a UID: every pod's. `changed`: that is another now, so a failed volume may succeed. */
+    | { type: 'volumes.refresh'; uid?: string; changed?: boolean }
+    /** Something that volumes waited for may be there: those that failed are tried at once. */
+    | { type: 'volumes.retry' }
+  );
+export interface VolumeSummary {
+  name: string;
+  /** As in directory names, e.g. `kubernetes.io~empty-dir`. */
+  plugin: string;
+  /** Phase of the volume's statechart: mounting, mounted, stale, failed, uncertain, unmounting, unmountFailed. */
+  state: string;
+  /** What went wrong last; '' when nothing did. */
+  message: string;
+  sinceMs: number;
+}
+/** By pod UID; a pod without volumes has no entry. */
+export type VolumesView = ReadonlyMap<string, readonly VolumeSummary[]>;

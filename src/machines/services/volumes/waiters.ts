@@ -1,0 +1,50 @@
+/** Workers that wait for volumes of their pods, or for their end, and what they are answered. */
+
+import type { Pod } from '../../k8s.ts';
+import type { VolumesResult } from './messages.ts';
+import { volumeKey } from './paths.ts';
+import { type ActualState, mountedVolumes, timedOut, unmountedNames, volumesOfPod } from './reconcile.ts';
+import { podVolumes } from './spec.ts';
+
+export interface Waiter {
+  id: number;
+  uid: string;
+  /** Null: waits for the end. */
+  pod: Pod | null;
+  reply(result: VolumesResult): void;
+  signal: AbortSignal;
+}
+/** What an answer follows from. */
+interface Waited {
+  rootDir: string;
+  actual: ActualState;
+  scanned: boolean;
+  error: string;
+}
+
+/** Undefined: it waits on. */
+export function outcome({ actual, rootDir }: Waited, waiter: Waiter): VolumesResult | undefined {
+  if (waiter.pod === null) return volumesOfPod(actual, waiter.uid).length === 0 ? { ok: true, mounts: new Map() } : undefined;
+  const [bad] = podVolumes(waiter.pod).failed;
+  if (bad !== undefined) {
+    const message = `Unable to attach or mount volumes: volume "${bad.name}": ${bad.message}`;
+    return { ok: false, failure: { reason: 'FailedMount', message } };
+  }
+  if (unmountedNames(waiter.pod, actual, volumeKey).length > 0) return undefined;
+  return { ok: true, mounts: mountedVolumes(waiter.pod, actual, rootDir) };
+}
+
+/** Its time is over. */
+export function lateness({ actual, scanned, error }: Waited, waiter: Waiter): { reason: string; message: string } {
+  if (waiter.pod !== null) {
+    const failed = volumesOfPod(actual, waiter.uid).filter((a) => a.phase === 'failed');
+    const names = unmountedNames(waiter.pod, actual, volumeKey);
+    const message = timedOut(names, failed.map((a) => a.ref.name).sort());
+    return { reason: 'FailedMount', message: scanned ? message : `${message}; ${error}` };
+  }
+  const left = volumesOfPod(actual, waiter.uid).map((a) => (a.error === '' ? a.ref.name : `${a.ref.name} (${a.error})`));
+  return {
+    reason: 'FailedUnmount',
+    message: `volumes are still there: ${left.join(', ') || error || 'the disk was not read yet'}`,
+  };
+}
