@@ -156,3 +156,17 @@ export function parseLife(text: string, attempt: number): Partial<HollowLife> {
   }
   return life;
 }
+
+/** What the annotations of a pod or container say; `container` null: of the whole pod. */
+export function annotatedLife(
+  annotations: Readonly<Record<string, string>> | undefined,
+  container: string | null,
+  attempt: number,
+): Partial<HollowLife> {
+  const all = annotations?.[HOLLOW_ANNOTATION];
+  const own = container === null ? undefined : annotations?.[`${HOLLOW_ANNOTATION}.${container}`];
+  return {
+    ...(all === undefined ? {} : parseLife(all, attempt)),
+    ...(own === undefined ? {} : parseLife(own, attempt)),
+  };
+}
