@@ -1,0 +1,71 @@
+/** The output of one container, from its FIFOs into its log. */
+import type { Layout, StoredContainer } from '../store.ts';
+import { type LogFile, type LogPump, openLogFile, pumpFifo } from './logs.ts';
+
+/** How much of stderr the message of a failed start quotes. */
+const START_ERRORS_CHARS_MAX = 1024;
+
+export class Output {
+  readonly #row: StoredContainer;
+  readonly #layout: Layout;
+  readonly #warn: (message: string) => void;
+  #log: LogFile | undefined;
+  #pumps: LogPump[] = [];
+  #startErrors = '';
+
+  constructor(row: StoredContainer, o: { layout: Layout; warn(message: string): void }) {
+    this.#row = row;
+    this.#layout = o.layout;
+    this.#warn = o.warn;
+  }
+
+  /** While `isStarting`, stderr is also kept for {@link startErrors}. */
+  attach(isStarting: () => boolean): void {
+    const { id, logPath } = this.#row;
+    const log = openLogFile(logPath === '' ? '/dev/null' : logPath, this.#warn);
+    this.#log = log;
+    const out = pumpFifo(this.#layout.container(id, 'out'), 'stdout', (chunk) => log.write(chunk));
+    const err = pumpFifo(this.#layout.container(id, 'err'), 'stderr', (chunk) => {
+      if (isStarting() && this.#startErrors.length < START_ERRORS_CHARS_MAX) this.#startErrors += chunk.toString('utf8');
+      log.write(chunk);
+    });
+    this.#pumps = [out, err];
+    log.onPressure = (pause) => {
+      for (const p of this.#pumps) p.pause(pause);
+    };
+  }
+
+  /** What the shim or the command wrote to stderr during the start, in one line. */
+  startErrors(): string {
+    return this.#startErrors
+      .split('\n')
+      .map((l) => l.replace(/^\S+ stderr [FP] /, ''))
+      .filter((l) => l !== '')
+      .join('; ');
+  }
+
+  /** Settles when no process holds the FIFOs any more. */
+  async ended(): Promise<void> {
+    await Promise.all(this.#pumps.map((p) => p.ended));
+  }
+
+  /** Everything that is in the FIFOs now has been read. */
+  async drained(): Promise<void> {
+    await Promise.all(this.#pumps.map((p) => p.drained()));
+  }
+
+  async flush(): Promise<void> {
+    await this.#log?.flush();
+  }
+
+  async reopen(): Promise<void> {
+    await this.#log?.reopen();
+  }
+
+  async detach(): Promise<void> {
+    for (const p of this.#pumps) p.close();
+    this.#pumps = [];
+    await this.#log?.close();
+    this.#log = undefined;
+  }
+}

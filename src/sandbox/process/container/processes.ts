@@ -1,0 +1,98 @@
+/** The processes of one container: the shim, which its row names, and everything below it. */
+import type { StoredContainer } from '../store.ts';
+import { argumentsOf, bootId, firstChild, hasEnv, isAlive, type ProcId, processesOf, readStat, scanProcesses, signal } from './procfs.ts';
+import { MARK } from './shim.ts';
+
+/** How often a stop looks whether the command of a container just started was executed. */
+const EXECUTED_LOOK_MS = 5;
+const STRAGGLER_ROUNDS_MAX = 5;
+
+export const later = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms));
+
+export class Processes {
+  readonly #row: StoredContainer;
+  readonly #mark: string;
+  readonly #warn: (message: string) => void;
+
+  constructor(row: StoredContainer, warn: (message: string) => void) {
+    this.#row = row;
+    this.#mark = `${MARK}=${row.id}`;
+    this.#warn = warn;
+  }
+
+  /** From now on this process is the shim. */
+  setShim(pid: number): void {
+    const stat = readStat(pid);
+    if (stat !== null) this.#row.shim = { pid, startTicks: stat.startTicks, bootId: bootId() };
+  }
+
+  /** After a restart of the runtime: the same, if the process carries the container's mark. */
+  findShim(pid: number): void {
+    if (pid > 0 && hasEnv(pid, this.#mark)) this.setShim(pid);
+  }
+
+  /** Null when it has ended. */
+  shim(): ProcId | null {
+    const { shim } = this.#row;
+    return shim !== null && isAlive(shim, bootId()) ? shim : null;
+  }
+
+  /** The shim's one child: the command, or PID 1 of the namespaces. */
+  child(): number | null {
+    const shim = this.shim();
+    return shim === null ? null : firstChild(shim.pid);
+  }
+
+  innerPid(): number | null {
+    return this.#hasNamespaces() ? this.child() : null;
+  }
+
+  #hasNamespaces(): boolean {
+    return Object.values(this.#row.plan.shim.namespaces).some(Boolean);
+  }
+
+  /** To the shim and its process group; false when the shim has ended. */
+  signalGroup(signo: number | NodeJS.Signals): boolean {
+    const shim = this.shim();
+    return shim !== null && signal(-shim.pid, signo);
+  }
+
+  kill(pid: number): void {
+    try {
+      signal(pid, 'SIGKILL');
+    } catch (error) {
+      this.#warn(`cannot kill process ${pid} of container ${this.#row.id}: ${(error as Error).message}`);
+    }
+  }
+
+  killShim(): void {
+    const shim = this.shim();
+    if (shim !== null) signal(shim.pid, 'SIGKILL');
+  }
+
+  /** Kills everything but the shim; again while more appears, as a process may fork while it is looked for. */
+  killStragglers(): void {
+    const { shim } = this.#row;
+    for (let round = 0; shim !== null && round < STRAGGLER_ROUNDS_MAX; round++) {
+      const left = processesOf(shim, this.#mark, scanProcesses());
+      if (left.length === 0) return;
+      for (const p of left) this.kill(p.pid);
+    }
+  }
+
+  /**
+   * Between its word that all is set up and the execution of the command, a shell of the shim takes a signal for itself
+   * and the command never hears of it. Waits that moment out, within bounds: not long, on a machine that is not stuck.
+   */
+  async executed(withinMs: number): Promise<void> {
+    const deadlineMs = performance.now() + withinMs;
+    while (this.#row.state === 'CONTAINER_RUNNING' && performance.now() < deadlineMs) {
+      const shim = this.shim();
+      if (shim === null) return;
+      const parent = this.#hasNamespaces() ? firstChild(shim.pid) : shim.pid;
+      const command = parent === null ? null : firstChild(parent);
+      if (parent !== null && command !== null && argumentsOf(command) !== argumentsOf(parent)) return;
+      await later(EXECUTED_LOOK_MS);
+    }
+  }
+}
