@@ -4,7 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import type { Image } from '../../machines/cri.ts';
-import { CODE, imageTag, RuntimeRefusal } from '../shared/model.ts';
+import { CODE, imageTag, nanos, RuntimeRefusal } from '../shared/model.ts';
+import type { State } from './state.ts';
+import type { ProcessHandlers } from './types.ts';
 
 export interface CatalogueEntry {
   name: string;
@@ -122,4 +124,37 @@ export function createCatalogue(nodePath: string, alreadyPulled: readonly string
     list: () => [...present.values()].map(image),
     pulled: () => [...present.keys()],
   };
+}
+
+/** CRI calls about images; names of those that were pulled are kept on disk. `mountpoint`: where the runtime keeps its files. */
+export function imageHandlers(images: ImageCatalogue, { state, mountpoint }: { state: State; mountpoint: string }) {
+  return {
+    ListImages: ({ filter }) => {
+      const wanted = filter?.image?.image;
+      if (!wanted) return { images: images.list() };
+      const found = images.find(wanted);
+      return { images: found === undefined ? [] : [found.image] };
+    },
+    ImageStatus: ({ image }) => ({ image: images.find(image.image)?.image ?? null, info: {} }),
+    PullImage: ({ image }) => {
+      const pulled = images.pull(image.image);
+      state.store.saveImages(images.pulled());
+      return { imageRef: pulled.id };
+    },
+    RemoveImage: ({ image }) => {
+      images.remove(image.image);
+      state.store.saveImages(images.pulled());
+      return {};
+    },
+    ImageFsInfo: () => {
+      const used = images.list().reduce((sum, i) => sum + Number(i.size), 0);
+      const fs = {
+        timestamp: nanos(state.nowMs()),
+        fsId: { mountpoint },
+        usedBytes: { value: String(used) },
+        inodesUsed: { value: '0' },
+      };
+      return { imageFilesystems: [fs], containerFilesystems: [fs] };
+    },
+  } satisfies Partial<ProcessHandlers>;
 }

@@ -5,7 +5,7 @@ import { Server, ServerCredentials, type ServerUnaryCall, type ServerWritableStr
 import { messageOf } from '../../machines/text/errors.ts';
 import { CODE, containerStatus, nanos, RuntimeRefusal, sandboxStatus } from '../shared/model.ts';
 import { loadServices } from './proto.ts';
-import type { ProcessHandlers, ProcessRuntime, RuntimeEvent, Served } from './runtime.ts';
+import type { ProcessHandlers, ProcessRuntime, RuntimeEvent, Served } from './types.ts';
 
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 

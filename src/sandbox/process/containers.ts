@@ -1,0 +1,147 @@
+/** CRI calls about containers: from their creation, with a folder and FIFOs, to their removal. */
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { CriRequest, CriResponse } from '../../machines/cri.ts';
+import { CODE, containerItem, containerKey, containerStatus, matchContainer, RuntimeRefusal } from '../shared/model.ts';
+import { planContainer } from './container/plan.ts';
+import { scanProcesses } from './container/procfs.ts';
+import { containerStats } from './container/stats.ts';
+import { execSync } from './exec.ts';
+import type { ImageCatalogue } from './images.ts';
+import type { State } from './state.ts';
+import type { StoredContainer } from './store.ts';
+import type { ProcessHandlers, RuntimeDeps } from './types.ts';
+
+const mkfifo = promisify(execFile);
+
+export interface ContainersDeps extends Pick<RuntimeDeps, 'layout' | 'isolation' | 'env'> {
+  state: State;
+  images: ImageCatalogue;
+}
+
+export function containerHandlers(o: ContainersDeps) {
+  const { state } = o;
+  return {
+    CreateContainer: (req) => state.queued(req.podSandboxId, () => create(o, req)),
+    StartContainer: ({ containerId }) => {
+      const { sandboxId } = state.container(containerId).row;
+      return state.queued(sandboxId, () => start(state, containerId, sandboxId));
+    },
+    StopContainer: async ({ containerId, timeout }) => {
+      await state.containers.get(containerId)?.stop(Number(timeout) * 1000);
+      return {};
+    },
+    RemoveContainer: async ({ containerId }) => {
+      const c = state.containers.get(containerId);
+      if (c === undefined) return {};
+      return state.queued(c.row.sandboxId, async () => {
+        if (state.containers.has(containerId)) await state.forgetContainer(c);
+        return {};
+      });
+    },
+    ListContainers: ({ filter }) => ({
+      containers: [...state.containers.values()].filter((c) => matchContainer(c.row, filter)).map((c) => containerItem(c.row)),
+    }),
+    ContainerStatus: ({ containerId, verbose }) => {
+      const { row } = state.container(containerId);
+      const info: Record<string, string> = {};
+      if (verbose === true) {
+        info.pid = String(row.shim?.pid ?? 0);
+        info.namespaces = JSON.stringify(row.plan.shim.namespaces);
+      }
+      return { status: containerStatus(row), info };
+    },
+    ReopenContainerLog: async ({ containerId }) => {
+      await state.running(containerId).reopenLog();
+      return {};
+    },
+  } satisfies Partial<ProcessHandlers>;
+}
+
+async function create(o: ContainersDeps, req: CriRequest<'CreateContainer'>): Promise<CriResponse<'CreateContainer'>> {
+  const { state, layout, isolation } = o;
+  const row = newRow(o, req);
+  const { id } = row;
+  mkdirSync(layout.containerDir(id), { mode: 0o700 });
+  try {
+    await mkfifo(isolation.mkfifo, ['-m', '600', ...(['out', 'err', 'ack'] as const).map((f) => layout.container(id, f))]);
+    state.store.saveContainer(row);
+  } catch (error) {
+    state.store.dropContainer(id);
+    throw error;
+  }
+  state.addContainer(row);
+  state.emit('created', id, row.sandboxId);
+  return { containerId: id };
+}
+
+/** Refuses what cannot be made. */
+function newRow(o: ContainersDeps, { podSandboxId, config }: CriRequest<'CreateContainer'>): StoredContainer {
+  const { state, images, isolation, env } = o;
+  const s = state.sandbox(podSandboxId);
+  if (!s.ready) throw new RuntimeRefusal(CODE.failedPrecondition, `sandbox ${s.id} is not ready`);
+  const key = containerKey(s.id, config.metadata);
+  const taken = state.containersOf(s.id).find((c) => containerKey(s.id, c.row.metadata) === key);
+  if (taken !== undefined) throw new RuntimeRefusal(CODE.alreadyExists, `container name ${key} is taken by ${taken.row.id}`);
+  const found = images.find(config.image.image);
+  if (found === undefined) throw new RuntimeRefusal(CODE.notFound, `image ${JSON.stringify(config.image.image)} not found`);
+  const id = randomBytes(16).toString('hex');
+  return {
+    id,
+    sandboxId: s.id,
+    metadata: config.metadata,
+    image: config.image,
+    imageRef: found.image.id,
+    labels: config.labels ?? {},
+    annotations: config.annotations ?? {},
+    mounts: config.mounts ?? [],
+    logPath: config.logPath && s.logDirectory ? join(s.logDirectory, config.logPath) : '',
+    plan: planContainer({ id, config, sandbox: s, entry: found.entry, isolation, ...env }),
+    state: 'CONTAINER_CREATED',
+    createdAtMs: state.stampMs(),
+    startedAtMs: 0,
+    finishedAtMs: 0,
+    exitCode: 0,
+    reason: '',
+    message: '',
+    shim: null,
+    starting: false,
+    killed: false,
+  };
+}
+
+async function start(state: State, id: string, sandboxId: string): Promise<CriResponse<'StartContainer'>> {
+  const c = state.container(id);
+  if (c.row.state !== 'CONTAINER_CREATED') {
+    throw new RuntimeRefusal(CODE.failedPrecondition, `container ${id} is ${c.row.state}, not CREATED`);
+  }
+  if (!state.sandbox(sandboxId).ready) throw new RuntimeRefusal(CODE.failedPrecondition, `sandbox ${sandboxId} is not ready`);
+  await c.start();
+  state.emit('started', id, sandboxId);
+  return {};
+}
+
+/** Commands beside a container's own, and what its processes use. */
+export function processHandlers(state: State, { isolation, streaming }: Pick<RuntimeDeps, 'isolation' | 'streaming'>) {
+  const { pageBytes } = isolation;
+  return {
+    ExecSync: ({ containerId, cmd, timeout }, signal) =>
+      execSync(state.running(containerId), cmd, { isolation, timeoutMs: Number(timeout) * 1000, signal }),
+    Exec: ({ containerId, cmd, tty, stdin, stdout, stderr }) => {
+      if (tty) throw new RuntimeRefusal(CODE.invalidArgument, 'exec with a terminal is not supported by the embedded process runtime');
+      if (cmd.length === 0) throw new RuntimeRefusal(CODE.invalidArgument, 'exec: no command');
+      return { url: streaming.offer({ container: state.running(containerId), cmd, stdin, stdout, stderr }) };
+    },
+    ContainerStats: ({ containerId }) => ({
+      stats: containerStats(state.running(containerId), { all: scanProcesses(), pageBytes, nowMs: state.nowMs() }),
+    }),
+    ListContainerStats: ({ filter }) => {
+      const all = scanProcesses();
+      const running = [...state.containers.values()].filter((c) => c.row.state === 'CONTAINER_RUNNING' && matchContainer(c.row, filter));
+      return { stats: running.map((c) => containerStats(c, { all, pageBytes, nowMs: state.nowMs() })) };
+    },
+  } satisfies Partial<ProcessHandlers>;
+}

@@ -1,0 +1,75 @@
+/** CRI calls about pod sandboxes: rows alone, as pods are on the host's network. */
+import { randomBytes } from 'node:crypto';
+import type { CriRequest, CriResponse } from '../../machines/cri.ts';
+import { CODE, matchSandbox, RuntimeRefusal, sandboxItem, sandboxKey, sandboxStatus } from '../shared/model.ts';
+import { checkSandbox } from './container/plan.ts';
+import type { Isolation } from './probe.ts';
+import type { State } from './state.ts';
+import type { StoredSandbox } from './store.ts';
+import type { ProcessHandlers } from './types.ts';
+
+/** Pods are on the host's network; the loopback address reaches what they serve, whatever address they listen on. */
+const POD_IP = '127.0.0.1';
+
+export function sandboxHandlers(state: State, isolation: Isolation) {
+  return {
+    RunPodSandbox: (req) => run(state, isolation, req),
+    StopPodSandbox: ({ podSandboxId }) =>
+      state.queued(podSandboxId, async () => {
+        const s = state.sandboxes.get(podSandboxId);
+        if (s !== undefined) await stop(state, s);
+        return {};
+      }),
+    RemovePodSandbox: ({ podSandboxId }) =>
+      state.queued(podSandboxId, async () => {
+        const s = state.sandboxes.get(podSandboxId);
+        if (s === undefined) return {};
+        await stop(state, s);
+        for (const c of state.containersOf(s.id)) await state.forgetContainer(c);
+        state.store.dropSandbox(s.id);
+        state.sandboxes.delete(s.id);
+        state.emit('deleted', s.id, s.id, s);
+        return {};
+      }),
+    PodSandboxStatus: ({ podSandboxId }) => ({ status: sandboxStatus(state.sandbox(podSandboxId)), info: {} }),
+    ListPodSandbox: ({ filter }) => ({ items: [...state.sandboxes.values()].filter((s) => matchSandbox(s, filter)).map(sandboxItem) }),
+  } satisfies Partial<ProcessHandlers>;
+}
+
+function run(state: State, isolation: Isolation, req: CriRequest<'RunPodSandbox'>): CriResponse<'RunPodSandbox'> {
+  const { config, runtimeHandler } = req;
+  const key = sandboxKey(config.metadata);
+  if (runtimeHandler) throw new RuntimeRefusal(CODE.invalidArgument, `no runtime handler ${JSON.stringify(runtimeHandler)}`);
+  for (const s of state.sandboxes.values()) {
+    if (sandboxKey(s.metadata) === key) throw new RuntimeRefusal(CODE.alreadyExists, `sandbox name ${key} is taken by ${s.id}`);
+  }
+  checkSandbox(config, isolation);
+  const asked = config.linux?.securityContext?.namespaceOptions;
+  const s: StoredSandbox = {
+    id: randomBytes(16).toString('hex'),
+    metadata: config.metadata,
+    labels: config.labels ?? {},
+    annotations: config.annotations ?? {},
+    runtimeHandler: '',
+    ready: true,
+    createdAtMs: state.stampMs(),
+    ip: asked?.network === 'NODE' ? '' : POD_IP,
+    // As asked, although every pod here shares the host's network: a node compares this with what it asked for.
+    namespaces: { ...asked },
+    hostname: config.hostname ?? '',
+    logDirectory: config.logDirectory ?? '',
+  };
+  state.store.saveSandbox(s);
+  state.sandboxes.set(s.id, s);
+  state.emit('created', s.id, s.id);
+  state.emit('started', s.id, s.id);
+  return { podSandboxId: s.id };
+}
+
+async function stop(state: State, s: StoredSandbox): Promise<void> {
+  await Promise.all(state.containersOf(s.id).map((c) => c.stop(0)));
+  if (!s.ready) return;
+  s.ready = false;
+  state.store.saveSandbox(s);
+  state.emit('stopped', s.id, s.id);
+}
