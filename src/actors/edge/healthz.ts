@@ -27,6 +27,8 @@ export function healthzServerSpec(o: HealthzOptions): ActorSpec<ServerEvent> {
     at,
     flag: o.flag ?? '--healthz-port',
     handler: () => router({ get: {}, any: healthRoutes({ ping: () => undefined }) }),
+    // Its thread takes a tenth of a second to begin, and the lease waits for the layers before it.
+    awaited: false,
     listen: (net, handler) => net.serveHealth?.(at) ?? net.serveHttp(at, handler),
   });
 }

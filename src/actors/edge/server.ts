@@ -43,6 +43,8 @@ export interface ServerOptions {
   handler: (ctx: ActorCtx<ServerEvent>) => Handler;
   /** How it listens. Default: `net.serveHttp`. */
   listen?: (net: Net, handler: Handler) => Promise<Listening>;
+  /** Whether what starts after it waits until it listens, or cannot. Default: yes. */
+  awaited?: false;
 }
 
 /**
@@ -56,7 +58,7 @@ export function serverSpec(o: ServerOptions): ActorSpec<ServerEvent> {
     shutdownMs: 2000,
     mailbox: { capacity: 16 },
     stopEvent: { type: 'server.close' },
-    ready: { when: listeningOrBlocked, timeoutMs: 10_000 },
+    ...(o.awaited === false ? {} : { ready: { when: listeningOrBlocked, timeoutMs: 10_000 } }),
     start: (ctx) => ({ logic: serverLogic(ctx, o) }),
   };
 }
