@@ -10,6 +10,7 @@ import type { CriMethod } from './cri.ts';
 import type { InjectorEvent } from './faults/live.ts';
 import type { Container, Pod, PodStatus } from './k8s.ts';
 import type { LifeStep, PodLifeState } from './pods/manager/life.ts';
+import type { Candidate } from './pods/manager/records.ts';
 import type { PodOpKind, SourceName } from './pods/types.ts';
 import type { EvictionLedger } from './reclaim/eviction/pass.ts';
 import type { NodePressure } from './reclaim/eviction/thresholds.ts';
@@ -272,6 +273,10 @@ export interface PodRecord {
   /** Not the first life of its UID since the pod manager began. Absent: it is. */
   renewed?: boolean;
 }
+/** A pod that is neither let in nor refused yet, and what it waits for. */
+export type WaitingPod = Pick<Candidate, 'pod' | 'source' | 'sinceMonoMs' | 'wait' | 'asked' | 'leaving'>;
+/** By UID. */
+export type WaitingPods = ReadonlyMap<string, WaitingPod>;
 export interface PodsView {
   records: ReadonlyMap<string, PodRecord>;
   /** Which incarnation of the pod manager says so. Absent: 1. */
@@ -376,6 +381,8 @@ export const view = {
   cri: viewKey<CriView>('cri'),
   runtimePods: viewKey<RuntimePodsView>('runtimePods'),
   pods: viewKey<PodsView>('pods'),
+  /** Pods that wait to be admitted: what `why` says of them. */
+  waitingPods: viewKey<WaitingPods>('waitingPods'),
   statuses: viewKey<StatusView>('statuses'),
   /** Last probe results by container id; an instance that is not in it has had none yet. */
   probes: viewKey<ProbeLedger>('probes'),

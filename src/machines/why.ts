@@ -14,6 +14,8 @@ import {
   type RecordedEvent,
   type SourceError,
   type StatusView,
+  type WaitingPod,
+  type WaitingPods,
 } from './protocol.ts';
 import type { ActorView } from './supervision/actorState.ts';
 import { clockTime, shortDuration } from './text/duration.ts';
@@ -25,6 +27,8 @@ export interface WhyInput {
   nowMs: number;
   monoMs: number;
   pods: PodsView | undefined;
+  /** Absent before the first pod waited. */
+  waiting?: WaitingPods | undefined;
   statuses: StatusView | undefined;
   events: readonly RecordedEvent[] | undefined;
   sourceErrors: ReadonlyMap<SourceName, readonly SourceError[]> | undefined;
@@ -55,6 +59,8 @@ export function explainPod(i: WhyInput): Explanation {
     case 'many':
       return { found: false, lines: [`${i.query} fits several pods, say which:`, ...found.names.map((n) => `  ${n}`)].map(printable) };
     case 'none': {
+      const waiting = findPod(i.query, new Map([...(i.waiting ?? [])].map(([uid, w]) => [uid, { ...w, removed: false }])));
+      if (waiting.kind === 'one') return { found: true, lines: explainWaiting(waiting.uid, waiting.record, i).map(printable) };
       const held = podOfManifest(i);
       return held === undefined ? explainAbsent(i) : { found: true, lines: explainRecord(held.uid, held.record, i).map(printable) };
     }
@@ -81,6 +87,8 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
     `  from    ${origin(record, i)}, first seen ${ago(record.seenAtMs, i)}`,
   ];
   if (record.state !== undefined) lines.push(`  state   ${LIFE_STATES[record.state.is]}`);
+  const waiting = i.waiting?.get(uid);
+  if (waiting !== undefined) lines.push(`  next    ${admissionLine(waiting, i)}`);
   lines.push(`  phase   ${phaseLine(record, status)}`);
   if (record.rejected) lines.push(...rejection(status));
   lines.push(...containerLines(record, status, i));
@@ -98,7 +106,43 @@ function explainRecord(uid: string, record: PodRecord, i: WhyInput): string[] {
   return lines;
 }
 
-function origin(record: PodRecord, i: WhyInput): string {
+/** A pod that a source names and that is neither let in nor refused yet. */
+function explainWaiting(uid: string, waiting: WaitingPod, i: WhyInput): string[] {
+  const { metadata } = waiting.pod;
+  const events = (i.events ?? []).filter((e) => e.pod?.uid === uid);
+  return [
+    `Pod ${metadata.namespace}/${metadata.name}  uid ${uid}`,
+    `  from    ${origin({ ...waiting, removed: false }, i)}`,
+    `  state   ${admissionLine(waiting, i)}`,
+    ...runtimeLines(waiting.pod, i),
+    ...eventLines(events, i),
+  ];
+}
+
+/** Pods named in one line. */
+const LEAVING_MAX = 5;
+function admissionLine({ wait, asked, leaving, sinceMonoMs }: WaitingPod, i: WhyInput): string {
+  const told = asked?.why ? `: ${asked.why}` : '';
+  return `waiting to be admitted for ${shortDuration(i.monoMs - sinceMonoMs)}: ${WAITS[wait]}${told}${wait === 'room' ? leavingPods(leaving, i) : ''}`;
+}
+function leavingPods(leaving: WaitingPod['leaving'], i: WhyInput): string {
+  if (leaving.size === 0) return '';
+  const names = [...leaving.keys()].slice(0, LEAVING_MAX).map((uid) => fullNameOf(uid, i));
+  const more = leaving.size - names.length;
+  return `: ${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
+}
+function fullNameOf(uid: string, i: WhyInput): string {
+  const metadata = i.pods?.records.get(uid)?.pod.metadata;
+  return metadata === undefined ? uid : `${metadata.namespace}/${metadata.name}`;
+}
+const WAITS: Readonly<Record<WaitingPod['wait'], string>> = {
+  later: 'the runtime or the node has to be read first',
+  room: 'other pods have to end first, to make room for it',
+  allocating: 'devices or CPUs are being allocated to it',
+  readmitting: 'it runs already, and its devices or CPUs are being allocated anew',
+};
+
+function origin(record: Pick<PodRecord, 'pod' | 'source' | 'removed'>, i: WhyInput): string {
   if (record.source === 'runtime') return 'the runtime alone: no source wants it, it is being stopped';
   const { namespace, name } = record.pod.metadata;
   const file = [...(i.manifests ?? [])].find(([, pod]) => pod.namespace === namespace && pod.name === name)?.[0];

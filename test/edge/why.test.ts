@@ -1,5 +1,6 @@
 /** `why`: each answer in full, as a person reads it. */
 import { describe, expect, it } from 'vitest';
+import type { WaitingPod } from '../../src/machines/protocol.ts';
 import { explainPod, type WhyInput } from '../../src/machines/why.ts';
 import {
   brokenManifest,
@@ -17,6 +18,8 @@ import {
   worker,
 } from './samples.ts';
 
+const waits: Omit<WaitingPod, 'pod'> = { source: 'api', sinceMonoMs: 2_000, wait: 'allocating', asked: null, leaving: new Map() };
+const asked = { id: 1, pod: pod('gpu'), answer: null, atMonoMs: 3_000, why: '' };
 const manifests = new Map([['/etc/kubernetes/manifests/web.yaml', { namespace: 'default', name: 'web-node1' }]]);
 const stories: Record<string, { input: WhyInput; found: boolean }> = {
   'a crashing pod': { input: why('web'), found: true },
@@ -40,6 +43,29 @@ const stories: Record<string, { input: WhyInput; found: boolean }> = {
     input: why('big', {
       pods: podsView([record(pod('big'), { state: { is: 'refused' }, rejected: true, worker: null })]),
       statuses: statusView({ 'uid-big': { phase: 'Failed', reason: 'OutOfcpu', message: 'Pod was rejected: needs 8 cpu, 2 are free' } }),
+    }),
+    found: true,
+  },
+  'a pod that waits for devices': {
+    input: why('gpu', {
+      pods: podsView([record(pod('one'))]),
+      waiting: new Map([
+        ['uid-gpu', { ...waits, pod: pod('gpu'), asked: { ...asked, why: 'device manager: node/allocation/devices is restarting' } }],
+      ]),
+    }),
+    found: true,
+  },
+  'a pod that waits for room': {
+    input: why('uid-big', {
+      pods: podsView([record(pod('one'))]),
+      waiting: new Map([['uid-big', { ...waits, pod: pod('big'), wait: 'room', leaving: new Map([['uid-one', 1_000]]) }]]),
+    }),
+    found: true,
+  },
+  'a changed pod that waits to be let in again': {
+    input: why('one', {
+      pods: podsView([record(pod('one'))]),
+      waiting: new Map([['uid-one', { ...waits, pod: pod('one'), wait: 'later' }]]),
     }),
     found: true,
   },

@@ -105,6 +105,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
           nowMs: ports.clock.wallMs(),
           monoMs: ports.clock.monoMs(),
           pods: registry.read(view.pods)?.value,
+          waiting: registry.read(view.waitingPods)?.value,
           statuses: registry.read(view.statuses)?.value,
           events: registry.read(view.events)?.value,
           sourceErrors: registry.read(view.sourceErrors)?.value,

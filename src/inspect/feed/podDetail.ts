@@ -105,6 +105,7 @@ function whyOf(node: PodSource, uid: string): readonly string[] {
     nowMs: node.clock.wallMs(),
     monoMs: node.clock.monoMs(),
     pods: registry.read(view.pods)?.value,
+    waiting: registry.read(view.waitingPods)?.value,
     statuses: registry.read(view.statuses)?.value,
     events: [],
     sourceErrors: registry.read(view.sourceErrors)?.value,

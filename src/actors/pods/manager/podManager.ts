@@ -66,7 +66,8 @@ async function load(ctx: ActorCtx<PodManagerEvent>, signal: AbortSignal): Promis
 }
 
 function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, changed, out }: PodManagerContext): void {
-  const { records, epoch, ready } = ledger;
+  const { records, candidates, epoch, ready } = ledger;
+  if (ctx.registry.read(view.waitingPods)?.value !== candidates) ctx.publish(view.waitingPods, candidates);
   if (changed) ctx.publish(view.pods, { records, epoch, sourcesReady: ready });
   for (const o of out) delivery.send(o, ledger);
 }
