@@ -1,5 +1,12 @@
-/** Pods made and removed by bare CRI calls, with no node agent there: what the runtime itself needs on this machine at this hour. */
+/**
+ * Pods made and removed by bare CRI calls, with no node agent there: what the runtime itself needs on this machine at this hour.
+ * They have what every kubelet gives each pod and container: a cgroup parent of its own, masked paths, shares, the mounts of
+ * /etc/hosts, of the termination message and of a token.
+ */
 
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { MASKED_PATHS, READONLY_PATHS } from '../../src/machines/pods/workers/config/security.ts';
 import type { Containerd } from '../../test/e2e/lab/containerd.ts';
 import { BUSYBOX_IMAGES } from '../../test/e2e/lab/images.ts';
 
@@ -15,10 +22,26 @@ export interface BarePod {
 const STOP_ATTEMPTS = 5;
 const long = () => ({ timeoutMs: 120_000, signal: new AbortController().signal });
 
+const TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount';
+/** Of a container without requests, as the reference has it. */
+const RESOURCES = { cpuShares: 2, cpuPeriod: 100_000, cpuQuota: 0, oomScoreAdj: 1_000 } as const;
+
+/** In `dir`, which is made: files and folders that a container finds mounted. */
+function mountsIn(dir: string) {
+  mkdirSync(join(dir, 'token'), { recursive: true });
+  for (const file of ['hosts', 'termination-log']) writeFileSync(join(dir, file), '');
+  return [
+    { containerPath: TOKEN, hostPath: join(dir, 'token'), readonly: true },
+    { containerPath: '/etc/hosts', hostPath: join(dir, 'hosts'), readonly: false },
+    { containerPath: '/dev/termination-log', hostPath: join(dir, 'termination-log'), readonly: false },
+  ];
+}
+
 /** `count` pods at the same moment. Leaves them running: {@link bareRemoval}. */
 export async function bareBurst(lab: Containerd, o: { count: number; round: number; logs: string; script: string }): Promise<BarePod[]> {
   const from = Date.now();
   const { cri } = lab;
+  const namespaceOptions = { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } as const;
   const one = async (i: number): Promise<BarePod> => {
     const name = `bare${o.round}x${i}`;
     const config = {
@@ -26,8 +49,8 @@ export async function bareBurst(lab: Containerd, o: { count: number; round: numb
       hostname: name,
       logDirectory: `${o.logs}/${name}`,
       linux: {
-        cgroupParent: lab.cgroupParent,
-        securityContext: { namespaceOptions: { network: 'POD', pid: 'CONTAINER', ipc: 'POD' } },
+        cgroupParent: `${lab.cgroupParent}/${name}`,
+        securityContext: { namespaceOptions },
       },
     } as const;
     const { podSandboxId } = await cri.call('RunPodSandbox', { config }, long());
@@ -36,6 +59,11 @@ export async function bareBurst(lab: Containerd, o: { count: number; round: numb
       image: { image: BUSYBOX_IMAGES[1] },
       command: ['sh', '-c', o.script],
       logPath: 'main.log',
+      mounts: mountsIn(join(o.logs, name)),
+      linux: {
+        resources: RESOURCES,
+        securityContext: { namespaceOptions, maskedPaths: [...MASKED_PATHS], readonlyPaths: [...READONLY_PATHS] },
+      },
     };
     const { containerId } = await cri.call('CreateContainer', { podSandboxId, config: main, sandboxConfig: config }, long());
     await cri.call('StartContainer', { containerId }, long());

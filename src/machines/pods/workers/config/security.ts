@@ -21,7 +21,7 @@ import type {
 import type { NodeFacts } from '../../types.ts';
 import { type Built, built, refused } from './result.ts';
 
-const MASKED_PATHS = [
+export const MASKED_PATHS = [
   '/proc/acpi',
   '/proc/kcore',
   '/proc/keys',
@@ -32,7 +32,7 @@ const MASKED_PATHS = [
   '/proc/scsi',
   '/sys/firmware',
 ];
-const READONLY_PATHS = ['/proc/asound', '/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
+export const READONLY_PATHS = ['/proc/asound', '/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
 const APPARMOR_ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
 
 /** The user an image asks for: a number, a name, or neither. */
