@@ -8,7 +8,7 @@ import type { GroupDriver } from './allocation/cgroups/names.ts';
 import type { AllocationAnswer } from './allocation/messages.ts';
 import type { CriMethod } from './cri.ts';
 import type { InjectorEvent } from './faults/live.ts';
-import type { Container, Pod, PodStatus } from './k8s.ts';
+import type { Pod, PodStatus } from './k8s.ts';
 import type { LifeStep, PodLifeState } from './pods/manager/life.ts';
 import type { Candidate } from './pods/manager/records.ts';
 import type { PodOpKind, SourceName } from './pods/types.ts';
@@ -397,5 +397,3 @@ export const view = {
   /** Manifest files that hold a usable pod, by path. */
   manifests: viewKey<ManifestsView>('manifests'),
 } as const;
-
-export type { Container };
