@@ -197,6 +197,10 @@ function shares(ours: Record<string, unknown>, its: Record<string, unknown>): Re
 }
 
 await buildDaemon();
+if (only.has('reference')) {
+  const why = whyNoReferenceKubelet();
+  if (why !== undefined) throw new Error(why);
+}
 const audit = createAudit(NODE_NAME);
 const lab = await startContainerd();
 const groups = new CpuGroups([lab.cgroupParent, RUNTIME_CGROUP]);
@@ -204,10 +208,6 @@ let plane: ControlPlane | undefined;
 let daemon: Daemon | undefined;
 let reference: ReferenceKubelet | undefined;
 let view: ClusterView | undefined;
-if (only.has('reference')) {
-  const why = whyNoReferenceKubelet();
-  if (why !== undefined) throw new Error(why);
-}
 const cleanUp = cleanUpOnce(async () => {
   view?.close();
   await reference?.end('SIGTERM');

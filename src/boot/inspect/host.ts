@@ -4,10 +4,13 @@ import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { HostFigures, HostFrame } from '../../inspect/feed/frames.ts';
+import type { HostFrame } from '../../inspect/feed/frames.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import type { Logger } from '../../ports/ports.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
+
+/** What the child tells each time. */
+export type HostReading = Pick<HostFrame, 'figures' | 'error'>;
 
 /** Of the child's heap. */
 const HEAP_MIB_MAX = 64;
@@ -38,8 +41,10 @@ export function hostFigures(onFrame: (frame: HostFrame) => void, log: Logger): D
     fail(messageOf(error));
     return { [Symbol.dispose]: () => {} };
   }
-  child.on('message', (figures) => {
-    if (!ended) onFrame({ t: 'host', atMs: Date.now(), figures: figures as HostFigures, error: '' });
+  child.on('message', (message) => {
+    const { figures, error } = message as HostReading;
+    if (figures === null) fail(error);
+    else if (!ended) onFrame({ t: 'host', atMs: Date.now(), figures, error });
   });
   child.on('error', (error) => fail(error.message));
   child.on('exit', (code, signal) => fail(`the process that reads them ended (${signal ?? code})`));

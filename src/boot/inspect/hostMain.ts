@@ -1,6 +1,9 @@
 /** The process that reads the host's figures and tells them to its parent; it ends with it. */
+import { readdir } from 'node:fs/promises';
 import si from 'systeminformation';
 import type { HostFigures } from '../../inspect/feed/frames.ts';
+import { messageOf } from '../../machines/text/errors.ts';
+import type { HostReading } from './host.ts';
 
 const EVERY_MS = 2_000;
 const DISKS_MAX = 12;
@@ -10,13 +13,22 @@ const daemonPid = Number(process.argv[2]);
 /** Pods bring an overlay and some binds each: those are no disks. */
 const NO_DISK = /^(overlay|tmpfs|shm|proc|sysfs|cgroup)/;
 
+/** A shell is run for each of them, so not for the two that each pod has. */
+async function links(): Promise<string> {
+  const names = await readdir('/sys/class/net');
+  return names
+    .filter((name) => !name.startsWith('veth'))
+    .slice(0, LINKS_MAX)
+    .join(',');
+}
+
 async function figures(): Promise<HostFigures> {
   const [load, memory, disks, io, network] = await Promise.all([
     si.currentLoad(),
     si.mem(),
     si.fsSize(),
     si.fsStats().catch(() => null),
-    si.networkStats('*'),
+    links().then((names) => si.networkStats(names)),
   ]);
   const usage = await si.processes().then(
     (all) => all.list.find((p) => p.pid === daemonPid),
@@ -31,17 +43,24 @@ async function figures(): Promise<HostFigures> {
       .map((d) => ({ mount: d.mount, sizeBytes: d.size, usedBytes: d.used })),
     io: io === null ? null : { readBytesPerS: io.rx_sec ?? 0, writeBytesPerS: io.wx_sec ?? 0 },
     network: network
-      .filter((n) => n.operstate !== 'down' && !n.iface.startsWith('veth'))
-      .slice(0, LINKS_MAX)
+      .filter((n) => n.operstate !== 'down')
       .map((n) => ({ name: n.iface, rxBytesPerS: n.rx_sec ?? 0, txBytesPerS: n.tx_sec ?? 0 })),
     daemon: usage === undefined ? null : { rssBytes: usage.memRss * 1024, cpuPercent: usage.cpu },
   };
 }
 
+async function reading(): Promise<HostReading> {
+  try {
+    return { figures: await figures(), error: '' };
+  } catch (error) {
+    return { figures: null, error: messageOf(error) };
+  }
+}
+
 process.on('disconnect', () => process.exit(0));
 for (;;) {
-  const told = await figures().catch(() => null);
+  const read = await reading();
   if (!process.connected) break;
-  if (told !== null) process.send?.(told);
+  process.send?.(read);
   await new Promise((resolve) => setTimeout(resolve, EVERY_MS));
 }
