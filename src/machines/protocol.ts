@@ -261,6 +261,8 @@ export interface PodRecord {
   removed: boolean;
   /** Refused by admission: no worker. */
   rejected: boolean;
+  /** The reason that admission gave. */
+  rejectedFor?: string | null;
   /** An update of it was refused while it ran: it is being stopped, or was, and fails with this. */
   refusal?: { reason: string; message: string } | null;
   /** It was evicted, or refused for the node's pressure: whatever is said of it later, it does not run again. */

@@ -53,14 +53,19 @@ const NAMES_MAX = 10;
 
 export function explainPod(i: WhyInput): Explanation {
   const found = findPod(i.query, i.pods?.records ?? new Map());
+  const severalFit = (names: readonly string[]): Explanation => ({
+    found: false,
+    lines: [`${i.query} fits several pods, say which:`, ...names.map((n) => `  ${n}`)].map(printable),
+  });
   switch (found.kind) {
     case 'one':
       return { found: true, lines: explainRecord(found.uid, found.record, i).map(printable) };
     case 'many':
-      return { found: false, lines: [`${i.query} fits several pods, say which:`, ...found.names.map((n) => `  ${n}`)].map(printable) };
+      return severalFit(found.names);
     case 'none': {
       const waiting = findPod(i.query, new Map([...(i.waiting ?? [])].map(([uid, w]) => [uid, { ...w, removed: false }])));
       if (waiting.kind === 'one') return { found: true, lines: explainWaiting(waiting.uid, waiting.record, i).map(printable) };
+      if (waiting.kind === 'many') return severalFit(waiting.names);
       const held = podOfManifest(i);
       return held === undefined ? explainAbsent(i) : { found: true, lines: explainRecord(held.uid, held.record, i).map(printable) };
     }

@@ -219,5 +219,8 @@ describe('fixed seeds', () => {
   it('seed 3900801: CPUs that a container has are written down', () => passes({ seed: 3900801, minutes: 1, pods: 8 }));
   // Found at 9e91f55: a sweep had begun to collect a container when its pod came back, and took what told how that had ended.
   it('seed 4300738: what tells how a pod ended stays when the pod comes back', () => passes({ seed: 4300738, minutes: 1, pods: 8 }));
+  // Found at 242b3c7: a shutdown was cancelled before the status manager had heard that it kept a static pod out.
+  it('seed 4: who was refused for a shutdown begins again, however late its status is', () =>
+    passes({ seed: 4, minutes: 1, pods: 20, faults: 200, nodes: 1 }));
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -71,7 +71,7 @@ describe('a pod', () => {
   it('that is set aside, or was refused in this definition, stays so', () => {
     const aside = pod({}, { metadata: { annotations: { [SET_ASIDE_ANNOTATION]: 'it killed the daemon' } } });
     expect(said(aside, { own: record(pod()) })).toBe('SetAside');
-    const refused = record(pod(), { is: 'refused', verdict: { kind: 'rejected', eviction: null } });
+    const refused = record(pod(), { is: 'refused', verdict: { kind: 'rejected', reason: 'OutOfcpu', eviction: null } });
     expect(judge(pod(), facts({ own: refused, room: full }))).toEqual({ is: 'fits', allocates: false });
   });
 
@@ -114,7 +114,7 @@ describe('room for a critical pod', () => {
   it('is held by pods that are admitted and not over, whether they leave or not', () => {
     const records = new Map<string, Rec>([
       ['web', record(web)],
-      ['refused', record(web, { is: 'refused', verdict: { kind: 'rejected', eviction: null } })],
+      ['refused', record(web, { is: 'refused', verdict: { kind: 'rejected', reason: 'OutOfcpu', eviction: null } })],
       ['leaving', record(web, { is: 'leaving', verdict: null, listed: null, next: null })],
       ['over', record(pod({}, { status: { phase: 'Failed' } }))],
     ]);

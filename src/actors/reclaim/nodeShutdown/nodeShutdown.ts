@@ -162,11 +162,10 @@ class Manager {
    */
   revive(): number {
     const { registry, path, ports } = this.#ctx;
-    const statuses = registry.read(view.statuses)?.value;
     const ended = new Map<SourceName, string[]>();
-    for (const [uid, { source, removed, rejected, eviction }] of registry.read(view.pods)?.value.records ?? []) {
+    for (const [uid, { source, removed, rejectedFor, eviction }] of registry.read(view.pods)?.value.records ?? []) {
       if (removed || (source !== 'file' && source !== 'http')) continue;
-      const byUs = eviction?.reason === TERMINATED || (rejected && statuses?.get(uid)?.status.reason === NOT_ADMITTED);
+      const byUs = eviction?.reason === TERMINATED || rejectedFor === NOT_ADMITTED;
       if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
     }
     const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });

@@ -21,8 +21,8 @@ export interface Refused {
 }
 /** Why this node ends a pod, or does not start it. The pod fails, whatever its source says. */
 export type Verdict =
-  /** Admission refused it before it ran. `eviction`: because of the node's pressure. */
-  | { kind: 'rejected'; eviction: Eviction | null }
+  /** Admission refused it before it ran, for `reason`. `eviction`: because of the node's pressure. */
+  | { kind: 'rejected'; reason: string; eviction: Eviction | null }
   /** Admission refused an update of it while it ran. */
   | { kind: 'refused'; refusal: Refused }
   | { kind: 'evicted'; eviction: Eviction };
@@ -54,7 +54,7 @@ export type LifeState =
   | { is: 'quarantined'; verdict: Verdict | null; error: string };
 
 /** What readers of the view see of a state. Only `inState` writes these. */
-type Shown = 'removed' | 'rejected' | 'refusal' | 'eviction';
+type Shown = 'removed' | 'rejected' | 'rejectedFor' | 'refusal' | 'eviction';
 
 export interface Rec extends PodRecord {
   refusal: Refused | null;
@@ -276,6 +276,7 @@ export function inState(rec: Omit<Rec, 'state' | Shown>, state: LifeState): Rec 
     state,
     removed: state.is === 'leaving',
     rejected: verdict?.kind === 'rejected',
+    rejectedFor: verdict?.kind === 'rejected' ? verdict.reason : null,
     refusal: verdict?.kind === 'refused' ? verdict.refusal : null,
     eviction: verdict === null || verdict.kind === 'refused' ? null : verdict.eviction,
   };

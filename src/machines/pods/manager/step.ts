@@ -327,9 +327,9 @@ class Edit extends Admitting {
     const { reason, message } = o;
     const source = rec?.source === undefined || rec.source === 'runtime' ? (o.source ?? 'file') : rec.source;
     const causes = this.why(o.causes, `refused: ${message}`);
-    const eviction = reason === EVICTED ? { reason, message, graceSeconds: 0 } : null;
     const life = { life: this.newLife(), renewed: rec !== undefined, seenAtMs: rec?.seenAtMs ?? this.facts.wallMs };
-    this.put(pod.metadata.uid, newRecord({ pod, source, causes, ...life }, { is: 'refused', verdict: { kind: 'rejected', eviction } }));
+    const verdict = { kind: 'rejected', reason, eviction: reason === EVICTED ? { reason, message, graceSeconds: 0 } : null } as const;
+    this.put(pod.metadata.uid, newRecord({ pod, source, causes, ...life }, { is: 'refused', verdict }));
     this.out.push({ to: 'rejected', pod, life: this.lives, reason, message });
   }
 
