@@ -261,7 +261,7 @@ export interface PodRecord {
   removed: boolean;
   /** Refused by admission: no worker. */
   rejected: boolean;
-  /** The reason that admission gave. */
+  /** The reason that admission gave to what its source names now. That may be the next life of a pod which is wound down. */
   rejectedFor?: string | null;
   /** An update of it was refused while it ran: it is being stopped, or was, and fails with this. */
   refusal?: { reason: string; message: string } | null;

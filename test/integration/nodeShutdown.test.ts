@@ -192,6 +192,25 @@ describe('a shutdown that is cancelled', () => {
     expect(['static', 'slow', 'late'].every(runs)).toBe(true);
   });
 
+  it('lets one begin again that was put back, and refused, while its former life was wound down', async () => {
+    await using h = await start();
+    h.logind.otherLock = true;
+    const slow = pod('slow', { life: 'run=forever,term=ignore', spec: { terminationGracePeriodSeconds: 25 } });
+    h.write('slow', slow);
+    await h.until('it runs', () => h.phase('slow') === 'Running');
+    h.remove('slow');
+    await h.until('it is wound down', () => h.record('slow')?.removed === true);
+    h.logind.shutDown();
+    await reason(h, 'ShuttingDown');
+    h.write('slow', slow);
+    await h.until('it is refused', () => h.record('slow')?.rejectedFor === 'NodeShutdown');
+    const [former] = h.running('slow');
+    expect(former).toBeDefined();
+    h.logind.cancel();
+    const others = () => h.running('slow').filter((c) => c.id !== former?.id);
+    await h.until('it runs again', () => h.phase('slow') === 'Running' && others().length === 1 && h.running('slow').length === 1);
+  });
+
   it('lets them begin again also where the manager is killed before it asked for that', async () => {
     await using h = await start();
     h.logind.otherLock = true;

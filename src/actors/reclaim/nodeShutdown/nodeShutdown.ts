@@ -164,8 +164,8 @@ class Manager {
     const { registry, path, ports } = this.#ctx;
     const ended = new Map<SourceName, string[]>();
     for (const [uid, { source, removed, rejectedFor, eviction }] of registry.read(view.pods)?.value.records ?? []) {
-      if (removed || (source !== 'file' && source !== 'http')) continue;
-      const byUs = eviction?.reason === TERMINATED || rejectedFor === NOT_ADMITTED;
+      if (source !== 'file' && source !== 'http') continue;
+      const byUs = (!removed && eviction?.reason === TERMINATED) || rejectedFor === NOT_ADMITTED;
       if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
     }
     const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });

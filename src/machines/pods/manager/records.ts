@@ -271,12 +271,14 @@ export function mayBePutRight({ rejected, refusal, eviction }: Rec): boolean {
 /** The record in another state, with what readers of the view see of it. */
 export function inState(rec: Omit<Rec, 'state' | Shown>, state: LifeState): Rec {
   const verdict = 'verdict' in state ? state.verdict : null;
+  const next = 'next' in state ? state.next : null;
+  const rejected = verdict?.kind === 'rejected' ? verdict : null;
   return {
     ...rec,
     state,
     removed: state.is === 'leaving',
-    rejected: verdict?.kind === 'rejected',
-    rejectedFor: verdict?.kind === 'rejected' ? verdict.reason : null,
+    rejected: rejected !== null,
+    rejectedFor: next?.refusal?.reason ?? (state.is === 'leaving' ? null : (rejected?.reason ?? null)),
     refusal: verdict?.kind === 'refused' ? verdict.refusal : null,
     eviction: verdict === null || verdict.kind === 'refused' ? null : verdict.eviction,
   };
@@ -288,7 +290,7 @@ export function failing(rec: LiveRec, verdict: Verdict): Rec {
 }
 /** The record with another successor; null: none. Only a failing or leaving pod has one. */
 export function withNext(rec: Rec, next: Successor | null): Rec {
-  return 'next' in rec.state ? { ...rec, state: { ...rec.state, next } } : rec;
+  return 'next' in rec.state ? inState(rec, { ...rec.state, next }) : rec;
 }
 
 /** A record of a life that begins: it has no worker yet. */
