@@ -8,6 +8,7 @@ import type { Attributes, Span } from '../../inspect/tracing/model.ts';
 import type { Sent, SpanSender } from '../../inspect/tracing/queue.ts';
 import type { Clock } from '../../ports/ports.ts';
 import { loadProtoFile } from '../../sandbox/process/protoFile.ts';
+import { cancelCall } from '../dependencies/cancelCall.ts';
 import { rpcOf } from '../dependencies/cri/load.ts';
 import { protoRoot } from '../dependencies/cri/protoPath.ts';
 
@@ -47,7 +48,7 @@ export function createOtlpSender(o: OtlpOptions): SpanSender & Disposable {
   return {
     send(spans, signal) {
       return new Promise<Sent>((resolve) => {
-        const abort = () => call.cancel();
+        const abort = () => cancelCall(call);
         const call: ClientUnaryCall = client.makeUnaryRequest(
           definition.path,
           definition.requestSerialize,

@@ -3,6 +3,7 @@ import { type ChannelOptions, Client, type ClientUnaryCall, credentials, Metadat
 import type { CriMethod, CriRequest, CriResponse } from '../../../machines/cri.ts';
 import { CRI_METHODS } from '../../../machines/runtime/cri/methods.ts';
 import { type Clock, type Cri, CriError, type Logger } from '../../../ports/ports.ts';
+import { cancelCall } from '../cancelCall.ts';
 import { toCriError } from './errors.ts';
 import { openHints } from './hintStream.ts';
 import { isLeftTask, LeftTasks } from './leftTask.ts';
@@ -112,7 +113,7 @@ class GrpcCri implements Cri {
       const client = this.#client(service === 'image' ? this.#image : this.#runtime, method);
       const definition = this.#cri.method(service, method);
       let headersSeen = false;
-      const abort = () => call.cancel();
+      const abort = () => cancelCall(call);
       // grpc-js compares deadlines with its own wall clock, so this one must be of the same clock.
       const metadata = new Metadata();
       if (opts.traceparent !== undefined) metadata.set('traceparent', opts.traceparent);

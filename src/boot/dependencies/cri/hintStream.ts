@@ -7,6 +7,7 @@ import { type Client, type ClientReadableStream, Metadata, type ServiceError, st
 import type { RuntimeHint } from '../../../machines/cri.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import { type Clock, CriError } from '../../../ports/ports.ts';
+import { cancelCall } from '../cancelCall.ts';
 import { toCriError } from './errors.ts';
 import { HintQueue } from './hintQueue.ts';
 import { CRI_NAMESPACE, type CriProto, type EventsProto, type Method } from './load.ts';
@@ -118,7 +119,7 @@ function openOne(client: Client, source: Source, o: { signal: AbortSignal; clock
       source.request,
       source.metadata,
     );
-    const queue = new HintQueue<RuntimeHint>(QUEUE_MAX, () => call.cancel());
+    const queue = new HintQueue<RuntimeHint>(QUEUE_MAX, () => cancelCall(call));
     let open = false;
     let headersSeen = false;
     const opened = () => {
@@ -134,7 +135,7 @@ function openOne(client: Client, source: Source, o: { signal: AbortSignal; clock
       open = true;
       reject(error ?? new CriError({ method: 'hints', code: status.UNAVAILABLE, outcome: 'failed', details: 'the stream ended at once' }));
     };
-    const abort = () => call.cancel();
+    const abort = () => cancelCall(call);
     const timer = o.clock.setTimeout(opened, SILENCE_IS_OPEN_MS);
     o.signal.addEventListener('abort', abort, { once: true });
     call.on('metadata', () => {
@@ -145,7 +146,7 @@ function openOne(client: Client, source: Source, o: { signal: AbortSignal; clock
       opened();
       const give = (code: status, details: string): void => {
         queue.end(new CriError({ method: 'hints', code, outcome: 'failed', details }));
-        call.cancel();
+        cancelCall(call);
       };
       try {
         const hint = source.toHint(message);

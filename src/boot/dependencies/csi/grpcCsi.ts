@@ -5,6 +5,7 @@ import type { CsiMethod, CsiResponse, PluginInfo } from '../../../machines/csi.t
 import { type Csi, type CsiCall, CsiError } from '../../../ports/csi.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { cancelCall } from '../cancelCall.ts';
 import { type Method, rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { unixChannel, unixTarget } from '../unixGrpc.ts';
@@ -44,7 +45,7 @@ export function createGrpcCsi({ clock }: { clock: Clock }): Csi {
       const method = definition.path.slice(definition.path.lastIndexOf('/') + 1);
       if (o.signal.aborted) return reject(new CsiError({ method, code: status.CANCELLED, details: 'given up before it was sent' }));
       const client = new Client(unixTarget(endpoint), credentials.createInsecure(), CHANNEL);
-      const abort = () => call.cancel();
+      const abort = () => cancelCall(call);
       const call = client.makeUnaryRequest(
         definition.path,
         definition.requestSerialize,

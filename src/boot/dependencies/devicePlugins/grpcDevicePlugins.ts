@@ -19,6 +19,7 @@ import { CODE_NAMES } from '../../../ports/csi.ts';
 import type { DevicePlugins, PluginCall, PluginConnection } from '../../../ports/devicePlugins.ts';
 import type { Clock } from '../../../ports/ports.ts';
 import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
+import { cancelCall } from '../cancelCall.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
 import { unixChannel, unixTarget } from '../unixGrpc.ts';
@@ -111,7 +112,7 @@ function connectionOf(client: Client, service: ServiceDefinition, clock: Clock):
     new Promise((resolve, reject) => {
       if (signal.aborted) return reject(new Error(`${rpc}: given up before it was sent`));
       const definition = rpcOf(service, rpc);
-      const abort = () => call.cancel();
+      const abort = () => cancelCall(call);
       const call = client.makeUnaryRequest(
         definition.path,
         definition.requestSerialize,
@@ -146,7 +147,7 @@ function connectionOf(client: Client, service: ServiceDefinition, clock: Clock):
       stream.on('end', () => end('it ended its list of devices'));
       return () => {
         over = true;
-        stream.cancel();
+        cancelCall(stream);
       };
     },
     async preferred({ available, mustInclude, size }, call) {

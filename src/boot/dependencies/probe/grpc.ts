@@ -4,6 +4,7 @@
  */
 import { type ChannelOptions, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import type { Prober } from '../../../ports/prober.ts';
+import { cancelCall } from '../cancelCall.ts';
 
 const PATH = '/grpc.health.v1.Health/Check';
 /** Far more than the one number that is expected. */
@@ -57,7 +58,7 @@ export const grpcHealth: Prober['grpcHealth'] = ({ host, port }, o) =>
       'grpc.enable_http_proxy': 0,
     };
     const client = new Client(target(host, port), credentials.createInsecure(), channel);
-    const abort = () => call.cancel();
+    const abort = () => cancelCall(call);
     const call = client.makeUnaryRequest(
       PATH,
       encodeRequest,
