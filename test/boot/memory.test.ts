@@ -38,7 +38,8 @@ it('a process that gave its start pages back goes on running', () => {
 function fakeHeap() {
   const state = { heapMiB: 50, cpuMs: 0, nowMs: 0, collected: 0, growthPercent: 0, leftMiB: 45 };
   const source = {
-    heapBytes: () => state.heapMiB << 20,
+    usedBytes: () => state.heapMiB << 20,
+    residentBytes: () => state.heapMiB << 20,
     cpuMs: () => state.cpuMs,
     monoMs: () => state.nowMs,
     collect: (how: 'everything' | 'quickly') => {

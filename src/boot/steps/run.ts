@@ -21,13 +21,13 @@ const PULSES_PER_LIMIT = 10;
 /** Below that, ordinary work would count as a stall. */
 const STALL_LIMIT_MIN_MS = 500;
 /** By then the node is up; what a burst right after it touches goes with the next release. */
-const START_SETTLES_MS = 5_000;
+const START_SETTLES_MS = 2_000;
 /** What a burst of work touched meanwhile goes again, also in the middle of it: some 40 MiB, for some milliseconds each time. */
 const RELEASE_EVERY_MS = 10_000;
 /** How soon after a burst of work its garbage is collected. */
 const HEAP_LOOK_EVERY_MS = 10_000;
 /** A burst of a hundred pods grows the heap by some MiB each second. */
-const HEAP_BURST_LOOK_EVERY_MS = 1_000;
+const HEAP_BURST_LOOK_EVERY_MS = 250;
 
 export const createDependencies: Step = {
   name: 'create dependencies',
