@@ -188,15 +188,24 @@ function deviceVolumes(pod: Pod): Set<string> {
 }
 
 export interface PodVolumes {
-  volumes: PodVolume[];
+  readonly volumes: readonly PodVolume[];
   /** What is wrong with volumes that cannot be decoded. */
-  failed: { name: string; message: string }[];
+  readonly failed: readonly { name: string; message: string }[];
 }
+/** Pods are never changed in place. Each is asked about some ten times while its volumes are set up. */
+const DECODED = new WeakMap<Pod, PodVolumes>();
 export function podVolumes(pod: Pod): PodVolumes {
+  const known = DECODED.get(pod);
+  if (known !== undefined) return known;
+  const decoded = decodeVolumes(pod);
+  DECODED.set(pod, decoded);
+  return decoded;
+}
+function decodeVolumes(pod: Pod): PodVolumes {
   const used = usedVolumes(pod);
   const devices = deviceVolumes(pod);
   const mounted = new Set(containersWithMounts(pod).flatMap((c) => (c.volumeMounts ?? []).map((m) => m.name)));
-  const result: PodVolumes = { volumes: [], failed: [] };
+  const result: { volumes: PodVolume[]; failed: { name: string; message: string }[] } = { volumes: [], failed: [] };
   for (const volume of pod.spec.volumes ?? []) {
     if (!used.has(volume.name)) continue;
     const decoded = decodeVolume(pod.metadata.uid, volume);

@@ -177,11 +177,11 @@ const volumesSetup = setup({
     forget: (_) => {},
     publish: (_) => {},
     /** Answers every worker whose wait is over. */
-    answer: enqueueActions(({ context, enqueue }) => {
+    answer: enqueueActions(({ context, event, enqueue }) => {
       if (!context.scanned) return;
       const left: Waiter[] = [];
       for (const waiter of context.waiters) {
-        const result = waiter.signal.aborted ? null : outcome(context, waiter);
+        const result = waiter.signal.aborted ? null : concerns(event, waiter.uid) ? outcome(context, waiter) : undefined;
         if (result === undefined) left.push(waiter);
         else {
           enqueue.cancel(`waiter:${waiter.id}`);
@@ -225,6 +225,12 @@ const volumesSetup = setup({
     scanRetry: ({ context }) => retryDelayMs({ minMs: SCAN_RETRY_MS, maxMs: SCAN_RETRY_MAX_MS }, context.attempts),
   },
 });
+
+/** A volume, and who asks for it, are of one pod: the others have nothing new to hear. */
+function concerns(event: Event, uid: string): boolean {
+  if (event.type === 'volume.changed') return event.key.startsWith(`${uid}/`);
+  return event.type === 'volumes.mount' || event.type === 'volumes.unmount' ? event.uid === uid : true;
+}
 
 function refreshAt({ refreshMs }: VolumesContext, { monoMs, random }: Moment): number {
   return monoMs + refreshMs * (1 + 0.5 * random);
