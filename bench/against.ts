@@ -25,9 +25,10 @@ const names = (option('names') ?? NAMES).split(',');
 for (const name of names) if (!existsSync(join(projectRoot, 'bench', `${name}.ts`))) throw new Error(`there is no bench/${name}.ts`);
 const turns = numberOption('turns', 3);
 
-/** Every number of a report that is no sample, by its path. Of a summary, the median alone. */
+/** Every number of a report that is no sample, by its path. Of a summary, and of a list of numbers, the median alone. */
 function figuresOf(value: unknown, path: string, into: Figures = new Map()): Figures {
   if (typeof value === 'number') into.set(path, value);
+  if (Array.isArray(value) && value.length > 0 && value.every((v) => typeof v === 'number')) into.set(path, summary(value).p50);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return into;
   if ('p50' in value) return figuresOf(value.p50, path, into);
   for (const [key, part] of Object.entries(value)) figuresOf(part, path === '' ? key : `${path}.${key}`, into);
