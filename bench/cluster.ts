@@ -14,9 +14,11 @@
  *   killed    `kill -9` of the daemon with 20 ready pods that have readiness probes: Ready flips, new process -> lease
  *             renewed; 0.7 s into the creation of 20 pods: restarted containers; 0.3 s into the deletion of 20: all gone
  *   runtime   containerd killed for 10 s with 20 such pods: flips, and its return -> a pod made meanwhile is Ready
+ *   evicted   memory below evictionHard -> the one pod that took it is killed (the runtime's record of its end)
  *   reference (not by default; scripts/control-plane-setup.sh --with-kubelet) one, few, many and killed again with the reference
  *             kubelet on the same node, and our figures as shares of its: such shares hold on other machines too
- * Options: --only=one,few,many,steady,killed,runtime --samples=40 --pods=100 --rounds=3 --minutes=5 --settle-seconds=60
+ *   takeover  (with reference) 50 running pods handed to the reference kubelet and back: new containers, Ready flips
+ * Options: --only=one,few,many,steady,killed,runtime,evicted --samples=40 --pods=100 --rounds=3 --minutes=5 --settle-seconds=60
  * --out=FILE
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -31,20 +33,23 @@ import { bareBurst, bareRemoval, bareStop } from './lib/bare.ts';
 import { countBurst, OWN_GROUP } from './lib/burst.ts';
 import { cleanUpOnce } from './lib/cleanUp.ts';
 import { ClusterView, type PodHistory } from './lib/cluster.ts';
+import { evicted } from './lib/clusterEviction.ts';
 import { killed, runtimeLost } from './lib/clusterFaults.ts';
+import { takenOver } from './lib/clusterTakeover.ts';
 import { CpuGroups } from './lib/cpuGroups.ts';
 import { FEW, GRACE_SECONDS, LONG_MS, Member, RUN, since, withSamples } from './lib/member.ts';
 import { residentPeak } from './lib/peak.ts';
 import { usageOf } from './lib/procs.ts';
 import { numberOption, option, report, say, sleep, until } from './lib/report.ts';
 
-const only = new Set((option('only') ?? 'one,few,many,steady,killed,runtime').split(','));
+const only = new Set((option('only') ?? 'one,few,many,steady,killed,runtime,evicted').split(','));
 const samplesWanted = numberOption('samples', 40);
 const podCount = numberOption('pods', 100);
 const rounds = numberOption('rounds', 3);
 const minutes = numberOption('minutes', 5);
 const settleSeconds = numberOption('settle-seconds', 60);
 const STEADY_EVERY_MS = 10_000;
+const EVICTIONS = 10;
 /** Where containerd puts containers of a sandbox that names no parent. Only of this benchmark while nobody else uses containerd. */
 const RUNTIME_CGROUP = '/k8s.io';
 class Bench extends Member {
@@ -314,6 +319,10 @@ try {
     say('runtime');
     results.runtime = await runtimeLost(bench, rounds);
   }
+  if (only.has('evicted')) {
+    say('evicted');
+    results.evicted = await evicted(bench, EVICTIONS);
+  }
   if (only.has('reference')) {
     say('the reference kubelet');
     await daemon.end('SIGTERM');
@@ -328,6 +337,7 @@ try {
     if (only.has('killed')) its.killed = await killed(there, rounds);
     results.reference = its;
     results.shareOfReference = shares(results, its);
+    if (only.has('takeover')) results.takeover = await takenOver(bench, reference);
   }
   await report('cluster', results);
 } catch (error) {

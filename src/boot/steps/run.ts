@@ -25,8 +25,8 @@ const START_SETTLES_MS = 2_000;
 /** What a burst of work touched meanwhile goes again, also in the middle of it: some 40 MiB, for some milliseconds each time. */
 const RELEASE_EVERY_MS = 10_000;
 /** How soon after a burst of work its garbage is collected. */
-const HEAP_LOOK_EVERY_MS = 10_000;
-/** A burst of a hundred pods grows the heap by some MiB each second. */
+const HEAP_LOOK_EVERY_MS = 2_000;
+/** A hundred pods that come at once need 30 MiB in half a second. */
 const HEAP_BURST_LOOK_EVERY_MS = 250;
 
 export const createDependencies: Step = {
