@@ -1,4 +1,7 @@
-/** A node with running pods goes over to the reference kubelet and comes back: what that costs the pods. */
+/**
+ * A node with running pods is taken over from the reference kubelet, and goes back: what that costs the pods. The reference makes
+ * them: before 1.31 it knows its containers by a hash of their whole definition, and would start those of a newer kubelet anew.
+ */
 import type { ReferenceKubelet } from '../../test/e2e/lab/referenceKubelet.ts';
 import type { PodHistory } from './cluster.ts';
 import { LONG_MS, type Member } from './member.ts';
@@ -9,11 +12,9 @@ const PODS = 50;
 /** Longer than a probe's period, a lease's, and the reference's own first minute of syncs. */
 const WATCHED_MS = 70_000;
 
-/** The reference kubelet is ended at the end, and the daemon runs. */
+/** The reference kubelet runs, and does so at the end. */
 export async function takenOver(m: Member, reference: ReferenceKubelet): Promise<object> {
   const { daemon, view } = m;
-  await reference.end('SIGTERM');
-  if (!daemon.alive()) await daemon.start();
   const plain = await m.create('plain', PODS / 2);
   const probed = await m.create('watched', PODS / 2, { probed: true });
   await view.ready([...plain, ...probed], LONG_MS);
@@ -28,15 +29,15 @@ export async function takenOver(m: Member, reference: ReferenceKubelet): Promise
     const newContainers = (await m.containers()).filter((c) => !ids.has(c.id)).length;
     return { newContainers, flips: flipsOf(plain) - before[0], flipsOfProbed: flipsOf(probed) - before[1] };
   };
-  const toReference = await over('the reference kubelet', async () => {
-    await daemon.end('SIGTERM');
-    await reference.start();
-  });
-  const back = await over('this daemon', async () => {
+  const taken = await over('this daemon', async () => {
     await reference.end('SIGTERM');
     await daemon.start();
   });
+  const back = await over('the reference kubelet', async () => {
+    await daemon.end('SIGTERM');
+    await reference.start();
+  });
   await m.remove([...plain, ...probed]);
   await view.gone([...plain, ...probed], LONG_MS);
-  return { pods: PODS, probed: PODS / 2, toReference, back };
+  return { pods: PODS, probed: PODS / 2, taken, back };
 }
