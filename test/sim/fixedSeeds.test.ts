@@ -222,5 +222,7 @@ describe('fixed seeds', () => {
   // Found at 242b3c7: a shutdown was cancelled before the status manager had heard that it kept a static pod out.
   it('seed 4: who was refused for a shutdown begins again, however late its status is', () =>
     passes({ seed: 4, minutes: 1, pods: 20, faults: 200, nodes: 1 }));
+  // Found at dfbb7d1: the pod manager was killed during a shutdown, and its source delivered after the cancellation.
+  it('seed 1240080: a pod manager that was restarted lets static pods begin again', () => passes({ seed: 1240080, minutes: 1, pods: 8 }));
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -388,8 +388,8 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'static pods that a cancelled shutdown ended do not begin again',
     file: 'src/actors/reclaim/nodeShutdown/nodeShutdown.ts',
-    find: 'eviction?.reason === TERMINATED)',
-    replace: 'eviction?.reason === NOT_ADMITTED)',
+    find: 'reason === TERMINATED)',
+    replace: 'reason === NOT_ADMITTED)',
   },
   {
     id: 'a volume is published before its driver has staged it',

@@ -158,19 +158,22 @@ class Manager {
 
   /**
    * Pods of files and of the URL have no controller that makes others in their place. One of the API stays Failed, which is
-   * final there.
+   * final there. A pod manager that was restarted meanwhile knows nothing of what it ended: the status does. Returns how many
+   * have still to begin again, and at least 1 while not all sources have delivered.
    */
   revive(): number {
     const { registry, path, ports } = this.#ctx;
     const ended = new Map<SourceName, string[]>();
-    for (const [uid, { source, removed, rejectedFor, eviction }] of registry.read(view.pods)?.value.records ?? []) {
+    const [pods, statuses] = [registry.read(view.pods)?.value, registry.read(view.statuses)?.value];
+    for (const [uid, { source, removed, rejectedFor, eviction }] of pods?.records ?? []) {
       if (source !== 'file' && source !== 'http') continue;
-      const byUs = (!removed && eviction?.reason === TERMINATED) || rejectedFor === NOT_ADMITTED;
+      const reason = eviction?.reason ?? statuses?.get(uid)?.status.reason;
+      const byUs = (!removed && reason === TERMINATED) || rejectedFor === NOT_ADMITTED;
       if (byUs) ended.set(source, [...(ended.get(source) ?? []), uid]);
     }
     const causes = because(undefined, { atMs: ports.clock.wallMs(), by: path, what: 'the shutdown that ended it was cancelled' });
     for (const [source, uids] of ended) registry.send(addr.config, { type: 'pods.again', source, uids, causes });
-    return [...ended.values()].flat().length;
+    return Math.max([...ended.values()].flat().length, pods?.sourcesReady === true ? 0 : 1);
   }
 
   #say(message: string): void {
