@@ -33,6 +33,18 @@ function freePort(): Promise<number> {
   });
 }
 
+/** The start of a node does not wait for its health port. */
+function listens(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1');
+    socket.once('error', () => resolve(false));
+    socket.once('connect', () => {
+      socket.destroy();
+      resolve(true);
+    });
+  });
+}
+
 beforeAll(async () => {
   dir = mkdtempSync(join(tmpdir(), 'actorlet-held-'));
   const keys = () => generateKeyPairSync('rsa', { modulusLength: 2048 });
@@ -61,6 +73,7 @@ beforeAll(async () => {
     },
   });
   ports = { healthz, https, readOnly: Number(new URL(node.url ?? '').port) };
+  while (!(await listens(healthz))) await new Promise((resolve) => setTimeout(resolve, 20));
   atRest = socketsOfDaemon();
 }, 180_000);
 afterEach(async () => {
