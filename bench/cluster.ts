@@ -202,6 +202,7 @@ function shares(ours: Record<string, unknown>, its: Record<string, unknown>): Re
 }
 
 await buildDaemon();
+if (only.has('takeover') && !only.has('reference')) throw new Error('--only=takeover wants reference beside it');
 if (only.has('reference')) {
   const why = whyNoReferenceKubelet();
   if (why !== undefined) throw new Error(why);

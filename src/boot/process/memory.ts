@@ -144,8 +144,9 @@ export class HeapCollector {
     this.#lookedMs = nowMs;
     if (!idle || nowMs - this.#collectedMs < REST_MS) return false;
     // What the C library freed went back after the collection.
-    this.#settledBytes = Math.min(this.#settledBytes, source.residentBytes());
-    if (source.residentBytes() - this.#settledBytes < GROWN_BYTES) return false;
+    const resident = source.residentBytes();
+    this.#settledBytes = Math.min(this.#settledBytes, resident);
+    if (resident - this.#settledBytes < GROWN_BYTES) return false;
     source.collect('everything');
     this.#collectedMs = nowMs;
     this.#settledBytes = source.residentBytes();
