@@ -229,6 +229,15 @@ describe('the pod manager', () => {
     expect([...b.ledger.records.keys()]).toEqual(['u2']);
   });
 
+  // Found by seed 1241093: nobody wound it down, and the pod that had taken its name waited behind it for good.
+  it('hands over what a restarted podConfig no longer names: its worker may have gone with the others', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.workerEvents();
+    b.send({ type: 'pods.op', op: 'ADD', source: 'file', pods: [pod('web', 'u2', 'b')], complete: ['u2'], first: true });
+    expect(b.workerEvents()).toEqual(['pod.kill u1', 'pod.update:create u1']);
+  });
+
   it('hands over again what is being wound down when a restarted podConfig begins anew: the workers may have gone too', () => {
     const b = new Bench();
     b.op('ADD', [pod('a', 'ua')]);

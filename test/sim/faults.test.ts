@@ -44,7 +44,7 @@ function world(...faults: Entry[]) {
       statuses: () => {},
       log: () => {},
       booted: () => {},
-      refused: () => {},
+      judged: () => {},
       exited: () => {},
       inspect: () => {},
       broken: (_, what) => void broken.push(what),

@@ -224,5 +224,9 @@ describe('fixed seeds', () => {
     passes({ seed: 4, minutes: 1, pods: 20, faults: 200, nodes: 1 }));
   // Found at dfbb7d1: the pod manager was killed during a shutdown, and its source delivered after the cancellation.
   it('seed 1240080: a pod manager that was restarted lets static pods begin again', () => passes({ seed: 1240080, minutes: 1, pods: 8 }));
+  // Found at 2f364f7: its kill went to workers that had just been restarted.
+  it('seed 1241093: a pod that a restarted podConfig no longer names is handed to the new workers, and ends', () =>
+    passes({ seed: 1241093, minutes: 1, pods: 8 }));
+
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -53,8 +53,8 @@ export interface Checker {
   object?(s: Scene, e: StoreEvent): string | undefined;
   /** A daemon begins; nothing of it has touched the disk yet. */
   booted?(s: Scene): string | undefined;
-  /** A daemon ended before its tree, for these reasons. */
-  refused?(s: Scene, problems: readonly string[]): string | undefined;
+  /** A daemon has looked at its machine, before its tree. Its start is refused for these reasons; none: it goes on. */
+  judged?(s: Scene, problems: readonly string[]): string | undefined;
   /** A call to its storage driver is about to have its effect. */
   served?(s: Scene, call: DriverCall): string | undefined;
   /** A line of its log. */

@@ -54,6 +54,8 @@ export function hooksComeFirst(): Checker {
       const box = dump.sandboxes.find((b) => b.id === c.sandboxId);
       // Deleted by force, evicted, or without any grace: nobody waits for a hook.
       if (graceSeconds === 0 || isEvicted(s.node, uid) || s.operator.deleted.has(manifestName(box?.name ?? '', s.node))) return undefined;
+      // A shutdown of the machine gives what is left of its time; a stop that it began goes on after its end.
+      if (s.node.logind.shutdowns > 0) return undefined;
       const hooks = ofThisDaemon(s, id, 'preStop');
       const open = hooks.findLast((h) => h.endedMs === null);
       const who = `${s.node.name}: container ${id} (${c.name} of pod ${uid})`;

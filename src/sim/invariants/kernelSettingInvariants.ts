@@ -15,8 +15,8 @@ function differing({ kernelSettings: { values } }: SimNode): string[] {
 export function nodesStandOnTheirSettings(): Checker {
   return {
     name: 'nodes-stand-on-their-settings',
-    booted({ node }) {
-      if (node.tuning.kernel === null) return undefined;
+    judged({ node }, problems) {
+      if (node.tuning.kernel === null || problems.length > 0) return undefined;
       const [wrong] = differing(node);
       if (wrong !== undefined) return `${node.name} started, though: ${wrong}`;
       const [written] = node.kernelSettings.writes;
@@ -31,7 +31,8 @@ export function nodesStandOnTheirSettings(): Checker {
 export function startsAreRefusedForReason(): Checker {
   return {
     name: 'starts-are-refused-for-reason',
-    refused({ node }, problems) {
+    judged({ node }, problems) {
+      if (problems.length === 0) return undefined;
       const wrong = differing(node);
       const told = problems.filter((p) => !/^\S+ cannot be read: EIO: /.test(p));
       const unfounded = told.find((p) => !wrong.some((w) => p.startsWith(w)));

@@ -89,8 +89,8 @@ export class Observer implements NodeWatcher {
     this.#note(node.name, `boot ${node.boots}`);
     this.#checks.ask('booted', node);
   }
-  refused(node: SimNode, problems: readonly string[]): void {
-    this.#checks.ask('refused', node, problems);
+  judged(node: SimNode, problems: readonly string[]): void {
+    this.#checks.ask('judged', node, problems);
   }
   exited(node: SimNode, why: string): void {
     this.#note(node.name, why);

@@ -97,8 +97,9 @@ class Edit extends Admitting {
       this.seen = new Set([...this.seen, source]);
       this.changed = true;
     }
-    if (event.first === true) this.resumeRemoved(source);
     if (event.complete !== undefined) this.removeMissing(source, new Set(event.complete), causes);
+    // After those that are missing from its first word: their workers may be gone too.
+    if (event.first === true) this.resumeRemoved(source);
     return this.judged();
   }
 
@@ -266,8 +267,9 @@ class Edit extends Admitting {
    * were restarted: each is handed over once more. A worker that is there takes it as an update that changes nothing.
    */
   private resumeRemoved(source: SourceName): void {
-    for (const rec of this.ledger.records.values()) {
-      if (!live(rec) || (rec.state.is !== 'leaving' && rec.state.listed === null)) continue;
+    for (const uid of this.ledger.records.keys()) {
+      const rec = this.records.get(uid);
+      if (rec === undefined || !live(rec) || (rec.state.is !== 'leaving' && rec.state.listed === null)) continue;
       if (rec.source === source || rec.source === 'runtime') this.create(rec);
     }
   }

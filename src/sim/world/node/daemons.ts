@@ -132,8 +132,9 @@ export class Daemons {
       if (mine.on) watcher.log(self, level, text);
     });
     const problems = await enforceKernelSettings(self.kernelSettings.connect({ power: mine }), { protect: kernel.protect, log });
-    if (!mine.on || problems.length === 0) return !mine.on;
-    watcher.refused(self, problems);
+    if (!mine.on) return true;
+    watcher.judged(self, problems);
+    if (problems.length === 0) return false;
     this.#exit(`exit 1: ${problems.join('; ')}`);
     return true;
   }

@@ -22,8 +22,8 @@ export interface NodeWatcher {
   log(node: SimNode, level: string, text: string): void;
   /** A daemon began; its tree has not started yet. */
   booted(node: SimNode): void;
-  /** A daemon ended before its tree: its start was refused for these reasons. */
-  refused(node: SimNode, problems: readonly string[]): void;
+  /** A daemon has looked at its machine, before its tree. Its start is refused for these reasons; none: it goes on. */
+  judged(node: SimNode, problems: readonly string[]): void;
   exited(node: SimNode, why: string): void;
   /** Every step of every statechart; undefined where nobody measures. */
   readonly inspect?: ((e: InspectionEvent) => void) | undefined;
