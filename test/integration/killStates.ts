@@ -179,7 +179,16 @@ export const WORKER_CASES: KillCase[] = [
       h.remove('subject');
     },
   }),
-  ending('podWorker terminating.inspecting', slow('ListContainers')),
+  ending('podWorker terminating.inspecting', () => {}, {
+    // Of a worker that has seen nothing itself.
+    arrange: async (h) => {
+      h.write('subject', pod('subject'));
+      await up(h);
+      h.faults.latencyMs.ListContainers = 400;
+      h.kill(worker(h));
+      h.remove('subject');
+    },
+  }),
   ending('podWorker terminating.stopping', () => {}, { life: 'term=5s' }),
   ending('podWorker terminating.verifying', () => {}, {
     life: 'term=1s',
@@ -188,7 +197,7 @@ export const WORKER_CASES: KillCase[] = [
       await up(h);
       h.remove('subject');
       await h.until('it is being stopped', () => h.state(worker(h)) === 'terminating.stopping');
-      h.faults.latencyMs.ListContainers = 400;
+      h.faults.latencyMs.ContainerStatus = 400;
     },
   }),
   {

@@ -37,12 +37,19 @@ function bench() {
   const listedAtMs: { nothing: number | null } = { nothing: null };
   const ports = { clock: { monoMs: () => nowMs } } as unknown as Ports;
   const inspector = new Inspector({ read } as unknown as CriClient, ports, () => listedAtMs.nothing);
-  const look = async (partial: boolean) => {
+  const look = async (partial: boolean, o: { stopping?: boolean } = {}) => {
     asked.length = 0;
-    const { sandboxes, containers } = await inspector.inspect({ uid: 'u', partial, stopping: false }, signal);
-    return { asked: [...asked], ids: [...sandboxes, ...containers].map((x) => x.id).sort() };
+    const { sandboxes, containers } = await inspector.inspect({ uid: 'u', partial, stopping: false, ...o }, signal);
+    return {
+      asked: [...asked],
+      ids: [...sandboxes, ...containers].map((x) => x.id).sort(),
+      ready: sandboxes.filter((s) => s.ready).length,
+    };
   };
-  const ended = (method: string, request: unknown, result: CriResult) => inspector.acts.ended([{ method, request } as CriCall], [result]);
+  const ended = (method: string, request: unknown, result: CriResult) => {
+    inspector.acts.begin();
+    inspector.acts.ended([{ method, request } as CriCall], [result]);
+  };
   return { inspector, held, look, ended, listedAtMs };
 }
 const WHOLE = ['ListPodSandbox', 'ListContainers'];
@@ -53,7 +60,7 @@ it('reads one container after it was started, and keeps what it knows of the res
   b.held.containers.push('c2');
   b.ended('CreateContainer', {}, { ok: true, value: { containerId: 'c2' } });
   b.ended('StartContainer', { containerId: 'c2' }, { ok: true, value: {} });
-  expect(await b.look(true)).toEqual({ asked: ['ContainerStatus'], ids: ['c1', 'c2', 's1'] });
+  expect(await b.look(true)).toEqual({ asked: ['ContainerStatus'], ids: ['c1', 'c2', 's1'], ready: 1 });
 });
 
 it('reads everything at first, and after an act that failed or that may have changed more', async () => {
@@ -65,7 +72,7 @@ it('reads everything at first, and after an act that failed or that may have cha
     { ok: false, error: { method: 'StartContainer', code: 4, outcome: 'unknown', details: '' } },
   );
   expect((await b.look(true)).asked).toEqual(WHOLE);
-  b.ended('StopContainer', { containerId: 'c1' }, { ok: true, value: {} });
+  b.ended('RemoveContainer', { containerId: 'c1' }, { ok: true, value: {} });
   expect((await b.look(true)).asked).toEqual(WHOLE);
   expect((await b.look(true)).asked).toEqual([]);
 });
@@ -77,13 +84,31 @@ it('reads everything when what was just started is gone', async () => {
   expect(await b.look(true)).toMatchObject({ asked: ['ContainerStatus', ...WHOLE], ids: ['c1', 's1'] });
 });
 
-it('asks the runtime nothing of a pod that had ended and of which the last listing held nothing', async () => {
+it('asks of a stopped container how it ended, and of a stopped sandbox nothing', async () => {
+  const b = bench();
+  expect((await b.look(false)).ready).toBe(1);
+  b.ended('StopContainer', { containerId: 'c1' }, { ok: true, value: {} });
+  b.ended('StopPodSandbox', { podSandboxId: 's1' }, { ok: true, value: {} });
+  expect(await b.look(true, { stopping: true })).toEqual({ asked: ['ContainerStatus'], ids: ['c1', 's1'], ready: 0 });
+});
+
+it('reads everything before a stop while it is not known here what an act came to', async () => {
+  const b = bench();
+  await b.look(false);
+  b.inspector.acts.begin();
+  expect((await b.look(true, { stopping: true })).asked).toEqual(WHOLE);
+  b.inspector.acts.ended([{ method: 'StartContainer', request: { containerId: 'c1' } } as CriCall], [{ ok: true, value: {} }]);
+  expect((await b.look(true, { stopping: true })).asked).toEqual(['ContainerStatus']);
+});
+
+it('asks the runtime nothing of a pod of which the last listing held nothing, until it acts', async () => {
   const b = bench();
   b.listedAtMs.nothing = 7;
-  expect(await b.look(false)).toEqual({ asked: [], ids: [] });
-  expect(await b.look(true)).toEqual({ asked: [], ids: [] });
-  b.listedAtMs.nothing = null;
-  expect((await b.look(true)).asked).toEqual([...WHOLE, 'PodSandboxStatus', 'ContainerStatus']);
+  expect(await b.look(false)).toMatchObject({ asked: [], ids: [] });
+  expect(await b.look(true)).toMatchObject({ asked: [], ids: [] });
+  b.ended('RunPodSandbox', {}, { ok: true, value: { podSandboxId: 's1' } });
+  expect(await b.look(true)).toMatchObject({ asked: ['PodSandboxStatus'], ids: ['s1'] });
+  expect((await b.look(false)).asked).toEqual([...WHOLE, 'ContainerStatus']);
 });
 
 it('reads everything again, also what it knew for good, after a new sandbox or container was refused', async () => {

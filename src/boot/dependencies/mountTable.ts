@@ -2,7 +2,7 @@
  * The mount table, read once for all who ask at the same time. A hundred pods that start or end together ask some hundred
  * times for a table of a thousand lines, which the kernel writes anew for each reader.
  */
-import { readFile } from 'node:fs/promises';
+import { readFileSync } from 'node:fs';
 import { type MountEntry, parseMountinfo } from '../../machines/services/volumes/mountinfo.ts';
 
 export type MountTable = () => Promise<readonly MountEntry[]>;
@@ -27,6 +27,7 @@ export function createMountTable(read: () => Promise<string>): MountTable {
   };
 }
 
+/** The kernel gives a page of it at a time: read by the pool's threads, each page would cost more than what it takes to write it. */
 export function ownMountTable(path = '/proc/self/mountinfo'): MountTable {
-  return createMountTable(() => readFile(path, 'utf8'));
+  return createMountTable(async () => readFileSync(path, 'utf8'));
 }

@@ -36,6 +36,14 @@ export function hasRun(listed: ListedPod | undefined): boolean {
   return listed !== undefined && (listed.containers.length > 0 || listed.sandboxes.some((s) => s.ready));
 }
 
+/** Whether the inspection has seen everything that a listing shows of this pod, in whatever state. */
+export function holdsNothingElse(listing: RuntimePodsView | undefined, status: PodRuntimeStatus): boolean {
+  if (listing === undefined) return false;
+  const listed: Pick<ListedPod, 'sandboxes' | 'containers'> = listing.pods.get(status.uid) ?? { sandboxes: [], containers: [] };
+  const seen = new Set([...status.sandboxes, ...status.containers].map(({ id }) => id));
+  return [...listed.sandboxes, ...listed.containers].every(({ id }) => seen.has(id));
+}
+
 /** Somewhat more than the longest wait between two listings: an older one means that listings have stopped. */
 const LISTING_RECENT_MS = 35_000;
 

@@ -49,7 +49,7 @@ export interface EffectOptions {
   /** The pod manager's count of this UID's lives; goes out with every report. */
   life: number;
   facts(): NodeFacts;
-  /** When the runtime was last listed and held nothing of this pod, which had ended before; null: the runtime is asked. */
+  /** When the runtime was last listed and held nothing of this pod, and that will do; null: the runtime is asked. */
   nothingAtMonoMs?(): number | null;
 }
 
@@ -372,6 +372,7 @@ export class Effects implements WorkerIo {
 
   private async acts(pod: Pod, calls: readonly CriCall[], signal: AbortSignal): Promise<readonly CriResult[]> {
     if (calls.length === 0) return [];
+    this.inspector.acts.begin();
     const results = await this.cri.act(pod.metadata.uid, this.ctx.incarnation, calls, { signal });
     this.inspector.acts.ended(calls, results);
     return results;

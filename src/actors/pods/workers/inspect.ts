@@ -42,7 +42,7 @@ export class Inspector {
   /** When a container was last changed in place, by id: what was read earlier is not kept. */
   private readonly changes = new Map<string, number>();
 
-  /** When the runtime was last listed and held nothing of this pod; null: it is asked. */
+  /** When the runtime was last listed and held nothing of this pod, and that will do before its first act; null: it is asked. */
   private readonly nothingAtMonoMs: () => number | null;
 
   constructor(cri: CriClient, ports: Ports, nothingAtMonoMs: () => number | null = () => null) {
@@ -53,10 +53,15 @@ export class Inspector {
 
   /** `partial`: reads only what the worker's own acts touched, if that is known. */
   async inspect({ uid, partial, stopping }: InspectionOf, signal: AbortSignal): Promise<PodRuntimeStatus> {
-    const observedAtMonoMs = this.nothingAtMonoMs();
-    if (observedAtMonoMs !== null) return composeStatus({ uid, name: '', namespace: '', sandboxes: [], containers: [], observedAtMonoMs });
+    const observedAtMonoMs = this.acts.any ? null : this.nothingAtMonoMs();
+    if (observedAtMonoMs !== null) {
+      this.acts.take();
+      this.last = composeStatus({ uid, name: '', namespace: '', sandboxes: [], containers: [], observedAtMonoMs });
+      return this.last;
+    }
     const { last } = this;
     this.keptMsMax = stopping ? Number.POSITIVE_INFINITY : KEPT_MS_MAX;
+    if (stopping && !this.acts.settled) this.acts.unsure();
     const touched = this.acts.take();
     try {
       const found = partial && last !== null && touched !== null ? await this.touched(last, touched, signal) : null;
@@ -71,7 +76,7 @@ export class Inspector {
   /** Null: something that was just made is gone already. */
   private async touched(
     last: PodRuntimeStatus,
-    { sandboxIds, containerIds }: Touched,
+    { sandboxIds, containerIds, stoppedIds }: Touched,
     signal: AbortSignal,
   ): Promise<PodRuntimeStatus | null> {
     const observedAtMonoMs = this.ports.clock.monoMs();
@@ -80,13 +85,15 @@ export class Inspector {
       Promise.all(containerIds.map((id) => this.readContainer(id, signal))),
     ]);
     if ([...sandboxes, ...containers].includes(null)) return null;
-    const read = [...sandboxIds, ...containerIds].map((id) => [id, observedAtMonoMs] as const);
+    for (const id of stoppedIds) this.wasStopped(id);
+    const stopped = last.sandboxes.filter((s) => stoppedIds.includes(s.id)).map((s) => ({ ...s, ready: false, ips: [] }));
+    const read = [...sandboxIds, ...containerIds, ...stoppedIds].map((id) => [id, observedAtMonoMs] as const);
     const others = <T extends { id: string }>(list: readonly T[], read: readonly string[]) => list.filter(({ id }) => !read.includes(id));
     return composeStatus({
       uid: last.uid,
       name: this.name,
       namespace: this.namespace,
-      sandboxes: [...others(last.sandboxes, sandboxIds), ...sandboxes.filter(present)],
+      sandboxes: [...others(last.sandboxes, [...sandboxIds, ...stoppedIds]), ...stopped, ...sandboxes.filter(present)],
       containers: [...others(last.containers, containerIds), ...containers.filter(present)],
       observedAtMonoMs,
       partial: {
@@ -137,12 +144,16 @@ export class Inspector {
   private async sandbox({ id, state }: PodSandbox, signal: AbortSignal): Promise<RuntimeSandbox | null> {
     const known = this.known.sandboxes.get(id);
     if (known === undefined || (state === 'SANDBOX_READY' && (known.final || !this.recent(known)))) return this.readSandbox(id, signal);
-    // One that is not ready any more has no addresses: there is nothing else to ask for.
-    if (state !== 'SANDBOX_READY' && !known.final) {
-      known.it = { ...known.it, ready: false, ips: [] };
-      known.final = true;
-    }
+    if (state !== 'SANDBOX_READY') this.wasStopped(id);
     return known.it;
+  }
+
+  /** One that is not ready any more has no addresses: there is nothing else to ask for. */
+  private wasStopped(id: string): void {
+    const known = this.known.sandboxes.get(id);
+    if (known === undefined || known.final) return;
+    known.it = { ...known.it, ready: false, ips: [] };
+    known.final = true;
   }
 
   private async readSandbox(id: string, signal: AbortSignal): Promise<RuntimeSandbox | null> {

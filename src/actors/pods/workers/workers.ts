@@ -132,7 +132,9 @@ function workerInput(
   }
   const pod = rec !== undefined && !runtimeOnly ? rec.pod : first.pod;
   const hadEnded = !runtimeOnly && isTerminal(pod.status.phase);
-  const nothingAtMonoMs = (): number | null => (hadEnded ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null);
+  const isNew = ctx.incarnation === 1 && ledger?.epoch === 1 && rec?.renewed === false && rec.worker === null && !runtimeOnly;
+  const nothingAtMonoMs = (): number | null =>
+    hadEnded || isNew ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null;
   const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, metrics, nothingAtMonoMs });
   const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,
@@ -158,8 +160,9 @@ function workerInput(
 
 /**
  * A pod that ended before this worker began has nothing to start: what the runtime held when it was last listed is enough, and
- * after a restart thousands of such pods ask the runtime nothing while those that run wait for their turn. What comes up later
- * of one is the pod manager's to see. Null: it was never listed, or holds something.
+ * after a restart thousands of such pods ask the runtime nothing while those that run wait for their turn. So it is for a pod of
+ * which this daemon has never asked anything of the runtime. What comes up later of either, a later listing shows. Null: it was
+ * never listed, or holds something.
  */
 function nothingListed(listing: RuntimePodsView | undefined, uid: string): number | null {
   return listing === undefined || listing.pods.has(uid) ? null : listing.atMonoMs;

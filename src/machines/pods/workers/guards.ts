@@ -4,7 +4,7 @@ import { factsOf } from '../../facts.ts';
 import type { WorkerEvent } from '../../protocol.ts';
 import { sameData } from '../../sameData.ts';
 import { effectiveGraceSeconds } from '../killOrder.ts';
-import { hasNoNews, listingAgrees } from '../listed.ts';
+import { hasNoNews, holdsNothingElse, listingAgrees } from '../listed.ts';
 import type { ContainerReport } from './containerMachine.ts';
 import { CONFIG_ERROR } from './containerSetup.ts';
 import type { PreStopEnded } from './containerStopMachine.ts';
@@ -26,6 +26,16 @@ export function concerns({ failures }: WorkerContext, event: { type: string; obj
 function seen({ status }: WorkerContext, event: object): boolean {
   const { listing, ownIds } = workerFacts(event);
   return status !== null && hasNoNews(listing, status, (id) => ownIds.has(id));
+}
+
+/** What was last inspected is all that can be up: no hint waits, and no listing shows anything else. */
+export function isKnown(context: WorkerContext, event: object): boolean {
+  return context.dirty === 'no' && context.ended.size === 0 && seen(context, event);
+}
+
+/** After a stop: whatever was seen before it, and nothing came to it meanwhile. */
+export function nothingCame({ status }: WorkerContext, event: object): boolean {
+  return status !== null && holdsNothingElse(workerFacts(event).listing, status);
 }
 
 export const guards = {

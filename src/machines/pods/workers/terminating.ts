@@ -1,6 +1,7 @@
 /** Terminating: stop everything within the grace, check that it is stopped. Only a shorter grace interrupts it. */
 import { assign } from 'xstate';
 import { podStop, stopTrouble, type WorkerContext } from './context.ts';
+import { isKnown, nothingCame } from './guards.ts';
 import { workerSetup } from './setup.ts';
 
 export const terminating = workerSetup.createStateConfig({
@@ -52,7 +53,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'asking the runtime what is still up' },
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ uid: context.uid, stopping: true }),
+        input: ({ context, event }) => ({ uid: context.uid, stopping: true, partial: isKnown(context, event) }),
         onDone: { target: 'judging', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },
@@ -78,7 +79,7 @@ export const terminating = workerSetup.createStateConfig({
       meta: { reason: 'Terminating', message: 'checking that nothing of this pod is left running' },
       invoke: {
         src: 'inspect',
-        input: ({ context }) => ({ uid: context.uid, stopping: true }),
+        input: ({ context, event }) => ({ uid: context.uid, stopping: true, partial: nothingCame(context, event) }),
         onDone: { target: 'verified', actions: [assign(({ event }) => ({ status: event.output }))] },
         onError: { target: 'again', actions: { type: 'trouble', params: ({ event }) => stopTrouble(event.error) } },
       },

@@ -1,10 +1,11 @@
 /** Desired and actual volumes as plain data, and what follows from comparing them with what the node knows. Pure. */
 import type { Pod } from '../../k8s.ts';
+import { isLeaving } from '../../pods/manager/records.ts';
 import type { PodsView, RuntimePodsView } from '../../protocol.ts';
 import type { MountedVolume } from './containerMounts.ts';
 import type { VolumeSummary } from './messages.ts';
 import { EMPTY_DIR, type VolumeRef, volumeKey, volumePath } from './paths.ts';
-import { type PodVolume, podVolumes } from './spec.ts';
+import { type PodVolume, podVolumes, redefined } from './spec.ts';
 import type { SetUpDone, VolumePhase } from './volumeMachine.ts';
 
 /** A pod whose worker asked for its volumes and has not released them. */
@@ -35,7 +36,7 @@ export interface Reconciled {
   drop: string[];
   /** Found on disk, and their pods run on: set up again, which changes nothing where all is well. */
   want: { uid: string; pod: Pod }[];
-  /** The pod changed, or its time has come. */
+  /** The pod changed, or its time has come. What a pod that ends has stays as it is, as in the reference. */
   refresh: { uid: string; pod: Pod }[];
   /** Pods that nobody minds, and since which monotonic ms that was seen. */
   unminded: ReadonlyMap<string, number>;
@@ -44,14 +45,6 @@ export interface Reconciled {
 /** A container that runs, or was made and may start, still uses what it was given. */
 function inUse(listed: RuntimePodsView, uid: string): boolean {
   return listed.pods.get(uid)?.containers.some((c) => c.state !== 'exited') === true;
-}
-
-/**
- * Volumes are made of a pod's definition and metadata. Its status comes back from the API server after each of our own writes,
- * and a burst of pods would have every file of theirs looked at for each of them.
- */
-function redefined(before: Pod, after: Pod): boolean {
-  return before.spec !== after.spec || before.metadata !== after.metadata;
 }
 
 /**
@@ -86,7 +79,7 @@ export function reconcile(o: {
     if (entry === undefined) {
       const runs = record.worker?.phase === 'syncing' && !record.removed && record.source !== 'runtime';
       if (runs && volumesOfPod(actual, uid).some((a) => a.phase === 'uncertain')) result.want.push({ uid, pod: record.pod });
-    } else if (!record.removed && (redefined(entry.pod, record.pod) || entry.refreshAtMonoMs <= look.nowMonoMs)) {
+    } else if (!record.removed && !isLeaving(record.pod) && (redefined(entry.pod, record.pod) || entry.refreshAtMonoMs <= look.nowMonoMs)) {
       result.refresh.push({ uid, pod: record.pod });
     }
   }

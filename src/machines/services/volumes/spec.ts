@@ -222,6 +222,14 @@ function decodeVolumes(pod: Pod): PodVolumes {
   return result;
 }
 
+/**
+ * Volumes are made of a pod's definition and metadata. Its status comes back from the API server after each of our own writes,
+ * and a burst of pods would have every file of theirs looked at for each of them.
+ */
+export function redefined(before: Pod, after: Pod): boolean {
+  return before.spec !== after.spec || before.metadata !== after.metadata;
+}
+
 /** Content that can change while the pod runs. */
 export function refreshes(source: VolumeSource): boolean {
   return source.kind === 'files';

@@ -10,7 +10,7 @@ import { projecting } from '../../projection.ts';
 import { providing, unprovided } from '../../provide.ts';
 import { messageOf } from '../../text/errors.ts';
 import type { VolumeRef } from './paths.ts';
-import { type PodVolume, refreshes, type VolumeSource } from './spec.ts';
+import { type PodVolume, redefined, refreshes, type VolumeSource } from './spec.ts';
 
 /** Back-off of failed volume operations (resources and volumes 8.1). */
 export const VOLUME_BACKOFF = { minMs: 500, maxMs: 122_000, factor: 2 } as const;
@@ -84,6 +84,10 @@ function renews(context: VolumeContext, source: VolumeSource): boolean {
   return refreshes(source) || context.done?.republish === true;
 }
 
+function isRedefined({ job }: VolumeContext, pod: Pod): boolean {
+  return job === null || redefined(job.pod, pod);
+}
+
 const volumeSetup = setup({
   types: { context: {} as VolumeContext, events: {} as VolumeEvent, input: {} as VolumeInput },
   actors: { setUp: unprovided<SetUpDone | null, { job: SetUpJob }>(), tearDown: unprovided<void, { ref: VolumeRef }>() },
@@ -125,7 +129,8 @@ const volumeSetup = setup({
     askedAgain: ({ context }) => context.again && context.job !== null && renews(context, context.job.volume.source),
     sourceChanged: ({ event }) => event.type === 'volume.refresh' && event.changed === true && refreshes(event.volume.source),
     refreshes: ({ context, event }) => event.type === 'volume.refresh' && renews(context, event.volume.source),
-    changed: ({ context, event }) => event.type === 'volume.want' && renews(context, event.volume.source) && event.pod !== context.job?.pod,
+    changed: ({ context, event }) =>
+      event.type === 'volume.want' && renews(context, event.volume.source) && isRedefined(context, event.pod),
   },
 });
 
