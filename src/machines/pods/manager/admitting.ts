@@ -189,7 +189,9 @@ export abstract class Admitting extends LedgerDraft {
   }
   private recount(uid: string, rec: Rec | null): void {
     const { holders } = this.ledger;
-    if (this.counted === null && holders === null) return;
+    const known = this.counted ?? holders;
+    // What a worker says of itself changes nothing here, and is most of what comes.
+    if (known === null || isCounted(uid, rec, known)) return;
     this.counted ??= { listing: holders?.listing, pods: new Map(holders?.pods), leaving: new Set(holders?.leaving) };
     count(uid, rec, this.counted);
   }
@@ -276,6 +278,11 @@ export abstract class Admitting extends LedgerDraft {
     const isOver = asked !== null && this.facts.monoMs - asked.atMonoMs >= READMIT_MAX_MS;
     return isOver ? { kind: 'later', why: 'there is no answer yet' } : null;
   }
+}
+
+function isCounted(uid: string, rec: Rec | null, { listing, pods, leaving }: Holders): boolean {
+  const holds = rec !== null && holdsRoom(rec, listing);
+  return pods.get(uid) === (holds ? rec.pod : undefined) && leaving.has(uid) === (holds && isLeaving(rec));
 }
 
 function count(uid: string, rec: Rec | null, { listing, pods, leaving }: Counted): void {
