@@ -38,8 +38,9 @@ export interface Mounter {
   /**
    * Mounts of this process's namespace at `dir` and below, in the order in which they were made. Their paths begin with
    * `dir` as it was given, also where a link leads there: the mount table knows only where it leads to.
+   * `at`: a path below `dir`. Mounts that are neither there nor below may be left out.
    */
-  list(dir: string): Promise<readonly MountEntry[]>;
+  list(dir: string, at?: string): Promise<readonly MountEntry[]>;
   mount(request: MountRequest, call: MountCall): Promise<void>;
   /**
    * Binds a part of a volume. Containers may change the volume meanwhile: what is bound lies inside it all the same, or

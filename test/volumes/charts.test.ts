@@ -136,7 +136,11 @@ describe('a volume', () => {
     b.want();
     await b.time.settle();
     expect(b.ops()).toEqual(['mount']);
-    b.want({ ...POD });
+    // Its status is no matter of a volume's.
+    b.want({ ...POD, status: { ...POD.status } });
+    await b.time.settle();
+    expect(b.ops()).toEqual(['mount']);
+    b.want({ ...POD, metadata: { ...POD.metadata } });
     await b.time.settle();
     expect(b.state()).toBe('refreshFailed');
     await b.time.advance(500);

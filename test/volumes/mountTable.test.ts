@@ -1,6 +1,7 @@
 /** One reading of the mount table for all who ask at the same time, and none that began before the question. */
 import { expect, it } from 'vitest';
 import { createMountTable } from '../../src/boot/dependencies/mountTable.ts';
+import { parseMountinfo } from '../../src/machines/services/volumes/mountinfo.ts';
 
 const line = (path: string) => `36 35 98:0 / ${path} rw - tmpfs tmpfs rw\n`;
 
@@ -12,7 +13,7 @@ function slowTable() {
     readings.push(reading);
     return reading.promise;
   });
-  const paths = async () => (await table()).map((m) => m.path);
+  const paths = async () => parseMountinfo(await table()).map((m) => m.path);
   /** Until whoever can begin to read has begun. */
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
   return { readings, paths, settle };

@@ -44,6 +44,12 @@ describe('the mount table', () => {
     expect(table).toHaveLength(4);
     expect(mountsAt(table, '/mnt 2')).toEqual([{ path: '/mnt 2', root: '/mnt1', type: 'ext3', source: '/dev/root' }]);
     expect(mountsBelow(table, '/mnt 2').map((m) => m.path)).toEqual(['/mnt 2/in']);
+    // Of one path alone: whatever has it in its line.
+    const paths = (below: string) => parseMountinfo(text, below).map((m) => m.path);
+    expect(paths('/mnt 2')).toEqual(['/mnt 2', '/mnt 2/in', '/mnt 2x']);
+    expect(paths('/proc')).toEqual(['/proc']);
+    expect(parseMountinfo(text.trimEnd(), '/mnt 2').at(-1)?.path).toBe('/mnt 2x');
+    expect(paths('/nowhere')).toEqual([]);
   });
 });
 

@@ -156,7 +156,7 @@ async function removeOrphanDirs(
     const dir = `${o.root}/${uid}`;
     ctx.publish(removingDirs, new Set([uid]));
     try {
-      const mounts = (await ctx.ports.mounter?.list(o.root)) ?? [];
+      const mounts = (await ctx.ports.mounter?.list(o.root, dir)) ?? [];
       const unwanted = () => !o.known(uid);
       if (unwanted() && (await removeOrphanDir(fs, { dir, mounts, signal: o.signal, unwanted }))) removed += 1;
     } catch (error) {

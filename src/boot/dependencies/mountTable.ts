@@ -3,14 +3,14 @@
  * times for a table of a thousand lines, which the kernel writes anew for each reader.
  */
 import { readFileSync } from 'node:fs';
-import { type MountEntry, parseMountinfo } from '../../machines/services/volumes/mountinfo.ts';
 
-export type MountTable = () => Promise<readonly MountEntry[]>;
+/** As the kernel writes it: who looks for one path need not take all of it apart. */
+export type MountTable = () => Promise<string>;
 
 /** Everybody is given a table that was read after the question: a reading under way may have passed what was mounted since. */
 export function createMountTable(read: () => Promise<string>): MountTable {
   let underWay: Promise<unknown> | null = null;
-  let next: Promise<readonly MountEntry[]> | null = null;
+  let next: Promise<string> | null = null;
   return () => {
     next ??= (async () => {
       await underWay?.catch(() => undefined);
@@ -18,7 +18,7 @@ export function createMountTable(read: () => Promise<string>): MountTable {
       underWay = mine;
       next = null;
       try {
-        return parseMountinfo(await mine);
+        return await mine;
       } finally {
         if (underWay === mine) underWay = null;
       }

@@ -7,6 +7,7 @@
 import type { ChildProcessByStdio } from 'node:child_process';
 import { lchown, realpath } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { parseMountinfo } from '../../machines/services/volumes/mountinfo.ts';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../ports/mounter.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
@@ -110,9 +111,9 @@ export function createMounter(o: MounterOptions = {}): Mounter {
   const batches = new MountBatches();
   const tmpfs = createTmpfsCalls();
   return {
-    async list(dir) {
+    async list(dir, at = dir) {
       const real = await realPath(dir);
-      return (await table())
+      return parseMountinfo(await table(), `${real}${at.slice(dir.length)}`)
         .filter((e) => e.path === real || e.path.startsWith(`${real}/`))
         .map((e) => ({ ...e, path: `${dir}${e.path.slice(real.length)}` }));
     },

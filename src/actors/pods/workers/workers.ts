@@ -133,8 +133,9 @@ function workerInput(
   const pod = rec !== undefined && !runtimeOnly ? rec.pod : first.pod;
   const hadEnded = !runtimeOnly && isTerminal(pod.status.phase);
   const isNew = ctx.incarnation === 1 && ledger?.epoch === 1 && rec?.renewed === false && rec.worker === null && !runtimeOnly;
-  const nothingAtMonoMs = (): number | null =>
-    hadEnded || isNew ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null;
+  // A new one is about to ask the runtime for something: one that is away is waited for first.
+  const fromListing = (): boolean => hadEnded || (isNew && registry.read(view.cri)?.value.state === 'ready');
+  const nothingAtMonoMs = (): number | null => (fromListing() ? nothingListed(registry.read(view.runtimePods)?.value, first.uid) : null);
   const io = new MeasuredEffects({ ctx, life: first.life, facts: opts.facts, metrics, nothingAtMonoMs });
   const times: WorkerTimes = {
     resyncMs: opts.syncFrequencyMs,

@@ -47,7 +47,7 @@ export async function setUpClaim(
   const { rootDir } = o.facts();
   const dir = volumePath(rootDir, volume);
   const marker = markerDir(rootDir, volume);
-  const mounted = mountsAt(await o.mounter.list(`${rootDir}/pods`), dir).length > 0;
+  const mounted = mountsAt(await o.mounter.list(`${rootDir}/pods`, dir), dir).length > 0;
   const ready = (await lstatIfThere(fs, `${marker}/ready`)) !== null;
   if (mounted && ready) return null;
   const linked = { at: deviceLink(rootDir, volume), readOnly: source.readOnly, device: true, republish: false };

@@ -34,7 +34,7 @@ import type { BoundPart } from '../../../machines/services/volumes/subPaths.ts';
 import type { SetUpDone, SetUpJob } from '../../../machines/services/volumes/volumeMachine.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
 import type { MountCall, Mounter, PathKind } from '../../../ports/mounter.ts';
-import type { Logger, Ports } from '../../../ports/ports.ts';
+import type { FileInfo, Logger, Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import { writeAtomically } from './atomicWriter.ts';
 import type { ClaimSource } from './claims.ts';
@@ -165,7 +165,7 @@ export class Plugins {
     await this.#unmountAll(dir, signal);
     // What was mounted there is somebody else's: the directory goes only when it is empty.
     if (ref.plugin === LOCAL_VOLUME) await rmdirIfThere(fs, dir);
-    else await removeTree(fs, dir, await this.#mounts());
+    else await removeTree(fs, dir, await this.#mounts(dir));
   }
 
   async #unlinkDevice(ref: VolumeRef): Promise<void> {
@@ -211,8 +211,8 @@ export class Plugins {
     if (mounter === undefined) throw new Error('this node cannot mount anything');
     return mounter;
   }
-  async #mounts() {
-    return (await this.#o.ports.mounter?.list(`${this.#o.facts().rootDir}/pods`)) ?? [];
+  async #mounts(at: string) {
+    return (await this.#o.ports.mounter?.list(`${this.#o.facts().rootDir}/pods`, at)) ?? [];
   }
 
   /** How it is mounted; null: it lies on the disk. */
@@ -233,13 +233,12 @@ export class Plugins {
     const { fs } = this.#o.ports;
     const dir = this.#path(volume);
     const marker = markerDir(this.#o.facts().rootDir, volume);
-    const there = (await lstatIfThere(fs, dir))?.kind === 'dir';
-    // The table is long, and nothing is mounted where there is no directory.
-    const mounted = there && mountsAt(await this.#mounts(), dir).length > 0;
-    if ((await lstatIfThere(fs, `${marker}/ready`)) !== null) {
-      if (mount === null ? there : mounted) return false;
-      await unlinkIfThere(fs, `${marker}/ready`);
-    }
+    const found = await lstatIfThere(fs, dir);
+    const ready = (await lstatIfThere(fs, `${marker}/ready`)) !== null;
+    if (ready && mount === null && found?.kind === 'dir') return false;
+    const mounted = found?.kind === 'dir' && (await this.#isMounted(dir, found));
+    if (ready && mount !== null && mounted) return false;
+    if (ready) await unlinkIfThere(fs, `${marker}/ready`);
     await fs.mkdirp(dir.slice(0, dir.lastIndexOf('/')), DIR_MODE);
     await fs.mkdirp(dir, VOLUME_MODE);
     if (!mounted) {
@@ -250,6 +249,12 @@ export class Plugins {
     await fs.mkdirp(marker, DIR_MODE);
     await fs.writeFile(`${marker}/ready`, '');
     return true;
+  }
+
+  /** The kernel writes a table of thousands of mounts anew for each reader: it is asked only where devices do not tell. */
+  async #isMounted(dir: string, { dev }: FileInfo): Promise<boolean> {
+    const parent = await lstatIfThere(this.#o.ports.fs, dir.slice(0, dir.lastIndexOf('/')));
+    return (parent !== null && parent.dev !== dev) || mountsAt(await this.#mounts(dir), dir).length > 0;
   }
 
   async #mountTmpfs(path: string, bytes: number | null, signal: AbortSignal): Promise<void> {
@@ -266,7 +271,7 @@ export class Plugins {
 
   async #unmountAll(path: string, signal: AbortSignal): Promise<void> {
     for (let i = 0; i < STACKED_MOUNTS_MAX; i++) {
-      const topmost = mountsAt(await this.#mounts(), path).at(-1);
+      const topmost = mountsAt(await this.#mounts(path), path).at(-1);
       if (topmost === undefined) return;
       await this.#mounter().unmount(path, topmost.type, this.#call(signal));
     }

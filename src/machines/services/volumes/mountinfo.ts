@@ -16,10 +16,26 @@ function unescaped(text: string): string {
   return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
 }
 
-/** Lines that do not have the shape are left out: a newer kernel may add what this does not know. */
-export function parseMountinfo(text: string): MountEntry[] {
+/** Everything from here on the kernel may write as digits, and kernels differ in what else they do. */
+const WRITTEN_OTHERWISE = /[\s\\#]/;
+
+/** Lines in which a path stands, and perhaps some more: one path is looked for, and a node has thousands of mounts. */
+function* linesNaming(text: string, path: string): Generator<string> {
+  const [start = ''] = path.split(WRITTEN_OTHERWISE, 1);
+  for (let at = text.indexOf(start); at !== -1; ) {
+    const end = text.indexOf('\n', at);
+    yield text.slice(text.lastIndexOf('\n', at) + 1, end === -1 ? undefined : end);
+    at = end === -1 ? -1 : text.indexOf(start, end + 1);
+  }
+}
+
+/**
+ * Lines that do not have the shape are left out: a newer kernel may add what this does not know.
+ * @param below A path: mounts that are neither there nor below may be left out.
+ */
+export function parseMountinfo(text: string, below?: string): MountEntry[] {
   const entries: MountEntry[] = [];
-  for (const line of text.split('\n')) {
+  for (const line of below === undefined ? text.split('\n') : linesNaming(text, below)) {
     const [left, right] = line.split(' - ');
     const [, , , root, path] = left?.split(' ') ?? [];
     const [type, source] = right?.split(' ') ?? [];

@@ -102,7 +102,7 @@ export async function standing(
   const marked = await readMarker(fs, place.marker);
   if (marked === null) return null;
   const { mounted, ...done } = marked;
-  if (mountsAt(await o.mounter.list(rootDir), place.target).length > 0) return done;
+  if (mountsAt(await o.mounter.list(rootDir, place.target), place.target).length > 0) return done;
   if (mounted) {
     // The machine was restarted: the directory is there, and nothing of the volume. It is published anew.
     await unlinkIfThere(fs, `${place.marker}/ready`);

@@ -155,7 +155,7 @@ async function publish(o: CsiSetUpOptions, job: PublishJob, signal: AbortSignal)
   if (!delegated && groupApplies(csi, rules, gid)) await giveToGroup(o, { pod, target: place.target, gid: gid ?? 0 }, signal);
   if (csi.block) await linkDevice(o, place);
   const done = { at: csi.block ? place.link : place.target, readOnly: csi.readOnly, device: csi.block, republish: rules.requiresRepublish };
-  const mounted = mountsAt(await o.mounter.list(o.facts().rootDir), place.target).length > 0;
+  const mounted = mountsAt(await o.mounter.list(o.facts().rootDir, place.target), place.target).length > 0;
   await writeMarker(fs, place.marker, { ...done, mounted });
   if (attach) o.log.debug({ uid: ref.uid, volume: ref.name, driver: csi.driver }, 'an attached volume is published');
   return done;

@@ -37,7 +37,7 @@ export async function takeDownCsi(o: CsiOptions, ref: VolumeRef, signal: AbortSi
 async function removeNothing(o: CsiOptions, dir: string): Promise<void> {
   const { fs } = o.ports;
   if ((await lstatIfThere(fs, dir))?.kind !== 'dir') return;
-  const mounts = await o.mounter.list(o.facts().rootDir);
+  const mounts = await o.mounter.list(o.facts().rootDir, dir);
   const [mount] = mountsAt(mounts, dir).concat(mountsBelow(mounts, dir));
   if (mount !== undefined)
     throw new Error(`${mount.path} is still mounted (${mount.type}), and ${dir}/${VOL_DATA} does not say which driver did it`);
@@ -75,7 +75,7 @@ export async function removeLeftovers(
 
 async function removeTarget(o: CsiOptions, { target, link }: Place, { block }: VolumeData): Promise<void> {
   const { fs } = o.ports;
-  if (mountsAt(await o.mounter.list(o.facts().rootDir), target).length > 0) {
+  if (mountsAt(await o.mounter.list(o.facts().rootDir, target), target).length > 0) {
     throw new Error(`${target} is still mounted, although the driver has unpublished it; nothing is removed`);
   }
   if (!block) return rmdirIfThere(fs, target);
@@ -95,7 +95,7 @@ async function unstage(
   if (stage !== null && (await stage.driver.capabilities(stage.signal)).has('STAGE_UNSTAGE_VOLUME')) {
     await stage.driver.call('NodeUnstageVolume', { volumeId: data.handle, stagingTargetPath: place.staging }, stage.signal);
   }
-  if (mountsAt(await o.mounter.list(o.facts().rootDir), place.staging).length > 0) {
+  if (mountsAt(await o.mounter.list(o.facts().rootDir, place.staging), place.staging).length > 0) {
     throw new Error(`${place.staging} is still mounted, although the driver has unstaged it; nothing is removed`);
   }
   if ((await lstatIfThere(fs, place.stageDir)) === null) return;
