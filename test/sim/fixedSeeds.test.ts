@@ -227,6 +227,10 @@ describe('fixed seeds', () => {
   // Found at 2f364f7: its kill went to workers that had just been restarted.
   it('seed 1241093: a pod that a restarted podConfig no longer names is handed to the new workers, and ends', () =>
     passes({ seed: 1241093, minutes: 1, pods: 8 }));
+  // Found at af61190: the next node shutdown manager heard of the cancellation while it still read the state file.
+  it('seed 1243735: a node that believed in a shutdown hears that it is over', () => passes({ seed: 1243735, minutes: 1, pods: 8 }));
+  // Found at af61190: somebody had removed the group of a class that no pod was in, and nothing made it again.
+  it('seed 1243634: the group of a class is made again', () => passes({ seed: 1243634, minutes: 1, pods: 8 }));
 
   it('two nodes in one world break no invariant', () => passes({ seed: 11, minutes: 0.5, pods: 4, nodes: 2 }));
 });

@@ -121,8 +121,14 @@ class Groups {
     if (!(await port.exists(rootPath))) throw new Error(`cgroupRoot ${rootPath} does not exist in every hierarchy of cgroups`);
     if (this.#driver !== driver) this.#ctx.log.info({ driver, version: layout.version, root: rootPath }, 'cgroups');
     this.#driver = driver;
-    for (const name of [this.#kubepods, ...TIERS.map((tier) => tierName(this.#kubepods, tier))]) await port.create(this.#path(name));
+    await this.#makeClasses();
     this.#layout = layout;
+  }
+
+  /** Changes nothing where they are there. */
+  async #makeClasses(): Promise<void> {
+    for (const name of [this.#kubepods, ...TIERS.map((tier) => tierName(this.#kubepods, tier))])
+      await this.#o.port.create(this.#path(name));
   }
 
   /** The runtime is there only now, or has another driver than before: groups elsewhere are none to it. */
@@ -133,6 +139,8 @@ class Groups {
 
   /** @throws Error that says what could not be set, and to what. */
   async enforce(): Promise<void> {
+    // Somebody may have removed one that no pod was in.
+    await this.#makeClasses();
     await this.renew();
     const { port, reservations, machine, systemReservedCgroup, kubeReservedCgroup } = this.#o;
     const layout = this.#known();

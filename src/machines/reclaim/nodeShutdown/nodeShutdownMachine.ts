@@ -50,6 +50,8 @@ export interface Look {
   remaining: number;
 }
 interface Context extends NodeShutdownInput, Since {
+  /** The node still believes what the incarnation before told it, also where logind says otherwise by now. */
+  toldBefore: boolean;
   held: boolean;
   failures: number;
   why: string;
@@ -98,6 +100,7 @@ export const nodeShutdownMachine = setup({
   },
   guards: {
     goingDown: ({ context }) => context.goingDown,
+    toldBefore: ({ context }) => context.toldBefore,
     cancelled: ({ context }) => !context.goingDown,
     isOver: (_, p: { look: Look }) => isOver(p.look),
     windowIsOver: ({ context }, p: { look: Look }) => windowIsOver(context, p.look),
@@ -114,6 +117,7 @@ export const nodeShutdownMachine = setup({
   })),
   context: ({ input }) => ({
     ...input,
+    toldBefore: input.goingDown,
     held: false,
     failures: 0,
     why: '',
@@ -142,7 +146,10 @@ export const nodeShutdownMachine = setup({
         /** After a cancelled shutdown, and at the start: an earlier incarnation may have ended in the middle of it. */
         reviving: {
           meta: { reason: 'RevivingPods', message: 'static pods that a cancelled shutdown ended begin again' },
-          always: { guard: 'goingDown', target: 'shutdown' },
+          always: [
+            { guard: 'goingDown', target: 'shutdown' },
+            { guard: 'toldBefore', target: 'shutdown' },
+          ],
           invoke: { src: 'revive', onDone: [{ guard: ({ event }) => event.output === 0, target: 'waiting' }, {}] },
           after: { [REVIVE_EVERY_MS]: { target: 'reviving', reenter: true } },
         },
@@ -215,7 +222,7 @@ export const nodeShutdownMachine = setup({
             },
             restoring: {
               meta: { reason: 'ShutdownCancelled', message: 'the shutdown was cancelled: the node admits pods again' },
-              entry: ['cancelled', assign({ unfinishedMs: null })],
+              entry: ['cancelled', assign({ unfinishedMs: null, toldBefore: false })],
               invoke: {
                 src: 'store',
                 input: ({ context }) => ({ startedMs: context.startedWallMs, over: true }),
