@@ -69,12 +69,8 @@ export function step(ledger: PodLedger, event: StepEvent, facts: Facts): Step {
       return edit.finish();
     }
     default:
-      return unreachable(event);
+      throw new Error(`pod manager: no such event ${JSON.stringify(event satisfies never)}`);
   }
-}
-
-function unreachable(event: never): never {
-  throw new Error(`pod manager: no such event ${JSON.stringify(event)}`);
 }
 
 function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cause[] } {

@@ -100,7 +100,7 @@ export const nodeShutdownMachine = setup({
   },
   guards: {
     goingDown: ({ context }) => context.goingDown,
-    toldBefore: ({ context }) => context.toldBefore,
+    believed: ({ context }) => context.goingDown || context.toldBefore,
     cancelled: ({ context }) => !context.goingDown,
     isOver: (_, p: { look: Look }) => isOver(p.look),
     windowIsOver: ({ context }, p: { look: Look }) => windowIsOver(context, p.look),
@@ -146,10 +146,7 @@ export const nodeShutdownMachine = setup({
         /** After a cancelled shutdown, and at the start: an earlier incarnation may have ended in the middle of it. */
         reviving: {
           meta: { reason: 'RevivingPods', message: 'static pods that a cancelled shutdown ended begin again' },
-          always: [
-            { guard: 'goingDown', target: 'shutdown' },
-            { guard: 'toldBefore', target: 'shutdown' },
-          ],
+          always: { guard: 'believed', target: 'shutdown' },
           invoke: { src: 'revive', onDone: [{ guard: ({ event }) => event.output === 0, target: 'waiting' }, {}] },
           after: { [REVIVE_EVERY_MS]: { target: 'reviving', reenter: true } },
         },

@@ -36,7 +36,7 @@ export interface Reconciled {
   drop: string[];
   /** Found on disk, and their pods run on: set up again, which changes nothing where all is well. */
   want: { uid: string; pod: Pod }[];
-  /** The pod changed, or its time has come. What a pod that ends has stays as it is, as in the reference. */
+  /** The pod changed, or its time has come. Not of a pod that is being deleted: nothing new is started of it. */
   refresh: { uid: string; pod: Pod }[];
   /** Pods that nobody minds, and since which monotonic ms that was seen. */
   unminded: ReadonlyMap<string, number>;
