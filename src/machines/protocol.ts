@@ -346,7 +346,8 @@ export type ProbesEvent = Message & { type: 'probes.look'; uid: string | null };
 
 // ---- reclaim -----------------------------------------------------------------------------------------------------
 
-export type ContainerGcEvent = Message & { type: 'gc.run'; why: string };
+/** `urgent`: now, not once a burst of pods has ended. */
+export type ContainerGcEvent = Message & { type: 'gc.run'; why: string; urgent?: true };
 /** Frees the room of every image that nobody uses; answered when that was tried. */
 export type ImageGcEvent = Message & { type: 'images.free'; replyTo: ReplyTo<{ freedBytes: number }> };
 export type HousekeepingEvent = Message & { type: 'housekeeping.run'; why: string };

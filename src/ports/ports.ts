@@ -80,6 +80,7 @@ export interface HostFs {
    * one of these folders, or it fails with `EACCES`, whether there is anything outside or not.
    */
   openRead(path: string, o?: { within?: readonly string[] }): Promise<ReadHandle>;
+  /** The file has `mode` afterwards whatever the umask is, and whatever mode it had before. */
   writeFile(path: string, data: string | Uint8Array, opts?: { mode?: number; fsync?: boolean; exclusive?: boolean }): Promise<void>;
   rename(from: string, to: string): Promise<void>;
   fsyncDir(path: string): Promise<void>;

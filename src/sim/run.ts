@@ -10,7 +10,7 @@ import type { Phase, SimOptions, SimResult } from './result.ts';
 import type { Checks } from './run/checks.ts';
 import { Loop } from './run/loop.ts';
 import { World } from './run/world.ts';
-import { lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
+import { keptChildren, lastingActors, pathsOf, settledContainers, steadyContainers } from './steady.ts';
 import type { SimNode } from './world/node/node.ts';
 import type { SimRng } from './world/rng.ts';
 
@@ -175,6 +175,8 @@ class Run {
       if (!(await this.#loop.until(endMs, () => alive() === base)) && this.#checks.hold) {
         this.fail('no-orphan-actors', `${n.name}: ${alive()} actors are alive with no pod left; after the first boot there were ${base}`);
       }
+      const [kept, ...more] = keptChildren(n);
+      if (kept !== undefined) this.fail('no-orphan-actors', `${n.name}: ${kept} has ended and is kept, as are ${more.length} more`);
     }
   }
 

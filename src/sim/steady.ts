@@ -50,6 +50,20 @@ export function lastingActors(n: SimNode): number {
     (n.daemon?.tree.aliveActors() ?? 0) - (watches ? 1 : 0) - busy - below(n.daemon?.tree.actorAt('node/allocation/devices')?.getSnapshot())
   );
 }
+/** Children that have ended and are kept all the same, as xstate does until their parent stops them or leaves the state that made them. */
+export function keptChildren(n: SimNode): string[] {
+  const { tree } = n.daemon ?? {};
+  return pathsOf(tree?.state()).flatMap((path) => keptBelow(path, tree?.actorAt(path)?.getSnapshot()));
+}
+function keptBelow(path: string, snapshot: unknown): string[] {
+  const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): { status: string } } | undefined> };
+  return Object.entries(children).flatMap(([id, child]) => {
+    const below = child?.getSnapshot();
+    if (below === undefined) return [];
+    return below.status === 'active' ? keptBelow(`${path}/${id}`, below) : [`${path}/${id}`];
+  });
+}
+
 /** Statecharts of plugins, which come and go with these, and the acts of all of them. */
 function below(snapshot: unknown): number {
   const { children = {} } = (snapshot ?? {}) as { children?: Record<string, { getSnapshot(): unknown } | undefined> };

@@ -633,7 +633,7 @@ export const OTHER_CASES: KillCase[] = [
     rests: (h) => !h.runtime.dump().images.includes('left:1'),
     restsWithinMs: 600_000,
   },
-  { ...ending('sweeper resting', () => {}), path: gc },
+  { ...ending('sweeper gathering.quiet', () => {}), path: gc },
   {
     ...ending('sweeper sweeping', () => {}),
     covers: 'sweeper sweeping (housekeeping)',

@@ -21,7 +21,7 @@ it('keeps the log of a container that still runs while nobody knows its pod', as
   await h.until('there is a ledger that does not know it', () => ledger()?.sourcesReady === true && ledger()?.records.has(uid) === false);
   h.tree.registry.send(addr.containerGc, { type: 'gc.run', why: 'a test' });
   const sweeps = () =>
-    h.events.filter((e) => e.kind === 'transition' && e.path === 'node/reclaim/containerGc' && e.to === 'resting').length;
+    h.events.filter((e) => e.kind === 'transition' && e.path === 'node/reclaim/containerGc' && e.from === 'sweeping').length;
   const before = sweeps();
   await h.until('the collector has swept', () => sweeps() > before);
   const running = () => h.runtime.dump().containers.filter((c) => c.podUid === uid && c.state === 'CONTAINER_RUNNING');

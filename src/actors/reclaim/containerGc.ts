@@ -23,7 +23,7 @@ export interface ContainerGcOptions {
 /** Pod lifecycle 9.1. */
 const PERIOD_MS = 60_000;
 /** Many pods ending together are one sweep. */
-const REST_MS = 2_000;
+const QUIET_MS = 2_000;
 /** An unknown container may be running: it is stopped first, with the least grace there is. */
 const UNKNOWN_GRACE_SECONDS = 2;
 const STATES = {
@@ -38,10 +38,10 @@ export function containerGcSpec(opts: ContainerGcOptions): ActorSpec<ContainerGc
     type: 'actor',
     id: 'containerGc',
     backoff: { minMs: 1_000, maxMs: 30_000, jitter: 0.1 },
-    mailbox: { capacity: 64, key: () => 'run' },
+    mailbox: { capacity: 64, key: ({ urgent }) => (urgent === true ? 'urgent' : 'run') },
     start: (ctx) => ({
       logic: sweeperWith((signal) => sweep(ctx, opts, signal)),
-      input: { everyMs: PERIOD_MS, restMs: REST_MS },
+      input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
     }),
   };
 }

@@ -40,7 +40,7 @@ export function housekeepingSpec(opts: HousekeepingOptions): ActorSpec<Housekeep
       };
       return {
         logic: sweeperWith((signal) => sweep(ctx, { opts, seen, signal })),
-        input: { everyMs: PERIOD_MS, restMs: 100 },
+        input: { everyMs: PERIOD_MS, quietMs: 100 },
       };
     },
   };
@@ -149,15 +149,17 @@ async function removeOrphanDirs(
   o: { root: string; dirs: readonly string[]; known(uid: string): boolean; stuck: Map<string, string>; signal: AbortSignal },
 ): Promise<number> {
   const { fs } = ctx.ports;
+  const orphaned = (uid: string) => !o.known(uid) && ctx.registry.read(view.volumes)?.value.has(uid) === false;
+  const orphans = o.dirs.filter(orphaned);
+  if (orphans.length === 0) return 0;
+  // Once for all, since it is long: for a pod that is unknown nothing is mounted meanwhile.
+  const mounts = (await ctx.ports.mounter?.list(o.root)) ?? [];
   let removed = 0;
-  const volumesGone = (uid: string) => ctx.registry.read(view.volumes)?.value.has(uid) === false;
-  for (const uid of o.dirs) {
-    if (o.known(uid) || !volumesGone(uid)) continue;
+  for (const uid of orphans) {
     const dir = `${o.root}/${uid}`;
     ctx.publish(removingDirs, new Set([uid]));
     try {
-      const mounts = (await ctx.ports.mounter?.list(o.root, dir)) ?? [];
-      const unwanted = () => !o.known(uid);
+      const unwanted = () => orphaned(uid);
       if (unwanted() && (await removeOrphanDir(fs, { dir, mounts, signal: o.signal, unwanted }))) removed += 1;
     } catch (error) {
       if (o.signal.aborted) throw error;

@@ -26,8 +26,6 @@ export interface LogRotationOptions {
   /** containerLogMonitorInterval. */
   everyMs: number;
 }
-/** Between two sweeps where one took longer than the interval. */
-const REST_MS = 1_000;
 /** A reopening that is not answered holds up the others: it is a matter of moments. */
 const REOPEN_TIMEOUT_MS = 10_000;
 
@@ -56,7 +54,7 @@ export function logRotationSpec(o: LogRotationOptions): ActorSpec {
       const rotation = new Rotation(ctx, o);
       return {
         logic: sweeperWith((signal) => rotation.sweep(signal)),
-        input: { everyMs: o.everyMs, restMs: REST_MS },
+        input: { everyMs: o.everyMs, quietMs: 0 },
       };
     },
   };

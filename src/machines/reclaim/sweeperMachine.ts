@@ -1,6 +1,7 @@
 /**
- * The shape of every reclaiming actor: idle, and from time to time, or when asked, one sweep. Asked during a sweep it
- * sweeps once more. A failed sweep says why and is tried again at the next time.
+ * The shape of every reclaiming actor: idle, and from time to time, or when asked, one sweep. Those who ask one after the
+ * other get one sweep: a hundred pods that end in ten seconds want the runtime for themselves. Asked during a sweep it sweeps
+ * once more. A failed sweep says why and is tried again at the next time.
  */
 
 import { assign, fromPromise, setup } from 'xstate';
@@ -9,32 +10,38 @@ import { providing, unprovided } from '../provide.ts';
 import { messageOf } from '../text/errors.ts';
 
 export interface SweeperInput {
+  /** From one sweep to the next, and the longest that one who asked has to wait. */
   everyMs: number;
-  /** Least time between the end of a sweep and one that was asked for. */
-  restMs: number;
+  /** A sweep that was asked for begins once nobody has asked for so long. */
+  quietMs: number;
 }
 interface Context extends SweeperInput {
   asked: string | null;
+  /** Somebody cannot wait for quiet. */
+  urgent: boolean;
   why: string;
   last: string;
   error: string | null;
 }
-export type SweeperEvent = { type: 'gc.run'; why: string } | { type: 'housekeeping.run'; why: string };
+export type SweeperEvent = { type: 'gc.run'; why: string; urgent?: true } | { type: 'housekeeping.run'; why: string };
 
 export const sweeperMachine = setup({
   types: { context: {} as Context, events: {} as SweeperEvent, input: {} as SweeperInput },
   actors: { sweep: unprovided<string>() },
   actions: {
-    ask: assign(({ context, event }) => ({ asked: context.asked ?? ('why' in event ? event.why : '') })),
-    take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null })),
+    ask: assign(({ context, event }) => ({
+      asked: context.asked ?? ('why' in event ? event.why : ''),
+      urgent: context.urgent || ('urgent' in event && event.urgent === true),
+    })),
+    take: assign(({ context }) => ({ why: context.asked ?? 'periodic', asked: null, urgent: false })),
   },
-  delays: { every: ({ context }) => context.everyMs, rest: ({ context }) => context.restMs },
-  guards: { asked: ({ context }) => context.asked !== null },
+  delays: { every: ({ context }) => context.everyMs, quiet: ({ context }) => context.quietMs },
+  guards: { asked: ({ context }) => context.asked !== null, urgent: ({ context }) => context.urgent },
 }).createMachine({
   id: 'sweeper',
   meta: projecting<Context>(({ everyMs, asked, why, last, error }) => ({ everyMs, asked, why, last, error })),
   options: { maxIterations: 1000 },
-  context: ({ input }) => ({ ...input, asked: null, why: '', last: '', error: null }),
+  context: ({ input }) => ({ ...input, asked: null, urgent: false, why: '', last: '', error: null }),
   initial: 'idle',
   on: { 'gc.run': { actions: ['ask'] }, 'housekeeping.run': { actions: ['ask'] } },
   states: {
@@ -43,24 +50,31 @@ export const sweeperMachine = setup({
         reason: ({ error }: Context) => (error === null ? 'Idle' : 'SweepFailed'),
         message: ({ error, last }: Context) => error ?? last,
       },
-      always: { guard: 'asked', target: 'sweeping' },
+      always: { guard: 'asked', target: 'gathering' },
       after: { every: { target: 'sweeping' } },
+    },
+    gathering: {
+      meta: { reason: 'Gathering', message: 'it was asked for a sweep, and others may ask for the same' },
+      always: { guard: 'urgent', target: 'sweeping' },
+      after: { every: { target: 'sweeping' } },
+      initial: 'quiet',
+      states: { quiet: { after: { quiet: { target: '#sweeper.sweeping' } } } },
+      on: {
+        'gc.run': { target: '.quiet', actions: ['ask'] },
+        'housekeeping.run': { target: '.quiet', actions: ['ask'] },
+      },
     },
     sweeping: {
       meta: { reason: 'Sweeping', message: ({ why }: Context) => why },
       entry: ['take'],
       invoke: {
         src: 'sweep',
-        onDone: { target: 'resting', actions: assign(({ event }) => ({ last: event.output, error: null })) },
+        onDone: { target: 'idle', actions: assign(({ event }) => ({ last: event.output, error: null })) },
         onError: {
-          target: 'resting',
+          target: 'idle',
           actions: assign(({ event }) => ({ error: messageOf(event.error) })),
         },
       },
-    },
-    resting: {
-      meta: { reason: 'Resting', message: 'a sweep has just ended' },
-      after: { rest: { target: 'idle' } },
     },
   },
 });

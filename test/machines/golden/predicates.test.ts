@@ -151,11 +151,11 @@ async function swept(life: Life): Promise<string[]> {
   };
   const spec = containerGcSpec({ policy: DEFAULT_GC_POLICY, podLogsDir: '/var/log/pods', containerLogsDir: '/var/log/containers' });
   const actor = run(spec, fakePorts({ clock: time.clock, fs: memFs(time.clock) }), registry);
-  actor.send({ type: 'gc.run', why: 'now' });
-  for (let tries = 0; tries < 60 && actor.value() !== 'resting'; tries++) await time.advance(1);
+  actor.send({ type: 'gc.run', why: 'now', urgent: true });
+  for (let tries = 0; tries < 60 && actor.value() !== 'idle'; tries++) await time.advance(1);
   const ended = actor.value();
   actor.abort();
-  return ended === 'resting' ? removed : [`the sweep is ${String(ended)}`];
+  return ended === 'idle' ? removed : [`the sweep is ${String(ended)}`];
 }
 
 const volumes = (life: Life): string => {

@@ -201,8 +201,14 @@ export const MUTANTS: readonly Mutant[] = [
   {
     id: 'directories of pods that are gone are kept',
     file: 'src/actors/reclaim/housekeeping.ts',
-    find: 'if (o.known(uid) || !volumesGone(uid)) continue;',
-    replace: 'if (!o.known(uid)) continue;',
+    find: 'const orphans = o.dirs.filter(orphaned);',
+    replace: 'const orphans = o.dirs.filter(o.known);',
+  },
+  {
+    id: 'charts of volumes that are gone are kept',
+    file: 'src/machines/services/volumes/volumesMachine.ts',
+    find: "'xstate.done.actor.*': { actions: [stopChild(({ event }) => event.actorId)] },",
+    replace: '',
   },
   {
     id: 'a supervisor never gives up',

@@ -22,7 +22,6 @@ export interface AgentGroupsOptions {
 const agentGroupsAddress: Address<HousekeepingEvent> = address('node/allocation/agentGroups');
 
 const PERIOD_MS = 60_000;
-const REST_MS = 1_000;
 /** Programs that start while others are moved are found in the next round; the reference stops after as many. */
 const ROUNDS_MAX = 11;
 
@@ -36,7 +35,7 @@ export function agentGroupsSpec(o: AgentGroupsOptions): ActorSpec<HousekeepingEv
       const { cgroups } = ctx.ports;
       if (cgroups === undefined) throw new Error('this node has no way to the cgroups of its machine');
       ctx.registry.send(agentGroupsAddress, { type: 'housekeeping.run', why: 'start' });
-      return { logic: sweeperWith(() => sweep(cgroups, o)), input: { everyMs: PERIOD_MS, restMs: REST_MS } };
+      return { logic: sweeperWith(() => sweep(cgroups, o)), input: { everyMs: PERIOD_MS, quietMs: 0 } };
     },
   };
 }

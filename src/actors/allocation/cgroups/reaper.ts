@@ -30,7 +30,7 @@ import { atWork } from './cgroups.ts';
 /** As housekeeping. A sweep that finds the views unchanged costs nothing. */
 const PERIOD_MS = 2_000;
 const FULL_PERIOD_MS = 60_000;
-const REST_MS = 100;
+const QUIET_MS = 100;
 
 export interface ReaperOptions {
   root: string;
@@ -50,7 +50,7 @@ export function cgroupReaperSpec(o: ReaperOptions): ActorSpec<HousekeepingEvent>
       const reaper = new Reaper(ctx, cgroups, o);
       return {
         logic: sweeperWith((signal) => reaper.sweep(signal)),
-        input: { everyMs: PERIOD_MS, restMs: REST_MS },
+        input: { everyMs: PERIOD_MS, quietMs: QUIET_MS },
       };
     },
   };

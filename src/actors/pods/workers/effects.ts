@@ -85,9 +85,8 @@ export class Effects implements WorkerIo {
     const { fs } = this.ctx.ports;
     await this.notBeingRemoved(pod.metadata.uid);
     const dir = `${this.facts().rootDir}/pods/${pod.metadata.uid}`;
-    for (const d of [dir, `${dir}/volumes`, `${dir}/plugins`]) await fs.mkdirp(d, POD_DIR_MODE);
+    for (const d of [`${dir}/volumes`, `${dir}/plugins`]) await fs.mkdirp(d, POD_DIR_MODE);
     await fs.mkdirp(podLogDir(this.facts().podLogsDir, podRef(pod)), LOG_DIR_MODE);
-    await fs.mkdirp(this.facts().containerLogsDir, LOG_DIR_MODE);
   }
 
   /** What is left of an earlier life of this UID may be on its way out just now. */

@@ -6,7 +6,8 @@ import { podRef } from '../../../machines/pods/manager/records.ts';
 import type { NodeFacts } from '../../../machines/pods/types.ts';
 import { etcHosts, etcHostsPath } from '../../../machines/pods/workers/config/hosts.ts';
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { messageOf } from '../../../machines/text/errors.ts';
+import { codeOf, messageOf } from '../../../machines/text/errors.ts';
+import type { HostFs } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 /** Modes of the kubelet's directories and files (pod lifecycle 5.1 step 15, 5.5, 5.10). */
@@ -17,14 +18,26 @@ const TERMINATION_LOG_MODE = 0o666;
 
 type Ctx = Pick<ActorCtx, 'ports' | 'log'>;
 
+/** The folder is there but for the first time: it is made when something is missed. */
+async function inFolder(fs: HostFs, { dir, mode }: { dir: string; mode: number }, make: () => Promise<void>): Promise<void> {
+  try {
+    await make();
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+    await fs.mkdirp(dir, mode);
+    await make();
+  }
+}
+
 export async function hostsMount({ ports: { fs } }: Ctx, facts: NodeFacts, job: StartJob): Promise<Mount[]> {
   if (job.podIPs.length === 0 || (job.container.volumeMounts ?? []).some((m) => m.mountPath === '/etc/hosts')) return [];
   const path = etcHostsPath(facts.rootDir, job.pod.metadata.uid);
   const nodeHosts =
     job.pod.spec.hostNetwork === true ? new TextDecoder().decode(await fs.readFile(facts.hostsFile, { bytesMax: 1 << 20 })) : '';
+  const text = etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts });
   // The sandbox may have been made by another agent, with another root directory: then nothing of the pod is here yet.
-  await fs.mkdirp(`${facts.rootDir}/pods/${job.pod.metadata.uid}`, POD_DIR_MODE);
-  await fs.writeFile(path, etcHosts({ pod: job.pod, podIPs: job.podIPs, facts, nodeHosts }), { mode: HOSTS_MODE });
+  const dir = `${facts.rootDir}/pods/${job.pod.metadata.uid}`;
+  await inFolder(fs, { dir, mode: POD_DIR_MODE }, () => fs.writeFile(path, text, { mode: HOSTS_MODE }));
   return [{ containerPath: '/etc/hosts', hostPath: path, readonly: false, selinuxRelabel: true }];
 }
 
@@ -36,9 +49,8 @@ export async function terminationLogMount(ctx: Ctx, facts: NodeFacts, job: Start
   const name = [...entropy.bytes(4)].map((b) => b.toString(16).padStart(2, '0')).join('');
   await fs.mkdirp(dir, POD_DIR_MODE);
   await clearLitter(ctx, dir, job.terminationFiles);
+  // Any user of the container must be able to write it.
   await fs.writeFile(`${dir}/${name}`, '', { mode: TERMINATION_LOG_MODE });
-  // The umask may have taken bits away: any user of the container must be able to write it.
-  await fs.chmod(`${dir}/${name}`, TERMINATION_LOG_MODE);
   return [{ containerPath, hostPath: `${dir}/${name}`, readonly: false, selinuxRelabel: true }];
 }
 
@@ -62,8 +74,7 @@ export async function linkLog(
   const dir = containerLogDir(facts.podLogsDir, podRef(job.pod), job.container.name);
   const link = containerLogLink(facts.containerLogsDir, podRef(job.pod), { container: job.container.name, id });
   try {
-    await fs.mkdirp(facts.containerLogsDir, LOG_DIR_MODE);
-    await fs.symlink(`${dir}/${restartCount}.log`, link);
+    await inFolder(fs, { dir: facts.containerLogsDir, mode: LOG_DIR_MODE }, () => fs.symlink(`${dir}/${restartCount}.log`, link));
   } catch (error) {
     const err = messageOf(error);
     log.warn({ err, link }, 'log link was not made; log collectors will not see this container');

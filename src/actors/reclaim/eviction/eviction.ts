@@ -94,7 +94,7 @@ function machineOf(manager: Manager, ctx: ActorCtx, watches: boolean) {
     actions: {
       publish: ({ context }) => manager.publish(context.last),
       sayAttempt: (_, { met }) => manager.sayAttempt(met),
-      collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full' }),
+      collect: () => void ctx.registry.send(addr.containerGc, { type: 'gc.run', why: 'the disk is nearly full', urgent: true }),
       evict: (_, { victim }) => manager.evict(victim),
       evictOffenders: (_, { offenders }) => manager.evictOffenders(offenders),
       sayNobody: (_, { met }) => manager.sayNobody(met),

@@ -37,7 +37,7 @@ export interface AtomicWrite {
   gid: number | null;
 }
 
-/** True when something was written; false when everything already stood as wanted. */
+/** Nobody else may write there meanwhile. True when something was written; false when everything already stood as wanted. */
 export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite): Promise<boolean> {
   const { fs } = ports;
   const { dir, gid } = o;
@@ -47,7 +47,8 @@ export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite):
   const tops = topNames(wanted.keys());
   const oldName = await linkIfThere(fs, `${dir}/${DATA_LINK}`);
   const old = oldName === null ? null : await readTree(fs, `${dir}/${oldName}`);
-  const linked = await userLinks(fs, dir);
+  const names = await fs.readdir(dir);
+  const linked = await userLinks(fs, dir, names);
   const linksAsWanted = linked.size === tops.size && [...tops].every((t) => linked.get(t) === `${DATA_LINK}/${t}`);
   if (old !== null && linksAsWanted && isUnchanged(old, wanted)) return false;
 
@@ -57,7 +58,7 @@ export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite):
   try {
     await fs.chmod(data, DATA_DIR_MODE);
     await writeFiles(ports, { data, wanted, gid });
-    await unlinkIfThere(fs, `${dir}/${DATA_LINK_NEW}`);
+    if (names.includes(DATA_LINK_NEW)) await unlinkIfThere(fs, `${dir}/${DATA_LINK_NEW}`);
     await fs.symlink(name, `${dir}/${DATA_LINK_NEW}`);
     await fs.rename(`${dir}/${DATA_LINK_NEW}`, `${dir}/${DATA_LINK}`);
   } catch (error) {
@@ -66,14 +67,12 @@ export async function writeAtomically(ports: AtomicWriterPorts, o: AtomicWrite):
   }
   for (const top of tops) {
     if (linked.get(top) === `${DATA_LINK}/${top}`) continue;
-    await unlinkIfThere(fs, `${dir}/${top}`);
+    if (names.includes(top)) await unlinkIfThere(fs, `${dir}/${top}`);
     await fs.symlink(`${DATA_LINK}/${top}`, `${dir}/${top}`);
   }
   for (const [top, target] of linked) if (!tops.has(top) && target === `${DATA_LINK}/${top}`) await fs.unlink(`${dir}/${top}`);
   // The one before, and what crashes have left.
-  for (const entry of await fs.readdir(dir)) {
-    if (/^\.\.\d{4}(_\d\d){5}\./.test(entry) && entry !== name) await removeData(fs, `${dir}/${entry}`);
-  }
+  for (const entry of names) if (/^\.\.\d{4}(_\d\d){5}\./.test(entry)) await removeData(fs, `${dir}/${entry}`);
   return true;
 }
 
@@ -85,7 +84,6 @@ async function writeFiles(ports: AtomicWriterPorts, o: { data: string; wanted: P
   for (const [path, file] of o.wanted) {
     const at = `${data}/${path}`;
     await fs.writeFile(at, file.data, { mode: file.mode, exclusive: true });
-    await fs.chmod(at, file.mode);
     if (file.uid !== null || gid !== null) {
       await mounter.chown(at, { ...(file.uid === null ? {} : { uid: file.uid }), ...(gid === null ? {} : { gid }) });
     }
@@ -104,9 +102,9 @@ async function linkIfThere(fs: HostFs, path: string): Promise<string | null> {
 }
 
 /** What users see in the volume: name and where it leads; '' for what is no link of ours. */
-async function userLinks(fs: HostFs, dir: string): Promise<Map<string, string>> {
+async function userLinks(fs: HostFs, dir: string, names: readonly string[]): Promise<Map<string, string>> {
   const links = new Map<string, string>();
-  for (const name of await fs.readdir(dir)) {
+  for (const name of names) {
     if (name.startsWith('..')) continue;
     const info = await fs.lstat(`${dir}/${name}`);
     if (info.kind === 'symlink') links.set(name, await fs.readlink(`${dir}/${name}`));

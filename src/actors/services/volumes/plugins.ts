@@ -43,7 +43,7 @@ import type { CsiApi } from './csi/api.ts';
 import { readData, standing } from './csi/place.ts';
 import { type CsiJob, type CsiOptions, setUpCsi } from './csi/setUp.ts';
 import { takeDownCsi } from './csi/takeDown.ts';
-import { giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfThere, unlinkIfThere } from './files.ts';
+import { giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfFree, rmdirIfThere, unlinkIfThere } from './files.ts';
 import { foundVolumes } from './found.ts';
 import { askObjects, type FilesJob, keysOf, payloadOf } from './objectFiles.ts';
 
@@ -161,11 +161,27 @@ export class Plugins {
     const marker = markerDir(rootDir, ref);
     await unlinkIfThere(fs, `${marker}/ready`);
     await rmdirIfEmpty(fs, marker);
-    if (ref.plugin === LOCAL_VOLUME) await this.#unlinkDevice(ref);
+    if (ref.plugin !== LOCAL_VOLUME) return this.#removeAll(dir, signal);
+    await this.#unlinkDevice(ref);
     await this.#unmountAll(dir, signal);
     // What was mounted there is somebody else's: the directory goes only when it is empty.
-    if (ref.plugin === LOCAL_VOLUME) await rmdirIfThere(fs, dir);
-    else await removeTree(fs, dir, await this.#mounts(dir));
+    await rmdirIfThere(fs, dir);
+  }
+
+  /**
+   * A directory, what is mounted there, and what is in it. The mount table is long, and read as seldom as can be: a directory
+   * that can be removed has nothing in it and nothing mounted on it.
+   */
+  async #removeAll(dir: string, signal: AbortSignal): Promise<void> {
+    const { fs } = this.#o.ports;
+    for (let unmounted = 0; ; unmounted++) {
+      const mounts = await this.#mounts(dir);
+      const topmost = mountsAt(mounts, dir).at(-1);
+      if (topmost === undefined) return removeTree(fs, dir, mounts);
+      if (unmounted === STACKED_MOUNTS_MAX) throw stillMounted(dir);
+      await this.#mounter().unmount(dir, topmost.type, this.#call(signal));
+      if (await rmdirIfFree(fs, dir)) return;
+    }
   }
 
   async #unlinkDevice(ref: VolumeRef): Promise<void> {
@@ -275,7 +291,7 @@ export class Plugins {
       if (topmost === undefined) return;
       await this.#mounter().unmount(path, topmost.type, this.#call(signal));
     }
-    throw new Error(`${path} is still mounted after ${STACKED_MOUNTS_MAX} unmounts`);
+    throw stillMounted(path);
   }
 
   /** Fetch, build, and only then touch the disk. What is there stays when a refresh fails. */
@@ -356,6 +372,8 @@ export class Plugins {
     await rmdirIfEmpty(fs, dir.slice(0, dir.lastIndexOf('/')));
   }
 }
+
+const stillMounted = (path: string): Error => new Error(`${path} is still mounted after ${STACKED_MOUNTS_MAX} unmounts`);
 
 const HOST_PATH_KINDS: Record<Exclude<HostPathType, ''>, [PathKind, string]> = {
   DirectoryOrCreate: ['dir', 'directory'],

@@ -73,7 +73,9 @@ export const statusMachine = setup({
 function forget(context: StatusContext, event: StatusForget): Next {
   const { uid } = event;
   const held = context.entries.get(uid);
-  if (held === undefined || held.life > event.life) return { taken: { kind: 'unchanged', uid } };
+  if (held !== undefined && held.life > event.life) return { taken: { kind: 'unchanged', uid } };
+  // Its writer has to hear of the end also where there is no status.
+  if (held === undefined) return { taken: { kind: 'forgotten', uid } };
   const entries = SharedMap.draft(context.entries);
   entries.delete(uid);
   return { entries: entries.finish(), taken: { kind: 'forgotten', uid } };

@@ -3,7 +3,7 @@
  * with what an earlier daemon left on disk, as *uncertain*; none of that is taken down before every source has spoken.
  */
 
-import { assign, enqueueActions, fromPromise, setup } from 'xstate';
+import { assign, type DoneActorEvent, enqueueActions, fromPromise, setup, stopChild } from 'xstate';
 import { carrying, factsOf, type Moment, reading } from '../../facts.ts';
 import { type Built, built, refused } from '../../pods/workers/config/result.ts';
 import { projecting, some } from '../../projection.ts';
@@ -68,7 +68,12 @@ export interface VolumesContext extends VolumesInput {
   error: string;
   attempts: number;
 }
-type Event = VolumesEvent | VolumeChanged | { type: 'waiter.expired'; id: number } | { type: 'pods.direct'; uids: readonly string[] };
+type Event =
+  | VolumesEvent
+  | VolumeChanged
+  | { type: 'waiter.expired'; id: number }
+  | { type: 'pods.direct'; uids: readonly string[] }
+  | DoneActorEvent;
 
 const volumesSetup = setup({
   types: { context: {} as VolumesContext, events: {} as Event, input: {} as VolumesInput },
@@ -308,6 +313,8 @@ export const volumesMachine = volumesSetup.createMachine({
     'volume.changed': { actions: ['noteChange', 'forget', 'publish', 'answer'] },
     'pods.direct': { actions: [{ type: 'direct', params: ({ event }) => ({ uids: event.uids }) }] },
     'waiter.expired': { actions: ['expire'] },
+    // xstate keeps a child that has ended, and what it knew, until its parent stops it.
+    'xstate.done.actor.*': { actions: [stopChild(({ event }) => event.actorId)] },
   },
   states: {
     reconstructing: {

@@ -107,7 +107,7 @@ function writeCall(o: DiskMountOptions, call: Call): HostFs['writeFile'] {
       if (opts?.exclusive === true && tree.live.has(path)) throw failure('EEXIST', path);
       if (tree.live.get(path)?.kind === 'dir') throw failure('EISDIR', path);
       const bytes = typeof data === 'string' ? encoder.encode(data) : data;
-      const mode = tree.live.get(path)?.mode ?? opts?.mode ?? 0o644;
+      const mode = opts?.mode ?? tree.live.get(path)?.mode ?? 0o644;
       // Opening truncates; what follows can take long, fail, or never come.
       const file = tree.entry('file', { mode, synced: false });
       const gone = tree.live.get(path)?.data.length ?? 0;

@@ -1,0 +1,71 @@
+/** When a reclaiming actor sweeps: those who ask one after the other get one sweep, and nobody waits for ever. */
+import { expect, it } from 'vitest';
+import { createActor } from 'xstate';
+import { type SweeperEvent, sweeperWith } from '../../src/machines/reclaim/sweeperMachine.ts';
+import { virtualTime } from '../integration/virtualTime.ts';
+
+const EVERY_MS = 60_000;
+const QUIET_MS = 2_000;
+const ASK: SweeperEvent = { type: 'gc.run', why: 'a pod has ended' };
+
+/** `tookMs`: how long each sweep takes. Moments at which one began, seconds. */
+function bench(tookMs = 0) {
+  const time = virtualTime();
+  const beganMs: number[] = [];
+  const logic = sweeperWith(async () => {
+    beganMs.push(time.clock.monoMs());
+    if (tookMs > 0) await new Promise<void>((done) => time.clock.setTimeout(done, tookMs));
+    return '';
+  });
+  const clock = {
+    setTimeout: (fn: () => void, ms: number) => time.clock.setTimeout(fn, ms) as number,
+    clearTimeout: (id: number) => time.clock.clearTimeout(id),
+  };
+  const actor = createActor(logic, { clock, input: { everyMs: EVERY_MS, quietMs: QUIET_MS } }).start();
+  const from = time.clock.monoMs();
+  return { time, actor, began: () => beganMs.map((ms) => (ms - from) / 1000) };
+}
+
+it('sweeps from time to time though nobody asks', async () => {
+  const { time, began } = bench();
+  await time.advance(2.5 * EVERY_MS);
+  expect(began()).toEqual([60, 120]);
+});
+
+it('sweeps once for all who ask, when nobody has asked for a while', async () => {
+  const { time, actor, began } = bench();
+  for (let i = 0; i < 10; i++) {
+    actor.send(ASK);
+    await time.advance(1_000);
+  }
+  await time.advance(10_000);
+  expect(began()).toEqual([11]);
+});
+
+it('lets nobody wait for longer than from one sweep to the next', async () => {
+  const { time, actor, began } = bench();
+  for (let i = 0; i < 130; i++) {
+    actor.send(ASK);
+    await time.advance(1_000);
+  }
+  expect(began()).toEqual([60, 120]);
+});
+
+it('sweeps at once for whoever cannot wait', async () => {
+  const { time, actor, began } = bench();
+  actor.send(ASK);
+  await time.advance(1_000);
+  actor.send({ ...ASK, urgent: true });
+  await time.advance(10_000);
+  expect(began()).toEqual([1]);
+});
+
+it('sweeps once more when it is asked during a sweep', async () => {
+  const { time, actor, began } = bench(5_000);
+  actor.send({ ...ASK, urgent: true });
+  await time.advance(1_000);
+  actor.send(ASK);
+  actor.send({ ...ASK, urgent: true });
+  await time.advance(20_000);
+  expect(began()).toEqual([0, 5]);
+});
