@@ -27,6 +27,8 @@ export interface MemFs extends HostFs {
   breakWatches(message: string): void;
   /** Not undefined: opening a watch throws an error of this code. */
   watchRefused: string | undefined;
+  /** Something is mounted there: it cannot be removed. */
+  isMountPoint(path: string): boolean;
   /** Of the one file system there is. */
   room: Awaited<ReturnType<HostFs['statfs']>>;
 }
@@ -111,6 +113,7 @@ export function memFs(clock: Clock): MemFs {
     delayMs: () => 0,
     failing: () => undefined,
     watchRefused: undefined,
+    isMountPoint: () => false,
     room: { bytesTotal: 1e12, bytesAvailable: 5e11, inodesTotal: 1e6, inodesFree: 5e5 },
     put: (path, text) => store(path, entry('file', { data: bytes(text) })),
     drop: remove,
@@ -206,6 +209,7 @@ export function memFs(clock: Clock): MemFs {
     },
     async rmdir(path) {
       await op('rmdir', path);
+      if (self.isMountPoint(path)) throw failure('EBUSY', path);
       if (childrenOf(path).length > 0) throw failure('ENOTEMPTY', path);
       remove(path);
     },

@@ -202,6 +202,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const kube = simKube({ clock: time.clock, rng: simRng(`kube-${o.seed ?? 1}`), latencyMs: () => 1 });
   watchForDuplicates(runtime, violations);
   const mounts = simMounts();
+  fs.isMountPoint = (path) => mounts.table.some((m) => m.path === path);
   const special: VirtualNode['special'] = new Map();
   const drivers = simDrivers();
   const devices = simDevicePlugins();

@@ -54,6 +54,28 @@ describe('volumes of a pod', () => {
     await h.until('its directory goes', () => !h.fs.has(`${ROOT}/pods/${uid}`));
   });
 
+  it('on which somebody else has mounted are unmounted as often as it takes', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    const path = `${volumesDir(h, 'web')}/kubernetes.io~empty-dir/memory`;
+    for (const source of ['first', 'second']) h.mounts.put({ path, type: 'tmpfs', source });
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    expect(h.mounts.table).toEqual([]);
+    expect(h.fs.has(path)).toBe(false);
+  });
+
+  it('leave nothing of themselves with the volume manager when they are gone', async () => {
+    await using h = await virtualNode({ manifests: { web: withVolumes('web') } });
+    await h.until('web runs', () => up(h, 'web'));
+    const snapshot = () => h.tree.actorAt('node/services/volumes')?.getSnapshot() as { children: object } | undefined;
+    const children = () => Object.keys(snapshot()?.children ?? { 'no manager': null });
+    expect(children()).toHaveLength(3);
+    h.remove('web');
+    await h.until('web is gone', () => h.record('web') === undefined);
+    expect(children()).toEqual([]);
+  });
+
   it('that no container mounts are never set up, whatever they name', async () => {
     const unused = [...Object.values(VOLUMES), { name: 'unused', hostPath: { path: '/nowhere', type: 'Directory' } }];
     await using h = await virtualNode({ manifests: { web: withVolumes('web', { volumes: unused, volumeMounts: mounts('cache') }) } });
