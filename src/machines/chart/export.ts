@@ -36,7 +36,7 @@ function stateConfig(state: ChartState, o: { dialect: Dialect; root?: boolean })
   const done = plain.filter((t) => t.event.startsWith('xstate.done.state.')).map((t) => transitionConfig(t, dialect));
   if (done.length > 0) config.onDone = done;
   const on = grouped(
-    plain.filter((t) => t.event !== '' && !t.event.startsWith('xstate.')),
+    plain.filter((t) => t.event !== '' && !/^xstate\.(?:after|done\.state)\./.test(t.event)),
     (t) => t.event,
     dialect,
   );
