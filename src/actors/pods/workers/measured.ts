@@ -30,7 +30,7 @@ export interface WorkerMetrics {
   containerFailed(kind: ContainerKind, reason: string): void;
 }
 
-/** Asked for again they are the same: a node has one set of them. */
+/** One set serves all pods of a node. */
 export function workerMetrics(metrics: Metrics): WorkerMetrics {
   const workerStart = metrics.histogram(
     'kubelet_pod_worker_start_duration_seconds',

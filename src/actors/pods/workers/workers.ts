@@ -20,7 +20,7 @@ import { withEffects } from '../../../machines/provide.ts';
 import { joinCauses } from '../../../machines/supervision/address.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, DynamicSpec } from '../../supervision/types.ts';
-import { MeasuredEffects, workerMetrics } from './measured.ts';
+import { MeasuredEffects, type WorkerMetrics, workerMetrics } from './measured.ts';
 
 export interface WorkersOptions {
   facts(): NodeFacts;
@@ -41,14 +41,17 @@ const NOBODY: ActorLogic<Snapshot<undefined>, { type: string }> = {
   getPersistedSnapshot: (snapshot) => snapshot,
 };
 
-type Machine = ReturnType<typeof workerMachineWith>;
+/** By all workers of a node. */
+interface Shared {
+  machine: ReturnType<typeof workerMachineWith>;
+  metrics: WorkerMetrics;
+}
 
 export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
-  // One for all pods of a node.
-  const machines = new WeakMap<Ports, Machine>();
-  const machine = (ports: Ports): Machine => {
-    const made = machines.get(ports) ?? workerMachineWith(momentOf(ports));
-    machines.set(ports, made);
+  const nodes = new WeakMap<Ports, Shared>();
+  const shared = (ports: Ports): Shared => {
+    const made = nodes.get(ports) ?? { machine: workerMachineWith(momentOf(ports)), metrics: workerMetrics(ports.metrics) };
+    nodes.set(ports, made);
     return made;
   };
   return {
@@ -68,7 +71,7 @@ export function workersSpec(opts: WorkersOptions): DynamicSpec<WorkerEvent> {
     starts: (e) => e.type === 'pod.update' && e.kind === 'create',
     // Late hints and kills for a worker that has ended are ordinary.
     unknown: () => {},
-    child: (uid, first) => workerSpec(uid, first, { ...opts, machine }),
+    child: (uid, first) => workerSpec(uid, first, { ...opts, shared }),
     release: (e) => e.type === 'pod.update' && e.kind === 'create',
     onQuarantine: (uid, error, ctx) => {
       const ledger = ctx.registry.read(view.pods)?.value;
@@ -95,7 +98,7 @@ function joinUpdate(prev: WorkerEvent, next: WorkerEvent): WorkerEvent {
   return { ...next, causes, kind: prev.kind === 'create' ? 'create' : next.kind };
 }
 
-function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { machine(ports: Ports): Machine }): ActorSpec<WorkerEvent> {
+function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { shared(ports: Ports): Shared }): ActorSpec<WorkerEvent> {
   if (first.type !== 'pod.update') throw new Error(`worker ${uid}: started by ${first.type}, expected pod.update`);
   return {
     type: 'actor',
@@ -107,9 +110,10 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { ma
       // A message left over from before the pod manager was restarted: it will say again what it wants.
       const rec = ctx.registry.read(view.pods)?.value.records.get(uid);
       if (rec === undefined || (rec.life ?? first.life) !== first.life) return { logic: NOBODY };
-      const { input, io } = workerInput(ctx, first, opts);
+      const { machine, metrics } = opts.shared(ctx.ports);
+      const { input, io } = workerInput(ctx, first, { ...opts, metrics });
       const of = { ctx, uid, life: first.life, io, node: opts.facts };
-      return { logic: reading(withEffects(opts.machine(ctx.ports), io), () => new Facts(of)), input };
+      return { logic: reading(withEffects(machine, io), () => new Facts(of)), input };
     },
   };
 }
@@ -118,7 +122,7 @@ function workerSpec(uid: string, first: WorkerEvent, opts: WorkersOptions & { ma
 function workerInput(
   ctx: ActorCtx<WorkerEvent>,
   first: Extract<WorkerEvent, { type: 'pod.update' }>,
-  opts: WorkersOptions,
+  opts: WorkersOptions & { metrics: WorkerMetrics },
 ): { input: WorkerInput; io: MeasuredEffects } {
   const ledger = ctx.registry.read(view.pods)?.value;
   const rec = ledger?.records.get(first.uid);
@@ -126,7 +130,7 @@ function workerInput(
   const refusal = rec?.refusal ?? null;
   const eviction = rec?.eviction ?? null;
   const { ports, registry } = ctx;
-  const metrics = workerMetrics(ports.metrics);
+  const { metrics } = opts;
   if (rec !== undefined && rec.worker === null && !runtimeOnly) {
     metrics.workerStarted(rec.pod, (ports.clock.wallMs() - rec.seenAtMs) / 1000);
   }
