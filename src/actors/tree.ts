@@ -5,8 +5,8 @@
  */
 import type { SourceName } from '../machines/pods/types.ts';
 import { agentGroupsSpec } from './allocation/cgroups/agentGroups.ts';
+import { cgroupReaperSpec } from './allocation/cgroups/cgroupReaper.ts';
 import { cgroupsSpec } from './allocation/cgroups/cgroups.ts';
-import { cgroupReaperSpec } from './allocation/cgroups/reaper.ts';
 import { cpusSpec } from './allocation/cpus/cpus.ts';
 import { devicesSpec } from './allocation/devices/devices.ts';
 import { certificateSpec } from './api/certificates/certificate.ts';
@@ -37,7 +37,7 @@ import { housekeepingSpec } from './reclaim/housekeeping.ts';
 import { imageGcSpec } from './reclaim/imageGc/imageGc.ts';
 import { logRotationSpec } from './reclaim/logRotation.ts';
 import { nodeShutdownSpec } from './reclaim/nodeShutdown/nodeShutdown.ts';
-import { criLinkSpec } from './runtime/cri/link.ts';
+import { criLinkSpec } from './runtime/cri/cri.ts';
 import { imagePullerSpec } from './runtime/imagePuller/imagePuller.ts';
 import { oomWatcherSpec } from './runtime/oomWatcher.ts';
 import { plegSpec } from './runtime/pleg/pleg.ts';

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { fromCallback } from 'xstate';
 import { type CriClient, criCall, criClient } from '../../src/actors/runtime/client.ts';
-import { criLinkSpec } from '../../src/actors/runtime/cri/link.ts';
+import { criLinkSpec } from '../../src/actors/runtime/cri/cri.ts';
 import { imagePullerSpec } from '../../src/actors/runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from '../../src/actors/runtime/pleg/pleg.ts';
 import { createTree } from '../../src/actors/supervision/tree.ts';

@@ -67,18 +67,38 @@ it('documents that code, tests and scripts name are there', () => {
   expect(missing).toEqual([]);
 });
 
-it('the table of managers names folders and pages that are there', () => {
+it('the table of managers names places that are there', () => {
   const table = read('ARCHITECTURE.md').split('\n## Find a manager\n')[1]?.split('\n## ')[0] ?? '';
   const rows = table.split('\n').filter((line) => line.startsWith('| ') && line.includes(']('));
-  expect(rows.length).toBeGreaterThan(20);
+  expect(rows.length).toBeGreaterThan(35);
   for (const row of rows) {
-    const [, , , folders = ''] = row.split('|');
-    for (const [, folder = '', note = ''] of folders.matchAll(/`([^`]+)`(?: \((decides|acts)\))?/g)) {
+    const [, , , places = ''] = row.split('|');
+    for (const [, place = '', note = ''] of places.matchAll(/`([^`]+)`(?: \((decides|acts)\))?/g)) {
       const roots = note === 'decides' ? ['src/machines'] : note === 'acts' ? ['src/actors'] : ['src/machines', 'src/actors'];
-      for (const root of roots)
-        expect(statSync(join(project, root, folder), { throwIfNoEntry: false })?.isDirectory(), `${root}/${folder}`).toBe(true);
+      for (const root of roots) {
+        const isFolder = statSync(join(project, root, place), { throwIfNoEntry: false })?.isDirectory() === true;
+        expect(isFolder || under(`${root}/${place}{,Machine}.ts`).length > 0, `${root}/${place}`).toBe(true);
+      }
     }
   }
+});
+
+it('an actor of the tree has a file of its name, or a row in the table of those that differ', () => {
+  const tree = read('docs/architecture/supervision-tree.md').split('```')[1] ?? '';
+  const actors = tree.split('\n').flatMap((line) => {
+    const [, indent = '', name = ''] = /^([│ ]*[├└]─) (\w+)/.exec(line) ?? [];
+    return name === '' ? [] : [{ depth: indent.length, name }];
+  });
+  expect(actors.length).toBeGreaterThan(40);
+  const differ = read('docs/architecture/source-layout.md');
+  let layer = '';
+  const missing: string[] = [];
+  for (const { depth, name } of actors) {
+    if (depth === 2) layer = name;
+    else if (under(`src/actors/${layer}/**/${name}.ts`).length === 0 && !differ.includes(`\`node/${layer}/${name}\``) && name !== 'sources')
+      missing.push(`${layer}/${name}`);
+  }
+  expect(missing).toEqual([]);
 });
 
 it('README is one screen and ARCHITECTURE.md one overview', () => {

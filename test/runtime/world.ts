@@ -1,6 +1,6 @@
 /** A tree with the runtime layer and a recorder in place of the pod manager and the event log. */
 import { fromCallback } from 'xstate';
-import { criLinkSpec } from '../../src/actors/runtime/cri/link.ts';
+import { criLinkSpec } from '../../src/actors/runtime/cri/cri.ts';
 import { type ImagePullerOptions, imagePullerSpec } from '../../src/actors/runtime/imagePuller/imagePuller.ts';
 import { plegSpec } from '../../src/actors/runtime/pleg/pleg.ts';
 import { createTree } from '../../src/actors/supervision/tree.ts';

@@ -1,7 +1,7 @@
 /** What the actors that speak to the container runtime are made of, from the configuration. */
 import type { NodeConfig } from '../../machines/config.ts';
 import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../../machines/runtime/imagePuller/pullRecords.ts';
-import type { CriLinkOptions } from './cri/link.ts';
+import type { CriLinkOptions } from './cri/cri.ts';
 import type { ImagePullerOptions } from './imagePuller/imagePuller.ts';
 import type { VerificationOptions } from './imagePuller/pullRecords.ts';
 import type { PlegOptions } from './pleg/pleg.ts';
