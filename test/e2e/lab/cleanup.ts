@@ -27,6 +27,30 @@ export function processesOf(dir: string): number[] {
   return found;
 }
 
+/** An instance's cgroup folder, in every hierarchy that has it. */
+function cgroupsOf(parent: string): string[] {
+  const roots = ['/sys/fs/cgroup', ...readdirSync('/sys/fs/cgroup').map((name) => join('/sys/fs/cgroup', name))];
+  return roots.map((root) => join(root, parent)).filter((dir) => existsSync(dir));
+}
+
+/**
+ * Processes in an instance's cgroups. A runtime that was killed between the creation and the start of a container leaves `runc init`
+ * there, which waits for ever and names no folder on its command line.
+ */
+export function processesInCgroups(parent: string): number[] {
+  const found = new Set<number>();
+  const read = (dir: string) => {
+    try {
+      for (const pid of readFileSync(join(dir, 'cgroup.procs'), 'utf8').split('\n')) if (pid !== '') found.add(Number(pid));
+      for (const entry of readdirSync(dir, { withFileTypes: true })) if (entry.isDirectory()) read(join(dir, entry.name));
+    } catch {
+      // Removed meanwhile.
+    }
+  };
+  for (const dir of cgroupsOf(parent)) read(dir);
+  return [...found];
+}
+
 /** Removes an instance's cgroup folder from every hierarchy, leaves first. What is still in use stays and is returned. */
 export function removeCgroups(parent: string): string[] {
   const left: string[] = [];
@@ -38,11 +62,7 @@ export function removeCgroups(parent: string): string[] {
       left.push(dir);
     }
   };
-  const roots = ['/sys/fs/cgroup', ...readdirSync('/sys/fs/cgroup').map((name) => join('/sys/fs/cgroup', name))];
-  for (const root of roots) {
-    const dir = join(root, parent);
-    if (existsSync(dir)) remove(dir);
-  }
+  for (const dir of cgroupsOf(parent)) remove(dir);
   return left;
 }
 

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createGrpcCri } from '../../../src/boot/dependencies/cri/grpcCri.ts';
 import type { Cri } from '../../../src/ports/ports.ts';
-import { mountsUnder, processesOf, removeBridge, removeCgroups, removeMounts } from './cleanup.ts';
+import { mountsUnder, processesInCgroups, processesOf, removeBridge, removeCgroups, removeMounts } from './cleanup.ts';
 import { cniConfig, containerdConfig, type InstanceNames } from './config.ts';
 import { BUSYBOX_IMAGES, buildImages, PAUSE_IMAGE } from './images.ts';
 import { quietLog, realClock, until } from './ports.ts';
@@ -188,14 +188,15 @@ class Instance implements Containerd {
   }
 
   async #removeRest(): Promise<void> {
-    for (const pid of processesOf(this.dir)) {
+    const processes = () => [...processesOf(this.dir), ...processesInCgroups(this.cgroupParent)];
+    for (const pid of processes()) {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
         // Ended meanwhile.
       }
     }
-    await until('shims to end', () => processesOf(this.dir).length === 0, { timeoutMs: 5000 }).catch(() => {});
+    await until('shims and containers to end', () => processes().length === 0, { timeoutMs: 5000 }).catch(() => {});
     removeMounts(this.dir);
     removeBridge(this.bridge);
     removeCgroups(this.cgroupParent);
