@@ -39,6 +39,7 @@ export const BOOT_STEPS: readonly Step[] = [
   host.checkPorts,
   setKernelSettings,
   prepare.makeRootDirectory,
+  prepare.lockRootDirectory,
   checkCpuState,
   makeServingCertificate,
   prepare.adjustOomScore,

@@ -305,6 +305,19 @@ describe('the real process', () => {
     expect(await node.code).toBe(1);
   });
 
+  it('refuses a root directory in which another one runs, and takes it when that one was killed', async () => {
+    using dir = tempDir();
+    await using first = child(program(dir.path, ''));
+    await until('the first runs', () => first.output().includes('started'));
+    await using second = child(program(dir.path, ''));
+    expect(await second.code).toBe(1);
+    expect(second.output()).toContain(`--root-dir: ${dir.path} is in use by actorlet process ${first.process.pid}; end that one first`);
+    first.process.kill('SIGKILL');
+    await first.code;
+    await using third = child(program(dir.path, ''));
+    await until('the third runs', () => third.output().includes('started'));
+  });
+
   it('ends with 70 and names who holds the main thread when the start itself blocks', async () => {
     using dir = tempDir();
     const blocks = `

@@ -1,6 +1,6 @@
 /** The lock file (boot-and-node 10.1): one node per file, waited for; anybody who opens it later may end this one. */
 
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { IN_DELETE_SELF, IN_OPEN, type Libc, LOCK_EX, LOCK_NB } from './libc.ts';
 
@@ -37,6 +37,26 @@ export async function acquireLock(path: string, o: LockOptions): Promise<FileLoc
     watchContention: (onContention) => watch(o.libc, path, onContention),
     [Symbol.dispose]: () => closeSync(fd),
   };
+}
+
+/**
+ * For as long as this process lives, or the lock is not disposed; its id is in the file. A number: another process has the lock,
+ * and that is its id, zero where the file does not say. @throws where the file cannot be opened or locked.
+ */
+export function lockAtOnce(path: string, { libc, pid }: { libc: Libc; pid: number }): Disposable | number {
+  const fd = openSync(path, 'a+', 0o600);
+  try {
+    if (!tryLock(libc, fd)) {
+      closeSync(fd);
+      return Number(/^\d+$/.exec(readFileSync(path, 'utf8').trim())?.[0] ?? 0);
+    }
+    ftruncateSync(fd);
+    writeSync(fd, `${pid}\n`);
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
+  return { [Symbol.dispose]: () => closeSync(fd) };
 }
 
 function tryLock(libc: Libc, fd: number): boolean {

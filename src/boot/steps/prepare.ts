@@ -6,7 +6,7 @@ import { codeOf, messageOf } from '../../machines/text/errors.ts';
 import { MASKED, shownUrl } from '../../machines/text/shownUrl.ts';
 import { EXIT, StartError } from '../errors.ts';
 import { createLogger } from '../logging.ts';
-import { acquireLock } from '../process/lock.ts';
+import { acquireLock, lockAtOnce } from '../process/lock.ts';
 import { createNotify } from '../process/notify.ts';
 import { setOomScore } from '../process/oomScore.ts';
 import { GIT_VERSION } from '../version.ts';
@@ -15,6 +15,9 @@ import { type BootContext, need, type Step } from './context.ts';
 const FLAGS_VERBOSITY = 1;
 const CONFIG_VERBOSITY = 5;
 const ROOT_DIR_MODE = 0o750;
+/** Below the root directory: what is not the kubelet's. */
+const OWN_FOLDER = 'actorlet';
+const LOCK_FILE = 'daemon.lock';
 /** Flags whose values are not logged. */
 const SECRET_FLAGS: readonly string[] = ['manifest-url-header', 'storage-driver-password'];
 
@@ -165,6 +168,35 @@ export const makeRootDirectory: Step = {
       const hint = codeOf(error) === 'EACCES' ? '; choose a directory you may write, or run as root' : '';
       throw new StartError('the root directory cannot be made', [{ where: '--root-dir', what: `${messageOf(error)}${hint}` }]);
     }
+    return undefined;
+  },
+};
+
+/** Two daemons on one directory would take each other's pods for strays. */
+export const lockRootDirectory: Step = {
+  name: 'lock the root directory',
+  async run(ctx) {
+    const { rootDir } = need(ctx, 'loaded').flags;
+    const folder = `${rootDir}/${OWN_FOLDER}`;
+    let held: Disposable | number;
+    try {
+      await mkdir(folder, { recursive: true, mode: ROOT_DIR_MODE });
+      held = lockAtOnce(`${folder}/${LOCK_FILE}`, { libc: ctx.libc(), pid: ctx.io.pid });
+    } catch (error) {
+      cannotSet(
+        ctx,
+        { folder, err: messageOf(error) },
+        'the root directory (--root-dir) cannot be locked; a second daemon on it would harm its pods',
+      );
+      return undefined;
+    }
+    if (typeof held === 'number') {
+      const who = held === 0 ? 'another actorlet process' : `actorlet process ${held}`;
+      throw new StartError('the root directory is in use', [
+        { where: '--root-dir', what: `${rootDir} is in use by ${who}; end that one first, or give this one a directory of its own` },
+      ]);
+    }
+    ctx.cleanup.use(held);
     return undefined;
   },
 };
