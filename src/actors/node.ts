@@ -176,6 +176,7 @@ function treeInput(parts: Parts, ports: Ports, injector: InjectorOptions | null)
     injector,
     plugins: ports.csi !== undefined,
     devicePlugins: ports.devicePlugins !== undefined,
+    podResources: ports.podResources !== undefined,
     kernelLog: ports.kernelLog !== undefined,
     inhibitor: ports.inhibitor !== undefined,
     iptables: ports.iptables !== undefined,

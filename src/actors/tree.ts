@@ -20,6 +20,7 @@ import { podWritersSpec } from './api/podWriters.ts';
 import { adminServerSpec } from './edge/admin.ts';
 import { healthzServerSpec } from './edge/healthz.ts';
 import { httpsServerSpec } from './edge/https/https.ts';
+import { podResourcesSpec } from './edge/podResources.ts';
 import { readOnlyServerSpec } from './edge/readOnly.ts';
 import { checkpointSpec } from './foundation/checkpoint.ts';
 import { injectorSpec } from './foundation/injector/injector.ts';
@@ -150,6 +151,7 @@ function edge(o: TreeOptions): AnySpec[] {
     ...(o.healthz === null ? [] : [healthzServerSpec(o.healthz)]),
     ...(o.readOnly === null ? [] : [readOnlyServerSpec(o.readOnly)]),
     ...(o.https === null ? [] : [httpsServerSpec(o.https)]),
+    ...(o.podResources === null ? [] : [podResourcesSpec(o.podResources)]),
   ];
 }
 

@@ -48,6 +48,7 @@ export interface TreeInput {
   injector: InjectorOptions | null;
   plugins?: boolean;
   devicePlugins?: boolean;
+  podResources?: boolean;
   kernelLog?: boolean;
   inhibitor?: boolean;
   iptables?: boolean;
@@ -64,7 +65,11 @@ export function treeOptions(config: NodeConfig, o: TreeInput): TreeOptions {
   return {
     checkpoint: { rootDir: config.flags.rootDir },
     injector: o.injector,
-    ...edgeOptions(config, { nodeName, inspect, build, facts }, o.injector === null ? null : o.injector.activeFaults),
+    ...edgeOptions(config, {
+      ...{ nodeName, inspect, build, facts },
+      faults: o.injector === null ? null : o.injector.activeFaults,
+      podResources: o.podResources === true,
+    }),
     ...runtimeOptions(config, o.kernelLog === true),
     ...allocationOptions(config, { facts, cpuPlace: o.cpuPlace ?? null, devicePlugins, cluster }),
     api,

@@ -21,6 +21,7 @@ import type { Iptables } from './iptables.ts';
 import type { Journal } from './journal.ts';
 import type { KernelLog } from './kernelLog.ts';
 import type { Mounter } from './mounter.ts';
+import type { PodResourcesPort } from './podResources.ts';
 import type { Prober } from './prober.ts';
 
 export interface Clock {
@@ -381,6 +382,8 @@ export interface Ports {
   readonly cgroups?: Cgroups;
   /** Absent where device plugins beside this node cannot be spoken to: there is no device manager. */
   readonly devicePlugins?: DevicePlugins;
+  /** Absent where nobody can ask which devices and CPUs containers hold. */
+  readonly podResources?: PodResourcesPort;
   /** Absent where there is no kernel to listen to. */
   readonly kernelLog?: KernelLog;
   /** Absent where the node delays no shutdown of its machine. */

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startPlugin, type TestPlugin } from '../allocation/devicePlugin.ts';
+import { askPodResources } from '../edge/podResourcesClient.ts';
 import { buildDaemon, createDaemon, type Daemon } from './daemon.ts';
 import { type Containerd, startContainerd } from './lab/containerd.ts';
 import { manifest, steady } from './manifests.ts';
@@ -85,6 +86,14 @@ describe('device plugins', () => {
     // It is a device, and the container may use it.
     expect(await inside('one', 'test -c /dev/gpu0 && echo x > /dev/gpu0 && echo used')).toBe('used');
 
+    const held = { resourceName: RESOURCE, deviceIds: ['gpu0'], topology: null };
+    const podResources = join(daemon.rootDir, 'pod-resources', 'kubelet.sock');
+    const whole = { podName: one.metadata.name, podNamespace: 'default' };
+    expect(await askPodResources(podResources, 'Get', whole)).toMatchObject({
+      podResources: { containers: [{ name: 'main', devices: [held] }] },
+    });
+    expect(await askPodResources(podResources, 'GetAllocatableResources')).toMatchObject({ devices: [held] });
+
     daemon.put('two.yaml', asking('two'));
     const two = await daemon.podWhere('two', 'two to be refused', (p) => p.status.phase === 'Failed', 60_000);
     expect(two.status.reason).toBe('UnexpectedAdmissionError');
@@ -97,6 +106,8 @@ describe('device plugins', () => {
     await daemon.start();
     await ready('one');
     expect(await idOf('one')).toBe(before);
+    // Answered from the record, while the plugin is away.
+    expect(await askPodResources(podResources, 'Get', whole)).toMatchObject({ podResources: { containers: [{ devices: [held] }] } });
     // Its socket went with the start: that is what tells a plugin to come again.
     expect(existsSync(join(folder(), 'gpu.sock'))).toBe(false);
 

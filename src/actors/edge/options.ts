@@ -7,6 +7,7 @@ import type { AdminOptions } from './admin.ts';
 import type { HealthzOptions } from './healthz.ts';
 import type { FigureOptions } from './https/figures.ts';
 import type { HttpsOptions } from './https/https.ts';
+import type { PodResourcesOptions } from './podResources.ts';
 import type { ReadOnlyOptions } from './readOnly.ts';
 
 /** Null where it is switched off. */
@@ -15,19 +16,34 @@ export interface EdgeOptions {
   healthz: HealthzOptions | null;
   readOnly: ReadOnlyOptions | null;
   https: HttpsOptions | null;
+  podResources: PodResourcesOptions | null;
 }
 
 const HOST_LOGS_DIR = '/var/log';
 
-type FigureInput = Pick<FigureOptions, 'nodeName' | 'inspect' | 'build'> & { facts(): NodeFacts };
+interface FigureInput extends Pick<FigureOptions, 'nodeName' | 'inspect' | 'build'> {
+  facts(): NodeFacts;
+}
 
-export function edgeOptions(config: NodeConfig, o: FigureInput, faults: NonNullable<AdminOptions['faults']> | null): EdgeOptions {
-  const { config: c, flags } = config;
+interface EdgeInput extends FigureInput {
+  faults: NonNullable<AdminOptions['faults']> | null;
+  podResources: boolean;
+}
+
+export function edgeOptions(config: NodeConfig, { faults, podResources, ...o }: EdgeInput): EdgeOptions {
+  const { config: c, flags, gates } = config;
   return {
     admin: flags.adminSocket === '' ? null : { socketPath: flags.adminSocket, inspect: o.inspect, podLogsDir: c.podLogsDir, faults },
     healthz: c.healthzPort === 0 ? null : { host: c.healthzBindAddress, port: c.healthzPort },
     readOnly: c.readOnlyPort === 0 ? null : { host: c.address, port: c.readOnlyPort, ...figureOptions(config, o) },
     https: c.enableServer ? httpsOptions(config, o) : null,
+    podResources: podResources
+      ? {
+          rootDir: flags.rootDir,
+          activeOnly: gates.enabled('KubeletPodResourcesListUseActivePods'),
+          get: gates.enabled('KubeletPodResourcesGet'),
+        }
+      : null,
   };
 }
 

@@ -35,17 +35,23 @@ export interface Inspect {
 }
 
 type Handler = (req: HttpRequest) => Promise<HttpReply>;
-export interface ServerOptions {
-  id: string;
+interface HttpOptions {
   at: { host: string; port: number } | { socketPath: string; mode: number };
-  /** The flag or field that sets the address: named in every error about it. */
-  flag: string;
   handler: (ctx: ActorCtx<ServerEvent>) => Handler;
   /** How it listens. Default: `net.serveHttp`. */
   listen?: (net: Net, handler: Handler) => Promise<Listening>;
+}
+/** Of a server that does not speak HTTP. */
+interface OtherOptions {
+  open: (ctx: ActorCtx<ServerEvent>) => Promise<Listening>;
+}
+export type ServerOptions = (HttpOptions | OtherOptions) & {
+  id: string;
+  /** The flag or field that sets the address: named in every error about it. */
+  flag: string;
   /** Whether what starts after it waits until it listens, or cannot. Default: yes. */
   awaited?: false;
-}
+};
 
 /**
  * A server as an actor. It is ready when it listens, or when it was found that it cannot: pods do not wait for a port.
@@ -84,7 +90,7 @@ function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
   return serverMachine.provide({
     actors: {
       listen: fromPromise(async () => {
-        const server = await listen(ctx.ports.net, o, o.handler(ctx));
+        const server = await opened(ctx, o);
         if (ctx.signal.aborted) {
           await server.close();
           throw new Error('stopped while opening');
@@ -108,11 +114,18 @@ function serverLogic(ctx: ActorCtx<ServerEvent>, o: ServerOptions) {
   });
 }
 
-async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag' | 'listen'>, handler: Handler): Promise<Listening> {
+function opened(ctx: ActorCtx<ServerEvent>, o: ServerOptions): Promise<Listening> {
+  if ('open' in o) return naming(o.flag, () => o.open(ctx));
+  const { net } = ctx.ports;
+  const handler = o.handler(ctx);
+  return naming(o.flag, () => o.listen?.(net, handler) ?? net.serveHttp(o.at, handler));
+}
+
+async function naming(flag: string, listen: () => Promise<Listening>): Promise<Listening> {
   try {
-    return await (o.listen?.(net, handler) ?? net.serveHttp(o.at, handler));
+    return await listen();
   } catch (error) {
-    throw new Error(`${o.flag}: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${flag}: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -121,6 +134,6 @@ async function listen(net: Net, o: Pick<ServerOptions, 'at' | 'flag' | 'listen'>
  * Rejects with one clear line that names the flag, e.g. `--read-only-port: cannot listen on 127.0.0.1:10255: ...`.
  */
 export async function probePort(net: Net, at: { host: string; port: number }, flag: string): Promise<void> {
-  const server = await listen(net, { at, flag }, async () => ({ status: 503, body: 'starting\n' }));
+  const server = await naming(flag, () => net.serveHttp(at, async () => ({ status: 503, body: 'starting\n' })));
   await server.close();
 }

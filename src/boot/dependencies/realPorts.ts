@@ -28,6 +28,7 @@ import { createKernelLog } from './kernelLog.ts';
 import { createMetrics } from './metrics.ts';
 import { createMounter } from './mounter.ts';
 import { createNet } from './net.ts';
+import { createGrpcPodResources } from './podResources/grpcPodResources.ts';
 import { createProber } from './prober.ts';
 import { createProfiler } from './profiler.ts';
 import { createSys } from './sys.ts';
@@ -51,6 +52,7 @@ export async function createRealPorts(config: NodeConfig, input: PortsInput): Pr
     gzip: createGzipPort(),
     csi: createGrpcCsi({ clock: createClock() }),
     devicePlugins: createGrpcDevicePlugins({ clock: createClock() }),
+    podResources: createGrpcPodResources(),
     kernelLog: createKernelLog(),
     ...(config.config.cgroupsPerQOS || config.config.kubeletCgroups !== '' || config.config.systemCgroups !== ''
       ? { cgroups: createCgroups() }

@@ -2,6 +2,7 @@
 
 import type { Pod } from '../k8s.ts';
 import { address, type Message, type ReplyTo, viewKey } from '../supervision/address.ts';
+import type { CpuSet } from './cpus/cpuSet.ts';
 import type { CpuLedger } from './cpus/ledger.ts';
 
 /** What a pod that is about to be let in gets. `later`: nothing is decided, mostly since others still hold what it needs and are on their way out; ask again. */
@@ -28,6 +29,8 @@ export interface CpusView {
   ledger: CpuLedger;
   /** Containers with CPUs of their own have no quota of time on them (gate DisableCPUQuotaWithExclusiveCPUs). */
   quotaLifted: boolean;
+  /** What containers can have alone, taken or free. */
+  allocatable: CpuSet;
 }
 
 export const allocationAddr = {

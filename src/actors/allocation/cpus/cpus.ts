@@ -6,11 +6,12 @@
  */
 
 import { fromPromise } from 'xstate';
-import { formatCpuSet } from '../../../machines/allocation/cpus/cpuSet.ts';
+import { type CpuSet, formatCpuSet, without } from '../../../machines/allocation/cpus/cpuSet.ts';
 import { type CpusContext, cpusMachine } from '../../../machines/allocation/cpus/cpusMachine.ts';
 import { CPU_STATE_BYTES_MAX, CPU_STATE_FILE, encodeCpuState, openCpuState } from '../../../machines/allocation/cpus/file.ts';
 import { type CpuLedger, type CpuPlace, cpusOf } from '../../../machines/allocation/cpus/ledger.ts';
 import type { CpuFacts, CpuReply } from '../../../machines/allocation/cpus/requests.ts';
+import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
 import { type AllocationEvent, allocationView } from '../../../machines/allocation/messages.ts';
 import { LazyMoment, reading } from '../../../machines/facts.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
@@ -105,6 +106,7 @@ class Manager {
   /** What was last said of a container that could not be given its set, by its id. */
   readonly #said = new Map<string, string>();
   readonly #metrics: ReturnType<typeof cpuMetrics>;
+  readonly #allocatable: CpuSet;
 
   constructor(ctx: ActorCtx<AllocationEvent>, o: CpusOptions) {
     this.#ctx = ctx;
@@ -112,6 +114,7 @@ class Manager {
     this.#cri = criClient(ctx.registry);
     this.#folder = new LastingFolder(ctx.ports.fs, o.rootDir, { mode: DIR_MODE, root: o.rootDir });
     this.#metrics = cpuMetrics(ctx.ports.metrics);
+    this.#allocatable = without(allCpus(o.place.topology), o.place.reserved);
   }
 
   get #file(): string {
@@ -235,7 +238,7 @@ class Manager {
   }
 
   #publish(ledger: CpuLedger): void {
-    this.#ctx.publish(allocationView.cpus, { ledger, quotaLifted: this.#o.quotaLifted });
+    this.#ctx.publish(allocationView.cpus, { ledger, quotaLifted: this.#o.quotaLifted, allocatable: this.#allocatable });
     const taken = this.#o.place.topology.cpus.length - ledger.shared.length;
     this.#metrics.sharedMilli.set(ledger.shared.length * 1000);
     this.#metrics.exclusive.set(Math.max(0, taken - (this.#o.place.policy.strictReservation ? this.#o.place.reserved.length : 0)));

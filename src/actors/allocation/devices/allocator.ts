@@ -42,9 +42,16 @@ interface Turn extends DeviceRequest {
   signal: AbortSignal;
 }
 
+interface AllocatorOptions {
+  persist(ledger: DeviceLedger): Promise<void>;
+  /** The ledger is another. */
+  changed(): void;
+}
+
 export class DeviceAllocator {
   private readonly ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>;
-  private readonly persist: (ledger: DeviceLedger) => Promise<void>;
+  private readonly persist: AllocatorOptions['persist'];
+  private readonly changed: AllocatorOptions['changed'];
   private readonly duration: ReturnType<Ports['metrics']['histogram']>;
   /** Plugins that can be asked, by resource. */
   readonly plugins = new Map<string, { connection: PluginConnection; options: PluginOptions }>();
@@ -57,9 +64,10 @@ export class DeviceAllocator {
   /** The record on disk is older than the ledger. */
   private unsaved = false;
 
-  constructor(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, persist: (ledger: DeviceLedger) => Promise<void>) {
+  constructor(ctx: Pick<ActorCtx, 'ports' | 'registry' | 'log' | 'signal'>, o: AllocatorOptions) {
     this.ctx = ctx;
-    this.persist = persist;
+    this.persist = o.persist;
+    this.changed = o.changed;
     this.duration = ctx.ports.metrics.histogram(
       'kubelet_device_plugin_alloc_duration_seconds',
       'Duration in seconds to serve a device plugin Allocation request. Broken down by resource name.',
@@ -154,6 +162,7 @@ export class DeviceAllocator {
   change(ledger: DeviceLedger): void {
     this.ledger = ledger;
     this.unsaved = true;
+    this.changed();
   }
 
   /** What pods hold that are over. */

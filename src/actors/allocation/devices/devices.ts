@@ -68,7 +68,7 @@ class DeviceManager implements DevicesIo {
     this.cluster = cluster;
     this.folder = `${rootDir}/${FOLDER}`;
     this.records = new DeviceRecords(ctx, this.folder);
-    this.allocator = new DeviceAllocator(ctx, (ledger) => this.records.save(ledger));
+    this.allocator = new DeviceAllocator(ctx, { persist: (ledger) => this.records.save(ledger), changed: () => this.publish() });
     this.registrations = ctx.ports.metrics.counter(
       'kubelet_device_plugin_registration_total',
       'Cumulative number of device plugin registrations. Broken down by resource name.',
@@ -199,7 +199,6 @@ class DeviceManager implements DevicesIo {
 
   private take(ledger: DeviceLedger): void {
     this.allocator.change(ledger);
-    this.publish();
     void this.allocator.save().then((unsaved) => {
       if (unsaved !== null && !this.ctx.signal.aborted) this.ctx.log.warn({ folder: this.folder }, unsaved);
     });
@@ -207,10 +206,13 @@ class DeviceManager implements DevicesIo {
 
   private publish(): void {
     const before = this.ctx.registry.read(devicesView)?.value;
-    const now = { ...nodeDevices(this.allocator.ledger), recreated: this.recreated };
-    if (JSON.stringify(before) === JSON.stringify(now)) return;
-    this.ctx.publish(devicesView, now);
-    if (this.cluster) this.ctx.registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'devices of plugins changed' });
+    const { ledger } = this.allocator;
+    const shown = { ...nodeDevices(ledger), recreated: this.recreated };
+    const { ledger: ledgerBefore, ...shownBefore } = before ?? {};
+    const isSame = JSON.stringify(shownBefore) === JSON.stringify(shown);
+    if (isSame && ledgerBefore === ledger) return;
+    this.ctx.publish(devicesView, { ...shown, ledger });
+    if (this.cluster && !isSame) this.ctx.registry.send(apiAddr.nodeStatus, { type: 'node.report', why: 'devices of plugins changed' });
   }
 
   private closeAll(): void {

@@ -6,7 +6,7 @@ import { type Address, address, type Message, type ReplyTo, viewKey } from '../.
 import type { AllocationEvent } from '../messages.ts';
 import type { NodeDevices } from './inventory.ts';
 import type { PluginShare } from './responses.ts';
-import type { PluginOptions } from './types.ts';
+import type { DeviceLedger, PluginOptions } from './types.ts';
 
 export type DevicesEvent =
   | AllocationEvent
@@ -21,6 +21,8 @@ export type DevicesEvent =
 export const devicesAddr: Address<DevicesEvent> = address<DevicesEvent>('node/allocation/devices');
 
 export interface DevicesView extends NodeDevices {
+  /** Which devices there are, and who holds them. */
+  ledger: DeviceLedger;
   /** No record of an earlier daemon was found: what an earlier node of this name said of such resources is not true. */
   recreated: boolean;
 }

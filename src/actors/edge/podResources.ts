@@ -1,0 +1,119 @@
+/**
+ * State held: an open socket, how many calls were made just now.
+ * Lost on restart: calls in progress.
+ * Rebuilt from: nothing needed; answers come from published views.
+ */
+import { devicesView } from '../../machines/allocation/devices/messages.ts';
+import { allocationView } from '../../machines/allocation/messages.ts';
+import {
+  allocatableResources,
+  FULL_BUCKET,
+  listPodResources,
+  type PodResourcesFacts,
+  podResourcesByName,
+  takeToken,
+} from '../../machines/edge/podResources.ts';
+import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
+import { view } from '../../machines/protocol.ts';
+import { codeOf } from '../../machines/text/errors.ts';
+import type { PodResourcesAnswers } from '../../ports/podResources.ts';
+import type { Ports } from '../../ports/ports.ts';
+import type { ActorCtx, ActorSpec } from '../supervision/types.ts';
+import { serverSpec } from './server.ts';
+
+export interface PodResourcesOptions {
+  rootDir: string;
+  /** Pods that have ended are not listed. */
+  activeOnly: boolean;
+  /** One pod can be asked for by its name. */
+  get: boolean;
+}
+
+/** Below the root directory. Agents mount the folder, since the socket is another one after each start. */
+const FOLDER = 'pod-resources';
+const SOCKET = 'kubelet.sock';
+/** Of the reference. */
+const FOLDER_MODE = 0o750;
+
+/** The pod resources API: `pod-resources/kubelet.sock`, for whoever may open it, which is root. */
+export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent> {
+  return serverSpec({ id: 'podResources', flag: '--root-dir', awaited: false, open: (ctx) => open(ctx, o) });
+}
+
+async function open(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions) {
+  const { fs, podResources } = ctx.ports;
+  if (podResources === undefined) throw new Error('this node cannot serve the pod resources API');
+  const folder = `${o.rootDir}/${FOLDER}`;
+  await fs.mkdirp(folder, FOLDER_MODE);
+  const path = `${folder}/${SOCKET}`;
+  try {
+    // Of a daemon that was killed: one that runs has the root directory locked (boot/steps/prepare.ts).
+    await fs.unlink(path);
+  } catch (error) {
+    if (codeOf(error) !== 'ENOENT') throw error;
+  }
+  return podResources.serve(path, answersOf(ctx, o));
+}
+
+function answersOf(ctx: ActorCtx<ServerEvent>, o: PodResourcesOptions): PodResourcesAnswers {
+  const { registry, ports } = ctx;
+  const counts = metricsOf(ports.metrics);
+  let bucket = FULL_BUCKET;
+  const facts = (): PodResourcesFacts => ({
+    records: registry.read(view.pods)?.value.records ?? new Map(),
+    statuses: registry.read(view.statuses)?.value,
+    devices: registry.read(devicesView)?.value.ledger,
+    cpus: registry.read(allocationView.cpus)?.value,
+  });
+  return {
+    admit() {
+      const taken = takeToken(bucket, ports.clock.monoMs());
+      bucket = taken.bucket;
+      return taken.ok;
+    },
+    list(api) {
+      counts.asked('list', api);
+      return listPodResources(facts(), { active: o.activeOnly });
+    },
+    allocatable() {
+      counts.asked('get_allocatable', 'v1');
+      return allocatableResources(facts());
+    },
+    get(pod) {
+      counts.asked('get', 'v1');
+      const found = o.get ? podResourcesByName(facts(), pod) : null;
+      if (found !== null) return found;
+      counts.failed('get', 'v1');
+      throw new Error(o.get ? `pod ${pod.name} in namespace ${pod.namespace} not found` : 'PodResources API Get method disabled');
+    },
+  };
+}
+
+/** The reference's names. */
+function metricsOf(metrics: Ports['metrics']) {
+  const labels = ['server_api_version'];
+  const one = (name: string, of: string) =>
+    metrics.counter(
+      `kubelet_pod_resources_endpoint_${name}`,
+      `Number of ${of} the PodResource endpoint. Broken down by server api version.`,
+      labels,
+    );
+  const total = one('requests_total', 'requests to');
+  const requests = {
+    list: one('requests_list', 'requests to List of'),
+    get: one('requests_get', 'requests to Get of'),
+    get_allocatable: one('requests_get_allocatable', 'requests to GetAllocatableResources of'),
+  };
+  const errors = {
+    list: one('errors_list', 'List requests that failed at'),
+    get: one('errors_get', 'Get requests that failed at'),
+    get_allocatable: one('errors_get_allocatable', 'GetAllocatableResources requests that failed at'),
+  };
+  return {
+    asked(what: keyof typeof requests, server_api_version: string) {
+      total.inc({ server_api_version });
+      requests[what].inc({ server_api_version });
+    },
+    failed: (what: keyof typeof errors, server_api_version: string) => errors[what].inc({ server_api_version }),
+  };
+}

@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest';
+import type { DeviceLedger } from '../../src/machines/allocation/devices/types.ts';
+import {
+  allocatableResources,
+  FULL_BUCKET,
+  listPodResources,
+  type PodResourcesFacts,
+  podResourcesByName,
+  takeToken,
+} from '../../src/machines/edge/podResources.ts';
+import type { Container, Pod } from '../../src/machines/k8s.ts';
+import type { PodRecord } from '../../src/machines/protocol.ts';
+
+const NO_RESPONSE = { envs: {}, mounts: [], devices: [], annotations: {}, cdiDevices: [] };
+const container = (name: string, o: Partial<Container> = {}) => ({ name, image: 'i', ...o }) as Container;
+const record = (uid: string, o: Partial<PodRecord> = {}, spec: Partial<Pod['spec']> = {}): [string, PodRecord] => [
+  uid,
+  {
+    pod: {
+      metadata: { uid, name: `pod-${uid}`, namespace: 'n' },
+      spec: { containers: [container('c')], ...spec },
+      status: {},
+    } as unknown as Pod,
+    source: 'api',
+    removed: false,
+    rejected: false,
+    seenAtMs: 0,
+    worker: null,
+    ...o,
+  } as PodRecord,
+];
+const devices: DeviceLedger = {
+  resources: new Map([
+    [
+      'x/gpu',
+      {
+        healthy: new Set(['a', 'b', 'c']),
+        unhealthy: new Set(['d']),
+        numa: new Map([
+          ['a', [0]],
+          ['b', [0, 1]],
+        ]),
+        returning: false,
+      },
+    ],
+  ]),
+  gone: new Set(),
+  allocations: [{ uid: '1', container: 'c', resource: 'x/gpu', devices: { '0': ['b'], '1': ['b'], '-1': ['c'] }, response: NO_RESPONSE }],
+};
+const facts = (records: [string, PodRecord][], o: Partial<PodResourcesFacts> = {}): PodResourcesFacts => ({
+  ...{ records: new Map(records), statuses: undefined, devices, cpus: undefined },
+  ...o,
+});
+const gpu = (id: string, node?: number) => ({
+  ...{ resourceName: 'x/gpu', deviceIds: [id] },
+  ...(node === undefined ? {} : { topology: { nodes: [{ ID: node }] } }),
+});
+
+it('names each device of a container once for each NUMA node, and the CPUs that nobody else may use', () => {
+  const ledger = { shared: [0, 1], entries: new Map([['1', new Map([['c', [2, 3]]])]]) };
+  const cpus = { ledger, quotaLifted: false, allocatable: [1, 2, 3] };
+  const known = facts([record('1'), record('2')], { cpus });
+  expect(listPodResources(known, { active: true })).toEqual([
+    { name: 'pod-1', namespace: 'n', containers: [{ name: 'c', devices: [gpu('b', 0), gpu('b', 1), gpu('c')], cpuIds: [2, 3] }] },
+    { name: 'pod-2', namespace: 'n', containers: [{ name: 'c', devices: [], cpuIds: [] }] },
+  ]);
+  expect(allocatableResources(known)).toEqual({ devices: [gpu('a', 0), gpu('b', 0), gpu('b', 1), gpu('c')], cpuIds: [1, 2, 3] });
+});
+
+it('lists sidecars before containers, and no other init container', () => {
+  const initContainers = [container('init'), container('side', { restartPolicy: 'Always' })];
+  const [pod] = listPodResources(facts([record('1', {}, { initContainers })]), { active: true });
+  expect(pod?.containers.map((c) => c.name)).toEqual(['side', 'c']);
+});
+
+it('leaves out pods that have ended, where only active ones are wanted, and what only the runtime knows', () => {
+  const ended = { phase: 'finished' } as PodRecord['worker'];
+  const failed = record('4');
+  const all = facts(
+    [record('1'), record('2', { rejected: true }), record('3', { worker: ended }), failed, record('5', { source: 'runtime' })],
+    {
+      statuses: new Map([['4', { status: { phase: 'Failed' } }]]) as unknown as PodResourcesFacts['statuses'],
+    },
+  );
+  const names = (active: boolean) => listPodResources(all, { active }).map((p) => p.name);
+  expect(names(true)).toEqual(['pod-1']);
+  expect(names(false)).toEqual(['pod-1', 'pod-2', 'pod-3', 'pod-4']);
+  expect(podResourcesByName(all, { namespace: 'n', name: 'pod-4' })?.name).toBe('pod-4');
+  expect(podResourcesByName(all, { namespace: 'other', name: 'pod-4' })).toBeNull();
+  expect(podResourcesByName(all, { namespace: 'n', name: 'pod-5' })).toBeNull();
+});
+
+it('answers ten calls at once, then a hundred each second', () => {
+  let bucket = FULL_BUCKET;
+  const call = (ms: number) => {
+    const taken = takeToken(bucket, ms);
+    bucket = taken.bucket;
+    return taken.ok;
+  };
+  expect(Array.from({ length: 12 }, () => call(1000)).filter(Boolean)).toHaveLength(10);
+  expect([call(1005), call(1010), call(1011), call(1021)]).toEqual([false, true, false, true]);
+  // A long rest does not make more than ten.
+  expect(Array.from({ length: 12 }, () => call(100_000)).filter(Boolean)).toHaveLength(10);
+});
