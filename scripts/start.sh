@@ -32,6 +32,10 @@ while [ "$left" -gt 0 ]; do
       ;;
   esac
   case $arg in
+    --root-dir | --root-dir=*)
+      echo "$program: keeps its node in .actorlet, where 'npm stop' and bin/actorctl look for it. For another directory: bin/actorlet --root-dir=DIR --config=FILE" >&2
+      exit 2
+      ;;
     --read-only-port=*[!0-9]* | --healthz-port=*[!0-9]* | --*-port=) set -- "$@" "$arg" ;;
     --read-only-port=*) read_only=${arg#*=} ;;
     --healthz-port=*) healthz=${arg#*=} ;;

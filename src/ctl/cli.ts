@@ -11,7 +11,8 @@ import { addToolCommands } from './commands/tools.ts';
 import type { CtlIo } from './io.ts';
 
 /** Where `npm start` keeps the daemon's state. */
-const LOCAL_SOCKET = '.actorlet/actorlet.sock';
+const LOCAL_STATE = '.actorlet';
+const LOCAL_SOCKET = `${LOCAL_STATE}/actorlet.sock`;
 /** The kubelet's default root directory. */
 const HOST_SOCKET = '/var/lib/kubelet/actorlet.sock';
 
@@ -20,7 +21,9 @@ export function socketPathFrom(flag: string | undefined, io: Pick<CtlIo, 'env' |
   if (flag !== undefined && flag !== '') return flag;
   const fromEnv = io.env.ACTORLET_SOCKET;
   if (fromEnv !== undefined && fromEnv !== '') return fromEnv;
-  return io.exists(LOCAL_SOCKET) ? LOCAL_SOCKET : HOST_SOCKET;
+  if (io.exists(LOCAL_SOCKET)) return LOCAL_SOCKET;
+  // Nobody runs: the one that was last started here is meant.
+  return !io.exists(HOST_SOCKET) && io.exists(LOCAL_STATE) ? LOCAL_SOCKET : HOST_SOCKET;
 }
 
 /** Runs one command and gives the exit code; never rejects. */
@@ -91,7 +94,7 @@ function parserOf(runner: Runner) {
     .exitProcess(false)
     .fail((message, error, y) => {
       // A handler's own error passes through; everything else is a matter of usage.
-      throw error ?? new CtlError(EXIT.usage, lacking(message, y) ?? `${message}${meant(message, y)} (actorctl --help)`);
+      throw error ?? new CtlError(EXIT.usage, lacking(message, y) ?? `${message}${meant(message, y, io.argv)} (actorctl --help)`);
     });
 }
 
@@ -107,7 +110,7 @@ function lacking(message: string, y: Argv): string | null {
 }
 
 /** Which option, or command below the one that was found, was meant by a word that is not known. */
-function meant(message: string, y: Argv): string {
+function meant(message: string, y: Argv, argv: readonly string[]): string {
   const unknown = /^Unknown arguments?: ([^,\s]+)/.exec(message)?.[1];
   if (unknown === undefined) return '';
   // What yargs gives here is its usage, whatever its types say: it describes the options of the command that was found.
@@ -122,6 +125,8 @@ function meant(message: string, y: Argv): string {
   );
   const command = didYouMean(unknown, below);
   if (command !== '') return command;
+  // A word by itself is no option that was misspelt.
+  if (argv.includes(unknown)) return argv.includes('exec') ? '; what is to run comes after --, as in: actorctl exec POD -- ls /' : '';
   const known = usage.getDescriptions();
   return didYouMean(
     unknown,

@@ -102,7 +102,7 @@ function explain(socketPath: string, error: NodeJS.ErrnoException): CtlError {
     case 'ENOENT':
       return new CtlError(
         EXIT.noDaemon,
-        `no daemon: ${socketPath} does not exist. Is actorlet running? --socket or ACTORLET_SOCKET tells where it listens.`,
+        `no daemon: ${socketPath} does not exist. Is actorlet running? ${socketPath.startsWith('/') ? '' : "'npm start' starts it here. "}--socket or ACTORLET_SOCKET tells where it listens.`,
       );
     case 'ECONNREFUSED':
       return new CtlError(

@@ -31,6 +31,7 @@ const PORT_TAKEN = 'already in use';
 
 /** Brings a node up and waits until it answers. Dispose of it (`await using`, or `dispose()`): that removes all of it. */
 export async function startNode(o: NodeOptions = {}): Promise<TestNode> {
+  checkNode(process.versions.node);
   const { daemon, reaper, sandbox } = programs();
   const plan = prepare(o, sandbox);
   let kept: Reaper;
@@ -48,6 +49,12 @@ export async function startNode(o: NodeOptions = {}): Promise<TestNode> {
     await node.dispose();
     throw error;
   }
+}
+
+/** As in `engines` of package.json. @throws Error for an older one. */
+export function checkNode(version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < 22 || (major === 22 && minor < 19)) throw new Error(`actorlet/harness needs Node 22.19 or newer; this is ${version}`);
 }
 
 export class TestNode implements AsyncDisposable {

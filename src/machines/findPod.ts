@@ -1,5 +1,6 @@
 /** Which pod a person means by a UID, `namespace/name`, a name, or the start of a UID. Pure. */
 import type { PodRecord } from './protocol.ts';
+import { UID_PREFIX_CHARS_MIN } from './supervision/actorState.ts';
 import { didYouMean } from './text/nearest.ts';
 
 /** What of a pod a person may name. */
@@ -14,23 +15,19 @@ export type PodQuery<R extends Findable = PodRecord> =
   /** Several fit; `names` are `namespace/name (uid)`. */
   | { kind: 'many'; names: string[] };
 
-/** A UID prefix shorter than this is not taken for one. */
-const UID_PREFIX_CHARS_MIN = 6;
-
 /** The first kind of match that finds anything decides: UID, full name, name, start of a UID. */
 export function findPod<R extends Findable>(query: string, records: ReadonlyMap<string, R>): PodQuery<R> {
   const exact = records.get(query);
   if (exact !== undefined) return { kind: 'one', uid: query, record: exact };
   const slash = query.indexOf('/');
+  const name = query.slice(slash + 1);
+  const isIn = (r: R) => r.pod.metadata.namespace === query.slice(0, slash);
+  // Static pods carry the node's name as a suffix; people leave it off.
+  const isShortened = (r: R) => r.source !== 'api' && r.pod.metadata.name.startsWith(`${name}-`);
   const tests: ((r: R, uid: string) => boolean)[] =
     slash >= 0
-      ? [(r) => r.pod.metadata.namespace === query.slice(0, slash) && r.pod.metadata.name === query.slice(slash + 1)]
-      : [
-          (r) => r.pod.metadata.name === query,
-          (_, uid) => query.length >= UID_PREFIX_CHARS_MIN && uid.startsWith(query),
-          // Static pods carry the node's name as a suffix; people leave it off.
-          (r) => r.source !== 'api' && r.pod.metadata.name.startsWith(`${query}-`),
-        ];
+      ? [(r) => isIn(r) && r.pod.metadata.name === name, (r) => isIn(r) && isShortened(r)]
+      : [(r) => r.pod.metadata.name === name, (_, uid) => query.length >= UID_PREFIX_CHARS_MIN && uid.startsWith(query), isShortened];
   for (const test of tests) {
     const found = [...records].filter(([uid, r]) => test(r, uid));
     // A replaced static pod lives on beside its successor for a while: the one still wanted is meant.
@@ -44,6 +41,18 @@ export function findPod<R extends Findable>(query: string, records: ReadonlyMap<
   }
   return { kind: 'none' };
 }
+
+/** Null: no pod, or several. */
+export function uidOf(found: PodQuery<Findable>): string | null {
+  return found.kind === 'one' ? found.uid : null;
+}
+
+/** The same among pods of which a line each is known. */
+export function findSummary<S extends Summarized>(query: string, pods: readonly S[]): PodQuery<Findable & { summary: S }> {
+  const findable = (summary: S) => ({ pod: { metadata: summary }, source: summary.source, removed: summary.removed, summary });
+  return findPod(query, new Map(pods.map((p) => [p.uid, findable(p)])));
+}
+type Summarized = { readonly uid: string; readonly namespace: string; readonly name: string } & Pick<Findable, 'source' | 'removed'>;
 
 /** Longer than a namespace and a name together can be; nothing like it is looked for. */
 const QUERY_CHARS_MAX = 320;

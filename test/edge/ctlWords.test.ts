@@ -2,7 +2,8 @@
 import { Readable } from 'node:stream';
 import { expect, it } from 'vitest';
 import { runCtl } from '../../src/ctl/cli.ts';
-import { podMeant } from '../../src/machines/findPod.ts';
+import { findSummary, podMeant } from '../../src/machines/findPod.ts';
+import { actorsMeant } from '../../src/machines/supervision/actorState.ts';
 
 async function ctl(argv: readonly string[]): Promise<{ code: number; out: string; err: string }> {
   let [out, err] = ['', ''];
@@ -47,6 +48,40 @@ it('suggests the command that was meant, also below another one', async () => {
   expect((await ctl(['node', 'cordn'])).err).toContain('(did you mean cordon?)');
   expect((await ctl(['inject', 'runtime-don'])).err).toContain('(did you mean runtime-down?)');
   expect((await ctl(['node', 'xyzzy'])).err).not.toContain('did you mean');
+});
+
+it('takes no word for an option, and says where a command to run begins', async () => {
+  expect((await ctl(['pods', 'x'])).err).not.toContain('did you mean');
+  expect((await ctl(['exec', 'web', 'ls', '/'])).err).toContain('what is to run comes after --');
+  expect((await ctl(['pods', '--nmaespace=x'])).err).toContain('(did you mean --namespace?)');
+});
+
+it('finds a static pod without its node name, in a namespace too', () => {
+  const pod = (uid: string, namespace: string, name: string, source: 'file' | 'api' = 'file') => ({
+    uid,
+    namespace,
+    name,
+    source,
+    removed: false,
+  });
+  const pods = [pod('aaaaaa1', 'default', 'web-vm'), pod('bbbbbb2', 'prod', 'web-vm'), pod('cccccc3', 'default', 'web-api', 'api')];
+  const uids = (query: string) => {
+    const found = findSummary(query, pods);
+    return found.kind === 'one' ? found.uid : found.kind;
+  };
+  expect(['default/web', 'prod/web', 'prod/web-vm', 'bbbbbb', 'web', 'other/web'].map(uids)).toEqual([
+    ...['aaaaaa1', 'bbbbbb2', 'bbbbbb2', 'bbbbbb2', 'many', 'none'],
+  ]);
+});
+
+it('finds an actor by what the tree shows: the name of a pod, or the start of a UID', () => {
+  const paths = ['node', 'node/pods/workers', 'node/pods/workers/0791192f', 'node/pods/workers/07911bbb', 'node/api/podWriters/0791192f'];
+  const meant = (path: string) => actorsMeant(paths, path, (name) => (name === 'web' ? '0791192f' : null));
+  expect(meant('node/pods/workers/web')).toEqual(['node/pods/workers/0791192f']);
+  expect(meant('node/api/podWriters/web')).toEqual(['node/api/podWriters/0791192f']);
+  expect(meant('node/pods/workers/079119')).toEqual(['node/pods/workers/0791192f']);
+  expect(meant('node/pods/workers/0791')).toEqual([]);
+  expect(meant('node/runtime/web')).toEqual([]);
 });
 
 it('refuses a limit that is no number of entries', async () => {

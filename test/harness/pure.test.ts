@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { parseExpectation, parseTime } from '../../src/harness/expectation.ts';
 import { History, type Look, type PodView, podText, type TimelineEntry } from '../../src/harness/history.ts';
 import { readManifests } from '../../src/harness/manifests.ts';
+import { checkNode } from '../../src/harness/node.ts';
 import { prepare } from '../../src/harness/options.ts';
 import { isOwn, mountsBelow } from '../../src/harness/reaper/cleanup.ts';
 import { cleanEnv } from '../../src/harness/reaper/client.ts';
@@ -239,4 +240,10 @@ describe('removal', () => {
     const info = ['/', '/t/a', '/t/a/b', '/t/ab', '/t/a/b/c\\040d', '/proc'].map(line).join('\n');
     expect(mountsBelow('/t/a', info)).toEqual(['/t/a/b/c d', '/t/a/b']);
   });
+});
+
+it('says which Node it needs', () => {
+  expect(() => checkNode('20.20.2')).toThrow('actorlet/harness needs Node 22.19 or newer; this is 20.20.2');
+  expect(() => checkNode('22.18.0')).toThrow('22.19');
+  for (const version of ['22.19.0', '24.0.1', '25.1.0-nightly']) expect(() => checkNode(version)).not.toThrow();
 });

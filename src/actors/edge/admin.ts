@@ -6,11 +6,12 @@
 
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
 import type { ServerEvent } from '../../machines/edge/serverMachine.ts';
-import { findPod, recordMeant } from '../../machines/findPod.ts';
+import { actorPattern } from '../../machines/faults/match.ts';
+import { findPod, recordMeant, uidOf } from '../../machines/findPod.ts';
 import { logFileOf } from '../../machines/podLogs.ts';
 import { summarizePods } from '../../machines/podSummary.ts';
 import { addr, type PodsView, view } from '../../machines/protocol.ts';
-import { findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
+import { actorsMeant, allPaths, findActor, noSuchActor, treeHealth } from '../../machines/supervision/actorState.ts';
 import { renderTree } from '../../machines/text/tree.ts';
 import { type Explanation, explainPod } from '../../machines/why.ts';
 import { explainNode } from '../../machines/whyNode.ts';
@@ -58,7 +59,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
     get: {
       ...adminPages(ctx, o.inspect),
       '/healthz': (req) => adminHealth(o, lostPeers(registry), req),
-      '/chart': (req) => chart(o, req),
+      '/chart': (req) => chart({ registry, inspect: o.inspect }, req),
       '/timeline': (req) => withPods((pods) => timeline(o, pods, req.query.get('pod') ?? '')),
       '/page': () => {
         const page = o.inspect.page?.() ?? null;
@@ -90,7 +91,7 @@ export function adminPages(ctx: ActorCtx<ServerEvent>, inspect: Inspect): Record
   const { registry, ports } = ctx;
   return {
     '/statez': (req) => (req.query.has('text') ? text(`${renderTree(inspect.state()).join('\n')}\n`) : json(inspect.state())),
-    '/recorder': (req) => recorderPage(inspect, req),
+    '/recorder': (req) => recorderPage({ registry, inspect }, req),
     // `?full`: each line with the whole pod and its live status, for programs; those being wound down are in it too.
     '/events': (req) => events(ctx, inspect, req),
     // Works without the pod list too: that it is missing is then the answer.
@@ -158,13 +159,14 @@ function adminHealth(o: Pick<AdminOptions, 'inspect' | 'faults'>, lost: Readonly
 }
 
 /** `path`, `limit`, `since` (wall milliseconds); with `next=N` as JSON: the entries from number N on, and where to go on. */
-function recorderPage(inspect: Inspect, req: HttpRequest): HttpReply {
+function recorderPage({ registry, inspect }: Known, req: HttpRequest): HttpReply {
   const number = (name: string): number | null => {
     const value = Number(req.query.get(name) ?? Number.NaN);
     return Number.isInteger(value) && value > 0 ? value : null;
   };
   const [limit, sinceMs] = [number('limit'), number('since')];
-  const path = req.query.get('path') ?? '';
+  const asked = req.query.get('path') ?? '';
+  const path = asked === '' ? '' : actorPathOf({ registry, inspect }, asked);
   const filter = path === '' ? {} : { path };
   if (req.query.has('next') && inspect.recorderFrom !== undefined) {
     return json(inspect.recorderFrom(number('next') ?? 0, { ...filter, limit: limit ?? FOLLOWED_LINES_MAX }));
@@ -179,6 +181,21 @@ function recorderPage(inspect: Inspect, req: HttpRequest): HttpReply {
 }
 /** Lines of one answer to a follower that names no limit. */
 const FOLLOWED_LINES_MAX = 2_000;
+
+/** What a page looks at: views, and the tree. */
+interface Known {
+  registry: Registry;
+  inspect: Inspect;
+}
+
+/** The path of the actor that a person means; one that there is not, as it is. */
+function actorPathOf({ registry, inspect }: Known, asked: string): string {
+  const path = actorPattern(asked);
+  if (inspect.stateAt(path) !== undefined) return path;
+  const records = registry.read(view.pods)?.value.records ?? new Map();
+  const [only, ...others] = actorsMeant(allPaths(inspect.state()), path, (query) => uidOf(findPod(query, records)));
+  return only === undefined || others.length > 0 ? path : only;
+}
 
 function timeline(o: AdminOptions, pods: PodsView, query: string): HttpReply {
   const found = findPod(query, pods.records);
@@ -196,9 +213,9 @@ function timeline(o: AdminOptions, pods: PodsView, query: string): HttpReply {
   return json({ name, seenAtMs: record?.seenAtMs ?? 0, ...kept });
 }
 
-function chart(o: AdminOptions, req: HttpRequest): HttpReply {
-  const path = req.query.get('actor') ?? '';
-  const found = o.inspect.chart?.(path) ?? null;
+function chart({ registry, inspect }: Known, req: HttpRequest): HttpReply {
+  const path = actorPathOf({ registry, inspect }, req.query.get('actor') ?? '');
+  const found = inspect.chart?.(path) ?? null;
   return found === null
     ? text(`404: no state machine at ${JSON.stringify(path)} just now; actorctl tree lists the actors\n`, 404)
     : json(found);

@@ -2,16 +2,16 @@
 import { readFile } from 'node:fs/promises';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
 import type { InjectionView } from '../../machines/faults/live.ts';
-import { actorPattern } from '../../machines/faults/match.ts';
 import { SCENARIO_API_VERSION, SCENARIO_KIND } from '../../machines/faults/table.ts';
 import type { ScenarioError } from '../../machines/faults/types.ts';
-import { podMeant } from '../../machines/findPod.ts';
+import { findSummary, podMeant } from '../../machines/findPod.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import { addr } from '../../machines/protocol.ts';
-import { type ActorView, allPaths, findActor, noSuchActor } from '../../machines/supervision/actorState.ts';
+import { type ActorView, findActor } from '../../machines/supervision/actorState.ts';
 import { shortDuration } from '../../machines/text/duration.ts';
 
 import { printable, renderTable } from '../../machines/text/table.ts';
+import { actorNamed } from '../actorNamed.ts';
 import { type AdminClient, CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
 
@@ -24,9 +24,6 @@ export type InjectRequest =
   | { do: 'kill'; target: readonly string[] }
   | { do: 'list' }
   | { do: 'stop'; id: string | undefined; all: boolean };
-
-/** A UID prefix shorter than this is not taken for one; as everywhere in actorctl. */
-const UID_PREFIX_CHARS_MIN = 6;
 
 interface Accepted {
   injection: InjectionView;
@@ -128,7 +125,7 @@ async function kill(io: CtlIo, client: AdminClient, o: { target: readonly string
   if (more.length > 0 || (second !== undefined && first !== 'pod'))
     throw new CtlError(EXIT.usage, 'kill takes the path of an actor, or: pod NAME.');
   const state = (await client.json('/statez')) as ActorView;
-  const path = second === undefined ? actorPath(state, first) : await workerPath(client, state, second);
+  const path = second === undefined ? await actorPath(client, state, first) : await workerPath(client, state, second);
   const fault = { name: 'kill', kind: 'actor.kill', select: { actors: [path] } };
   const accepted = await send(client, scenarioOf('kill', fault));
   if (o.json) return tell(io, accepted, true);
@@ -138,48 +135,24 @@ async function kill(io: CtlIo, client: AdminClient, o: { target: readonly string
   return EXIT.ok;
 }
 
-/** A path below `node` or with it; its last part may be the start of a UID. */
-function actorPath(state: ActorView, text: string): string {
+async function actorPath(client: AdminClient, state: ActorView, text: string): Promise<string> {
   if (/[*?]/.test(text)) throw new CtlError(EXIT.usage, `kill takes one actor; a pattern such as ${text} belongs into a scenario file.`);
-  const path = actorPattern(text);
+  const path = await actorNamed(client, state, text);
   if (path === state.path)
     throw new CtlError(EXIT.no, `${path} is the root: nothing is above it to start it again. End the process instead.`);
-  if (findActor(state, path) !== undefined) return path;
-  const paths = allPaths(state);
-  const slash = path.lastIndexOf('/');
-  const prefix = path.slice(slash + 1);
-  if (prefix.length >= UID_PREFIX_CHARS_MIN) {
-    const found = paths.filter((p) => p.startsWith(path) && p.lastIndexOf('/') === slash);
-    const [only] = found;
-    if (only !== undefined && found.length === 1) return only;
-    if (found.length > 1) throw new CtlError(EXIT.no, `${text} fits several actors, say which:\n${found.map((p) => `  ${p}`).join('\n')}`);
-  }
-  throw new CtlError(EXIT.no, noSuchActor(state, path));
+  return path;
 }
 
 async function workerPath(client: AdminClient, state: ActorView, query: string): Promise<string> {
   const { pods } = (await client.json('/pods')) as { pods: readonly PodSummary[] };
-  const tests: ((p: PodSummary) => boolean)[] = [
-    (p) => p.uid === query || `${p.namespace}/${p.name}` === query,
-    (p) => p.name === query,
-    (p) => query.length >= UID_PREFIX_CHARS_MIN && p.uid.startsWith(query),
-    (p) => p.source !== 'api' && p.name.startsWith(`${query}-`),
-  ];
-  for (const test of tests) {
-    const found = pods.filter(test);
-    const [only] = found;
-    if (found.length > 1)
-      throw new CtlError(
-        EXIT.no,
-        `${query} fits several pods, say which:\n${found.map((p) => `  ${p.namespace}/${p.name} (${p.uid})`).join('\n')}`,
-      );
-    if (only === undefined) continue;
-    const path = `${addr.workers.path}/${only.uid}`;
-    if (findActor(state, path) === undefined)
-      throw new CtlError(EXIT.no, `pod ${only.namespace}/${only.name} has no worker: ${only.reason || only.phase}.`);
-    return path;
-  }
-  throw new CtlError(EXIT.no, `no pod called ${query} on this node${podMeant(query, pods)}.`);
+  const found = findSummary(query, pods);
+  if (found.kind === 'none') throw new CtlError(EXIT.no, `no pod called ${query} on this node${podMeant(query, pods)}.`);
+  if (found.kind === 'many')
+    throw new CtlError(EXIT.no, `${query} fits several pods, say which:\n${found.names.map((name) => `  ${name}`).join('\n')}`);
+  const { namespace, name, reason, phase } = found.record.summary;
+  const path = `${addr.workers.path}/${found.uid}`;
+  if (findActor(state, path) === undefined) throw new CtlError(EXIT.no, `pod ${namespace}/${name} has no worker: ${reason || phase}.`);
+  return path;
 }
 
 // ---- list and stop -------------------------------------------------------------------------------------------------

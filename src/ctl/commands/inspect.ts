@@ -2,10 +2,9 @@
 
 import type { Chart } from '../../machines/chart/definition.ts';
 import { configOf, mermaidOf } from '../../machines/chart/export.ts';
-import { type ActorView, findActor } from '../../machines/supervision/actorState.ts';
-import { didYouMean } from '../../machines/text/nearest.ts';
-import { printable } from '../../machines/text/table.ts';
+import type { ActorView } from '../../machines/supervision/actorState.ts';
 import { startProcess } from '../../sandbox/process/startProcess.ts';
+import { actorNamed } from '../actorNamed.ts';
 import { type Asked, printData, wantsData } from '../asked.ts';
 import { CtlError, EXIT, refusal } from '../client.ts';
 import type { CtlIo } from '../io.ts';
@@ -47,26 +46,13 @@ export function openBrowser(io: Pick<CtlIo, 'err'>, url: string): void {
 /** Prints the chart of one actor's machine. */
 export async function runChart({ io, client }: Asked, o: { actor: string; format: ChartFormat }): Promise<number> {
   const state = (await client.json('/statez')) as ActorView;
-  const path = pathOf(state, o.actor);
+  const path = await actorNamed(client, state, o.actor);
   const answer = await client.get('/chart', { actor: path });
   if (answer.status === 404) throw new CtlError(EXIT.no, `${path} has no state machine just now.`);
   if (answer.status !== 200) throw refusal(answer);
   const told = JSON.parse(answer.body) as ChartAnswer;
   io.out(`${textOf(told, o.format)}\n`);
   return EXIT.ok;
-}
-
-/** A path as `actorctl tree` shows it, with or without `node/`. */
-function pathOf(root: ActorView, asked: string): string {
-  const found = findActor(root, asked) ?? findActor(root, `${root.path}/${asked}`);
-  if (found !== undefined) return found.path;
-  const paths: string[] = [];
-  const visit = (a: ActorView): void => {
-    paths.push(a.path, a.path.slice(root.path.length + 1), a.path.slice(a.path.lastIndexOf('/') + 1));
-    a.children.forEach(visit);
-  };
-  visit(root);
-  throw new CtlError(EXIT.no, `no actor ${printable(asked)}${didYouMean(asked, paths)}; actorctl tree lists them.`);
 }
 
 function textOf({ chart, active }: ChartAnswer, format: ChartFormat): string {

@@ -1,6 +1,6 @@
 /** Commands that show what a daemon, or a recording, knows. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { podMeant } from '../../machines/findPod.ts';
+import { findSummary, podMeant } from '../../machines/findPod.ts';
 import type { PodSummary } from '../../machines/podSummary.ts';
 import type { RecordedEvent } from '../../machines/protocol.ts';
 import type { ActorView } from '../../machines/supervision/actorState.ts';
@@ -39,16 +39,13 @@ async function podNames(client: AdminClient): Promise<readonly PodSummary[]> {
 }
 
 function uidOf(query: string, pods: readonly PodSummary[]): string {
-  const fits = (p: PodSummary) =>
-    p.uid === query || p.name === query || `${p.namespace}/${p.name}` === query || p.name.startsWith(`${query}-`);
-  const exact = pods.filter((p) => p.uid === query || p.name === query || `${p.namespace}/${p.name}` === query);
-  const found = exact.length > 0 ? exact : pods.filter(fits);
-  const [one] = found;
-  if (one !== undefined && found.length === 1) return one.uid;
-  const names = found.map((p) => `${p.namespace}/${p.name} (${p.uid})`).join(', ');
+  const found = findSummary(query, pods);
+  if (found.kind === 'one') return found.uid;
   throw new CtlError(
     EXIT.no,
-    found.length === 0 ? `no pod called ${printable(query)} on this node${podMeant(query, pods)}` : `${query} fits several pods: ${names}`,
+    found.kind === 'none'
+      ? `no pod called ${printable(query)} on this node${podMeant(query, pods)}`
+      : `${query} fits several pods: ${found.names.join(', ')}`,
   );
 }
 

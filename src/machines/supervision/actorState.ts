@@ -40,10 +40,27 @@ export function allPaths(root: ActorView): string[] {
   return [root.path, ...root.children.flatMap(allPaths)];
 }
 
+/**
+ * Actors that a person may mean by a path that is no actor's: the last part is the start of a UID, or a pod's name, as
+ * `actorctl tree` shows it.
+ */
+export function actorsMeant(paths: readonly string[], path: string, uidOf: (pod: string) => string | null): string[] {
+  const slash = path.lastIndexOf('/');
+  const last = path.slice(slash + 1);
+  const above = path.slice(0, slash + 1);
+  const uid = uidOf(last);
+  const ofPod = paths.filter((p) => p === `${above}${uid}`);
+  if (uid !== null && ofPod.length > 0) return ofPod;
+  return last.length < UID_PREFIX_CHARS_MIN ? [] : paths.filter((p) => p.startsWith(path) && p.lastIndexOf('/') === slash);
+}
+/** The start of a UID that is shorter is not taken for one. */
+export const UID_PREFIX_CHARS_MIN = 6;
+
 /** `no actor X on this node`, with the path that was probably meant. */
 export function noSuchActor(root: ActorView, path: string): string {
   const paths = allPaths(root);
-  const near = path.length > PATH_CHARS_MAX ? undefined : (paths.find((p) => p.endsWith(`/${path}`)) ?? nearestName(path, paths));
+  const own = path.startsWith(`${root.path}/`) ? path.slice(root.path.length + 1) : path;
+  const near = path.length > PATH_CHARS_MAX ? undefined : (paths.find((p) => p.endsWith(`/${own}`)) ?? nearestName(path, paths));
   return `no actor ${path.slice(0, PATH_CHARS_MAX)} on this node${near === undefined ? '; actorctl tree lists them' : ` (did you mean ${near}?)`}.`;
 }
 /** No path of an actor is longer; for more no near one is looked for. */

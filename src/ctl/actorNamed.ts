@@ -1,0 +1,20 @@
+import { actorPattern } from '../machines/faults/match.ts';
+import { findSummary, uidOf } from '../machines/findPod.ts';
+import type { PodSummary } from '../machines/podSummary.ts';
+import { type ActorView, actorsMeant, allPaths, findActor, noSuchActor } from '../machines/supervision/actorState.ts';
+import { printable } from '../machines/text/table.ts';
+import { type AdminClient, CtlError, EXIT } from './client.ts';
+
+/** The path of the actor that a person means: as `actorctl tree` shows it, with or without `node/`. @throws CtlError for none, or several. */
+export async function actorNamed(client: AdminClient, state: ActorView, asked: string): Promise<string> {
+  const path = actorPattern(asked);
+  if (findActor(state, path) !== undefined) return path;
+  const answer = await client.get('/pods');
+  const pods = answer.status === 200 ? (JSON.parse(answer.body) as { pods: readonly PodSummary[] }).pods : [];
+  const found = actorsMeant(allPaths(state), path, (query) => uidOf(findSummary(query, pods)));
+  const [only] = found;
+  if (only === undefined) throw new CtlError(EXIT.no, noSuchActor(state, path));
+  if (found.length > 1)
+    throw new CtlError(EXIT.no, `${printable(asked)} fits several actors, say which:\n${found.map((p) => `  ${p}`).join('\n')}`);
+  return only;
+}
