@@ -8,8 +8,11 @@ export interface Expectation {
   text: string;
   /** Name or `namespace/name`; '' for every pod of the run. */
   pod: string;
-  /** Resolves when it came true, rejects with what was seen instead. */
-  check(pod: PodHandle): Promise<void>;
+  /**
+   * Resolves when it came true, rejects with what was seen instead. `fresh`: the pod was only just made, so what is to hold
+   * `for TIME` may take 30 s to begin.
+   */
+  check(pod: PodHandle, o?: { fresh: boolean }): Promise<void>;
 }
 
 const EXPECTATION_HELP =
@@ -41,7 +44,14 @@ export function parseExpectation(text: string): Expectation {
   }
   if (how !== 'for') return { text, pod, check: (p) => condition.within(p, ms) };
   if (holds === undefined) return fail(`${what} cannot be watched for a time; say within`);
-  return { text, pod, check: async (p) => void (await p.stays(`keep ${what}`, holds, { forMs: ms })) };
+  return {
+    text,
+    pod,
+    async check(p, o) {
+      if (o?.fresh === true) await condition.within(p, WITHIN_DEFAULT_MS);
+      await p.stays(`keep ${what}`, holds, { forMs: ms });
+    },
+  };
 }
 
 /** Milliseconds of `500ms`, `1.5s`, `2m`; undefined for anything else. */

@@ -78,6 +78,7 @@ function adminHandler(ctx: ActorCtx<ServerEvent>, o: AdminOptions): (req: HttpRe
           return json({
             stale,
             sourcesReady: pods.sourcesReady,
+            unusable: unusableManifests(registry),
             pods: req.query.has('full') ? lines.map((line) => ({ ...line, pod: whole(line.uid) })) : lines,
           });
         }),
@@ -181,6 +182,11 @@ function recorderPage({ registry, inspect }: Known, req: HttpRequest): HttpReply
 }
 /** Lines of one answer to a follower that names no limit. */
 const FOLLOWED_LINES_MAX = 2_000;
+
+/** Manifests that no pod came of. */
+function unusableManifests(registry: Registry): number {
+  return [...(registry.read(view.sourceErrors)?.value.values() ?? [])].reduce((n, errors) => n + errors.length, 0);
+}
 
 /** What a page looks at: views, and the tree. */
 interface Known {

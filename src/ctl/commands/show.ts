@@ -16,6 +16,8 @@ import { renderEvents, renderPods } from '../render.ts';
 interface PodsAnswer {
   stale: string;
   sourcesReady: boolean;
+  /** Manifests that no pod came of. */
+  unusable?: number;
   pods: PodSummary[];
 }
 
@@ -86,6 +88,8 @@ export function pods(): Command {
     }
     print(asked, renderPods(shown, { widthMax: widthOf(asked), wide: asked.format === 'wide', namespace }));
     if (answer.stale !== '') io.err(`This list may be old: ${printable(answer.stale)}.\n`);
+    const { unusable = 0 } = answer;
+    if (unusable > 0) io.err(`${unusable} ${unusable === 1 ? 'manifest' : 'manifests'} cannot be used: actorctl why node\n`);
     if (!answer.sourcesReady) io.err('Not every configured source has reported yet; more pods may come.\n');
     return EXIT.ok;
   };

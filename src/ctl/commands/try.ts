@@ -112,7 +112,7 @@ async function work(node: TestNode, o: TryArgs & { settleMs: number; wanted: rea
     jobs.map(async ({ text, pod, check }): Promise<Outcome> => {
       const outcome = { expectation: text, pod: pod.name };
       try {
-        await check(pod);
+        await check(pod, { fresh: o.inject === undefined });
         const afterMs = performance.now() - began;
         node.note('expectation', pod.name, `held: ${text}`);
         return { ...outcome, held: true, afterMs, why: '' };
