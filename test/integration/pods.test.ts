@@ -10,3 +10,13 @@ it('runs a static pod from a manifest and stops it when the manifest goes', asyn
   await until('nothing is left', () => h.runtime.dump().containers.length === 0 && h.runtime.dump().sandboxes.length === 0, 60_000);
   expect(h.record('web')).toBeUndefined();
 });
+
+it('says of a pod what its own manifest did, and nothing of the others in its folder', async () => {
+  await using h = await hollowNode();
+  for (const name of ['one', 'two', 'three']) h.write(`${name}.json`, manifest(name));
+  await until('all run', () => ['one', 'two', 'three'].every((name) => h.status(name)?.status.phase === 'Running'));
+  for (const name of ['one', 'two', 'three']) {
+    const manifests = h.record(name)?.worker?.causes.filter((c) => c.what.startsWith('manifest ')) ?? [];
+    expect(manifests.map((c) => c.what)).toEqual([expect.stringContaining(`/${name}.json appeared`)]);
+  }
+});

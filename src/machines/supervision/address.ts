@@ -8,6 +8,8 @@ export interface Cause {
   by: string;
   /** What happened, a short sentence: `manifest /etc/kubernetes/manifests/web.yaml changed`. */
   what: string;
+  /** The one pod that it is about, as NAME_NAMESPACE. Absent: all that the message is about. */
+  about?: string;
 }
 /** A message keeps its newest {@link CAUSES_MAX} causes and always its first (the root cause). */
 export const CAUSES_MAX = 8;
@@ -45,6 +47,13 @@ export function because(prior: readonly Cause[] | undefined, next: Cause): reado
   if (all.length <= CAUSES_MAX || first === undefined) return all;
   return [first, ...all.slice(all.length - (CAUSES_MAX - 1))];
 }
+/** Without those that are about another pod. */
+export function causesAbout(causes: readonly Cause[] | undefined, fullName: string): readonly Cause[] | undefined {
+  return causes?.some((c) => c.about !== undefined && c.about !== fullName)
+    ? causes.filter((c) => c.about === undefined || c.about === fullName)
+    : causes;
+}
+
 /** Joins the causes of two coalesced messages: in order, without repeats, bounded. */
 export function joinCauses(a: readonly Cause[] | undefined, b: readonly Cause[] | undefined): readonly Cause[] {
   let out: readonly Cause[] = a ?? [];

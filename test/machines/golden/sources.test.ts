@@ -6,6 +6,7 @@ import {
   applyListing,
   applyReadings,
   emptyFileStore,
+  type FileChange,
   type FileReading,
   type FileStore,
   toSet,
@@ -26,9 +27,9 @@ const named = (name: string, uid = name, more: Partial<Pod['metadata']> = {}, st
 const good = (path: string, name = path): FileReading => ({ path, kind: 'pod', pod: named(name), digest: `${path}-good` });
 const bad = (path: string): FileReading => ({ path, kind: 'bad', message: 'line 1: no', digest: `${path}-bad` });
 const stored = (...readings: FileReading[]): FileStore => applyReadings(emptyFileStore, readings).store;
-const shown = (store: FileStore, changes: string[] = []) => {
+const shown = (store: FileStore, changes: readonly FileChange[] = []) => {
   const { pods, errors } = toSet(store);
-  return { pods: pods.map((p) => p.metadata.name), errors, changes };
+  return { pods: pods.map((p) => p.metadata.name), errors, changes: changes.map((c) => c.what) };
 };
 const read = (before: FileStore, ...readings: FileReading[]) => {
   const { store, changes } = applyReadings(before, readings);

@@ -14,7 +14,7 @@ import {
   fileSourceMachine,
   type ListResult,
 } from '../../../machines/pods/sources/fileMachine.ts';
-import { type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
+import { type FileChange, type FileReading, type FileStore, manifestsOf } from '../../../machines/pods/sources/fileStore.ts';
 import { addr, view } from '../../../machines/protocol.ts';
 import { because, CAUSES_MAX, type Cause } from '../../../machines/supervision/address.ts';
 import { codeOf, messageOf } from '../../../machines/text/errors.ts';
@@ -87,11 +87,12 @@ function watchActor(ctx: ActorCtx) {
 }
 
 /** One cause per manifest where they are few, else one for all: a list cut short would name the wrong file. */
-function causesOf(ctx: ActorCtx, path: string, changes: readonly string[]): readonly Cause[] {
+function causesOf(ctx: ActorCtx, path: string, changes: readonly FileChange[]): readonly Cause[] {
   const atMs = ctx.ports.clock.wallMs();
-  const whats = changes.length < CAUSES_MAX ? changes : [`${changes.length} manifests in ${path} changed or appeared`];
+  const said =
+    changes.length < CAUSES_MAX ? changes : [{ what: `${changes.length} manifests in ${path} changed or appeared`, about: null }];
   let causes: readonly Cause[] = [];
-  for (const what of whats) causes = because(causes, { atMs, by: ctx.path, what });
+  for (const { what, about } of said) causes = because(causes, { atMs, by: ctx.path, what, ...(about === null ? {} : { about }) });
   return causes;
 }
 
@@ -142,7 +143,7 @@ export function fileSourceSpec(options: FileSourceOptions): ActorSpec {
           ctx.registry.send(addr.config, { type: 'source.errors', source: 'file', errors: outbox.errors });
           return;
         }
-        for (const change of outbox.changes) ctx.log.info({}, change);
+        for (const { what } of outbox.changes) ctx.log.info({}, what);
         ctx.registry.send(addr.config, {
           type: 'source.set',
           source: 'file',

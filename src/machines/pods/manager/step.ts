@@ -7,7 +7,7 @@
 import type { Pod } from '../../k8s.ts';
 import type { Eviction, ListedPod, PodManagerEvent, PodOpEvent, WorkerSummary } from '../../protocol.ts';
 import { EVICTED } from '../../reclaim/eviction/rank.ts';
-import { type Cause, joinCauses } from '../../supervision/address.ts';
+import { type Cause, causesAbout, joinCauses } from '../../supervision/address.ts';
 import { podFromListed } from '../killOrder.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
@@ -99,8 +99,9 @@ class Edit extends Admitting {
     return this.judged();
   }
 
-  private take(pod: Pod, { op, source, causes }: PodOpEvent): void {
+  private take(pod: Pod, { op, source, ...event }: PodOpEvent): void {
     const { uid } = pod.metadata;
+    const causes = causesAbout(event.causes, fullName(pod));
     const waiting = this.candidates.get(uid);
     if (op === 'DELETE') this.resizes.giveUp(uid);
     if (op === 'REMOVE') {
@@ -275,7 +276,8 @@ class Edit extends Admitting {
       // One that is on its way out may be waiting to come back: no longer, where its source forgot it meanwhile. A podConfig that
       // was restarted since never heard of it and removes nothing.
       if (rec.source !== source || complete.has(uid) || (rec.removed && nextOf(rec) === null)) continue;
-      this.remove(uid, this.why(causes, `${fullName(rec.pod)} is not in the complete set of source ${source}`));
+      const own = causesAbout(causes, fullName(rec.pod));
+      this.remove(uid, this.why(own, `${fullName(rec.pod)} is not in the complete set of source ${source}`));
     }
   }
 

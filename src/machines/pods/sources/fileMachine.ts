@@ -10,7 +10,7 @@ import { names, projecting } from '../../projection.ts';
 import type { SourceError } from '../../protocol.ts';
 import { SharedMap } from '../../sharedMap.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
-import { applyListing, applyReadings, emptyFileStore, type FileReading, type FileStore, toSet } from './fileStore.ts';
+import { applyListing, applyReadings, emptyFileStore, type FileChange, type FileReading, type FileStore, toSet } from './fileStore.ts';
 
 /** A name that appears is read after this: a rename into place needs no more, and most copies have ended by then. */
 const SETTLE_CREATE_MS = 5;
@@ -86,8 +86,8 @@ export type FileSourceEvent =
 
 /** What the `send` action has to send, if anything. */
 export type Outbox =
-  /** The complete set; `changes` says what differs since the last one, in short sentences. */
-  | { kind: 'set'; pods: readonly Pod[]; errors: readonly SourceError[]; changes: readonly string[] }
+  /** The complete set; `changes` says what differs since the last one. */
+  | { kind: 'set'; pods: readonly Pod[]; errors: readonly SourceError[]; changes: readonly FileChange[] }
   /** What is wrong; the pods of the last set stay. */
   | { kind: 'errors'; errors: readonly SourceError[] };
 

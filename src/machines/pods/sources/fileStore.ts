@@ -37,8 +37,13 @@ export const emptyFileStore: FileStore = { entries: new Map(), nextSince: 1 };
 
 export interface Applied {
   store: FileStore;
-  /** Short sentences about what differs now, for causes and the log. */
-  changes: string[];
+  changes: FileChange[];
+}
+export interface FileChange {
+  /** A short sentence about what differs now, for causes and the log. */
+  what: string;
+  /** The pod whose manifest it is, as NAME_NAMESPACE; null: it holds none, and held none. */
+  about: string | null;
 }
 
 type Step = { entry: FileEntry | null; change?: string };
@@ -70,15 +75,16 @@ function applyOne(prior: FileEntry | undefined, r: FileReading, since: number): 
 export function applyReadings(store: FileStore, readings: readonly FileReading[]): Applied {
   const entries = new Map(store.entries);
   let nextSince = store.nextSince;
-  const changes: string[] = [];
+  const changes: FileChange[] = [];
   for (const r of readings) {
-    const step = applyOne(entries.get(r.path), r, nextSince);
+    const prior = entries.get(r.path);
+    const step = applyOne(prior, r, nextSince);
     if (step.entry === null) entries.delete(r.path);
     else {
       if (step.entry.since === nextSince) nextSince += 1;
       entries.set(r.path, step.entry);
     }
-    if (step.change !== undefined) changes.push(step.change);
+    if (step.change !== undefined) changes.push({ what: step.change, about: step.entry?.fullName ?? prior?.fullName ?? null });
   }
   return { store: { entries, nextSince }, changes };
 }
@@ -98,7 +104,8 @@ export function applyListing(store: FileStore, readings: readonly FileReading[],
     const now = entries.get(path);
     if (before.error === null || now === undefined || now.error === null || now.pod === null) continue;
     entries.set(path, { ...now, pod: null });
-    applied.changes.push(`manifest ${path} is still unusable at this listing (${now.error}): its pod is removed`);
+    const what = `manifest ${path} is still unusable at this listing (${now.error}): its pod is removed`;
+    applied.changes.push({ what, about: now.fullName });
   }
   return { ...applied, store: { ...applied.store, entries } };
 }
