@@ -1,7 +1,7 @@
 /** Expectations as a person writes them on a command line: `web phase=Running within 30s`. */
 import { messageOf } from '../machines/text/errors.ts';
 import { containersOf, isReady, type PodView } from './history.ts';
-import { type PodHandle, STAYS_DEFAULT_MS } from './pod.ts';
+import { PHASES, type PodHandle, STAYS_DEFAULT_MS } from './pod.ts';
 
 export interface Expectation {
   /** As it was written. */
@@ -19,8 +19,6 @@ const EXPECTATION_HELP =
   '[POD] CONDITION [within TIME | for TIME]; CONDITION: phase=NAME[|NAME], ready, unready, gone, restarts=N (also >= <= > <), exit=CODE, reason=WORD, log~REGEXP; TIME: 500ms, 30s, 2m';
 const WITHIN_DEFAULT_MS = 30_000;
 const UNITS_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
-const PHASES = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'] as const;
-type Phase = (typeof PHASES)[number];
 
 const SHAPE =
   /^(?:(?<pod>[a-z0-9][-a-z0-9./]*)\s+)??(?<what>(?:ready|unready|gone)(?=\s|$)|(?:phase|restarts|exit|reason|log)(?=[=<>~]).*?)(?:\s+(?<how>within|for)\s+(?<time>\S+))?$/s;
@@ -97,7 +95,7 @@ function generic(what: string, holds: (p: PodView) => boolean): Condition {
 
 function phaseIs(value: string): Condition | string {
   const names = value.split('|');
-  const wanted: Phase[] = PHASES.filter((p) => names.includes(p));
+  const wanted = PHASES.filter((p) => names.includes(p));
   const wrong = names.find((n) => !PHASES.some((p) => p === n));
   if (wrong !== undefined) return `${JSON.stringify(wrong)} is no phase; phases are ${PHASES.join(', ')}`;
   return {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { type AdminAnswer, refusal } from '../ctl/client.ts';
 import type { InjectionView } from '../machines/faults/live.ts';
+import { messageOf } from '../machines/text/errors.ts';
 
 /** A scenario as an object, as YAML text (anything with a line break or a brace in front), or the path or `file:` URL of a file. */
 export type ScenarioInput = string | object | URL;
@@ -25,7 +26,12 @@ const TIMEOUT_MS = 30_000;
 export function scenarioText(input: ScenarioInput): string {
   if (input instanceof URL) return readFileSync(input, 'utf8');
   if (typeof input !== 'string') return JSON.stringify(input, null, 2);
-  return /\n|^\s*\{/.test(input) ? input : readFileSync(input, 'utf8');
+  if (/\n|^\s*\{/.test(input)) return input;
+  try {
+    return readFileSync(input, 'utf8');
+  } catch (error) {
+    throw new Error(`the scenario cannot be read: ${messageOf(error)}; a text of one line is taken for a path`, { cause: error });
+  }
 }
 
 /** @throws with line and field of everything wrong with the scenario, in the node's words. */

@@ -4,6 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from '
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { didYouMean } from '../machines/text/nearest.ts';
 import { type Charge, RUNTIMES, type Runtime } from './reaper/charge.ts';
 
 export interface NodeOptions {
@@ -36,6 +37,12 @@ export interface NodeOptions {
   keep?: boolean;
 }
 
+/** For callers without types. */
+const OPTIONS: Readonly<Record<keyof NodeOptions, true>> = {
+  ...{ runtime: true, endpoint: true, rootDir: true, name: true, faultInjection: true, readOnlyPort: true },
+  ...{ config: true, flags: true, env: true, timeoutMs: true, startTimeoutMs: true, keep: true },
+};
+
 export const TIMEOUT_MS = 30_000;
 export const START_TIMEOUT_MS = 60_000;
 /** Socket addresses hold 108 bytes with the final zero. */
@@ -59,6 +66,8 @@ export interface Plan {
 
 /** Checks the options and makes the folders. @throws naming the option. */
 export function prepare(o: NodeOptions, sandboxEntry: string): Plan {
+  for (const name of Object.keys(o))
+    if (!(name in OPTIONS)) throw new Error(`${name}: is no option of a test node${didYouMean(name, Object.keys(OPTIONS))}`);
   const runtime = o.runtime ?? 'process';
   if (!RUNTIMES.includes(runtime)) throw new Error(`runtime: ${JSON.stringify(runtime)} is none of ${RUNTIMES.join(', ')}`);
   if ((runtime === 'containerd') !== (o.endpoint !== undefined)) {

@@ -5,6 +5,8 @@ import { messageOf } from '../machines/text/errors.ts';
 import { containersOf, isReady, type Look, type PodView, podText, type Timings } from './history.ts';
 import { never, notYet, type Verdict, yes } from './observer.ts';
 
+export const PHASES: readonly PodPhase[] = ['Pending', 'Running', 'Succeeded', 'Failed', 'Unknown'];
+
 export interface WaitOptions {
   /** Default: the node's `timeoutMs`. */
   timeoutMs?: number;
@@ -63,6 +65,8 @@ export class PodHandle {
   /** Waits for (one of) the phases. Rejects at once when the pod has ended in another one: it stays there. */
   phase(wanted: PodPhase | readonly PodPhase[], o: WaitOptions = {}): Promise<PodStatus> {
     const list: readonly string[] = typeof wanted === 'string' ? [wanted] : wanted;
+    const wrong = list.find((name) => !PHASES.some((phase) => phase === name));
+    if (wrong !== undefined) return Promise.reject(new Error(`${JSON.stringify(wrong)} is no phase; phases are ${PHASES.join(', ')}`));
     return this.#where(`be ${list.join(' or ')}`, (p) => list.includes(p.phase), o);
   }
 

@@ -104,3 +104,8 @@ it('suggests the pod that was meant, as people write its name', () => {
   expect(podMeant('nothing-like-it', pods)).toBe('');
   expect(podMeant('s'.repeat(100_000), pods)).toBe('');
 });
+
+it('names the flag of a fault that would last too long, before a daemon is asked', async () => {
+  const { code, err } = await ctl(['inject', 'cri', '--delay', '5s', '--for', '48h']);
+  expect([code, err]).toEqual([2, expect.stringContaining('--for: would last beyond 24h')]);
+});

@@ -247,3 +247,7 @@ it('says which Node it needs', () => {
   expect(() => checkNode('22.18.0')).toThrow('22.19');
   for (const version of ['22.19.0', '24.0.1', '25.1.0-nightly']) expect(() => checkNode(version)).not.toThrow();
 });
+
+it('refuses an option that there is not', () => {
+  expect(() => prepare({ rootdir: '/x' } as object, 'sandbox')).toThrow('rootdir: is no option of a test node (did you mean rootDir?)');
+});

@@ -45,7 +45,7 @@ it('prints the chart of a running machine as Mermaid, and as a configuration tha
 it('suggests the actor that was meant', async () => {
   const wrong = await ctl('chart', 'pods/podManger');
   expect(wrong.code).toBe(1);
-  expect(wrong.err).toContain('did you mean pods/podManager?');
+  expect(wrong.err).toContain('did you mean node/pods/podManager?');
   expect((await ctl('chart', 'pods/workers')).err).toContain('has no state machine just now');
 });
 
@@ -145,7 +145,7 @@ it('prints its version, completions and data as YAML', async () => {
   expect((await ctl('--version')).out).toMatch(/^v1\.\d+\.0\+actorlet/);
   for (const shell of ['bash', 'zsh', 'fish']) expect((await ctl('completion', shell)).out).toContain('--get-yargs-completions');
   expect((await ctl('completion', 'tcsh')).code).toBe(2);
-  expect((await ctl('pods', '-o', 'yaml')).out).toMatch(/^stale: ""\nsourcesReady: true\npods:\n/);
+  expect((await ctl('pods', '-o', 'yaml')).out).toMatch(/^stale: ""\nsourcesReady: true\nunusable: 0\npods:\n/);
   expect((await ctl('pods', '-n', 'nowhere')).out).toContain('No pods');
   expect((await ctl('tree', '--pod', 'web')).out).toContain('web-n1');
   expect((await ctl('tree', '--pod', 'nobody')).code).toBe(1);

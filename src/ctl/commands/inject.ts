@@ -1,7 +1,7 @@
 /** `actorctl inject`: faults in a running daemon. */
 import { readFile } from 'node:fs/promises';
 import { decodeScenario, SCENARIO_BYTES_MAX, scenarioErrorText } from '../../machines/faults/decode.ts';
-import type { InjectionView } from '../../machines/faults/live.ts';
+import { type InjectionView, planLive } from '../../machines/faults/live.ts';
 import { SCENARIO_API_VERSION, SCENARIO_KIND } from '../../machines/faults/table.ts';
 import type { ScenarioError } from '../../machines/faults/types.ts';
 import { findSummary, podMeant } from '../../machines/findPod.ts';
@@ -43,6 +43,8 @@ export async function runInject(io: CtlIo, client: AdminClient, o: { request: In
       const text = scenarioOf(request.name, request.fault);
       const decoded = decodeScenario(text, 'live');
       if (!decoded.ok) throw new CtlError(EXIT.usage, decoded.errors.map(flagError).join('\n'));
+      const plan = planLive(decoded.scenario, '');
+      if (!plan.ok) throw new CtlError(EXIT.usage, plan.errors.map((e) => `--for: ${e.message}`).join('\n'));
       return tell(io, await send(client, text), json);
     }
     case 'file': {

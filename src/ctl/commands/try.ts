@@ -1,9 +1,10 @@
 /** `actorctl try`: a throw-away node for some manifests, faults if wanted, expectations checked, a timeline as it happens. */
 
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { type Expectation, parseExpectation, parseTime } from '../../harness/expectation.ts';
 import { startNode, type TestNode, type TimelineEntry, type Timings } from '../../harness/index.ts';
 import type { PodHandle } from '../../harness/pod.ts';
+import { decodeScenario, scenarioErrorText } from '../../machines/faults/decode.ts';
 import { messageOf } from '../../machines/text/errors.ts';
 import { printable } from '../../machines/text/table.ts';
 import { CtlError, EXIT } from '../client.ts';
@@ -71,6 +72,11 @@ function checked(args: TryArgs): Expectation[] {
   if (args.file.length === 0) throw new CtlError(EXIT.usage, 'try: say which manifests with -f.');
   for (const file of [...args.file, ...(args.inject === undefined ? [] : [args.inject])])
     if (!existsSync(file)) throw new CtlError(EXIT.usage, `try: ${file} does not exist.`);
+  if (args.inject !== undefined) {
+    const decoded = decodeScenario(readFileSync(args.inject, 'utf8'), 'live');
+    const { inject } = args;
+    if (!decoded.ok) throw new CtlError(EXIT.usage, decoded.errors.map((e) => scenarioErrorText(inject, e)).join('\n'));
+  }
   try {
     return args.expect.map(parseExpectation);
   } catch (error) {
