@@ -77,7 +77,8 @@ interface CallMade<M extends CriMethod> {
   reject(error: unknown): void;
 }
 
-const forever = new AbortController().signal;
+/** One for each call: what a world that is over still waits for must not be held by those after it. */
+const unending = (): AbortSignal => new AbortController().signal;
 
 function wait(clock: Clock, ms: number): Promise<void> | undefined {
   return ms <= 0 ? undefined : new Promise<void>((wake) => void clock.setTimeout(wake, ms));
@@ -202,7 +203,7 @@ class RuntimeCall<M extends CriMethod> {
     const { client, method, req, resolve } = this.#o;
     const { runtime, lagging } = this.#server;
     try {
-      const value = await client.call(method, req, { timeoutMs: null, signal: forever });
+      const value = await client.call(method, req, { timeoutMs: null, signal: unending() });
       if (this.#mutating) runtime.changed = true;
       if (runtime.onLog !== null && (method === 'StartContainer' || method === 'ReopenContainerLog'))
         await opensLog(runtime, (req as CriRequest<'StartContainer'>).containerId, runtime.onLog);
@@ -216,7 +217,7 @@ class RuntimeCall<M extends CriMethod> {
 }
 
 async function opensLog({ hollow }: SimRuntime, containerId: string, opened: NonNullable<SimRuntime['onLog']>): Promise<void> {
-  const { status } = await hollow.call('ContainerStatus', { containerId }, { timeoutMs: null, signal: forever });
+  const { status } = await hollow.call('ContainerStatus', { containerId }, { timeoutMs: null, signal: unending() });
   if (status !== null && status.state === 'CONTAINER_RUNNING' && status.logPath !== '') opened(containerId, status.logPath);
 }
 
