@@ -72,7 +72,7 @@ export function decodeCheckpoint(text: string): { allocations: Allocation[]; res
   const data = readData(field(document, 'Data'));
   const [told, sum] = [field(document, 'Checksum'), checkpointSum(data)];
   // Sums of the older layout were over types that are no more.
-  if (told !== sum && !isOlder(document)) throw new Error(`its checksum is ${String(told)}, its content comes to ${sum}`);
+  if (told !== sum && !isOlder(document)) throw new Error(`its checksum is ${JSON.stringify(told)}, its content comes to ${sum}`);
   const allocations = (data.PodDeviceEntries ?? []).map((e) => ({
     uid: e.PodUID,
     container: e.ContainerName,
