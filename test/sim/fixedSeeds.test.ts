@@ -205,6 +205,9 @@ describe('fixed seeds', () => {
   it('seed 3300173: a pod keeps its CPUs over a restart', () => passes({ seed: 3300173, minutes: 1, pods: 6 }));
   // Found at c0e53e3: who was asked about devices after a restart held room for all that it had ever asked for in place.
   it('seed 3400204: who is let in again holds what it was granted', () => passes({ seed: 3400204, minutes: 1, pods: 6 }));
+  // Found at c09d4889, f80b7494 as well: of two sandboxes the newer had the lower number, and the next was given that of the other.
+  it('seed 588714869: a sandbox gets a number that no other of its pod has', () =>
+    passes({ seed: 588714869, minutes: 0.3, pods: 4, nodes: 1 }));
   // Found at 637eb28, 157c67a as well: a log got its name back in the moment in which the runtime opened a new one.
   it('seed 3600794: no name is put over a log that the runtime has just opened', () => passes({ seed: 3600794, minutes: 1, pods: 6 }));
   // Found at 29307bd: a container was created in a sandbox that had ended while its image was pulled.

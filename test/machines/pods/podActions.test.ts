@@ -29,6 +29,11 @@ describe('pod actions', () => {
     expect(computePodActions({ pod: pod({ containers: [web] }), status: observed([rc('web', 'running')]) })).toMatchObject(IDLE);
   });
 
+  it('gives a sandbox a number above all others, also where the newest has not the highest', () => {
+    const status = observed([], [box({ n: 1, attempt: 5, ready: false }), box({ n: 2, attempt: 4, ready: false })]);
+    expect(computePodActions({ pod: pod(), status })).toMatchObject({ createSandbox: true, sandboxId: 'sandbox-2', attempt: 6 });
+  });
+
   it('trap 17: a failed liveness probe stops and restarts in one decision', () => {
     const input = { status: observed([rc('web', 'running')]), liveness: results('web-1', 'failure') };
     expect(computePodActions({ ...input, pod: pod() })).toMatchObject({

@@ -36,7 +36,9 @@ export interface SandboxCheck {
 export function checkSandbox(pod: Pod, status: PodRuntimeStatus): SandboxCheck {
   const newest = status.sandboxes[0];
   if (newest === undefined) return { changed: true, attempt: 0, sandboxId: '' };
-  const replaced = { changed: true, attempt: newest.attempt + 1, sandboxId: newest.id };
+  // The newest need not have the highest number: a call that a crash cut off may make one after its successor, and clocks go back.
+  const attempt = 1 + status.sandboxes.reduce((highest, s) => Math.max(highest, s.attempt), 0);
+  const replaced = { changed: true, attempt, sandboxId: newest.id };
   const hostNetwork = pod.spec.hostNetwork === true;
   if (status.sandboxes.filter((s) => s.ready).length > 1 || !newest.ready) return replaced;
   if (newest.hostNetwork !== hostNetwork) return { ...replaced, sandboxId: '' };
