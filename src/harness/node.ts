@@ -15,7 +15,7 @@ import { type Manifest, type ReadPod, readManifests } from './manifests.ts';
 import { notYet, nowMs, Observer, type Verdict, yes } from './observer.ts';
 import { freePort, type NodeOptions, type Plan, prepare, START_TIMEOUT_MS, TIMEOUT_MS, writeConfig } from './options.ts';
 import { type LogOptions, PodHandle, type PodNode } from './pod.ts';
-import { programs } from './programs.ts';
+import { checkNode, programs } from './programs.ts';
 import { type DaemonEnd, Reaper } from './reaper/client.ts';
 import { WaitError } from './waitError.ts';
 
@@ -49,12 +49,6 @@ export async function startNode(o: NodeOptions = {}): Promise<TestNode> {
     await node.dispose();
     throw error;
   }
-}
-
-/** As in `engines` of package.json. @throws Error for an older one. */
-export function checkNode(version: string): void {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  if (major < 22 || (major === 22 && minor < 19)) throw new Error(`actorlet/harness needs Node 22.19 or newer; this is ${version}`);
 }
 
 export class TestNode implements AsyncDisposable {

@@ -26,3 +26,9 @@ export function programs(from: string = import.meta.url): Programs {
       throw new Error(`${names.daemon} is in no folder above ${here}: the installation is incomplete, or was not built`);
   }
 }
+
+/** As in `engines` of package.json. @throws Error for an older one. */
+export function checkNode(version: string): void {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major < 22 || (major === 22 && minor < 19)) throw new Error(`actorlet/harness needs Node 22.19 or newer; this is ${version}`);
+}

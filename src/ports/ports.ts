@@ -10,6 +10,7 @@ import type { CriMethod, CriRequest, CriResponse, RuntimeHint } from '../machine
 import type { CredentialProvider } from '../machines/runtime/imagePuller/credentialProviders.ts';
 import type { Certificates } from './certificates.ts';
 import type { Cgroups } from './cgroups.ts';
+import type { Entropy, Rng } from './chance.ts';
 import type { Csi } from './csi.ts';
 import type { DevicePlugins } from './devicePlugins.ts';
 import type { DiskUsage } from './diskUsage.ts';
@@ -24,6 +25,8 @@ import type { Mounter } from './mounter.ts';
 import type { PodResourcesPort } from './podResources.ts';
 import type { Prober } from './prober.ts';
 
+export type { Entropy, Rng };
+
 export interface Clock {
   /** Wall time, milliseconds since the epoch; may jump. For time stamps people read. */
   wallMs(): number;
@@ -32,17 +35,6 @@ export interface Clock {
   /** Same contract as xstate's clock; `id` is opaque. */
   setTimeout(fn: () => void, ms: number): unknown;
   clearTimeout(id: unknown): void;
-}
-
-export interface Rng {
-  /** Uniform in [0, 1). Jitter only, never keys. */
-  next(): number;
-}
-
-export interface Entropy {
-  bytes(count: number): Uint8Array;
-  md5Hex(text: string | Uint8Array): string;
-  sha256Hex(text: string | Uint8Array): string;
 }
 
 export interface Yield {

@@ -65,6 +65,29 @@ describe('device plugins', () => {
     await h.until('the node shows them', () => shown(h).capacity === '2' && shown(h).allocatable === '2');
   });
 
+  it('tells monitoring agents who holds which', async () => {
+    await using h = await node();
+    create(h, 'one', asking(1));
+    create(h, 'plain');
+    await h.until('both are ready', () => isReady(h, 'one') && isReady(h, 'plain'));
+    const of = (name: string) => h.podResources?.get({ namespace: 'default', name }).containers.flatMap((c) => c.devices);
+    expect(of('one')).toEqual([{ resourceName: RESOURCE, deviceIds: ['a'] }]);
+    expect(of('plain')).toEqual([]);
+    expect(() => of('nobody')).toThrow('pod nobody in namespace default not found');
+    expect(h.podResources?.allocatable().devices.map((d) => d.deviceIds)).toEqual([['a'], ['b']]);
+    const listed = () =>
+      h.podResources
+        ?.list('v1')
+        .map((p) => p.name)
+        .sort();
+    expect(listed()).toEqual(['one', 'plain']);
+    await gone(h, 'one');
+    expect(listed()).toEqual(['plain']);
+    const figures = await h.metrics.render();
+    expect(figures).toContain('kubelet_pod_resources_endpoint_requests_list{server_api_version="v1"} 2');
+    expect(figures).toContain('kubelet_pod_resources_endpoint_errors_get{server_api_version="v1"} 1');
+  });
+
   it('asks nobody for a pod without them, and refuses one when there are too few', async () => {
     await using h = await node();
     create(h, 'plain');

@@ -21,6 +21,7 @@ import { findActor } from '../../src/machines/supervision/actorState.ts';
 import type { Certificates } from '../../src/ports/certificates.ts';
 import type { Handling } from '../../src/ports/handling.ts';
 import type { PathKind } from '../../src/ports/mounter.ts';
+import type { PodResourcesAnswers } from '../../src/ports/podResources.ts';
 import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/ports/ports.ts';
 import type { Prober } from '../../src/ports/prober.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
@@ -90,6 +91,8 @@ export interface VirtualNode extends AsyncDisposable {
   drivers: SimDrivers;
   /** The machine's device plugins; the node can speak to them with option `devices` only. */
   devices: SimDevicePlugins;
+  /** What the node answers to monitoring agents, with option `devices` only; null while it does not listen. */
+  readonly podResources: PodResourcesAnswers | null;
   /** What the machine's kernel says; the node reads it with option `kernelLog` only. */
   kernelLog: SimKernelLog;
   /** The machine's packet filter; the node keeps chains in it with option `iptables` only. */
@@ -212,6 +215,7 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
   const cgroups = simCgroups();
   cgroups.pidsIn = (path) => processesIn(runtime.dump(), path).map((p) => p.pid);
 
+  let podResources: PodResourcesAnswers | null = null;
   let power: { on: boolean } = { on: false };
   let metrics = memoryMetrics();
   let built: Node | undefined;
@@ -282,7 +286,20 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
       cri,
       ...(o.cluster === true ? { kube: connect() } : {}),
       ...(o.drivers === true ? { csi: drivers.connect({ fs, mounts, clock: time.clock, power: mine }) } : {}),
-      ...(o.devices === true ? { devicePlugins: devices.connect({ clock: time.clock, power: mine, makeSocket: fs.makeSocket }) } : {}),
+      ...(o.devices === true
+        ? {
+            devicePlugins: devices.connect({ clock: time.clock, power: mine, makeSocket: fs.makeSocket }),
+            podResources: {
+              async serve(address, answers) {
+                podResources = answers;
+                const close = async () => {
+                  podResources = null;
+                };
+                return { address, close };
+              },
+            },
+          }
+        : {}),
       ...(o.kernelLog === true
         ? {
             kernelLog: kernelLog.connect({
@@ -384,6 +401,9 @@ export async function virtualNode(o: VirtualNodeOptions = {}): Promise<VirtualNo
     mounts,
     drivers,
     devices,
+    get podResources() {
+      return podResources;
+    },
     kernelLog,
     iptables,
     logind,

@@ -35,7 +35,7 @@ const SOCKET = 'kubelet.sock';
 /** Of the reference. */
 const FOLDER_MODE = 0o750;
 
-/** The pod resources API: `pod-resources/kubelet.sock`, for whoever may open it, which is root. */
+/** The pod resources API: `pod-resources/kubelet.sock`. Only root may open it. */
 export function podResourcesSpec(o: PodResourcesOptions): ActorSpec<ServerEvent> {
   return serverSpec({ id: 'podResources', flag: '--root-dir', awaited: false, open: (ctx) => open(ctx, o) });
 }

@@ -1,5 +1,5 @@
-/** What gRPC over unix sockets has in common, whoever is at the other end: a storage driver, a device plugin. */
-import type { ChannelOptions } from '@grpc/grpc-js';
+/** What gRPC over unix sockets has in common, with a storage driver, a device plugin or a monitoring agent at the other end. */
+import { type ChannelOptions, type Server, ServerCredentials } from '@grpc/grpc-js';
 
 /** Of a connection to one local server; `messageBytesMax`: of what it may answer. */
 export function unixChannel(messageBytesMax: number): ChannelOptions {
@@ -19,4 +19,16 @@ export function unixTarget(endpoint: string): string {
   const path = endpoint.replace(/^unix:(\/\/)?/, '');
   if (!path.startsWith('/')) throw new Error(`endpoint "${endpoint}" is not a unix socket`);
   return `unix://${path}`;
+}
+
+/** Of the kernel, without the final zero. */
+const PATH_BYTES_MAX = 107;
+
+/** Listens at this path, where nothing may be. Rejects with the error of binding. */
+export async function listenUnix(server: Server, socketPath: string): Promise<void> {
+  const length = Buffer.byteLength(socketPath);
+  if (length > PATH_BYTES_MAX) throw new Error(`bind ${socketPath}: the path is of ${length} bytes, a socket's may have ${PATH_BYTES_MAX}`);
+  await new Promise<void>((resolve, reject) => {
+    server.bindAsync(`unix://${socketPath}`, ServerCredentials.createInsecure(), (error) => (error === null ? resolve() : reject(error)));
+  });
 }

@@ -44,7 +44,11 @@ export async function runInject(io: CtlIo, client: AdminClient, o: { request: In
       const decoded = decodeScenario(text, 'live');
       if (!decoded.ok) throw new CtlError(EXIT.usage, decoded.errors.map(flagError).join('\n'));
       const plan = planLive(decoded.scenario, '');
-      if (!plan.ok) throw new CtlError(EXIT.usage, plan.errors.map((e) => `--for: ${e.message}`).join('\n'));
+      if (!plan.ok)
+        throw new CtlError(
+          EXIT.usage,
+          plan.errors.map((e) => (e.field.startsWith('fault ') ? `--for: ${e.message}` : e.message)).join('\n'),
+        );
       return tell(io, await send(client, text), json);
     }
     case 'file': {

@@ -6,7 +6,6 @@ import {
   credentials,
   Metadata,
   Server,
-  ServerCredentials,
   type ServerUnaryCall,
   type ServiceDefinition,
   type ServiceError,
@@ -22,13 +21,11 @@ import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
 import { cancelCall } from '../cancelCall.ts';
 import { rpcOf } from '../cri/load.ts';
 import { protoRoot } from '../cri/protoPath.ts';
-import { unixChannel, unixTarget } from '../unixGrpc.ts';
+import { listenUnix, unixChannel, unixTarget } from '../unixGrpc.ts';
 
 /** Of thousands of devices; gRPC's own default is a quarter of it. */
 const MESSAGE_BYTES_MAX = 16 * 1024 * 1024;
 const CHANNEL = unixChannel(MESSAGE_BYTES_MAX);
-/** Of the kernel, without the final zero. */
-const PATH_BYTES_MAX = 107;
 /** What plugins that are well say. */
 const HEALTHY = 'Healthy';
 
@@ -64,9 +61,6 @@ export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlug
   };
   return {
     async serve(socketPath, register) {
-      const length = Buffer.byteLength(socketPath);
-      if (length > PATH_BYTES_MAX)
-        throw new Error(`bind ${socketPath}: the path is of ${length} bytes, a socket's may have ${PATH_BYTES_MAX}`);
       const server = new Server({ 'grpc.max_receive_message_length': MESSAGE_BYTES_MAX });
       server.addService(proto().registration, {
         Register: (call: ServerUnaryCall<RegisterRequest, object>, done: sendUnaryData<object>) => {
@@ -76,11 +70,7 @@ export function createGrpcDevicePlugins({ clock }: { clock: Clock }): DevicePlug
           );
         },
       });
-      await new Promise<void>((resolve, reject) => {
-        server.bindAsync(`unix://${socketPath}`, ServerCredentials.createInsecure(), (error) =>
-          error === null ? resolve() : reject(error),
-        );
-      });
+      await listenUnix(server, socketPath);
       return { close: () => server.forceShutdown() };
     },
     async connect(endpoint, { timeoutMs, signal }) {

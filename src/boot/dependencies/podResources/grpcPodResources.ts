@@ -1,22 +1,14 @@
 /** The real {@link PodResourcesPort}: gRPC over a unix socket. */
 import { join } from 'node:path';
-import {
-  Server,
-  ServerCredentials,
-  type ServerUnaryCall,
-  type sendUnaryData,
-  status,
-  type UntypedServiceImplementation,
-} from '@grpc/grpc-js';
+import { Server, type ServerUnaryCall, type sendUnaryData, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { PodResourcesAnswers, PodResourcesPort } from '../../../ports/podResources.ts';
 import { loadProtoFile } from '../../../sandbox/process/protoFile.ts';
 import { protoRoot } from '../cri/protoPath.ts';
+import { listenUnix } from '../unixGrpc.ts';
 
 /** A request has two short names at most. */
 const REQUEST_BYTES_MAX = 64 * 1024;
-/** Of the kernel, without the final zero. */
-const PATH_BYTES_MAX = 107;
 
 /** Serves clients in tests too. */
 export function loadPodResourcesProto(root: string = protoRoot()) {
@@ -27,9 +19,6 @@ export function loadPodResourcesProto(root: string = protoRoot()) {
 export function createGrpcPodResources(): PodResourcesPort {
   return {
     async serve(socketPath, answers) {
-      const length = Buffer.byteLength(socketPath);
-      if (length > PATH_BYTES_MAX)
-        throw new Error(`bind ${socketPath}: the path is of ${length} bytes, a socket's may have ${PATH_BYTES_MAX}`);
       const server = new Server({ 'grpc.max_receive_message_length': REQUEST_BYTES_MAX });
       const proto = loadPodResourcesProto();
       server.addService(proto.v1, {
@@ -40,11 +29,7 @@ export function createGrpcPodResources(): PodResourcesPort {
         })),
       });
       server.addService(proto.v1alpha1, { List: unary(answers, () => ({ podResources: answers.list('v1alpha1') })) });
-      await new Promise<void>((resolve, reject) => {
-        server.bindAsync(`unix://${socketPath}`, ServerCredentials.createInsecure(), (error) =>
-          error === null ? resolve() : reject(error),
-        );
-      });
+      await listenUnix(server, socketPath);
       return { address: socketPath, close: async () => server.forceShutdown() };
     },
   };
