@@ -1,3 +1,4 @@
+/** Which actor a person names on the command line. */
 import { actorPattern } from '../machines/faults/match.ts';
 import { findSummary, uidOf } from '../machines/findPod.ts';
 import type { PodSummary } from '../machines/podSummary.ts';

@@ -1,3 +1,4 @@
+/** What the pod resources API answers, and how many calls it answers. */
 import { expect, it } from 'vitest';
 import type { DeviceLedger } from '../../src/machines/allocation/devices/types.ts';
 import {
