@@ -111,7 +111,6 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_eviction_stats_age_seconds: 'the eviction manager reads for itself at each look: its figures have no age',
     kubelet_device_plugin_registration_total: null,
     kubelet_device_plugin_alloc_duration_seconds: null,
-    kubelet_pod_resources_endpoint_requests_total: 'there is no pod resources API',
     kubelet_volume_stats_capacity_bytes: null,
     kubelet_volume_stats_available_bytes: null,
     kubelet_volume_stats_used_bytes: null,
