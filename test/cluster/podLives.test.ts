@@ -217,11 +217,7 @@ describe('a pod whose volumes are not there', () => {
 describe('a namespace', () => {
   it('that is deleted takes its pods with it, and the machine forgets them', async () => {
     await cluster.kubectl('create', 'namespace', 'short');
-    await cluster.daemon.wait(
-      'its account',
-      () => cluster.kubectl('-n', 'short', 'get', 'serviceaccount', 'default', '-o', 'jsonpath={.secrets[0].name}'),
-      LONG,
-    );
+    await cluster.daemon.wait('its account', () => cluster.plane.hasAccount('short'), LONG);
     const pod = (name: string) => ({
       ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, namespace: 'short' } },
       spec: { terminationGracePeriodSeconds: 1, containers: [{ name: 'main', image: IMAGE, command: ['sh', '-c', STAY] }] },

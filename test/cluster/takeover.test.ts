@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Pod } from '../../src/machines/k8s.ts';
 import { NODE_NAME } from '../e2e/daemon.ts';
+import { minorVersion } from '../e2e/lab/controlPlane.ts';
 import { createReferenceKubelet, REFERENCE_LOGS, type ReferenceKubelet, whyNoReferenceKubelet } from '../e2e/lab/referenceKubelet.ts';
 import { manifest, sh, steady } from '../e2e/manifests.ts';
 import { type Cluster, isReady, LONG, lifeOf, PROBE_TIMEOUT_S, STAY, startCluster, startKubectl } from './cluster.ts';
@@ -76,7 +77,8 @@ async function lives(...except: string[]): Promise<object> {
   return Object.fromEntries(
     pods.map((p) => {
       if (p === null) return [p, null];
-      const own = p.spec.hostNetwork === true ? { ip: '' } : {};
+      // The kubelet of 1.36 no longer tells the address of a pod that ended before it was started.
+      const own = p.spec.hostNetwork === true || p.status.phase === 'Succeeded' ? { ip: '' } : {};
       // A static pod has no status of its own that outlives its node agent: its probe runs anew.
       const told = p.metadata.name === `static-${NODE_NAME}` ? { readySince: '' } : {};
       return [p.metadata.name, { ...lifeOf(p), phase: p.status.phase, ...own, ...told }];
@@ -105,11 +107,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
 
   it('runs pods of every kind', async () => {
     await reference.start();
-    await cluster.daemon.wait(
-      'the account',
-      () => cluster.kubectl('get', 'serviceaccount', 'default', '-o', 'jsonpath={.secrets[0].name}'),
-      LONG,
-    );
+    await cluster.daemon.wait('the account', () => cluster.plane.hasAccount(), LONG);
     await make();
     for (const name of LIVING) await cluster.ready(name);
     await cluster.podWhere('fell', 'fell once', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 1);
@@ -154,8 +152,9 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
   }, 300_000);
 
   it('goes back to the kubelet without a container started anew', async () => {
-    // Of a container that the newer of the two started, one as old as this does not know the hash, which is over less.
-    const untimed = async () => Object.entries(await lives('fell')).map(([name, life]) => [name, { ...(life as object), readySince: '' }]);
+    // Of a container that actorlet started, a kubelet of before 1.31 does not know the hash, which is over more there.
+    const old = minorVersion('kubelet') < 31;
+    const untimed = async () => Object.entries(await lives(...(old ? ['fell'] : []))).map(([name, life]) => [name, { ...(life as object), readySince: '' }]);
     const given = await untimed();
     await cluster.daemon.end('SIGTERM');
     await reference.start();
@@ -163,7 +162,7 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
     // The reference takes pods with probes for not Ready when it starts; that they are Ready again shows that it has looked.
     for (const name of LIVING) await cluster.ready(name);
-    await cluster.podWhere('fell', 'was started once more', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 3);
+    if (old) await cluster.podWhere('fell', 'was started once more', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 3);
     const last = await renewed();
     await cluster.daemon.wait('the lease is renewed', async () => (await renewed()) !== last, LONG);
     expect(await untimed()).toEqual(given);

@@ -59,7 +59,7 @@ describe('kubectl get and describe', () => {
     expect(text).toMatch(/Status: +Running/);
     expect(text).toMatch(/Ready: +True\n +Restart Count: +0/);
     expect(text).toMatch(/QoS Class: +BestEffort/);
-    expect(text).toContain(`IP:           ${pod.status.podIP}`);
+    expect(text).toMatch(new RegExp(`^IP: +${pod.status.podIP}$`, 'm'));
     expect(text).toMatch(/Normal +Scheduled .*Successfully assigned default\/seen to e2e/);
     for (const line of [
       `Pulled .*kubelet.* Container image "${IMAGE}" already present on machine and can be accessed by the pod`,

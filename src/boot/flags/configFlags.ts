@@ -7,6 +7,7 @@ type Row = readonly [name: string, type: FlagType, cfg: string, help: string];
 
 const ROWS: readonly Row[] = [
   ['enable-server', 'bool', 'enableServer', 'Run the HTTPS server of the node.'],
+  ['fail-cgroupv1', 'bool', 'failCgroupV1', 'Refuse to start on a host with cgroup v1.'],
   ['fail-swap-on', 'bool', 'failSwapOn', 'Refuse to start while swap is on.'],
   ['pod-manifest-path', 'path', 'staticPodPath', 'File or directory of static pod manifests.'],
   ['sync-frequency', 'duration', 'syncFrequency', 'Longest time between two looks at a running pod.'],
@@ -132,7 +133,7 @@ const ROWS: readonly Row[] = [
 ];
 
 /** Flags that are not deprecated although a field exists. */
-const KEPT = new Set(['provider-id', 'container-runtime-endpoint']);
+const KEPT = new Set(['provider-id', 'container-runtime-endpoint', 'fail-cgroupv1']);
 
 export const CONFIG_FLAGS: readonly FlagSpec[] = [
   ...ROWS.map(([name, type, cfg, help]) => ({ name, type, cfg, help, ...(KEPT.has(name) ? {} : { deprecated: HINT }) })),

@@ -57,6 +57,7 @@ const ROWS: readonly Row[] = [
 const COLLECTOR: readonly (readonly [name: string, type: FlagType, shownDefault: string])[] = [
   ['docker-root', 'string', '/var/lib/docker'],
   ['housekeeping-interval', 'duration', '10s'],
+  ['max-housekeeping-interval', 'duration', '15s'],
   ['application-metrics-count-limit', 'int', '100'],
   ['boot-id-file', 'string', '/proc/sys/kernel/random/boot_id'],
   ['machine-id-file', 'string', '/etc/machine-id,/var/lib/dbus/machine-id'],

@@ -3,7 +3,7 @@
  * kube-scheduler, on free loopback ports, with certificates and folders of its own. `stop()` leaves nothing behind.
  * scripts/control-plane-setup.sh brings the programs.
  */
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { createServer } from 'node:net';
@@ -43,6 +43,17 @@ export function program(name: Component | 'kubectl' | 'kubelet'): string {
   if (found === undefined) throw new Error(`${name} is not on this machine: run scripts/control-plane-setup.sh first`);
   return join(found, name);
 }
+
+/** The Y of `Kubernetes v1.Y.Z` that the program says it is. */
+export function minorVersion(name: Exclude<Component, 'etcd'> | 'kubelet'): number {
+  const said = execFileSync(program(name), ['--version'], { encoding: 'utf8' });
+  const minor = /v1\.(\d+)/.exec(said)?.[1];
+  if (minor === undefined) throw new Error(`${name} --version said no version: ${said}`);
+  return Number(minor);
+}
+
+/** Kubernetes before 1.24 had ports without TLS, and opens them unless told not to; later ones refuse the flag. */
+const noPlainPort = (name: Exclude<Component, 'etcd'>, flag: string): string[] => (minorVersion(name) < 24 ? [flag] : []);
 
 export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -171,11 +182,11 @@ export class ControlPlane {
     return stdout;
   }
 
-  /** One request to the API server as that identity's key pair; the administrator by default. */
+  /** One request to the API server, or to a whole URL, as that identity's key pair; the administrator by default. */
   request(
     method: string,
     path: string,
-    o: { as?: KeyPair; body?: unknown; contentType?: string; timeoutMs?: number } = {},
+    o: { as?: KeyPair; body?: unknown; contentType?: string; timeoutMs?: number; verify?: false } = {},
   ): Promise<{ status: number; body: unknown }> {
     const as = o.as ?? this.ca.issue('admin', { name: 'kubernetes-admin', groups: ['system:masters'] });
     return new Promise((resolve, reject) => {
@@ -184,6 +195,7 @@ export class ControlPlane {
         ca: readFileSync(this.ca.certFile),
         cert: readFileSync(as.certFile),
         key: readFileSync(as.keyFile),
+        rejectUnauthorized: o.verify !== false,
         agent: false,
         timeout: o.timeoutMs ?? 10_000,
         headers: { 'content-type': o.contentType ?? 'application/json', accept: 'application/json' },
@@ -202,6 +214,29 @@ export class ControlPlane {
       });
       req.end(o.body === undefined ? undefined : JSON.stringify(o.body));
     });
+  }
+
+  /** Whether pods of that namespace can have the account they get by default, with what their token needs. */
+  async hasAccount(namespace = 'default'): Promise<boolean> {
+    const [account, root] = await Promise.all([
+      this.request('GET', `/api/v1/namespaces/${namespace}/serviceaccounts/default`),
+      this.request('GET', `/api/v1/namespaces/${namespace}/configmaps/kube-root-ca.crt`),
+    ]);
+    // Before 1.24 a controller adds a secret to the account, and pods get that.
+    const secret = minorVersion('kube-apiserver') >= 24 || (account.body as { secrets?: unknown[] }).secrets !== undefined;
+    return account.status === 200 && root.status === 200 && secret;
+  }
+
+  /**
+   * A page of the node whose HTTPS API listens on that port of loopback. It is asked through the API server, except of releases
+   * that pass nothing on to loopback (1.21.1 and later): then as the API server asks it.
+   */
+  async nodePage(o: { node: string; port: number; path: string }): Promise<string> {
+    if (minorVersion('kube-apiserver') < 21) return this.kubectl('get', '--raw', `/api/v1/nodes/${o.node}/proxy${o.path}`);
+    const { status, body } = await this.request('GET', `https://127.0.0.1:${o.port}${o.path}`, { as: this.kubeletClient, verify: false });
+    const text = typeof body === 'string' ? body : JSON.stringify(body);
+    if (status !== 200) throw new Error(`GET ${o.path} of the node: ${status} ${text}`);
+    return text;
   }
 
   /** Freezes or thaws a component: connections stay, nothing is answered. */
@@ -310,7 +345,7 @@ async function build(o: ControlPlaneOptions): Promise<{ it: ControlPlane; progra
       `--etcd-servers=http://127.0.0.1:${client}`,
       `--secure-port=${secure}`,
       '--bind-address=127.0.0.1',
-      '--insecure-port=0',
+      ...noPlainPort('kube-apiserver', '--insecure-port=0'),
       `--cert-dir=${join(dir, 'pki')}`,
       `--tls-cert-file=${serving.certFile}`,
       `--tls-private-key-file=${serving.keyFile}`,
@@ -334,7 +369,7 @@ async function build(o: ControlPlaneOptions): Promise<{ it: ControlPlane; progra
   if (o.controllerManager === true) programs.push(controllerManager(it, keys.privateFile, o.flags?.['kube-controller-manager'] ?? []));
   if (o.scheduler === true) {
     const kubeconfig = it.kubeconfig('scheduler', { name: 'system:kube-scheduler' });
-    const flags = [`--kubeconfig=${kubeconfig}`, '--leader-elect=false', '--port=0', '--secure-port=0'];
+    const flags = [`--kubeconfig=${kubeconfig}`, '--leader-elect=false', ...noPlainPort('kube-scheduler', '--port=0'), '--secure-port=0'];
     programs.push(new Program('kube-scheduler', dir, [...flags, ...(o.flags?.['kube-scheduler'] ?? [])]));
   }
   return { it, programs };
@@ -345,7 +380,7 @@ function controllerManager(plane: ControlPlane, serviceAccountKey: string, more:
   return new Program('kube-controller-manager', plane.dir, [
     `--kubeconfig=${kubeconfig}`,
     '--leader-elect=false',
-    '--port=0',
+    ...noPlainPort('kube-controller-manager', '--port=0'),
     '--secure-port=0',
     '--use-service-account-credentials',
     `--service-account-private-key-file=${serviceAccountKey}`,

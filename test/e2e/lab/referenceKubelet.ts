@@ -9,7 +9,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, 
 import { join } from 'node:path';
 import { type Daemon, freePort, NODE_NAME } from '../daemon.ts';
 import type { ControlPlane } from './controlPlane.ts';
-import { program } from './controlPlane.ts';
+import { minorVersion, program } from './controlPlane.ts';
 import { until } from './ports.ts';
 
 /** Where it has its logs. */
@@ -74,6 +74,8 @@ export class ReferenceKubelet {
       authentication: { x509: { clientCAFile: this.#plane.ca.certFile } },
       kubeAPIQPS: 50,
       kubeAPIBurst: 100,
+      // A field of 1.31; the test machine may be one with cgroup v1.
+      ...(minorVersion('kubelet') >= 31 ? { failCgroupV1: false } : {}),
     };
     const file = join(dir, 'reference.json');
     writeFileSync(file, JSON.stringify(config));
@@ -82,7 +84,8 @@ export class ReferenceKubelet {
       `--config=${file}`,
       `--kubeconfig=${this.#plane.nodeKubeconfig(NODE_NAME)}`,
       ...[`--root-dir=${rootDir}`, `--cert-dir=${join(dir, 'reference-pki')}`, `--volume-plugin-dir=${join(dir, 'reference-plugins')}`],
-      ...['--container-runtime=remote', `--container-runtime-endpoint=${lab.endpoint}`, `--image-service-endpoint=${lab.endpoint}`],
+      ...(minorVersion('kubelet') < 24 ? ['--container-runtime=remote'] : []),
+      ...[`--container-runtime-endpoint=${lab.endpoint}`, `--image-service-endpoint=${lab.endpoint}`],
       ...[`--hostname-override=${NODE_NAME}`, '--node-ip=127.0.0.1', '--v=2'],
     ];
     const child = spawn(program('kubelet'), args, {
