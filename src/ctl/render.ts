@@ -1,5 +1,7 @@
 /** The daemon's JSON answers as text. Pure. */
+
 import type { PodSummary } from '../machines/podSummary.ts';
+import { eventMessage } from '../machines/pods/podDescription.ts';
 import type { RecordedEvent } from '../machines/protocol.ts';
 import { shortDuration } from '../machines/text/duration.ts';
 import { renderTable } from '../machines/text/table.ts';
@@ -36,7 +38,7 @@ export function renderEvents(events: readonly RecordedEvent[], nowMs: number, o:
     e.type,
     e.reason,
     e.pod === undefined ? '(node)' : `${e.pod.namespace}/${e.pod.name}`,
-    e.message,
+    eventMessage(e),
   ]);
   return renderTable(['LAST SEEN', 'COUNT', 'TYPE', 'REASON', 'OBJECT', 'MESSAGE'], rows, o);
 }

@@ -3,6 +3,7 @@
 import { findPod, recordMeant } from './findPod.ts';
 import type { ContainerStatus, Pod, PodStatus } from './k8s.ts';
 import { LIFE_STATES } from './pods/manager/life.ts';
+import { eventMessage } from './pods/podDescription.ts';
 import type { SourceName } from './pods/types.ts';
 import {
   addr,
@@ -311,7 +312,7 @@ function eventLines(events: readonly RecordedEvent[], i: WhyInput): string[] {
 }
 function eventText(e: RecordedEvent, i: WhyInput): string {
   const times = e.count > 1 ? ` (${e.count} times since ${ago(e.firstAtMs ?? e.atMs, i)})` : '';
-  return `${ago(e.atMs, i)}  ${e.type === 'Warning' ? 'Warning ' : ''}${e.reason}: ${e.message}${times}`;
+  return `${ago(e.atMs, i)}  ${e.type === 'Warning' ? 'Warning ' : ''}${e.reason}: ${eventMessage(e)}${times}`;
 }
 
 function ago(wallMs: number, i: Pick<WhyInput, 'nowMs'>): string {

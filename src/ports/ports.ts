@@ -190,6 +190,8 @@ export interface HostIdentity {
   machineId: string;
   systemUuid: string;
   kernelVersion: string;
+  /** Whether the kernel enforces profiles of AppArmor. Default true. */
+  appArmor?: boolean;
   osImage: string;
   /** Go's spelling: `linux`; `amd64`, `arm64`. */
   os: string;

@@ -137,6 +137,7 @@ describe('the runtime actors on a real containerd', () => {
           uid: 'u',
           podRef: { uid: 'u', name: 'u', namespace: 'default' },
           container: 'main',
+          fieldPath: 'spec.containers{main}',
           image,
           policy: 'IfNotPresent',
           sandboxConfig: sandboxConfig({ name: 'u', uid: 'u', cgroupParent: lab.cgroupParent }),

@@ -10,6 +10,24 @@ const STOPS = ['StopContainer', 'StopPodSandbox', 'RemoveContainer', 'RemovePodS
 const empty = (h: VirtualNode) => h.runtime.dump().containers.length === 0 && h.runtime.dump().sandboxes.length === 0;
 const up = (h: VirtualNode, name: string, containers = 1) => h.phase(name) === 'Running' && h.running(name).length === containers;
 
+describe('a container that the runtime cannot start', () => {
+  it('counts as crashed: a second start at once, a third after its back-off; the words of the runtime are told', async () => {
+    await using h = await virtualNode();
+    const starts: number[] = [];
+    h.faults.fault = (m) => {
+      if (m === 'StartContainer') starts.push(h.time.clock.monoMs());
+      return undefined;
+    };
+    h.write('web', pod('web', { life: 'startError=no such file' }));
+    await h.until('three starts', () => starts.length === 3, 60_000);
+    expect((starts[1] ?? 0) - (starts[0] ?? 0)).toBeLessThan(2_000);
+    expect((starts[2] ?? 0) - (starts[1] ?? 0)).toBeGreaterThanOrEqual(10_000);
+    const main = () => h.status('web')?.status.containerStatuses?.[0];
+    await h.until('it backs off', () => main()?.state.waiting?.reason === 'CrashLoopBackOff');
+    expect(main()).toMatchObject({ restartCount: 2, lastState: { terminated: { reason: 'StartError', message: 'no such file' } } });
+  });
+});
+
 describe('a call without an answer', () => {
   it.each(STARTS.flatMap((m) => [true, false].map((effect) => [m, effect] as const)))(
     '%s (took effect: %s) is asked about, not repeated blindly: one container, no restart counted',

@@ -32,6 +32,7 @@ function ensure(uid: string, name: string, o: { policy?: ImageEvent['policy']; s
         uid,
         podRef: { uid, name: uid, namespace: 'default' },
         container: 'main',
+        fieldPath: 'spec.containers{main}',
         image: name,
         policy: o.policy ?? 'IfNotPresent',
         sandboxConfig: { metadata: { name: uid, uid, namespace: 'default', attempt: 0 } },

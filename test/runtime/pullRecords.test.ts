@@ -181,6 +181,7 @@ describe('the image puller', () => {
         uid,
         podRef: { uid, name: uid, namespace: 'ns' },
         container: 'main',
+        fieldPath: 'spec.containers{main}',
         image: name,
         policy,
         sandboxConfig: { metadata: { name: uid, uid, namespace: 'ns', attempt: 0 } },

@@ -49,6 +49,8 @@ function identity(): HostIdentity {
     machineId: readTrimmed('/etc/machine-id') || readTrimmed('/var/lib/dbus/machine-id'),
     systemUuid: readTrimmed('/sys/class/dmi/id/product_uuid') || readTrimmed('/etc/machine-id'),
     kernelVersion: release(),
+    // The file is there with the module, and says Y where it is in use.
+    appArmor: readTrimmed('/sys/module/apparmor/parameters/enabled').startsWith('Y'),
     osImage: pretty.replace(/^["']|["']$/g, ''),
     os: platform(),
     arch: machine === 'x64' ? 'amd64' : machine,

@@ -15,7 +15,7 @@ export const EVENTS_WAITING_MAX = 1_000;
 const SIMILAR_MAX = 10;
 const SIMILAR_MS = 600_000;
 export const COMBINED_PREFIX = '(combined from similar events): ';
-/** Per object: so many at once, then one per five minutes. */
+/** Per object and type: so many at once, then one per five minutes. */
 export const OBJECT_BURST = 25;
 const OBJECT_PER_SECOND = 1 / 300;
 /** What is remembered of written events and of objects; the oldest goes. */
@@ -86,7 +86,8 @@ export class EventCorrelator {
   }
 
   take(event: RecordedEvent, now: { wallMs: number; monoMs: number }): void {
-    const owner = event.pod?.uid ?? '';
+    // Each type by itself: warnings that go on and on leave what is ordinary its place.
+    const owner = `${event.type} ${event.pod?.uid ?? ''}`;
     const bucket = this.#buckets.get(owner) ?? new TokenBucket(OBJECT_PER_SECOND, OBJECT_BURST);
     this.#buckets.put(owner, bucket);
     const { key, message } = this.#combine(event, now.monoMs);

@@ -60,6 +60,11 @@ export function findContainer(pod: Pod, name: string): Container | undefined {
   return pod.spec.containers.find(named) ?? pod.spec.initContainers?.find(named) ?? pod.spec.ephemeralContainers?.find(named);
 }
 
+/** As {@link containerFieldPath}; of a container that is not in the definition any more, as if it were a regular one. */
+export function eventFieldPath(pod: Pod, name: string): string {
+  return containerFieldPath(pod, name) ?? `spec.containers{${name}}`;
+}
+
 /** `spec.containers{name}` and its siblings, as events refer to a container; undefined when it is not in the definition. */
 export function containerFieldPath(pod: Pod, name: string): string | undefined {
   const named = (c: Container): boolean => c.name === name;

@@ -284,4 +284,10 @@ describe('the ledger of events', () => {
     ledger.take(event('x', { reason: 'later' }), at(301_000));
     expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 2, 5]);
   });
+  it('counts warnings and what is ordinary apart: neither takes the other’s place', () => {
+    const ledger = new EventCorrelator('n1');
+    for (let i = 0; i < OBJECT_BURST + 5; i++) ledger.take(event('x', { type: 'Warning', reason: `R${i}` }), at());
+    ledger.take(event('x', { type: 'Normal', reason: 'Killing' }), at());
+    expect([ledger.size, ledger.dropped]).toEqual([OBJECT_BURST + 1, 5]);
+  });
 });

@@ -18,6 +18,8 @@ interface Row {
   allowedUnsafeSysctls?: string[];
   kernelVersion?: string;
   strictGroups?: boolean;
+  /** The kernel has it. */
+  appArmor?: boolean;
 }
 
 const LABELS = { 'kubernetes.io/hostname': 'n1', 'kubernetes.io/os': 'linux', disk: 'ssd', cores: '8', free: '' };
@@ -44,6 +46,10 @@ const tolerating = (...tolerations: Pod['spec']['tolerations'] & object): Row =>
 const setting = (name: string, more: Partial<Pod['spec']> = {}): Pod =>
   pod({ securityContext: { sysctls: [{ name, value: '1' }] }, ...more });
 
+const profile = { appArmorProfile: { type: 'RuntimeDefault' } } as const;
+const annotated = (value: string): Pod =>
+  pod({}, { metadata: { annotations: { 'container.apparmor.security.beta.kubernetes.io/web': value } } });
+
 const ROWS: Record<string, Row> = {
   'a plain pod': { pod: pod() },
   'unsupported: one field': { pod: pod({ resourceClaims: [{ name: 'gpu' }] }) },
@@ -56,6 +62,18 @@ const ROWS: Record<string, Row> = {
   'os: the field names another': { pod: pod({ os: { name: 'windows' } }) },
   'groups: Strict': { pod: pod({ securityContext: { supplementalGroupsPolicy: 'Strict' } }) },
   'groups: Strict, of a runtime that can': { pod: pod({ securityContext: { supplementalGroupsPolicy: 'Strict' } }), strictGroups: true },
+  'AppArmor: of the pod, on a kernel without it': { pod: pod({ securityContext: profile }), appArmor: false },
+  'AppArmor: of a container, on a kernel without it': {
+    pod: pod({ containers: [container('web', { securityContext: profile })] }),
+    appArmor: false,
+  },
+  'AppArmor: by annotation, on a kernel without it': { pod: annotated('runtime/default'), appArmor: false },
+  'AppArmor: unconfined by annotation, on a kernel without it': { pod: annotated('unconfined'), appArmor: false },
+  'AppArmor: of a pod that runs, on a kernel without it': {
+    pod: { ...pod({ securityContext: profile }), status: { phase: 'Running' } },
+    appArmor: false,
+  },
+  'AppArmor: of the pod, on a kernel with it': { pod: pod({ securityContext: profile }), appArmor: true },
   'sysctl: safe': { pod: setting('net.ipv4.tcp_syncookies') },
   'sysctl: safe, written with slashes': { pod: setting('net/ipv4/tcp_syncookies') },
   'sysctl: not safe': { pod: setting('net.core.somaxconn') },
@@ -205,6 +223,7 @@ describe('admission is as recorded', () => {
     const ability = {
       sysctls: sysctlPatterns(row.kernelVersion ?? '6.1.0', row.allowedUnsafeSysctls ?? []),
       strictGroups: row.strictGroups ?? false,
+      ...(row.appArmor === undefined ? {} : { appArmor: row.appArmor }),
     };
     const result = plain(
       admit({ pod: row.pod, others: row.others ?? [], podsMax: row.podsMax ?? 110, allocatable: ALLOCATABLE, node, ability }),

@@ -21,8 +21,9 @@ export interface AdmissionOptions extends Omit<Offer, 'ability'> {
 
 export function factsFrom(ctx: ActorCtx<PodManagerEvent>, opts: AdmissionOptions): () => Facts {
   const { podsMax, allocatable, cluster, allocators, podGroups } = opts;
-  const sysctls = sysctlPatterns(ctx.ports.host.identity?.().kernelVersion ?? '', opts.allowedUnsafeSysctls);
-  const ability = { sysctls, podGroups, devices: ctx.ports.devicePlugins !== undefined };
+  const { kernelVersion = '', appArmor = true } = ctx.ports.host.identity?.() ?? {};
+  const sysctls = sysctlPatterns(kernelVersion, opts.allowedUnsafeSysctls);
+  const ability = { sysctls, podGroups, devices: ctx.ports.devicePlugins !== undefined, appArmor };
   const offer: Offer = { podsMax, allocatable, ability, cluster, allocators };
   return () => new Seen(ctx, { offer, identity: opts.identity });
 }

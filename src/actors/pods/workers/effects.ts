@@ -4,9 +4,10 @@
  */
 import type { ImageSpec } from '../../../machines/cri.ts';
 import type { Container, Pod } from '../../../machines/k8s.ts';
-import { containerFieldPath } from '../../../machines/pods/killOrder.ts';
+import { eventFieldPath } from '../../../machines/pods/killOrder.ts';
 import { containerLogDir, podLogDir, restartCountFromLogNames } from '../../../machines/pods/logNames.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
+import { podDescription } from '../../../machines/pods/podDescription.ts';
 import type { ResizeStep } from '../../../machines/pods/resize/actuation.ts';
 import { sidecarNames } from '../../../machines/pods/status/manager.ts';
 import type { NodeFacts, PodRuntimeStatus } from '../../../machines/pods/types.ts';
@@ -17,7 +18,7 @@ import {
 } from '../../../machines/pods/workers/config/containerConfig.ts';
 import { envVariables, invalidEnvNames } from '../../../machines/pods/workers/config/env.ts';
 import type { ActOutcome, Cleared, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
-import { EARLIER_START, podDescription } from '../../../machines/pods/workers/containerSetup.ts';
+import { EARLIER_START } from '../../../machines/pods/workers/containerSetup.ts';
 import type { InspectionOf, SandboxInput, Settled, WorkerContext, WorkerIo } from '../../../machines/pods/workers/context.ts';
 import type { HookAnswer, HookJob } from '../../../machines/pods/workers/hookMachine.ts';
 import type { SandboxesInput } from '../../../machines/pods/workers/stopMachine.ts';
@@ -217,7 +218,7 @@ export class Effects implements WorkerIo {
     };
     const result = await this.act(pod, call, signal);
     if (result.ok) {
-      this.event(pod, 'Normal', 'Created', `Created container: ${container.name}`, container);
+      this.event(pod, 'Normal', 'Created', 'Container created', container);
       return { kind: 'done', value: { id: (result.value as { containerId: string }).containerId, restartCount } };
     }
     this.inspector.doubt();
@@ -260,7 +261,7 @@ export class Effects implements WorkerIo {
       this.event(job.pod, 'Warning', 'Failed', `Error: ${result.error.details.replaceAll(id, job.container.name)}`, job.container);
       return unknownOr(result.error, 'RunContainerError');
     }
-    this.event(job.pod, 'Normal', 'Started', `Started container ${job.container.name}`, job.container);
+    this.event(job.pod, 'Normal', 'Started', 'Container started', job.container);
     await linkLog(this.ctx, this.facts(), input);
     return { kind: 'done', value: null };
   }
@@ -355,8 +356,7 @@ export class Effects implements WorkerIo {
   }
 
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void {
-    const fieldPath =
-      container === undefined ? undefined : (containerFieldPath(pod, container.name) ?? `spec.containers{${container.name}}`);
+    const fieldPath = container === undefined ? undefined : eventFieldPath(pod, container.name);
     this.ctx.registry.send(addr.events, {
       type: 'event.record',
       event: { type, reason, message, pod: podRef(pod), ...(fieldPath === undefined ? {} : { fieldPath }) },

@@ -2,6 +2,7 @@
 
 import type { ImageSpec, PodSandboxConfig } from '../../../machines/cri.ts';
 import type { PullPolicy } from '../../../machines/k8s.ts';
+import { eventFieldPath } from '../../../machines/pods/killOrder.ts';
 import { podRef } from '../../../machines/pods/manager/records.ts';
 import type { StartJob } from '../../../machines/pods/workers/containerMachine.ts';
 import { addr } from '../../../machines/protocol.ts';
@@ -53,6 +54,7 @@ async function ensure(ctx: Ctx, o: ImagesWanted & { image: string; policy: PullP
       uid: job.pod.metadata.uid,
       podRef: podRef(job.pod),
       container: job.container.name,
+      fieldPath: eventFieldPath(job.pod, job.container.name),
       image,
       policy,
       sandboxConfig,

@@ -240,7 +240,7 @@ class ImagePuller implements ImagePullIo {
     this.#ctx.registry.send(addr.events, {
       type: 'event.record',
       ...(event.causes === undefined ? {} : { causes: event.causes }),
-      event: { ...text, pod: event.podRef, fieldPath: `spec.containers{${event.container}}` },
+      event: { ...text, pod: event.podRef, fieldPath: event.fieldPath },
     });
   }
 }

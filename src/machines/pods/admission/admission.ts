@@ -9,6 +9,7 @@ import { enumerated } from '../../text/errorList.ts';
 import { beyondBounds } from '../bounds.ts';
 import { ANNOTATION_SOURCE } from '../sources/decode.ts';
 import { unsupportedFields } from '../sources/supported.ts';
+import { wantsAppArmor } from './appArmor.ts';
 import { takenPort } from './hostPorts.ts';
 import { nodeMismatch } from './nodeAffinity.ts';
 import { type RequestOf, shortages } from './resources.ts';
@@ -55,6 +56,8 @@ export interface NodeAbility {
   readonly podGroups?: boolean;
   /** Device plugins can be spoken to: whether there are devices is found out when they are given. Default false. */
   readonly devices?: boolean;
+  /** The kernel enforces profiles of AppArmor. Default true. */
+  readonly appArmor?: boolean;
 }
 
 /** All that this node runs on. */
@@ -82,6 +85,10 @@ export function refusedForItself(pod: Pod, ability: NodeAbility): Refusal | null
   if (asksForStrictGroups(pod) && !ability.strictGroups) {
     const message = 'SupplementalGroupsPolicy=Strict is not supported in this node';
     return { reason: 'SupplementalGroupsPolicyNotSupported', message, about };
+  }
+  // What runs already was given its profile, or never will be.
+  if (ability.appArmor === false && (pod.status.phase ?? 'Pending') === 'Pending' && wantsAppArmor(pod)) {
+    return { reason: 'AppArmor', message: 'Cannot enforce AppArmor: AppArmor is not enabled on the host', about };
   }
   const { podGroups = false, devices = false } = ability;
   // A pod that waits is judged again and again.

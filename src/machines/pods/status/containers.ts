@@ -83,6 +83,7 @@ function defaultStatus(input: ContainersInput, container: Container, old: Contai
     restartCount: old?.restartCount ?? 0,
     image: container.image ?? '',
     imageID: '',
+    ...mountStatuses(container, []),
   };
   // Gone from the runtime although it ran: say that it ended, or the pod would fall back to Pending (trap 25).
   if (old?.state.running !== undefined && status.lastState.terminated === undefined) {
@@ -115,17 +116,21 @@ function observedStatus(input: ContainersInput, container: Container, old: Conta
   return status;
 }
 
-/** What the definition asks for, and what the runtime made of it. */
-function mountStatuses(container: Container, { recursiveReadOnly = [] }: RuntimeContainer): VolumeMountStatus[] {
-  return (container.volumeMounts ?? []).map(({ name, mountPath, readOnly = false }) => {
+/** What the definition asks for, and what the runtime made of it: paths that are read-only with all that is mounted below. */
+function mountStatuses(container: Container, recursiveReadOnly: readonly string[]): { volumeMounts?: VolumeMountStatus[] } {
+  const mounts = container.volumeMounts ?? [];
+  if (mounts.length === 0) return {};
+  const volumeMounts = mounts.map(({ name, mountPath, readOnly = false }): VolumeMountStatus => {
     if (!readOnly) return { name, mountPath };
     const recursive = recursiveReadOnly.includes(mountPath.startsWith('/') ? mountPath : `/${mountPath}`);
     return { name, mountPath, readOnly, recursiveReadOnly: recursive ? 'Enabled' : 'Disabled' };
   });
+  return { volumeMounts };
 }
 
 function convert(input: ContainersInput, container: Container, from: RuntimeContainer, old: ContainerStatus | undefined): ContainerStatus {
   const containerID = `${input.runtimeName}://${from.id}`;
+  const requests = container.resources?.requests;
   const status: ContainerStatus = {
     name: from.name,
     state: {},
@@ -137,16 +142,16 @@ function convert(input: ContainersInput, container: Container, from: RuntimeCont
     containerID,
     ...(from.stopSignal === undefined ? {} : { stopSignal: from.stopSignal }),
     ...(from.user === undefined ? {} : { user: { linux: from.user } }),
+    // Of one that does not run, what was granted is all there is to say.
+    resources: container.resources ?? {},
+    ...(requests === undefined ? {} : { allocatedResources: requests }),
+    ...mountStatuses(container, from.recursiveReadOnly ?? []),
   };
   switch (from.state) {
-    case 'running': {
+    case 'running':
       status.state = { running: { startedAt: rfc3339(from.startedAtMs ?? Number(from.createdAtNs / 1_000_000n)) } };
       status.resources = actualResources(container, from, input.inForce ?? new Map());
-      const requests = container.resources?.requests;
-      if (requests !== undefined) status.allocatedResources = requests;
-      if ((container.volumeMounts?.length ?? 0) > 0) status.volumeMounts = mountStatuses(container, from);
       break;
-    }
     case 'exited':
       status.state = { terminated: terminatedState(from, containerID) };
       break;
@@ -184,7 +189,7 @@ function terminatedState(from: RuntimeContainer, containerID: string): NonNullab
 /** What runs is not said to run before its postStart hook has ended: the reference looks at it no earlier. */
 function withHook(input: ContainersInput, container: Container, status: ContainerStatus): ContainerStatus {
   if (status.state.running === undefined || input.hookAhead?.has(container.name) !== true) return status;
-  const { resources: _, allocatedResources: __, volumeMounts: ___, ...rest } = status;
+  const { resources: _, allocatedResources: __, ...rest } = status;
   return { ...rest, state: { waiting: { reason: waitingReason(input.pod) } } };
 }
 

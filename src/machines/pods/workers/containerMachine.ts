@@ -211,7 +211,7 @@ export const containerMachine = containerSetup.createMachine({
         onDone: [
           {
             guard: ({ event }) => event.output.kind === 'failed',
-            target: 'failed',
+            target: 'observing',
             actions: [
               'known',
               {
@@ -220,6 +220,8 @@ export const containerMachine = containerSetup.createMachine({
                   event.output.kind === 'failed' ? event.output.failure : { reason: 'RunContainerError', message: '' },
               },
               'stampAct',
+              'report',
+              { type: 'acted', params: { why: 'it did not start' } },
             ],
           },
           {
@@ -309,10 +311,12 @@ export const containerMachine = containerSetup.createMachine({
         onDone: [
           { guard: ({ event }) => event.output.failure !== null, target: 'stoppingAgain' },
           {
-            target: 'failed',
+            target: 'observing',
             actions: [
+              assign({ hookAhead: false }),
               { type: 'fail', params: ({ context }) => required(context.failure) },
               'stampAct',
+              'report',
               { type: 'acted', params: { why: 'it was stopped after its postStart hook failed' } },
             ],
           },
@@ -336,7 +340,9 @@ export const containerMachine = containerSetup.createMachine({
           { guard: 'stale' },
           { guard: 'startedUnheard', target: 'hooking', actions: ['observe'] },
           { guard: 'observedRunning', target: 'running', actions: ['observe', 'hookOver'] },
+          // The instance that a failed start left counts as a crash: the first is followed by a start at once.
           { guard: 'observedExited', target: 'exited', actions: ['observe', 'hookOver'] },
+          { guard: 'waitAhead', target: 'failed', actions: ['observe', 'hookOver'] },
           { target: 'waiting', actions: ['observe', 'hookOver'] },
         ],
       },
@@ -345,7 +351,7 @@ export const containerMachine = containerSetup.createMachine({
       meta: { reason: 'StartFailed', message: 'the last attempt to start it failed; it is tried again after a wait' },
       entry: [assign({ hookAhead: false }), 'report'],
       // Not at once `waiting`: a look that began before the act would start it as if it had never been.
-      after: { wait: { target: 'observing', actions: [{ type: 'acted', params: { why: 'retry after a failed start' } }] } },
+      after: { wait: { target: 'observing', actions: ['waitOver', { type: 'acted', params: { why: 'retry after a failed start' } }] } },
       on: {
         'container.start': [{ guard: 'freshGround', target: 'deciding', actions: ['takeJob', 'known'] }, {}],
         'container.observed': [

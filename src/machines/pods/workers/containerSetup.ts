@@ -5,6 +5,7 @@ import { factsOf } from '../../facts.ts';
 import { unprovided } from '../../provide.ts';
 import type { ImageResult } from '../../runtime/imagePuller/messages.ts';
 import { retryDelayMs } from '../../supervision/restartPolicy.ts';
+import { podDescription } from '../podDescription.ts';
 import type { CrashBackoffEntry, RuntimeContainer, StartFailure } from '../types.ts';
 import { containerStopMachine, type PreStopEnded } from './containerStopMachine.ts';
 import { checkBackoff } from './crashBackoff.ts';
@@ -138,6 +139,7 @@ export const containerSetup = setup({
       return { observed: event.current };
     }),
     clearFailure: assign({ failure: null, nextStartAtMs: null }),
+    waitOver: assign({ waitMs: 0 }),
     stampAct: assign(({ event }) => ({ actedAtMonoMs: factsOf(event).monoMs })),
     fail: assign(({ context, event }, params: StartFailure) => {
       const moment = factsOf(event);
@@ -210,6 +212,8 @@ export const containerSetup = setup({
     observedExited: ({ event }) =>
       event.type === 'container.observed' && (event.current?.state === 'exited' || event.current?.state === 'unknown'),
     stale: ({ context, event }) => event.type === 'container.observed' && event.observedAtMonoMs <= context.actedAtMonoMs,
+    /** The last start failed, and its wait is not over. */
+    waitAhead: ({ context }) => context.failure !== null && context.waitMs > 0,
     specChanged: ({ context, event }) => event.type === 'container.start' && event.job.specKey !== context.job?.specKey,
     /** What failed in another sandbox, with another definition, or for want of what has changed since, says nothing about this one. */
     freshGround: ({ context, event }) =>
@@ -232,11 +236,6 @@ export function hookStartFailure(outcome: HookOutcome): StartFailure {
 export function required<T>(value: T | null): T {
   if (value === null) throw new Error('container machine: a start without a job');
   return value;
-}
-
-/** `name_namespace(uid)`, the form used in the kubelet's messages. */
-export function podDescription(pod: { metadata: { name: string; namespace: string; uid: string } }): string {
-  return `${pod.metadata.name}_${pod.metadata.namespace}(${pod.metadata.uid})`;
 }
 
 /** Go's duration text for whole seconds: `10s`, `1m20s`, `5m0s`. */

@@ -13,6 +13,8 @@ export type ImageEvent = Message & {
   uid: string;
   podRef: PodRef;
   container: string;
+  /** Of the container, in the pod's definition: what events are about. */
+  fieldPath: string;
   image: string;
   policy: PullPolicy;
   sandboxConfig: PodSandboxConfig;

@@ -1,6 +1,7 @@
 /** The resolver configuration of a pod (pod lifecycle 5.6). */
 import type { DNSConfig } from '../../../cri.ts';
 import type { Pod } from '../../../k8s.ts';
+import { podDescription } from '../../podDescription.ts';
 import type { NodeFacts, StartFailure } from '../../types.ts';
 
 const SERVERS_MAX = 3;
@@ -50,7 +51,7 @@ function baseConfig(pod: Pod, facts: DnsFacts, warnings: DnsWarning[]): DNSConfi
   if (facts.clusterDNS.length === 0) {
     warnings.push({
       reason: 'MissingClusterDNS',
-      message: `clusterDNS is not configured: the "${pod.spec.dnsPolicy ?? 'ClusterFirst'}" policy falls back to the node's own resolver`,
+      message: `pod: "${podDescription(pod)}". kubelet does not have ClusterDNS IP configured and cannot create Pod using "${pod.spec.dnsPolicy ?? 'ClusterFirst'}" policy. Falling back to "Default" policy.`,
     });
     return hostConfig(facts);
   }

@@ -18,6 +18,8 @@ import type {
   SeccompProfile,
   SecurityContext,
 } from '../../../k8s.ts';
+import { APPARMOR_ANNOTATION, APPARMOR_UNCONFINED } from '../../admission/appArmor.ts';
+import { podDescription } from '../../podDescription.ts';
 import type { NodeFacts } from '../../types.ts';
 import { type Built, built, refused } from './result.ts';
 
@@ -33,7 +35,6 @@ export const MASKED_PATHS = [
   '/sys/firmware',
 ];
 export const READONLY_PATHS = ['/proc/asound', '/proc/bus', '/proc/fs', '/proc/irq', '/proc/sys', '/proc/sysrq-trigger'];
-const APPARMOR_ANNOTATION = 'container.apparmor.security.beta.kubernetes.io/';
 
 /** The user an image asks for: a number, a name, or neither. */
 export interface ImageUser {
@@ -114,16 +115,14 @@ export function effectiveSecurity(pod: Pod, container: Container): SecurityConte
 export function verifyRunAsNonRoot(effective: SecurityContext, user: ImageUser | null, who: string): Built<null> {
   if (effective.runAsNonRoot !== true) return built(null);
   if (effective.runAsUser !== undefined) {
-    return effective.runAsUser === 0 ? refused(`${who}: runAsNonRoot is set but runAsUser is 0`) : built(null);
+    return effective.runAsUser === 0 ? refused(`container's runAsUser breaks non-root policy (${who})`) : built(null);
   }
-  if (user === null) return refused(`${who}: runAsNonRoot is set and the user of the image is not known; set runAsUser`);
+  if (user === null) return refused(`container has runAsNonRoot and the user of the image is not known; set runAsUser (${who})`);
   const numeric = user.uid ?? (user.username === '' || /^\d+$/.test(user.username) ? Number(user.username) : null);
   if (numeric === null) {
-    return refused(
-      `${who}: runAsNonRoot is set and the image has the non-numeric user "${user.username}", which may be root; set runAsUser`,
-    );
+    return refused(`container has runAsNonRoot and image has non-numeric user (${user.username}), cannot verify user is non-root (${who})`);
   }
-  return numeric === 0 ? refused(`${who}: runAsNonRoot is set but the image runs as root; set runAsUser`) : built(null);
+  return numeric === 0 ? refused(`container has runAsNonRoot and image will run as root (${who})`) : built(null);
 }
 
 function seccomp(profile: SeccompProfile | undefined, facts: SecurityFacts, who: string): Built<SecurityProfile> {
@@ -143,7 +142,7 @@ function appArmor(pod: Pod, container: Container, profile: SeccompProfile | unde
   const annotation = pod.metadata.annotations?.[`${APPARMOR_ANNOTATION}${container.name}`];
   if (annotation === undefined || annotation === '') return built(undefined);
   if (annotation === 'runtime/default') return built({ profileType: 'RuntimeDefault' });
-  if (annotation === 'unconfined') return built({ profileType: 'Unconfined' });
+  if (annotation === APPARMOR_UNCONFINED) return built({ profileType: 'Unconfined' });
   if (annotation.startsWith('localhost/')) return built({ profileType: 'Localhost', localhostRef: annotation.slice('localhost/'.length) });
   return refused(`${who}: annotation ${APPARMOR_ANNOTATION}${container.name} has the unknown value "${annotation}"`);
 }
@@ -170,7 +169,7 @@ export function containerSecurity(input: {
   const { pod, container, facts, imageUser } = input;
   const who = `container "${container.name}"`;
   const effective = effectiveSecurity(pod, container);
-  const verified = verifyRunAsNonRoot(effective, imageUser, who);
+  const verified = verifyRunAsNonRoot(effective, imageUser, `pod: "${podDescription(pod)}", container: ${container.name}`);
   if (!verified.ok) return verified;
   const seccompProfile = seccomp(effective.seccompProfile, facts, who);
   if (!seccompProfile.ok) return seccompProfile;
