@@ -4,7 +4,8 @@ import { createGroupReader } from '../../../src/actors/edge/https/groupReader.ts
 import { createSystemGroups } from '../../../src/actors/edge/https/systemGroups.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
 import { NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
-import { groupMounts, placeAt, psiOf } from '../../../src/machines/edge/https/groupStats.ts';
+import { groupMounts, placeAt } from '../../../src/machines/edge/https/groupPlaces.ts';
+import { psiOf } from '../../../src/machines/edge/https/groupStats.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats.ts';
 import { systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
@@ -20,7 +21,8 @@ const psi = (total: number) => ({
 });
 const TIME = '2026-01-01T00:00:00.000000000Z';
 
-function disk(files: Record<string, string>): Pick<Ports['fs'], 'readFile' | 'stat'> & { read: string[] } {
+type Files = Pick<Ports['fs'], 'readFile' | 'readdir' | 'readlink' | 'stat' | 'statfs'>;
+function disk(files: Record<string, string>): Files & { read: string[] } {
   const read: string[] = [];
   return {
     read,
@@ -29,6 +31,9 @@ function disk(files: Record<string, string>): Pick<Ports['fs'], 'readFile' | 'st
       if (files[path] === undefined) throw new Error(`ENOENT: ${path}`);
       return new TextEncoder().encode(files[path]);
     },
+    readdir: async () => [],
+    readlink: async () => '',
+    statfs: async () => ({ bytesTotal: 1, bytesAvailable: 1, inodesTotal: 1, inodesFree: 1 }),
     stat: async () => ({ kind: 'dir', size: 0, mode: 0, mtimeMs: Date.parse(TIME), ctimeMs: 0, dev: 1, ino: 1 }),
   };
 }
