@@ -7,7 +7,7 @@ import { NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.t
 import { groupMounts, placeAt } from '../../../src/machines/edge/https/groupPlaces.ts';
 import { psiOf } from '../../../src/machines/edge/https/groupStats.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats.ts';
-import { systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
+import { podsAtRoot, systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 
 const UID = '11111111-2222-3333-4444-555555555555';
@@ -156,6 +156,23 @@ describe('a pod', () => {
       '/sys/fs/cgroup/system.slice/cpu.pressure': psiText(99),
     };
     expect(JSON.stringify(withGroups(SUMMARY, await reading({ ...FILES, ...shared }), TIME))).not.toContain('"total":99');
+  });
+  it('has the swap of its cgroups where the runtime does not tell, up to their limit or what is free', async () => {
+    const scope = `/sys/fs/cgroup${POD_DIR}/cri-containerd-c1.scope`;
+    const swap = async (max: string, current = '100\n') => {
+      const files = { ...FILES, [`${scope}/memory.swap.current`]: current, [`${scope}/memory.swap.max`]: max };
+      const node = { ...SUMMARY.node, swap: { time: TIME, swapAvailableBytes: 5000, swapUsageBytes: 1000 } };
+      const { pods } = withGroups({ ...SUMMARY, node }, await reading(files), TIME);
+      expect(pods[0]?.swap).toEqual(pods[0]?.containers[0]?.swap);
+      return pods[0]?.swap;
+    };
+    expect(await swap('max\n')).toEqual({ time: TIME, swapAvailableBytes: 5000, swapUsageBytes: 100 });
+    expect(await swap('300\n')).toEqual({ time: TIME, swapAvailableBytes: 200, swapUsageBytes: 100 });
+    expect(await swap('0\n', '0\n')).toEqual({ time: TIME, swapAvailableBytes: 0, swapUsageBytes: 0 });
+  });
+  it('is with all others in the root group where pods have none of their own', () => {
+    const cpu = { time: TIME, usageNanoCores: 7 };
+    expect(podsAtRoot({ nodeName: 'n1', startTime: TIME, cpu, fs: { time: TIME } })).toEqual({ name: 'pods', startTime: TIME, cpu });
   });
   it('is told without any of it where nothing was read', () => {
     expect(withGroups(SUMMARY, NOTHING_READ, TIME)).toEqual(SUMMARY);

@@ -29,7 +29,11 @@ describe('limits of a group', () => {
     const none = { cpuPeriodUs: 100_000, cpuQuotaUs: null, memoryBytes: 0, memoryReservedBytes: 0, swapBytes: 0 };
     const v1 = { 'cpu.cfs_period_us': '100000\n', 'cpu.cfs_quota_us': '-1\n', 'memory.limit_in_bytes': '9223372036854771712\n' };
     expect(limitsOf(v1)).toEqual(none);
-    expect(limitsOf({ 'cpu.max': 'max 100000\n', 'memory.max': 'max\n', 'memory.swap.max': 'max\n' })).toEqual(none);
+    expect(limitsOf({ 'cpu.max': 'max 100000\n', 'memory.max': 'max\n', 'memory.swap.max': 'max\n' })).toEqual({
+      ...{ ...none, swapRoomBytes: null },
+    });
+    // A container that may not swap is no container without a limit.
+    expect(limitsOf({ 'memory.swap.max': '0\n' })).toEqual({ swapBytes: 0, swapRoomBytes: 0 });
     expect(limitsOf({})).toEqual({});
   });
   it('count shares as the first version does', () => {

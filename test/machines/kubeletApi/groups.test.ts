@@ -136,7 +136,7 @@ const SAME = {
   },
   limits: {
     ...{ cpuPeriodUs: 100_000, cpuQuotaUs: 50_000, cpuShares: 512, memoryBytes: 20_000, memoryReservedBytes: 0, swapBytes: 30_000 },
-    threads: 0,
+    ...{ swapRoomBytes: 10_000, threads: 0 },
   },
   tasks: { threads: 6 },
   io: new Map([['8:0', { readBytes: 100, writeBytes: 200, reads: 1, writes: 2 }]]),
@@ -148,8 +148,8 @@ describe('figures of a group', () => {
     const { psi, ...others } = groupFigures(V2);
     expect(others).toEqual({
       ...SAME,
-      // Of a weight the shares are not known to the unit, and faults of the group alone not at all.
-      limits: { ...SAME.limits, cpuShares: 500 },
+      // Of a weight the shares are not known to the unit, faults of the group alone not at all, and swap is limited by itself.
+      limits: { ...SAME.limits, cpuShares: 500, swapRoomBytes: 30_000 },
       memory: { ...SAME.memory, faults: { own: 50, all: 50 }, majorFaults: { own: 5, all: 5 } },
       pressure: { cpu: { waitingSeconds: 4, stalledSeconds: 1 } },
     });

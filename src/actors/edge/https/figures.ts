@@ -34,6 +34,8 @@ export interface FigureOptions {
   pressure: boolean;
   /** Groups of the machine that the summary tells of beside pods. */
   systemGroups(): SystemGroupPaths;
+  /** Pods have no group of their own (`cgroupsPerQOS: false`). */
+  podsAtRoot: boolean;
   /** Replaces the kubelet's three checks; for tests. */
   checks?: Checks;
 }
@@ -68,6 +70,7 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const stats = createStats({
     ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
     ...{ system, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
+    ...{ podsAtRoot: o.podsAtRoot, usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
   });
   const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 

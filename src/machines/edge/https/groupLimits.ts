@@ -1,4 +1,5 @@
 /** The limits of a cgroup, from the kernel's files of either version. Pure. */
+import { known } from './stats.ts';
 
 /** Beyond this a limit of memory is none. */
 export const UNLIMITED = 2 ** 62;
@@ -14,6 +15,8 @@ export interface GroupLimits {
   memoryReservedBytes?: number;
   /** The first version counts memory and swap together, the second swap alone. */
   swapBytes?: number;
+  /** Swap alone; null: as much as there is. */
+  swapRoomBytes?: number | null;
   threads?: number;
 }
 
@@ -36,7 +39,7 @@ export function groupLimits(text: (name: string) => string): GroupLimits {
   };
   const [, quota, period] = /^(max|\d+) (\d+)\s*$/.exec(text('cpu.max')) ?? [];
   const memoryBytes = of('memory.limit_in_bytes', 'memory.max');
-  const limits = {
+  return known<GroupLimits>({
     cpuPeriodUs: period === undefined ? of('cpu.cfs_period_us') : Number(period),
     cpuQuotaUs: quotaOf(quota ?? text('cpu.cfs_quota_us').trim()),
     cpuShares: of('cpu.shares') ?? sharesOf(of('cpu.weight')),
@@ -44,9 +47,9 @@ export function groupLimits(text: (name: string) => string): GroupLimits {
     // A kernel that does not count swap has no file for it.
     memoryReservedBytes: of('memory.soft_limit_in_bytes', 'memory.min') ?? (memoryBytes === undefined ? undefined : 0),
     swapBytes: of('memory.memsw.limit_in_bytes', 'memory.swap.max') ?? (memoryBytes === undefined ? undefined : 0),
+    swapRoomBytes: swapRoom(text, memoryBytes),
     threads: of('pids.max'),
-  };
-  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
+  });
 }
 
 function limitOf(text: string): number | undefined {
@@ -54,6 +57,14 @@ function limitOf(text: string): number | undefined {
   if (value === 'max') return 0;
   if (!/^\d+$/.test(value)) return undefined;
   return Number(value) >= UNLIMITED ? 0 : Number(value);
+}
+
+function swapRoom(text: (name: string) => string, memoryBytes: number | undefined): number | null | undefined {
+  const alone = text('memory.swap.max').trim();
+  if (alone !== '') return limitOf(alone) === 0 && alone !== '0' ? null : limitOf(alone);
+  const both = limitOf(text('memory.memsw.limit_in_bytes'));
+  if (both === undefined || memoryBytes === undefined) return undefined;
+  return both === 0 || memoryBytes === 0 ? null : Math.max(0, both - memoryBytes);
 }
 
 function quotaOf(value: string): number | null | undefined {

@@ -176,10 +176,11 @@ export function useFiles({ dirs }: GroupPlace): ReadonlyMap<string, string> {
   };
   if (dirs.cpuacct === undefined && dirs.memory === undefined) {
     add(dirs.unified, 'cpu.stat', 'memory.current', 'memory.stat', 'memory.max', ...PRESSURES.map((what) => `${what}.pressure`));
+    add(dirs.unified, 'memory.swap.current', 'memory.swap.max');
     return files;
   }
   add(dirs.cpuacct, 'cpuacct.usage');
-  add(dirs.memory, 'memory.usage_in_bytes', 'memory.stat', 'memory.limit_in_bytes');
+  add(dirs.memory, 'memory.usage_in_bytes', 'memory.stat', 'memory.limit_in_bytes', 'memory.memsw.limit_in_bytes');
   return files;
 }
 
