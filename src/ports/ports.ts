@@ -217,6 +217,8 @@ export interface Host {
   capacity(): { memoryBytes: number; cpus: number };
   /** Time since the start of the machine that its CPUs had nothing to do, as a sum of all of them. Absent in worlds that do not tell. */
   idleMs?(): number;
+  /** Processor time that everything used since the start of the machine. Absent in worlds that do not tell. */
+  usedCpuNs?(): bigint | undefined;
   /** Memory as the kernel counts it just now; file pages that are easily reclaimed count as available. Throws; absent in worlds that do not tell. */
   memory?(): { capacityBytes: number; availableBytes: number };
   /** By what a container's memory can be held. Absent in worlds that do not tell: containers are told their limits alone. */

@@ -33,6 +33,15 @@ it('tells throttling, memory, and the network of a pod, on the port that needs n
   expect(await value('container_cpu_user_seconds_total')).toBeGreaterThanOrEqual(0);
   expect(await value('container_memory_cache')).toBeGreaterThanOrEqual(0);
   expect(await value('container_oom_events_total')).toBe(0);
+  expect(await value('container_spec_memory_limit_bytes', 'container="main"')).toBe(64 * 1024 * 1024);
+  expect(await value('container_spec_cpu_quota', 'container="main"')).toBe(5000);
+  expect(await value('container_threads', 'container="main"')).toBeGreaterThanOrEqual(1);
+  expect(await value('container_file_descriptors', 'container="main"')).toBeGreaterThan(0);
+  expect(await value('container_ulimits_soft', 'container="main"')).not.toBe(0);
+  // Of the sandbox, and of the machine.
+  expect(await value('container_processes', 'container="",id="/')).toBeGreaterThan(0);
+  expect(await value('container_fs_limit_bytes', 'container="main"')).toBeGreaterThan(0);
+  expect(await value('machine_cpu_sockets', 'boot_id=')).toBeGreaterThan(0);
   expect(await value('container_network_receive_bytes_total', 'interface="eth0",name')).toBeGreaterThanOrEqual(0);
   expect(JSON.parse(await page('/stats/summary')).pods[0].podRef.name).toBe('busy-e2e');
   for (const path of ['/metrics/resource', '/metrics/probes', '/metrics/slis']) expect(await page(path)).toMatch(/^# HELP /);

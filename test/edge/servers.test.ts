@@ -43,6 +43,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     volumeStats: { periodMs: 0, health: false },
     pressure: true,
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+    podsAtRoot: false,
   };
   const spec = readOnlyServerSpec({
     host: '127.0.0.1',

@@ -102,6 +102,7 @@ const FIGURES = {
   ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
   ...{ volumeStats: { periodMs: 0, health: false }, pressure: true },
   systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+  podsAtRoot: false,
 };
 
 describe('under the real supervision', () => {

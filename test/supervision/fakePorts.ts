@@ -95,7 +95,11 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
     // Two cores, as the machines that most tests run on; all else throws.
     host: Object.create(throwing<Host>('host'), {
       capacity: { value: () => ({ memoryBytes: 2 ** 33, cpus: 2 }) },
+      bootId: { value: () => 'boot-1' },
       idleMs: { value: undefined },
+      usedCpuNs: { value: undefined },
+      identity: { value: undefined },
+      cpus: { value: undefined },
     }) as Host,
     cri: throwing<Cri>('cri'),
     ...overrides,

@@ -66,6 +66,7 @@ function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): Figure
       misc: c.systemCgroups,
       pods: podsGroup(c, facts().cgroupDriver) ?? '',
     }),
+    podsAtRoot: !c.cgroupsPerQOS,
     rootDir: flags.rootDir,
     podLogsDir: c.podLogsDir,
     syncFrequencyMs: c.syncFrequency,

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { BlockList } from 'node:net';
 import { arch, availableParallelism, cpus, hostname, networkInterfaces, platform, release, totalmem, uptime } from 'node:os';
 import type { HostAddress } from '../../machines/api/nodeAddresses.ts';
-import { nodeMemory, taskCount } from '../../machines/edge/https/procStats.ts';
+import { nodeMemory, taskCount, usedCpuNs } from '../../machines/edge/https/procStats.ts';
 import type { Host, HostIdentity } from '../../ports/ports.ts';
 import { readCpus } from './cpuTopology.ts';
 import { hostMemoryControl } from './memoryControl.ts';
@@ -93,6 +93,7 @@ export function createHost(): Host {
     bootTimeMs: () => Date.now() - uptime() * 1000,
     capacity: () => ({ memoryBytes: totalmem(), cpus: cpus().length || availableParallelism() }),
     idleMs,
+    usedCpuNs: () => usedCpuNs(readTrimmed('/proc/stat')),
     addresses: () => hostAddresses(networkInterfaces()),
     lookup: async (name) => (await lookup(name, { all: true })).map((a) => a.address),
     cpuUsageMs: () => {

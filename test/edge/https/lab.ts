@@ -184,6 +184,7 @@ export async function startLab(
     volumeStats: { periodMs: 60_000, health: false },
     pressure: true,
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
+    podsAtRoot: false,
     debugging: true,
     checkpoints: true,
     statusz: true,

@@ -4,9 +4,10 @@ import { createGroupReader } from '../../../src/actors/edge/https/groupReader.ts
 import { createSystemGroups } from '../../../src/actors/edge/https/systemGroups.ts';
 import type { CriClient } from '../../../src/actors/runtime/client.ts';
 import { NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
-import { groupMounts, placeAt, psiOf } from '../../../src/machines/edge/https/groupStats.ts';
+import { groupMounts, placeAt } from '../../../src/machines/edge/https/groupPlaces.ts';
+import { psiOf } from '../../../src/machines/edge/https/groupStats.ts';
 import type { Summary } from '../../../src/machines/edge/https/stats.ts';
-import { systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
+import { podsAtRoot, systemContainer, withGroups } from '../../../src/machines/edge/https/summaryGroups.ts';
 import type { Ports } from '../../../src/ports/ports.ts';
 
 const UID = '11111111-2222-3333-4444-555555555555';
@@ -20,7 +21,8 @@ const psi = (total: number) => ({
 });
 const TIME = '2026-01-01T00:00:00.000000000Z';
 
-function disk(files: Record<string, string>): Pick<Ports['fs'], 'readFile' | 'stat'> & { read: string[] } {
+type Files = Pick<Ports['fs'], 'readFile' | 'readdir' | 'readlink' | 'stat' | 'statfs'>;
+function disk(files: Record<string, string>): Files & { read: string[] } {
   const read: string[] = [];
   return {
     read,
@@ -29,6 +31,9 @@ function disk(files: Record<string, string>): Pick<Ports['fs'], 'readFile' | 'st
       if (files[path] === undefined) throw new Error(`ENOENT: ${path}`);
       return new TextEncoder().encode(files[path]);
     },
+    readdir: async () => [],
+    readlink: async () => '',
+    statfs: async () => ({ bytesTotal: 1, bytesAvailable: 1, inodesTotal: 1, inodesFree: 1 }),
     stat: async () => ({ kind: 'dir', size: 0, mode: 0, mtimeMs: Date.parse(TIME), ctimeMs: 0, dev: 1, ino: 1 }),
   };
 }
@@ -151,6 +156,23 @@ describe('a pod', () => {
       '/sys/fs/cgroup/system.slice/cpu.pressure': psiText(99),
     };
     expect(JSON.stringify(withGroups(SUMMARY, await reading({ ...FILES, ...shared }), TIME))).not.toContain('"total":99');
+  });
+  it('has the swap of its cgroups where the runtime does not tell, up to their limit or what is free', async () => {
+    const scope = `/sys/fs/cgroup${POD_DIR}/cri-containerd-c1.scope`;
+    const swap = async (max: string, current = '100\n') => {
+      const files = { ...FILES, [`${scope}/memory.swap.current`]: current, [`${scope}/memory.swap.max`]: max };
+      const node = { ...SUMMARY.node, swap: { time: TIME, swapAvailableBytes: 5000, swapUsageBytes: 1000 } };
+      const { pods } = withGroups({ ...SUMMARY, node }, await reading(files), TIME);
+      expect(pods[0]?.swap).toEqual(pods[0]?.containers[0]?.swap);
+      return pods[0]?.swap;
+    };
+    expect(await swap('max\n')).toEqual({ time: TIME, swapAvailableBytes: 5000, swapUsageBytes: 100 });
+    expect(await swap('300\n')).toEqual({ time: TIME, swapAvailableBytes: 200, swapUsageBytes: 100 });
+    expect(await swap('0\n', '0\n')).toEqual({ time: TIME, swapAvailableBytes: 0, swapUsageBytes: 0 });
+  });
+  it('is with all others in the root group where pods have none of their own', () => {
+    const cpu = { time: TIME, usageNanoCores: 7 };
+    expect(podsAtRoot({ nodeName: 'n1', startTime: TIME, cpu, fs: { time: TIME } })).toEqual({ name: 'pods', startTime: TIME, cpu });
   });
   it('is told without any of it where nothing was read', () => {
     expect(withGroups(SUMMARY, NOTHING_READ, TIME)).toEqual(SUMMARY);

@@ -53,6 +53,9 @@ interface Machine {
   meminfo?: string;
   threadsMax?: string | null;
   images?: 'there' | 'elsewhere' | 'none';
+  /** Processor time of the machine when the source was made. */
+  usedBeforeNs?: bigint;
+  podsAtRoot?: boolean;
 }
 const MEMINFO = 'MemTotal: 8000 kB\nMemFree: 3000 kB\nInactive(file): 1000 kB\nAnonPages: 2000 kB\nSwapTotal: 4000 kB\nSwapFree: 3000 kB\n';
 
@@ -115,6 +118,8 @@ function machine(o: Machine = {}) {
     rootDir: FACTS.rootDir,
     podLogsDir: '/var/log/pods',
     volumes: async () => new Map(),
+    usedCpuNs: () => o.usedBeforeNs,
+    podsAtRoot: o.podsAtRoot ?? false,
   });
   const look = (brief = false): Promise<Summary> => source.summary({ brief, signal: new AbortController().signal });
   const show = (next: readonly CriContainerStats[]): void => {
@@ -177,12 +182,24 @@ goldenTable('what is told of the use of a node and its pods is as recorded', 'st
     return [pods[0]?.containers[0]?.swap, pods[0]?.swap];
   },
   '7.1 swap: a kernel without': async () => (await summary({ meminfo: 'MemTotal: 8000 kB\nMemFree: 3000 kB\n' })).node.swap,
+  '7.1 swap: a machine that has none, and a runtime that does not tell': async () => {
+    const { node, pods } = await summary({ meminfo: `${MEMINFO.replace(/Swap.*/s, '')}SwapTotal: 0 kB\nSwapFree: 0 kB\n` });
+    return [node.swap, pods[0]?.containers[0]?.swap, pods[0]?.swap];
+  },
+  '7.1 all pods are in the root group': async () => (await summary({ podsAtRoot: true }, true)).node.systemContainers,
+  '7.1 page faults: none': async () =>
+    (await summary({ stats: [counted('web', 'main', memoryOf({ pageFaults: figure(0), majorPageFaults: figure(0) }))] })).pods[0]?.memory,
   '7.1 rlimit: the lesser of two limits': async () => [
     (await summary({})).node.rlimit,
     (await summary({ threadsMax: '9000000\n' })).node.rlimit?.maxpid,
     (await summary({ threadsMax: null })).node.rlimit?.maxpid,
   ],
   '7.3 nanocores: the first look': () => rates(0, 2_500_000_000),
+  '7.3 nanocores: of the node at the first look, since the start': async () => {
+    const m = machine({ usedBeforeNs: 800_000_000n });
+    await m.time.advance(2_000);
+    return (await m.look()).node.cpu?.usageNanoCores ?? null;
+  },
   '7.3 nanocores: ten seconds later': () => rates(10_000, 7_500_000_000),
   '7.3 nanocores: less than a second later says nothing': () => rates(500, 3_000_000_000),
   '7.3 nanocores: a counter that went back': () => rates(10_000, 1),

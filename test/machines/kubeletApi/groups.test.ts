@@ -1,7 +1,8 @@
 /** Figures of cgroups from the kernel's files, of either version, as containerd and cri-o place containers. */
 import { describe, expect, it } from 'vitest';
 import { cadvisorMetrics, containerKey, type GroupReading, NOTHING_READ } from '../../../src/machines/edge/https/cadvisorMetrics.ts';
-import { deviceNames, groupFigures, groupFiles, groupMounts, groupPlace, pidOf } from '../../../src/machines/edge/https/groupStats.ts';
+import { groupMounts, groupPlace } from '../../../src/machines/edge/https/groupPlaces.ts';
+import { deviceNames, groupFigures, groupFiles, pidOf } from '../../../src/machines/edge/https/groupStats.ts';
 import { interfaceCounters } from '../../../src/machines/edge/https/procStats.ts';
 
 const V1_MOUNTS = groupMounts(
@@ -13,6 +14,7 @@ const V1_MOUNTS = groupMounts(
     '42 31 0:39 / /proc rw - proc proc rw',
   ].join('\n'),
 );
+const filesIn = (dir: string, names: readonly string[]) => Object.fromEntries(names.map((name) => [name, `${dir}/${name}`]));
 const V2_MOUNTS = groupMounts('30 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n');
 
 describe('the group of a container', () => {
@@ -21,12 +23,13 @@ describe('the group of a container', () => {
     const place = groupPlace(text, 'abc', V1_MOUNTS);
     expect(place?.path).toBe('/outer/k8s/podA/abc');
     expect(Object.fromEntries(groupFiles(place ?? { path: '', dirs: {} }))).toEqual({
-      'cpu.stat': '/sys/fs/cgroup/cpu,cpuacct/k8s/podA/abc/cpu.stat',
-      'cpuacct.stat': '/sys/fs/cgroup/cpu,cpuacct/k8s/podA/abc/cpuacct.stat',
-      'memory.stat': '/sys/fs/cgroup/memory/k8s/podA/abc/memory.stat',
-      'memory.max_usage_in_bytes': '/sys/fs/cgroup/memory/k8s/podA/abc/memory.max_usage_in_bytes',
-      'memory.failcnt': '/sys/fs/cgroup/memory/k8s/podA/abc/memory.failcnt',
-      'memory.oom_control': '/sys/fs/cgroup/memory/k8s/podA/abc/memory.oom_control',
+      ...filesIn('/sys/fs/cgroup/cpu,cpuacct/k8s/podA/abc', [
+        ...['cpu.stat', 'cpu.shares', 'cpu.cfs_period_us', 'cpu.cfs_quota_us', 'cpuacct.stat', 'cpuacct.usage'],
+      ]),
+      ...filesIn('/sys/fs/cgroup/memory/k8s/podA/abc', [
+        ...['memory.stat', 'memory.usage_in_bytes', 'memory.max_usage_in_bytes', 'memory.failcnt', 'memory.oom_control'],
+        ...['memory.kmem.usage_in_bytes', 'memory.limit_in_bytes', 'memory.soft_limit_in_bytes', 'memory.memsw.limit_in_bytes'],
+      ]),
     });
   });
   it('of the second version is a scope of systemd, whatever the container keeps below it', () => {
@@ -43,9 +46,44 @@ describe('the group of a container', () => {
 });
 
 const V1 = new Map([
-  ['cpu.stat', 'nr_periods 10\nnr_throttled 4\nthrottled_time 2500000000\n'],
+  ['cpu.stat', 'nr_periods 10\nnr_throttled 4\nthrottled_time 2500000000\nnr_bursts 3\nburst_time 250000000\n'],
+  ['cpu.shares', '512\n'],
+  ['cpu.cfs_period_us', '100000\n'],
+  ['cpu.cfs_quota_us', '50000\n'],
+  ['cpuacct.usage', '2000000000\n'],
   ['cpuacct.stat', 'user 150\nsystem 50\n'],
-  ['memory.stat', 'cache 1\nmapped_file 2\nswap 3\ntotal_cache 4096\ntotal_mapped_file 1024\ntotal_swap 512\n'],
+  [
+    'memory.stat',
+    [
+      ...[
+        'cache 1',
+        'rss 1',
+        'mapped_file 2',
+        'swap 3',
+        'pgfault 40',
+        'pgmajfault 4',
+        'inactive_file 5',
+        'active_file 6',
+        'total_cache 4096',
+      ],
+      ...[
+        'total_rss 100',
+        'total_mapped_file 1024',
+        'total_swap 512',
+        'total_pgfault 50',
+        'total_pgmajfault 5',
+        'total_inactive_file 1000',
+      ],
+      'total_active_file 2000\n',
+    ].join('\n'),
+  ],
+  ['memory.usage_in_bytes', '9000\n'],
+  ['memory.kmem.usage_in_bytes', '300\n'],
+  ['memory.limit_in_bytes', '20000\n'],
+  ['memory.soft_limit_in_bytes', '9223372036854771712\n'],
+  ['memory.memsw.limit_in_bytes', '30000\n'],
+  ['pids.current', '6\n'],
+  ['pids.max', 'max\n'],
   ['memory.max_usage_in_bytes', '9999\n'],
   ['memory.failcnt', '7\n'],
   ['memory.oom_control', 'oom_kill_disable 0\nunder_oom 0\noom_kill 2\n'],
@@ -53,8 +91,33 @@ const V1 = new Map([
   ['blkio.throttle.io_serviced', '8:0 Read 1\n8:0 Write 2\n8:0 Total 3\nTotal 3\n'],
 ]);
 const V2 = new Map([
-  ['cpu.stat', 'usage_usec 2000000\nuser_usec 1500000\nsystem_usec 500000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\n'],
-  ['memory.stat', 'anon 1\nfile 4096\nfile_mapped 1024\n'],
+  [
+    'cpu.stat',
+    'usage_usec 2000000\nuser_usec 1500000\nsystem_usec 500000\nnr_periods 10\nnr_throttled 4\nthrottled_usec 2500000\nnr_bursts 3\nburst_usec 250000\n',
+  ],
+  ['cpu.weight', '20\n'],
+  ['cpu.max', '50000 100000\n'],
+  [
+    'memory.stat',
+    [
+      ...[
+        'anon 100',
+        'file 4096',
+        'kernel 300',
+        'file_mapped 1024',
+        'inactive_file 1000',
+        'active_file 2000',
+        'pgfault 50',
+        'pgmajfault 5\n',
+      ],
+    ].join('\n'),
+  ],
+  ['memory.current', '9000\n'],
+  ['memory.max', '20000\n'],
+  ['memory.min', '0\n'],
+  ['memory.swap.max', '30000\n'],
+  ['pids.current', '6\n'],
+  ['pids.max', 'max\n'],
   ['memory.swap.current', '512\n'],
   ['memory.peak', '9999\n'],
   ['memory.events', 'low 0\nhigh 0\nmax 7\noom 3\noom_kill 2\n'],
@@ -62,8 +125,20 @@ const V2 = new Map([
   ['cpu.pressure', 'some avg10=0.00 avg60=0.00 avg300=0.00 total=4000000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=1000000\n'],
 ]);
 const SAME = {
-  cpu: { userSeconds: 1.5, systemSeconds: 0.5, periods: 10, throttledPeriods: 4, throttledSeconds: 2.5 },
-  memory: { cacheBytes: 4096, mappedBytes: 1024, swapBytes: 512, maxBytes: 9999, limitHits: 7, oomKills: 2 },
+  cpu: {
+    ...{ usedSeconds: 2, userSeconds: 1.5, systemSeconds: 0.5, periods: 10, throttledPeriods: 4, throttledSeconds: 2.5 },
+    ...{ burstPeriods: 3, burstSeconds: 0.25 },
+  },
+  memory: {
+    ...{ usageBytes: 9000, workingSetBytes: 8000, rssBytes: 100, cacheBytes: 4096, mappedBytes: 1024, swapBytes: 512, kernelBytes: 300 },
+    ...{ activeFileBytes: 2000, inactiveFileBytes: 1000, maxBytes: 9999, limitHits: 7, oomKills: 2 },
+    ...{ faults: { own: 40, all: 50 }, majorFaults: { own: 4, all: 5 } },
+  },
+  limits: {
+    ...{ cpuPeriodUs: 100_000, cpuQuotaUs: 50_000, cpuShares: 512, memoryBytes: 20_000, memoryReservedBytes: 0, swapBytes: 30_000 },
+    ...{ swapRoomBytes: 10_000, threads: 0 },
+  },
+  tasks: { threads: 6 },
   io: new Map([['8:0', { readBytes: 100, writeBytes: 200, reads: 1, writes: 2 }]]),
 };
 
@@ -71,7 +146,13 @@ describe('figures of a group', () => {
   it('are the same in both versions, and pressure is in the second', () => {
     expect(groupFigures(V1)).toEqual(SAME);
     const { psi, ...others } = groupFigures(V2);
-    expect(others).toEqual({ ...SAME, pressure: { cpu: { waitingSeconds: 4, stalledSeconds: 1 } } });
+    expect(others).toEqual({
+      ...SAME,
+      // Of a weight the shares are not known to the unit, faults of the group alone not at all, and swap is limited by itself.
+      limits: { ...SAME.limits, cpuShares: 500, swapRoomBytes: 30_000 },
+      memory: { ...SAME.memory, faults: { own: 50, all: 50 }, majorFaults: { own: 5, all: 5 } },
+      pressure: { cpu: { waitingSeconds: 4, stalledSeconds: 1 } },
+    });
     expect([psi?.cpu?.some.total, psi?.cpu?.full.total]).toEqual([4_000_000, 1_000_000]);
   });
   it('are left out where a file is missing or says something else', () => {
@@ -103,12 +184,13 @@ it('is told as cAdvisor tells it: throttling, devices, pressure, the network of 
     containers: new Map([[containerKey('u', 'main'), { id: 'abc', image: 'i', path: '/k/abc', figures: groupFigures(V2) }]]),
     pods: [{ id: 'sandbox', namespace: 'ns', name: 'web', interfaces: interfaceCounters(netDev) }],
     devices: deviceNames('   8       0 sda 1 2 3\n'),
+    groups: [{ path: '/k', figures: { memory: { usageBytes: 77 } }, madeMs: 5000, pod: { namespace: 'ns', name: 'web' } }],
     podPsi: new Map(),
     node: { interfaces: [], psi: {}, pressure: { io: { waitingSeconds: 9 } } },
   };
   const pod = { podRef: { name: 'web', namespace: 'ns', uid: 'u' }, startTime: null, containers: [{ name: 'main', startTime: null }] };
   const summary = { node: { nodeName: 'n', startTime: null }, pods: [pod] };
-  const text = cadvisorMetrics({ summary, groups, machine: { cpus: 1, memoryBytes: 1 } });
+  const text = cadvisorMetrics({ summary, groups, machine: { cpus: 1, memoryBytes: 1 }, nowMs: 9_999 });
   const labels = 'container="main",id="/k/abc",image="i",name="abc",namespace="ns",pod="web"';
   const network = 'container="",id="/sandbox",image="",interface="eth0",name="sandbox",namespace="ns",pod="web"';
   for (const line of [
@@ -121,6 +203,12 @@ it('is told as cAdvisor tells it: throttling, devices, pressure, the network of 
     'container_fs_writes_bytes_total{container="main",device="/dev/sda",id="/k/abc",image="i",name="abc",namespace="ns",pod="web"} 200',
     `container_pressure_cpu_waiting_seconds_total{${labels}} 4`,
     'container_pressure_io_waiting_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 9',
+    'container_memory_usage_bytes{container="",id="/k",image="",name="",namespace="ns",pod="web"} 77',
+    'container_start_time_seconds{container="",id="/k",image="",name="",namespace="ns",pod="web"} 5',
+    `container_spec_cpu_quota{${labels}} 50000`,
+    `container_spec_memory_limit_bytes{${labels}} 20000`,
+    `container_last_seen{${labels}} 9`,
+    'container_memory_failures_total{container="main",failure_type="pgmajfault",id="/k/abc",image="i",name="abc",namespace="ns",pod="web",scope="hierarchy"} 5',
     `container_network_receive_packets_dropped_total{${network}} 3`,
     `container_network_transmit_packets_total{${network}} 4`,
   ])

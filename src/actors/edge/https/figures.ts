@@ -1,10 +1,10 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
 
-import { cadvisorMetrics, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
+import { cadvisorMetrics, type MachineFigures, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../machines/edge/https/resourceMetrics.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
-import type { HttpReply, HttpRequest } from '../../../ports/ports.ts';
+import type { Host, HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
 import { volumeUsage } from '../../services/client.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
@@ -34,6 +34,8 @@ export interface FigureOptions {
   pressure: boolean;
   /** Groups of the machine that the summary tells of beside pods. */
   systemGroups(): SystemGroupPaths;
+  /** Pods have no group of their own (`cgroupsPerQOS: false`). */
+  podsAtRoot: boolean;
   /** Replaces the kubelet's three checks; for tests. */
   checks?: Checks;
 }
@@ -62,11 +64,13 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
   const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
   const claims = volumeMetrics(metrics, volumes);
-  const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure });
+  const groups = createGroupReader({ fs: ctx.ports.fs, cri, pressure: o.pressure, systemGroups: o.systemGroups });
+  let machine: Omit<MachineFigures, 'cpus' | 'memoryBytes'> | undefined;
   const system = createSystemGroups({ fs: ctx.ports.fs, pressure: o.pressure, paths: o.systemGroups });
   const stats = createStats({
     ...{ ports: ctx.ports, cri, nodeName: o.nodeName, rootDir: o.rootDir, podLogsDir: o.podLogsDir, volumes },
     ...{ system, groups: () => groups(ctx.signal).catch(() => NOTHING_READ) },
+    ...{ podsAtRoot: o.podsAtRoot, usedCpuNs: () => ctx.ports.host.usedCpuNs?.() },
   });
   const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 
@@ -85,11 +89,14 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
       return null;
     };
     if (of === 'resource') return resourceMetrics(await stats.summary({ brief: true, signal: req.signal }).catch(none));
-    const [summary, read] = await Promise.all([
+    // In this order: the summary shares the look that has all.
+    const [read, summary] = await Promise.all([
+      groups(ctx.signal, 'all').catch(() => NOTHING_READ),
       stats.summary({ brief: false, signal: req.signal }).catch(none),
-      groups(ctx.signal).catch(() => NOTHING_READ),
     ]);
-    return cadvisorMetrics({ summary, groups: read, machine: ctx.ports.host.capacity() });
+    machine ??= machineFigures(ctx.ports.host, o.build);
+    const capacity = ctx.ports.host.capacity();
+    return cadvisorMetrics({ summary, groups: read, machine: { ...machine, ...capacity }, nowMs: ctx.ports.clock.wallMs() });
   }
   return {
     health: healthRoutes(counted.checks),
@@ -110,6 +117,24 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
         return { status: 200, headers: { 'content-type': PROMETHEUS }, body: await metricsText(of, req) };
       },
   };
+}
+
+/** Read once: only a start of the machine changes it. */
+function machineFigures(host: Host, { gitVersion, gitCommit }: BuildInfo): Omit<MachineFigures, 'cpus' | 'memoryBytes'> {
+  const { machineId = '', systemUuid = '', kernelVersion = '', osImage = '' } = host.identity?.() ?? {};
+  const of = { bootId: host.bootId(), machineId, systemUuid, kernelVersion, osImage };
+  return { ...of, ...cores(host), version: gitVersion, revision: gitCommit };
+}
+
+function cores(host: Host): Pick<MachineFigures, 'physicalCores' | 'sockets'> {
+  try {
+    const cpus = host.cpus?.() ?? [];
+    if (cpus.length === 0) return {};
+    return { physicalCores: new Set(cpus.map((c) => c.siblings.join())).size, sockets: new Set(cpus.map((c) => c.socket)).size };
+  } catch {
+    // This kernel does not tell how its CPUs lie.
+    return {};
+  }
 }
 
 const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';

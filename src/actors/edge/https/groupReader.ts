@@ -1,187 +1,249 @@
-/** Reads what /metrics/cadvisor needs beyond the runtime's statistics: cgroups of containers, networks of pods. */
+/** Reads what /metrics/cadvisor needs beyond the runtime's statistics: cgroups of containers, of pods and above, networks of pods. */
 import { CRI_LABELS } from '../../../machines/cri.ts';
-import { containerKey, type FoundContainer, type FoundPod, type GroupReading } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import {
-  deviceNames,
+  containerKey,
+  type FoundContainer,
+  type FoundGroup,
+  type FoundPod,
+  type GroupReading,
+} from '../../../machines/edge/https/cadvisorMetrics.ts';
+import { type DiskMount, deviceAt, diskMounts } from '../../../machines/edge/https/diskStats.ts';
+import {
   type GroupMount,
   type GroupPlace,
-  groupFigures,
-  groupFiles,
   groupMounts,
   groupPlace,
-  PRESSURES,
-  type PressureOf,
-  type Psi,
-  pidOf,
-  podPlace,
-  pressureOf,
-  psiOf,
-} from '../../../machines/edge/https/groupStats.ts';
-import { interfaceCounters } from '../../../machines/edge/https/procStats.ts';
-import type { Ports } from '../../../ports/ports.ts';
+  isOfPod,
+  placeAt,
+  placesAbove,
+} from '../../../machines/edge/https/groupPlaces.ts';
+import { deviceNames, type GroupFigures, imageOf, PRESSURES, type Psi, pidOf } from '../../../machines/edge/https/groupStats.ts';
 import type { CriClient } from '../../runtime/client.ts';
+import { GroupFiles, type GroupFilesOptions, LINKS_OF_PAGE_MAX, type LinkBudget, MOUNTS_BYTES_MAX } from './groupFiles.ts';
 
-/** The kernel's own files are some kB; one that never ends is not read on. */
-const FILE_BYTES_MAX = 256 * 1024;
+/** Files that the summary needs of a group: pressure and swap. */
+const FILES_OF_USE: ReadonlySet<string> = new Set([
+  ...PRESSURES.map((what) => `${what}.pressure`),
+  ...['memory.stat', 'memory.swap.current', 'memory.swap.max', 'memory.limit_in_bytes', 'memory.memsw.limit_in_bytes'],
+]);
 /** Containers looked at side by side: the file system's threads serve the rest of the node too. */
 const AT_ONCE = 8;
 
-export interface GroupReaderOptions {
-  fs: Pick<Ports['fs'], 'readFile'>;
+export interface GroupReaderOptions extends GroupFilesOptions {
   cri: CriClient;
-  /** Pressure is told, where the kernel has it. */
-  pressure: boolean;
+  /** Paths of further groups that the page tells of; absent or '': none. */
+  systemGroups?(): Readonly<Record<string, string>>;
 }
+/** `use`: what /stats/summary tells. `all`: also groups above pods, the root group, processes and disks. */
+export type LookFor = 'use' | 'all';
 
 /** One look at a time: requests that come meanwhile share its answer. */
-export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal) => Promise<GroupReading> {
+export function createGroupReader(o: GroupReaderOptions): (signal: AbortSignal, what?: LookFor) => Promise<GroupReading> {
   const reader = new GroupReader(o);
-  let looking: Promise<GroupReading> | null = null;
-  return (signal) => {
-    looking ??= reader.look(signal).finally(() => {
-      looking = null;
-    });
-    return looking;
+  const looking = new Map<LookFor, Promise<GroupReading>>();
+  return (signal, what = 'use') => {
+    const running = looking.get('all') ?? looking.get(what);
+    if (running !== undefined) return running;
+    const look = reader.look(what, signal).finally(() => looking.delete(what));
+    looking.set(what, look);
+    return look;
   };
 }
 
+interface Placed {
+  place: GroupPlace;
+  pid: number;
+}
+interface Sandbox {
+  pid: number;
+  place: GroupPlace | undefined;
+  image: string;
+  madeMs: number | undefined;
+}
 /**
  * What looks found out, kept for as long as the container or sandbox runs; null: there is none. A question without an answer
  * is not kept: the next look asks again.
  */
 interface Kept {
   /** By container. */
-  places: Map<string, GroupPlace | null>;
+  containers: Map<string, Placed | null>;
   /** By sandbox. */
-  pids: Map<string, number | null>;
+  sandboxes: Map<string, Sandbox | null>;
+  /** When a group was made, by path. */
+  made: Map<string, number>;
+}
+const nothingKept = (): Kept => ({ containers: new Map(), sandboxes: new Map(), made: new Map() });
+interface Mounts {
+  groups: readonly GroupMount[];
+  disks: readonly DiskMount[];
+}
+interface PodName {
+  uid: string;
+  namespace: string;
+  name: string;
+}
+const podOf = (labels: Readonly<Record<string, string>>): PodName => ({
+  uid: labels[CRI_LABELS.podUid] ?? '',
+  namespace: labels[CRI_LABELS.podNamespace] ?? '',
+  name: labels[CRI_LABELS.podName] ?? '',
+});
+
+/** One look: what it found so far, and what it was told to look for. */
+interface Look {
+  what: LookFor;
+  signal: AbortSignal;
+  seen: Kept;
+  budget: LinkBudget;
+  mounts: Mounts;
+  /** Groups above containers and sandboxes, by path. */
+  above: Map<string, { place: GroupPlace; pod?: PodName }>;
 }
 
 class GroupReader {
-  readonly #cri: CriClient;
+  readonly #o: GroupReaderOptions;
   readonly #files: GroupFiles;
-  #mounts: readonly GroupMount[] | undefined;
-  #kept: Kept = { places: new Map(), pids: new Map() };
+  #mounts: Mounts | undefined;
+  #imageDevice: string | undefined;
+  #kept = nothingKept();
 
   constructor(o: GroupReaderOptions) {
-    this.#cri = o.cri;
+    this.#o = o;
     this.#files = new GroupFiles(o);
   }
 
-  async look(signal: AbortSignal): Promise<GroupReading> {
+  async look(what: LookFor, signal: AbortSignal): Promise<GroupReading> {
     const [{ containers }, { items }] = await Promise.all([
-      this.#cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
-      this.#cri.read('ListPodSandbox', { filter: { state: { state: 'SANDBOX_READY' } } }, { signal }),
+      this.#o.cri.read('ListContainers', { filter: { state: { state: 'CONTAINER_RUNNING' } } }, { signal }),
+      this.#o.cri.read('ListPodSandbox', { filter: { state: { state: 'SANDBOX_READY' } } }, { signal }),
     ]);
-    const seen: Kept = { places: new Map(), pids: new Map() };
-    const found = { containers: new Map<string, FoundContainer>(), podPsi: new Map<string, Psi>(), pods: [] as FoundPod[] };
+    const mounts = await this.#mountTable();
+    const look: Look = { what, signal, seen: nothingKept(), budget: { left: LINKS_OF_PAGE_MAX }, mounts, above: new Map() };
+    const found = { containers: new Map<string, FoundContainer>(), pods: [] as FoundPod[] };
     await inTurns(containers, async (c) => {
-      const at = await this.#placeOf(c.id, seen, signal);
-      const uid = c.labels[CRI_LABELS.podUid] ?? '';
-      if (at !== undefined) await this.#readPod(uid, at, found.podPsi);
-      const key = containerKey(uid, c.labels[CRI_LABELS.containerName] ?? '');
+      const pod = podOf(c.labels);
+      const placed = await this.#placeOf(c.id, look);
       const of = { id: c.id, image: c.image?.image ?? c.imageRef };
-      found.containers.set(key, at === undefined ? of : { ...of, path: at.path, figures: await this.#files.figures(at) });
+      const figures = placed === undefined ? undefined : await this.#figures(placed.place, placed.pid, look);
+      if (placed !== undefined) noteAbove(placed.place, pod, look);
+      const own = placed === undefined || figures === undefined ? of : { ...of, path: placed.place.path, figures };
+      found.containers.set(containerKey(pod.uid, c.labels[CRI_LABELS.containerName] ?? ''), own);
     });
     await inTurns(items, async ({ id, labels }) => {
-      const pid = await this.#pidOf(id, seen, signal);
-      const interfaces = pid === undefined ? undefined : await this.#files.network(id, pid);
-      if (interfaces === undefined) return;
-      found.pods.push({ id, namespace: labels[CRI_LABELS.podNamespace] ?? '', name: labels[CRI_LABELS.podName] ?? '', interfaces });
+      const pod = await this.#pod(id, podOf(labels), look);
+      if (pod !== undefined) found.pods.push(pod);
     });
+    const { groups, podPsi } = await this.#groups(look);
     // Only what still runs is kept.
-    this.#kept = seen;
-    const devices = deviceNames((await this.#files.read('/proc/diskstats')) ?? '');
-    return { ...found, devices, node: await this.#files.node() };
+    this.#kept = look.seen;
+    const diskstats = (await this.#files.read('/proc/diskstats')) ?? '';
+    const node = await this.#files.node();
+    const reading = { ...found, groups, podPsi, devices: deviceNames(diskstats), node };
+    if (what === 'use') return reading;
+    const [figures, disks] = [await this.#files.root(mounts.groups, look.budget), await this.#files.disks(mounts.disks, diskstats)];
+    const imageDevice = await this.#imagesOn(signal);
+    return { ...reading, node: { ...node, figures, disks }, ...(imageDevice === undefined ? {} : { imageDevice }) };
   }
 
-  async #readPod(uid: string, at: GroupPlace, podPsi: Map<string, Psi>): Promise<void> {
-    const above = podPsi.has(uid) ? undefined : podPlace(at, uid);
-    if (above === undefined) return;
-    // The pod's other containers leave it to this one.
-    podPsi.set(uid, {});
-    podPsi.set(uid, await this.#files.psi(above));
+  async #figures(place: GroupPlace, pid: number | undefined, look: Look): Promise<GroupFigures> {
+    if (look.what === 'use') return this.#files.figures(place, FILES_OF_USE);
+    const figures = await this.#files.figures(place);
+    return { ...figures, tasks: { ...figures.tasks, ...(await this.#files.tasks(place, pid, look.budget)) } };
   }
 
-  async #placeOf(id: string, seen: Kept, signal: AbortSignal): Promise<GroupPlace | undefined> {
-    const known = this.#kept.places.get(id);
-    const at = known === undefined ? await this.#place(id, signal).catch(() => undefined) : known;
-    if (at !== undefined) seen.places.set(id, at);
+  async #pod(id: string, pod: PodName, look: Look): Promise<FoundPod | undefined> {
+    const sandbox = await this.#sandboxOf(id, look);
+    const interfaces = sandbox === undefined ? undefined : await this.#files.network(id, sandbox.pid);
+    if (sandbox === undefined || interfaces === undefined) return undefined;
+    const { place, image, pid, madeMs } = sandbox;
+    if (place !== undefined) noteAbove(place, pod, look);
+    const of = { id, namespace: pod.namespace, name: pod.name, interfaces, image };
+    if (place === undefined || look.what === 'use') return of;
+    return { ...of, path: place.path, figures: await this.#figures(place, pid, look), ...(madeMs === undefined ? {} : { madeMs }) };
+  }
+
+  /** Groups above containers. The summary needs those of pods alone. */
+  async #groups(look: Look): Promise<{ groups: FoundGroup[]; podPsi: Map<string, Psi> }> {
+    const { above, seen, mounts, what } = look;
+    for (const path of what === 'use' ? [] : Object.values(this.#o.systemGroups?.() ?? {}))
+      if (path !== '' && path !== '/' && !above.has(path)) above.set(path, { place: placeAt({ path }, mounts.groups) });
+    const groups: FoundGroup[] = [];
+    const podPsi = new Map<string, Psi>();
+    await inTurns([...above.values()], async ({ place, pod }) => {
+      if (what === 'use' && pod === undefined) return;
+      const madeMs = this.#kept.made.get(place.path) ?? (await this.#files.madeMs(place));
+      // Without a folder there is no such group.
+      if (madeMs === undefined) return;
+      seen.made.set(place.path, madeMs);
+      const figures = await this.#figures(place, undefined, look);
+      if (pod !== undefined && figures.psi !== undefined) podPsi.set(pod.uid, figures.psi);
+      groups.push({
+        path: place.path,
+        figures,
+        madeMs,
+        ...(pod === undefined ? {} : { pod: { namespace: pod.namespace, name: pod.name } }),
+      });
+    });
+    groups.sort((a, b) => (a.path < b.path ? -1 : 1));
+    return { groups, podPsi };
+  }
+
+  async #placeOf(id: string, look: Look): Promise<Placed | undefined> {
+    const known = this.#kept.containers.get(id);
+    const at = known === undefined ? await this.#place(id, look).catch(() => undefined) : known;
+    if (at !== undefined) look.seen.containers.set(id, at);
     return at ?? undefined;
   }
 
-  async #pidOf(id: string, seen: Kept, signal: AbortSignal): Promise<number | undefined> {
-    const known = this.#kept.pids.get(id);
-    const pid = known === undefined ? await this.#sandboxPid(id, signal).catch(() => undefined) : known;
-    if (pid !== undefined) seen.pids.set(id, pid);
-    return pid ?? undefined;
+  async #sandboxOf(id: string, look: Look): Promise<Sandbox | undefined> {
+    const known = this.#kept.sandboxes.get(id);
+    const at = known === undefined ? await this.#sandbox(id, look).catch(() => undefined) : known;
+    if (at !== undefined) look.seen.sandboxes.set(id, at);
+    return at ?? undefined;
   }
 
-  async #place(id: string, signal: AbortSignal): Promise<GroupPlace | null> {
-    const { info } = await this.#cri.read('ContainerStatus', { containerId: id, verbose: true }, { signal });
+  async #place(id: string, { mounts, signal }: Look): Promise<Placed | null> {
+    const { info } = await this.#o.cri.read('ContainerStatus', { containerId: id, verbose: true }, { signal });
     const pid = pidOf(info);
     const text = pid === undefined ? undefined : await this.#files.read(`/proc/${pid}/cgroup`);
-    this.#mounts ??= groupMounts((await this.#files.read('/proc/self/mountinfo')) ?? '');
-    return text === undefined ? null : (groupPlace(text, id, this.#mounts) ?? null);
+    const place = text === undefined ? undefined : groupPlace(text, id, mounts.groups);
+    return place === undefined || pid === undefined ? null : { place, pid };
   }
 
-  async #sandboxPid(id: string, signal: AbortSignal): Promise<number | null> {
-    return pidOf((await this.#cri.read('PodSandboxStatus', { podSandboxId: id, verbose: true }, { signal })).info) ?? null;
+  async #sandbox(id: string, { mounts, signal }: Look): Promise<Sandbox | null> {
+    const { info } = await this.#o.cri.read('PodSandboxStatus', { podSandboxId: id, verbose: true }, { signal });
+    const pid = pidOf(info);
+    if (pid === undefined) return null;
+    const place = groupPlace((await this.#files.read(`/proc/${pid}/cgroup`)) ?? '', id, mounts.groups);
+    return { pid, place, image: imageOf(info) ?? '', madeMs: place === undefined ? undefined : await this.#files.madeMs(place) };
+  }
+
+  /** Read once. A table that could not be read is read again. */
+  async #mountTable(): Promise<Mounts> {
+    if (this.#mounts !== undefined) return this.#mounts;
+    const text = await this.#files.read('/proc/self/mountinfo', MOUNTS_BYTES_MAX);
+    const mounts = { groups: groupMounts(text ?? ''), disks: diskMounts(text ?? '') };
+    if (text !== undefined) this.#mounts = mounts;
+    return mounts;
+  }
+
+  /** Found out once: the runtime keeps images and writable layers at one place while it runs. */
+  async #imagesOn(signal: AbortSignal): Promise<string | undefined> {
+    if (this.#imageDevice !== undefined) return this.#imageDevice;
+    try {
+      const path = (await this.#o.cri.read('ImageFsInfo', {}, { signal })).imageFilesystems[0]?.fsId?.mountpoint ?? '';
+      const text = await this.#files.read('/proc/self/mountinfo', MOUNTS_BYTES_MAX);
+      if (path !== '' && text !== undefined) this.#imageDevice = deviceAt(text, path);
+    } catch {
+      // The runtime does not tell; the next look asks again.
+    }
+    return this.#imageDevice;
   }
 }
 
-/** The kernel's files. One that is not there says nothing. */
-class GroupFiles {
-  readonly #o: Pick<GroupReaderOptions, 'fs' | 'pressure'>;
-
-  constructor(o: Pick<GroupReaderOptions, 'fs' | 'pressure'>) {
-    this.#o = o;
-  }
-
-  async read(path: string): Promise<string | undefined> {
-    try {
-      return new TextDecoder().decode(await this.#o.fs.readFile(path, { bytesMax: FILE_BYTES_MAX }));
-    } catch {
-      // Not on this kernel, or gone with its container.
-      return undefined;
-    }
-  }
-
-  async figures(at: GroupPlace): Promise<ReturnType<typeof groupFigures>> {
-    const texts = new Map<string, string>();
-    for (const [name, path] of groupFiles(at)) {
-      if (!this.#o.pressure && name.endsWith('.pressure')) continue;
-      const text = await this.read(path);
-      if (text !== undefined) texts.set(name, text);
-    }
-    return groupFigures(texts);
-  }
-
-  async psi(at: GroupPlace): Promise<Psi> {
-    const files = groupFiles(at);
-    const texts = await Promise.all(
-      PRESSURES.map(async (what) => [what, this.#o.pressure ? await this.read(files.get(`${what}.pressure`) ?? '') : undefined] as const),
-    );
-    const byName = new Map(texts);
-    return psiOf((what) => byName.get(what) ?? '');
-  }
-
-  async network(id: string, pid: number): Promise<FoundPod['interfaces'] | undefined> {
-    // The number may be another process's by now.
-    const [groups, netDev] = [await this.read(`/proc/${pid}/cgroup`), await this.read(`/proc/${pid}/net/dev`)];
-    return netDev === undefined || groups?.includes(id) !== true ? undefined : interfaceCounters(netDev);
-  }
-
-  async node(): Promise<GroupReading['node']> {
-    const pressure = new Map<PressureOf, NonNullable<ReturnType<typeof pressureOf>>>();
-    const texts = new Map<PressureOf, string>();
-    for (const what of this.#o.pressure ? PRESSURES : []) {
-      const text = (await this.read(`/proc/pressure/${what}`)) ?? '';
-      texts.set(what, text);
-      const of = pressureOf(text);
-      if (of !== undefined) pressure.set(what, of);
-    }
-    const interfaces = interfaceCounters((await this.read('/proc/net/dev')) ?? '');
-    return { interfaces, pressure: Object.fromEntries(pressure), psi: psiOf((what) => texts.get(what) ?? '') };
+function noteAbove(of: GroupPlace, pod: PodName, { above, mounts }: Look): void {
+  for (const place of placesAbove(of, mounts.groups)) {
+    if (isOfPod(place, pod.uid)) above.set(place.path, { place, pod });
+    else if (!above.has(place.path)) above.set(place.path, { place });
   }
 }
 

@@ -23,7 +23,7 @@ import {
   podStats,
   type Summary,
 } from '../../../machines/edge/https/stats.ts';
-import { type SystemGroup, systemContainer, withGroups } from '../../../machines/edge/https/summaryGroups.ts';
+import { podsAtRoot, type SystemGroup, systemContainer, withGroups } from '../../../machines/edge/https/summaryGroups.ts';
 import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
@@ -40,6 +40,10 @@ export interface StatsOptions {
   groups?(): Promise<GroupReading>;
   /** Groups of the agent, the runtime, the system and all pods; never rejects. */
   system?(): Promise<SystemGroup[]>;
+  /** Pods have no group of their own, so the root group stands for it. */
+  podsAtRoot?: boolean;
+  /** Processor time of the machine so far: the first answer tells the rate since this source was made. */
+  usedCpuNs?(): bigint | undefined;
 }
 export interface StatsSource {
   /** Rejects where a part that must be there cannot be had. `brief`: processor and memory only. */
@@ -52,19 +56,25 @@ const SAMPLE_GAP_NS = 1_000_000_000n;
 const NODE = 'node';
 const LOG_FILES_MAX = 64;
 
+type Samples = Map<string, { base: CpuSample; rate: number | undefined }>;
+
+/** The rate since the sample before; `next` keeps what the next one is compared with. */
+function rateOf(samples: Samples, next: Samples, key: string, now: CpuSample): number | undefined {
+  const before = samples.get(key);
+  if (before !== undefined && now.atNs - before.base.atNs < SAMPLE_GAP_NS) {
+    next.set(key, before);
+    return before.rate;
+  }
+  const rate = cpuRate(before?.base, now);
+  next.set(key, { base: now, rate });
+  return rate;
+}
+
 /** Holds the last sample of each container, for rates where the runtime gives none. */
 export function createStats(o: StatsOptions): StatsSource {
-  let samples = new Map<string, { base: CpuSample; rate: number | undefined }>();
-  const rateOf = (next: typeof samples, key: string, now: CpuSample): number | undefined => {
-    const before = samples.get(key);
-    if (before !== undefined && now.atNs - before.base.atNs < SAMPLE_GAP_NS) {
-      next.set(key, before);
-      return before.rate;
-    }
-    const rate = cpuRate(before?.base, now);
-    next.set(key, { base: now, rate });
-    return rate;
-  };
+  let samples: Samples = new Map();
+  const usedBefore = o.usedCpuNs?.();
+  if (usedBefore !== undefined) samples.set(NODE, { base: { atNs: wallNs(o.ports), usedNs: usedBefore }, rate: undefined });
   return {
     async summary({ brief, signal }) {
       const read = { signal };
@@ -77,25 +87,26 @@ export function createStats(o: StatsOptions): StatsSource {
         o.system?.() ?? [],
         brief ? NOTHING_READ : (o.groups?.() ?? NOTHING_READ),
       ]);
-      const nowNs = BigInt(Math.round(o.ports.clock.wallMs())) * 1_000_000n;
-      const next: typeof samples = new Map();
+      const nowNs = wallNs(o.ports);
+      const next: Samples = new Map();
       const rates = new Map<string, number>();
       for (const s of stats.stats) {
         const sample = sampleOf(s);
-        const rate = sample === undefined ? undefined : rateOf(next, sample.id, sample);
+        const rate = sample === undefined ? undefined : rateOf(samples, next, sample.id, sample);
         if (sample !== undefined && rate !== undefined) rates.set(sample.id, rate);
       }
       const used = usedCpuNs(proc.stat);
-      const nodeRate = used === undefined ? undefined : rateOf(next, NODE, { atNs: nowNs, usedNs: used });
+      const nodeRate = used === undefined ? undefined : rateOf(samples, next, NODE, { atNs: nowNs, usedNs: used });
       const time = isoOfNanos(nowNs);
-      const systemContainers = system.map((group) =>
-        systemContainer(group, { time, rate: (usedNs) => rateOf(next, `group ${group.name}`, { atNs: nowNs, usedNs }) }),
-      );
+      const swap = nodeSwap(proc.meminfo, time);
+      const rateOfGroup = (name: string) => (usedNs: bigint) => rateOf(samples, next, `group ${name}`, { atNs: nowNs, usedNs });
+      const systemContainers = system.map((group) => systemContainer(group, { time, machine: swap, rate: rateOfGroup(group.name) }));
       // Only what still exists is kept.
       samples = next;
       const rooms = brief ? { nodeFs: undefined, imageFs: undefined, image: undefined } : await fileSystems(o, signal);
       const running = containers.containers.filter((c) => c.state === 'CONTAINER_RUNNING');
       const boot = bootTimeMs(proc.stat);
+      const imageFs = rooms.image === undefined ? undefined : fsStats(rooms.image.time, rooms.imageFs, rooms.image);
       const node: NodeStats = known<NodeStats>({
         nodeName: o.nodeName,
         systemContainers: systemContainers.length === 0 ? undefined : systemContainers,
@@ -104,9 +115,10 @@ export function createStats(o: StatsOptions): StatsSource {
         memory: nodeMemory(proc, time),
         network: brief ? undefined : nodeNetwork(proc.netDev, time),
         fs: brief ? undefined : fsStats(time, rooms.nodeFs, usedOf(rooms.nodeFs)),
-        runtime: rooms.image === undefined ? undefined : { imageFs: fsStats(rooms.image.time, rooms.imageFs, rooms.image) },
+        // Images and writable layers are on one file system, as in the reference.
+        runtime: imageFs === undefined ? undefined : { imageFs, containerFs: imageFs },
         rlimit: brief ? undefined : known({ time, maxpid: taskLimit(proc.pidMax, proc.threadsMax), curproc: taskCount(proc.loadavg) }),
-        swap: nodeSwap(proc.meminfo, time),
+        swap,
       });
       const logs = brief ? new Map<string, { bytes: number; files: number }>() : await logSizes(o, running);
       const summary: Summary = {
@@ -120,13 +132,18 @@ export function createStats(o: StatsOptions): StatsSource {
           volumes,
           nodeFs: rooms.nodeFs,
           imageFs: rooms.imageFs,
+          noSwap: swap?.swapAvailableBytes === 0 && swap.swapUsageBytes === 0,
           brief,
         }),
       };
-      return brief ? summary : withGroups(summary, reading, time);
+      const all = brief ? summary : withGroups(summary, reading, time);
+      if (o.podsAtRoot !== true) return all;
+      return { ...all, node: { ...all.node, systemContainers: [...systemContainers, podsAtRoot(all.node)] } };
     },
   };
 }
+
+const wallNs = ({ clock }: Pick<Ports, 'clock'>): bigint => BigInt(Math.round(clock.wallMs())) * 1_000_000n;
 
 function sampleOf(s: CriContainerStats): (CpuSample & { id: string }) | undefined {
   const used = figure(s.cpu?.usageCoreNanoSeconds);

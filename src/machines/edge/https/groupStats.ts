@@ -1,4 +1,7 @@
 /** What a container's cgroup tells beyond the runtime's statistics, from the kernel's files of either version. Pure. */
+import { type GroupLimits, groupLimits, UNLIMITED, V1_LIMITS, V2_LIMITS } from './groupLimits.ts';
+import type { GroupPlace } from './groupPlaces.ts';
+import type { GroupTasks } from './groupTasks.ts';
 
 /** Clock ticks are a hundredth of a second on every Linux of today (USER_HZ). */
 const TICKS_PER_S = 100;
@@ -31,103 +34,43 @@ export interface PsiStats {
 }
 export type Psi = Readonly<Partial<Record<PressureOf, PsiStats>>>;
 
+export interface GroupCpu {
+  usedSeconds?: number;
+  userSeconds?: number;
+  systemSeconds?: number;
+  periods?: number;
+  throttledPeriods?: number;
+  throttledSeconds?: number;
+  burstPeriods?: number;
+  burstSeconds?: number;
+}
+export interface GroupMemory {
+  usageBytes?: number;
+  workingSetBytes?: number;
+  rssBytes?: number;
+  cacheBytes?: number;
+  mappedBytes?: number;
+  swapBytes?: number;
+  kernelBytes?: number;
+  activeFileBytes?: number;
+  inactiveFileBytes?: number;
+  maxBytes?: number;
+  limitHits?: number;
+  oomKills?: number;
+  /** Page faults of the group's own processes, and with those of the groups below it. The second version counts only all. */
+  faults?: { own: number; all: number };
+  majorFaults?: { own: number; all: number };
+}
 /** What a file does not have is left out. */
 export interface GroupFigures {
-  cpu?: { userSeconds?: number; systemSeconds?: number; periods?: number; throttledPeriods?: number; throttledSeconds?: number };
-  memory?: { cacheBytes?: number; mappedBytes?: number; swapBytes?: number; maxBytes?: number; limitHits?: number; oomKills?: number };
+  cpu?: GroupCpu;
+  memory?: GroupMemory;
   /** By `major:minor`. */
   io?: ReadonlyMap<string, DeviceIo>;
   pressure?: Readonly<Partial<Record<PressureOf, Pressure>>>;
   psi?: Psi;
-}
-
-/** A mounted hierarchy: of one or more controllers, or the one of the second version. */
-export interface GroupMount {
-  at: string;
-  /** What of the hierarchy is mounted there. */
-  root: string;
-  /** Null: the second version, with all controllers. */
-  controllers: readonly string[] | null;
-}
-
-export function groupMounts(mountinfo: string): GroupMount[] {
-  return mountinfo.split('\n').flatMap((line): GroupMount[] => {
-    const [left = '', right = ''] = line.split(' - ');
-    const [, , , root = '', at = ''] = left.split(' ');
-    const [type, , options = ''] = right.split(' ');
-    if (type === 'cgroup2') return [{ at, root, controllers: null }];
-    return type === 'cgroup' ? [{ at, root, controllers: options.split(',') }] : [];
-  });
-}
-
-export interface GroupPlace {
-  /** Of the group from the root of its hierarchy on, for people. */
-  path: string;
-  /** Directory of each controller's figures; in the second version all are the same. */
-  dirs: Readonly<Partial<Record<'cpu' | 'cpuacct' | 'memory' | 'blkio' | 'unified', string>>>;
-}
-
-/** Where the groups of a process are that belong to `id` alone, from `/proc/PID/cgroup`; undefined where none does. */
-export function groupPlace(procCgroup: string, id: string, mounts: readonly GroupMount[]): GroupPlace | undefined {
-  const dirs: { -readonly [K in keyof GroupPlace['dirs']]: string } = {};
-  let shown: string | undefined;
-  for (const line of procCgroup.split('\n')) {
-    const [, names, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-    // A group that others share would tell of them too.
-    if (names === undefined || path === undefined || !path.includes(id)) continue;
-    const wanted = names === '' ? (['unified'] as const) : V1_CONTROLLERS.filter((c) => names.split(',').includes(c));
-    for (const name of wanted) {
-      const mount = mounts.find((m) => (name === 'unified' ? m.controllers === null : m.controllers?.includes(name)));
-      const own = ownPart(path, id);
-      const dir = mount === undefined ? undefined : directory(mount, own);
-      if (dir === undefined) continue;
-      dirs[name] = dir;
-      shown ??= own;
-    }
-  }
-  return shown === undefined ? undefined : { path: shown, dirs };
-}
-const V1_CONTROLLERS = ['cpu', 'cpuacct', 'memory', 'blkio'] as const;
-
-/** Where a group of this path is in each hierarchy, or that of a process whose `/proc/PID/cgroup` it is. */
-export function placeAt(at: { path: string } | { procCgroup: string }, mounts: readonly GroupMount[]): GroupPlace {
-  const pathIn = (names: readonly string[] | null): string | undefined => {
-    if ('path' in at) return at.path;
-    for (const line of at.procCgroup.split('\n')) {
-      const [, of, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-      if (of !== undefined && (names === null ? of === '' : of.split(',').some((c) => names.includes(c)))) return path;
-    }
-    return undefined;
-  };
-  const dirs: { -readonly [K in keyof GroupPlace['dirs']]: string } = {};
-  for (const mount of mounts) {
-    const path = pathIn(mount.controllers);
-    // The root group is the machine.
-    const dir = path === undefined || path === '/' ? undefined : directory(mount, path);
-    if (dir === undefined) continue;
-    if (mount.controllers === null) dirs.unified ??= dir;
-    else for (const name of V1_CONTROLLERS) if (mount.controllers.includes(name)) dirs[name] ??= dir;
-  }
-  return { path: 'path' in at ? at.path : '', dirs };
-}
-
-/** Of a container's group the one above, where it is that of its pod alone. */
-export function podPlace({ path, dirs }: GroupPlace, uid: string): GroupPlace | undefined {
-  const up = dirs.unified?.slice(0, dirs.unified.lastIndexOf('/'));
-  const name = up?.slice(up.lastIndexOf('/') + 1) ?? '';
-  if (up === undefined || uid === '' || !(name.includes(uid) || name.includes(uid.replaceAll('-', '_')))) return undefined;
-  return { path, dirs: { unified: up } };
-}
-
-/** A container may have groups of its own below its group; the process may be in one of them. */
-function ownPart(path: string, id: string): string {
-  const end = path.indexOf('/', path.indexOf(id));
-  return end === -1 ? path : path.slice(0, end);
-}
-
-function directory(mount: GroupMount, path: string): string | undefined {
-  if (mount.root === '/') return `${mount.at}${path}`;
-  return path === mount.root || path.startsWith(`${mount.root}/`) ? `${mount.at}${path.slice(mount.root.length)}` : undefined;
+  limits?: GroupLimits;
+  tasks?: GroupTasks;
 }
 
 /** Files to read, by the names that {@link groupFigures} knows them by. */
@@ -139,55 +82,77 @@ export function groupFiles(place: GroupPlace): ReadonlyMap<string, string> {
   };
   // Beside the first version the second has no controllers, and no figures.
   if (dirs.cpu === undefined && dirs.memory === undefined) {
-    add(dirs.unified, 'cpu.stat', 'memory.stat', 'memory.swap.current', 'memory.peak', 'memory.events', 'io.stat');
-    add(dirs.unified, 'cpu.pressure', 'memory.pressure', 'io.pressure');
+    add(dirs.unified, 'cpu.stat', 'memory.stat', 'memory.current', 'memory.swap.current', 'memory.peak', 'memory.events', 'io.stat');
+    add(dirs.unified, 'pids.current', 'cpu.pressure', 'memory.pressure', 'io.pressure', ...V2_LIMITS);
     return files;
   }
-  add(dirs.cpu, 'cpu.stat');
-  add(dirs.cpuacct, 'cpuacct.stat');
-  add(dirs.memory, 'memory.stat', 'memory.max_usage_in_bytes', 'memory.failcnt', 'memory.oom_control');
+  add(dirs.cpu, 'cpu.stat', ...V1_LIMITS.cpu);
+  add(dirs.cpuacct, 'cpuacct.stat', 'cpuacct.usage');
+  add(dirs.memory, 'memory.stat', 'memory.usage_in_bytes', 'memory.max_usage_in_bytes', 'memory.failcnt', 'memory.oom_control');
+  add(dirs.memory, 'memory.kmem.usage_in_bytes', ...V1_LIMITS.memory);
   add(dirs.blkio, 'blkio.throttle.io_service_bytes', 'blkio.throttle.io_serviced');
+  add(dirs.pids, 'pids.current', ...V1_LIMITS.pids);
   return files;
 }
 
 /** `texts`: by name of the file; one that could not be read is not there. */
 export function groupFigures(texts: ReadonlyMap<string, string>): GroupFigures {
   const of = (name: string): string => texts.get(name) ?? '';
-  const [cpu, acct, memory, events] = [
-    fields(of('cpu.stat')),
-    fields(of('cpuacct.stat')),
-    fields(of('memory.stat')),
-    fields(of('memory.events')),
-  ];
-  const per = (value: number | undefined, unit: number): number | undefined => (value === undefined ? undefined : value / unit);
   const io = texts.has('io.stat') ? ioStat(of('io.stat')) : blkio(of('blkio.throttle.io_service_bytes'), of('blkio.throttle.io_serviced'));
-  const pressure = (['cpu', 'memory', 'io'] as const).flatMap((what) => {
+  const pressure = PRESSURES.flatMap((what) => {
     const read = pressureOf(of(`${what}.pressure`));
     return read === undefined ? [] : [[what, read] as const];
   });
+  const limits = groupLimits(of);
+  const threads = number(of('pids.current'));
   return {
-    cpu: known({
-      userSeconds: per(cpu.get('user_usec'), US_PER_S) ?? per(acct.get('user'), TICKS_PER_S),
-      systemSeconds: per(cpu.get('system_usec'), US_PER_S) ?? per(acct.get('system'), TICKS_PER_S),
-      periods: cpu.get('nr_periods'),
-      throttledPeriods: cpu.get('nr_throttled'),
-      throttledSeconds: per(cpu.get('throttled_usec'), US_PER_S) ?? per(cpu.get('throttled_time'), NS_PER_S),
-    }),
-    memory: known({
-      cacheBytes: memory.get('total_cache') ?? memory.get('file'),
-      mappedBytes: memory.get('total_mapped_file') ?? memory.get('file_mapped'),
-      swapBytes: memory.get('total_swap') ?? number(of('memory.swap.current')),
-      maxBytes: number(of('memory.max_usage_in_bytes')) ?? number(of('memory.peak')),
-      limitHits: number(of('memory.failcnt')) ?? events.get('max'),
-      oomKills: fields(of('memory.oom_control')).get('oom_kill') ?? events.get('oom_kill'),
-    }),
+    ...useOf(texts),
     io,
     ...(pressure.length === 0 ? {} : { pressure: Object.fromEntries(pressure), psi: psiOf((what) => of(`${what}.pressure`)) }),
+    ...(Object.keys(limits).length === 0 ? {} : { limits }),
+    ...(threads === undefined ? {} : { tasks: { threads } }),
   };
 }
 
-/** Beyond this a limit of the first version is none. */
-const UNLIMITED = 2 ** 62;
+function useOf(texts: ReadonlyMap<string, string>): Required<Pick<GroupFigures, 'cpu' | 'memory'>> {
+  const of = (name: string): string => texts.get(name) ?? '';
+  const [cpu, acct, stat, events] = ['cpu.stat', 'cpuacct.stat', 'memory.stat', 'memory.events'].map((name) => fields(of(name)));
+  const per = (value: number | undefined, unit: number): number | undefined => (value === undefined ? undefined : value / unit);
+  const use = groupUse(texts);
+  const inAll = (name: string): number | undefined => stat?.get(`total_${name}`) ?? stat?.get(name);
+  const faults = (name: string): { own: number; all: number } | undefined => {
+    const own = stat?.get(name);
+    return own === undefined ? undefined : { own, all: inAll(name) ?? own };
+  };
+  return {
+    cpu: known<GroupCpu>({
+      usedSeconds: use.cpuNs === undefined ? undefined : Number(use.cpuNs) / NS_PER_S,
+      userSeconds: per(cpu?.get('user_usec'), US_PER_S) ?? per(acct?.get('user'), TICKS_PER_S),
+      systemSeconds: per(cpu?.get('system_usec'), US_PER_S) ?? per(acct?.get('system'), TICKS_PER_S),
+      periods: cpu?.get('nr_periods'),
+      throttledPeriods: cpu?.get('nr_throttled'),
+      throttledSeconds: per(cpu?.get('throttled_usec'), US_PER_S) ?? per(cpu?.get('throttled_time'), NS_PER_S),
+      burstPeriods: cpu?.get('nr_bursts'),
+      burstSeconds: per(cpu?.get('burst_usec'), US_PER_S) ?? per(cpu?.get('burst_time'), NS_PER_S),
+    }),
+    memory: known<GroupMemory>({
+      usageBytes: use.memory?.usageBytes,
+      workingSetBytes: use.memory?.workingSetBytes,
+      rssBytes: stat?.get('total_rss') ?? stat?.get('anon'),
+      cacheBytes: stat?.get('total_cache') ?? stat?.get('file'),
+      mappedBytes: stat?.get('total_mapped_file') ?? stat?.get('file_mapped'),
+      swapBytes: stat?.get('total_swap') ?? number(of('memory.swap.current')),
+      kernelBytes: number(of('memory.kmem.usage_in_bytes')) ?? stat?.get('kernel'),
+      activeFileBytes: inAll('active_file'),
+      inactiveFileBytes: inAll('inactive_file'),
+      maxBytes: number(of('memory.max_usage_in_bytes')) ?? number(of('memory.peak')),
+      limitHits: number(of('memory.failcnt')) ?? events?.get('max'),
+      oomKills: fields(of('memory.oom_control')).get('oom_kill') ?? events?.get('oom_kill'),
+      faults: faults('pgfault'),
+      majorFaults: faults('pgmajfault'),
+    }),
+  };
+}
 
 export interface GroupUse {
   /** Processor time, nanoseconds. */
@@ -211,10 +176,11 @@ export function useFiles({ dirs }: GroupPlace): ReadonlyMap<string, string> {
   };
   if (dirs.cpuacct === undefined && dirs.memory === undefined) {
     add(dirs.unified, 'cpu.stat', 'memory.current', 'memory.stat', 'memory.max', ...PRESSURES.map((what) => `${what}.pressure`));
+    add(dirs.unified, 'memory.swap.current', 'memory.swap.max');
     return files;
   }
   add(dirs.cpuacct, 'cpuacct.usage');
-  add(dirs.memory, 'memory.usage_in_bytes', 'memory.stat', 'memory.limit_in_bytes');
+  add(dirs.memory, 'memory.usage_in_bytes', 'memory.stat', 'memory.limit_in_bytes', 'memory.memsw.limit_in_bytes');
   return files;
 }
 
@@ -276,12 +242,22 @@ export function deviceNames(diskstats: string): ReadonlyMap<string, string> {
 
 /** The process that a verbose status tells of: runtimes put JSON with a `pid` under `info`. */
 export function pidOf(info: Readonly<Record<string, string>>): number | undefined {
+  const { pid } = verboseOf(info);
+  return typeof pid === 'number' && Number.isInteger(pid) && pid > 1 ? pid : undefined;
+}
+
+/** The image of a sandbox's own container, from its verbose status. */
+export function imageOf(info: Readonly<Record<string, string>>): string | undefined {
+  const { image } = verboseOf(info);
+  return typeof image === 'string' ? image : undefined;
+}
+
+function verboseOf(info: Readonly<Record<string, string>>): { pid?: unknown; image?: unknown } {
   try {
     const value: unknown = JSON.parse(info.info ?? '');
-    const pid = typeof value === 'object' && value !== null && 'pid' in value ? value.pid : undefined;
-    return typeof pid === 'number' && Number.isInteger(pid) && pid > 1 ? pid : undefined;
+    return typeof value === 'object' && value !== null ? value : {};
   } catch {
-    return undefined;
+    return {};
   }
 }
 

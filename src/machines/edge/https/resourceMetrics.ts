@@ -33,6 +33,11 @@ export function resourceMetrics(summary: Summary | null): string {
       { name: 'container_swap_usage_bytes', help: 'Current amount of the container swap usage in bytes', type: 'gauge', level: 'ALPHA' },
       containers.map(({ c, labels }) => swap(c.swap, labels)),
     );
+    const swapLimit = 'Swap that the container may use in bytes, with what it uses now';
+    family(
+      { name: 'container_swap_limit_bytes', help: swapLimit, type: 'gauge', level: 'ALPHA' },
+      containers.map(({ c, labels }) => mayUse(c.swap, labels)),
+    );
     family(
       { name: 'container_start_time_seconds', help: 'Start time of the container since unix epoch in seconds', type: 'gauge' },
       containers.map(({ c, labels }) => ({
@@ -68,7 +73,6 @@ export function resourceMetrics(summary: Summary | null): string {
     { name: 'resource_scrape_error', help: '1 if there was an error while getting container metrics, 0 otherwise', type: 'gauge' },
     error,
   );
-  family({ name: 'scrape_error', help: '(Deprecated) the same as resource_scrape_error', type: 'gauge' }, error);
   return out.join('');
 }
 
@@ -81,6 +85,11 @@ function memory(stats: MemoryStats | undefined, labels: Sample['labels']): Sampl
 }
 function swap(stats: SwapStats | undefined, labels: Sample['labels']): Sample {
   return { labels, value: stats?.swapUsageBytes, time: stats?.time };
+}
+
+function mayUse(stats: SwapStats | undefined, labels: Sample['labels']): Sample {
+  const { swapAvailableBytes: free, swapUsageBytes: used = 0 } = stats ?? {};
+  return { labels, value: free === undefined ? undefined : free + used, time: stats?.time };
 }
 
 function line(name: string, s: { labels: Sample['labels']; value: number; time: string | undefined }): string {

@@ -81,7 +81,7 @@ export interface NodeStats {
   memory?: MemoryStats;
   network?: NetworkStats;
   fs?: FsStats;
-  runtime?: { imageFs?: FsStats };
+  runtime?: { imageFs?: FsStats; containerFs?: FsStats };
   rlimit?: { time: string; maxpid?: number; curproc?: number };
   swap?: SwapStats;
 }
@@ -158,6 +158,8 @@ export interface RuntimeFigures {
   volumes: ReadonlyMap<string, PodVolumes>;
   nodeFs: FsRoom | undefined;
   imageFs: FsRoom | undefined;
+  /** The machine has no swap, so a container of which the runtime does not tell uses none. */
+  noSwap: boolean;
   /** Processor and memory only. */
   brief: boolean;
 }
@@ -212,8 +214,8 @@ function containerStats(
           usageBytes: figure(s.memory.usageBytes) || undefined,
           workingSetBytes: figure(s.memory.workingSetBytes),
           rssBytes: figure(s.memory.rssBytes) || undefined,
-          pageFaults: figure(s.memory.pageFaults) || undefined,
-          majorPageFaults: figure(s.memory.majorPageFaults) || undefined,
+          pageFaults: figure(s.memory.pageFaults),
+          majorPageFaults: figure(s.memory.majorPageFaults),
         });
   const brief = known<ContainerStats>({
     name: of.name,
@@ -222,7 +224,7 @@ function containerStats(
     memory,
     rootfs: undefined,
     logs: undefined,
-    swap: swapStats(s),
+    swap: swapStats(s) ?? (f.noSwap ? noSwap(cpu?.time ?? memory?.time) : undefined),
   });
   if (f.brief) return brief;
   const layer: FilesystemUsage | null = s.writableLayer;
@@ -249,7 +251,12 @@ function swapStats({ swap }: CriContainerStats): SwapStats | undefined {
   });
 }
 
-function swapOf(containers: readonly ContainerStats[]): Pick<PodStats, 'swap'> {
+function noSwap(time: string | undefined): SwapStats | undefined {
+  return time === undefined ? undefined : { time, swapAvailableBytes: 0, swapUsageBytes: 0 };
+}
+
+/** Of a pod: the sum of its containers. */
+export function swapOf(containers: readonly ContainerStats[]): Pick<PodStats, 'swap'> {
   const all = containers.flatMap((c) => c.swap ?? []);
   if (all.length === 0) return {};
   const swap = known<SwapStats>({
