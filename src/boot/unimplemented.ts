@@ -223,6 +223,7 @@ export const HONOURED_GATES: readonly string[] = [
   'KubeletTracing',
   'LoggingAlphaOptions',
   'MemoryQoS',
+  'NodeDeclaredFeatures',
   'PreventStaticPodAPIReferences',
   'QOSReserved',
   'ReduceDefaultCrashLoopBackOffDecay',
@@ -244,6 +245,7 @@ export const ALWAYS_GATES: readonly string[] = [
   'ImageMaximumGCAge',
   'ImageVolume',
   'InPlacePodVerticalScaling',
+  'InPlacePodVerticalScalingInitContainers',
   'KubeletCgroupDriverFromCRI',
   'KubeletPSI',
   'LoggingBetaOptions',
@@ -281,17 +283,12 @@ export const ABSENT_GATES: Readonly<Record<string, string>> = {
   ...gatesWithout('dynamic resource allocation is not there yet', 'DynamicResourceAllocation', 'KubeletPodResourcesDynamicResources'),
   ...gatesWithout('the pods API on a local socket is not there yet', 'PodsAPI'),
   ...gatesWithout('the health of devices is not reported in the status of pods yet', 'ResourceHealthStatus', 'ResourceHealthStatusMessage'),
-  ...gatesWithout('the node object declares no features yet', 'NodeDeclaredFeatures'),
   ...gatesWithout(
     'the node does not declare that it takes WebSocket streams, so the API server translates them',
     'ExtendWebSocketsToKubelet',
   ),
   ...gatesWithout('the action RestartAllContainers is not there yet: the rule is not applied', 'RestartAllContainersOnContainerExits'),
   ...gatesWithout('the resources of a pod as a whole do not change while it runs yet', 'InPlacePodLevelResourcesVerticalScaling'),
-  ...gatesWithout(
-    'resources of init containers that are no sidecars do not change while they run yet',
-    'InPlacePodVerticalScalingInitContainers',
-  ),
   ...gatesWithout(
     'resources of containers with CPUs or memory of their own do not change while they run',
     'InPlacePodVerticalScalingExclusiveCPUs',

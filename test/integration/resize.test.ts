@@ -268,6 +268,44 @@ describe('a change that cannot be set', () => {
   });
 });
 
+describe('an init container', () => {
+  const INIT = { requests: { cpu: '100m', memory: '64Mi' }, limits: { cpu: '1', memory: '128Mi' } };
+  const MORE = { requests: { cpu: '200m', memory: '64Mi' }, limits: { cpu: '2', memory: '128Mi' } };
+  async function initializing(h: VirtualNode, more: object = {}): Promise<void> {
+    create(h, 'web', { inits: [{ resources: INIT, ...more }], lives: { 'init-0': 'run=60s' }, container: { resources: INIT } });
+    await h.until('it runs', () => running(h, 'web').length === 1);
+    await h.advance(2_000);
+  }
+  const change = (h: VirtualNode) =>
+    patch(h, 'pods/web', { spec: { initContainers: (inApi(h, 'web')?.spec.initContainers ?? []).map((c) => ({ ...c, resources: MORE })) } });
+  const init = (h: VirtualNode) => inApi(h, 'web')?.status.initContainerStatuses?.[0];
+
+  it('that runs is told, and goes on', async () => {
+    await using h = await ofCluster();
+    await initializing(h);
+    const [before] = running(h, 'web');
+    change(h);
+    await h.until('it is told', () => updates(h).length === 1);
+    expect(updates(h)[0]).toEqual({ containerId: before?.id, linux: { cpuShares: 204, cpuPeriod: 100_000, cpuQuota: 200_000 } });
+    await h.until('its status says so', () => init(h)?.resources?.limits?.cpu === '2');
+    await h.until('the pod is Ready', () => isReady(h, 'web'), 120_000);
+    expect(init(h)).toMatchObject({ restartCount: 0, resources: MORE });
+    expect(condition(h, 'web', 'PodResizeInProgress')).toBeUndefined();
+    expect(h.violations).toEqual([]);
+  });
+
+  it('whose change takes a restart starts anew with it', async () => {
+    await using h = await ofCluster();
+    await initializing(h, { resizePolicy: [{ resourceName: 'cpu', restartPolicy: 'RestartContainer' }] });
+    const [before] = running(h, 'web');
+    change(h);
+    await h.until('another one runs', () => running(h, 'web').some((c) => c.id !== before?.id));
+    expect(inForce(h, 'web')).toMatchObject({ cpuShares: 204, cpuQuota: 200_000 });
+    await h.until('the pod is Ready', () => isReady(h, 'web'), 180_000);
+    expect(init(h)).toMatchObject({ restartCount: 1, resources: MORE });
+  });
+});
+
 describe('what a pod holds while it changes', () => {
   it('is the larger of both until the smaller is in force', async () => {
     await using h = await ofCluster();

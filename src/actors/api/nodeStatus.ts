@@ -21,6 +21,7 @@ import {
 import { isOlder, SILENCE_MAX_MS } from '../../machines/api/listWatchMachine.ts';
 import { apiView, type NodeStatusEvent, type NodeVolumesView } from '../../machines/api/messages.ts';
 import {
+  fieldsNotKept,
   initialNode,
   type NodeEvent,
   type NodeIdentity,
@@ -59,6 +60,8 @@ export interface NodeStatusOptions {
   /** Resources without which the node is not Ready, besides cpu, memory and pods: `ephemeral-storage` with localStorageCapacityIsolation. */
   needed: readonly string[];
   kubeletVersion: string;
+  /** Undefined: the node says nothing about what it can do. */
+  declaredFeatures: readonly string[] | undefined;
   /** Of the machine. */
   swapBytes: number;
   /** Port of the kubelet's HTTPS server; 0 = none. */
@@ -133,6 +136,8 @@ class Reporter {
   #scatterMs = 0;
   #unschedulable = false;
   #podCidr = '';
+  /** Fields that this server does not keep: to send them again with each report would be a write each time. */
+  #notKept: string[] = [];
   #images: { atMs: number; list: readonly Image[] } | undefined;
   #complained = '';
   /** The object as a request of this actor last got it. */
@@ -188,8 +193,11 @@ class Reporter {
     const node = toNode(body);
     if (node === null) return this.#malformed({ verb: 'GET', path: kubePath.node(name) });
     const sentCidr = await this.#sendPodCidr(node, signal);
-    const next = nodeStatus(node.status, await this.#readings(signal));
     const due = clock.monoMs() - this.#writtenAtMs >= this.#o.reportFrequencyMs + this.#scatterMs;
+    const next = nodeStatus(node.status, await this.#readings(signal));
+    // Another server may know them by now.
+    if (due) this.#notKept = [];
+    for (const field of this.#notKept) delete next[field];
     const same = sameNodeStatus(node.status, next);
     this.#saySchedulable(node);
     const metadata = providedIPsChange(node, this.#identity());
@@ -198,6 +206,7 @@ class Reporter {
     const request: KubeRequest = { verb: 'PATCH', path: kubePath.nodeStatus(name), body: change, patchType: 'strategic' };
     const patched = await this.#request(request, signal);
     if (!patched.ok) return this.#failed(patched.request, patched.failure);
+    this.#notKept = [...this.#notKept, ...fieldsNotKept(next, toNode(patched.body)?.status ?? next)];
     this.#say(nodeEvents(name, node.status, next));
     return this.#took(patched.body, { written: same ? 'again' : 'changed' });
   }
@@ -332,6 +341,7 @@ class Reporter {
         name,
         features: { recursiveReadOnlyMounts, userNamespaces },
       })),
+      declaredFeatures: this.#o.declaredFeatures,
       cri,
       listing: registry.read(view.runtimePods)?.value,
       shuttingDown: registry.read(nodeShutdownView)?.value.active === true,

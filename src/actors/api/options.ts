@@ -31,14 +31,18 @@ export function apiLayerOptions(
   };
 }
 
+/** Features that other components ask a node about, of those that it has; each is a gate of its own too. */
+const DECLARED_FEATURES = ['InPlacePodVerticalScalingInitContainers'];
+
 function nodeStatusOptions(
   config: NodeConfig,
   facts: NodeFacts,
   said: Pick<NodeStatusOptions, 'kubeletVersion' | 'startedMs' | 'timeoutMs'>,
 ): NodeStatusOptions {
-  const { config: c, flags } = config;
+  const { config: c, flags, gates } = config;
   return {
     ...said,
+    declaredFeatures: gates.enabled('NodeDeclaredFeatures') ? DECLARED_FEATURES.filter((gate) => gates.enabled(gate)) : undefined,
     identity: nodeIdentity(config, facts.nodeName),
     register: c.registerNode,
     updateFrequencyMs: c.nodeStatusUpdateFrequency,

@@ -86,6 +86,8 @@ export interface NodeReadings {
   images: readonly { names: string[]; sizeBytes: number }[];
   /** Names of the runtime's handlers; '' is its default one. Empty: it names none. */
   runtimeHandlers: readonly RuntimeHandler[];
+  /** What pods and changes of pods may rely on here, by name of its feature gate. Absent: nothing is said about it. */
+  declaredFeatures?: readonly string[] | undefined;
   cri: CriView | undefined;
   listing: RuntimePodsView | undefined;
   shuttingDown: boolean;
@@ -290,6 +292,7 @@ export function nodeStatus(old: NodeStatus, r: NodeReadings): NodeStatus {
     allocatable: Object.fromEntries(Object.entries({ ...old.allocatable, ...r.allocatable }).filter(([name]) => name in capacity)),
     ...(r.runtimeHandlers.length === 0 ? {} : { runtimeHandlers: [...r.runtimeHandlers] }),
     ...(r.cri?.strictGroups === undefined ? {} : { features: { supplementalGroupsPolicy: r.cri.strictGroups } }),
+    ...(r.declaredFeatures === undefined ? {} : { declaredFeatures: [...r.declaredFeatures] }),
     nodeInfo: nodeInfo(old.nodeInfo, r),
     ...inUse(old, r.volumesInUse),
     ...(r.port === 0 ? {} : { daemonEndpoints: { kubeletEndpoint: { Port: r.port } } }),
@@ -313,6 +316,13 @@ function addressesOf({ addresses = [] }: NodeStatus, r: NodeReadings): Pick<Node
 function inUse(old: NodeStatus, volumes: readonly string[] | undefined): { volumesInUse?: string[] } {
   if (volumes === undefined || (volumes.length === 0 && old.volumesInUse === undefined)) return {};
   return { volumesInUse: [...volumes] };
+}
+
+/** Fields of a status that servers before 1.33 or 1.36 do not keep. */
+const NEWER_FIELDS = ['runtimeHandlers', 'features', 'declaredFeatures'] as const;
+/** Those that were sent and that the server does not know: its answer is without them. */
+export function fieldsNotKept(sent: NodeStatus, answer: NodeStatus): string[] {
+  return NEWER_FIELDS.filter((field) => sent[field] !== undefined && answer[field] === undefined);
 }
 
 /** Whether two statuses say the same, whenever they say it. */

@@ -6,13 +6,16 @@ import { formatGoDuration } from './duration.ts';
 import { KUBELET_CONFIGURATION } from './schema.ts';
 
 /**
- * The object under `kubeletconfig` of /configz: versioned field names and order, durations as Go text, empty optional
+ * The object under `kubeletconfig` of /configz: kind and version first, versioned field names and order, durations as Go text, empty optional
  * fields left out, map keys sorted. Header values of `staticPodURLHeader`, and user and query of `staticPodURL`,
  * are secrets and come out masked.
  */
 export function toV1beta1(config: KubeletConfiguration): Record<string, unknown> {
   const headers = Object.fromEntries(Object.entries(config.staticPodURLHeader).map(([name, values]) => [name, values.map(() => MASKED)]));
-  return renderObject({ ...config, staticPodURL: shownUrl(config.staticPodURL), staticPodURLHeader: headers }, KUBELET_CONFIGURATION);
+  return {
+    ...{ kind: 'KubeletConfiguration', apiVersion: 'kubelet.config.k8s.io/v1beta1' },
+    ...renderObject({ ...config, staticPodURL: shownUrl(config.staticPodURL), staticPodURLHeader: headers }, KUBELET_CONFIGURATION),
+  };
 }
 
 function renderObject(value: object, fields: Fields): Record<string, unknown> {

@@ -5,6 +5,7 @@
 import { describe, expect, it } from 'vitest';
 import { COMBINED_PREFIX, EventCorrelator, eventObject, eventPatch, OBJECT_BURST } from '../../../src/machines/api/eventCorrelator.ts';
 import {
+  fieldsNotKept,
   nodeEvents,
   nodeStatus,
   nodeStatusPatch,
@@ -171,6 +172,13 @@ describe('the node status', () => {
     expect(nodeStatus({}, readings({ runtimeHandlers }))).toMatchObject({ runtimeHandlers });
     expect(nodeStatus({}, readings())).not.toHaveProperty('runtimeHandlers');
     expect(nodeStatus({}, readings())).not.toHaveProperty('features');
+  });
+  it('declares its features, and knows what an older server does not keep', () => {
+    const declaredFeatures = ['InPlacePodVerticalScalingInitContainers'];
+    const sent = nodeStatus({}, readings({ declaredFeatures }));
+    expect(sent).toMatchObject({ declaredFeatures });
+    expect(fieldsNotKept(sent, sent)).toEqual([]);
+    expect(fieldsNotKept(sent, nodeStatus({}, readings()))).toEqual(['declaredFeatures']);
   });
   it('has the swap of the machine, and takes it back when there is none any more', () => {
     const held = nodeStatus({}, readings({ swapBytes: 4096 }));

@@ -34,7 +34,7 @@ export async function containerLogs(o: ContainerLogsOptions, req: HttpRequest, p
   if (!found.ok) return found.reply;
   const record = found.value;
   const named = `container ${JSON.stringify(container)} in pod ${JSON.stringify(pod)}`;
-  if (!hasContainer(record, container)) return text(`${named} is not in its definition\n`, 404);
+  if (!hasContainer(record, container)) return text(`container ${JSON.stringify(container)} not found in pod ${JSON.stringify(pod)}`, 404);
 
   const status = () => ctx.registry.read(view.statuses)?.value.get(record.pod.metadata.uid)?.status ?? record.pod.status;
   const instance = chooseInstance(containerStatus(status(), container), parsed.options.previous);

@@ -34,7 +34,8 @@ export class Delivery {
           this.counts.restarted.inc({ static: ledger.records.get(out.uid)?.source === 'api' ? '' : 'true' });
         }
         break;
-      case 'rejected':
+      case 'rejected': {
+        const { generation } = out.pod.metadata;
         registry.send(addr.status, {
           type: 'status.set',
           pod: podRef(out.pod),
@@ -42,9 +43,13 @@ export class Delivery {
           restartPolicy: out.pod.spec.restartPolicy ?? 'Always',
           deleting: false,
           finished: true,
-          status: { phase: 'Failed', reason: out.reason, message: `Pod was rejected: ${out.message}` },
+          status: {
+            ...(generation === undefined ? {} : { observedGeneration: generation }),
+            ...{ phase: 'Failed', reason: out.reason, message: `Pod was rejected: ${out.message}` },
+          },
         });
         break;
+      }
       case 'refused':
         this.counts.refused.inc({ reason: out.reason });
         this.warn(out.pod, out.reason, out.message);

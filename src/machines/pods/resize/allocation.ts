@@ -22,12 +22,8 @@ import {
 /** By name of container; one that is not in it was granted what it asks for. */
 export type Allocation = Readonly<Record<string, Amounts>>;
 
-function lasting(pod: Pod): Container[] {
-  return [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
-}
-
 export function allocationOf(pod: Pod): Allocation {
-  return Object.fromEntries(lasting(pod).map((c) => [c.name, amountsOf(c)]));
+  return Object.fromEntries(resizableContainers(pod).map((c) => [c.name, amountsOf(c)]));
 }
 /** Nobody gets more or less of nothing: it would be another class of pod. */
 export function isWorthKeeping(allocation: Allocation): boolean {
@@ -53,7 +49,7 @@ export function allocatedPod(pod: Pod, allocation: Allocation): Pod {
 }
 
 export function isGranted(pod: Pod, allocation: Allocation): boolean {
-  return lasting(pod).every((c) => sameAmounts(amountsOf(c), own(allocation, c.name) ?? amountsOf(c)));
+  return resizableContainers(pod).every((c) => sameAmounts(amountsOf(c), own(allocation, c.name) ?? amountsOf(c)));
 }
 
 /** Every container that runs has what was granted, by what its status says. */
@@ -69,7 +65,7 @@ export function largerOf(pod: Pod, before: Allocation): Pod {
   const milli = (resource: string, q: Parameters<typeof quantityToMilli>[0]): number =>
     resource === 'cpu' ? quantityToMilli(q) : quantityToInteger(q);
   const larger: Allocation = Object.fromEntries(
-    lasting(pod).map((c) => {
+    resizableContainers(pod).map((c) => {
       const now = amountsOf(c);
       const was = own(before, c.name) ?? now;
       const requests = Object.fromEntries(
@@ -117,19 +113,16 @@ export function judgeResize(input: ResizeInput): ResizeVerdict {
 }
 
 function impossible({ pod, allocation, allocatable, fixedCpus }: ResizeInput): string | null {
-  const resizable = new Set(resizableContainers(pod).map((c) => c.name));
-  for (const container of lasting(pod)) {
+  for (const container of resizableContainers(pod)) {
     const [was, now] = [own(allocation, container.name), amountsOf(container)];
     if (was === undefined || sameAmounts(was, now)) continue;
-    if (!resizable.has(container.name))
-      return `resources of the init container ${container.name}, which does not restart, cannot be changed`;
     for (const kind of ['requests', 'limits'] as const) {
       const gone = RESIZABLE.find((r) => was[kind][r] !== undefined && now[kind][r] === undefined);
       if (gone !== undefined) return `resource ${kind} cannot be removed (${gone} of container ${container.name})`;
     }
   }
   if (qosClass(pod) !== qosClass(allocatedPod(pod, allocation))) return 'Pod QOS Class may not change as a result of resizing';
-  const cpuChanges = lasting(pod).some((c) => !sameAmounts(own(allocation, c.name) ?? amountsOf(c), amountsOf(c), 'cpu'));
+  const cpuChanges = resizableContainers(pod).some((c) => !sameAmounts(own(allocation, c.name) ?? amountsOf(c), amountsOf(c), 'cpu'));
   if (fixedCpus === true && cpuChanges && qosClass(pod) === 'Guaranteed')
     return 'Resize is infeasible for Guaranteed Pods alongside CPU Manager static policy';
   for (const resource of RESIZABLE) {

@@ -1,7 +1,6 @@
 /** What of a container's resources can change while it runs: requests and limits of cpu and memory. */
 import type { Container, Pod, Quantity } from '../../k8s.ts';
 import { compareQuantity, parseQuantity } from '../quantity.ts';
-import { isRestartableInit } from '../shouldRestart.ts';
 
 export const RESIZABLE = ['cpu', 'memory'] as const;
 export type Resizable = (typeof RESIZABLE)[number];
@@ -78,7 +77,7 @@ export function amountsFrom(value: unknown): Amounts | null {
   return requests === null || limits === null ? null : { requests, limits };
 }
 
-/** Containers whose resources may change while they run: regular ones and sidecars. */
+/** Containers whose resources may change while they run: all but ephemeral ones. */
 export function resizableContainers(pod: Pod): Container[] {
-  return [...(pod.spec.initContainers ?? []).filter(isRestartableInit), ...pod.spec.containers];
+  return [...(pod.spec.initContainers ?? []), ...pod.spec.containers];
 }

@@ -173,7 +173,7 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
       continue;
     }
     if (passedBefore && !isRestartableInit(container)) continue;
-    const step = isRestartableInit(container) ? sidecarStep(container, newest, input) : initStep(container, newest, pod);
+    const step = isRestartableInit(container) ? sidecarStep(container, newest, input) : initStep(container, newest, input);
     if (step.failedForGood === true) {
       actions.killPod = true;
       actions.containersToKill = [];
@@ -193,13 +193,14 @@ function initActions(input: PodActionsInput, actions: PodActions): boolean {
   return initialized;
 }
 
-function initStep(container: Container, newest: RuntimeContainer, pod: Pod): InitStep {
+function initStep(container: Container, newest: RuntimeContainer, { pod, resizeRestarts }: PodActionsInput): InitStep {
   const never = restartPolicyOf(container, pod) === 'Never';
   switch (newest.state) {
     case 'created':
       return { start: true };
     case 'running':
-      return {};
+      if (resizeRestarts?.has(container.name) !== true) return {};
+      return { start: true, kill: { message: resizeMessage(container), reason: 'definitionChanged' } };
     case 'exited':
       if (newest.exitCode === 0) return { passed: true };
       return never && !restartsAfter(container, pod, newest.exitCode) ? { failedForGood: true } : { start: true };
