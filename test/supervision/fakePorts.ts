@@ -96,6 +96,7 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
     host: Object.create(throwing<Host>('host'), {
       capacity: { value: () => ({ memoryBytes: 2 ** 33, cpus: 2 }) },
       idleMs: { value: undefined },
+      memoryControl: { value: undefined },
     }) as Host,
     cri: throwing<Cri>('cri'),
     ...overrides,
