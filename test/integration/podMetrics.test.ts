@@ -63,6 +63,22 @@ describe('metrics of a pod', () => {
     await h.boot();
     await h.advance(60_000);
     expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({});
+    create(h, 'crash', { life: 'run=1s,exit=1' });
+    await h.until('three restarts', () => inApi(h, 'crash')?.status.containerStatuses?.[0]?.restartCount === 3, 300_000);
+    await h.until('the fourth end', () => inApi(h, 'crash')?.status.containerStatuses?.[0]?.state.running === undefined);
+    await h.advance(5_000);
+    expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({
+      '{container_type="container",exit_code="1",reason="Error"}': 4,
+    });
+  });
+
+  it('count a postStart hook that fails among the starts that failed', async () => {
+    await using h = await cluster();
+    create(h, 'web', { container: { lifecycle: { postStart: { tcpSocket: { port: 1 } } } } });
+    await h.until('it waits', () => waiting(h, 'web')?.reason === 'PostStartHookError' || waiting(h, 'web')?.reason === 'CrashLoopBackOff');
+    expect(await series(h, 'kubelet_started_containers_errors_total')).toEqual({
+      '{code="PostStartHookError",container_type="container"}': 1,
+    });
   });
 
   it('count pods with users of their own, and a start of one in which something failed once', async () => {

@@ -71,6 +71,7 @@ function page(): string {
       '- `kubelet_metrics_provider` says `cri`: figures of containers come from the runtime and from cgroups, not from cAdvisor.',
       '- `kubelet_image_volume_mounted_succeed_total` counts volumes of containers that were created. The kubelet also counts those of containers that failed for another reason.',
       '- `kubelet_sleep_action_terminated_early_total` counts sleeps that the grace period cut short. The kubelet counts those that a shorter grace period ended.',
+      '- `kubelet_terminated_containers_total` counts each end once. The kubelet misses an end when the container runs or waits again in the next status.',
       '- `kubernetes_feature_enabled` also has gates that 1.36 no longer has and this daemon still accepts.',
       '- `kubernetes_healthcheck` and `prober_probe_total` have pages of their own, `/metrics/slis` and `/metrics/probes`, as in the kubelet.',
       '- Families of Go (`go_*`) are not there. `nodejs_*` tells of the process instead.',

@@ -3,6 +3,7 @@
 import { DEFAULT_SECONDS as SECONDS } from '../../../machines/edge/https/buckets.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import { POST_START_ERROR } from '../../../machines/pods/workers/containerSetup.ts';
 import type { SandboxInput, WorkerContext } from '../../../machines/pods/workers/context.ts';
 import type { WorkerSummary } from '../../../machines/protocol.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
@@ -18,6 +19,8 @@ const CONTAINER_TYPES: Readonly<Record<ContainerKind, string>> = {
   init: 'init_container',
   ephemeral: 'ephemeral_container',
 };
+/** Reason of the event of a postStart hook that failed. */
+const FAILED_POST_START = 'FailedPostStartHook';
 /** How a runtime's answer begins when it could not mount the image of a volume (CRI). */
 const IMAGE_MOUNT_FAILED = 'ImageVolumeMountFailed';
 
@@ -223,8 +226,17 @@ export class MeasuredEffects extends Effects {
   }
 
   override event(...args: Parameters<Effects['event']>): void {
-    if (args[2] === HTTP_FALLBACK) this.#metrics.httpFallback();
+    const [pod, , reason, , container] = args;
+    if (reason === HTTP_FALLBACK) this.#metrics.httpFallback();
+    // A hook is of a container that is being started, an ephemeral one has none.
+    if (reason === FAILED_POST_START && container !== undefined) this.#hookFailed(pod, container.name);
     super.event(...args);
+  }
+
+  #hookFailed(pod: Pod, container: string): void {
+    const init = pod.spec.initContainers?.some((c) => c.name === container) === true;
+    this.#metrics.containerFailed(init ? 'init' : 'regular', POST_START_ERROR);
+    this.#startFailed(container);
   }
 
   override sleepCut(): void {
