@@ -154,7 +154,8 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
   it('goes back to the kubelet without a container started anew', async () => {
     // Of a container that actorlet started, a kubelet of before 1.31 does not know the hash, which is over more there.
     const old = minorVersion('kubelet') < 31;
-    const untimed = async () => Object.entries(await lives(...(old ? ['fell'] : []))).map(([name, life]) => [name, { ...(life as object), readySince: '' }]);
+    const untimed = async () =>
+      Object.entries(await lives(...(old ? ['fell'] : []))).map(([name, life]) => [name, { ...(life as object), readySince: '' }]);
     const given = await untimed();
     await cluster.daemon.end('SIGTERM');
     await reference.start();
@@ -162,7 +163,8 @@ describe.skipIf(whyNot !== undefined)('a node of the reference kubelet', () => {
     await cluster.daemon.wait('the node is Ready', async () => / Ready /.test(await cluster.kubectl('get', 'node', NODE_NAME)), LONG);
     // The reference takes pods with probes for not Ready when it starts; that they are Ready again shows that it has looked.
     for (const name of LIVING) await cluster.ready(name);
-    if (old) await cluster.podWhere('fell', 'was started once more', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 3);
+    if (old)
+      await cluster.podWhere('fell', 'was started once more', (p) => isReady(p) && p.status.containerStatuses?.[0]?.restartCount === 3);
     const last = await renewed();
     await cluster.daemon.wait('the lease is renewed', async () => (await renewed()) !== last, LONG);
     expect(await untimed()).toEqual(given);
