@@ -13,6 +13,7 @@ import { addr, type CriView, view } from '../machines/protocol.ts';
 import { thresholdsOf } from '../machines/reclaim/eviction/thresholds.ts';
 import type { Ports } from '../ports/ports.ts';
 import { measuredCgroups } from './allocation/cgroups/measured.ts';
+import { cpuMetrics } from './allocation/cpus/metrics.ts';
 import { cpuPlaceOf } from './cpuPlace.ts';
 import type { BuildInfo } from './edge/nodeMetrics.ts';
 import type { Inspect } from './edge/server.ts';
@@ -20,6 +21,7 @@ import { ActiveFaults } from './foundation/injector/activeFaults.ts';
 import type { InjectorOptions } from './foundation/injector/injector.ts';
 import { interceptPorts } from './foundation/injector/interceptors/ports.ts';
 import { readNodeFacts } from './nodeFacts.ts';
+import { shutdownTimes } from './reclaim/nodeShutdown/metrics.ts';
 import { dottedState } from './supervision/nodes/snapshots.ts';
 import { createTree, type SupervisionTree, type TreeOptions } from './supervision/tree.ts';
 import type { SupervisionEvent, Tree } from './supervision/types.ts';
@@ -114,6 +116,7 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     ...(o.inspect === undefined ? {} : { inspect: o.inspect }),
   });
   tree = built;
+  addIdleFamilies(config, ports.metrics);
   if (history !== null) built.registry.watch(view.statuses, (statuses) => history.see(statuses));
   return {
     tree: built,
@@ -123,6 +126,12 @@ export async function createNode(config: NodeConfig, outside: Ports, o: NodeOpti
     recorder: (limit) => recorder.dump(limit === undefined ? {} : { limit }),
     inspected: history === null ? null : inspectedOf(parts, history),
   };
+}
+
+/** Families of managers that this node may be without: at 0 then, as in the kubelet. */
+function addIdleFamilies({ gates }: NodeConfig, metrics: Ports['metrics']): void {
+  cpuMetrics(metrics);
+  if (gates.enabled('GracefulNodeShutdown') && gates.enabled('GracefulNodeShutdownBasedOnPodPriority')) shutdownTimes(metrics);
 }
 
 /** The runtime's part of them is read anew each time. */

@@ -339,8 +339,8 @@ export interface Metrics {
   ): { observe(value: number, labels?: Record<string, string>): void; remove(labels: Record<string, string>): void };
   /** Called at each scrape, before rendering. A later `fn` with the same `key` replaces it: what a restarted actor needs. */
   onCollect(fn: () => void, key?: string): void;
-  /** Prometheus text format. */
-  render(): Promise<string>;
+  /** Prometheus text format; with `wanted` of those families only. */
+  render(wanted?: (family: string) => boolean): Promise<string>;
 }
 
 /** Programs on the node that know credentials for registries. */

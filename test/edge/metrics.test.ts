@@ -31,6 +31,15 @@ describe('metrics', () => {
     g.remove({ p: 'a' });
     expect((await m.render()).match(/^g\{.*$/gm)).toEqual(['g{p="b"} 1']);
   });
+  it('renders those families only that are wanted', async () => {
+    const m = createMetrics();
+    m.gauge('prober_a', 'a').set(1);
+    m.gauge('other', 'o').set(1);
+    m.gauge('prober_b', 'b').set(2);
+    expect(await m.render((family) => family.startsWith('prober_'))).toBe(
+      '# HELP prober_a a\n# TYPE prober_a gauge\nprober_a 1\n\n# HELP prober_b b\n# TYPE prober_b gauge\nprober_b 2\n',
+    );
+  });
   it('replaces a collector of the same key and survives one that throws', async () => {
     const m = createMetrics();
     const g = m.gauge('g', 'g');

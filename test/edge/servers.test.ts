@@ -42,6 +42,7 @@ async function readOnly(more: Partial<ReadOnlyOptions> & { tree?: ActorState } =
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 0, health: false },
     pressure: true,
+    gates: [],
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
     podsAtRoot: false,
   };

@@ -100,7 +100,7 @@ async function node() {
 
 const FIGURES = {
   ...{ syncFrequencyMs: 60_000, rootDir: '/', podLogsDir: '/', runtimeRequestTimeoutMs: 10_000 },
-  ...{ volumeStats: { periodMs: 0, health: false }, pressure: true },
+  ...{ volumeStats: { periodMs: 0, health: false }, gates: [], pressure: true },
   systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
   podsAtRoot: false,
 };

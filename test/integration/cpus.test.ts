@@ -24,6 +24,11 @@ const state = (h: VirtualNode) => {
   if (!read.ok) throw new Error(read.why);
   return { shared: read.ledger.shared, entries: [...read.ledger.entries.values()].map((c) => Object.fromEntries(c)) };
 };
+const figures = async (h: VirtualNode) =>
+  (await h.metrics.render())
+    .split('\n')
+    .filter((line) => /^kubelet_(cpu_manager|container_aligned)_/.test(line))
+    .sort();
 const reason = (h: VirtualNode, name: string) => inApi(h, name)?.status;
 const updates = (h: VirtualNode) =>
   h.calls.filter((c) => c.method === 'UpdateContainerResources').map((c) => (c.req as CriRequest<'UpdateContainerResources'>).linux);
@@ -42,6 +47,14 @@ describe('a container of a Guaranteed pod', () => {
     expect(h.running('odd')[0]?.resources).toMatchObject({ cpuQuota: 150_000 });
     expect(state(h)).toEqual({ shared: [0, 2, 3], entries: [{ main: [1] }] });
     expect(h.violations).toEqual([]);
+    expect(await figures(h)).toEqual([
+      'kubelet_cpu_manager_allocation_per_numa{numa_node="0"} 1',
+      'kubelet_cpu_manager_exclusive_cpu_allocation_count 1',
+      'kubelet_cpu_manager_pinning_errors_total 0',
+      'kubelet_cpu_manager_pinning_requests_total 1',
+      // Without the one that is the system's.
+      'kubelet_cpu_manager_shared_pool_size_millicores 2000',
+    ]);
   });
 
   it('keeps its CPUs when it starts again, and they come back when its pod is gone (trap 24)', async () => {
@@ -190,6 +203,15 @@ describe('a pod that asks for CPUs of its own', () => {
     expect(events(h, 'SMTAlignmentError')).toHaveLength(1);
     create(h, 'core', guaranteed('2'));
     await h.until('Ready', () => isReady(h, 'core'));
+    expect(await figures(h)).toEqual([
+      'kubelet_container_aligned_compute_resources_count{boundary="physical_cpu",scope="container"} 1',
+      'kubelet_container_aligned_compute_resources_failure_count{boundary="physical_cpu",scope="container"} 1',
+      'kubelet_cpu_manager_allocation_per_numa{numa_node="0"} 2',
+      'kubelet_cpu_manager_exclusive_cpu_allocation_count 2',
+      'kubelet_cpu_manager_pinning_errors_total 1',
+      'kubelet_cpu_manager_pinning_requests_total 2',
+      'kubelet_cpu_manager_shared_pool_size_millicores 0',
+    ]);
     expect(runsOn(h, 'core')).toBe('2-3');
   });
 

@@ -301,6 +301,16 @@ describe('postStart', () => {
     await h.until('it runs', () => h.phase('bad') === 'Running', 120_000);
   });
 
+  it('over HTTPS is content with a server that speaks plain HTTP, which is said and counted', async () => {
+    await using h = await hooked();
+    h.probes.answer = (what) => (what.startsWith('https:') ? 'plain' : 200);
+    const lifecycle = { postStart: { httpGet: { port: 80, path: '/started', scheme: 'HTTPS' } } };
+    await running(h, 'web', pod('web', { container: { lifecycle } }));
+    expect(h.probes.asked.map((a) => new URL(a.what).protocol)).toEqual(['https:', 'http:']);
+    expect(messages(h, 'LifecycleHTTPFallback')).toHaveLength(1);
+    expect(await h.metrics.render()).toContain('kubelet_lifecycle_handler_http_fallbacks_total 1\n');
+  });
+
   it('does not run again for a container that runs already when the daemon comes back', async () => {
     await using h = await hooked();
     h.write('web', pod('web', { container: { lifecycle: { postStart: command(60_000) } } }));

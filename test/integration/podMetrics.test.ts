@@ -1,6 +1,6 @@
 /** The kubelet's metrics of pods and what is done for them, of a whole node in virtual time. */
 import { describe, expect, it } from 'vitest';
-import { cluster, create, drop, inApi, isReady, patch } from './clusterPods.ts';
+import { cluster, create, drop, inApi, isReady, patch, waiting } from './clusterPods.ts';
 import type { VirtualNode } from './virtualNode.ts';
 import { pod as manifest, virtualNode } from './virtualNode.ts';
 
@@ -34,6 +34,100 @@ describe('metrics of a pod', () => {
     expect(sli).toBeGreaterThanOrEqual(0);
     expect(await one(h, 'kubelet_pod_worker_start_duration_seconds_count')).toBe(1);
     expect(await series(h, 'kubelet_containers_per_pod_count_sum')).toEqual({ '': 1 });
+    expect(await one(h, 'kubelet_first_network_pod_start_sli_duration_seconds')).toBe(sli);
+  });
+
+  it('leave pods whose volumes come from elsewhere out of the start-up indicator, and host pods out of the first of it', async () => {
+    await using h = await cluster();
+    create(h, 'disk', {
+      spec: { volumes: [{ name: 'v', hostPath: { path: '/data' } }] },
+      container: { volumeMounts: [{ name: 'v', mountPath: '/v' }] },
+    });
+    create(h, 'host', { spec: { hostNetwork: true } });
+    await h.until('Ready', () => isReady(h, 'disk') && isReady(h, 'host'));
+    await h.advance(5_000);
+    expect(await one(h, 'kubelet_pod_start_total_duration_seconds_count')).toBe(2);
+    expect(await one(h, 'kubelet_pod_start_sli_duration_seconds_count')).toBe(1);
+    expect(await one(h, 'kubelet_first_network_pod_start_sli_duration_seconds')).toBe(0);
+  });
+
+  it('count ends of containers by code and reason, each once, also over a restart of the daemon', async () => {
+    await using h = await cluster();
+    create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s', main: 'run=2s,exit=3' }, spec: { restartPolicy: 'Never' } });
+    await h.until('Failed', () => inApi(h, 'web')?.status.phase === 'Failed');
+    expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({
+      '{container_type="container",exit_code="3",reason="Error"}': 1,
+      '{container_type="init_container",exit_code="0",reason="Completed"}': 1,
+    });
+    await h.crash();
+    await h.boot();
+    await h.advance(60_000);
+    expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({});
+    create(h, 'crash', { life: 'run=1s,exit=1' });
+    await h.until('three restarts', () => inApi(h, 'crash')?.status.containerStatuses?.[0]?.restartCount === 3, 300_000);
+    await h.until('the fourth end', () => inApi(h, 'crash')?.status.containerStatuses?.[0]?.state.running === undefined);
+    await h.advance(5_000);
+    expect(await series(h, 'kubelet_terminated_containers_total')).toEqual({
+      '{container_type="container",exit_code="1",reason="Error"}': 4,
+    });
+  });
+
+  it('count a postStart hook that fails among the starts that failed', async () => {
+    await using h = await cluster();
+    create(h, 'web', { container: { lifecycle: { postStart: { tcpSocket: { port: 1 } } } } });
+    await h.until('it waits', () => waiting(h, 'web')?.reason === 'PostStartHookError' || waiting(h, 'web')?.reason === 'CrashLoopBackOff');
+    expect(await series(h, 'kubelet_started_containers_errors_total')).toEqual({
+      '{code="PostStartHookError",container_type="container"}': 1,
+    });
+  });
+
+  it('count pods with users of their own, and a start of one in which something failed once', async () => {
+    await using h = await cluster({
+      hollow: { features: { runtimeHandlers: [{ name: '', features: { recursiveReadOnlyMounts: false, userNamespaces: true } }] } },
+    });
+    const counts = async () => [
+      await one(h, 'kubelet_started_user_namespaced_pods_total'),
+      await one(h, 'kubelet_started_user_namespaced_pods_errors_total'),
+    ];
+    create(h, 'good', { spec: { hostUsers: false } });
+    create(h, 'other');
+    await h.until('Ready', () => isReady(h, 'good') && isReady(h, 'other'));
+    expect(await counts()).toEqual([1, 0]);
+    create(h, 'bad', { spec: { hostUsers: false }, container: { image: 'UPPER//bad' } });
+    await h.until('it waits', () => waiting(h, 'bad')?.reason === 'InvalidImageName');
+    await h.advance(60_000);
+    expect(await counts()).toEqual([2, 1]);
+  });
+
+  it('count volumes of images that containers mount, and those that the runtime cannot mount', async () => {
+    await using h = await cluster();
+    const spec = { volumes: [{ name: 'model', image: { reference: 'models/one:1' } }] };
+    const container = { volumeMounts: [{ name: 'model', mountPath: '/model' }] };
+    create(h, 'good', { spec, container });
+    await h.until('Ready', () => isReady(h, 'good'));
+    h.faults.fault = (method) =>
+      method === 'CreateContainer' ? { kind: 'refuse', code: 2, details: 'ImageVolumeMountFailed: no such layer' } : undefined;
+    create(h, 'bad', { spec, container });
+    await h.until('it waits', () => waiting(h, 'bad')?.reason === 'CreateContainerError');
+    expect(await one(h, 'kubelet_image_volume_mounted_succeed_total')).toBe(1);
+    const errors = await one(h, 'kubelet_image_volume_mounted_errors_total');
+    expect(errors).toBeGreaterThan(0);
+    expect(await one(h, 'kubelet_image_volume_requested_total')).toBe(1 + errors);
+  });
+
+  it('count sleeps of hooks that the end of the grace cut short, and no others', async () => {
+    await using h = await cluster();
+    const sleeping = (seconds: number) => ({
+      container: { lifecycle: { preStop: { sleep: { seconds } } } },
+      spec: { terminationGracePeriodSeconds: 10 },
+    });
+    create(h, 'short', sleeping(2));
+    create(h, 'long', sleeping(60));
+    await h.until('Ready', () => isReady(h, 'short') && isReady(h, 'long'));
+    drop(h, 'pods/short');
+    drop(h, 'pods/long');
+    await h.until('gone', () => inApi(h, 'short') === undefined && inApi(h, 'long') === undefined, 60_000);
+    expect(await one(h, 'kubelet_sleep_action_terminated_early_total')).toBe(1);
   });
 
   it('count sandboxes and containers that were started, and those that could not be, with the reason', async () => {
@@ -46,21 +140,18 @@ describe('metrics of a pod', () => {
     };
     create(h, 'web', { inits: [{}], lives: { 'init-0': 'run=1s' } });
     await h.until('Ready', () => isReady(h, 'web'));
-    expect(await series(h, 'kubelet_started_containers_total')).toMatchObject({
+    expect(await series(h, 'kubelet_started_containers_total')).toEqual({
       '{container_type="container"}': 1,
       '{container_type="init_container"}': 1,
-      '{container_type="pod_sandbox"}': 2,
     });
-    expect(await series(h, 'kubelet_started_containers_errors_total')).toEqual({
-      '{code="CreatePodSandboxError",container_type="pod_sandbox"}': 1,
-    });
+    expect(await series(h, 'kubelet_started_containers_errors_total')).toEqual({});
     expect(await one(h, 'kubelet_started_pods_total')).toBe(2);
     expect(await one(h, 'kubelet_started_pods_errors_total')).toBe(1);
     expect(await series(h, 'kubelet_run_podsandbox_errors_total')).toEqual({ '{runtime_handler=""}': 1 });
     expect(await series(h, 'kubelet_run_podsandbox_duration_seconds_count')).toEqual({ '{runtime_handler=""}': 2 });
   });
 
-  it('tell rounds of its worker apart: created, looked at again, changed, killed', async () => {
+  it('tell rounds of its worker apart: created, looked at again, changed, ended', async () => {
     await using h = await cluster();
     create(h, 'web');
     await h.until('Ready', () => isReady(h, 'web'));
@@ -73,7 +164,7 @@ describe('metrics of a pod', () => {
     expect((await rounds())['{operation_type="update"}']).toBeGreaterThan(0);
     drop(h, 'pods/web');
     await h.until('gone', () => inApi(h, 'web') === undefined);
-    expect(await rounds()).toMatchObject({ '{operation_type="create"}': 1, '{operation_type="kill"}': 1 });
+    expect(await rounds()).toMatchObject({ '{operation_type="create"}': 1, '{operation_type="terminated"}': 1 });
     expect(await one(h, 'kubelet_pod_status_sync_duration_seconds_count')).toBeGreaterThan(0);
   });
 
@@ -88,6 +179,13 @@ describe('metrics of a pod', () => {
     const storage = (operation: string) =>
       `{migrated="false",operation_name="${operation}",status="success",volume_plugin="kubernetes.io/empty-dir"}`;
     expect(await series(h, 'storage_operation_duration_seconds_count')).toMatchObject({ [storage('volume_mount')]: 1 });
+    const whole = '{operation_name="overall_volume_mount",plugin_name="kubernetes.io/empty-dir"}';
+    expect(await series(h, 'volume_operation_total_seconds_count')).toEqual({ [whole]: 1 });
+    expect(await one(h, 'reconstruct_volume_operations_total')).toBe(0);
+    h.kill('node/services/volumes');
+    await h.advance(5_000);
+    expect(await one(h, 'reconstruct_volume_operations_total')).toBe(1);
+    expect(await one(h, 'reconstruct_volume_operations_errors_total')).toBe(0);
     drop(h, 'pods/web');
     await h.until('gone', () => inApi(h, 'web') === undefined);
     await h.advance(60_000);

@@ -277,7 +277,9 @@ describe('an init container', () => {
     await h.advance(2_000);
   }
   const change = (h: VirtualNode) =>
-    patch(h, 'pods/web', { spec: { initContainers: (inApi(h, 'web')?.spec.initContainers ?? []).map((c) => ({ ...c, resources: MORE })) } });
+    patch(h, 'pods/web', {
+      spec: { initContainers: (inApi(h, 'web')?.spec.initContainers ?? []).map((c) => ({ ...c, resources: MORE })) },
+    });
   const init = (h: VirtualNode) => inApi(h, 'web')?.status.initContainerStatuses?.[0];
 
   it('that runs is told, and goes on', async () => {

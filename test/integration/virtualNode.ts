@@ -23,7 +23,7 @@ import type { Handling } from '../../src/ports/handling.ts';
 import type { PathKind } from '../../src/ports/mounter.ts';
 import type { PodResourcesAnswers } from '../../src/ports/podResources.ts';
 import { type Cri, CriError, type KubeApi, type Metrics, type Ports } from '../../src/ports/ports.ts';
-import type { Prober } from '../../src/ports/prober.ts';
+import { PlainAnswerError, type Prober } from '../../src/ports/prober.ts';
 import { createHollowRuntime, type HollowContainerDump, type HollowOptions, type HollowRuntime } from '../../src/sandbox/hollow/index.ts';
 import { type SimMounts, simMounts } from '../../src/sim/world/disk/mounts.ts';
 import { type SimIptables, simIptables } from '../../src/sim/world/host/iptables.ts';
@@ -79,7 +79,7 @@ export interface VirtualNode extends AsyncDisposable {
   events: SupervisionEvent[];
   faults: Faults;
   /** What network probes find: called with the URL, `tcp HOST:PORT` or `grpc HOST:PORT SERVICE`, and answered after `afterMs`. */
-  probes: { answer: (what: string) => number | 'refused'; afterMs: number; asked: { what: string; atMs: number }[] };
+  probes: { answer: (what: string) => number | 'refused' | 'plain'; afterMs: number; asked: { what: string; atMs: number }[] };
   /** The API server; the node belongs to it with option `cluster` only. */
   kube: SimKube;
   net: { getBody: () => Promise<{ status: number; body: Uint8Array }>; serve: (at: string) => Promise<void>; closeMs: number };
@@ -496,6 +496,7 @@ function virtualProber(time: VirtualTime, probes: VirtualNode['probes'], power: 
         if (!power.on) return;
         const answer = probes.answer(what);
         if (answer === 'refused') reject(new Error('connect ECONNREFUSED'));
+        else if (answer === 'plain') reject(new PlainAnswerError('an answer without TLS'));
         else resolve(answer);
       }, probes.afterMs);
       signal.addEventListener('abort', () => {

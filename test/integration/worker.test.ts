@@ -43,6 +43,7 @@ function bench(io: Partial<WorkerIo> = {}, input: Partial<WorkerInput> = {}) {
     memoryUsage: never,
     updateResources: never,
     backingOff: () => undefined,
+    sleepCut: () => undefined,
     publish: (context, finished) => void published.push({ status: context.apiStatus, finished }),
     report: (r) => void reports.push(r),
     event: () => undefined,

@@ -230,7 +230,7 @@ describe('what programs know', () => {
     expect(JSON.stringify(k.lines)).toContain('printed what is not JSON');
     expect(JSON.stringify(k.lines)).not.toContain('secret-word');
     const text = await k.ports.metrics.render();
-    expect(text).toContain('kubelet_credential_provider_plugin_errors{plugin_name="bad"} 1');
+    expect(text).toContain('kubelet_credential_provider_plugin_errors_total{plugin_name="bad"} 1');
     expect(text).not.toContain('errors{plugin_name="good"}');
     fails = false;
     expect(await k.of('r.example/a')).toEqual(['bad', 'good']);

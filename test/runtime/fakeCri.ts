@@ -26,7 +26,7 @@ export interface FakeCri extends Cri {
   /** Answers from now on; a function that throws rejects the call. Without one, the call hangs. */
   answer<M extends CriMethod>(method: M, fn: ((request: CriRequest<M>) => unknown) | 'hang'): void;
   hint(hint: RuntimeHint): void;
-  endHints(): void;
+  endHints(error?: CriError): void;
   /** Streams opened so far. */
   opened(): number;
   dials(): number;
@@ -40,7 +40,7 @@ export function fail(code: number, details: string, outcome: 'failed' | 'unknown
 export function fakeCri(): FakeCri {
   const calls: FakeCall[] = [];
   const answers = new Map<CriMethod, (request: never) => unknown>();
-  let push: ((hint: RuntimeHint | null) => void) | undefined;
+  let push: ((hint: RuntimeHint | CriError | null) => void) | undefined;
   let opened = 0;
   let dials = 0;
   const cri: FakeCri = {
@@ -52,7 +52,7 @@ export function fakeCri(): FakeCri {
       else answers.set(method, fn as (request: never) => unknown);
     },
     hint: (hint) => push?.(hint),
-    endHints: () => push?.(null),
+    endHints: (error) => push?.(error ?? null),
     opened: () => opened,
     dials: () => dials,
     call: (method, request, opts) =>
@@ -80,7 +80,7 @@ export function fakeCri(): FakeCri {
     hints: async (signal) => {
       opened++;
       if (cri.hintsVia === 'none') throw new CriError({ method: 'hints', code: 12, outcome: 'failed', details: 'unknown service' });
-      const queue: (RuntimeHint | null)[] = [];
+      const queue: (RuntimeHint | CriError | null)[] = [];
       let wake: () => void = () => {};
       push = (hint) => {
         queue.push(hint);
@@ -91,6 +91,7 @@ export function fakeCri(): FakeCri {
         for (;;) {
           const next = queue.shift();
           if (next === null) return;
+          if (next instanceof CriError) throw next;
           if (next === undefined) {
             await new Promise<void>((resolve) => {
               wake = resolve;

@@ -124,6 +124,27 @@ describe('the image puller', () => {
     expect(said()).toContain('Normal BackOff: Back-off pulling image "a:1"');
   });
 
+  it('counts what it was asked for, by policy, presence and need of a pull, as the kubelet does', async () => {
+    await start({ present: ['here:1'] });
+    w.cri.answer('PullImage', () => fail(5, 'not found'));
+    await settled(ensure('u', 'Not//Good'));
+    await settled(ensure('u', 'here:1'));
+    await settled(ensure('u', 'here:1', { policy: 'Always' }));
+    await settled(ensure('u', 'there:1'));
+    await settled(ensure('u', 'there:1', { policy: 'Never' }));
+    const text = await w.ports.metrics.render();
+    for (const [policy, present, required] of [
+      ['ifnotpresent', 'unknown', 'unknown'],
+      ['ifnotpresent', 'true', 'false'],
+      ['always', 'unknown', 'true'],
+      ['ifnotpresent', 'false', 'true'],
+      ['never', 'false', 'unknown'],
+    ])
+      expect(text).toContain(
+        `kubelet_image_manager_ensure_image_requests_total{present_locally="${present}",pull_policy="${policy}",pull_required="${required}"} 1`,
+      );
+  });
+
   it('pulls an image once for all the pods that wait for it', async () => {
     await start();
     const both = Promise.all([ensure('u', 'a:1', { policy: 'Always' }), ensure('v', 'a:1', { policy: 'Always' })]);

@@ -1,6 +1,7 @@
 /** Lifecycle events: who is told what, when the runtime is listed, when the hint stream is believed. */
 import { afterEach, describe, expect, it } from 'vitest';
 import { addr, view } from '../../src/machines/protocol.ts';
+import { CriError } from '../../src/ports/ports.ts';
 import { type FakeCri, fail, fakeCri, healthy, listedContainer, listedSandbox } from './fakeCri.ts';
 import { type World, world } from './world.ts';
 
@@ -73,6 +74,19 @@ describe('lifecycle events', () => {
     await w.ports.advance(1000);
     expect(lists()).toBe(before + 1);
     expect(told()).toEqual([]);
+  });
+
+  it('count the streams of hints that were opened and that broke, and a hint that found no room', async () => {
+    await start({ a: 'CONTAINER_RUNNING' });
+    const text = () => w.ports.metrics.render();
+    expect(await text()).toContain('kubelet_evented_pleg_connection_success_count 1');
+    w.cri.endHints(new CriError({ method: 'hints', code: 8, outcome: 'failed', details: '8192 hints waited for their reader' }));
+    await w.ports.settle();
+    expect(await text()).toContain('kubelet_evented_pleg_connection_error_count 1');
+    expect(await text()).toContain('kubelet_pleg_discard_events 1');
+    await w.ports.advance(60_000);
+    expect(await text()).toContain('kubelet_evented_pleg_connection_success_count 2');
+    expect(await text()).toContain('kubelet_pleg_discard_events 1');
   });
 
   it('list less and less while listings find nothing that was not announced, up to twice a minute', async () => {

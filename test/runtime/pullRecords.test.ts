@@ -215,6 +215,11 @@ describe('the image puller', () => {
     users = ['ann', 'bob'];
     expect(await ensure('r.io/a:1', [owned('bob', 'b')])).toBe('pulled');
     expect(await ensure('r.io/a:1', [owned('bob', 'b')])).toBe('present');
+    const checks = (await w.ports.metrics.render()).split('\n').filter((line) => line.includes('mustpull_checks_total'));
+    expect(checks).toEqual([
+      'kubelet_imagemanager_image_mustpull_checks_total{result="credentialRecordFound"} 4',
+      'kubelet_imagemanager_image_mustpull_checks_total{result="mustAuthenticate"} 4',
+    ]);
   });
 
   it('lets everybody use what was pulled without credentials, or with those of the node', async () => {

@@ -100,6 +100,7 @@ export function fakePorts(overrides: Partial<Ports> = {}, opts: { seed?: number 
       usedCpuNs: { value: undefined },
       identity: { value: undefined },
       cpus: { value: undefined },
+      memoryControl: { value: undefined },
     }) as Host,
     cri: throwing<Cri>('cri'),
     ...overrides,

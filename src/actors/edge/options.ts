@@ -72,6 +72,7 @@ function figureOptions(config: NodeConfig, { facts, ...o }: FigureInput): Figure
     syncFrequencyMs: c.syncFrequency,
     runtimeRequestTimeoutMs: c.runtimeRequestTimeout,
     volumeStats: { periodMs: c.volumeStatsAggPeriod, health: gates.enabled('CSIVolumeHealth') },
+    gates: gates.list(),
     pressure: gates.enabled('KubeletPSI'),
   };
 }

@@ -1,6 +1,6 @@
 /** What the actors that speak to the container runtime are made of, from the configuration. */
 import type { NodeConfig } from '../../machines/config.ts';
-import { DEFAULT_VERIFICATION, VERIFICATION_POLICIES } from '../../machines/runtime/imagePuller/pullRecords.ts';
+import { DEFAULT_VERIFICATION, pullRecordsDir, VERIFICATION_POLICIES } from '../../machines/runtime/imagePuller/pullRecords.ts';
 import type { CriLinkOptions } from './cri/cri.ts';
 import type { ImagePullerOptions } from './imagePuller/imagePuller.ts';
 import type { VerificationOptions } from './imagePuller/pullRecords.ts';
@@ -35,5 +35,5 @@ export function runtimeOptions(config: NodeConfig, kernelLog: boolean): RuntimeO
 function verificationOptions({ config: c, flags, gates }: NodeConfig): VerificationOptions | null {
   if (!gates.enabled('KubeletEnsureSecretPulledImages')) return null;
   const policy = VERIFICATION_POLICIES.find((p) => p === c.imagePullCredentialsVerificationPolicy) ?? DEFAULT_VERIFICATION;
-  return { policy, allowlist: c.preloadedImagesVerificationAllowlist, dir: `${flags.rootDir}/image_manager` };
+  return { policy, allowlist: c.preloadedImagesVerificationAllowlist, dir: pullRecordsDir(flags.rootDir) };
 }

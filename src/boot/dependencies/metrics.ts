@@ -88,7 +88,7 @@ export function createMetrics(opts: { onCollectError?: (collector: string, error
     onCollect(fn, key) {
       collectors.set(key ?? `anonymous ${++anonymous}`, fn);
     },
-    async render() {
+    async render(wanted) {
       for (const [key, collect] of collectors) {
         try {
           collect();
@@ -98,7 +98,10 @@ export function createMetrics(opts: { onCollectError?: (collector: string, error
           opts.onCollectError?.(key, error);
         }
       }
-      return registry.metrics();
+      if (wanted === undefined) return registry.metrics();
+      const names = registry.getMetricsAsArray().flatMap(({ name }) => (wanted(name) ? [name] : []));
+      const texts = await Promise.all(names.map((name) => registry.getSingleMetricAsString(name)));
+      return `${texts.join('\n\n')}\n`;
     },
   };
   const collectErrors = metrics.counter('actorlet_metrics_collect_errors_total', 'Collectors that failed at a scrape.', ['collector']);

@@ -122,7 +122,7 @@ afterAll(async () => {
 describe('the API client', () => {
   it('counts what it asks by method, host and answer, as dashboards want it (rest_client_*)', async () => {
     const metrics = createMetrics();
-    const { kube } = await api({ metrics });
+    const { kube } = await api({ metrics, qps: 50 });
     handler = (req, res) => void res.writeHead(req.url === '/none' ? 404 : 200, { 'content-type': 'application/json' }).end('{}');
     await kube.request({ verb: 'GET', path: '/one' }, opts());
     await kube.request({ verb: 'GET', path: '/none' }, opts());
@@ -137,7 +137,33 @@ describe('the API client', () => {
       ['<error>', 'PATCH'],
     ])
       expect(text).toContain(`rest_client_requests_total{code="${code}",method="${method}",host="127.0.0.1:${port}"} 1\n`);
-    expect(text).toContain(`rest_client_request_duration_seconds_count{verb="GET",host="127.0.0.1:${port}"} 2\n`);
+    const counted = (family: string, verb: string, n: number) =>
+      expect(text).toContain(`rest_client_${family}{verb="${verb}",host="127.0.0.1:${port}"} ${n}\n`);
+    counted('request_duration_seconds_count', 'GET', 2);
+    // Under a limit the wait for a turn is counted, also where there was none.
+    counted('rate_limiter_duration_seconds_count', 'GET', 2);
+    counted('rate_limiter_duration_seconds_count', 'PATCH', 1);
+    // Without a body 0 bytes were sent; where no answer came none was received.
+    counted('request_size_bytes_count', 'GET', 2);
+    counted('request_size_bytes_sum', 'GET', 0);
+    counted('request_size_bytes_sum', 'POST', 2);
+    counted('response_size_bytes_count', 'GET', 2);
+    counted('response_size_bytes_sum', 'POST', 2);
+    expect(text).not.toContain('rest_client_response_size_bytes_count{verb="PATCH"');
+  });
+
+  it('counts a request that is sent once more on another connection', async () => {
+    const metrics = createMetrics();
+    const { kube } = await api({ metrics });
+    let requests = 0;
+    handler = (req, res) => {
+      requests += 1;
+      if (requests === 2) return void req.socket.destroy();
+      res.writeHead(200, { 'content-type': 'application/json' }).end('{}');
+    };
+    await kube.request({ verb: 'GET', path: '/one' }, opts());
+    expect(await kube.request({ verb: 'GET', path: '/one' }, opts())).toMatchObject({ ok: true });
+    expect(await metrics.render()).toContain(`rest_client_request_retries_total{code="<error>",verb="GET",host="127.0.0.1:${port}"} 1\n`);
   });
 
   it('shows its certificate, sends JSON and gives the answer', async () => {

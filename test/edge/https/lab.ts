@@ -183,6 +183,7 @@ export async function startLab(
     runtimeRequestTimeoutMs: 10_000,
     volumeStats: { periodMs: 60_000, health: false },
     pressure: true,
+    gates: [],
     systemGroups: () => ({ kubelet: '', runtime: '', misc: '', pods: '' }),
     podsAtRoot: false,
     debugging: true,

@@ -3,10 +3,15 @@
  * type and labels, and of those that the specification names and it has not, why.
  */
 
+import { certificateMetrics } from '../../../src/actors/api/certificates/certificate.ts';
+import { ProviderKeyring } from '../../../src/actors/runtime/imagePuller/providers.ts';
+import { certificateTtl } from '../../../src/boot/dependencies/certificates/ttl.ts';
+import { clientMetrics } from '../../../src/boot/dependencies/kube/clientMetrics.ts';
 import { createMetrics } from '../../../src/boot/dependencies/metrics.ts';
 import type { Metrics } from '../../../src/ports/ports.ts';
 import { cluster, create, drop, inApi, isReady } from '../../integration/clusterPods.ts';
 import { pod as staticPod } from '../../integration/virtualNode.ts';
+import { fakePorts } from '../../supervision/fakePorts.ts';
 import { CLAIMING, provideClaim } from './driver.ts';
 import { goldenTable } from './table.ts';
 
@@ -60,8 +65,23 @@ async function lived(): Promise<{ families: Families; text: string }> {
   drop(h, 'pods/web');
   await h.until('one is gone', () => inApi(h, 'web') === undefined, 300_000);
   await h.advance(60_000);
+  ofADaemon(h.metrics);
   return { families, text: await h.metrics.render() };
 }
+
+/** What comes with a real API server, with certificates of its own and with credential programs. */
+function ofADaemon(metrics: Metrics): void {
+  const ports = fakePorts({ metrics });
+  const { signal } = new AbortController();
+  clientMetrics(metrics, 'api.example.org:6443');
+  for (const side of ['client', 'server'] as const) {
+    certificateTtl({ metrics, clock: ports.clock, side, certificate: { file: '/nothing' } });
+    certificateMetrics({ ports, signal }, side === 'client' ? 'client' : 'serving');
+  }
+  const programs = { providers: [], run: async () => '' };
+  void new ProviderKeyring({ ports, log: ports.log, programs, signal, accounts: null });
+}
+
 let once: ReturnType<typeof lived> | undefined;
 const node = () => {
   once ??= lived();
@@ -79,8 +99,7 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_pleg_relist_duration_seconds: null,
     kubelet_pleg_relist_interval_seconds: null,
     kubelet_pleg_last_seen_seconds: null,
-    kubelet_pleg_discard_events:
-      'no event is discarded for want of room: hints of one pod become one, and more than a mailbox holds are a listing',
+    kubelet_pleg_discard_events: null,
     kubelet_running_pods: null,
     kubelet_running_containers: null,
     kubelet_runtime_operations_total: null,
@@ -118,14 +137,14 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_volume_stats_inodes_free: null,
     kubelet_volume_stats_inodes_used: null,
     kubelet_volume_stats_health_status_abnormal: null,
-    kubelet_container_log_filesystem_used_bytes: 'what logs hold is told in /stats/summary alone',
+    kubelet_container_log_filesystem_used_bytes: null,
     kubelet_http_requests_total: null,
     kubelet_http_requests_duration_seconds: null,
     kubelet_http_inflight_requests: null,
     volume_manager_total_volumes: null,
     plugin_manager_total_plugins: null,
     storage_operation_duration_seconds: null,
-    storage_operation_errors_total: null,
+    storage_operation_errors_total: 'the kubelet of 1.36 has it no more: storage_operation_duration_seconds has the status',
     csi_operations_seconds: null,
     kubelet_orphan_pod_cleaned_volumes: null,
     kubelet_cpu_manager_pinning_requests_total: null,
@@ -135,7 +154,7 @@ const SPECIFIED: Readonly<Record<string, Readonly<Record<string, string | null>>
     kubelet_memory_manager_pinning_requests_total: NO_MEMORY_MANAGER,
     kubelet_graceful_shutdown_start_time_seconds: null,
     kubelet_graceful_shutdown_end_time_seconds: null,
-    kubelet_lifecycle_handler_http_fallbacks_total: 'a hook that asks for HTTPS is not tried with HTTP',
+    kubelet_lifecycle_handler_http_fallbacks_total: null,
   },
 };
 const NAMED = new Set(Object.values(SPECIFIED).flatMap((section) => Object.keys(section)));

@@ -45,9 +45,13 @@ const found = (paths: Readonly<Record<string, string>>) => async () => {
     csi: { drivers: () => new Map(), ledger, inUseChanged: () => undefined, api: null, reportedInUse: () => [] },
     warn: () => undefined,
   });
-  const refs = await plugins.scan();
+  const { found: refs, strange } = await plugins.scan();
   const inUse = ledger.inUse();
-  return { found: refs.map((r) => `${r.uid} ${r.plugin} ${r.name}`), ...(inUse.length === 0 ? {} : { inUse }) };
+  return {
+    found: refs.map((r) => `${r.uid} ${r.plugin} ${r.name}`),
+    ...(strange === 0 ? {} : { strange }),
+    ...(inUse.length === 0 ? {} : { inUse }),
+  };
 };
 const directory = (kind: string) => found({ [`${OWN}${kind}/v/`]: '' });
 

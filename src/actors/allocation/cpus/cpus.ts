@@ -22,6 +22,7 @@ import type { Ports } from '../../../ports/ports.ts';
 import { inTurn } from '../../../ports/turns.ts';
 import { type CriClient, criCall, criClient } from '../../runtime/client.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
+import { cpuMetrics } from './metrics.ts';
 
 export interface CpusOptions {
   /** The node's root directory. */
@@ -159,10 +160,7 @@ class Manager {
   }
 
   count(replies: readonly CpuReply[]): void {
-    for (const { answer } of replies) {
-      this.#metrics.requests.inc();
-      if (answer.kind !== 'granted') this.#metrics.errors.inc();
-    }
+    this.#metrics.answered(replies);
   }
 
   sayReleased(uids: readonly string[]): void {
@@ -239,9 +237,7 @@ class Manager {
 
   #publish(ledger: CpuLedger): void {
     this.#ctx.publish(allocationView.cpus, { ledger, quotaLifted: this.#o.quotaLifted, allocatable: this.#allocatable });
-    const taken = this.#o.place.topology.cpus.length - ledger.shared.length;
-    this.#metrics.sharedMilli.set(ledger.shared.length * 1000);
-    this.#metrics.exclusive.set(Math.max(0, taken - (this.#o.place.policy.strictReservation ? this.#o.place.reserved.length : 0)));
+    this.#metrics.now(ledger, this.#o.place);
   }
 }
 
@@ -257,16 +253,4 @@ async function readCpuState(fs: Ports['fs'], file: string): Promise<string | nul
     if (codeOf(error) === 'ENOENT') return null;
     throw error;
   }
-}
-
-function cpuMetrics(metrics: Ports['metrics']) {
-  return {
-    requests: metrics.counter('kubelet_cpu_manager_pinning_requests_total', 'Pods that asked for CPUs of their own.'),
-    errors: metrics.counter(
-      'kubelet_cpu_manager_pinning_errors_total',
-      'Pods that asked for CPUs of their own and did not get them at once.',
-    ),
-    sharedMilli: metrics.gauge('kubelet_cpu_manager_shared_pool_size_millicores', 'What is left to containers without CPUs of their own.'),
-    exclusive: metrics.gauge('kubelet_cpu_manager_exclusive_cpu_allocation_count', 'CPUs that are allocated.'),
-  };
 }

@@ -40,7 +40,7 @@ const SECOND_MS = 1000;
 const HOUR_S = 3600;
 const DAY_S = 24 * HOUR_S;
 /** Of the age that certificates had when they were replaced, in seconds. */
-const AGE_BUCKETS = [60, HOUR_S, 4 * HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S, 90 * DAY_S, 180 * DAY_S, 365 * DAY_S, 4 * 365 * DAY_S];
+const AGE_BUCKETS = [60, HOUR_S, 4 * HOUR_S, DAY_S, 7 * DAY_S, 30 * DAY_S, 90 * DAY_S, 180 * DAY_S, 360 * DAY_S, 4 * 360 * DAY_S];
 
 const certificateId = (use: CertificateUse): string => (use === 'client' ? 'clientCertificate' : 'servingCertificate');
 
@@ -143,8 +143,8 @@ function certificateActor(ctx: ActorCtx<CertificateEvent>, o: CertificateOptions
 }
 
 /** Under the reference's names. Seconds left are +Inf without a certificate and negative after its end. */
-function certificateMetrics(ctx: ActorCtx<CertificateEvent>, use: CertificateUse) {
-  const { metrics, clock } = ctx.ports;
+export function certificateMetrics({ ports, signal }: Pick<ActorCtx, 'ports' | 'signal'>, use: CertificateUse) {
+  const { metrics, clock } = ports;
   const side = use === 'client' ? 'client' : 'server';
   const left = metrics.gauge(
     `kubelet_certificate_manager_${side}_ttl_seconds`,
@@ -164,7 +164,7 @@ function certificateMetrics(ctx: ActorCtx<CertificateEvent>, use: CertificateUse
         );
   let facts: CertificateFacts | null = null;
   metrics.onCollect(() => {
-    if (!ctx.signal.aborted) left.set(facts === null ? Number.POSITIVE_INFINITY : (facts.notAfterMs - clock.wallMs()) / SECOND_MS);
+    if (!signal.aborted) left.set(facts === null ? Number.POSITIVE_INFINITY : Math.trunc((facts.notAfterMs - clock.wallMs()) / SECOND_MS));
   }, `certificate.${use}`);
   return {
     failed: () => errors.inc(),

@@ -1,8 +1,10 @@
 /** The pages with figures, which the kubelet's API and its read-only port share: /healthz, /metrics and below, /stats/summary. */
 
+import type { GateState } from '../../../machines/config.ts';
 import { cadvisorMetrics, type MachineFigures, NOTHING_READ } from '../../../machines/edge/https/cadvisorMetrics.ts';
 import { resourceMetrics } from '../../../machines/edge/https/resourceMetrics.ts';
 import type { ServerEvent } from '../../../machines/edge/serverMachine.ts';
+import { pullRecordsDir } from '../../../machines/runtime/imagePuller/pullRecords.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Host, HttpReply, HttpRequest } from '../../../ports/ports.ts';
 import { criClient } from '../../runtime/client.ts';
@@ -11,10 +13,13 @@ import type { ActorCtx } from '../../supervision/types.ts';
 import { json, METHOD_NOT_ALLOWED, type Route, text } from '../answers.ts';
 import { type Checks, healthRoutes } from '../healthChecks.ts';
 import { countedChecks, kubeletChecks, SLI_FAMILY } from '../kubeletChecks.ts';
+import { addKubeletFamilies } from '../kubeletFamilies.ts';
 import { addNodeMetrics, type BuildInfo } from '../nodeMetrics.ts';
 import type { Inspect } from '../server.ts';
 import { createGroupReader } from './groupReader.ts';
+import { logMetrics } from './logMetrics.ts';
 import { runtimeFailure } from './pods.ts';
+import { pullRecordMetrics } from './pullRecordMetrics.ts';
 import { createStats } from './stats.ts';
 import { createSystemGroups, type SystemGroupPaths } from './systemGroups.ts';
 import { volumeMetrics } from './volumeMetrics.ts';
@@ -30,6 +35,7 @@ export interface FigureOptions {
   runtimeRequestTimeoutMs: number;
   /** Config field volumeStatsAggPeriod; gate CSIVolumeHealth. */
   volumeStats: { periodMs: number; health: boolean };
+  gates: readonly GateState[];
   /** Gate KubeletPSI. */
   pressure: boolean;
   /** Groups of the machine that the summary tells of beside pods. */
@@ -50,6 +56,8 @@ export const METRICS_PATHS = METRICS_PAGES.filter((of) => of !== '').map((of) =>
 const PROMETHEUS = 'text/plain; version=0.0.4; charset=utf-8';
 /** Families of /metrics that belong to /metrics/probes. */
 const PROBE_FAMILY = /^(prober_.*|process_start_time_seconds)$/;
+/** Families that /metrics itself has not: they have pages of their own, as in the reference. */
+const OWN_PAGE = /^(prober_.*|kubernetes_healthchecks?(_total)?)$/;
 
 export interface FigurePages {
   /** By path: /healthz and each check below it. */
@@ -61,6 +69,9 @@ export interface FigurePages {
 export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): FigurePages {
   const { metrics } = ctx.ports;
   addNodeMetrics(metrics, { registry: ctx.registry, state: o.inspect.state, nodeName: o.nodeName, build: o.build });
+  addKubeletFamilies(metrics, { registry: ctx.registry, gates: o.gates, host: ctx.ports.host });
+  const logs = logMetrics(metrics, { fs: ctx.ports.fs, registry: ctx.registry, podLogsDir: o.podLogsDir });
+  const pulls = pullRecordMetrics(metrics, { fs: ctx.ports.fs, dir: pullRecordsDir(o.rootDir) });
   const cri = criClient(ctx.registry, { runtimeRequestTimeoutMs: o.runtimeRequestTimeoutMs });
   const volumes = volumeUsage(ctx, { rootDir: o.rootDir, ...o.volumeStats });
   const claims = volumeMetrics(metrics, volumes);
@@ -75,14 +86,14 @@ export function figurePages(ctx: ActorCtx<ServerEvent>, o: FigureOptions): Figur
   const counted = countedChecks(o.checks ?? kubeletChecks({ stateAt: o.inspect.stateAt, syncFrequencyMs: o.syncFrequencyMs }), metrics);
 
   async function metricsText(of: MetricsPage, req: HttpRequest): Promise<string> {
-    if (of === 'probes') return families(await metrics.render(), PROBE_FAMILY);
+    if (of === 'probes') return metrics.render((family) => PROBE_FAMILY.test(family));
     if (of === 'slis') {
       counted.lookAll();
-      return families(await metrics.render(), SLI_FAMILY);
+      return metrics.render((family) => SLI_FAMILY.test(family));
     }
     if (of === '') {
-      await claims.measure();
-      return metrics.render();
+      await Promise.all([claims.measure(), logs.measure(), pulls.measure()]);
+      return metrics.render((family) => !OWN_PAGE.test(family));
     }
     const none = (error: unknown) => {
       ctx.log.warn({ err: messageOf(error) }, `figures for /metrics/${of} could not be had`);
@@ -138,17 +149,3 @@ function cores(host: Host): Pick<MachineFigures, 'physicalCores' | 'sockets'> {
 }
 
 const isGet = (req: HttpRequest): boolean => req.method === 'GET' || req.method === 'HEAD';
-
-/** Of Prometheus text the families whose name fits. */
-export function families(all: string, wanted: RegExp): string {
-  let shown = false;
-  return all
-    .split('\n')
-    .filter((line) => {
-      const name = /^# (?:HELP|TYPE) (\S+)/.exec(line)?.[1];
-      if (name !== undefined) shown = wanted.test(name);
-      return shown && line !== '';
-    })
-    .map((line) => `${line}\n`)
-    .join('');
-}

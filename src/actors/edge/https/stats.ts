@@ -28,6 +28,7 @@ import type { PodVolumes } from '../../../machines/edge/https/volumeStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
 import type { CriClient } from '../../runtime/client.ts';
 import type { VolumeUsageSource } from '../../services/client.ts';
+import { type LogSize, logSize } from './logMetrics.ts';
 
 export interface StatsOptions {
   ports: Ports;
@@ -54,7 +55,6 @@ const PROC_BYTES_MAX = 1024 * 1024;
 /** Two samples closer than this say little; the earlier one is kept. */
 const SAMPLE_GAP_NS = 1_000_000_000n;
 const NODE = 'node';
-const LOG_FILES_MAX = 64;
 
 type Samples = Map<string, { base: CpuSample; rate: number | undefined }>;
 
@@ -120,7 +120,7 @@ export function createStats(o: StatsOptions): StatsSource {
         rlimit: brief ? undefined : known({ time, maxpid: taskLimit(proc.pidMax, proc.threadsMax), curproc: taskCount(proc.loadavg) }),
         swap,
       });
-      const logs = brief ? new Map<string, { bytes: number; files: number }>() : await logSizes(o, running);
+      const logs = brief ? new Map<string, LogSize>() : await logSizes(o, running);
       const summary: Summary = {
         node,
         pods: podStats({
@@ -200,17 +200,14 @@ function usedOf(room: FsRoom | undefined): { bytes?: number; inodes?: number } {
 }
 
 async function logSizes(o: StatsOptions, running: readonly { labels: Record<string, string> }[]) {
-  const sizes = new Map<string, { bytes: number; files: number }>();
+  const sizes = new Map<string, LogSize>();
   for (const { labels } of running) {
     const [uid = '', name = '', namespace = '', container = ''] = (['podUid', 'podName', 'podNamespace', 'containerName'] as const).map(
       (l) => labels[CRI_LABELS[l]] ?? '',
     );
     const dir = `${o.podLogsDir}/${namespace}_${name}_${uid}/${container}`;
-    const names = await o.ports.fs.readdir(dir).catch(() => null);
-    if (names === null) continue;
-    const infos = await Promise.all(names.slice(0, LOG_FILES_MAX).map((n) => o.ports.fs.lstat(`${dir}/${n}`).catch(() => null)));
-    const files = infos.filter((i) => i !== null);
-    sizes.set(`${uid}/${container}`, { bytes: files.reduce((sum, i) => sum + i.size, 0), files: files.length });
+    const size = await logSize(o.ports.fs, dir);
+    if (size !== null) sizes.set(`${uid}/${container}`, size);
   }
   return sizes;
 }

@@ -1,7 +1,7 @@
 /** Measures the starts of pods of the API: from their creation until a watch shows their containers running. */
 import { isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
-import { hasStarted, imagePulls, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/startup.ts';
+import { hasStarted, imagePulls, isStateful, POD_START_SECONDS, startDurations } from '../../../machines/pods/status/startup.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
 
 export interface StartMeter {
@@ -21,6 +21,11 @@ export function startMeter({ registry, ports }: Pick<ActorCtx, 'registry' | 'por
     'Seconds from the creation of a pod until a watch shows all its containers started, pulls and init containers included',
     POD_START_SECONDS,
   );
+  const first = ports.metrics.gauge(
+    'kubelet_first_network_pod_start_sli_duration_seconds',
+    'The same as kubelet_pod_start_sli_duration_seconds, of the first pod with a network of its own since the start',
+  );
+  let hasFirst = false;
   const waiting = new Set<string>();
   return {
     saw(changed, byUid) {
@@ -32,8 +37,12 @@ export function startMeter({ registry, ports }: Pick<ActorCtx, 'registry' | 'por
         const took = startDurations(pod, { seenMs: ports.clock.wallMs(), pull });
         if (took === null) continue;
         waiting.delete(uid);
-        sli.observe(took.sliSeconds);
         total.observe(took.totalSeconds);
+        if (isStateful(pod)) continue;
+        sli.observe(took.sliSeconds);
+        if (hasFirst || pod.spec.hostNetwork === true) continue;
+        hasFirst = true;
+        first.set(took.sliSeconds);
       }
       for (const { metadata } of changed) if (!byUid.has(metadata.uid)) waiting.delete(metadata.uid);
     },

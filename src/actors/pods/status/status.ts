@@ -8,6 +8,7 @@ import { LazyMoment, reading } from '../../../machines/facts.ts';
 import { PODS_NAMED_MAX } from '../../../machines/pods/bounds.ts';
 import { POD_START_SECONDS } from '../../../machines/pods/status/startup.ts';
 import { type StatusContext, type StatusFacts, statusMachine } from '../../../machines/pods/status/statusMachine.ts';
+import { newTerminations } from '../../../machines/pods/status/terminations.ts';
 import { addr, type StatusEvent, view } from '../../../machines/protocol.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec, Registry } from '../../supervision/types.ts';
@@ -29,12 +30,8 @@ export function statusSpec(o: StatusOptions = { cluster: false }): ActorSpec<Sta
     start: (ctx) => {
       // An empty view is a statement too: readers must not keep what an earlier incarnation said.
       ctx.publish(view.statuses, new Map());
-      const starts = ctx.ports.metrics.histogram(
-        'kubelet_pod_start_duration_seconds',
-        'Seconds from the first sight of a pod until it runs',
-        POD_START_SECONDS,
-      );
-      const machine = statusMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, starts) } });
+      const counts = statusMetrics(ctx.ports.metrics);
+      const machine = statusMachine.provide({ actions: { deliver: ({ context }) => deliver(ctx, context, counts) } });
       return {
         logic: reading(machine, () => new Facts(ctx)),
         // Never given twice: whoever wrote one to the API must not take another of the same number for it.
@@ -59,7 +56,22 @@ class Facts extends LazyMoment implements StatusFacts {
   }
 }
 
-function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, starts: ReturnType<Metrics['histogram']>): void {
+function statusMetrics(metrics: Metrics) {
+  return {
+    starts: metrics.histogram(
+      'kubelet_pod_start_duration_seconds',
+      'Seconds from the first sight of a pod until it runs',
+      POD_START_SECONDS,
+    ),
+    ends: metrics.counter('kubelet_terminated_containers_total', 'Ends of containers that statuses of pods show', [
+      'container_type',
+      'exit_code',
+      'reason',
+    ]),
+  };
+}
+
+function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, counts: ReturnType<typeof statusMetrics>): void {
   const { taken } = context;
   if (taken === null) return;
   const { uid } = taken;
@@ -74,7 +86,10 @@ function deliver(ctx: ActorCtx<StatusEvent>, context: StatusContext, starts: Ret
   }
   const changed = taken.kind === 'changed' || taken.kind === 'forgotten';
   if (changed) ctx.publish(view.statuses, context.entries);
-  if (taken.kind === 'changed' && taken.startedInMs !== null) starts.observe(taken.startedInMs / 1000);
+  if (taken.kind === 'changed') {
+    if (taken.startedInMs !== null) counts.starts.observe(taken.startedInMs / 1000);
+    for (const end of newTerminations(taken.before, taken.status)) counts.ends.inc({ ...end });
+  }
   // Said also when nothing changed: the pod may have begun to end, or its definition may be another.
   ctx.registry.send(addr.probes, { type: 'probes.look', uid });
   if (context.cluster && changed) ctx.registry.send(apiAddr.podWriters, { type: 'pod.write', uid });

@@ -271,6 +271,9 @@ export class Effects implements WorkerIo {
     return runHook(this, job, signal);
   }
 
+  /** Counted by those effects that are measured. */
+  sleepCut(): void {}
+
   async stopContainer(
     { pod, id, timeoutSeconds }: { pod: Pod; id: string; timeoutSeconds: number },
     signal: AbortSignal,

@@ -13,6 +13,9 @@ import type { ActorCtx } from '../../supervision/types.ts';
 /** Codes for nobody there: ABORTED where the link took no question, UNAVAILABLE where it or the runtime went away. */
 const AWAY: readonly number[] = [10, 14];
 
+/** Reason of the event of a hook that was meant for HTTPS and got plain HTTP. */
+export const HTTP_FALLBACK = 'LifecycleHTTPFallback';
+
 export interface HookRunner {
   readonly ctx: Pick<ActorCtx, 'ports'>;
   readonly cri: CriClient;
@@ -62,7 +65,7 @@ async function runHttp(runner: HookRunner, job: HookJob, signal: AbortSignal): P
     return hookFailed(`request to ${hostOf(request)}: the server answered an HTTPS request without TLS`);
   }
   const message = `request to HTTPS lifecycle hook ${hostOf(request)} got HTTP response, retry with HTTP succeeded`;
-  runner.event(job.pod, 'Warning', 'LifecycleHTTPFallback', message);
+  runner.event(job.pod, 'Warning', HTTP_FALLBACK, message);
   return { kind: 'done' };
 }
 

@@ -1,14 +1,17 @@
 /** What a worker does, and how long it took: the kubelet's metrics of pods, sandboxes and containers (boot-and-node 8.5). */
+
+import { DEFAULT_SECONDS as SECONDS } from '../../../machines/edge/https/buckets.ts';
 import type { Pod } from '../../../machines/k8s.ts';
 import type { ActOutcome, Cleared, ContainerKind, ImageUser, StartJob } from '../../../machines/pods/workers/containerMachine.ts';
+import { POST_START_ERROR } from '../../../machines/pods/workers/containerSetup.ts';
 import type { SandboxInput, WorkerContext } from '../../../machines/pods/workers/context.ts';
 import type { WorkerSummary } from '../../../machines/protocol.ts';
 import type { ImageResult } from '../../../machines/runtime/imagePuller/messages.ts';
+import { mountedImages } from '../../../machines/services/volumes/spec.ts';
 import type { Metrics } from '../../../ports/ports.ts';
 import { type EffectOptions, Effects } from './effects.ts';
+import { HTTP_FALLBACK } from './hooks.ts';
 
-/** Seconds: Prometheus' own default buckets, which the kubelet uses for these. */
-const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 const CONTAINERS = [1, 2, 4, 8, 16];
 /** Labels of the reference; a sidecar is one of the init containers there. */
 const CONTAINER_TYPES: Readonly<Record<ContainerKind, string>> = {
@@ -16,9 +19,12 @@ const CONTAINER_TYPES: Readonly<Record<ContainerKind, string>> = {
   init: 'init_container',
   ephemeral: 'ephemeral_container',
 };
-const SANDBOX = 'pod_sandbox';
+/** Reason of the event of a postStart hook that failed. */
+const FAILED_POST_START = 'FailedPostStartHook';
+/** How a runtime's answer begins when it could not mount the image of a volume (CRI). */
+const IMAGE_MOUNT_FAILED = 'ImageVolumeMountFailed';
 
-type Operation = 'create' | 'update' | 'sync' | 'kill';
+type Operation = 'create' | 'update' | 'sync' | 'terminated';
 
 export interface WorkerMetrics {
   /** The first worker of a pod began, so long after the pod was first seen. */
@@ -28,6 +34,12 @@ export interface WorkerMetrics {
   sandbox(handler: string, seconds: number, failure: string | null): void;
   containerStarts(kind: ContainerKind): void;
   containerFailed(kind: ContainerKind, reason: string): void;
+  /** A pod with users of its own: a start of it began, or failed. */
+  userNamespace(failed: boolean): void;
+  /** A container was created, or could not be; it mounts so many images. */
+  imageVolumes(count: number, outcome: 'mounted' | 'failed' | 'other'): void;
+  httpFallback(): void;
+  sleepCut(): void;
 }
 
 /** One set serves all pods of a node. */
@@ -39,7 +51,7 @@ export function workerMetrics(metrics: Metrics): WorkerMetrics {
   );
   const worker = metrics.histogram(
     'kubelet_pod_worker_duration_seconds',
-    'Seconds that one look at a pod took, by what it was for: create, update, sync or kill',
+    'Seconds that one look at a pod took, by what it was for: create, update, sync or terminated',
     SECONDS,
     ['operation_type'],
   );
@@ -60,7 +72,9 @@ export function workerMetrics(metrics: Metrics): WorkerMetrics {
     'container_type',
     'code',
   ]);
+  const rare = rareMetrics(metrics);
   return {
+    ...rare,
     workerStarted(pod, seconds) {
       workerStart.observe(Math.max(0, seconds));
       perPod.observe(pod.spec.containers.length);
@@ -68,15 +82,40 @@ export function workerMetrics(metrics: Metrics): WorkerMetrics {
     round: (operation, seconds) => worker.observe(seconds, { operation_type: operation }),
     sandbox(handler, seconds, failure) {
       pods.inc();
-      starts.inc({ container_type: SANDBOX });
       runSandbox.observe(seconds, { runtime_handler: handler });
       if (failure === null) return;
       podErrors.inc();
       sandboxErrors.inc({ runtime_handler: handler });
-      startErrors.inc({ container_type: SANDBOX, code: failure });
     },
     containerStarts: (kind) => starts.inc({ container_type: CONTAINER_TYPES[kind] }),
     containerFailed: (kind, reason) => startErrors.inc({ container_type: CONTAINER_TYPES[kind], code: reason }),
+  };
+}
+
+function rareMetrics(metrics: Metrics): Pick<WorkerMetrics, 'userNamespace' | 'imageVolumes' | 'httpFallback' | 'sleepCut'> {
+  const counter = (name: string, help: string) => metrics.counter(`kubelet_${name}`, help);
+  const users = counter('started_user_namespaced_pods_total', 'Starts of pods with users of their own (hostUsers: false)');
+  const userErrors = counter(
+    'started_user_namespaced_pods_errors_total',
+    'Starts of pods with users of their own in which the sandbox or a container failed',
+  );
+  const requested = counter('image_volume_requested_total', 'Volumes of images that containers were to mount');
+  const mounted = counter('image_volume_mounted_succeed_total', 'Volumes of images in containers that were created');
+  const unmounted = counter('image_volume_mounted_errors_total', 'Volumes of images that the runtime could not mount');
+  const fallbacks = counter(
+    'lifecycle_handler_http_fallbacks_total',
+    'Lifecycle hooks over HTTPS whose server answered without TLS and then took plain HTTP',
+  );
+  const sleeps = counter('sleep_action_terminated_early_total', 'Sleeps of lifecycle hooks that the end of the grace period cut short');
+  return {
+    userNamespace: (failed) => (failed ? userErrors : users).inc(),
+    imageVolumes(count, outcome) {
+      requested.inc(undefined, count);
+      if (outcome === 'mounted') mounted.inc(undefined, count);
+      if (outcome === 'failed') unmounted.inc(undefined, count);
+    },
+    httpFallback: () => fallbacks.inc(),
+    sleepCut: () => sleeps.inc(),
   };
 }
 
@@ -88,6 +127,8 @@ export class MeasuredEffects extends Effects {
   #killing = false;
   #pod: Pod | null = null;
   #settled: Pod | null = null;
+  /** Of a pod with users of its own whose sandbox is new and where nothing has failed since: containers that have started. */
+  #proven: Set<string> | null = null;
 
   constructor(o: EffectOptions & { metrics: WorkerMetrics }) {
     super(o);
@@ -112,7 +153,7 @@ export class MeasuredEffects extends Effects {
     super.report(state);
     if (this.#beganMs === null || (state.state !== 'settled' && state.phase !== 'finished')) return;
     const operation: Operation =
-      state.phase === 'finished' ? 'kill' : this.#settled === null ? 'create' : this.#settled === this.#pod ? 'sync' : 'update';
+      state.phase === 'finished' ? 'terminated' : this.#settled === null ? 'create' : this.#settled === this.#pod ? 'sync' : 'update';
     this.#metrics.round(operation, (this.#now() - this.#beganMs) / 1000);
     this.#beganMs = null;
     this.#settled = this.#pod;
@@ -120,17 +161,22 @@ export class MeasuredEffects extends Effects {
 
   override async runSandbox(input: SandboxInput, signal: AbortSignal): Promise<ActOutcome<{ id: string }>> {
     const beganMs = this.#now();
+    if (input.pod.spec.hostUsers === false) {
+      this.#proven = new Set();
+      this.#metrics.userNamespace(false);
+    }
     const outcome = await super.runSandbox(input, signal);
     if (outcome.kind === 'unknown' && signal.aborted) return outcome;
     const failure = outcome.kind === 'failed' ? outcome.failure.reason : outcome.kind === 'unknown' ? 'Unknown' : null;
     this.#metrics.sandbox(input.pod.spec.runtimeClassName ?? '', (this.#now() - beganMs) / 1000, failure);
+    if (failure !== null) this.#startFailed('');
     return outcome;
   }
 
   override async ensureImage(job: StartJob, signal: AbortSignal): Promise<ImageResult> {
     this.#metrics.containerStarts(job.kind);
     const result = await super.ensureImage(job, signal);
-    if (!result.ok && !signal.aborted) this.#metrics.containerFailed(job.kind, result.failure.reason);
+    if (!result.ok && !signal.aborted) this.#containerFailed(job, result.failure.reason);
     return result;
   }
 
@@ -140,6 +186,7 @@ export class MeasuredEffects extends Effects {
   ): Promise<ActOutcome<{ id: string; restartCount: number }> | Cleared> {
     const outcome = await super.createContainer(input, signal);
     this.#failed(input.job, outcome);
+    this.#imagesMounted(input.job, outcome);
     return outcome;
   }
 
@@ -148,12 +195,52 @@ export class MeasuredEffects extends Effects {
     signal: AbortSignal,
   ): Promise<ActOutcome<null>> {
     const outcome = await super.startContainer(input, signal);
+    if (outcome.kind === 'done') this.#proven?.add(input.job.container.name);
     this.#failed(input.job, outcome);
     return outcome;
   }
 
   #failed(job: StartJob, outcome: ActOutcome<unknown> | Cleared): void {
-    if (outcome.kind === 'failed') this.#metrics.containerFailed(job.kind, outcome.failure.reason);
+    if (outcome.kind === 'failed') this.#containerFailed(job, outcome.failure.reason);
+  }
+
+  #containerFailed(job: StartJob, reason: string): void {
+    this.#metrics.containerFailed(job.kind, reason);
+    this.#startFailed(job.container.name);
+  }
+
+  /** Once for each sandbox, and not for a container that had started in it. */
+  #startFailed(container: string): void {
+    if (this.#proven === null || this.#proven.has(container)) return;
+    this.#metrics.userNamespace(true);
+    this.#proven = null;
+  }
+
+  #imagesMounted({ pod, container }: StartJob, outcome: ActOutcome<unknown> | Cleared): void {
+    if (outcome.kind !== 'done' && outcome.kind !== 'failed') return;
+    if (pod.spec.volumes?.some((v) => v.image !== undefined) !== true) return;
+    const { length } = mountedImages(pod, container);
+    if (length === 0) return;
+    const refused = outcome.kind === 'failed' && outcome.failure.message.startsWith(IMAGE_MOUNT_FAILED);
+    this.#metrics.imageVolumes(length, outcome.kind === 'done' ? 'mounted' : refused ? 'failed' : 'other');
+  }
+
+  override event(...args: Parameters<Effects['event']>): void {
+    const [pod, , reason, , container] = args;
+    if (reason === HTTP_FALLBACK) this.#metrics.httpFallback();
+    // A hook is of a container that is being started, an ephemeral one has none.
+    if (reason === FAILED_POST_START && container !== undefined) this.#hookFailed(pod, container.name);
+    super.event(...args);
+  }
+
+  #hookFailed(pod: Pod, container: string): void {
+    const init = pod.spec.initContainers?.some((c) => c.name === container) === true;
+    this.#metrics.containerFailed(init ? 'init' : 'regular', POST_START_ERROR);
+    this.#startFailed(container);
+  }
+
+  override sleepCut(): void {
+    this.#metrics.sleepCut();
   }
 
   #now(): number {

@@ -35,8 +35,8 @@ import type { ShutdownState } from '../../../machines/reclaim/nodeShutdown/state
 import { because } from '../../../machines/supervision/address.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { InhibitorSession } from '../../../ports/inhibitor.ts';
-import type { Ports } from '../../../ports/ports.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
+import { shutdownTimes } from './metrics.ts';
 import { loadState, storeState } from './stateFile.ts';
 
 export interface NodeShutdownOptions {
@@ -95,7 +95,7 @@ class Manager {
   constructor(ctx: ActorCtx, o: NodeShutdownOptions) {
     this.#ctx = ctx;
     this.#o = o;
-    this.#times = shutdownTimes(ctx.ports, o.recorded);
+    this.#times = o.recorded ? shutdownTimes(ctx.ports.metrics) : null;
     if (ctx.registry.read(nodeShutdownView) === undefined)
       ctx.publish(nodeShutdownView, { active: false, startedWallMs: null, startedMonoMs: null });
   }
@@ -253,18 +253,4 @@ class Manager {
     this.#times?.(state);
     return storeState(this.#ctx, this.#o, state);
   }
-}
-
-function shutdownTimes({ metrics }: Pick<Ports, 'metrics'>, recorded: boolean): ((state: ShutdownState) => void) | null {
-  if (!recorded) return null;
-  const start = metrics.gauge(
-    'kubelet_graceful_shutdown_start_time_seconds',
-    'Last graceful shutdown start time since unix epoch in seconds',
-  );
-  const end = metrics.gauge('kubelet_graceful_shutdown_end_time_seconds', 'Last graceful shutdown start time since unix epoch in seconds');
-  const seconds = (ms: number | null): number => (ms === null ? 0 : Math.floor(ms / 1000));
-  return ({ startedMs, endedMs }) => {
-    start.set(seconds(startedMs));
-    end.set(seconds(endedMs));
-  };
 }

@@ -29,7 +29,7 @@ import { accountSource } from '../../services/client.ts';
 import { type JoinedSignal, joinSignals } from '../../supervision/signals.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { type CriClient, criClient } from '../client.ts';
-import { pullMetrics } from './metrics.ts';
+import { type ImageSeen, type PullMetrics, pullMetrics } from './metrics.ts';
 import { ProviderKeyring, type PullingPod } from './providers.ts';
 import { PullRecords, type VerificationOptions } from './pullRecords.ts';
 import { type PullResult, Pulls } from './pulls.ts';
@@ -71,7 +71,7 @@ class ImagePuller implements ImagePullIo {
   readonly #credentials: NodeCredentials['all'];
   readonly #ofAccount: NodeCredentials['ofAccount'];
   readonly #records: PullRecords | null;
-  readonly #metrics: ReturnType<typeof pullMetrics>;
+  readonly #metrics: PullMetrics;
   readonly #works = new Map<number, Work>();
   #spans: ReadonlyMap<string, Span> = new Map();
 
@@ -84,7 +84,9 @@ class ImagePuller implements ImagePullIo {
     this.#metrics = pullMetrics(ctx.ports.metrics);
     const { log, ports, signal } = ctx;
     const images = async () => (await this.#cri.read('ListImages', {}, { signal })).images;
-    this.#records = o.verification ? new PullRecords({ ...o.verification, ports, log, images }) : null;
+    this.#records = o.verification
+      ? new PullRecords({ ...o.verification, ports, log, images, checked: (result) => this.#metrics.checked(result) })
+      : null;
     this.#pulls = new Pulls({
       cri: this.#cri,
       clock: ctx.ports.clock,
@@ -125,6 +127,15 @@ class ImagePuller implements ImagePullIo {
   }
 
   async look(request: ImageRequest): Promise<Settled | null> {
+    const seen: ImageSeen = { present: null, pullRequired: null };
+    try {
+      return await this.#lookAt(request, seen);
+    } finally {
+      this.#metrics.asked(request.event.policy, seen);
+    }
+  }
+
+  async #lookAt(request: ImageRequest, seen: ImageSeen): Promise<Settled | null> {
     const { event } = request;
     const work = this.#worked(request);
     const { signal } = work;
@@ -144,10 +155,14 @@ class ImagePuller implements ImagePullIo {
       return failed(imageFailures.inspect(image, error.details));
     }
     const decision = decideImage(event.policy, present !== null);
+    // With Always the presence decides nothing, and the kubelet does not ask for it.
+    if (event.policy !== 'Always') seen.present = present !== null;
     if (decision === 'present' && present !== null && !(await this.#mustPull(event, image, present))) {
+      seen.pullRequired = false;
       this.#say(event, this.#records === null ? imageEvents.present(image) : imageEvents.accessible(image));
       return { result: { ok: true, imageRef: present.id, image: present, pulled: false }, backOffMs: 0 };
     }
+    if (present !== null || event.policy !== 'Never') seen.pullRequired = true;
     if (decision === 'pull' || (decision === 'present' && event.policy === 'IfNotPresent')) return this.#heldBack(event, image);
     this.#say(event, imageEvents.never(image));
     return failed(imageFailures.never(image));

@@ -69,7 +69,7 @@ export class ProviderKeyring {
     const { metrics } = o.ports;
     const duration = 'Duration of execution in seconds for credential provider plugin';
     this.#durations = metrics.histogram('kubelet_credential_provider_plugin_duration', duration, DEFAULT_SECONDS, ['plugin_name']);
-    this.#errors = metrics.counter('kubelet_credential_provider_plugin_errors', 'Number of errors from credential provider plugin', [
+    this.#errors = metrics.counter('kubelet_credential_provider_plugin_errors_total', 'Number of errors from credential provider plugin', [
       'plugin_name',
     ]);
   }

@@ -45,7 +45,11 @@ export interface PullRecordsOptions extends VerificationOptions {
   log: Logger;
   /** Every image that the runtime has. */
   images(): Promise<readonly Image[]>;
+  /** What each {@link PullRecords.mustPull} came to. */
+  checked?(result: PullCheck): void;
 }
+/** Whether a pod may use an image that is there; in the words of the kubelet's metric. */
+export type PullCheck = 'credentialPolicyAllowed' | 'credentialRecordFound' | 'mustAuthenticate' | 'error';
 
 export class PullRecords {
   readonly #o: PullRecordsOptions;
@@ -66,27 +70,34 @@ export class PullRecords {
   /** Whether the registry has to be asked although the image is there. Never rejects. */
   mustPull(o: { image: string; imageRef: string; auths: readonly OwnedAuth[] }): Promise<boolean> {
     return this.#inTurn(async () => {
-      const { policy, allowlist } = this.#o;
-      // What these two say depends on no record.
-      if (policy === 'NeverVerify') return false;
-      if (policy === 'NeverVerifyAllowlistedImages' && !mustVerify({ policy, allowlist }, { image: o.image, pulledHere: true }))
-        return false;
-      try {
-        await this.#settle();
-        const record = await this.#record(o.imageRef);
-        const pulledHere = record !== null || (await this.#intended(o.image));
-        if (!mustVerify({ policy, allowlist }, { image: o.image, pulledHere })) return false;
-        const name = nameOf(o.image);
-        if (record === null || name === null) return true;
-        const access = accessOf(own(record.access, name), o.auths, (auth) => this.#hash(auth));
-        if (!access.granted) return true;
-        if (access.learn !== null) await this.#learn(o, access.learn);
-        return false;
-      } catch (error) {
-        this.#o.log.error({ image: o.image, err: messageOf(error) }, 'what is known of pulls cannot be read: the registry is asked');
-        return true;
-      }
+      const result = await this.#check(o);
+      this.#o.checked?.(result);
+      return result === 'mustAuthenticate' || result === 'error';
     });
+  }
+
+  async #check(o: { image: string; imageRef: string; auths: readonly OwnedAuth[] }): Promise<PullCheck> {
+    const { policy, allowlist } = this.#o;
+    // What these two say depends on no record.
+    if (policy === 'NeverVerify') return 'credentialPolicyAllowed';
+    if (policy === 'NeverVerifyAllowlistedImages' && !mustVerify({ policy, allowlist }, { image: o.image, pulledHere: true }))
+      return 'credentialPolicyAllowed';
+    try {
+      await this.#settle();
+      const record = await this.#record(o.imageRef);
+      const pulledHere = record !== null || (await this.#intended(o.image));
+      if (!mustVerify({ policy, allowlist }, { image: o.image, pulledHere })) return 'credentialPolicyAllowed';
+      if (record === null) return 'mustAuthenticate';
+      const name = nameOf(o.image);
+      if (name === null) return 'error';
+      const access = accessOf(own(record.access, name), o.auths, (auth) => this.#hash(auth));
+      if (!access.granted) return 'mustAuthenticate';
+      if (access.learn !== null) await this.#learn(o, access.learn);
+      return 'credentialRecordFound';
+    } catch (error) {
+      this.#o.log.error({ image: o.image, err: messageOf(error) }, 'what is known of pulls cannot be read: the registry is asked');
+      return 'error';
+    }
   }
 
   /** Before a pull. Rejects where it cannot be written down: an image must not come unseen. */

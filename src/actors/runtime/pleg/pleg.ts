@@ -16,6 +16,7 @@ import { type CriClient, criClient } from '../client.ts';
 import { podUidOf } from './attribution.ts';
 import { LifecycleLedger } from './state.ts';
 
+const RESOURCE_EXHAUSTED = 8;
 const UNIMPLEMENTED = 12;
 /** Questions about unknown ids at one time; beyond it a listing is cheaper. */
 const LOOKUPS_MAX = 16;
@@ -36,8 +37,13 @@ async function list(ctx: ActorCtx<PlegEvent>, cri: CriClient, ledger: LifecycleL
   return { beganMonoMs, sandboxes: sandboxes.items, containers: containers.containers };
 }
 
-/** Reads the hint stream until it ends; says how it went by events only. */
-async function pump(ctx: ActorCtx<PlegEvent>, signal: AbortSignal, send: (event: PlegMachineEvent) => void): Promise<void> {
+/** Reads the hint stream until it ends; says how it went by events, and counts a hint that found no room. */
+async function pump(
+  ctx: ActorCtx<PlegEvent>,
+  o: { signal: AbortSignal; discarded(): void },
+  send: (event: PlegMachineEvent) => void,
+): Promise<void> {
+  const { signal } = o;
   try {
     const { via, stream } = await ctx.ports.cri.hints(signal);
     send({ type: 'stream.opened', via });
@@ -48,8 +54,9 @@ async function pump(ctx: ActorCtx<PlegEvent>, signal: AbortSignal, send: (event:
     send({ type: 'stream.lost', reason: 'the runtime ended the stream', unimplemented: false });
   } catch (error) {
     if (signal.aborted) return;
-    const reason = messageOf(error);
-    send({ type: 'stream.lost', reason, unimplemented: error instanceof CriError && error.code === UNIMPLEMENTED });
+    const code = error instanceof CriError ? error.code : undefined;
+    if (code === RESOURCE_EXHAUSTED) o.discarded();
+    send({ type: 'stream.lost', reason: messageOf(error), unimplemented: code === UNIMPLEMENTED });
   }
 }
 
@@ -84,7 +91,8 @@ function plegActor(ctx: ActorCtx<PlegEvent>, o: PlegOptions): { logic: AnyActorL
       list: fromPromise(({ signal }) => list(ctx, cri, ledger, signal)),
       stream: fromCallback<PlegMachineEvent>(({ sendBack }) => {
         const abort = new AbortController();
-        void pump(ctx, abort.signal, (event) => {
+        const o = { signal: abort.signal, discarded: () => ledger.discarded() };
+        void pump(ctx, o, (event) => {
           if (!abort.signal.aborted) sendBack(event);
         });
         return () => abort.abort();

@@ -138,12 +138,17 @@ export class LifecycleLedger {
     this.#via = via;
     this.#missedInARow = 0;
     this.trust.streamOpened();
+    this.#metrics.streamOpened();
     this.#ctx.log.info({ via }, 'hint stream open');
   }
   streamLost(reason: string): void {
     if (this.#via !== 'poll') this.#ctx.log.info({ reason }, 'hint stream lost; listing every second');
     this.#via = 'poll';
     this.trust.streamLost();
+    this.#metrics.streamLost();
+  }
+  discarded(): void {
+    this.#metrics.discarded();
   }
 
   #rebuildIds(): void {

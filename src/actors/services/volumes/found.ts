@@ -24,28 +24,38 @@ interface Disk {
   rootDir: string;
 }
 
-export async function foundVolumes(disk: Disk): Promise<VolumeRef[]> {
+export interface FoundVolumes {
+  found: VolumeRef[];
+  /** So many are of kinds that this node does not know; they are left alone. */
+  strange: number;
+}
+
+export async function foundVolumes(disk: Disk): Promise<FoundVolumes> {
   const { fs, rootDir } = disk;
   const found: VolumeRef[] = [];
+  let strange = 0;
   for (const uid of await listIfThere(fs, `${rootDir}/pods`)) {
-    const own = await volumesOf(disk, uid);
+    const { found: own, strange: others } = await volumesOf(disk, uid);
     found.push(...own);
+    strange += others;
     // Of a volume that lies elsewhere only this is there, and a power failure may have left no more of others.
     const parts = `${podDir(rootDir, uid)}/${SUB_PATHS}`;
     for (const name of await listDir(fs, parts)) {
       if (!own.some((ref) => ref.name === name)) found.push({ uid, plugin: HOST_PATH, name });
     }
   }
-  return found;
+  return { found, strange };
 }
 
-async function volumesOf(disk: Disk, uid: string): Promise<VolumeRef[]> {
+async function volumesOf(disk: Disk, uid: string): Promise<FoundVolumes> {
   const { fs, log, rootDir } = disk;
   const found: VolumeRef[] = [];
+  let strange = 0;
   const volumes = `${podDir(rootDir, uid)}/volumes`;
   for (const plugin of await listDir(fs, volumes)) {
     if (!OWN_PLUGINS.includes(plugin)) {
       log.warn({ uid, plugin }, 'a volume of a kind this node does not know is left alone');
+      strange += (await listDir(fs, `${volumes}/${plugin}`)).length;
       continue;
     }
     for (const name of await listIfThere(fs, `${volumes}/${plugin}`)) {
@@ -55,7 +65,7 @@ async function volumesOf(disk: Disk, uid: string): Promise<VolumeRef[]> {
   for (const name of await listDir(fs, `${podDir(rootDir, uid)}/${VOLUME_DEVICES}/${LOCAL_VOLUME}`)) {
     found.push({ uid, plugin: LOCAL_VOLUME, name });
   }
-  return found;
+  return { found, strange };
 }
 
 /** A volume that was attached for us must stay so until it is taken down. One behind a claim goes by the name of claims. */

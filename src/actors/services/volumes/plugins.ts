@@ -44,7 +44,7 @@ import { readData, standing } from './csi/place.ts';
 import { type CsiJob, type CsiOptions, setUpCsi } from './csi/setUp.ts';
 import { takeDownCsi } from './csi/takeDown.ts';
 import { giveTreeToGroup, listIfThere, lstatIfThere, removeTree, rmdirIfEmpty, rmdirIfFree, rmdirIfThere, unlinkIfThere } from './files.ts';
-import { foundVolumes } from './found.ts';
+import { type FoundVolumes, foundVolumes } from './found.ts';
 import { askObjects, type FilesJob, keysOf, payloadOf } from './objectFiles.ts';
 
 /** A mount or unmount of a local file system takes milliseconds; longer means that something is stuck. */
@@ -131,7 +131,7 @@ export class Plugins {
   }
 
   /** Directories of volumes of all pods; those of plugins we do not have are left to whoever made them, and said. */
-  scan(): Promise<VolumeRef[]> {
+  scan(): Promise<FoundVolumes> {
     const { ports, log, csi, facts } = this.#o;
     return foundVolumes({ fs: ports.fs, log, ledger: csi.ledger, rootDir: facts().rootDir });
   }

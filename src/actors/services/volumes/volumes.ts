@@ -106,21 +106,24 @@ function volumesIo(ctx: ActorCtx<VolumesEvent>, opts: VolumesOptions, { operatio
     async scan() {
       // First these: what ends in between is on the disk for the look at it, or gone.
       const left = operations.underWay();
-      const found = await plugins().scan();
+      const { found, strange } = await plugins().scan();
+      measure.found({ known: found.length, strange });
       if (ports.kube !== undefined) publishInUse();
       return [...new Map([...left, ...found].map((ref) => [volumeKey(ref), ref])).values()];
     },
     setUp: async (job, signal) => {
       let done: SetUpDone | null = null;
       await operations.run(job.volume, signal, async () => {
-        done = await measure('volume_mount', job.volume, signal)(plugins(fsUntil(ports.fs, signal)).setUp(job, signal));
+        done = await measure.operation('volume_mount', job.volume, signal)(plugins(fsUntil(ports.fs, signal)).setUp(job, signal));
       });
       const said = job.first ? setUpSuccess(job.volume, done) : null;
       if (said !== null) say(job.pod, said);
       return done;
     },
     tearDown: (ref, signal) =>
-      operations.run(ref, signal, () => measure('volume_unmount', ref, signal)(plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal))),
+      operations.run(ref, signal, () =>
+        measure.operation('volume_unmount', ref, signal)(plugins(fsUntil(ports.fs, signal)).tearDown(ref, signal)),
+      ),
     bindSubPath: async (part, { asked, signal }) => {
       using joined = joinSignals(asked, signal);
       let result: Built<string> = refused('nothing was bound');

@@ -111,11 +111,11 @@ class HttpsKubeApi implements KubeApi {
     const of = opts.class ?? 'kube';
     let release: (() => void) | undefined;
     try {
-      await this.#limits[of].acquire(deadline.signal);
+      await this.#turn(of, request.verb, deadline.signal);
       release = await this.#slots[of].take(deadline.signal);
       // Only reads are sent once more on a connection that the server had closed meanwhile: a write may have been heard.
       let sent = await this.#send(request, opts, deadline);
-      if (sent.stale && request.verb === 'GET') sent = await this.#send(request, opts, deadline);
+      if (sent.stale && request.verb === 'GET') sent = await this.#again(null, request, opts, deadline);
       sent = await this.#onceMore(sent, request, opts, deadline);
       if (sent.res === null) return { ok: false, failure: sent.failure };
       return await this.#answer(request, sent.res, deadline);
@@ -133,9 +133,9 @@ class HttpsKubeApi implements KubeApi {
     let watching = false;
     try {
       const of = opts.class ?? 'kube';
-      await this.#limits[of].acquire(deadline.signal);
+      await this.#turn(of, full.verb, deadline.signal);
       let sent = await this.#send(full, opts, deadline);
-      if (sent.stale) sent = await this.#send(full, opts, deadline);
+      if (sent.stale) sent = await this.#again(null, full, opts, deadline);
       sent = await this.#onceMore(sent, full, opts, deadline);
       if (sent.res === null) return { ok: false, failure: sent.failure };
       const { res } = sent;
@@ -217,7 +217,21 @@ class HttpsKubeApi implements KubeApi {
   async #onceMore(sent: Sent, request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
     if (sent.res?.statusCode !== 401 || !this.#credentials.suspect({ refused: true })) return sent;
     sent.res.resume();
+    return this.#again(401, request, opts, deadline);
+  }
+
+  /** `code`: of the answer, null where there was none. */
+  #again(code: number | null, request: KubeRequest, opts: KubeCallOptions, deadline: Deadline): Promise<Sent> {
+    this.#metrics?.retried(request.verb, code);
     return this.#send(request, opts, deadline);
+  }
+
+  /** Under the limit of its class; the heartbeat has none. */
+  async #turn(of: KubeClass, verb: string, signal: AbortSignal): Promise<void> {
+    const limit = this.#limits[of];
+    const beganMs = this.#o.clock.monoMs();
+    await limit.acquire(signal);
+    if (limit !== UNLIMITED) this.#metrics?.limited(verb, (this.#o.clock.monoMs() - beganMs) / 1000);
   }
 
   /** A program that gives credentials may take longer than the call has. */
@@ -256,7 +270,7 @@ class HttpsKubeApi implements KubeApi {
             'content-length': String(body.length),
           }),
     };
-    const ended = this.#metrics?.began(request.verb, () => this.#o.clock.monoMs());
+    const ended = this.#metrics?.began(request.verb, { bodyBytes: body?.length ?? 0, nowMs: () => this.#o.clock.monoMs() });
     return new Promise<Sent>((resolve) => {
       const req = httpsRequest(
         {
@@ -288,7 +302,9 @@ class HttpsKubeApi implements KubeApi {
     const code = res.statusCode ?? 0;
     let text: string;
     try {
-      text = await readBody(res);
+      const bytes = await readBody(res);
+      this.#metrics?.answered(request.verb, bytes.length);
+      text = bytes.toString('utf8');
     } catch (error) {
       // The status line came, so the request was carried out; only its answer is lost.
       return { ok: false, failure: deadline.failure(error, true) };
@@ -324,7 +340,7 @@ function retire(pool: Pool): void {
   for (const res of pool.watches) res.destroy(new Error('the credentials were replaced'));
 }
 
-async function readBody(res: IncomingMessage): Promise<string> {
+async function readBody(res: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   for await (const chunk of res) {
@@ -336,7 +352,7 @@ async function readBody(res: IncomingMessage): Promise<string> {
     }
     chunks.push(bytes);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }
 
 function retryAfterMs(header: string | undefined): number | undefined {

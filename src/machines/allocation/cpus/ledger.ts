@@ -55,7 +55,8 @@ export interface CpuRefusal {
   reason: 'UnexpectedAdmissionError' | 'SMTAlignmentError';
   message: string;
 }
-export type CpuGrant = { ok: true; ledger: CpuLedger } | { ok: false; refusal: CpuRefusal };
+/** `asked`: containers that were to have CPUs of their own, up to the one that was refused. */
+export type CpuGrant = { ok: true; ledger: CpuLedger; asked: number } | { ok: false; refusal: CpuRefusal; asked: number };
 
 /**
  * CPUs for every container of the pod that is to have some of its own; all or none. What is there is left as it is, so it
@@ -70,19 +71,21 @@ export function grant(ledger: CpuLedger, pod: Pod, place: CpuPlace): CpuGrant {
     if (wanted.some(({ container, n }) => container.name === name && n === cpus.length)) kept.set(name, cpus);
   let now = withEntries(ledger, uid, kept);
   let reusable: CpuSet = NO_CPUS;
+  let asked = 0;
   for (const { container, init, n } of wanted) {
     if (n === 0) continue;
+    asked += 1;
     let cpus = kept.get(container.name);
     if (cpus === undefined) {
       const got = takeFor(now, { n, reusable, place });
-      if (!got.ok) return got;
+      if (!got.ok) return { ...got, asked };
       cpus = got.cpus;
       kept.set(container.name, cpus);
       now = withEntries({ ...now, shared: without(now.shared, cpus) }, uid, kept);
     }
     reusable = init && !isRestartableInit(container) ? union(reusable, cpus) : without(reusable, cpus);
   }
-  return { ok: true, ledger: sameLedger(now, ledger) ? ledger : now };
+  return { ok: true, ledger: sameLedger(now, ledger) ? ledger : now, asked };
 }
 
 function takeFor(

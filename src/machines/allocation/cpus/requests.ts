@@ -27,6 +27,10 @@ export interface CpuHoldings {
 export interface CpuReply {
   replyTo: CpuRequest['replyTo'];
   answer: AllocationAnswer;
+  /** Containers that were to have CPUs of their own, up to the one that was refused. */
+  asked: number;
+  /** Only whole cores are given. */
+  wholeCores: boolean;
 }
 
 function knownOf({ pods, listing }: CpuFacts, unseen: ReadonlyMap<string, number>): Known {
@@ -65,15 +69,16 @@ export function answerRequests(
   const replies = requests.map(({ pod, replyTo }): CpuReply => {
     const { uid } = pod.metadata;
     const given = grant(ledger, pod, place);
+    const counted = { asked: given.asked, wholeCores: place.policy.fullCoresOnly };
     if (given.ok) {
       ledger = given.ledger;
       if (ledger.entries.has(uid)) granted.set(uid, facts.monoMs);
-      return { replyTo, answer: { kind: 'granted' } };
+      return { ...counted, replyTo, answer: { kind: 'granted' } };
     }
     const { refusal } = given;
     const later = grant(withoutLeaving(ledger, uid, facts), pod, place).ok;
     const why = `${refusal.message}; pods that are on their way out still have some`;
-    return { replyTo, answer: later ? { kind: 'later', why } : { kind: 'refused', ...refusal } };
+    return { ...counted, replyTo, answer: later ? { kind: 'later', why } : { kind: 'refused', ...refusal } };
   });
   const holdings = settled(before, { ...now, ledger, unseen: granted });
   return { holdings, replies, released: releasedBy(before.ledger, now.ledger) };

@@ -23,6 +23,14 @@ export interface StartDurations {
   sliSeconds: number;
 }
 
+/** Sources of volumes that are made on the node: what else a pod mounts may keep it waiting, and its start counts for less. */
+const OWN_SOURCES = ['secret', 'configMap', 'downwardAPI', 'emptyDir', 'projected'] as const;
+
+/** Some volume of it comes from elsewhere: the reference leaves such a pod out of the start-up indicator. */
+export function isStateful({ spec }: Pod): boolean {
+  return (spec.volumes ?? []).some((volume) => OWN_SOURCES.every((source) => volume[source] === undefined));
+}
+
 /** Every container of it runs. */
 export function hasStarted(pod: Pod): boolean {
   const { startTime, containerStatuses = [] } = pod.status;

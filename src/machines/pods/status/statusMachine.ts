@@ -30,8 +30,16 @@ export type Taken =
   | { kind: 'unchanged' | 'forgotten'; uid: string }
   /** The earlier status stays. */
   | { kind: 'refused'; uid: string; event: StatusSet; why: string }
-  /** `from`: the phase before. `startedInMs`: since the pod was first seen, where it runs for the first time. */
-  | { kind: 'changed'; uid: string; event: StatusSet; from: string | undefined; status: PodStatus; startedInMs: number | null };
+  /** `before`: what it follows. `from`: the phase before. `startedInMs`: since the pod was first seen, where it runs for the first time. */
+  | {
+      kind: 'changed';
+      uid: string;
+      event: StatusSet;
+      before: PodStatus | undefined;
+      from: string | undefined;
+      status: PodStatus;
+      startedInMs: number | null;
+    };
 export interface StatusContext extends StatusInput {
   entries: ReadonlyMap<string, StatusEntry>;
   /** What the last event came to. */
@@ -109,7 +117,7 @@ function store(context: StatusContext, event: StatusSet, facts: StatusFacts): Ne
   return {
     entries: SharedMap.draft(context.entries).set(uid, entry).finish(),
     version,
-    taken: { kind: 'changed', uid, event, from: old?.status.phase, status, startedInMs },
+    taken: { kind: 'changed', uid, event, before: old?.status ?? shown?.status, from: old?.status.phase, status, startedInMs },
   };
 }
 

@@ -77,7 +77,7 @@ const EARLIER_START_RETRY_MS = 250;
  */
 const UNKNOWN_RETRY_MS = 1_000;
 /** Reason of a start whose postStart hook failed. */
-const POST_START_ERROR = 'PostStartHookError';
+export const POST_START_ERROR = 'PostStartHookError';
 /** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
 export const STOP_RETRY_MS = 1_000;
 /** An inspection that began in the very instant of the act may not show it; then another is asked for. */

@@ -25,6 +25,8 @@ export interface StopIo extends HookIo {
   /** Asks the runtime to stop it: TERM now, KILL after `timeoutSeconds`. Settles when it has ended. */
   stopContainer(input: StopRequest, signal: AbortSignal): Promise<Settled>;
   event(pod: Pod, type: 'Normal' | 'Warning', reason: string, message: string, container?: Pick<Container, 'name'>): void;
+  /** The sleep of a preStop hook was longer than the grace. */
+  sleepCut(): void;
 }
 
 export interface ContainerStopInput {

@@ -27,8 +27,11 @@ const containerStop = providing(containerStopMachine, {
   actors: { hook, stopContainer: fromPromise<Settled, StopRequest>((of) => io(of).stopContainer(of.input, of.signal)) },
   actions: {
     sayKilling: ({ context: { pod, step, message }, ...of }) => io(of).event(pod, 'Normal', 'Killing', message, { name: step.name }),
-    sayHookFailed: ({ context: { pod, step }, ...of }, { why }) =>
-      io(of).event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${why}`, { name: step.name }),
+    sayHookFailed: ({ context: { pod, step }, ...of }, { why }) => {
+      // A sleep fails in one way only: the grace ends before it.
+      if (step.preStop?.sleep !== undefined) io(of).sleepCut();
+      io(of).event(pod, 'Warning', 'FailedPreStopHook', `PreStopHook failed: ${why}`, { name: step.name });
+    },
   },
 });
 const stopSandboxes = fromPromise<Settled, SandboxesInput>((of) => io(of).stopSandboxes(of.input, of.signal));

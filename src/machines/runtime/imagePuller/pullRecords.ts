@@ -54,6 +54,10 @@ export function nameOf(image: string): string | null {
   const parsed = parseImageRef(image);
   return parsed.ok ? `${parsed.ref.domain}/${parsed.ref.path}` : null;
 }
+/** Folder of the records below the root directory. */
+export function pullRecordsDir(rootDir: string): string {
+  return `${rootDir}/image_manager`;
+}
 /** In full, so that two ways to write one image are the same. */
 export function fullNameOf(image: string): string {
   const parsed = parseImageRef(image);

@@ -1,13 +1,14 @@
 /** Calls of drivers: who serves them now, their deadline, how long they took. */
 import type { CsiMethod, CsiRequest, CsiResponse } from '../../../../machines/csi.ts';
+import { STORAGE_SECONDS } from '../../../../machines/edge/https/buckets.ts';
 import type { DriversView } from '../../../../machines/services/plugins/messages.ts';
 import { CODE_NAMES, CsiError } from '../../../../ports/csi.ts';
 import type { Ports } from '../../../../ports/ports.ts';
 
 /** Of every call of a driver (resources and volumes 8.1). */
 const RPC_TIMEOUT_MS = 120_000;
-/** Seconds. */
-const BUCKETS = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 25, 50, 120, 300, 600];
+/** In place of a gRPC code where the call never reached the driver. */
+const NO_CODE = 'unknown-non-grpc';
 
 /** A driver as it is registered at this moment. */
 export interface Driver {
@@ -25,7 +26,7 @@ export function driverNamed(o: { ports: Ports; drivers(): DriversView }, name: s
   const seconds = metrics.histogram(
     'csi_operations_seconds',
     'Container Storage Interface operation duration with gRPC error code status total',
-    BUCKETS,
+    STORAGE_SECONDS,
     ['driver_name', 'method_name', 'grpc_status_code', 'migrated'],
   );
   const call = async <M extends CsiMethod>(method: M, request: CsiRequest<M>, signal: AbortSignal): Promise<CsiResponse<M>> => {
@@ -42,7 +43,7 @@ export function driverNamed(o: { ports: Ports; drivers(): DriversView }, name: s
       note('OK');
       return answer;
     } catch (error) {
-      note(error instanceof CsiError ? (CODE_NAMES[error.code] ?? String(error.code)) : 'Unknown');
+      note(error instanceof CsiError ? (CODE_NAMES[error.code] ?? String(error.code)) : NO_CODE);
       throw error;
     }
   };

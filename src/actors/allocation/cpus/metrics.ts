@@ -1,0 +1,59 @@
+/** The kubelet's metrics of the CPU manager. Without one they stay 0, as in the reference. */
+import { shared, without } from '../../../machines/allocation/cpus/cpuSet.ts';
+import type { CpuLedger, CpuPlace } from '../../../machines/allocation/cpus/ledger.ts';
+import type { CpuReply } from '../../../machines/allocation/cpus/requests.ts';
+import { allCpus } from '../../../machines/allocation/cpus/topology.ts';
+import type { Ports } from '../../../ports/ports.ts';
+
+export interface CpuMetrics {
+  /** Answers to pods that ask for CPUs; one that has to wait is counted when it gets its last answer. */
+  answered(replies: readonly CpuReply[]): void;
+  now(ledger: CpuLedger, place: CpuPlace): void;
+}
+
+/** Of the reference: CPUs are aligned when they are whole cores, for each container. */
+const WHOLE_CORES = { scope: 'container', boundary: 'physical_cpu' };
+
+export function cpuMetrics(metrics: Ports['metrics']): CpuMetrics {
+  const requests = metrics.counter('kubelet_cpu_manager_pinning_requests_total', 'Containers that asked for CPUs of their own');
+  const errors = metrics.counter('kubelet_cpu_manager_pinning_errors_total', 'Containers that asked for CPUs of their own and got none');
+  const sharedMilli = metrics.gauge(
+    'kubelet_cpu_manager_shared_pool_size_millicores',
+    'CPUs left to containers without CPUs of their own, without those reserved for the system, in thousandths',
+  );
+  const exclusive = metrics.gauge('kubelet_cpu_manager_exclusive_cpu_allocation_count', 'CPUs that containers have alone');
+  const perNode = metrics.gauge('kubelet_cpu_manager_allocation_per_numa', 'CPUs that containers have alone, by NUMA node', ['numa_node']);
+  const labels = ['scope', 'boundary'];
+  const aligned = metrics.counter(
+    'kubelet_container_aligned_compute_resources_count',
+    'Containers that got whole cores, under the option full-pcpus-only',
+    labels,
+  );
+  const unaligned = metrics.counter(
+    'kubelet_container_aligned_compute_resources_failure_count',
+    'Containers that got no whole cores, under the option full-pcpus-only',
+    labels,
+  );
+  return {
+    answered(replies) {
+      for (const { answer, asked, wholeCores } of replies) {
+        if (answer.kind === 'later') continue;
+        const failed = answer.kind === 'granted' ? 0 : 1;
+        requests.inc(undefined, asked);
+        errors.inc(undefined, failed);
+        if (!wholeCores) continue;
+        aligned.inc(WHOLE_CORES, asked - failed);
+        unaligned.inc(WHOLE_CORES, failed);
+      }
+    },
+    now(ledger, { topology, reserved, policy }) {
+      const taken = without(without(allCpus(topology), ledger.shared), policy.strictReservation ? reserved : []);
+      sharedMilli.set(without(ledger.shared, reserved).length * 1000);
+      exclusive.set(taken.length);
+      for (const node of new Set(topology.cpus.map((c) => c.node))) {
+        const those = topology.cpus.filter((c) => c.node === node).map((c) => c.id);
+        perNode.set(shared(taken, those).length, { numa_node: String(node) });
+      }
+    },
+  };
+}
