@@ -93,7 +93,12 @@ export const containerMachine = containerSetup.createMachine({
     deciding: {
       meta: { reason: 'CheckingBackOff', message: 'whether its crash back-off is over' },
       entry: ['checkBackoff', 'checkUnknown'],
-      always: [{ guard: 'unknownBefore', target: 'failed' }, { guard: 'backingOff', target: 'backingOff' }, { target: 'pulling' }],
+      always: [
+        { guard: 'unknownBefore', target: 'failed' },
+        { guard: 'failedBefore', target: 'failed', actions: ['recordBackOff'] },
+        { guard: 'backingOff', target: 'backingOff' },
+        { target: 'pulling' },
+      ],
     },
     backingOff: {
       meta: { reason: 'CrashLoopBackOff', message: 'crashed before; waiting until its back-off is over' },

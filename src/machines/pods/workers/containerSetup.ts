@@ -76,6 +76,8 @@ const EARLIER_START_RETRY_MS = 250;
  * at first this long, then twice as long each time up to the longest crash back-off.
  */
 const UNKNOWN_RETRY_MS = 1_000;
+/** Reason of a container that waits for its crash back-off. */
+const CRASH_LOOP = 'CrashLoopBackOff';
 /** Reason of a start whose postStart hook failed. */
 export const POST_START_ERROR = 'PostStartHookError';
 /** A container whose postStart hook failed and that could not be stopped is asked to stop again after this. */
@@ -181,13 +183,14 @@ export const containerSetup = setup({
         rememberedSinceWallMs: context.sinceWallMs,
       });
       if (verdict.allowed) return { backoff: verdict.next, backoffKey: job.specKey, failure: null, waitMs: 0, nextStartAtMs: null };
+      const waitMs = Math.max(1, verdict.retryAtWallMs - now.wallMs);
+      const back = { backoff: verdict.entry, backoffKey: job.specKey, nextStartAtMs: verdict.retryAtWallMs };
+      // Why it did not start is shown for a while before its back-off is.
+      if (context.failure !== null && context.waitMs > 0) return { ...back, waitMs: Math.min(waitMs, context.waitMs) };
       return {
-        backoff: verdict.entry,
-        backoffKey: job.specKey,
-        waitMs: Math.max(1, verdict.retryAtWallMs - now.wallMs),
-        nextStartAtMs: verdict.retryAtWallMs,
+        ...{ ...back, waitMs },
         failure: {
-          reason: 'CrashLoopBackOff',
+          reason: CRASH_LOOP,
           message: `back-off ${goSeconds(verdict.delayMs)} restarting failed container=${context.name} pod=${podDescription(job.pod)}`,
         },
       };
@@ -196,6 +199,7 @@ export const containerSetup = setup({
   delays: { wait: ({ context }) => context.waitMs },
   guards: {
     backingOff: ({ context }) => context.failure !== null,
+    failedBefore: ({ context }) => context.failure !== null && context.failure.reason !== CRASH_LOOP,
     unknownBefore: ({ context }) => context.failure !== null && context.failure === context.unknown?.failure,
     /** It was not asked to start in another sandbox yet: containers before it may have to run there first. */
     sandboxGone: ({ context }) => context.job?.sandboxId === '',
