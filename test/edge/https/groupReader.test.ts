@@ -48,6 +48,7 @@ function node(files: Record<string, string>, links: Record<string, string> = { '
       return new TextEncoder().encode(files[path]);
     },
     readdir: async (path) => {
+      asked.push(path);
       if (FDS[path] === undefined) throw new Error(`ENOENT: ${path}`);
       return FDS[path];
     },
@@ -142,6 +143,21 @@ describe('a full look', () => {
     FDS['/proc/72/fd'] = ['0'];
     const { tasks } = found.containers.get(containerKey(UID, 'main'))?.figures ?? {};
     expect([tasks?.descriptors, tasks?.sockets]).toEqual([5003, undefined]);
+  });
+  it('does not list the open files of a process that may have a million, nor count beyond what it lists', async () => {
+    const tasksOf = async (files: Record<string, string>) => {
+      const { asked, look } = node(files);
+      const { tasks } = (await look(signal, 'all')).containers.get(containerKey(UID, 'main'))?.figures ?? {};
+      return { tasks, listed: asked.includes('/proc/72/fd') };
+    };
+    const many = await tasksOf({ ...V2, '/proc/72/status': 'Name:\tx\nFDSize:\t1048576\nGroups:\t\n' });
+    expect(many).toMatchObject({ tasks: { processes: 2 }, listed: false });
+    expect([many.tasks?.descriptors, many.tasks?.sockets]).toEqual([undefined, undefined]);
+    FDS['/proc/72/fd'] = Array.from({ length: 20_000 }, (_, i) => String(i));
+    const untold = await tasksOf(V2);
+    FDS['/proc/72/fd'] = ['0'];
+    expect(untold).toMatchObject({ tasks: { processes: 2 }, listed: true });
+    expect(untold.tasks?.descriptors).toBeUndefined();
   });
 });
 

@@ -11,7 +11,7 @@ import {
   pressureOf,
   psiOf,
 } from '../../../machines/edge/https/groupStats.ts';
-import { type GroupTasks, isSocket, openFilesMax, processIds } from '../../../machines/edge/https/groupTasks.ts';
+import { type GroupTasks, isSocket, openFileSlots, openFilesMax, processIds } from '../../../machines/edge/https/groupTasks.ts';
 import { interfaceCounters } from '../../../machines/edge/https/procStats.ts';
 import type { Ports } from '../../../ports/ports.ts';
 
@@ -21,9 +21,15 @@ const FILE_BYTES_MAX = 256 * 1024;
 export const MOUNTS_BYTES_MAX = 16 * 1024 * 1024;
 /** Of a group with more processes open files are not counted. */
 const PROCESSES_MAX = 512;
+/**
+ * The kernel lists the open files of a process all at once, and whoever writes a pod may open a million. A group with more than
+ * this is not counted, nor is one that comes after so many names on one page.
+ */
+const NAMES_MAX = 16_384;
+const NAMES_OF_PAGE_MAX = 131_072;
 /** Open files that are looked at to tell sockets: in one group, and for one page. */
 const LINKS_MAX = 4096;
-export const LINKS_OF_PAGE_MAX = 32_768;
+const LINKS_OF_PAGE_MAX = 32_768;
 const INIT_PID = 1;
 
 export interface GroupFilesOptions {
@@ -31,9 +37,13 @@ export interface GroupFilesOptions {
   /** Pressure is told, where the kernel has it. */
   pressure: boolean;
 }
-/** How many links one page may still follow. */
+/** How many links one page may still follow, and how many names of them it may still list. */
 export interface LinkBudget {
   left: number;
+  names: number;
+}
+export function linkBudget(): LinkBudget {
+  return { left: LINKS_OF_PAGE_MAX, names: NAMES_OF_PAGE_MAX };
 }
 
 export class GroupFiles {
@@ -83,9 +93,13 @@ export class GroupFiles {
     const { fs } = this.#o;
     const links: string[] = [];
     for (const pid of pids) {
+      const most = Math.min(NAMES_MAX, budget.names);
+      if (openFileSlots((await this.read(`/proc/${pid}/status`)) ?? '') > most) return {};
       // Without the right to look, or after its end, a process has none.
       const names = await fs.readdir(`/proc/${pid}/fd`).catch(() => []);
+      budget.names -= names.length;
       for (const name of names) links.push(`/proc/${pid}/fd/${name}`);
+      if (links.length > most) return {};
     }
     if (links.length > Math.min(LINKS_MAX, budget.left)) return { descriptors: links.length };
     budget.left -= links.length;

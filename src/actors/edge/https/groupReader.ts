@@ -19,7 +19,7 @@ import {
 } from '../../../machines/edge/https/groupPlaces.ts';
 import { deviceNames, type GroupFigures, imageOf, PRESSURES, type Psi, pidOf } from '../../../machines/edge/https/groupStats.ts';
 import type { CriClient } from '../../runtime/client.ts';
-import { GroupFiles, type GroupFilesOptions, LINKS_OF_PAGE_MAX, type LinkBudget, MOUNTS_BYTES_MAX } from './groupFiles.ts';
+import { GroupFiles, type GroupFilesOptions, type LinkBudget, linkBudget, MOUNTS_BYTES_MAX } from './groupFiles.ts';
 
 /** Files that the summary needs of a group: pressure and swap. */
 const FILES_OF_USE: ReadonlySet<string> = new Set([
@@ -117,7 +117,7 @@ class GroupReader {
       this.#o.cri.read('ListPodSandbox', { filter: { state: { state: 'SANDBOX_READY' } } }, { signal }),
     ]);
     const mounts = await this.#mountTable();
-    const look: Look = { what, signal, seen: nothingKept(), budget: { left: LINKS_OF_PAGE_MAX }, mounts, above: new Map() };
+    const look: Look = { what, signal, seen: nothingKept(), budget: linkBudget(), mounts, above: new Map() };
     const found = { containers: new Map<string, FoundContainer>(), pods: [] as FoundPod[] };
     await inTurns(containers, async (c) => {
       const pod = podOf(c.labels);

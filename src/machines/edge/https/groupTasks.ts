@@ -22,6 +22,11 @@ export function openFilesMax(limits: string): number | undefined {
   return soft === 'unlimited' ? -1 : Number(soft);
 }
 
+/** Of `/proc/PID/status`: no more files than this are open. 0: not told. */
+export function openFileSlots(status: string): number {
+  return Number(/^FDSize:\s+(\d+)$/m.exec(status)?.[1] ?? 0);
+}
+
 /** A link below `/proc/PID/fd` leads to a socket. */
 export function isSocket(link: string): boolean {
   return link.startsWith('socket:');
