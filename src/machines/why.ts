@@ -21,6 +21,7 @@ import {
 import type { ActorView } from './supervision/actorState.ts';
 import { clockTime, shortDuration } from './text/duration.ts';
 import { printable } from './text/table.ts';
+import { absentLines, errorLines, type Located } from './whySources.ts';
 
 export interface WhyInput {
   /** A name, `namespace/name`, UID (or its start), or the path or name of a manifest file. */
@@ -321,10 +322,6 @@ function ago(wallMs: number, i: Pick<WhyInput, 'nowMs'>): string {
 
 // ---- manifests that cannot be used, pods that are gone -------------------------------------------------------------
 
-interface Located extends SourceError {
-  source: SourceName;
-}
-
 function allErrors(i: WhyInput): Located[] {
   return [...(i.sourceErrors ?? [])].flatMap(([source, errors]) => errors.map((e) => ({ ...e, source })));
 }
@@ -339,14 +336,6 @@ function isNamed(fullName: string | undefined, namespace: string | null, name: s
 function errorsOfPod(pod: Pod, i: WhyInput): Located[] {
   return allErrors(i).filter((e) => isNamed(e.fullName, pod.metadata.namespace, pod.metadata.name));
 }
-function errorLines(errors: readonly Located[], record: PodRecord): string[] {
-  if (errors.length === 0) return [];
-  const next = record.removed
-    ? 'so the pod is being stopped; it comes back once the manifest can be read'
-    : 'the pod is kept until the next listing; if it still cannot be read then, the pod is stopped';
-  return ['Manifest', ...errors.map((e) => `  ${e.where} cannot be used: ${e.message}`), `  ${next}`];
-}
-
 function explainAbsent(i: WhyInput): Explanation {
   const q = i.query;
   const slash = q.indexOf('/');
@@ -356,13 +345,7 @@ function explainAbsent(i: WhyInput): Explanation {
     (e) => e.pod !== undefined && (e.pod.uid === q || (e.pod.name === name && (namespace === null || e.pod.namespace === namespace))),
   );
   if (errors.length > 0) {
-    const lines = errors.flatMap((e) => [
-      `Manifest ${e.where} (${e.source} source) cannot be used: ${e.message}`,
-      e.fullName === undefined
-        ? '  it never held a usable pod; correct it and the pod starts at the next look'
-        : `  it held pod ${e.fullName}, which was therefore removed; correct it and the pod starts again`,
-    ]);
-    return { found: true, lines: [...lines, ...eventLines(events, i)].map(printable) };
+    return { found: true, lines: [...errors.flatMap(absentLines), ...eventLines(events, i)].map(printable) };
   }
   if (events.length > 0) {
     return { found: true, lines: [`Pod ${q} is gone from this node; its last events remain.`, ...eventLines(events, i)].map(printable) };

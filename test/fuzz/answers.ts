@@ -36,7 +36,7 @@ const OURS = {
 function object(doc: Json): void {
   statusFailure(doc, 500);
   const line = decodeWatchLine(JSON.stringify({ type: 'MODIFIED', object: doc }));
-  if (!line.ok || !isKubeObject(doc)) return;
+  if (!line.ok || line.event === null || !isKubeObject(doc)) return;
   const { object: found } = line.event;
   toServiceEntry(found);
   for (const kind of ['secret', 'configMap'] as const) {

@@ -13,6 +13,7 @@ import {
 } from '../../src/machines/pods/manager/life.ts';
 import { emptyLedger, type Facts, type PodLedger } from '../../src/machines/pods/manager/records.ts';
 import { step } from '../../src/machines/pods/manager/step.ts';
+import { LEFT_ALONE_ANNOTATION, shellOf } from '../../src/machines/pods/setAside.ts';
 import type { PodManagerEvent, PodRecord, WorkerPhase } from '../../src/machines/protocol.ts';
 import { type SimRng, simRng } from '../../src/sim/world/rng.ts';
 import { managerFacts, refusable } from './managerFacts.ts';
@@ -50,6 +51,7 @@ function someEvent(ledger: PodLedger, rng: SimRng): PodManagerEvent {
     () => ({ type: 'pods.op', op: 'UPDATE', ...one }),
     () => ({ type: 'pods.op', op: 'REMOVE', ...one }),
     () => ({ type: 'pods.op', op: oneOf(rng, 'ADD', 'UPDATE'), ...one, pods: [refusable(pod(uid, rng))] }),
+    () => ({ type: 'pods.op', op: 'ADD', ...one, pods: [shellOf(pod(uid, rng), 'it cannot be read', LEFT_ALONE_ANNOTATION)] }),
     () => ({ type: 'pods.orphan', listed: { uid, name: 'web', namespace: 'default', sandboxes: [], containers: [] }, epoch: 1 }),
     () => ({ type: 'pods.evict', uid, eviction: { reason: 'Evicted', message: '', graceSeconds: 1 }, hurry: rng.chance(0.5) }),
     () => ({ type: 'pods.quarantined', uid, error: 'kept failing', epoch: 1 }),

@@ -358,4 +358,48 @@ describe('the pod manager', () => {
     expect(b.out[0]).toMatchObject({ to: 'refused', reason: 'UnsupportedField' });
     expect(b.out[1]).toMatchObject({ to: 'worker', event: { type: 'pod.kill', status: { reason: 'UnsupportedField' } } });
   });
+
+  it('leaves alone a pod over which it fails, admits those beside it, and tries again with another definition', () => {
+    const b = new Bench();
+    b.facts = failingOver('u1');
+    b.op('ADD', [pod('bad', 'u1'), pod('web', 'u2')]);
+    expect(b.out).toContainEqual({ to: 'leftAlone', pod: pod('bad', 'u1'), error: 'no such thing' });
+    expect(b.workerEvents()).toEqual(['pod.update:create u2']);
+    expect(b.ledger.records.get('u1')?.state).toMatchObject({ is: 'quarantined', error: 'no such thing' });
+    b.facts = managerFacts();
+    b.op('UPDATE', [pod('bad', 'u1', 'b')]);
+    expect(b.workerEvents()).toEqual(['pod.update:create u1']);
+  });
+
+  it('leaves a pod that runs as it was when it fails over its new definition', () => {
+    const b = new Bench();
+    b.op('ADD', [pod('web', 'u1')]);
+    b.facts = failingOver('u1');
+    b.op('UPDATE', [pod('web', 'u1', 'b')]);
+    expect(b.workerEvents()).toEqual([]);
+    expect(b.ledger.records.get('u1')).toMatchObject({ state: { is: 'running' }, pod: pod('web', 'u1') });
+    b.facts = managerFacts();
+    b.op('REMOVE', [pod('web', 'u1')]);
+    expect(b.workerEvents()).toEqual(['pod.kill u1']);
+  });
+
+  it('fails over a pod that waits: the others are judged', () => {
+    const b = new Bench();
+    b.facts = managerFacts({ listing: undefined, offer: { ...managerFacts().offer, podsMax: 0 } });
+    b.op('ADD', [pod('bad', 'u1'), pod('web', 'u2')]);
+    expect([...b.ledger.candidates.keys()]).toEqual(['u1', 'u2']);
+    b.facts = failingOver('u1');
+    b.look();
+    expect(b.ledger.candidates.size).toBe(0);
+    expect(b.workerEvents()).toEqual(['pod.update:create u2']);
+  });
 });
+
+function failingOver(bad: string): Facts {
+  return managerFacts({
+    inName: (uid, fn) => {
+      if (uid === bad) throw new TypeError('no such thing');
+      return fn();
+    },
+  });
+}

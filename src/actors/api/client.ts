@@ -3,18 +3,19 @@
 import { type AnyActorLogic, fromCallback, fromPromise } from 'xstate';
 import {
   decodeWatchLine,
-  isKubeObject,
   isKubeRecord,
   type KubeFailure,
   type KubeObject,
   type KubeRequest,
   type KubeResult,
-  slim,
+  type ReadItem,
   type WatchEvent,
   wasAnswered,
 } from '../../machines/api/kube.ts';
 import { type Listed, type ListWatchContext, listWatchMachine, type WatchInput } from '../../machines/api/listWatchMachine.ts';
 import { apiAddr, apiView } from '../../machines/api/messages.ts';
+import { malformed, readAnswer, readItem } from '../../machines/api/objects/answers.ts';
+import { kindAt } from '../../machines/api/objects/kinds.ts';
 import { momentOf, reading } from '../../machines/facts.ts';
 import { shareWithin } from '../../machines/sharedData.ts';
 import { messageOf } from '../../machines/text/errors.ts';
@@ -71,7 +72,7 @@ export function kubeClient(ctx: Ctx): KubeClient {
     async request(request, o) {
       const result = await kube.request(request, options(o));
       tell(result.ok ? null : result.failure);
-      return result;
+      return readAnswer(request, result);
     },
     async watch(request, o) {
       const result = await kube.watch(request, options(o));
@@ -109,9 +110,13 @@ export function oncePerObject<T>(convert: (object: KubeObject) => T): (object: K
 export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions): { logic: AnyActorLogic; input: unknown } {
   const { rng } = ctx.ports;
   const client = kubeClient(ctx);
+  const trouble = troubleLog(ctx, o.what);
+  const reader = { ...o, read: itemReader(o.path), nameless: trouble.nameless };
   const logic = listWatchMachine.provide({
     actors: {
-      list: fromPromise<Listed, { fromCache: boolean }>(({ input, signal }) => listAll(client, o, { fromCache: input.fromCache, signal })),
+      list: fromPromise<Listed, { fromCache: boolean }>(({ input, signal }) =>
+        listAll(client, reader, { fromCache: input.fromCache, signal }),
+      ),
       watch: fromCallback<{ type: 'none' }, WatchInput>(({ input, sendBack }) => {
         const abort = new AbortController();
         const seconds = Math.round(WATCH_SECONDS_MIN * (1 + rng.next()));
@@ -120,8 +125,7 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
           if (!abort.signal.aborted) sendBack({ type: 'watch.ended', failure });
         };
         follow(client, ctx.ports, {
-          path: o.path,
-          query,
+          ...{ path: o.path, query, read: reader.read, nameless: trouble.nameless },
           initial: input.initial,
           signal: abort.signal,
           opened: () => sendBack({ type: 'watch.opened' }),
@@ -133,9 +137,45 @@ export function listWatch(ctx: Ctx & Pick<ActorCtx, 'log'>, o: ListWatchOptions)
         return () => abort.abort();
       }),
     },
-    actions: { deliver: ({ context }) => o.deliver(context) },
+    actions: {
+      deliver: ({ context }) => {
+        trouble.unreadable(context.unreadable);
+        o.deliver(context);
+      },
+    },
   });
   return { logic: reading(logic, momentOf(ctx.ports)), input: { what: o.what, streams: o.streams } };
+}
+
+/** Reads what stands at a path of the API. */
+export function itemReader(path: string): ReadItem {
+  const kind = kindAt(path);
+  return (item) => readItem(item, kind);
+}
+
+/** One line in the log for each object that cannot be read and each reason. */
+function troubleLog({ log }: Pick<ActorCtx, 'log'>, what: string) {
+  let known: ReadonlyMap<string, string> = new Map();
+  let namelessSeen = false;
+  return {
+    unreadable(now: ReadonlyMap<string, string>): void {
+      for (const [key, why] of now) {
+        if (known.get(key) !== why)
+          log.warn({ object: key, why }, `${what}: an object cannot be read; it stays as it was, and is read again when it changes`);
+      }
+      known = now;
+    },
+    nameless(): void {
+      if (!namelessSeen) log.warn({}, `${what}: the API server sends something that has no name; it is passed over`);
+      namelessSeen = true;
+    },
+  };
+}
+
+interface Reading extends ListWatchOptions {
+  read: ReadItem;
+  /** Something came that cannot even be named. */
+  nameless(): void;
 }
 
 function watchQuery({ resourceVersion, initial }: WatchInput): Record<string, string> {
@@ -145,7 +185,7 @@ function watchQuery({ resourceVersion, initial }: WatchInput): Record<string, st
   return { ...from, ...all, allowWatchBookmarks: 'true' };
 }
 
-async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache: boolean; signal: AbortSignal }): Promise<Listed> {
+async function listAll(client: KubeClient, o: Reading, how: { fromCache: boolean; signal: AbortSignal }): Promise<Listed> {
   const items: KubeObject[] = [];
   // Version 0: whatever the server's cache holds; a list that must not be old names none.
   let query: Record<string, string> = { ...o.query, limit: String(LIST_PAGE_MAX), ...(how.fromCache ? { resourceVersion: '0' } : {}) };
@@ -153,16 +193,13 @@ async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache
     const result = await client.request({ verb: 'GET', path: o.path, query }, { signal: how.signal });
     if (!result.ok) return result;
     const { body } = result;
-    const malformed = (message: string): Listed => ({
-      ok: false,
-      failure: { code: 0, reason: 'MalformedAnswer', message, outcome: 'failed' },
-    });
-    if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return malformed(`GET ${o.path} gave no list`);
+    if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return { ok: false, failure: malformed(`GET ${o.path} gave no list`) };
     const list = body.items ?? [];
-    if (!Array.isArray(list)) return malformed(`GET ${o.path} gave a list without items`);
+    if (!Array.isArray(list)) return { ok: false, failure: malformed(`GET ${o.path} gave a list without items`) };
     for (const item of shareWithin(list as unknown[])) {
-      if (!isKubeObject(item)) return malformed(`GET ${o.path} gave a list with something that is no object`);
-      items.push(slim(item));
+      const read = o.read(item);
+      if (read === null) o.nameless();
+      else items.push(read);
     }
     const { continue: next, resourceVersion } = body.metadata;
     if (typeof next !== 'string' || next === '')
@@ -174,6 +211,8 @@ async function listAll(client: KubeClient, o: ListWatchOptions, how: { fromCache
 interface Followed {
   path: string;
   query: Record<string, string>;
+  read: ReadItem;
+  nameless(): void;
   /** It begins with initial events. */
   initial: boolean;
   signal: AbortSignal;
@@ -190,10 +229,14 @@ async function follow(client: KubeClient, ports: Pick<Ports, 'clock' | 'yield'>,
   const batches = new Batches(ports, o);
   for await (const line of watch.lines) {
     if (o.signal.aborted) return null;
-    const decoded = decodeWatchLine(line);
+    const decoded = decodeWatchLine(line, o.read);
     if (!decoded.ok) {
       await batches.empty();
       return decoded.failure;
+    }
+    if (decoded.event === null) {
+      o.nameless();
+      continue;
     }
     await batches.add(decoded.event, line.length);
   }

@@ -1,19 +1,18 @@
 /** Pods as the API server gives them. Pure. */
 import type { Pod } from '../k8s.ts';
 import { PARTS_MAX } from '../pods/bounds.ts';
-import { isKubeObject, isKubeRecord, slim } from './kube.ts';
+import { isKubeObject, isKubeRecord, slim, UNREADABLE } from './kube.ts';
 
 /**
- * Null when it is no pod at all. The server has validated and defaulted it; what is said here again is what a member of
- * a list leaves out.
+ * Of an object that was read as a pod (`objects/answers.ts`). Null when it can be no pod of a node. The server has validated and
+ * defaulted it; what is said here again is what a member of a list leaves out.
  */
 export function toApiPod(value: unknown): Pod | null {
-  if (!isKubeObject(value)) return null;
-  const { metadata, spec, status } = slim(value);
-  if (typeof metadata.uid !== 'string' || typeof metadata.namespace !== 'string') return null;
-  if (!isKubeRecord(spec) || !Array.isArray(spec.containers)) return null;
-  const pod = { apiVersion: 'v1', kind: 'Pod', metadata, spec, status: isKubeRecord(status) ? status : {} } as unknown as Pod;
-  return withinBounds(pod);
+  if (!isKubeObject(value) || value[UNREADABLE] !== undefined || !isKubeRecord(value.spec)) return null;
+  // Its fields were held against the table that the type is made of.
+  const { metadata, spec, status } = slim(value) as unknown as Pod;
+  if (!metadata.uid || !metadata.namespace || !Array.isArray(spec.containers) || spec.containers.length === 0) return null;
+  return withinBounds({ apiVersion: 'v1', kind: 'Pod', metadata, spec, status: isKubeRecord(status) ? status : {} });
 }
 
 /**

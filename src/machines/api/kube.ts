@@ -47,8 +47,12 @@ export interface WatchEvent {
   /** Of a bookmark: the initial events that were asked for end here. */
   initialEventsEnd?: true;
 }
+/** Under it an object that cannot be read says why; nothing that a server sends has it. */
+export const UNREADABLE: unique symbol = Symbol('unreadable');
+
 /** Any object of the API: what list-watch needs of it. */
 export interface KubeObject {
+  [UNREADABLE]?: string;
   apiVersion?: string;
   kind?: string;
   metadata: {
@@ -84,8 +88,16 @@ const WATCH_TYPES: readonly string[] = ['ADDED', 'MODIFIED', 'DELETED', 'BOOKMAR
 /** Annotation of the bookmark that ends the initial events of a watch; its value is `true`. */
 export const INITIAL_EVENTS_END = 'k8s.io/initial-events-end';
 
-/** One line of a watch stream, or the failure that it carries or is. */
-export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } | { ok: false; failure: KubeFailure } {
+export type ReadItem = (item: unknown) => KubeObject | null;
+const readNamed: ReadItem = (item) => (isKubeObject(item) ? slim(item) : null);
+
+/**
+ * One line of a watch stream, or the failure that it carries or is. `event` null: it is about an object that cannot even be named.
+ */
+export function decodeWatchLine(
+  line: string,
+  read: ReadItem = readNamed,
+): { ok: true; event: WatchEvent | null } | { ok: false; failure: KubeFailure } {
   const malformed = (what: string): { ok: false; failure: KubeFailure } => ({
     ok: false,
     failure: { code: 0, reason: 'MalformedWatchEvent', message: `a line of the watch ${what}`, outcome: 'failed' },
@@ -99,15 +111,16 @@ export function decodeWatchLine(line: string): { ok: true; event: WatchEvent } |
   if (!isKubeRecord(value) || typeof value.type !== 'string' || !WATCH_TYPES.includes(value.type)) return malformed('has no known type');
   if (value.type === 'ERROR') return { ok: false, failure: statusFailure(value.object, 500) };
   // A bookmark carries a resource version, and may end the initial events.
-  if (value.type === 'BOOKMARK' && isKubeRecord(value.object) && isKubeRecord(value.object.metadata)) {
-    const { resourceVersion, annotations } = value.object.metadata;
-    if (typeof resourceVersion !== 'string') return malformed('is a bookmark without a resource version');
+  if (value.type === 'BOOKMARK') {
+    const metadata = isKubeRecord(value.object) && isKubeRecord(value.object.metadata) ? value.object.metadata : {};
+    const { resourceVersion, annotations } = metadata;
+    if (typeof resourceVersion !== 'string') return { ok: true, event: null };
     const ends = isKubeRecord(annotations) && annotations[INITIAL_EVENTS_END] === 'true';
     const object: KubeObject = { metadata: { name: '', resourceVersion } };
     return { ok: true, event: { type: 'BOOKMARK', object, ...(ends ? { initialEventsEnd: true as const } : {}) } };
   }
-  if (!isKubeObject(value.object)) return malformed('holds no object');
-  const object = slim(value.object);
+  const object = read(value.object);
+  if (object === null) return { ok: true, event: null };
   return {
     ok: true,
     event: { type: value.type as WatchEvent['type'], object: line.length < SHARED_CHARS_MIN ? object : shareWithin(object) },

@@ -9,7 +9,7 @@ import { failureOf, projecting } from '../projection.ts';
 import { shareData } from '../sharedData.ts';
 import { SharedMap } from '../sharedMap.ts';
 import { retryDelayMs } from '../supervision/restartPolicy.ts';
-import { isExpired, isRefusal, type KubeFailure, type KubeObject, type WatchEvent } from './kube.ts';
+import { isExpired, isRefusal, type KubeFailure, type KubeObject, UNREADABLE, type WatchEvent } from './kube.ts';
 
 /** First wait after a failure, doubled for each further one, lengthened by up to all of itself. */
 const LIST_WATCH_RETRY_MS = 800;
@@ -48,8 +48,10 @@ export interface WatchInput {
   initial: boolean;
 }
 export interface ListWatchContext extends ListWatchInput {
-  /** By `namespace/name`. */
+  /** By `namespace/name`. Of an object whose newest version cannot be read: the last one that could. */
   items: ReadonlyMap<string, KubeObject>;
+  /** Why the newest version of an object cannot be read, by the same key. */
+  unreadable: ReadonlyMap<string, string>;
   /** Where the next watch begins; '' before the first list. */
   resourceVersion: string;
   /** Initial events of the present stream so far: nothing is delivered before their end. Null: the watch follows a known state. */
@@ -80,13 +82,34 @@ export function isOlder(version: string, than: string): boolean {
   return BigInt(version) < BigInt(than);
 }
 
+/**
+ * What is kept of an object whose newest version cannot be read: the version before, with what names the newest one and says whether
+ * it is being deleted. Undefined: there is none of that UID.
+ */
+function keptOf(before: KubeObject | undefined, newest: KubeObject): KubeObject | undefined {
+  const { uid = before?.metadata.uid } = newest.metadata;
+  return before === undefined || before.metadata.uid !== uid
+    ? undefined
+    : { ...before, metadata: { ...before.metadata, ...newest.metadata } };
+}
+
 /** A complete list: what it lacks is gone. It may be older than what was seen: then etcd was restored from a backup. */
 function takeList(context: ListWatchContext, items: readonly KubeObject[], resourceVersion: string): Partial<ListWatchContext> {
   const next = new Map(items.map((o) => [objectKey(o), o]));
+  const unreadable = new Map<string, string>();
   const changed: KubeObject[] = [];
-  for (const [key, o] of next) {
+  for (const [key, listed] of next) {
     const before = context.items.get(key);
-    const same = sameVersion(before, o);
+    const why = listed[UNREADABLE];
+    if (why !== undefined) unreadable.set(key, why);
+    const o = why === undefined ? listed : keptOf(before, listed);
+    if (o === undefined) {
+      next.delete(key);
+      changed.push(listed);
+      continue;
+    }
+    // What could not be read is read again, though it be the same version.
+    const same = why === undefined && context.unreadable.has(key) ? undefined : sameVersion(before, o);
     if (same !== undefined) {
       // The same object again: readers know it by identity.
       next.set(key, same);
@@ -99,7 +122,15 @@ function takeList(context: ListWatchContext, items: readonly KubeObject[], resou
   }
   for (const [key, o] of context.items) if (!next.has(key)) changed.push(o);
   const known = { arriving: null, broken: 0, next: 'watching' } as const;
-  return { ...known, items: SharedMap.of(next), resourceVersion, changed, failure: null, fromCache: true };
+  return {
+    ...known,
+    items: SharedMap.of(next),
+    unreadable: SharedMap.of(unreadable),
+    resourceVersion,
+    changed,
+    failure: null,
+    fromCache: true,
+  };
 }
 
 /** Initial events, in no order of versions, and with what changed since the stream began: only their end says where it stands. */
@@ -110,6 +141,7 @@ function gather(context: ListWatchContext, events: readonly WatchEvent[]): Reado
     const key = objectKey(object);
     if (type === 'DELETED') arriving.delete(key);
     // A copy of what is known need not be kept until the end.
+    else if (object[UNREADABLE] !== undefined || context.unreadable.has(key)) arriving.set(key, object);
     else arriving.set(key, sameVersion(context.items.get(key), object) ?? object);
   }
   return arriving.finish();
@@ -134,6 +166,7 @@ function newer(before: KubeObject | undefined, object: KubeObject): KubeObject {
 
 function takeEvents(context: ListWatchContext, events: readonly WatchEvent[]): Partial<ListWatchContext> {
   const items = SharedMap.draft(context.items);
+  const unreadable = SharedMap.draft(context.unreadable);
   const changed: KubeObject[] = [];
   let { resourceVersion } = context;
   for (const { type, object } of events) {
@@ -143,12 +176,15 @@ function takeEvents(context: ListWatchContext, events: readonly WatchEvent[]): P
     const before = items.get(key);
     // A name that changed hands: whoever had it is gone.
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) changed.push(before);
-    const kept = newer(before, object);
-    if (type === 'DELETED') items.delete(key);
+    const why = object[UNREADABLE];
+    if (why === undefined || type === 'DELETED') unreadable.delete(key);
+    else unreadable.set(key, why);
+    const kept = why === undefined ? newer(before, object) : keptOf(before, object);
+    if (type === 'DELETED' || kept === undefined) items.delete(key);
     else items.set(key, kept);
-    changed.push(kept);
+    changed.push(kept ?? object);
   }
-  return { items: items.finish(), resourceVersion, changed, failures: 0, failure: null, heard: true };
+  return { items: items.finish(), unreadable: unreadable.finish(), resourceVersion, changed, failures: 0, failure: null, heard: true };
 }
 
 function retryMs(context: ListWatchContext, random: number): number {
@@ -229,13 +265,23 @@ export const listWatchMachine = setup({
   },
 }).createMachine({
   id: 'listWatch',
-  meta: projecting<ListWatchContext>(({ what, items, arriving, resourceVersion, fromCache, heard, failures, failure }) => ({
-    ...{ what, objects: items.size, arriving: arriving?.size ?? null, resourceVersion, fromCache, heard, failures },
+  meta: projecting<ListWatchContext>(({ what, items, unreadable, arriving, resourceVersion, fromCache, heard, failures, failure }) => ({
+    ...{
+      what,
+      objects: items.size,
+      unreadable: unreadable.size,
+      arriving: arriving?.size ?? null,
+      resourceVersion,
+      fromCache,
+      heard,
+      failures,
+    },
     failure: failureOf(failure),
   })),
   context: ({ input }) => ({
     ...input,
     items: SharedMap.of<string, KubeObject>(),
+    unreadable: SharedMap.of<string, string>(),
     resourceVersion: '',
     arriving: null,
     broken: 0,

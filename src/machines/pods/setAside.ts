@@ -13,6 +13,9 @@ export const SUBJECT_BYTES_MAX = 2048;
 /** On a pod that is set aside, for admission: why. */
 export const SET_ASIDE_ANNOTATION = 'actorlet.dev/set-aside';
 
+/** On a pod that cannot be read or handled: why. The pod manager leaves its containers as they are. */
+export const LEFT_ALONE_ANNOTATION = 'actorlet.dev/left-alone';
+
 export interface Strike {
   atMs: number;
   /** What the daemon died of. */
@@ -71,8 +74,11 @@ export function podOfMessage(message: object): string | null {
 const NAME_CHARS_MAX = 253;
 const IMAGE_CHARS_MAX = 255;
 
-/** What stands for it everywhere: who it is, and none of what this node could choke on. Admission refuses it. */
-export function shellOf(pod: Pod, why: string): Pod {
+/**
+ * What stands for it everywhere: who it is, and none of what this node could choke on. Admission refuses it; or `annotation` says
+ * that the pod manager leaves it alone.
+ */
+export function shellOf(pod: Pod, why: string, annotation = SET_ASIDE_ANNOTATION): Pod {
   const { name, namespace, uid, creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds, annotations } = pod.metadata;
   const source = annotations?.['kubernetes.io/config.source'];
   const hash = annotations?.['kubernetes.io/config.hash'];
@@ -94,7 +100,7 @@ export function shellOf(pod: Pod, why: string): Pod {
         ...(source === undefined ? {} : { 'kubernetes.io/config.source': source }),
         ...(hash === undefined ? {} : { 'kubernetes.io/config.hash': hash }),
         ...(mirror === undefined ? {} : { 'kubernetes.io/config.mirror': mirror }),
-        [SET_ASIDE_ANNOTATION]: why,
+        [annotation]: why,
       },
     },
     spec: {

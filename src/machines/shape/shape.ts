@@ -26,6 +26,8 @@ interface Facts {
   readonly as?: string;
   /** A pointer in the Go type: explicit zero, false and '' are kept. Else they mean "unset". */
   readonly pointer?: true;
+  /** Null means something else than absent. */
+  readonly nullable?: true;
   /** Written even when empty. */
   readonly always?: true;
   /** A rule refuses numbers outside. */
@@ -166,5 +168,5 @@ export function named<S extends TypedShape, const A extends string>(as: A, s: S)
 }
 /** Null where it is unset, which has a meaning of its own. */
 export function nullable<S extends TypedShape>(s: S): Plain<Of<S> | null> {
-  return shape(s);
+  return shape({ ...s, nullable: true });
 }

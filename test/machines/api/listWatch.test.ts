@@ -340,13 +340,9 @@ describe('a line of a watch', () => {
       ok: false,
       failure: { code: 410, reason: 'Expired' },
     });
-    for (const line of [
-      '{"type":"ADD',
-      '[]',
-      '{"type":"NEW","object":{}}',
-      '{"type":"ADDED","object":{}}',
-      '{"type":"BOOKMARK","object":{}}',
-    ])
+    for (const line of ['{"type":"ADDED","object":{}}', '{"type":"ADDED","object":5}', '{"type":"BOOKMARK","object":{}}'])
+      expect(decodeWatchLine(line), line).toEqual({ ok: true, event: null });
+    for (const line of ['{"type":"ADD', '[]', '{"type":"NEW","object":{}}'])
       expect(decodeWatchLine(line), line).toMatchObject({ ok: false, failure: { reason: 'MalformedWatchEvent' } });
   });
 });

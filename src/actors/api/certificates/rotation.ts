@@ -17,12 +17,21 @@ import {
   SIGNERS,
   type Signer,
 } from '../../../machines/api/certificates/template.ts';
-import { decodeWatchLine, failureText, isKubeObject, isKubeRecord, type KubeRequest } from '../../../machines/api/kube.ts';
+import {
+  decodeWatchLine,
+  failureText,
+  isKubeObject,
+  isKubeRecord,
+  type KubeRequest,
+  type KubeResult,
+  UNREADABLE,
+} from '../../../machines/api/kube.ts';
+import { readAnswer } from '../../../machines/api/objects/answers.ts';
 import { messageOf } from '../../../machines/text/errors.ts';
 import type { Certificates } from '../../../ports/certificates.ts';
 import type { KubeApi } from '../../../ports/ports.ts';
 import type { ActorCtx } from '../../supervision/types.ts';
-import { API_TIMEOUT_MS, WATCH_SECONDS_MIN } from '../client.ts';
+import { API_TIMEOUT_MS, itemReader, WATCH_SECONDS_MIN } from '../client.ts';
 import { CertificateStore } from './store.ts';
 
 export class CertificateRotation {
@@ -154,9 +163,12 @@ export class CertificateRotation {
     if (!found.ok) return { ok: false, problem: failureText({ verb: 'GET', path }, found.failure) };
     const { body } = found;
     if (!isKubeRecord(body) || !isKubeRecord(body.metadata)) return { ok: false, problem: `GET ${path} gave no list` };
-    const items = Array.isArray(body.items) ? body.items : [];
+    const [item] = Array.isArray(body.items) ? body.items : [];
+    const object = item === undefined ? null : itemReader(path)(item);
+    const unreadable = object?.[UNREADABLE];
+    if (unreadable !== undefined) return { ok: false, problem: `the certificate request ${request.name} cannot be read: ${unreadable}` };
     const resourceVersion = typeof body.metadata.resourceVersion === 'string' ? body.metadata.resourceVersion : '';
-    return { ok: true, verdict: verdictOf(items[0], request), resourceVersion };
+    return { ok: true, verdict: verdictOf(object, request), resourceVersion };
   }
 
   async follow(o: { name: string; uid: string; resourceVersion: string }, signal: AbortSignal): Promise<Verdict | null> {
@@ -171,9 +183,9 @@ export class CertificateRotation {
     if (!watch.ok) throw new Error(failureText({ verb: 'GET', path }, watch.failure));
     for await (const line of watch.lines) {
       if (signal.aborted) return null;
-      const decoded = decodeWatchLine(line);
+      const decoded = decodeWatchLine(line, itemReader(path));
       // An old version, or a line that is none: looking anew tells.
-      if (!decoded.ok) return null;
+      if (!decoded.ok || decoded.event === null) return null;
       const { type, object } = decoded.event;
       if (type === 'BOOKMARK') continue;
       const verdict = verdictOf(type === 'DELETED' ? undefined : object, o);
@@ -227,7 +239,7 @@ export class CertificateRotation {
     if (kube === undefined) throw new Error('there is no API server in standalone mode');
     return kube;
   }
-  #call(request: KubeRequest, signal: AbortSignal) {
-    return this.#client().request(request, { timeoutMs: API_TIMEOUT_MS, signal });
+  async #call(request: KubeRequest, signal: AbortSignal): Promise<KubeResult> {
+    return readAnswer(request, await this.#client().request(request, { timeoutMs: API_TIMEOUT_MS, signal }));
   }
 }

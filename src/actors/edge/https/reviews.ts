@@ -2,6 +2,7 @@
 
 import { createActor } from 'xstate';
 import { isKubeRecord, type KubeFailure, type KubeResult } from '../../../machines/api/kube.ts';
+import { readAnswer } from '../../../machines/api/objects/answers.ts';
 import type { WireSubjectAccessReview, WireTokenReview } from '../../../machines/api/wire.ts';
 import type { AccessReviewSpec, UserInfo } from '../../../machines/edge/https/attributes.ts';
 import { reviewWith } from '../../../machines/edge/https/reviewMachine.ts';
@@ -23,10 +24,10 @@ export interface Reviewer {
 }
 
 export function apiReviewer(kube: Pick<KubeApi, 'request'>, ports: Pick<Ports, 'clock' | 'rng'>): Reviewer {
-  const create = (path: string, body: unknown, signal: AbortSignal): Promise<KubeResult> => {
+  const create = async (path: string, body: unknown, signal: AbortSignal): Promise<KubeResult> => {
     const ask = (own: AbortSignal) =>
       kube.request({ verb: 'POST', path, body }, { timeoutMs: REVIEW_TIMEOUT_MS, signal: AbortSignal.any([signal, own]) });
-    return untilAnswered(ask, ports, signal);
+    return readAnswer({ verb: 'POST', path }, await untilAnswered(ask, ports, signal));
   };
   return {
     async token(token, signal) {

@@ -54,6 +54,10 @@ export class Delivery {
         this.counts.refused.inc({ reason: out.reason });
         this.warn(out.pod, out.reason, out.message);
         break;
+      case 'leftAlone':
+        log.error({ ...podRef(out.pod), err: out.error }, 'this node failed over a pod: it is left as it is, until its definition changes');
+        this.warn(out.pod, 'SetAside', `this node failed over it, and leaves it as it is until its definition changes: ${out.error}`);
+        break;
       case 'preempted':
         this.counts.preempted.inc({ preemption_signal: out.resource });
         log.warn({ ...podRef(out.pod), for: fullName(out.for), resource: out.resource }, 'ending a pod to make room for a critical one');

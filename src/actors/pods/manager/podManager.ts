@@ -14,6 +14,7 @@ import { ALLOCATIONS_CHECKPOINT, type Allocation, fromDocument } from '../../../
 import type { SourceName } from '../../../machines/pods/types.ts';
 import { addr, type CheckpointFound, type PodManagerEvent, view } from '../../../machines/protocol.ts';
 import type { ReplyTo } from '../../../machines/supervision/address.ts';
+import { messageOf } from '../../../machines/text/errors.ts';
 import type { ActorCtx, ActorSpec } from '../../supervision/types.ts';
 import { Delivery } from './delivery.ts';
 import { type AdmissionOptions, factsFrom } from './facts.ts';
@@ -69,5 +70,11 @@ function deliver(ctx: ActorCtx<PodManagerEvent>, delivery: Delivery, { ledger, c
   const { records, candidates, epoch, ready } = ledger;
   if (ctx.registry.read(view.waitingPods)?.value !== candidates) ctx.publish(view.waitingPods, candidates);
   if (changed) ctx.publish(view.pods, { records, epoch, sourcesReady: ready });
-  for (const o of out) delivery.send(o, ledger);
+  for (const o of out) {
+    try {
+      delivery.send(o, ledger);
+    } catch (error) {
+      ctx.log.error({ to: o.to, err: messageOf(error) }, 'what follows for a pod cannot be sent');
+    }
+  }
 }

@@ -11,6 +11,7 @@ import { type ListWatchContext, objectKey } from '../../../machines/api/listWatc
 import { type ApiSourceEvent, apiAddr, apiView } from '../../../machines/api/messages.ts';
 import { decideWrite, isMirror } from '../../../machines/api/podWriterDecide.ts';
 import type { Pod } from '../../../machines/k8s.ts';
+import { LEFT_ALONE_ANNOTATION, shellOf } from '../../../machines/pods/setAside.ts';
 import { fullName } from '../../../machines/pods/sources/decode.ts';
 import { addr, type SourceError, view } from '../../../machines/protocol.ts';
 import { SharedMap } from '../../../machines/sharedMap.ts';
@@ -49,6 +50,8 @@ class Source {
   readonly #meter: StartMeter;
   readonly #podOf = oncePerObject(toApiPod);
   #byUid = SharedMap.of<string, Pod>();
+  /** What stands for a pod of which no version could be read: what runs of it goes on. By UID. */
+  readonly #leftAlone = new Map<string, Pod>();
   /** By the key of the object. */
   readonly #errors = new Map<string, SourceError>();
 
@@ -78,7 +81,7 @@ class Source {
     const names = context.changed.slice(0, 3).map((c) => `${c.metadata.namespace ?? ''}/${c.metadata.name}`);
     const more = context.changed.length > names.length ? ` and ${context.changed.length - names.length} more` : '';
     const what = first ? 'the API server gave its first list' : `the API server changed ${names.join(', ')}${more}`;
-    const wanted: Pod[] = [];
+    const wanted: Pod[] = [...this.#leftAlone.values()];
     for (const pod of byUid.values()) if (!isMirror(pod)) wanted.push(pod);
     registry.send(addr.config, {
       type: 'source.set',
@@ -100,17 +103,36 @@ class Source {
       // Gone, or its name belongs to another pod by now.
       if (uid !== undefined && now?.metadata.uid !== uid) byUid.delete(uid);
       this.#errors.delete(key);
-      if (now === undefined) continue;
+      const unreadable = context.unreadable.get(key);
+      if (uid !== undefined) this.#leftAlone.delete(uid);
+      if (unreadable !== undefined) this.#errors.set(key, errorOf(changed, unreadable));
+      if (now === undefined) {
+        const left = unreadable === undefined ? null : leftAlone(changed, unreadable);
+        if (left !== null) this.#leftAlone.set(left.metadata.uid, left);
+        continue;
+      }
       const pod = this.#podOf(now);
       if (pod !== null) byUid.set(pod.metadata.uid, pod);
       else {
         if (now.metadata.uid !== undefined) byUid.delete(now.metadata.uid);
-        const where = `pod ${now.metadata.namespace ?? ''}/${now.metadata.name} in the API`;
-        this.#errors.set(key, { where, message: 'it has no UID, no namespace or no containers; it is not run' });
+        this.#errors.set(key, errorOf(now, 'it has no UID, no namespace or no containers'));
       }
     }
     this.#byUid = byUid.finish();
   }
+}
+
+/** `fullName`: it is told of the pod that runs, if one does. */
+function errorOf({ metadata: { name, namespace = '' } }: KubeObject, message: string): SourceError {
+  return { where: `pod ${namespace}/${name} in the API`, message, fullName: `${name}_${namespace}` };
+}
+
+/** Null: it is deleted, or not named in full. */
+function leftAlone({ metadata }: KubeObject, why: string): Pod | null {
+  const { uid, namespace, deletionTimestamp } = metadata;
+  if (uid === undefined || namespace === undefined || deletionTimestamp !== undefined) return null;
+  const pod: Pod = { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, uid, namespace }, spec: { containers: [] }, status: {} };
+  return shellOf(pod, why, LEFT_ALONE_ANNOTATION);
 }
 
 /**

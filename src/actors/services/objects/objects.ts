@@ -98,5 +98,6 @@ function objectsIo(ctx: ActorCtx<ObjectsEvent>, streams: boolean): ObjectsIo {
 function deliver(context: ListWatchContext, seen: (object: KubeObject | null) => void): void {
   if (context.changed.length === 0 && context.heard) return;
   const [object] = context.items.values();
-  seen(object ?? null);
+  const [unreadable] = context.unreadable.size > 0 ? context.changed : [];
+  seen(object ?? unreadable ?? null);
 }

@@ -4,8 +4,8 @@ import { wantsExclusive } from '../../allocation/cpus/policy.ts';
 import { asksForDevices } from '../../allocation/devices/allocate.ts';
 import type { AllocationAnswer } from '../../allocation/messages.ts';
 import type { Pod } from '../../k8s.ts';
-import type { Eviction, PodOpEvent } from '../../protocol.ts';
-import type { Cause } from '../../supervision/address.ts';
+import type { Eviction, PodManagerEvent, PodOpEvent } from '../../protocol.ts';
+import { type Cause, joinCauses } from '../../supervision/address.ts';
 import type { Refusal } from '../admission/admission.ts';
 import { byCreation, holdsRoom, isLeaving, type Judgement, judge, makeRoom } from '../admission/judge.ts';
 import { DEFAULT_GRACE_SECONDS, lateOf, PREEMPTING, PREEMPTING_MESSAGE, seenLeaving } from '../admission/preemption.ts';
@@ -18,10 +18,14 @@ import {
   type AllocatorName,
   type Asked,
   type Candidate,
+  evictedStatus,
   type Facts,
+  failing,
   fullName,
   type Holders,
   keepsRoom,
+  type LifeState,
+  live,
   type Rec,
   type Step,
   sameName,
@@ -46,7 +50,6 @@ export abstract class Admitting extends LedgerDraft {
 
   protected abstract letIn(pod: Pod, candidate: Candidate): void;
   protected abstract refuse(candidate: Candidate, refusal: Refusal): void;
-  protected abstract endFor(victim: Rec, eviction: Eviction, causes: readonly Cause[]): void;
 
   override finish(): Step {
     const { resizeDraft } = this;
@@ -230,6 +233,35 @@ export abstract class Admitting extends LedgerDraft {
     this.endFor(rec, { reason: PREEMPTING, message: PREEMPTING_MESSAGE, graceSeconds }, why);
   }
 
+  /** It fails and does not come back. One that is on its way out for another reason keeps its end. One without a worker is ignored. */
+  evict({ uid, eviction, hurry, causes }: Extract<PodManagerEvent, { type: 'pods.evict' }>): Step {
+    const rec = this.records.get(uid);
+    if (rec === undefined || !live(rec) || rec.rejected) return this.finish();
+    if (rec.state.is === 'running') this.endFor(rec, eviction, causes);
+    // Before every source has delivered, a removal may turn out to be none.
+    else if (hurry === true && (rec.state.is === 'failing' || this.isTold(rec.state))) {
+      const { graceSeconds: graceOverrideSeconds } = eviction;
+      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
+    }
+    return this.finish();
+  }
+
+  /** Of one that no source names: whether its worker knows that it is to end. */
+  protected isTold({ listed, verdict }: Extract<LifeState, { is: 'leaving' }>): boolean {
+    return listed !== null || verdict !== null || this.isReady();
+  }
+
+  protected endFor(rec: Rec, eviction: Eviction, causes: readonly Cause[] | undefined): void {
+    if (!live(rec) || rec.state.is !== 'running') return;
+    const { uid } = rec.pod.metadata;
+    this.put(uid, { ...failing(rec, { kind: 'evicted', eviction }), causes: joinCauses(rec.causes, causes) });
+    const [status, graceOverrideSeconds] = [evictedStatus(eviction), eviction.graceSeconds];
+    this.out.push({
+      to: 'worker',
+      event: { type: 'pod.kill', uid, life: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },
+    });
+  }
+
   /**
    * Of a pod that fits. Null: it has all that it is to have alone, or is to have nothing, since it ends or has ended; or it
    * runs here already, which is not ended for it.
@@ -278,6 +310,10 @@ export abstract class Admitting extends LedgerDraft {
     const isOver = asked !== null && this.facts.monoMs - asked.atMonoMs >= READMIT_MAX_MS;
     return isOver ? { kind: 'later', why: 'there is no answer yet' } : null;
   }
+}
+
+function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cause[] } {
+  return causes === undefined ? {} : { causes };
 }
 
 function isCounted(uid: string, rec: Rec | null, { listing, pods, leaving }: Holders): boolean {

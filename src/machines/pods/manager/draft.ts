@@ -1,6 +1,9 @@
 /** The pod manager's ledger while it handles one event: new records, and messages to send. It starts pods and holds them back. */
+import type { Pod } from '../../k8s.ts';
 import { type Draft, SharedMap } from '../../sharedMap.ts';
 import { because, type Cause } from '../../supervision/address.ts';
+import { messageOf } from '../../text/errors.ts';
+import { LEFT_ALONE_ANNOTATION, shellOf } from '../setAside.ts';
 import type { SourceName } from '../types.ts';
 import { wayTo } from './life.ts';
 import {
@@ -11,6 +14,7 @@ import {
   isLeaving,
   isUndecided,
   live,
+  newRecord,
   type Out,
   type PodLedger,
   predecessor,
@@ -70,6 +74,33 @@ export abstract class LedgerDraft {
   protected kill(rec: Rec): void {
     const uid = rec.pod.metadata.uid;
     this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, causes: rec.causes } });
+  }
+
+  /** An error over one pod is that pod's trouble alone: one that runs goes on as it was, another is left alone. */
+  protected guarded(pod: Pod, source: SourceName, fn: () => void): void {
+    const { uid } = pod.metadata;
+    const [before, sent] = [this.records.get(uid), this.out.length];
+    try {
+      fn();
+    } catch (thrown) {
+      const error = messageOf(thrown);
+      this.out.length = sent;
+      this.candidates.delete(uid);
+      this.records.delete(uid);
+      if (before !== undefined) this.put(uid, before);
+      else this.leave(shellOf(pod, error, LEFT_ALONE_ANNOTATION), source, error);
+      this.out.push({ to: 'leftAlone', pod, error });
+    }
+  }
+
+  /** Nothing is done about it until its definition changes. */
+  protected leave(pod: Pod, source: SourceName, error: string): void {
+    const { uid } = pod.metadata;
+    const known = this.records.get(uid);
+    if (known !== undefined && (known.state.is !== 'quarantined' || known.state.verdict !== null)) return;
+    const causes = this.why(undefined, `it is left alone: ${error}`);
+    const life = known ?? { life: this.newLife(), renewed: false, seenAtMs: this.facts.wallMs };
+    this.put(uid, newRecord({ ...life, pod, source, causes }, { is: 'quarantined', verdict: null, error }));
   }
 
   /**

@@ -12,7 +12,7 @@ export const LIFE_STATES = {
   failing: 'failing: this node ends it, and its source still has it',
   leaving: 'leaving: no source has it any more, and its worker stops it',
   ended: 'ended: its worker has finished, and its source still has it',
-  quarantined: 'quarantined: its worker kept failing, and its containers are left as they are',
+  quarantined: 'quarantined: this node cannot handle it, and leaves its containers as they are',
 } as const;
 export type PodLifeState = keyof typeof LIFE_STATES;
 /** `[*]`: before the pod manager knows the pod, and after it forgot it. */
@@ -24,6 +24,7 @@ export const LIFE_TRANSITIONS: readonly (readonly [from: End, to: End, when: str
   ['[*]', 'running', 'a source names it'],
   ['[*]', 'refused', 'admission refuses it'],
   ['[*]', 'leaving', 'only the runtime knows it'],
+  ['[*]', 'quarantined', 'its definition cannot be read or handled'],
   ['waiting', 'running', 'the name is free'],
   ['waiting', '[*]', 'removed or refused'],
   ['running', 'failing', 'evicted, or an update is refused'],

@@ -50,7 +50,7 @@ export type LifeState =
   | (Working & { is: 'leaving'; verdict: Verdict | null; next: Successor | null })
   /** Its worker has finished, and its source still names it. */
   | { is: 'ended'; verdict: Verdict | null }
-  /** Its worker kept crashing: its containers are left as they are. */
+  /** Its worker kept crashing, or its definition cannot be read or handled: its containers are left as they are. */
   | { is: 'quarantined'; verdict: Verdict | null; error: string };
 
 /** What readers of the view see of a state. Only `inState` writes these. */
@@ -143,6 +143,8 @@ export type Out =
   | { to: 'housekeep'; why: string }
   /** Admission refused it. */
   | { to: 'refused'; pod: Pod; reason: string; message: string }
+  /** This node failed over it, and leaves it alone. */
+  | { to: 'leftAlone'; pod: Pod; error: string }
   | { to: 'preempted'; pod: Pod; for: Pod; resource: string }
   | { to: 'resizePending'; pod: Pod; pending: ResizePending }
   /** What was granted is to be written down. */

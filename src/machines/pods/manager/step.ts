@@ -5,24 +5,25 @@
  */
 
 import type { Pod } from '../../k8s.ts';
-import type { Eviction, ListedPod, PodManagerEvent, PodOpEvent, WorkerSummary } from '../../protocol.ts';
+import type { ListedPod, PodManagerEvent, PodOpEvent, WorkerSummary } from '../../protocol.ts';
 import { EVICTED } from '../../reclaim/eviction/rank.ts';
 import { type Cause, causesAbout, joinCauses } from '../../supervision/address.ts';
+import { messageOf } from '../../text/errors.ts';
 import { podFromListed } from '../killOrder.ts';
+import { sameDesired } from '../podConfig/merge.ts';
+import { LEFT_ALONE_ANNOTATION } from '../setAside.ts';
 import { isTerminal } from '../status/generate.ts';
 import type { SourceName } from '../types.ts';
 import { Admitting } from './admitting.ts';
 import {
   began,
   type Candidate,
-  evictedStatus,
   type Facts,
   failing,
   fullName,
   inState,
   isLeaving,
   keepsRoom,
-  type LifeState,
   live,
   mayBePutRight,
   newRecord,
@@ -40,7 +41,20 @@ import {
 /** What the pod manager takes: a message, or a look at what waits. */
 export type StepEvent = PodManagerEvent | { type: 'look' };
 
+/** An event about one pod that cannot be handled is dropped: it must not end the pod manager. */
 export function step(ledger: PodLedger, event: StepEvent, facts: Facts): Step {
+  try {
+    return taken(ledger, event, facts);
+  } catch (thrown) {
+    const rec = 'uid' in event ? ledger.records.get(event.uid) : undefined;
+    if (rec === undefined) throw thrown;
+    const edit = new Edit(ledger, facts);
+    edit.out.push({ to: 'leftAlone', pod: rec.pod, error: messageOf(thrown) });
+    return edit.finish();
+  }
+}
+
+function taken(ledger: PodLedger, event: StepEvent, facts: Facts): Step {
   const edit = new Edit(ledger, facts);
   switch (event.type) {
     case 'pods.op':
@@ -73,10 +87,6 @@ export function step(ledger: PodLedger, event: StepEvent, facts: Facts): Step {
   }
 }
 
-function causesOf(causes: readonly Cause[] | undefined): { causes?: readonly Cause[] } {
-  return causes === undefined ? {} : { causes };
-}
-
 class Edit extends Admitting {
   op(event: PodOpEvent): Step {
     const { op, source, causes } = event;
@@ -88,7 +98,7 @@ class Edit extends Admitting {
       const what = `source ${source} holds another definition of ${listed.namespace}/${listed.name} by now`;
       this.foundOrphan(listed, this.why(causes, what));
     }
-    for (const pod of op === 'ADD' ? this.additions(event) : event.pods) this.take(pod, event);
+    for (const pod of op === 'ADD' ? this.additions(event) : event.pods) this.guarded(pod, source, () => this.take(pod, event));
     if (!this.seen.has(source)) {
       this.seen = new Set([...this.seen, source]);
       this.changed = true;
@@ -99,10 +109,16 @@ class Edit extends Admitting {
     return this.judged();
   }
 
-  private take(pod: Pod, { op, source, ...event }: PodOpEvent): void {
+  private take(pod: Pod, { op: asked, source, ...event }: PodOpEvent): void {
     const { uid } = pod.metadata;
     const causes = causesAbout(event.causes, fullName(pod));
     const waiting = this.candidates.get(uid);
+    const leftAlone = pod.metadata.annotations?.[LEFT_ALONE_ANNOTATION];
+    if (asked !== 'REMOVE' && leftAlone !== undefined) {
+      this.leave(pod, source, leftAlone);
+      return;
+    }
+    const op = this.wasLeftAlone(pod, asked) ? 'ADD' : asked;
     if (op === 'DELETE') this.resizes.giveUp(uid);
     if (op === 'REMOVE') {
       if (waiting !== undefined) this.release(waiting);
@@ -119,6 +135,14 @@ class Edit extends Admitting {
     }
   }
 
+  /** Another definition of it may be handled: it begins anew, with what runs of it. */
+  private wasLeftAlone(pod: Pod, op: PodOpEvent['op']): boolean {
+    const rec = this.records.get(pod.metadata.uid);
+    if (rec?.state.is !== 'quarantined' || rec.state.verdict !== null || op === 'REMOVE' || sameDesired(rec.pod, pod)) return false;
+    this.drop(rec);
+    return true;
+  }
+
   protected override letIn(pod: Pod, { op, source, causes }: Candidate): void {
     const rec = this.records.get(pod.metadata.uid);
     if (op === 'ADD' || rec === undefined) this.add(pod, source, causes);
@@ -129,7 +153,8 @@ class Edit extends Admitting {
   /** At all that waits. Those whose room is kept come first: the others get what they leave. */
   look(): Step {
     this.countAnew(() => false);
-    for (const c of [...this.candidates.values()].sort((a, b) => Number(keepsRoom(b)) - Number(keepsRoom(a)))) this.admit(c);
+    for (const c of [...this.candidates.values()].sort((a, b) => Number(keepsRoom(b)) - Number(keepsRoom(a))))
+      this.guarded(c.pod, c.source, () => this.admit(c));
     if (this.ledger.resizes.waiting.size > 0) {
       for (const pod of this.resizes.retry()) {
         const rec = this.records.get(pod.metadata.uid);
@@ -249,11 +274,6 @@ class Edit extends Admitting {
     if (this.isReady()) this.kill(gone);
   }
 
-  /** Of one that no source names: whether its worker knows that it is to end. */
-  private isTold({ listed, verdict }: Extract<LifeState, { is: 'leaving' }>): boolean {
-    return listed !== null || verdict !== null || this.isReady();
-  }
-
   /** Removals seen before every source had delivered were only noted (pod lifecycle 1.8). */
   private killRemoved(): void {
     for (const rec of this.records.values()) if (rec.state.is === 'leaving') this.kill(rec);
@@ -279,30 +299,6 @@ class Edit extends Admitting {
       const own = causesAbout(causes, fullName(rec.pod));
       this.remove(uid, this.why(own, `${fullName(rec.pod)} is not in the complete set of source ${source}`));
     }
-  }
-
-  /** It fails and does not come back. One that is on its way out for another reason keeps its end. One without a worker is ignored. */
-  evict({ uid, eviction, hurry, causes }: Extract<PodManagerEvent, { type: 'pods.evict' }>): Step {
-    const rec = this.records.get(uid);
-    if (rec === undefined || !live(rec) || rec.rejected) return this.finish();
-    if (rec.state.is === 'running') this.endFor(rec, eviction, causes);
-    // Before every source has delivered, a removal may turn out to be none.
-    else if (hurry === true && (rec.state.is === 'failing' || this.isTold(rec.state))) {
-      const { graceSeconds: graceOverrideSeconds } = eviction;
-      this.out.push({ to: 'worker', event: { type: 'pod.kill', uid, life: rec.life, graceOverrideSeconds, ...causesOf(causes) } });
-    }
-    return this.finish();
-  }
-
-  protected override endFor(rec: Rec, eviction: Eviction, causes: readonly Cause[] | undefined): void {
-    if (!live(rec) || rec.state.is !== 'running') return;
-    const { uid } = rec.pod.metadata;
-    this.put(uid, { ...failing(rec, { kind: 'evicted', eviction }), causes: joinCauses(rec.causes, causes) });
-    const [status, graceOverrideSeconds] = [evictedStatus(eviction), eviction.graceSeconds];
-    this.out.push({
-      to: 'worker',
-      event: { type: 'pod.kill', uid, life: rec.life, status, graceOverrideSeconds, ...causesOf(causes) },
-    });
   }
 
   protected override refuse({ pod, source, causes }: Candidate, { reason, message }: Refused): void {

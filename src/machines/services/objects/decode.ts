@@ -1,6 +1,6 @@
 /** Secrets and config maps as the API gives them, decoded. What is wrong is said without its content. Pure. */
 
-import { isKubeRecord, type KubeObject } from '../../api/kube.ts';
+import { isKubeRecord, type KubeObject, UNREADABLE } from '../../api/kube.ts';
 import { put } from '../../own.ts';
 import type { ApiConfigMap, ApiObject, ApiSecret } from '../volumes/objects.ts';
 import type { ObjectRef } from './references.ts';
@@ -28,6 +28,10 @@ function binary(map: unknown): Record<string, Uint8Array> | null {
 
 export function decodeObject(ref: ObjectRef, object: KubeObject): DecodedObject {
   const immutable = object.immutable === true;
+  const unreadable = object[UNREADABLE];
+  if (unreadable !== undefined) {
+    return { ok: false, message: `${ref.kind === 'secret' ? 'secret' : 'configmap'} "${ref.name}" cannot be read: ${unreadable}` };
+  }
   const malformed = (): DecodedObject => ({
     ok: false,
     message: `${ref.kind === 'secret' ? 'secret' : 'configmap'} "${ref.name}" holds data that is not base64 text`,
